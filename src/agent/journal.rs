@@ -79,7 +79,7 @@ pub enum JournalEntry {
     /// the model wrote it.
     CallDecided {
         /// The index of the call in the step, from 0.
-        place: usize,
+        index: usize,
         /// The call as it is executed, and whether it is.
         tool_use: ToolUse,
         /// What the hooks have changed in the state.
@@ -88,12 +88,12 @@ pub enum JournalEntry {
     /// A call begins.
     CallBegun {
         /// The index of the call in the step, from 0.
-        place: usize,
+        index: usize,
     },
     /// A call has ended, and the hooks have seen it.
     CallEnded {
         /// The index of the call in the step, from 0.
-        place: usize,
+        index: usize,
         /// How it ended.
         execution: Box<ToolExecution>,
         /// What the hooks after it have changed in the state.

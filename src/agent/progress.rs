@@ -76,21 +76,21 @@ impl Progress {
                     pending = Some(PendingStep::new(*step, started_at));
                 }
                 JournalEntry::CallDecided {
-                    place,
+                    index,
                     tool_use,
                     addition,
                 } => {
                     state = addition.onto(state)?;
-                    call_at(&mut pending, place)?.decide(tool_use);
+                    call_at(&mut pending, index)?.decide(tool_use);
                 }
-                JournalEntry::CallBegun { place } => call_at(&mut pending, place)?.begin(),
+                JournalEntry::CallBegun { index } => call_at(&mut pending, index)?.begin(),
                 JournalEntry::CallEnded {
-                    place,
+                    index,
                     execution,
                     addition,
                 } => {
                     state = addition.onto(state)?;
-                    *call_at(&mut pending, place)? = PendingCall::Ended(execution);
+                    *call_at(&mut pending, index)? = PendingCall::Ended(execution);
                 }
             }
         }
@@ -109,12 +109,12 @@ impl Progress {
         let steps = (1..).zip(self.state.steps());
         let completed = steps.flat_map(|(number, step)| {
             let calls = step.tool_executions.iter().enumerate();
-            calls.map(move |(place, execution)| (number, place, execution))
+            calls.map(move |(index, execution)| (number, index, execution))
         });
         let number = self.state.step_count() + 1;
         let pending = self.pending.iter().flat_map(|pending| pending.calls.iter().enumerate());
-        completed.chain(pending.filter_map(move |(place, call)| match call {
-            PendingCall::Ended(execution) => Some((number, place, &**execution)),
+        completed.chain(pending.filter_map(move |(index, call)| match call {
+            PendingCall::Ended(execution) => Some((number, index, &**execution)),
             PendingCall::Open(_) | PendingCall::Decided { .. } | PendingCall::Begun { .. } => None,
         }))
     }
@@ -175,7 +175,7 @@ impl PendingCall {
     }
 }
 
-fn call_at(pending: &mut Option<PendingStep>, place: usize) -> Result<&mut PendingCall, AdditionGap> {
-    let call = pending.as_mut().and_then(|pending| pending.calls.get_mut(place));
-    call.ok_or(AdditionGap::Call { place })
+fn call_at(pending: &mut Option<PendingStep>, index: usize) -> Result<&mut PendingCall, AdditionGap> {
+    let call = pending.as_mut().and_then(|pending| pending.calls.get_mut(index));
+    call.ok_or(AdditionGap::Call { place: index })
 }

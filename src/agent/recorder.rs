@@ -88,23 +88,23 @@ impl Recorder {
     }
 
     /// Notes what hooks have decided about a call.
-    pub(super) fn decided(&self, place: usize, tool_use: &ToolUse, state: &AgentState) {
+    pub(super) fn decided(&self, index: usize, tool_use: &ToolUse, state: &AgentState) {
         self.note(state, |addition| JournalEntry::CallDecided {
-            place,
+            index,
             tool_use: tool_use.clone(),
             addition,
         });
     }
 
     /// Notes that a call begins.
-    pub(super) fn begun(&self, place: usize) {
-        self.recording().pending.push(JournalEntry::CallBegun { place });
+    pub(super) fn begun(&self, index: usize) {
+        self.recording().pending.push(JournalEntry::CallBegun { index });
     }
 
     /// Notes that a call has ended.
-    pub(super) fn ended(&self, place: usize, execution: &ToolExecution, state: &AgentState) {
+    pub(super) fn ended(&self, index: usize, execution: &ToolExecution, state: &AgentState) {
         self.note(state, |addition| JournalEntry::CallEnded {
-            place,
+            index,
             execution: Box::new(execution.clone()),
             addition,
         });

@@ -181,7 +181,9 @@ async fn tree_of(store: &dyn Store, tenant: &TenantId, session_id: SessionId) ->
         before = Some(oldest.session_id());
         for ancestor in lineage {
             // What a removed session continued belongs to another tree now.
-            let Ancestor::Kept(head) = ancestor else { break 'upwards };
+            let Ancestor::Retained(head) = ancestor else {
+                break 'upwards;
+            };
             root = Some(head);
         }
     }

@@ -131,7 +131,7 @@ impl Planner {
         let input = Input::Asked(std::mem::take(&mut request.input));
         let base = match &request.thread {
             Some(thread) => {
-                let position = self.store.thread_place(tenant, thread).await?;
+                let position = self.store.thread_start(tenant, thread).await?;
                 // What it will continue is not there yet, but its agent is known.
                 if request.if_busy != IfBusy::Fork {
                     request.agent = request.agent.or(position.agent_ahead);

@@ -74,13 +74,13 @@ pub(super) fn check_children(commit: &Commit) -> Result<(), DraftFault> {
         .map(|child| (child.session_id, child.subagent_of))
         .collect();
     let leads_to_own = |child: &BundleDraft| {
-        let mut place = child.subagent_of;
+        let mut starter = child.subagent_of;
         // A path longer than the number of children is a cycle.
         for _ in &commit.children {
-            if place == Some(own) {
+            if starter == Some(own) {
                 return true;
             }
-            place = place.and_then(|session_id| above.get(&session_id).copied().flatten());
+            starter = starter.and_then(|session_id| above.get(&session_id).copied().flatten());
         }
         false
     };

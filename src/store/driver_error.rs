@@ -89,11 +89,3 @@ pub(crate) fn is_undefined_table(error: &sqlx::Error) -> bool {
     };
     error.code().as_deref() == Some("42P01") || error.message().starts_with("no such table")
 }
-
-/// The task that writes panicked or was shut down with the runtime.
-pub(crate) fn task_error(operation: &'static str) -> impl Fn(tokio::task::JoinError) -> StoreError {
-    move |error| StoreError::Failed {
-        operation,
-        source: error.into(),
-    }
-}

@@ -2,14 +2,9 @@
 
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
-
 use super::codec::DecodeError;
 use crate::ids::RunId;
 use crate::session::PartTooLarge;
-
-/// The future of a fallible operation.
-pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
 /// A failed operation of a store: nothing was written.
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +73,17 @@ impl StoreError {
                 source,
             },
             Self::Schema { found, needed } => Self::Schema { found, needed },
+        }
+    }
+
+    /// Makes the error of an operation that can't be done.
+    pub(crate) fn failed<E>(operation: &'static str) -> impl Fn(E) -> Self
+    where
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        move |source| Self::Failed {
+            operation,
+            source: source.into(),
         }
     }
 

@@ -51,21 +51,21 @@ pub use self::codec::{
     DecodeError, EncodeError, EncodedSegment, Payload, PinnedAgents, QueuedDisconnect, QueuedEventOptions, QueuedKey,
     QueuedRequest, QueuedRunRequest, StoredPayload,
 };
-pub use self::error::{CommitError, StoreError, StoreFuture};
+pub use self::error::{CommitError, StoreError};
 pub use self::key::{ApiKeyRecord, Scope};
 pub use self::open::{OpenError, StoreSettings, migrate, missing_file, open};
 pub use self::outage::Outage;
 pub use self::outbox::{DeliveryFilter, DeliveryOutcome, DueDelivery, DueFilter, OutboxStore, Restarted};
 pub use self::query::{AgentPage, Page, RunFilter, SessionFilter, TimeRange};
 pub use self::queue::{
-    Enqueued, IdempotencyKey, IfBusy, JournalRecord, KnownRequest, Lease, LeaseLimits, LeaseTerms, LeasedRun,
-    MessagePut, NewQueuedRun, QueueStore, RenewedLease, SUSPECT_ATTEMPTS, SteeringRecord, StoredRequest, ThreadMove,
-    UNREADABLE_ATTEMPTS, UnreadableRequest,
+    AcceptanceStore, Enqueued, IdempotencyKey, IfBusy, JournalRecord, KnownRequest, Lease, LeaseLimits, LeaseStore,
+    LeaseTerms, LeasedRun, MessagePut, MessageStore, NewQueuedRun, ProgressStore, RenewedLease, SUSPECT_ATTEMPTS,
+    SteeringRecord, StoredRequest, ThreadMove, UNREADABLE_ATTEMPTS, UnreadableRequest,
 };
 pub use self::retention::{
     Ancestor, RemovalFigures, RemovedSession, RetentionRules, RetentionStore, SessionRemoval, SweepCursor,
 };
-pub use self::threads::{ThreadExpectation, ThreadPage, ThreadPlace, ThreadPut, ThreadStore};
+pub use self::threads::{ThreadExpectation, ThreadPage, ThreadPut, ThreadStart, ThreadStore};
 pub use self::traits::{
     AgentList, AgentRecord, AgentStore, Commit, Committed, ConflictPolicy, KeyStore, Recorded, RunEnd, RunReader,
     RunWriter, SegmentList, SegmentSize, SessionReader, SessionWriter, Store, StoreHealth, VerifyFault, VerifyReport,

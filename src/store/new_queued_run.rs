@@ -3,7 +3,7 @@
 use super::codec::{EncodeError, encode_request};
 use super::error::StoreError;
 use super::queue::{IdempotencyKey, IfBusy, NewQueuedRun};
-use super::rows::{NewRun, QueueRow, StoredTime};
+use super::rows::{NewRun, QueueRow, StoredTime, Value, values};
 use crate::ids::SessionId;
 use crate::off_thread::by_size_of;
 use crate::record::{RunRecord, RunStatus, RunSummary};
@@ -28,10 +28,7 @@ impl NewQueueRow {
     pub(crate) async fn make(run: &NewQueuedRun) -> Result<Self, StoreError> {
         let bytes = run.request.len() as u64;
         let prepared = by_size_of(&run.tenant, bytes, run, prepare).await;
-        prepared.map_err(|error| StoreError::Failed {
-            operation: OPERATION,
-            source: error.into(),
-        })
+        prepared.map_err(StoreError::failed(OPERATION))
     }
 
     /// Makes it wait for its thread.
@@ -56,6 +53,18 @@ impl NewQueueRow {
     /// Returns the name of its thread.
     pub(crate) fn thread(&self) -> Option<&str> {
         self.queue.thread.as_deref()
+    }
+
+    /// Returns the values of the statement that reads the state of its thread: the tenant, the
+    /// thread, and the key with the time of its claim.
+    pub(crate) fn thread_values(&self) -> Vec<Value<'_>> {
+        let key = self.idempotency.as_ref();
+        values![
+            &self.tenant,
+            self.thread(),
+            key.map(|key| key.key.as_str()),
+            key.map(|key| key.claimed_at)
+        ]
     }
 
     /// Returns the session that must exist. A run on a thread continues what the thread points to

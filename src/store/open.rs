@@ -44,10 +44,10 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// The database does not respond or rejects the login.
-    #[error("can't connect to {place}")]
+    #[error("can't connect to {database}")]
     Connect {
         /// The database, without the password.
-        place: String,
+        database: String,
         /// The driver's error.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,

@@ -4,23 +4,23 @@ use std::error::Error;
 
 use super::error::StoreError;
 
-/// Whether the store was away when something was tried last.
+/// Whether the store was unavailable at the last attempt.
 #[derive(Debug, Default)]
 pub struct Outage {
-    is_away: bool,
+    is_unavailable: bool,
 }
 
 impl Outage {
-    /// Logs one line when the store goes away and one when it is back. `effect` says what the
+    /// Logs one line when the store becomes unavailable and one when it is back. `effect` says what the
     /// outage means, such as `no webhooks are sent`.
     pub fn note<T>(&mut self, effect: &'static str, tried: &Result<T, StoreError>) {
         match tried {
-            Err(error) if !self.is_away => {
+            Err(error) if !self.is_unavailable => {
                 tracing::warn!(effect, error = error as &dyn Error, "the store can't be used");
             }
-            Ok(_) if self.is_away => tracing::info!(ended = effect, "the store can be used again"),
+            Ok(_) if self.is_unavailable => tracing::info!(ended = effect, "the store can be used again"),
             Ok(_) | Err(_) => (),
         }
-        self.is_away = tried.is_err();
+        self.is_unavailable = tried.is_err();
     }
 }

@@ -3,7 +3,9 @@
 
 use std::fmt;
 
-use super::error::StoreFuture;
+use async_trait::async_trait;
+
+use super::error::StoreError;
 use super::query::Page;
 use super::queue::{IdempotencyKey, KnownRequest, LeaseTerms};
 use crate::clock::Timestamp;
@@ -69,42 +71,43 @@ pub enum Restarted {
 }
 
 /// Stores deliveries.
+#[async_trait]
 pub trait OutboxStore: Send + Sync + fmt::Debug {
     /// Leases deliveries that are due, until `terms.until`.
-    fn delivery_lease<'a>(&'a self, terms: &'a LeaseTerms, filter: DueFilter<'a>) -> StoreFuture<'a, Vec<DueDelivery>>;
+    async fn delivery_lease(&self, terms: &LeaseTerms, filter: DueFilter<'_>) -> Result<Vec<DueDelivery>, StoreError>;
 
     /// Records the result of an attempt under the lease that the record shows. Returns whether the
     /// lease was in force.
-    fn delivery_record<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        leased: &'a DeliveryRecord,
+    async fn delivery_record(
+        &self,
+        tenant: &TenantId,
+        leased: &DeliveryRecord,
         worker: WorkerId,
-        outcome: &'a DeliveryOutcome,
-    ) -> StoreFuture<'a, bool>;
+        outcome: &DeliveryOutcome,
+    ) -> Result<bool, StoreError>;
 
     /// Reads a delivery.
-    fn delivery_lookup<'a>(
-        &'a self,
-        tenant: &'a TenantId,
+    async fn delivery_lookup(
+        &self,
+        tenant: &TenantId,
         delivery_id: DeliveryId,
-    ) -> StoreFuture<'a, Option<DeliveryRecord>>;
+    ) -> Result<Option<DeliveryRecord>, StoreError>;
 
     /// Lists deliveries, newest first.
-    fn delivery_list<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        filter: &'a DeliveryFilter,
+    async fn delivery_list(
+        &self,
+        tenant: &TenantId,
+        filter: &DeliveryFilter,
         page: Page<DeliveryId>,
-    ) -> StoreFuture<'a, Vec<DeliveryRecord>>;
+    ) -> Result<Vec<DeliveryRecord>, StoreError>;
 
     /// Sends a delivery again from its first attempt on, unless an earlier request had the key.
     /// Claims the key in the same transaction.
-    fn delivery_restart<'a>(
-        &'a self,
-        tenant: &'a TenantId,
+    async fn delivery_restart(
+        &self,
+        tenant: &TenantId,
         delivery_id: DeliveryId,
-        key: Option<&'a IdempotencyKey>,
+        key: Option<&IdempotencyKey>,
         now: Timestamp,
-    ) -> StoreFuture<'a, Restarted>;
+    ) -> Result<Restarted, StoreError>;
 }

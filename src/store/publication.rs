@@ -90,10 +90,7 @@ impl Publications {
     }
 
     fn new(commit: &Commit) -> Result<Self, StoreError> {
-        prepare_all(commit).map_err(|fault| StoreError::Failed {
-            operation: OPERATION,
-            source: fault.into(),
-        })
+        prepare_all(commit).map_err(StoreError::failed(OPERATION))
     }
 
     /// Tells whether one session and the record of its run are all that is written.

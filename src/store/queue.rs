@@ -1,4 +1,5 @@
-//! The queue of runs as a trait: leases, progress and control of runs that have not ended.
+//! The queue of runs as traits: acceptance, leases, progress and control of runs that have not
+//! ended.
 //!
 //! A run that outlives its connection has a row in the queue from its acceptance to its end. A
 //! worker *leases* it: the lease has a fence token that grows with each lease of the run, and
@@ -8,10 +9,11 @@
 use std::fmt;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 
 use super::codec::{Payload, decode_request, plain_request};
-use super::error::StoreFuture;
+use super::error::StoreError;
 use crate::agent::JournalEntry;
 use crate::clock::Timestamp;
 use crate::ids::{RunId, SessionId, WorkerId};
@@ -253,11 +255,9 @@ pub enum MessagePut {
     NoRun,
 }
 
-/// Stores the runs that have not ended, and leases them.
-pub trait QueueStore: Send + Sync + fmt::Debug {
-    /// Returns the database time, by which leases expire: the clocks of replicas need not agree.
-    fn lease_time(&self) -> StoreFuture<'_, Timestamp>;
-
+/// Accepts runs, and answers repeated requests.
+#[async_trait]
+pub trait AcceptanceStore: Send + Sync + fmt::Debug {
     /// Accepts a run: its record, its slot in the queue and its idempotency key, all or nothing.
     /// Creates the thread if it does not exist. Refuses a run that would wait if the tenant has
     /// `max_waiting` runs waiting, even if requests race. Among the runs of a level, tenants take
@@ -266,7 +266,31 @@ pub trait QueueStore: Send + Sync + fmt::Debug {
     /// Stores the record as running if the run is leased, and as queued otherwise. May be repeated
     /// after [`StoreError::Unavailable`](super::StoreError::Unavailable): a second attempt that
     /// finds the first one done returns the result of the first, but for `interrupted`.
-    fn run_enqueue<'a>(&'a self, run: &'a NewQueuedRun) -> StoreFuture<'a, Enqueued>;
+    async fn run_enqueue(&self, run: &NewQueuedRun) -> Result<Enqueued, StoreError>;
+
+    /// Finds the earlier request of a key.
+    async fn idempotency_lookup(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<KnownRequest>, StoreError>;
+
+    /// Reserves an id under a key, or returns the earlier request of the key. Idempotent: the same
+    /// id is no earlier request.
+    async fn idempotency_claim(
+        &self,
+        tenant: &TenantId,
+        key: &IdempotencyKey,
+        resource_id: uuid::Uuid,
+    ) -> Result<Option<KnownRequest>, StoreError>;
+}
+
+/// Leases the runs that have not ended.
+#[async_trait]
+pub trait LeaseStore: Send + Sync + fmt::Debug {
+    /// Returns the database time, by which leases expire: the clocks of replicas need not agree.
+    async fn lease_time(&self) -> Result<Timestamp, StoreError>;
 
     /// Leases runs: first those whose lease has expired, then queued ones, by level and turn. Each
     /// turn of a tenant goes to its run of the highest priority, and among equals to the one of the
@@ -277,32 +301,32 @@ pub trait QueueStore: Send + Sync + fmt::Debug {
     /// Leaves out runs that can't be read. One that a later version stored is deferred until these
     /// leases expire. Any other is tried again then, and fails with the attempt of the number
     /// [`UNREADABLE_ATTEMPTS`].
-    fn run_lease<'a>(&'a self, terms: &'a LeaseTerms, limits: LeaseLimits) -> StoreFuture<'a, Vec<LeasedRun>>;
+    async fn run_lease(&self, terms: &LeaseTerms, limits: LeaseLimits) -> Result<Vec<LeasedRun>, StoreError>;
 
     /// Leases a run that waits or is deferred, out of its turn: a run that a caller ends must not
     /// wait for a worker. Returns `None` if it does not wait, or if it waits for its thread and is
     /// not cancelled.
-    fn run_lease_now<'a>(
-        &'a self,
-        terms: &'a LeaseTerms,
-        tenant: &'a TenantId,
+    async fn run_lease_now(
+        &self,
+        terms: &LeaseTerms,
+        tenant: &TenantId,
         run_id: RunId,
-    ) -> StoreFuture<'a, Option<LeasedRun>>;
+    ) -> Result<Option<LeasedRun>, StoreError>;
 
     /// Renews leases. Skips locked rows, so that one slow transaction does not stop renewals. A
     /// lease that is missing in the result is lost, or its run has ended.
-    fn lease_renew<'a>(&'a self, leases: &'a [Lease], until: Timestamp) -> StoreFuture<'a, Vec<RenewedLease>>;
+    async fn lease_renew(&self, leases: &[Lease], until: Timestamp) -> Result<Vec<RenewedLease>, StoreError>;
 
-    /// Releases a run to the head of its level. It keeps its turn, or gets the first one that waits
+    /// Releases a run to the head of its level. It has its old turn, or gets the first one that waits
     /// if that is earlier. The attempt does not count. Returns whether the lease was in force.
-    fn lease_release<'a>(&'a self, lease: &'a Lease) -> StoreFuture<'a, bool>;
+    async fn lease_release(&self, lease: &Lease) -> Result<bool, StoreError>;
 
     /// Releases a run, not to be leased before the given time; then it is leased like one whose
     /// lease has expired. The attempt does not count. Returns whether the lease was in force.
-    fn lease_defer<'a>(&'a self, lease: &'a Lease, until: Timestamp) -> StoreFuture<'a, bool>;
+    async fn lease_defer(&self, lease: &Lease, until: Timestamp) -> Result<bool, StoreError>;
 
     /// Counts the runs that wait to be leased or for their thread, up to the limit.
-    fn queue_length(&self, limit: u32) -> StoreFuture<'_, u64>;
+    async fn queue_length(&self, limit: u32) -> Result<u64, StoreError>;
 
     /// Returns a stream of wake-ups: a run may be free to lease, or a control may have come.
     /// Wake-ups may be lost, so callers poll as well.
@@ -310,73 +334,63 @@ pub trait QueueStore: Send + Sync + fmt::Debug {
 
     /// Stores how a run is to end; a cancellation wins over a stop. Returns whether the run is in
     /// the queue, waiting or at work.
-    fn run_control<'a>(&'a self, tenant: &'a TenantId, run_id: RunId, control: RunControl) -> StoreFuture<'a, bool>;
+    async fn run_control(&self, tenant: &TenantId, run_id: RunId, control: RunControl) -> Result<bool, StoreError>;
+}
 
+/// Stores the messages to runs that have not ended.
+#[async_trait]
+pub trait MessageStore: Send + Sync + fmt::Debug {
     /// Stores a message for a run, unless one of its key is stored already. A run takes
     /// [`MAX_RUN_MESSAGES`](crate::record::MAX_RUN_MESSAGES) of
     /// [`MAX_RUN_MESSAGES_BYTES`](crate::record::MAX_RUN_MESSAGES_BYTES) in all, even if they come
     /// at once.
-    fn message_insert<'a>(
-        &'a self,
-        tenant: &'a TenantId,
+    async fn message_insert(
+        &self,
+        tenant: &TenantId,
         run_id: RunId,
-        message: &'a SteeringMessage,
-    ) -> StoreFuture<'a, MessagePut>;
+        message: &SteeringMessage,
+    ) -> Result<MessagePut, StoreError>;
 
     /// Lists the messages to a run, in the order of their arrival.
-    fn run_message_list<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> StoreFuture<'a, Vec<SteeringRecord>>;
+    async fn run_message_list(&self, tenant: &TenantId, run_id: RunId) -> Result<Vec<SteeringRecord>, StoreError>;
 
     /// Lists the messages to a run that are not applied, in the order of their arrival.
-    fn waiting_message_list<'a>(&'a self, tenant: &'a TenantId, run_id: RunId)
-    -> StoreFuture<'a, Vec<SteeringMessage>>;
+    async fn waiting_message_list(&self, tenant: &TenantId, run_id: RunId) -> Result<Vec<SteeringMessage>, StoreError>;
 
     /// Marks messages as applied. Returns whether the lease is in force.
-    fn message_apply<'a>(&'a self, lease: &'a Lease, keys: &'a [String]) -> StoreFuture<'a, bool>;
+    async fn message_apply(&self, lease: &Lease, keys: &[String]) -> Result<bool, StoreError>;
+}
 
+/// Stores the progress of runs that have not ended.
+#[async_trait]
+pub trait ProgressStore: Send + Sync + fmt::Debug {
     /// Appends entries to a journal, all or none. Idempotent by their numbers. Returns whether the
     /// lease is in force; otherwise nothing is stored.
-    fn journal_append<'a>(&'a self, lease: &'a Lease, entries: &'a [JournalRecord]) -> StoreFuture<'a, bool>;
+    async fn journal_append(&self, lease: &Lease, entries: &[JournalRecord]) -> Result<bool, StoreError>;
 
     /// Reads the journal of a run, in order.
-    fn journal_read<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> StoreFuture<'a, Vec<JournalRecord>>;
+    async fn journal_read(&self, tenant: &TenantId, run_id: RunId) -> Result<Vec<JournalRecord>, StoreError>;
 
     /// Appends events to those stored before. May be repeated, also with more events. Returns
     /// whether the lease is in force; otherwise nothing is stored.
-    fn event_append<'a>(&'a self, lease: &'a Lease, events: &'a [Arc<RunEvent>]) -> StoreFuture<'a, bool>;
+    async fn event_append(&self, lease: &Lease, events: &[Arc<RunEvent>]) -> Result<bool, StoreError>;
 
     /// Persists in the record what the run has used so far, for the next attempt. May be repeated.
     /// Returns whether the lease is in force; otherwise nothing changes.
-    fn usage_update<'a>(&'a self, lease: &'a Lease, usage: &'a Usage) -> StoreFuture<'a, bool>;
+    async fn usage_update(&self, lease: &Lease, usage: &Usage) -> Result<bool, StoreError>;
 
     /// Reads events in order, from the one after `after` on: at least one if there is any, and up
     /// to about `limit` and 1 MiB.
-    fn event_read<'a>(
-        &'a self,
-        tenant: &'a TenantId,
+    async fn event_read(
+        &self,
+        tenant: &TenantId,
         run_id: RunId,
         after: u64,
         limit: u32,
-    ) -> StoreFuture<'a, Vec<Arc<RunEvent>>>;
+    ) -> Result<Vec<Arc<RunEvent>>, StoreError>;
 
     /// Returns the number of the last stored event; 0 if there is none.
-    fn event_last<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> StoreFuture<'a, u64>;
-
-    /// Finds the earlier request of a key.
-    fn idempotency_lookup<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        key: &'a str,
-        now: Timestamp,
-    ) -> StoreFuture<'a, Option<KnownRequest>>;
-
-    /// Reserves an id under a key, or returns the earlier request of the key. Idempotent: the same
-    /// id is no earlier request.
-    fn idempotency_claim<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        key: &'a IdempotencyKey,
-        resource_id: uuid::Uuid,
-    ) -> StoreFuture<'a, Option<KnownRequest>>;
+    async fn event_last(&self, tenant: &TenantId, run_id: RunId) -> Result<u64, StoreError>;
 }
 
 /// Moves a thread to the session of a run that ends, if it still points to where the run began.

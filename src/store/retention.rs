@@ -10,10 +10,11 @@ use std::fmt;
 use std::ops::AddAssign;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::error::StoreFuture;
+use super::error::StoreError;
 use crate::clock::Timestamp;
 use crate::ids::SessionId;
 use crate::session::{BranchPosition, Hash, SessionHead};
@@ -64,7 +65,7 @@ pub struct RemovalFigures {
 #[serde(untagged)]
 pub enum Ancestor {
     /// One with a retained part.
-    Kept(SessionHead),
+    Retained(SessionHead),
     /// One that was removed.
     Removed(RemovedSession),
 }
@@ -127,41 +128,42 @@ pub enum SessionRemoval {
 }
 
 /// Removes what is not to be retained. Skips what a commit in flight needs.
+#[async_trait]
 pub trait RetentionStore: Send + Sync + fmt::Debug {
     /// Counts what a whole sweep would remove now.
-    fn retention_plan(&self, rules: RetentionRules, now: Timestamp) -> StoreFuture<'_, RemovalFigures>;
+    async fn retention_plan(&self, rules: RetentionRules, now: Timestamp) -> Result<RemovalFigures, StoreError>;
 
     /// Makes one step of a sweep, which checks about `limit` rows. Returns what it removed, and the
     /// cursor of the next step, if there is one. Any number of processes may sweep at once.
-    fn retention_step<'a>(
-        &'a self,
+    async fn retention_step(
+        &self,
         rules: RetentionRules,
         now: Timestamp,
-        cursor: &'a SweepCursor,
+        cursor: &SweepCursor,
         limit: u32,
-    ) -> StoreFuture<'a, (RemovalFigures, Option<SweepCursor>)>;
+    ) -> Result<(RemovalFigures, Option<SweepCursor>), StoreError>;
 
     /// Removes a session of any age with its subagents' sessions and, if wanted, its descendants.
     /// Many are removed in several transactions, the latest first, so an interruption leaves no
     /// session without what it needs.
-    fn session_remove<'a>(
-        &'a self,
-        tenant: &'a TenantId,
+    async fn session_remove(
+        &self,
+        tenant: &TenantId,
         session_id: SessionId,
         descendants: bool,
         now: Timestamp,
-    ) -> StoreFuture<'a, SessionRemoval>;
+    ) -> Result<SessionRemoval, StoreError>;
 
     /// Removes rows of a tenant from all tables, up to `limit` of each; returns how many. None is
     /// left when it returns 0.
-    fn tenant_remove<'a>(&'a self, tenant: &'a TenantId, limit: u32) -> StoreFuture<'a, u64>;
+    async fn tenant_remove(&self, tenant: &TenantId, limit: u32) -> Result<u64, StoreError>;
 }
 
 impl Ancestor {
     /// Returns the session's id.
     pub fn session_id(&self) -> SessionId {
         match self {
-            Self::Kept(head) => head.session_id,
+            Self::Retained(head) => head.session_id,
             Self::Removed(removed) => removed.session_id,
         }
     }
@@ -169,7 +171,7 @@ impl Ancestor {
     /// Returns the session that it continues.
     pub fn parent_session_id(&self) -> Option<SessionId> {
         match self {
-            Self::Kept(head) => head.parent_session_id,
+            Self::Retained(head) => head.parent_session_id,
             Self::Removed(removed) => removed.parent_session_id,
         }
     }
@@ -177,7 +179,7 @@ impl Ancestor {
     /// Returns the number of its ancestors.
     pub fn depth(&self) -> u64 {
         match self {
-            Self::Kept(head) => head.depth,
+            Self::Retained(head) => head.depth,
             Self::Removed(removed) => removed.depth,
         }
     }

@@ -3,7 +3,9 @@
 
 use std::fmt;
 
-use super::error::StoreFuture;
+use async_trait::async_trait;
+
+use super::error::StoreError;
 use crate::clock::Timestamp;
 use crate::ids::SessionId;
 use crate::record::{ThreadName, ThreadRecord};
@@ -20,7 +22,7 @@ pub struct ThreadPage {
 
 /// Where a run on a thread begins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ThreadPlace {
+pub struct ThreadStart {
     /// The session that the thread points to; none before its first commit.
     pub session_id: Option<SessionId>,
     /// The agent of the last run ahead that moves the thread, waiting or at work. Cancelled runs do
@@ -51,27 +53,27 @@ pub enum ThreadPut {
 }
 
 /// Stores threads.
+#[async_trait]
 pub trait ThreadStore: Send + Sync + fmt::Debug {
     /// Points a thread to a session.
-    fn thread_put<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        name: &'a ThreadName,
+    async fn thread_put(
+        &self,
+        tenant: &TenantId,
+        name: &ThreadName,
         session_id: SessionId,
         expected: ThreadExpectation,
         now: Timestamp,
-    ) -> StoreFuture<'a, ThreadPut>;
+    ) -> Result<ThreadPut, StoreError>;
 
     /// Reads a thread.
-    fn thread_lookup<'a>(&'a self, tenant: &'a TenantId, name: &'a ThreadName)
-    -> StoreFuture<'a, Option<ThreadRecord>>;
+    async fn thread_lookup(&self, tenant: &TenantId, name: &ThreadName) -> Result<Option<ThreadRecord>, StoreError>;
 
     /// Finds where a run on a thread begins. The thread need not exist.
-    fn thread_place<'a>(&'a self, tenant: &'a TenantId, name: &'a ThreadName) -> StoreFuture<'a, ThreadPlace>;
+    async fn thread_start(&self, tenant: &TenantId, name: &ThreadName) -> Result<ThreadStart, StoreError>;
 
     /// Lists threads by name.
-    fn thread_list<'a>(&'a self, tenant: &'a TenantId, page: &'a ThreadPage) -> StoreFuture<'a, Vec<ThreadRecord>>;
+    async fn thread_list(&self, tenant: &TenantId, page: &ThreadPage) -> Result<Vec<ThreadRecord>, StoreError>;
 
     /// Deletes a thread; the sessions stay. Returns whether it existed.
-    fn thread_delete<'a>(&'a self, tenant: &'a TenantId, name: &'a ThreadName) -> StoreFuture<'a, bool>;
+    async fn thread_delete(&self, tenant: &TenantId, name: &ThreadName) -> Result<bool, StoreError>;
 }

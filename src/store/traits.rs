@@ -6,14 +6,14 @@ use std::iter;
 use std::ops::Range;
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
+use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::error::{CommitError, StoreFuture};
+use super::error::{CommitError, StoreError};
 use super::key::ApiKeyRecord;
 use super::outbox::OutboxStore;
 use super::query::{AgentPage, Page, RunFilter, SessionFilter};
-use super::queue::{Lease, QueueStore, ThreadMove};
+use super::queue::{AcceptanceStore, Lease, LeaseStore, MessageStore, ProgressStore, ThreadMove};
 use super::retention::{Ancestor, RetentionStore};
 use super::threads::ThreadStore;
 use crate::agent::AgentDefinition;
@@ -30,7 +30,10 @@ pub trait Store:
     + SessionWriter
     + RunReader
     + RunWriter
-    + QueueStore
+    + AcceptanceStore
+    + LeaseStore
+    + ProgressStore
+    + MessageStore
     + ThreadStore
     + OutboxStore
     + RetentionStore
@@ -45,7 +48,10 @@ impl<T> Store for T where
         + SessionWriter
         + RunReader
         + RunWriter
-        + QueueStore
+        + AcceptanceStore
+        + LeaseStore
+        + ProgressStore
+        + MessageStore
         + ThreadStore
         + OutboxStore
         + RetentionStore
@@ -56,175 +62,179 @@ impl<T> Store for T where
 }
 
 /// Reads sessions.
+#[async_trait]
 pub trait SessionReader: Send + Sync + fmt::Debug {
     /// Loads a bundle with the messages that running it needs: those from `history_start` on. Takes
     /// at most two round trips at any depth.
-    fn bundle_load<'a>(&'a self, tenant: &'a TenantId, session_id: SessionId) -> StoreFuture<'a, Option<Bundle>>;
+    async fn bundle_load(&self, tenant: &TenantId, session_id: SessionId) -> Result<Option<Bundle>, StoreError>;
 
     /// Reads a session without its payloads.
-    fn session_lookup<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        session_id: SessionId,
-    ) -> StoreFuture<'a, Option<SessionHead>>;
+    async fn session_lookup(&self, tenant: &TenantId, session_id: SessionId)
+    -> Result<Option<SessionHead>, StoreError>;
 
     /// Lists sessions, newest first.
-    fn session_list<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        filter: &'a SessionFilter,
+    async fn session_list(
+        &self,
+        tenant: &TenantId,
+        filter: &SessionFilter,
         page: Page<SessionId>,
-    ) -> StoreFuture<'a, Vec<SessionHead>>;
+    ) -> Result<Vec<SessionHead>, StoreError>;
 
     /// Lists a session and its ancestors, removed ones included, itself first. `before` names the
     /// last one seen.
-    fn session_lineage<'a>(
-        &'a self,
-        tenant: &'a TenantId,
+    async fn session_lineage(
+        &self,
+        tenant: &TenantId,
         session_id: SessionId,
         page: Page<SessionId>,
-    ) -> StoreFuture<'a, Option<Vec<Ancestor>>>;
+    ) -> Result<Option<Vec<Ancestor>>, StoreError>;
 
     /// Reads a session with its states and none of its messages.
-    fn states_load<'a>(&'a self, tenant: &'a TenantId, session_id: SessionId) -> StoreFuture<'a, Option<Bundle>>;
+    async fn states_load(&self, tenant: &TenantId, session_id: SessionId) -> Result<Option<Bundle>, StoreError>;
 
     /// Returns the bytes of a session's states as JSON, without reading them; 0 when there is no
     /// such session.
-    fn states_size<'a>(&'a self, tenant: &'a TenantId, session_id: SessionId) -> StoreFuture<'a, u64>;
+    async fn states_size(&self, tenant: &TenantId, session_id: SessionId) -> Result<u64, StoreError>;
 
     /// Lists the segments that hold any of `limit` messages from an index on, oldest first, without
     /// reading them: the first 256. Takes one round trip where there are any.
-    fn segment_list<'a>(
-        &'a self,
-        tenant: &'a TenantId,
+    async fn segment_list(
+        &self,
+        tenant: &TenantId,
         session_id: SessionId,
         from: u64,
         limit: u32,
-    ) -> StoreFuture<'a, Option<SegmentList>>;
+    ) -> Result<Option<SegmentList>, StoreError>;
 
     /// Reads messages by their index in the whole history, which has all of them, oldest first and
     /// in one round trip, touching only the segments that hold them.
-    fn message_list<'a>(
-        &'a self,
-        tenant: &'a TenantId,
+    async fn message_list(
+        &self,
+        tenant: &TenantId,
         session_id: SessionId,
         indexes: Range<u64>,
-    ) -> StoreFuture<'a, Option<Vec<Arc<Message>>>>;
+    ) -> Result<Option<Vec<Arc<Message>>>, StoreError>;
 
     /// Reads the messages that the session itself added.
-    fn new_message_list<'a>(
-        &'a self,
-        tenant: &'a TenantId,
+    async fn new_message_list(
+        &self,
+        tenant: &TenantId,
         session_id: SessionId,
-    ) -> StoreFuture<'a, Option<Vec<Arc<Message>>>>;
+    ) -> Result<Option<Vec<Arc<Message>>>, StoreError>;
 
     /// Computes all hashes of the session and its ancestors again from what is stored.
-    fn session_verify<'a>(
-        &'a self,
-        tenant: &'a TenantId,
+    async fn session_verify(
+        &self,
+        tenant: &TenantId,
         session_id: SessionId,
-    ) -> StoreFuture<'a, Option<VerifyReport>>;
+    ) -> Result<Option<VerifyReport>, StoreError>;
 }
 
 /// Publishes sessions.
+#[async_trait]
 pub trait SessionWriter: Send + Sync + fmt::Debug {
     /// Publishes a session with the record of its run and the sessions of its subagents, all or
     /// nothing.
     ///
-    /// May be repeated after [`StoreError::Unavailable`](super::StoreError::Unavailable): a second attempt that finds the first one
-    /// done returns the result of the first.
-    fn session_commit<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, Result<Committed, CommitError>>;
+    /// May be repeated after [`StoreError::Unavailable`](super::StoreError::Unavailable): a second
+    /// attempt that finds the first one done returns the result of the first.
+    async fn session_commit(&self, commit: &Commit) -> Result<Committed, CommitError>;
 }
 
 /// Reads runs.
+#[async_trait]
 pub trait RunReader: Send + Sync + fmt::Debug {
     /// Reads a run with its output.
-    fn run_lookup<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> StoreFuture<'a, Option<RunRecord>>;
+    async fn run_lookup(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<RunRecord>, StoreError>;
 
     /// Finds the run that has reserved the session id.
-    fn run_lookup_by_session<'a>(
-        &'a self,
-        tenant: &'a TenantId,
+    async fn run_lookup_by_session(
+        &self,
+        tenant: &TenantId,
         session_id: SessionId,
-    ) -> StoreFuture<'a, Option<RunSummary>>;
+    ) -> Result<Option<RunSummary>, StoreError>;
 
     /// Lists runs without their outputs, newest first.
-    fn run_list<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        filter: &'a RunFilter,
+    async fn run_list(
+        &self,
+        tenant: &TenantId,
+        filter: &RunFilter,
         page: Page<RunId>,
-    ) -> StoreFuture<'a, Vec<RunSummary>>;
+    ) -> Result<Vec<RunSummary>, StoreError>;
 
     /// Returns the bytes of a run's steps, and of the messages that its session and those of its
     /// subagents have added, as JSON and without reading them; 0 when there is no such run.
-    fn steps_size<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> StoreFuture<'a, u64>;
+    async fn steps_size(&self, tenant: &TenantId, run_id: RunId) -> Result<u64, StoreError>;
 
     /// Reads the steps of a run as they were stored.
-    fn step_list<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> StoreFuture<'a, Option<Vec<StepRecord>>>;
+    async fn step_list(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<Vec<StepRecord>>, StoreError>;
 }
 
 /// Writes runs that publish no session.
+#[async_trait]
 pub trait RunWriter: Send + Sync + fmt::Debug {
     /// Stores the end of a run that failed or was cancelled, with its events and webhooks. A run
     /// with a lease leaves the queue.
     ///
     /// A run whose end is recorded can't publish a session afterwards.
-    fn run_record<'a>(&'a self, tenant: &'a TenantId, end: &'a RunEnd) -> StoreFuture<'a, Recorded>;
+    async fn run_record(&self, tenant: &TenantId, end: &RunEnd) -> Result<Recorded, StoreError>;
 }
 
 /// Stores the definitions of agents as immutable versions.
+#[async_trait]
 pub trait AgentStore: Send + Sync + fmt::Debug {
     /// Makes the definition the current version of its name; an equal one is not stored again.
-    fn agent_put<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        definition: &'a AgentDefinition,
+    async fn agent_put(
+        &self,
+        tenant: &TenantId,
+        definition: &AgentDefinition,
         now: Timestamp,
-    ) -> StoreFuture<'a, AgentRecord>;
+    ) -> Result<AgentRecord, StoreError>;
 
     /// Stores a version without making it current, for agents that are defined elsewhere.
     /// Idempotent.
-    fn agent_version_put<'a>(&'a self, tenant: &'a TenantId, agent: &'a AgentRecord) -> StoreFuture<'a, ()>;
+    async fn agent_version_put(&self, tenant: &TenantId, agent: &AgentRecord) -> Result<(), StoreError>;
 
     /// Reads the current version.
-    fn agent_lookup<'a>(&'a self, tenant: &'a TenantId, name: &'a str) -> StoreFuture<'a, Option<AgentRecord>>;
+    async fn agent_lookup(&self, tenant: &TenantId, name: &str) -> Result<Option<AgentRecord>, StoreError>;
 
     /// Reads a version, current or not.
-    fn agent_version_lookup<'a>(&'a self, tenant: &'a TenantId, version: Hash) -> StoreFuture<'a, Option<AgentRecord>>;
+    async fn agent_version_lookup(&self, tenant: &TenantId, version: Hash) -> Result<Option<AgentRecord>, StoreError>;
 
     /// Lists the current versions by name.
-    fn agent_list<'a>(&'a self, tenant: &'a TenantId, page: &'a AgentPage) -> StoreFuture<'a, AgentList>;
+    async fn agent_list(&self, tenant: &TenantId, page: &AgentPage) -> Result<AgentList, StoreError>;
 
     /// Deletes the name; its versions stay readable. Returns whether it existed.
-    fn agent_delete<'a>(&'a self, tenant: &'a TenantId, name: &'a str) -> StoreFuture<'a, bool>;
+    async fn agent_delete(&self, tenant: &TenantId, name: &str) -> Result<bool, StoreError>;
 }
 
 /// Stores API keys by the hash of their secret.
+#[async_trait]
 pub trait KeyStore: Send + Sync + fmt::Debug {
     /// Stores a key.
-    fn key_insert<'a>(&'a self, key: &'a ApiKeyRecord) -> StoreFuture<'a, ()>;
+    async fn key_insert(&self, key: &ApiKeyRecord) -> Result<(), StoreError>;
 
     /// Finds the key, revoked or not, whose secret has this hash.
-    fn key_lookup(&self, secret_hash: Hash) -> StoreFuture<'_, Option<ApiKeyRecord>>;
+    async fn key_lookup(&self, secret_hash: Hash) -> Result<Option<ApiKeyRecord>, StoreError>;
 
     /// Lists all keys, newest first.
-    fn key_list(&self) -> StoreFuture<'_, Vec<ApiKeyRecord>>;
+    async fn key_list(&self) -> Result<Vec<ApiKeyRecord>, StoreError>;
 
     /// Revokes a key. Returns whether there was one in force.
-    fn key_revoke(&self, key_id: ApiKeyId, now: Timestamp) -> StoreFuture<'_, bool>;
+    async fn key_revoke(&self, key_id: ApiKeyId, now: Timestamp) -> Result<bool, StoreError>;
 
     /// Returns whether any key exists, revoked ones included: from then on requests need one.
-    fn key_exists(&self) -> StoreFuture<'_, bool>;
+    async fn key_exists(&self) -> Result<bool, StoreError>;
 }
 
 /// Checks the database and closes it.
+#[async_trait]
 pub trait StoreHealth: Send + Sync + fmt::Debug {
     /// Checks that the database responds and that its schema is current.
-    fn health_check(&self) -> StoreFuture<'_, ()>;
+    async fn health_check(&self) -> Result<(), StoreError>;
 
     /// Waits for open operations and closes all connections.
-    fn close(&self) -> BoxFuture<'_, ()>;
+    async fn close(&self);
 }
 
 /// A session to publish, with the record of the run that made it.
@@ -320,7 +330,7 @@ pub struct SegmentList {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentSize {
     /// Its position, which identifies it.
-    pub place: BranchPosition,
+    pub position: BranchPosition,
     /// The index of its first message in the whole history.
     pub first_index: u64,
     /// The number of its messages.
@@ -345,11 +355,11 @@ pub struct VerifyReport {
     pub removed: u64,
     /// The number of messages checked.
     pub messages: u64,
-    /// Everything that is not as its hash says; empty when all is well.
+    /// Every part that differs from its hash; empty if there is none.
     pub faults: Vec<VerifyFault>,
 }
 
-/// A part that is not as its hash says.
+/// A part that differs from its hash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct VerifyFault {
     /// The session.

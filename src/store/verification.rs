@@ -85,7 +85,7 @@ impl Verification {
             let link = Link::of(ancestor);
             self.check_messages(link, parent, &mut faults);
             match ancestor {
-                Ancestor::Kept(head) => {
+                Ancestor::Retained(head) => {
                     self.check_states(head, &mut faults);
                     check_root(head, parent, &mut faults)?;
                 }
@@ -118,11 +118,11 @@ impl Verification {
 
     fn check_messages(&self, head: Link, parent: Option<Link>, faults: &mut Vec<VerifyFault>) {
         let inherited = parent.map_or(0, |parent| parent.message_count);
-        let place = (
+        let position = (
             head.position.branch_id.as_uuid(),
             i64::try_from(head.position.position).unwrap_or(-1),
         );
-        let detail = match self.segments.segments.get(&place) {
+        let detail = match self.segments.segments.get(&position) {
             None => "the segment is missing".to_owned(),
             Some(Segment {
                 content: Err(detail), ..
@@ -162,7 +162,7 @@ struct Link {
 impl Link {
     fn of(ancestor: &Ancestor) -> Self {
         match ancestor {
-            Ancestor::Kept(head) => Self {
+            Ancestor::Retained(head) => Self {
                 session_id: head.session_id,
                 root_hash: head.root_hash,
                 segment_hash: head.segment_hash,
@@ -211,10 +211,7 @@ fn check_root(head: &SessionHead, parent: Option<Link>, faults: &mut Vec<VerifyF
         created_at: head.created_at,
         subagent_of: head.subagent_of,
     };
-    let computed = root_hash(&input).map_err(|error| StoreError::Failed {
-        operation: "verify session",
-        source: error.into(),
-    })?;
+    let computed = root_hash(&input).map_err(StoreError::failed("verify session"))?;
     if computed != head.root_hash {
         faults.push(fault(
             head.session_id,

@@ -25,7 +25,7 @@ const FILLED_ENTRIES: usize = 6;
 /// A node's own fields: its parent, its index there and its length.
 const NODE_FIELDS: usize = 16;
 /// The cost of a message in the history's list: a shared pointer and its slot in a tree.
-const HISTORY_PLACE: usize = 64;
+const HISTORY_SLOT: usize = 64;
 /// The overhead of an entry of the cache.
 const ENTRY: usize = 512;
 
@@ -222,7 +222,7 @@ fn messages_bytes<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>) -> u
 pub(crate) fn message_bytes(message: &Message) -> usize {
     size_of::<Message>()
         + ALLOCATION
-        + HISTORY_PLACE
+        + HISTORY_SLOT
         + optional(message.name.as_ref())
         + message.tags.section.as_str().len()
         + ALLOCATION

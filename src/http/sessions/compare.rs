@@ -155,7 +155,7 @@ impl Pair<'_> {
                 .segments
                 .iter()
                 .zip(&right.segments)
-                .take_while(|(left, right)| left.place == right.place);
+                .take_while(|(left, right)| left.position == right.position);
             match same.last().map(|(segment, _)| segment.end()) {
                 Some(end) if end > shared => shared = end,
                 _ => return Ok(shared),

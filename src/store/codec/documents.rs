@@ -3,10 +3,9 @@
 
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::payload::{DecodeError, EncodeError, Payload, StoredPayload, open_payload};
+use super::payload::{DecodeError, EncodeError, Payload, StoredPayload, decode};
 use super::{DEFINITION_VERSION, RUN_VERSION, STATE_VERSION};
 use crate::agent::AgentDefinition;
 use crate::agent::state::StopSignal;
@@ -108,9 +107,4 @@ fn encode_canonical<T: Serialize>(
 ) -> Result<(Hash, Payload), EncodeError> {
     let bytes = canonical_bytes(value).map_err(EncodeError::Json)?;
     Ok((hash(&bytes), Payload::encode(version, bytes)?))
-}
-
-fn decode<T: DeserializeOwned>(stored: StoredPayload<'_>, known: i16) -> Result<T, DecodeError> {
-    let bytes = open_payload(stored, known)?;
-    serde_json::from_slice(&bytes).map_err(DecodeError::Json)
 }

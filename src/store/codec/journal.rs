@@ -1,13 +1,12 @@
-//! Payloads of runs that have not ended, as JSON: requests, journal entries, events and messages to
-//! runs.
+//! Payloads of runs that have not ended, as JSON: journal entries, events and messages to runs.
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 
 use super::messages::{read_message, write_message};
-use super::payload::{DecodeError, EncodeError, Payload, StoredPayload, open_payload};
-use super::{EVENTS_VERSION, JOURNAL_VERSION, REQUEST_VERSION, STEERING_VERSION};
+use super::payload::{DecodeError, EncodeError, Payload, StoredPayload, decode};
+use super::{EVENTS_VERSION, JOURNAL_VERSION, STEERING_VERSION};
 use crate::agent::JournalEntry;
 use crate::agent::hooks::ToolUse;
 use crate::agent::state::{AgentStep, StateAddition, ToolExecution};
@@ -18,50 +17,57 @@ use crate::message::Message;
 use crate::record::RunEvent;
 use crate::session::Hash;
 
-/// An entry as it is stored. Steps and additions are values, since they hold what this version
-/// can't read.
+/// The stored form of an entry. Steps and additions retain what this version can't read.
 #[derive(Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(remote = "JournalEntry", tag = "type", rename_all = "snake_case")]
 enum StoredEntry {
     SubagentBegun {
         session_id: SessionId,
         agent_id: AgentId,
         agent_version: Hash,
     },
-    Reached {
-        addition: Value,
-    },
+    #[serde(with = "reached")]
+    Reached(StateAddition),
     Answered {
-        step: Value,
+        #[serde(with = "step")]
+        step: Box<AgentStep>,
         started_at: Timestamp,
-        addition: Value,
+        #[serde(with = "addition")]
+        addition: StateAddition,
     },
     CallDecided {
-        place: usize,
+        #[serde(rename = "place")]
+        index: usize,
         tool_use: ToolUse,
-        addition: Value,
+        #[serde(with = "addition")]
+        addition: StateAddition,
     },
     CallBegun {
-        place: usize,
+        #[serde(rename = "place")]
+        index: usize,
     },
     CallEnded {
-        place: usize,
+        #[serde(rename = "place")]
+        index: usize,
         execution: Box<ToolExecution>,
-        addition: Value,
+        #[serde(with = "addition")]
+        addition: StateAddition,
     },
 }
 
 /// Encodes an entry of a journal.
 pub(crate) fn encode_journal_entry(entry: &JournalEntry) -> Result<Payload, EncodeError> {
-    let bytes = write_entry(entry).and_then(|stored| serde_json::to_vec(&stored));
-    Payload::encode(JOURNAL_VERSION, bytes.map_err(EncodeError::Json)?)
+    let mut bytes = Vec::with_capacity(1024);
+    StoredEntry::serialize(entry, &mut serde_json::Serializer::new(&mut bytes)).map_err(EncodeError::Json)?;
+    Payload::encode(JOURNAL_VERSION, bytes)
 }
 
 /// Decodes an entry of a journal.
 pub(crate) fn decode_journal_entry(stored: StoredPayload<'_>) -> Result<JournalEntry, DecodeError> {
-    let bytes = open_payload(stored, JOURNAL_VERSION)?;
-    let stored = serde_json::from_slice(&bytes).map_err(DecodeError::Json)?;
-    read_entry(stored)
+    #[derive(Deserialize)]
+    struct Entry(#[serde(with = "StoredEntry")] JournalEntry);
+
+    decode(stored, JOURNAL_VERSION).map(|Entry(entry)| entry)
 }
 
 /// Encodes events that follow on each other.
@@ -72,24 +78,7 @@ pub(crate) fn encode_events(events: &[Arc<RunEvent>]) -> Result<Payload, EncodeE
 
 /// Decodes events.
 pub(crate) fn decode_events(stored: StoredPayload<'_>) -> Result<Vec<Arc<RunEvent>>, DecodeError> {
-    let bytes = open_payload(stored, EVENTS_VERSION)?;
-    serde_json::from_slice(&bytes).map_err(DecodeError::Json)
-}
-
-/// Encodes the request of a run: JSON as `QueuedRequest` writes it.
-pub(crate) fn encode_request(request: &str) -> Result<Payload, EncodeError> {
-    Payload::encode(REQUEST_VERSION, request.as_bytes().to_vec())
-}
-
-/// Wraps the request of a run without compressing it, for callers that need no row.
-pub(crate) fn plain_request(request: String) -> Payload {
-    Payload::plain(REQUEST_VERSION, request.into_bytes())
-}
-
-/// Decodes the request of a run.
-pub(crate) fn decode_request(stored: StoredPayload<'_>) -> Result<String, DecodeError> {
-    let bytes = open_payload(stored, REQUEST_VERSION)?.into_owned();
-    String::from_utf8(bytes).map_err(|error| DecodeError::Text(error.utf8_error()))
+    decode(stored, EVENTS_VERSION)
 }
 
 /// Encodes a message to a run at work.
@@ -100,115 +89,84 @@ pub(crate) fn encode_steering(message: &Message) -> Result<Payload, EncodeError>
 
 /// Decodes a message to a run at work.
 pub(crate) fn decode_steering(stored: StoredPayload<'_>) -> Result<Message, DecodeError> {
-    let bytes = open_payload(stored, STEERING_VERSION)?;
-    let stored: Value = serde_json::from_slice(&bytes).map_err(DecodeError::Json)?;
-    read_message(&stored).map(Arc::unwrap_or_clone)
+    let stored: Value = decode(stored, STEERING_VERSION)?;
+    read_message(&stored)
+        .map(Arc::unwrap_or_clone)
+        .map_err(DecodeError::Json)
 }
 
-fn write_entry(entry: &JournalEntry) -> Result<StoredEntry, serde_json::Error> {
-    Ok(match entry {
-        JournalEntry::SubagentBegun {
-            session_id,
-            agent_id,
-            agent_version,
-        } => StoredEntry::SubagentBegun {
-            session_id: *session_id,
-            agent_id: *agent_id,
-            agent_version: *agent_version,
-        },
-        JournalEntry::Reached(addition) => StoredEntry::Reached {
-            addition: addition.to_json()?,
-        },
-        JournalEntry::Answered {
-            step,
-            started_at,
-            addition,
-        } => StoredEntry::Answered {
-            step: write_step(step)?,
-            started_at: *started_at,
-            addition: addition.to_json()?,
-        },
-        JournalEntry::CallDecided {
-            place,
-            tool_use,
-            addition,
-        } => StoredEntry::CallDecided {
-            place: *place,
-            tool_use: tool_use.clone(),
-            addition: addition.to_json()?,
-        },
-        JournalEntry::CallBegun { place } => StoredEntry::CallBegun { place: *place },
-        JournalEntry::CallEnded {
-            place,
-            execution,
-            addition,
-        } => StoredEntry::CallEnded {
-            place: *place,
-            execution: execution.clone(),
-            addition: addition.to_json()?,
-        },
-    })
+/// What an execution has reached, in a field of its own.
+mod reached {
+    use super::{Deserialize, Deserializer, Serialize, Serializer, StateAddition, addition};
+
+    #[derive(Serialize, Deserialize)]
+    struct Reached<T> {
+        addition: T,
+    }
+
+    pub(super) fn serialize<S: Serializer>(value: &StateAddition, serializer: S) -> Result<S::Ok, S::Error> {
+        let addition = addition::write(value)?;
+        Reached { addition }.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<StateAddition, D::Error> {
+        let Reached { addition } = Reached::deserialize(deserializer)?;
+        addition::read(addition)
+    }
 }
 
-fn read_entry(stored: StoredEntry) -> Result<JournalEntry, DecodeError> {
-    let addition = |stored| StateAddition::from_json(stored).map_err(DecodeError::Json);
-    Ok(match stored {
-        StoredEntry::SubagentBegun {
-            session_id,
-            agent_id,
-            agent_version,
-        } => JournalEntry::SubagentBegun {
-            session_id,
-            agent_id,
-            agent_version,
-        },
-        StoredEntry::Reached { addition: stored } => JournalEntry::Reached(addition(stored)?),
-        StoredEntry::Answered {
-            step,
-            started_at,
-            addition: stored,
-        } => JournalEntry::Answered {
-            step: Box::new(read_step(&step)?),
-            started_at,
-            addition: addition(stored)?,
-        },
-        StoredEntry::CallDecided {
-            place,
-            tool_use,
-            addition: stored,
-        } => JournalEntry::CallDecided {
-            place,
-            tool_use,
-            addition: addition(stored)?,
-        },
-        StoredEntry::CallBegun { place } => JournalEntry::CallBegun { place },
-        StoredEntry::CallEnded {
-            place,
-            execution,
-            addition: stored,
-        } => JournalEntry::CallEnded {
-            place,
-            execution,
-            addition: addition(stored)?,
-        },
-    })
+mod addition {
+    use super::{Deserialize as _, Deserializer, Serialize as _, Serializer, StateAddition, Value, de, ser};
+
+    pub(super) fn serialize<S: Serializer>(value: &StateAddition, serializer: S) -> Result<S::Ok, S::Error> {
+        write::<S::Error>(value)?.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<StateAddition, D::Error> {
+        read(Value::deserialize(deserializer)?)
+    }
+
+    pub(super) fn write<E: ser::Error>(value: &StateAddition) -> Result<Value, E> {
+        value.to_json().map_err(E::custom)
+    }
+
+    pub(super) fn read<E: de::Error>(stored: Value) -> Result<StateAddition, E> {
+        StateAddition::from_json(stored).map_err(E::custom)
+    }
 }
 
-/// Where a step has the messages that it produced.
-const MESSAGES: &str = "output_messages";
+/// A step, whose messages retain what a later version wrote.
+mod step {
+    use super::{
+        AgentStep, Deserialize as _, Deserializer, Serialize as _, Serializer, Value, de, read_message, ser,
+        write_message,
+    };
 
-fn write_step(step: &AgentStep) -> Result<Value, serde_json::Error> {
-    let mut written = serde_json::to_value(step)?;
-    let messages = step.output_messages.iter().map(|message| write_message(message));
-    written[MESSAGES] = Value::Array(messages.collect::<Result<_, _>>()?);
-    Ok(written)
-}
+    /// Where a step has the messages that it produced.
+    const MESSAGES: &str = "output_messages";
 
-fn read_step(stored: &Value) -> Result<AgentStep, DecodeError> {
-    let step = AgentStep::deserialize(stored).map_err(DecodeError::Json)?;
-    let messages = stored[MESSAGES].as_array().into_iter().flatten();
-    Ok(AgentStep {
-        output_messages: messages.map(read_message).collect::<Result<_, _>>()?,
-        ..step
-    })
+    pub(super) fn serialize<S: Serializer>(step: &AgentStep, serializer: S) -> Result<S::Ok, S::Error> {
+        write(step).map_err(ser::Error::custom)?.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<AgentStep>, D::Error> {
+        let step = read(&Value::deserialize(deserializer)?);
+        step.map(Box::new).map_err(de::Error::custom)
+    }
+
+    fn write(step: &AgentStep) -> Result<Value, serde_json::Error> {
+        let mut written = serde_json::to_value(step)?;
+        let messages = step.output_messages.iter().map(|message| write_message(message));
+        written[MESSAGES] = Value::Array(messages.collect::<Result<_, _>>()?);
+        Ok(written)
+    }
+
+    fn read(stored: &Value) -> Result<AgentStep, serde_json::Error> {
+        let step = AgentStep::deserialize(stored)?;
+        let messages = stored[MESSAGES].as_array().into_iter().flatten();
+        Ok(AgentStep {
+            output_messages: messages.map(read_message).collect::<Result<_, _>>()?,
+            ..step
+        })
+    }
 }

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_and_no_limit_is_passed_over() {
+    fn what_is_written_is_read_and_no_limit_is_ignored() {
         assert_eq!(encode_limits(&RunLimits::default()).unwrap(), None);
         assert_eq!(decode_limits(None).unwrap(), RunLimits::default());
         let limits = RunLimits {

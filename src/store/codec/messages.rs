@@ -34,14 +34,15 @@ pub(super) fn read_messages(bytes: &[u8]) -> Result<(Vec<Arc<Message>>, usize), 
         return Ok((messages, bytes.len() - punctuation));
     }
     let stored: Vec<Value> = serde_json::from_slice(bytes).map_err(DecodeError::Json)?;
-    let messages: Vec<_> = stored.iter().map(read_message).collect::<Result<_, _>>()?;
+    let messages: Result<Vec<_>, _> = stored.iter().map(read_message).collect();
+    let messages = messages.map_err(DecodeError::Json)?;
     let length = messages.iter().map(|message| json_length(&**message)).sum();
     Ok((messages, length))
 }
 
 /// Reads one message.
-pub(super) fn read_message(stored: &Value) -> Result<Arc<Message>, DecodeError> {
-    let (message, unread) = read_open::<Message>(stored).map_err(DecodeError::Json)?;
+pub(super) fn read_message(stored: &Value) -> Result<Arc<Message>, serde_json::Error> {
+    let (message, unread) = read_open::<Message>(stored)?;
     Ok(Arc::new(Message { unread, ..message }))
 }
 
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_later_version_wrote_is_kept_with_its_message() {
+    fn what_a_later_version_wrote_is_retained_with_its_message() {
         let plain = json!({"id": "0190d9b4-5a00-7000-8000-000000000002", "role": "user", "content": [], "created_at": "2026-01-02T03:04:05Z"});
         let bytes = serde_json::to_vec(&json!([plain, stored()])).unwrap();
         let (messages, length) = read_messages(&bytes).unwrap();

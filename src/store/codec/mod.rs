@@ -3,7 +3,6 @@
 //! A form that changes gets a new version and a decoder for each older one, since committed rows
 //! are never rewritten.
 
-mod delivery;
 mod documents;
 mod history;
 mod journal;
@@ -12,19 +11,18 @@ mod messages;
 mod payload;
 mod request;
 mod segment;
+mod texts;
 
 #[cfg(test)]
 mod golden;
 
-pub(crate) use self::delivery::{decode_delivery, encode_delivery};
 pub(crate) use self::documents::{
     decode_context, decode_definition, decode_environment, decode_output, decode_steps, encode_context,
     encode_definition, encode_environment, encode_output, encode_steps,
 };
 pub(crate) use self::history::{HistoryBuilder, HistoryGap, StoredSegment};
 pub(crate) use self::journal::{
-    decode_events, decode_journal_entry, decode_request, decode_steering, encode_events, encode_journal_entry,
-    encode_request, encode_steering, plain_request,
+    decode_events, decode_journal_entry, decode_steering, encode_events, encode_journal_entry, encode_steering,
 };
 pub(crate) use self::limits::{decode_limits, encode_limits};
 pub(crate) use self::messages::encode_messages;
@@ -34,6 +32,7 @@ pub use self::request::{
     PinnedAgents, QueuedDisconnect, QueuedEventOptions, QueuedKey, QueuedRequest, QueuedRunRequest,
 };
 pub use self::segment::EncodedSegment;
+pub(crate) use self::texts::{decode_delivery, decode_request, encode_delivery, encode_request, plain_request};
 
 /// The version of the columns of `sessions`.
 pub(crate) const SESSION_VERSION: i16 = 1;

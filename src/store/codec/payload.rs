@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::io;
 
+use serde::de::DeserializeOwned;
 use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe::get_frame_content_size;
 
@@ -171,12 +172,12 @@ pub enum DecodeError {
     /// It is damaged.
     #[error("the payload is no text")]
     Text(#[source] std::str::Utf8Error),
-    /// Its row says something else.
+    /// Its row states another number.
     #[error("the segment says that it has {stated} messages and holds {found}")]
     MessageCount {
-        /// What the row says.
+        /// The number in the row.
         stated: i64,
-        /// What there is.
+        /// The number in the payload.
         found: usize,
     },
 }
@@ -222,6 +223,18 @@ pub(crate) fn open_payload(stored: StoredPayload<'_>, known: i16) -> Result<Cow<
     }
 }
 
+/// Decodes a payload of JSON of a known version.
+pub(crate) fn decode<T: DeserializeOwned>(stored: StoredPayload<'_>, known: i16) -> Result<T, DecodeError> {
+    let bytes = open_payload(stored, known)?;
+    serde_json::from_slice(&bytes).map_err(DecodeError::Json)
+}
+
+/// Decodes a payload of text of a known version.
+pub(crate) fn decode_text(stored: StoredPayload<'_>, known: i16) -> Result<String, DecodeError> {
+    let bytes = open_payload(stored, known)?.into_owned();
+    String::from_utf8(bytes).map_err(|error| DecodeError::Text(error.utf8_error()))
+}
+
 fn decompress(bytes: &[u8]) -> Result<Vec<u8>, DecodeError> {
     let size = get_frame_content_size(bytes).ok().flatten();
     let size = size.and_then(|size| usize::try_from(size).ok());
@@ -259,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_payload_is_little_else_than_the_words_of_the_dictionary() {
+    fn a_small_payload_compresses_by_the_dictionary() {
         let message = |role, text| {
             format!(
                 r#"{{"id":"0190d9b4-5a00-7000-8000-000000000001","role":"{role}","content":[{{"type":"text","text":"{text}"}}]}}"#
@@ -272,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_bounded_whatever_a_damaged_payload_states() {
+    fn a_length_is_bounded_even_if_a_damaged_payload_states_more() {
         for (stated, length) in [(0, 13), (12, 13), (1 << 20, 1 << 20), (u64::MAX - 2, MAX_LENGTH as u64)] {
             let bytes = [&[0x28, 0xb5, 0x2f, 0xfd, 0xe0][..], &stated.to_le_bytes()].concat();
             for encoding in [ZSTD, ZSTD_1] {

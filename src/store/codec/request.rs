@@ -70,7 +70,7 @@ pub struct QueuedRunRequest {
     pub metadata: Object,
     /// Variables to set in the environment; `null` removes one.
     pub variables: BTreeMap<String, Value>,
-    /// The shape of the final answer.
+    /// The form of the final response.
     pub response_format: Option<ResponseFormat>,
     /// What to do when another run continues the same base.
     pub conflict: ConflictPolicy,
@@ -97,8 +97,8 @@ pub struct QueuedKey {
     pub digest: Hash,
 }
 
-/// What happens when the caller disconnects. A queued run has no caller, but earlier versions expect
-/// a value.
+/// What happens when the caller disconnects. A queued run has no caller, but earlier versions
+/// expect a value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QueuedDisconnect {

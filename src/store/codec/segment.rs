@@ -20,14 +20,14 @@ pub struct EncodedSegment {
 impl EncodedSegment {
     /// Encodes messages.
     pub fn encode(messages: &[Arc<Message>]) -> Result<Self, StoreError> {
-        let bytes = encode_messages(messages).map_err(failed("encode segment"))?;
+        let bytes = encode_messages(messages).map_err(StoreError::failed("encode segment"))?;
         Ok(Self {
-            message_count: i64::try_from(messages.len()).map_err(failed("encode segment"))?,
-            payload: Payload::encode(SEGMENT_VERSION, bytes).map_err(failed("encode segment"))?,
+            message_count: i64::try_from(messages.len()).map_err(StoreError::failed("encode segment"))?,
+            payload: Payload::encode(SEGMENT_VERSION, bytes).map_err(StoreError::failed("encode segment"))?,
         })
     }
 
-    /// Takes what a row holds: the number of messages that it says, and their payload.
+    /// Makes a segment from the columns of a row: the number of its messages, and their payload.
     pub fn from_stored(message_count: i64, payload: Payload) -> Self {
         Self { message_count, payload }
     }
@@ -40,14 +40,7 @@ impl EncodedSegment {
             message_count: self.message_count,
             payload: self.payload.as_stored(),
         };
-        history.push(stored).map_err(failed("decode segment"))?;
+        history.push(stored).map_err(StoreError::failed("decode segment"))?;
         Ok(history.into_messages())
-    }
-}
-
-fn failed<E: std::error::Error + Send + Sync + 'static>(operation: &'static str) -> impl FnOnce(E) -> StoreError {
-    move |source| StoreError::Failed {
-        operation,
-        source: Box::new(source),
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
+use async_trait::async_trait;
 use sqlx::{FromRow, PgConnection, PgPool, Row as _};
 use tracing::Instrument as _;
 
@@ -12,10 +12,9 @@ use super::timeouts::in_time;
 use super::wake_ups::QueueWakeUps;
 use crate::session::{BranchPosition, Hash};
 use crate::store::codec::Payload;
-use crate::store::driver_error::task_error;
-use crate::store::error::CommitError;
+use crate::store::error::{CommitError, StoreError};
 use crate::store::publication::{OPERATION, Positions, Publication, Publications};
-use crate::store::rows::{NewRun, SessionRow, stored_count};
+use crate::store::rows::{NewRun, SessionRow, values};
 use crate::store::sql::{Connection, Refusal, Statement, answer, settle, successor_statement};
 use crate::store::traits::{Commit, Committed, ConflictPolicy, SessionWriter};
 
@@ -48,28 +47,27 @@ const OPEN: &str = "branch as (
         returning 1
     )";
 
+#[async_trait]
 impl SessionWriter for PostgresStore {
-    fn session_commit<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, Result<Committed, CommitError>> {
-        Box::pin(async move {
-            let publications = Publications::make(commit).await?;
-            if publications.is_plain() {
-                let published = in_time(publish_alone(&self.pool, &publications)).await;
-                return answer(self, publications, published).await;
-            }
-            let (pool, wake_ups) = (self.pool.clone(), Arc::clone(&self.wake_ups));
-            let work = Box::pin(async move {
-                let published = in_time(publish_all(&pool, &wake_ups, &publications)).await;
-                (publications, published)
-            });
-            // No caller cancels it: a transaction that is cancelled as it begins would stay open on
-            // its connection.
-            let (publications, published) = self
-                .tasks
-                .spawn(work.in_current_span())
-                .await
-                .map_err(task_error(OPERATION))?;
-            answer(self, publications, published).await
-        })
+    async fn session_commit(&self, commit: &Commit) -> Result<Committed, CommitError> {
+        let mut publications = Publications::make(commit).await?;
+        if publications.is_plain() {
+            let published = in_time(publish_alone(&self.pool, &publications)).await;
+            return answer(self, publications, published).await;
+        }
+        let (pool, wake_ups) = (self.pool.clone(), Arc::clone(&self.wake_ups));
+        let work = Box::pin(async move {
+            let published = in_time(publish_all(&pool, &wake_ups, &mut publications)).await;
+            (publications, published)
+        });
+        // No caller cancels it: a transaction that is cancelled as it begins would stay open on
+        // its connection.
+        let (publications, published) = self
+            .tasks
+            .spawn(work.in_current_span())
+            .await
+            .map_err(StoreError::failed(OPERATION))?;
+        answer(self, publications, published).await
     }
 }
 
@@ -86,7 +84,7 @@ async fn publish_alone(pool: &PgPool, publications: &Publications) -> Result<Pos
 async fn publish_all(
     pool: &PgPool,
     wake_ups: &QueueWakeUps,
-    publications: &Publications,
+    publications: &mut Publications,
 ) -> Result<Positions, Refusal> {
     let mut transaction = pool.begin().await?;
     let settled = settle(&mut Connection::Postgres(&mut transaction), publications).await?;
@@ -142,8 +140,8 @@ async fn open_branch(
     }
 }
 
-/// Publishes a session with one statement, which begins with [`APPEND`] or [`OPEN`]; tells whether
-/// it did. All else is inserted only if the segment was.
+/// Publishes a session with one statement, which begins with [`APPEND`] or [`OPEN`]; returns
+/// whether it did. All else is inserted only if the segment was.
 async fn insert(
     connection: &mut PgConnection,
     segment_insert: &'static str,
@@ -154,16 +152,19 @@ async fn insert(
     let head = &publication.head;
     let parent = publication.parent;
     let session = SessionRow::new(head, position, &publication.metadata);
-    let mut insert = Statement::new(OPERATION, PARENT)
-        .bind(publication.tenant.as_str())
-        .bind(position.branch_id.as_uuid())
-        .bind(stored_count(position.position))
-        .bind(publication.segment.first_index)
-        .bind(publication.segment.message_count)
-        .bind_payload(&publication.segment.payload)
-        .bind(parent.map(|(session_id, _)| session_id.as_uuid()))
-        .bind(parent.map(|(_, end)| end.branch_id.as_uuid()))
-        .bind(parent.map(|(_, end)| stored_count(end.position)));
+    let segment = &publication.segment;
+    let values = values![
+        &publication.tenant,
+        position.branch_id,
+        position.position,
+        segment.first_index,
+        segment.message_count
+    ];
+    let mut insert = Statement::with(OPERATION, PARENT, values)
+        .bind_payload(&segment.payload)
+        .bind(parent.map(|(session_id, _)| session_id))
+        .bind(parent.map(|(_, end)| end.branch_id))
+        .bind(parent.map(|(_, end)| end.position));
     insert.push(segment_insert);
     if let Some(environment) = &publication.environment {
         push_state_insert(&mut insert, ENVIRONMENT, &head.environment_hash, environment);
@@ -197,8 +198,8 @@ fn push_state_insert<'v>(
     hash: &'v Hash,
     state: &'v Payload,
 ) {
-    insert.push_bind(find, hash.as_bytes().as_slice());
-    insert.push_bind(begin, hash.as_bytes().as_slice());
+    insert.push_bind(find, hash);
+    insert.push_bind(begin, hash);
     insert.push(", ");
     insert.push_values(state);
     insert.push(end);

@@ -119,7 +119,7 @@ async fn find_out_whether_reachable(
             Ok(())
         }
         Err(elapsed) => Err(OpenError::Connect {
-            place: place(options),
+            database: database(options),
             source: elapsed.into(),
         }),
     }
@@ -133,7 +133,7 @@ pub(super) async fn connect_alone(url: &str) -> Result<PgConnection, OpenError> 
         .map_err(Into::into)
         .and_then(|connected| connected.map_err(Into::into));
     connected.map_err(|source| OpenError::Connect {
-        place: place(&options),
+        database: database(&options),
         source,
     })
 }
@@ -181,10 +181,10 @@ fn encrypted_beyond_this_machine(options: PgConnectOptions, url: &str) -> PgConn
 }
 
 /// Names the database without its password.
-fn place(options: &PgConnectOptions) -> String {
-    let database = options.get_database().unwrap_or_else(|| options.get_username());
+fn database(options: &PgConnectOptions) -> String {
+    let name = options.get_database().unwrap_or_else(|| options.get_username());
     format!(
-        "postgres://{}@{}:{}/{database}",
+        "postgres://{}@{}:{}/{name}",
         options.get_username(),
         options.get_host(),
         options.get_port()

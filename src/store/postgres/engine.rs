@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
-use futures_util::{FutureExt as _, StreamExt as _, TryStreamExt as _};
+use futures_util::{StreamExt as _, TryStreamExt as _};
 use sqlx::Postgres;
 use tokio::sync::Semaphore;
 use tracing::Instrument as _;
@@ -13,15 +14,16 @@ use super::queue::{run_insert, run_lease};
 use super::timeouts::{each_in_time, in_time};
 use super::{PostgresStore, removal};
 use crate::fair_share::FairShare;
-use crate::store::driver_error::{store_error, task_error};
-use crate::store::error::StoreFuture;
+use crate::store::driver_error::store_error;
+use crate::store::error::StoreError;
 use crate::store::new_queued_run::NewQueueRow;
 use crate::store::queue::{LeaseChoice, LeaseTerms};
 use crate::store::rows::LeasedRunRow;
 use crate::store::sql::{
-    Attempt, Connection, Ended, Engine, EngineRow, NewVersion, Statement, Tally, due_in_pair, segment_condition,
+    Attempt, Connection, Ended, Engine, EngineRow, Statement, Tally, due_in_pair, segment_condition,
 };
 
+#[async_trait]
 impl Engine for PostgresStore {
     const SKIP_LOCKED: &'static str = " for no key update skip locked";
     const SHARE: &'static str = " for share";
@@ -71,52 +73,34 @@ impl Engine for PostgresStore {
         each_in_time(rows.map_ok(EngineRow::Postgres).boxed())
     }
 
-    fn fetch_optional(&self, statement: Statement<'_>) -> BoxFuture<'_, Result<Option<EngineRow>, sqlx::Error>> {
-        let row = in_time(statement.into_query::<Postgres>().fetch_optional(&self.pool));
-        row.map(|row| Ok(row?.map(EngineRow::Postgres))).boxed()
+    async fn fetch_optional(&self, statement: Statement<'_>) -> Result<Option<EngineRow>, sqlx::Error> {
+        let row = in_time(statement.into_query::<Postgres>().fetch_optional(&self.pool)).await?;
+        Ok(row.map(EngineRow::Postgres))
     }
 
-    fn execute(&self, statement: Statement<'_>) -> StoreFuture<'_, u64> {
+    async fn execute(&self, statement: Statement<'_>) -> Result<u64, StoreError> {
         let failed = store_error(statement.operation());
         let query = statement.into_query::<Postgres>();
-        Box::pin(async move {
-            Ok(in_time(query.execute(&self.pool))
-                .await
-                .map_err(failed)?
-                .rows_affected())
-        })
+        let done = in_time(query.execute(&self.pool)).await.map_err(failed)?;
+        Ok(done.rows_affected())
     }
 
-    fn execute_returning(&self, statement: Statement<'_>) -> StoreFuture<'_, Vec<EngineRow>> {
+    async fn execute_returning(&self, statement: Statement<'_>) -> Result<Vec<EngineRow>, StoreError> {
         let failed = store_error(statement.operation());
         let query = statement.into_query::<Postgres>();
-        Box::pin(async move {
-            let rows = in_time(query.fetch_all(&self.pool)).await.map_err(failed)?;
-            Ok(rows.into_iter().map(EngineRow::Postgres).collect())
-        })
+        let rows = in_time(query.fetch_all(&self.pool)).await.map_err(failed)?;
+        Ok(rows.into_iter().map(EngineRow::Postgres).collect())
     }
 
-    fn remove(&self, statements: Vec<Statement<'_>>) -> StoreFuture<'_, Vec<Tally>> {
+    async fn remove(&self, statements: Vec<Statement<'_>>) -> Result<Vec<Tally>, StoreError> {
         let operation = statements.first().map_or("remove", Statement::operation);
         let queries: Vec<_> = statements.into_iter().map(Statement::into_query).collect();
         let removing = self.tasks.spawn(removal::remove(self.pool.clone(), queries));
-        let failed = store_error(operation);
-        Box::pin(async move { removing.await.map_err(task_error(operation))?.map_err(failed) })
+        let removed = removing.await.map_err(StoreError::failed(operation))?;
+        removed.map_err(store_error(operation))
     }
 
-    fn current_version_insert(&self, version: &NewVersion<'_>) -> StoreFuture<'_, ()> {
-        let statement = "with version as (
-                insert into agent_versions (tenant, version, name, created_at, schema_version, encoding, payload)
-                values ($1, $2, $3, $4, $5, $6, $7)
-                on conflict do nothing
-            )
-            insert into agents (tenant, name, version) values ($1, $3, $2)
-            on conflict (tenant, name) do update set version = excluded.version";
-        let insert = self.execute(version.bind_to(statement));
-        Box::pin(async { insert.await.map(|_| ()) })
-    }
-
-    fn transact<T, F>(&self, operation: &'static str, work: F) -> StoreFuture<'_, T>
+    async fn transact<T, F>(&self, operation: &'static str, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: for<'c> FnOnce(Connection<'c>) -> BoxFuture<'c, Result<Ended<T>, sqlx::Error>> + Send + 'static,
@@ -133,19 +117,16 @@ impl Engine for PostgresStore {
         // No caller cancels it: a transaction that is cancelled as it begins would stay open on its
         // connection.
         let task = self.tasks.spawn(in_time(work).in_current_span());
-        Box::pin(async move {
-            task.await
-                .map_err(task_error(operation))?
-                .map_err(store_error(operation))
-        })
+        let done = task.await.map_err(StoreError::failed(operation))?;
+        done.map_err(store_error(operation))
     }
 
-    fn run_insert(&self, row: NewQueueRow) -> StoreFuture<'_, Attempt> {
-        Box::pin(run_insert(self, row))
+    async fn run_insert(&self, row: NewQueueRow) -> Result<Attempt, StoreError> {
+        run_insert(self, row).await
     }
 
-    fn run_lease(&self, terms: LeaseTerms, choice: LeaseChoice) -> StoreFuture<'_, Vec<LeasedRunRow>> {
-        Box::pin(run_lease(self, terms, choice))
+    async fn run_lease(&self, terms: LeaseTerms, choice: LeaseChoice) -> Result<Vec<LeasedRunRow>, StoreError> {
+        run_lease(self, terms, choice).await
     }
 
     fn wake_ups(&self) -> BoxStream<'static, ()> {

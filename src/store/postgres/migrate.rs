@@ -6,10 +6,10 @@ use sqlx::{Connection as _, PgConnection};
 use super::connect::connect_alone;
 use crate::store::driver_error::store_error;
 use crate::store::error::StoreError;
-use crate::store::migration::{NEEDED_VERSION, POSTGRES};
+use crate::store::migration::POSTGRES;
 use crate::store::open::OpenError;
+use crate::store::sql::{Connection, migrate_in_txn};
 
-const OPERATION: &str = "migrate";
 /// Names the advisory lock of a migration; any constant does. Replicas that start at once wait for
 /// it, so that none of them fails. Nothing else depends on it: a step that two took at once would
 /// fail in one of them, with its whole transaction.
@@ -28,7 +28,7 @@ pub(crate) async fn migrate(url: &str) -> Result<(), OpenError> {
 }
 
 async fn migrate_on_conn(connection: &mut PgConnection) -> Result<(), StoreError> {
-    let failed = store_error(OPERATION);
+    let failed = store_error("migrate");
     let mut transaction = connection.begin().await.map_err(&failed)?;
     // Suppresses the server's notice that a table exists already. A statement that waits for a
     // table gives up, since all that use the tables before it would wait as well.
@@ -41,28 +41,6 @@ async fn migrate_on_conn(connection: &mut PgConnection) -> Result<(), StoreError
         .map_err(&failed)?;
     let create = "create table if not exists schema_migrations (
         version bigint primary key, description text not null, applied_at timestamptz not null default now())";
-    sqlx::query(create).execute(&mut *transaction).await.map_err(&failed)?;
-    let found: i64 = sqlx::query_scalar("select coalesce(max(version), 0) from schema_migrations")
-        .fetch_one(&mut *transaction)
-        .await
-        .map_err(&failed)?;
-    if found > NEEDED_VERSION {
-        return Err(StoreError::Schema {
-            found,
-            needed: NEEDED_VERSION,
-        });
-    }
-    for migration in POSTGRES.iter().filter(|migration| migration.version > found) {
-        sqlx::raw_sql(migration.sql)
-            .execute(&mut *transaction)
-            .await
-            .map_err(&failed)?;
-        sqlx::query("insert into schema_migrations (version, description) values ($1, $2)")
-            .bind(migration.version)
-            .bind(migration.description)
-            .execute(&mut *transaction)
-            .await
-            .map_err(&failed)?;
-    }
-    transaction.commit().await.map_err(&failed)
+    migrate_in_txn(Connection::Postgres(&mut transaction), create, POSTGRES).await?;
+    transaction.commit().await.map_err(failed)
 }

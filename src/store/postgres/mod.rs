@@ -17,16 +17,15 @@ mod wake_ups;
 
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
+use async_trait::async_trait;
 use sqlx::PgPool;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 pub(crate) use self::migrate::migrate;
 use self::wake_ups::QueueWakeUps;
-use super::error::StoreFuture;
-use super::migration::check_version;
-use super::sql::schema_version;
+use super::error::StoreError;
+use super::sql::check_schema;
 use super::traits::StoreHealth;
 use super::turns::Turns;
 use crate::fair_share::FairShare;
@@ -48,18 +47,17 @@ pub(crate) struct PostgresStore {
     accepting: Arc<Turns<(TenantId, String)>>,
 }
 
+#[async_trait]
 impl StoreHealth for PostgresStore {
-    fn health_check(&self) -> StoreFuture<'_, ()> {
-        Box::pin(async { check_version(schema_version(self).await?) })
+    async fn health_check(&self) -> Result<(), StoreError> {
+        check_schema(self).await
     }
 
-    fn close(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async {
-            self.tasks.close();
-            self.tasks.wait().await;
-            // The tasks send wake-ups up to their end.
-            self.wake_ups.close().await;
-            self.pool.close().await;
-        })
+    async fn close(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+        // The tasks send wake-ups up to their end.
+        self.wake_ups.close().await;
+        self.pool.close().await;
     }
 }

@@ -3,13 +3,11 @@
 use uuid::Uuid;
 
 use super::{PayloadRow, Row, RowName, StoredTime, Value, row, table_row};
-use crate::agent::WebhookEvent;
 use crate::ids::{DeliveryId, RunId};
 use crate::record::{DeliveryRecord, DeliveryStatus, NewDelivery, receiver_of};
 use crate::store::codec::{EncodeError, Payload, decode_delivery, encode_delivery};
 use crate::store::error::StoreError;
 use crate::store::outbox::DueDelivery;
-use crate::tenant::ParseTenantError;
 
 table_row! {
     columns of "webhook_deliveries";
@@ -77,15 +75,13 @@ impl TryFrom<DeliveryRow> for DeliveryRecord {
 
     fn try_from(row: DeliveryRow) -> Result<Self, StoreError> {
         let name = RowName::new("webhook_deliveries", &row.delivery_id);
-        let event = WebhookEvent::ALL.into_iter().find(|event| event.as_str() == row.event);
-        let status = row.status.parse::<DeliveryStatus>();
         let response_status = row.response_status.map(u16::try_from).transpose();
         Ok(Self {
             delivery_id: DeliveryId::from_uuid(row.delivery_id),
             run_id: RunId::from_uuid(row.run_id),
-            event: event.ok_or_else(|| name.corrupt("event", format!("{:?} is no event", row.event)))?,
-            status: status.map_err(|error| name.corrupt("status", error))?,
-            attempts: u32::try_from(row.attempts).map_err(|error| name.corrupt("attempts", error))?,
+            event: name.named("event", &row.event)?,
+            status: name.parse("status", &row.status)?,
+            attempts: name.small_count("attempts", row.attempts)?,
             response_status: response_status.map_err(|error| name.corrupt("response_status", error))?,
             url: row.url,
             secret: row.secret,
@@ -114,10 +110,7 @@ impl TryFrom<DueDeliveryRow> for DueDelivery {
     fn try_from(row: DueDeliveryRow) -> Result<Self, StoreError> {
         let name = RowName::new("webhook_deliveries", &row.delivery.delivery_id);
         Ok(Self {
-            tenant: row
-                .tenant
-                .parse()
-                .map_err(|error: ParseTenantError| name.corrupt("tenant", error))?,
+            tenant: name.parse("tenant", &row.tenant)?,
             body: decode_delivery(row.payload.stored()).map_err(|error| name.undecodable("payload", error))?,
             record: row.delivery.try_into()?,
         })

@@ -28,12 +28,14 @@ impl TryFrom<KeyRow> for ApiKeyRecord {
 
     fn try_from(row: KeyRow) -> Result<Self, StoreError> {
         let name = RowName::new("api_keys", &row.key_id);
-        let scopes: Result<Vec<Scope>, String> = row.scopes.split_whitespace().map(str::parse).collect();
+        let scopes = row.scopes.split_whitespace();
         Ok(Self {
             key_id: ApiKeyId::from_uuid(row.key_id),
             secret_hash: name.hash("secret_hash", &row.secret_hash)?,
-            tenant: row.tenant.parse().map_err(|error| name.corrupt("tenant", error))?,
-            scopes: scopes.map_err(|error| name.corrupt("scopes", error))?,
+            tenant: name.parse("tenant", &row.tenant)?,
+            scopes: scopes
+                .map(|scope| name.parse("scopes", scope))
+                .collect::<Result<_, _>>()?,
             label: row.label,
             limits: decode_limits(row.limits.as_deref()).map_err(|error| name.corrupt("limits", error))?,
             created_at: row.created_at.0,

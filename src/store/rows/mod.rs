@@ -31,9 +31,15 @@ pub(crate) use self::run::{NewRun, RunRecordRow, RunRow, StepsRow};
 pub(crate) use self::segment::{SegmentRow, SegmentSizeRow};
 pub(crate) use self::session::{BundleParts, BundleRow, PositionRow, SessionRow, StateRow};
 pub(crate) use self::table::{Row, column_list, row, table_row, written_row};
-pub(crate) use self::thread::{ThreadPlaceRow, ThreadRow};
+pub(crate) use self::thread::ThreadRow;
 pub(crate) use self::time::StoredTime;
-pub(crate) use self::value::Value;
+pub(crate) use self::value::{Value, values};
+
+use std::error::Error as StdError;
+use std::str::FromStr;
+
+use serde::de::value::{Error as NameError, StrDeserializer};
+use serde::de::{DeserializeOwned, IntoDeserializer as _};
 
 use super::codec::DecodeError;
 use super::error::StoreError;
@@ -64,7 +70,7 @@ impl RowName {
     pub(crate) fn corrupt(
         &self,
         column: &'static str,
-        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+        source: impl Into<Box<dyn StdError + Send + Sync>>,
     ) -> StoreError {
         StoreError::Corrupt {
             table: self.table,
@@ -82,6 +88,30 @@ impl RowName {
     /// Reads a count, which is never negative.
     pub(crate) fn count(&self, column: &'static str, value: i64) -> Result<u64, StoreError> {
         u64::try_from(value).map_err(|error| self.corrupt(column, error))
+    }
+
+    /// Reads a count that fits into 32 bits.
+    pub(crate) fn small_count(&self, column: &'static str, value: i32) -> Result<u32, StoreError> {
+        u32::try_from(value).map_err(|error| self.corrupt(column, error))
+    }
+
+    /// Reads a value from its text.
+    pub(crate) fn parse<T>(&self, column: &'static str, text: &str) -> Result<T, StoreError>
+    where
+        T: FromStr<Err: Into<Box<dyn StdError + Send + Sync>>>,
+    {
+        text.parse().map_err(|error| self.corrupt(column, error))
+    }
+
+    /// Reads a value from its name in JSON.
+    pub(crate) fn named<T: DeserializeOwned>(&self, column: &'static str, text: &str) -> Result<T, StoreError> {
+        let name: StrDeserializer<'_, NameError> = text.into_deserializer();
+        T::deserialize(name).map_err(|error| self.corrupt(column, error))
+    }
+
+    /// Reads JSON.
+    pub(crate) fn json<T: DeserializeOwned>(&self, column: &'static str, text: &str) -> Result<T, StoreError> {
+        serde_json::from_str(text).map_err(|error| self.corrupt(column, error))
     }
 
     /// Reads a hash.

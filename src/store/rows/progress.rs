@@ -88,13 +88,7 @@ row! {
 impl SteeringRow {
     /// Returns its status.
     pub(crate) fn status(&self) -> Result<SteeringStatus, StoreError> {
-        let known = [
-            SteeringStatus::Received,
-            SteeringStatus::Applied,
-            SteeringStatus::TooLate,
-        ];
-        let status = known.into_iter().find(|status| status.as_str() == self.status);
-        status.ok_or_else(|| self.name().corrupt("status", format!("{:?} is no status", self.status)))
+        self.name().named("status", &self.status)
     }
 
     fn name(&self) -> RowName {

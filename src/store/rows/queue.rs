@@ -11,7 +11,6 @@ use crate::record::RunControl;
 use crate::store::codec::Payload;
 use crate::store::error::StoreError;
 use crate::store::queue::{Lease, LeasedRun, RenewedLease, StoredRequest};
-use crate::tenant::ParseTenantError;
 
 /// A run that was just leased.
 #[derive(Debug)]
@@ -183,23 +182,19 @@ impl TryFrom<RenewedLeaseRow> for RenewedLease {
 }
 
 fn read_lease(name: &RowName, tenant: &str, run_id: Uuid, fence: i64) -> Result<Lease, StoreError> {
-    let tenant = tenant.parse();
     Ok(Lease {
-        tenant: tenant.map_err(|error: ParseTenantError| name.corrupt("tenant", error))?,
+        tenant: name.parse("tenant", tenant)?,
         run_id: RunId::from_uuid(run_id),
         fence: name.count("fence", fence)?,
     })
 }
 
 /// Reads the control. An unknown one is logged and ignored, so that leases are renewed and the run
-/// goes on.
+/// continues.
 fn read_control(name: &RowName, control: Option<String>) -> Option<RunControl> {
-    let text = control?;
-    let known = [RunControl::Stop, RunControl::Cancel];
-    let found = known.into_iter().find(|control| control.as_str() == text);
-    if found.is_none() {
-        let error = name.corrupt("control", format!("{text:?} is no control"));
-        tracing::error!(error = &error as &dyn StdError, "the control of a run can't be read");
-    }
-    found
+    let read = name.named("control", &control?);
+    read.inspect_err(|error| {
+        tracing::error!(error = error as &dyn StdError, "the control of a run can't be read");
+    })
+    .ok()
 }

@@ -3,10 +3,8 @@
 use uuid::Uuid;
 
 use super::{Row, RowName, StoredTime, Value, row, stored_count, table_row, written_row};
-use crate::agent::state::StopReason;
 use crate::ids::{RunId, SessionId};
-use crate::model_ref::ParseModelRefError;
-use crate::record::{ParseThreadNameError, RunRecord, RunSummary, StepRecord};
+use crate::record::{RunRecord, RunSummary, StepRecord};
 use crate::store::codec::{
     EncodeError, RUN_VERSION, StoredPayload, check_version, decode_output, decode_steps, encode_output, encode_steps,
 };
@@ -96,45 +94,36 @@ impl TryFrom<RunRow> for RunSummary {
     fn try_from(row: RunRow) -> Result<Self, StoreError> {
         let name = RowName::new("runs", &row.run_id);
         check_version(row.schema_version, RUN_VERSION).map_err(|error| name.undecodable("metadata", error))?;
-        let agent_version = row
-            .agent_version
-            .as_deref()
-            .map(|hash| name.hash("agent_version", hash))
-            .transpose()?;
-        let error = row.error.as_deref().map(serde_json::from_str).transpose();
+        let agent_version = row.agent_version.as_deref();
+        let answered_by = row.answered_by.as_deref();
+        let stop_reason = row.stop_reason.as_deref();
+        let thread = row.thread.as_deref();
         Ok(Self {
             run_id: RunId::from_uuid(row.run_id),
             session_id: SessionId::from_uuid(row.session_id),
             base_session_id: row.base_session_id.map(SessionId::from_uuid),
             usage: usage(&row, &name)?,
-            agent_version,
-            model: row.model.parse().map_err(|error| name.corrupt("model", error))?,
-            answered_by: row
-                .answered_by
-                .map(|model| model.parse())
-                .transpose()
-                .map_err(|error: ParseModelRefError| name.corrupt("answered_by", error))?,
-            mode: row.mode.parse().map_err(|error: String| name.corrupt("mode", error))?,
-            status: row
-                .status
-                .parse()
-                .map_err(|error: String| name.corrupt("status", error))?,
-            stop_reason: row.stop_reason.as_deref().map(stop_reason),
+            agent_version: agent_version.map(|hash| name.hash("agent_version", hash)).transpose()?,
+            model: name.parse("model", &row.model)?,
+            answered_by: answered_by.map(|model| name.parse("answered_by", model)).transpose()?,
+            mode: name.parse("mode", &row.mode)?,
+            status: name.parse("status", &row.status)?,
+            // A reason that a later version wrote reads as unknown.
+            stop_reason: stop_reason
+                .map(|reason| name.named("stop_reason", reason))
+                .transpose()?,
             step_count: name.count("step_count", row.step_count)?,
             event_count: name.count("event_count", row.event_count)?,
-            attempts: u32::try_from(row.attempts).map_err(|error| name.corrupt("attempts", error))?,
-            durability: row
-                .durability
-                .parse()
-                .map_err(|error: String| name.corrupt("durability", error))?,
-            thread: row
-                .thread
-                .map(|thread| thread.parse())
-                .transpose()
-                .map_err(|error: ParseThreadNameError| name.corrupt("thread", error))?,
+            attempts: name.small_count("attempts", row.attempts)?,
+            durability: name.parse("durability", &row.durability)?,
+            thread: thread.map(|thread| name.parse("thread", thread)).transpose()?,
             thread_moved: row.thread_moved,
-            error: error.map_err(|error| name.corrupt("error", error))?,
-            metadata: serde_json::from_str(&row.metadata).map_err(|error| name.corrupt("metadata", error))?,
+            error: row
+                .error
+                .as_deref()
+                .map(|error| name.json("error", error))
+                .transpose()?,
+            metadata: name.json("metadata", &row.metadata)?,
             created_at: row.created_at.0,
             started_at: row.started_at.map(|time| time.0),
             completed_at: row.completed_at.map(|time| time.0),
@@ -160,12 +149,6 @@ fn usage(row: &RunRow, name: &RowName) -> Result<Usage, StoreError> {
         cost: cost("cost", row.cost)?,
         cost_known_part: cost("cost_known_part", row.cost_known_part)?,
     })
-}
-
-/// A reason that a later version wrote reads as unknown, as it does in JSON.
-fn stop_reason(text: &str) -> StopReason {
-    let known = StopReason::ALL.into_iter().find(|reason| reason.as_str() == text);
-    known.unwrap_or(StopReason::Unknown)
 }
 
 /// An encoded run with its payloads.

@@ -45,7 +45,7 @@ impl SegmentSizeRow {
             &format_args!("{}/{}", self.branch_id, self.position),
         );
         Ok(SegmentSize {
-            place: BranchPosition {
+            position: BranchPosition {
                 branch_id: BranchId::from_uuid(self.branch_id),
                 position: name.count("position", self.position)?,
             },

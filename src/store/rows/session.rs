@@ -92,7 +92,7 @@ impl TryFrom<SessionRow> for SessionHead {
             environment_hash: name.hash("environment_hash", &row.environment_hash)?,
             context_hash: name.hash("context_hash", &row.context_hash)?,
             segment_hash: name.hash("segment_hash", &row.segment_hash)?,
-            metadata: serde_json::from_str(&row.metadata).map_err(|error| name.corrupt("metadata", error))?,
+            metadata: name.json("metadata", &row.metadata)?,
             created_at: row.created_at.0,
             position: BranchPosition {
                 branch_id: BranchId::from_uuid(row.branch_id),

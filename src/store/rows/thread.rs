@@ -4,9 +4,8 @@ use uuid::Uuid;
 
 use super::{RowName, StoredTime, row};
 use crate::ids::SessionId;
-use crate::record::{ParseThreadNameError, ThreadRecord};
+use crate::record::ThreadRecord;
 use crate::store::error::StoreError;
-use crate::store::threads::ThreadPlace;
 
 row! {
     /// A thread.
@@ -30,28 +29,7 @@ impl TryFrom<ThreadRow> for ThreadRecord {
             version: name.count("version", row.version)?,
             created_at: row.created_at.0,
             updated_at: row.updated_at.0,
-            name: row
-                .name
-                .parse()
-                .map_err(|error: ParseThreadNameError| name.corrupt("name", error))?,
+            name: name.parse("name", &row.name)?,
         })
-    }
-}
-
-row! {
-    /// Where a run begins that goes on a thread.
-    #[derive(Debug)]
-    pub(crate) struct ThreadPlaceRow {
-        session_id: Option<Uuid>,
-        agent_ahead: Option<String>,
-    }
-}
-
-impl From<ThreadPlaceRow> for ThreadPlace {
-    fn from(row: ThreadPlaceRow) -> Self {
-        Self {
-            session_id: row.session_id.map(SessionId::from_uuid),
-            agent_ahead: row.agent_ahead,
-        }
     }
 }

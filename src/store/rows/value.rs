@@ -1,8 +1,15 @@
 //! Values of columns and placeholders, before an engine encodes them.
 
+use std::convert::identity;
+
 use uuid::Uuid;
 
-use super::StoredTime;
+use super::{StoredTime, stored_count};
+use crate::clock::Timestamp;
+use crate::ids::{ApiKeyId, BranchId, DeliveryId, RunId, SessionId};
+use crate::record::ThreadName;
+use crate::session::Hash;
+use crate::tenant::TenantId;
 
 /// A value, or null.
 #[derive(Debug, Clone, Copy)]
@@ -18,75 +25,110 @@ pub(crate) enum Value<'v> {
     Bool(Option<bool>),
 }
 
-/// Makes values of a type and of its options, and of references to both.
-macro_rules! value_of {
-    ($($type:ty => $variant:ident),+ $(,)?) => {$(
-        impl From<$type> for Value<'_> {
-            fn from(value: $type) -> Self {
-                Self::$variant(Some(value))
+/// What a value is made of.
+pub(crate) trait Storable<'v> {
+    /// The null of its type.
+    const NULL: Value<'v>;
+
+    /// Makes the value.
+    fn stored(self) -> Value<'v>;
+}
+
+impl<'v, T: Storable<'v>> From<T> for Value<'v> {
+    fn from(storable: T) -> Self {
+        storable.stored()
+    }
+}
+
+impl<'v, T: Storable<'v>> Storable<'v> for Option<T> {
+    const NULL: Value<'v> = T::NULL;
+
+    fn stored(self) -> Value<'v> {
+        self.map_or(T::NULL, T::stored)
+    }
+}
+
+impl<'v, T> Storable<'v> for &'v Option<T>
+where
+    &'v T: Storable<'v>,
+{
+    const NULL: Value<'v> = <&'v T>::NULL;
+
+    fn stored(self) -> Value<'v> {
+        self.as_ref().stored()
+    }
+}
+
+/// Makes values of types that are copied, and of references to them.
+macro_rules! copied {
+    ($($type:ty => $variant:ident($convert:expr)),+ $(,)?) => {$(
+        impl<'v> Storable<'v> for $type {
+            const NULL: Value<'v> = Value::$variant(None);
+
+            fn stored(self) -> Value<'v> {
+                Value::$variant(Some($convert(self)))
             }
         }
 
-        impl From<Option<$type>> for Value<'_> {
-            fn from(value: Option<$type>) -> Self {
-                Self::$variant(value)
-            }
-        }
+        impl<'v> Storable<'v> for &'v $type {
+            const NULL: Value<'v> = Value::$variant(None);
 
-        impl From<&$type> for Value<'_> {
-            fn from(value: &$type) -> Self {
-                Self::$variant(Some(*value))
-            }
-        }
-
-        impl From<&Option<$type>> for Value<'_> {
-            fn from(value: &Option<$type>) -> Self {
-                Self::$variant(*value)
+            fn stored(self) -> Value<'v> {
+                (*self).stored()
             }
         }
     )+};
 }
 
-value_of! {
-    Uuid => Id,
-    StoredTime => Time,
-    f64 => Float,
-    i64 => Int,
-    i32 => Int32,
-    i16 => Int16,
-    bool => Bool,
+copied! {
+    Uuid => Id(identity),
+    ApiKeyId => Id(ApiKeyId::as_uuid),
+    BranchId => Id(BranchId::as_uuid),
+    DeliveryId => Id(DeliveryId::as_uuid),
+    RunId => Id(RunId::as_uuid),
+    SessionId => Id(SessionId::as_uuid),
+    StoredTime => Time(identity),
+    Timestamp => Time(StoredTime),
+    f64 => Float(identity),
+    i64 => Int(identity),
+    u64 => Int(stored_count),
+    u32 => Int(i64::from),
+    i32 => Int32(identity),
+    i16 => Int16(identity),
+    bool => Bool(identity),
 }
 
-/// Makes values of a borrowed type and of its owned one, and of the options of both.
-macro_rules! borrowed_value_of {
-    ($($borrowed:ty, $owned:ty => $variant:ident),+ $(,)?) => {$(
-        impl<'v> From<&'v $borrowed> for Value<'v> {
-            fn from(value: &'v $borrowed) -> Self {
-                Self::$variant(Some(value))
-            }
-        }
+/// Makes values of types that lend text or bytes.
+macro_rules! lent {
+    ($($type:ty => $variant:ident($lend:expr)),+ $(,)?) => {$(
+        impl<'v> Storable<'v> for &'v $type {
+            const NULL: Value<'v> = Value::$variant(None);
 
-        impl<'v> From<Option<&'v $borrowed>> for Value<'v> {
-            fn from(value: Option<&'v $borrowed>) -> Self {
-                Self::$variant(value)
-            }
-        }
-
-        impl<'v> From<&'v $owned> for Value<'v> {
-            fn from(value: &'v $owned) -> Self {
-                Self::$variant(Some(value))
-            }
-        }
-
-        impl<'v> From<&'v Option<$owned>> for Value<'v> {
-            fn from(value: &'v Option<$owned>) -> Self {
-                Self::$variant(value.as_deref())
+            fn stored(self) -> Value<'v> {
+                Value::$variant(Some($lend(self)))
             }
         }
     )+};
 }
 
-borrowed_value_of! {
-    str, String => Text,
-    [u8], Vec<u8> => Bytes,
+lent! {
+    str => Text(identity),
+    String => Text(String::as_str),
+    TenantId => Text(TenantId::as_str),
+    ThreadName => Text(ThreadName::as_str),
+    [u8] => Bytes(identity),
+    Vec<u8> => Bytes(Vec::as_slice),
+    Hash => Bytes(hash_bytes),
 }
+
+fn hash_bytes(hash: &Hash) -> &[u8] {
+    hash.as_bytes().as_slice()
+}
+
+/// Lists values for the placeholders of a statement.
+macro_rules! values {
+    ($($value:expr),* $(,)?) => {
+        vec![$($crate::store::rows::Value::from($value)),*]
+    };
+}
+pub(crate) use values;

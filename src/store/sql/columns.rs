@@ -57,3 +57,14 @@ macro_rules! ancestors {
     };
 }
 pub(crate) use ancestors;
+
+/// The columns of `rows::LeasedRunRow` beside those of its run, which goes by `r`; its row of the
+/// queue goes by `q`.
+macro_rules! leased_columns {
+    () => {
+        "q.tenant as lease_tenant, q.run_id as lease_run_id, q.fence, cast(q.attempts as bigint) as lease_attempts, \
+         cast(q.level as bigint) as level, q.turn, q.control, q.moves_thread, q.schema_version as request_version, \
+         q.encoding as request_encoding, q.request"
+    };
+}
+pub(crate) use leased_columns;

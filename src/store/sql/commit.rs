@@ -12,10 +12,9 @@ use crate::ids::{RunId, SessionId};
 use crate::session::BranchPosition;
 use crate::store::driver_error::{is_unique_violation, store_error};
 use crate::store::error::{CommitError, StoreError};
-use crate::store::new_end::NewEnd;
 use crate::store::publication::{OPERATION, Positions, Publication, Publications};
 use crate::store::queue::ThreadMove;
-use crate::store::rows::{StoredTime, stored_count};
+use crate::store::rows::values;
 use crate::store::traits::{Committed, ConflictPolicy};
 
 /// Why an attempt published nothing.
@@ -24,13 +23,6 @@ pub(crate) enum Refusal {
     /// thread was moved. The error is returned unless an earlier attempt of this commit did so.
     Repeated(CommitError),
     Other(CommitError),
-}
-
-/// A fault of a commit that only the database can find.
-#[derive(Debug, thiserror::Error)]
-enum CommitFault {
-    #[error("the run is recorded already, without a session")]
-    RecordedRun,
 }
 
 impl From<StoreError> for Refusal {
@@ -59,7 +51,7 @@ impl Refusal {
 
     /// The run has ended without a session.
     pub(crate) fn recorded_run() -> Self {
-        failed(CommitFault::RecordedRun).into()
+        StoreError::failed(OPERATION)("the run is recorded already, without a session").into()
     }
 
     /// Returns the refusal, given the session that continues the parent.
@@ -88,12 +80,16 @@ pub(crate) struct Settled {
 
 /// Ends the run of a commit and moves its thread, in the commit's transaction. Checks the lease
 /// first.
-pub(crate) async fn settle(connection: &mut Connection<'_>, publications: &Publications) -> Result<Settled, Refusal> {
+pub(crate) async fn settle(
+    connection: &mut Connection<'_>,
+    publications: &mut Publications,
+) -> Result<Settled, Refusal> {
     let own = &publications.own;
-    let end = publications.end.as_ref();
     let mut is_next_released = false;
-    if let Some(lease) = end.and_then(|end| end.lease.as_ref()) {
-        let ended = lease_end(connection, lease, end.and_then(NewEnd::thread_name)).await?;
+    if let Some(end) = &publications.end
+        && let Some(lease) = &end.lease
+    {
+        let ended = lease_end(connection, lease, end.thread_name()).await?;
         let ended = ended.ok_or(Refusal::Repeated(CommitError::LeaseLost))?;
         is_next_released = ended.is_next_released;
     }
@@ -104,9 +100,11 @@ pub(crate) async fn settle(connection: &mut Connection<'_>, publications: &Publi
     if !thread_moved && own.conflict == ConflictPolicy::Reject {
         return Err(Refusal::Repeated(CommitError::ThreadMoved));
     }
-    if let Some(end) = end {
-        let moved = publications.thread.is_some().then_some(thread_moved);
-        end_insert(connection, &own.tenant, end, moved).await?;
+    if let Some(end) = &mut publications.end {
+        if end.lease.is_some() {
+            end.run.row.thread_moved = publications.thread.is_some().then_some(thread_moved);
+        }
+        end_insert(connection, &own.tenant, end).await?;
     }
     Ok(Settled {
         thread_moved,
@@ -118,12 +116,15 @@ pub(crate) async fn settle(connection: &mut Connection<'_>, publications: &Publi
 fn thread_statement<'v>(publication: &'v Publication, thread: &'v ThreadMove) -> Statement<'v> {
     let statement = "update threads set session_id = $3, version = version + 1, updated_at = $4
         where tenant = $1 and name = $2 and session_id is not distinct from $5";
-    Statement::new(OPERATION, statement)
-        .bind(publication.tenant.as_str())
-        .bind(thread.name.as_str())
-        .bind(publication.head.session_id.as_uuid())
-        .bind(StoredTime(publication.head.created_at))
-        .bind(thread.from.map(SessionId::as_uuid))
+    let head = &publication.head;
+    let values = values![
+        &publication.tenant,
+        &thread.name,
+        head.session_id,
+        head.created_at,
+        thread.from
+    ];
+    Statement::with(OPERATION, statement, values)
 }
 
 /// A session and its run; neither if the session was removed.
@@ -137,11 +138,8 @@ pub(crate) fn successor_statement(publication: &Publication, parent: SessionId) 
         left join sessions s on s.tenant = b.tenant and s.parent_session_id = b.session_id and s.branch_id = $3 and s.position = $4
         where b.tenant = $1 and b.session_id = $2";
     let position = publication.head.position;
-    Statement::new(OPERATION, statement)
-        .bind(publication.tenant.as_str())
-        .bind(parent.as_uuid())
-        .bind(position.branch_id.as_uuid())
-        .bind(stored_count(position.position))
+    let values = values![&publication.tenant, parent, position.branch_id, position.position];
+    Statement::with(OPERATION, statement, values)
 }
 
 /// Makes the result of a commit. Where the ids are taken, equal sessions are those of an earlier
@@ -194,18 +192,9 @@ async fn earlier_thread_moved(engine: &impl Engine, publications: &Publications)
     let statement = "select 1 from threads where tenant = $1 and session_id = $2 and name = $3
         union all
         select 1 from runs where tenant = $1 and session_id = $2 and thread_moved";
-    let moved: Option<(i32,)> = Statement::new(OPERATION, statement)
-        .bind(publications.own.tenant.as_str())
-        .bind(publications.own.head.session_id.as_uuid())
-        .bind(thread.name.as_str())
-        .fetch_optional(engine)
-        .await?;
+    let own = &publications.own;
+    let values = values![&own.tenant, own.head.session_id, &thread.name];
+    let select = Statement::with(OPERATION, statement, values);
+    let moved: Option<(i32,)> = select.fetch_optional(engine).await?;
     Ok(moved.is_some())
-}
-
-fn failed(fault: CommitFault) -> StoreError {
-    StoreError::Failed {
-        operation: OPERATION,
-        source: fault.into(),
-    }
 }

@@ -40,6 +40,14 @@ impl Connection<'_> {
         }
     }
 
+    /// Runs several statements without values.
+    pub(crate) async fn run_script(&mut self, sql: &'static str) -> Result<(), sqlx::Error> {
+        match self {
+            Self::Postgres(connection) => sqlx::raw_sql(sql).execute(&mut **connection).await.map(drop),
+            Self::Sqlite(connection) => sqlx::raw_sql(sql).execute(&mut **connection).await.map(drop),
+        }
+    }
+
     /// Reads one row or none.
     pub(crate) async fn fetch_optional<R>(&mut self, statement: Statement<'_>) -> Result<Option<R>, sqlx::Error>
     where

@@ -7,7 +7,7 @@ use crate::store::codec::{DELIVERY_VERSION, NEWEST_ENCODING};
 use crate::store::error::StoreError;
 use crate::store::outbox::{DueDelivery, DueFilter};
 use crate::store::queue::LeaseTerms;
-use crate::store::rows::{DeliveryRow, DueDeliveryRow, StoredTime};
+use crate::store::rows::{DeliveryRow, DueDeliveryRow, values};
 
 /// Leases the oldest deliveries that are due and match the filter.
 pub(super) async fn delivery_lease<E: Engine>(
@@ -86,13 +86,9 @@ const LEASE: &str = sql!(
 );
 
 fn lease_statement<'v, E: Engine>(terms: &LeaseTerms, worker: &'v str, filter: DueFilter<'v>) -> Statement<'v> {
-    let mut lease = Statement::new("lease deliveries", OLDEST)
-        .bind(StoredTime(terms.now))
-        .bind(StoredTime(terms.until))
-        .bind(worker)
-        .bind(i64::from(filter.limit))
-        .bind(DELIVERY_VERSION)
-        .bind(NEWEST_ENCODING);
+    let (now, until, limit) = (terms.now, terms.until, filter.limit);
+    let values = values![now, until, worker, limit, DELIVERY_VERSION, NEWEST_ENCODING];
+    let mut lease = Statement::with("lease deliveries", OLDEST, values);
     for receiver in filter.except_receivers {
         lease.push_bind(" and receiver <> ", receiver.as_str());
     }

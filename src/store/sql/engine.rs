@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt as _, TryStreamExt as _};
@@ -13,12 +14,11 @@ use tokio::sync::Semaphore;
 
 use super::connection::{Connection, Ended};
 use super::engine_row::{EngineRow, Tally};
-use super::new_version::NewVersion;
 use super::queue::Attempt;
 use super::statement::Statement;
 use crate::fair_share::FairShare;
 use crate::store::driver_error::store_error;
-use crate::store::error::{StoreError, StoreFuture};
+use crate::store::error::StoreError;
 use crate::store::new_queued_run::NewQueueRow;
 use crate::store::queue::{LeaseChoice, LeaseTerms};
 use crate::store::rows::LeasedRunRow;
@@ -31,6 +31,7 @@ pub(crate) fn half_of(max_connections: u32) -> usize {
 }
 
 /// A database that runs the shared statements.
+#[async_trait]
 pub(crate) trait Engine: fmt::Debug + Send + Sync {
     /// Ends a search for rows that the same statement changes: skips locked ones.
     const SKIP_LOCKED: &'static str;
@@ -66,33 +67,29 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     fn fetch(&self, statement: Statement<'_>) -> BoxStream<'_, Result<EngineRow, sqlx::Error>>;
 
     /// Reads one row or none.
-    fn fetch_optional(&self, statement: Statement<'_>) -> BoxFuture<'_, Result<Option<EngineRow>, sqlx::Error>>;
+    async fn fetch_optional(&self, statement: Statement<'_>) -> Result<Option<EngineRow>, sqlx::Error>;
 
     /// Runs one statement that writes; returns the number of rows that it changed.
-    fn execute(&self, statement: Statement<'_>) -> StoreFuture<'_, u64>;
+    async fn execute(&self, statement: Statement<'_>) -> Result<u64, StoreError>;
 
     /// Runs one statement that writes and returns rows.
-    fn execute_returning(&self, statement: Statement<'_>) -> StoreFuture<'_, Vec<EngineRow>>;
+    async fn execute_returning(&self, statement: Statement<'_>) -> Result<Vec<EngineRow>, StoreError>;
 
     /// Runs statements in one transaction that no caller cancels, and sums the rows of each: a
     /// count and bytes.
-    fn remove(&self, statements: Vec<Statement<'_>>) -> StoreFuture<'_, Vec<Tally>>;
-
-    /// Inserts a version that is not stored yet and makes it the current one of its name, in one
-    /// transaction.
-    fn current_version_insert(&self, version: &NewVersion<'_>) -> StoreFuture<'_, ()>;
+    async fn remove(&self, statements: Vec<Statement<'_>>) -> Result<Vec<Tally>, StoreError>;
 
     /// Runs several statements as one transaction that no caller can cancel.
-    fn transact<T, F>(&self, operation: &'static str, work: F) -> StoreFuture<'_, T>
+    async fn transact<T, F>(&self, operation: &'static str, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: for<'c> FnOnce(Connection<'c>) -> BoxFuture<'c, Result<Ended<T>, sqlx::Error>> + Send + 'static;
 
     /// Accepts a run: its rows and its key, in one transaction.
-    fn run_insert(&self, row: NewQueueRow) -> StoreFuture<'_, Attempt>;
+    async fn run_insert(&self, row: NewQueueRow) -> Result<Attempt, StoreError>;
 
     /// Leases the chosen runs, in no order.
-    fn run_lease(&self, terms: LeaseTerms, choice: LeaseChoice) -> StoreFuture<'_, Vec<LeasedRunRow>>;
+    async fn run_lease(&self, terms: LeaseTerms, choice: LeaseChoice) -> Result<Vec<LeasedRunRow>, StoreError>;
 
     /// Returns a stream of wake-ups for workers.
     fn wake_ups(&self) -> BoxStream<'static, ()>;
@@ -125,6 +122,26 @@ impl Statement<'_> {
         let failed = store_error(self.operation());
         let row = engine.fetch_optional(self).await.map_err(&failed)?;
         row.as_ref().map(EngineRow::read).transpose().map_err(failed)
+    }
+
+    /// Reads one row or none, and turns it into what it stands for.
+    pub(crate) async fn find<R, T>(self, engine: &impl Engine) -> Result<Option<T>, StoreError>
+    where
+        R: for<'r> FromRow<'r, PgRow> + for<'r> FromRow<'r, SqliteRow>,
+        T: TryFrom<R, Error = StoreError>,
+    {
+        let row: Option<R> = self.fetch_optional(engine).await?;
+        row.map(T::try_from).transpose()
+    }
+
+    /// Reads all rows, and turns each into what it stands for.
+    pub(crate) async fn list<R, T>(self, engine: &impl Engine) -> Result<Vec<T>, StoreError>
+    where
+        R: for<'r> FromRow<'r, PgRow> + for<'r> FromRow<'r, SqliteRow> + Send,
+        T: TryFrom<R, Error = StoreError>,
+    {
+        let rows: Vec<R> = self.fetch_all(engine).await?;
+        rows.into_iter().map(T::try_from).collect()
     }
 
     /// Runs a statement that writes; returns the number of rows that it changed.

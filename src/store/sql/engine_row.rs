@@ -4,6 +4,8 @@ use sqlx::FromRow;
 use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
 
+use crate::store::retention::RemovalFigures;
+
 /// What a statement removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
@@ -23,6 +25,12 @@ impl Tally {
             tally.bytes += bytes;
         }
         Ok(tally)
+    }
+
+    /// Adds the bytes to the figures; returns the number of rows.
+    pub(crate) fn add_to(&self, figures: &mut RemovalFigures) -> u64 {
+        figures.bytes += u64::try_from(self.bytes).unwrap_or(0);
+        u64::try_from(self.count).unwrap_or(0)
     }
 }
 

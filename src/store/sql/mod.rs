@@ -17,7 +17,7 @@ mod sessions;
 mod row_batches;
 
 mod history;
-mod lists;
+mod lineage;
 mod verify;
 
 mod commit;
@@ -25,7 +25,6 @@ mod commit;
 mod agents;
 mod due;
 mod keys;
-mod new_version;
 mod outbox;
 mod queue;
 mod retention;
@@ -34,17 +33,13 @@ mod threads;
 
 mod schema;
 
-pub(crate) use self::columns::{due_in_pair, segment_condition};
+pub(crate) use self::columns::{due_in_pair, leased_columns, segment_condition};
 pub(crate) use self::commit::{Refusal, answer, settle, successor_statement};
 pub(crate) use self::connection::{Connection, Ended};
 pub(crate) use self::engine::{Engine, half_of};
 pub(crate) use self::engine_row::{EngineRow, Tally};
-pub(crate) use self::new_version::{NewVersion, VERSION_INSERT};
-pub(crate) use self::queue::{
-    Attempt, PlacedRun, ThreadState, accepted, key_claim_statement, leased_columns, next_turn, place_on_thread,
-    stop_statement, waiting_statement,
-};
+pub(crate) use self::queue::{Attempt, accepted, admit_in_txn, key_claim_statement, next_turn};
 pub(crate) use self::runs::run_insert_statement;
-pub(crate) use self::schema::schema_version;
+pub(crate) use self::schema::{check_schema, migrate_in_txn};
 pub(crate) use self::statement::{Statement, insert_statement};
 pub(crate) use self::text::{joined, length, sql};

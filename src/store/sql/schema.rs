@@ -1,19 +1,54 @@
-//! The version of the schema in the database.
+//! The version of the schema in the database, and the migrations that bring it to the one that this
+//! code needs.
 
+use super::connection::Connection;
 use super::engine::Engine;
 use super::statement::Statement;
 use crate::store::driver_error::{is_undefined_table, store_error};
 use crate::store::error::StoreError;
+use crate::store::migration::{Migration, NEEDED_VERSION, check_version};
+use crate::store::rows::values;
 
-/// Reads the version of the schema; 0 when there is none.
-pub(crate) async fn schema_version(engine: &impl Engine) -> Result<i64, StoreError> {
+const NEWEST: &str = "select coalesce(max(version), 0) from schema_migrations";
+
+/// Refuses a schema of another version, older or newer. Without tables the version is 0.
+pub(crate) async fn check_schema(engine: &impl Engine) -> Result<(), StoreError> {
     const OPERATION: &str = "read schema version";
     let failed = store_error(OPERATION);
-    let select = Statement::new(OPERATION, "select coalesce(max(version), 0) from schema_migrations");
-    match engine.fetch_optional(select).await {
-        Err(error) if is_undefined_table(&error) => Ok(0),
-        Err(error) => Err(failed(error)),
-        Ok(None) => Ok(0),
-        Ok(Some(row)) => row.read().map(|(version,)| version).map_err(failed),
+    let version = match engine.fetch_optional(Statement::new(OPERATION, NEWEST)).await {
+        Err(error) if is_undefined_table(&error) => 0,
+        Err(error) => return Err(failed(error)),
+        Ok(None) => 0,
+        Ok(Some(row)) => row.read().map(|(version,)| version).map_err(failed)?,
+    };
+    check_version(version)
+}
+
+/// Runs the missing ones of the migrations in the transaction of a connection. `create` makes the
+/// table of the versions. A newer schema stays as it is and is an error.
+pub(crate) async fn migrate_in_txn(
+    mut connection: Connection<'_>,
+    create: &'static str,
+    migrations: &[Migration],
+) -> Result<(), StoreError> {
+    const OPERATION: &str = "migrate";
+    let failed = store_error(OPERATION);
+    let create = Statement::new(OPERATION, create);
+    connection.execute(create).await.map_err(&failed)?;
+    let newest: Option<(i64,)> = connection
+        .fetch_optional(Statement::new(OPERATION, NEWEST))
+        .await
+        .map_err(&failed)?;
+    let found = newest.map_or(0, |(version,)| version);
+    if found > NEEDED_VERSION {
+        return check_version(found);
     }
+    for migration in migrations.iter().filter(|migration| migration.version > found) {
+        connection.run_script(migration.sql).await.map_err(&failed)?;
+        let statement = "insert into schema_migrations (version, description) values ($1, $2)";
+        let values = values![migration.version, migration.description];
+        let insert = Statement::with(OPERATION, statement, values);
+        connection.execute(insert).await.map_err(&failed)?;
+    }
+    Ok(())
 }

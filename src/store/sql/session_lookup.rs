@@ -6,7 +6,7 @@ use super::text::sql;
 use crate::ids::SessionId;
 use crate::session::SessionHead;
 use crate::store::error::StoreError;
-use crate::store::rows::{PositionRow, SessionRow};
+use crate::store::rows::{PositionRow, SessionRow, values};
 use crate::tenant::TenantId;
 
 /// Reads a session without its payloads.
@@ -20,12 +20,8 @@ pub(crate) async fn session_lookup(
         SessionRow::COLUMNS,
         " from sessions s where s.tenant = $1 and s.session_id = $2"
     );
-    let row: Option<SessionRow> = Statement::new("look up session", statement)
-        .bind(tenant.as_str())
-        .bind(session_id.as_uuid())
-        .fetch_optional(engine)
-        .await?;
-    row.map(SessionHead::try_from).transpose()
+    let select = Statement::with("look up session", statement, values![tenant, session_id]);
+    select.find::<SessionRow, _>(engine).await
 }
 
 /// Finds the position of a session.
@@ -35,9 +31,6 @@ pub(super) async fn position_lookup(
     session_id: SessionId,
 ) -> Result<Option<PositionRow>, StoreError> {
     let statement = "select branch_id, position, message_count from sessions where tenant = $1 and session_id = $2";
-    Statement::new("look up session", statement)
-        .bind(tenant.as_str())
-        .bind(session_id.as_uuid())
-        .fetch_optional(engine)
-        .await
+    let select = Statement::with("look up session", statement, values![tenant, session_id]);
+    select.fetch_optional(engine).await
 }

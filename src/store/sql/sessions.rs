@@ -1,91 +1,123 @@
-//! Reads sessions: the trait.
+//! Reads sessions. No list reads a payload column.
 
 use std::ops::Range;
 use std::sync::Arc;
 
+use async_trait::async_trait;
+
 use super::engine::Engine;
 use super::session_lookup::session_lookup;
-use super::{history, lists, verify};
+use super::statement::Statement;
+use super::text::sql;
+use super::{history, lineage, verify};
 use crate::ids::SessionId;
 use crate::message::Message;
 use crate::session::{Bundle, SessionHead};
-use crate::store::error::StoreFuture;
+use crate::store::driver_error::nothing_matches;
+use crate::store::error::StoreError;
 use crate::store::query::{Page, SessionFilter};
 use crate::store::retention::Ancestor;
+use crate::store::rows::{SessionRow, values};
 use crate::store::traits::{SegmentList, SessionReader, VerifyReport};
 use crate::tenant::TenantId;
 
+#[async_trait]
 impl<E: Engine> SessionReader for E {
-    fn bundle_load<'a>(&'a self, tenant: &'a TenantId, session_id: SessionId) -> StoreFuture<'a, Option<Bundle>> {
-        Box::pin(history::bundle_load(self, tenant, session_id))
+    async fn bundle_load(&self, tenant: &TenantId, session_id: SessionId) -> Result<Option<Bundle>, StoreError> {
+        history::bundle_load(self, tenant, session_id).await
     }
 
-    fn session_lookup<'a>(
-        &'a self,
-        tenant: &'a TenantId,
+    async fn session_lookup(
+        &self,
+        tenant: &TenantId,
         session_id: SessionId,
-    ) -> StoreFuture<'a, Option<SessionHead>> {
-        Box::pin(session_lookup(self, tenant, session_id))
+    ) -> Result<Option<SessionHead>, StoreError> {
+        session_lookup(self, tenant, session_id).await
     }
 
-    fn session_list<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        filter: &'a SessionFilter,
+    async fn session_list(
+        &self,
+        tenant: &TenantId,
+        filter: &SessionFilter,
         page: Page<SessionId>,
-    ) -> StoreFuture<'a, Vec<SessionHead>> {
-        Box::pin(lists::session_list(self, tenant, filter, page))
+    ) -> Result<Vec<SessionHead>, StoreError> {
+        let statement = sql!("select ", SessionRow::COLUMNS, " from sessions s where s.tenant = $1");
+        let wanted = serde_json::Value::Object(filter.metadata.clone()).to_string();
+        let mut select = Statement::with("list sessions", statement, values![tenant]);
+        select.push_some(" and s.agent = ", filter.agent.as_ref());
+        select.push_some(" and s.parent_session_id = ", filter.parent);
+        select.push_some(" and s.subagent_of = ", filter.subagent_of);
+        select.push_some(" and s.created_at >= ", filter.created.from);
+        select.push_some(" and s.created_at < ", filter.created.until);
+        if !filter.metadata.is_empty() {
+            E::push_metadata_filter(&mut select, &wanted);
+        }
+        if let Some(thread) = &filter.thread {
+            select.push(" and s.session_id in (select r.session_id from runs r where r.tenant = $1");
+            select.push_bind(" and r.thread = ", thread);
+            select.push(")");
+        }
+        if filter.tips_only {
+            select.push(
+                " and not exists (
+                    select 1 from sessions child
+                    where child.tenant = s.tenant and child.parent_session_id = s.session_id)",
+            );
+        }
+        select.push_some(" and s.session_id < ", page.before);
+        select.push_bind(" order by s.session_id desc limit ", page.limit);
+        select.list::<SessionRow, _>(self).await.or_else(nothing_matches)
     }
 
-    fn session_lineage<'a>(
-        &'a self,
-        tenant: &'a TenantId,
+    async fn session_lineage(
+        &self,
+        tenant: &TenantId,
         session_id: SessionId,
         page: Page<SessionId>,
-    ) -> StoreFuture<'a, Option<Vec<Ancestor>>> {
-        Box::pin(lists::session_lineage(self, tenant, session_id, page))
+    ) -> Result<Option<Vec<Ancestor>>, StoreError> {
+        lineage::session_lineage(self, tenant, session_id, page).await
     }
 
-    fn states_load<'a>(&'a self, tenant: &'a TenantId, session_id: SessionId) -> StoreFuture<'a, Option<Bundle>> {
-        Box::pin(history::states_load(self, tenant, session_id))
+    async fn states_load(&self, tenant: &TenantId, session_id: SessionId) -> Result<Option<Bundle>, StoreError> {
+        history::states_load(self, tenant, session_id).await
     }
 
-    fn states_size<'a>(&'a self, tenant: &'a TenantId, session_id: SessionId) -> StoreFuture<'a, u64> {
-        Box::pin(history::states_size(self, tenant, session_id))
+    async fn states_size(&self, tenant: &TenantId, session_id: SessionId) -> Result<u64, StoreError> {
+        history::states_size(self, tenant, session_id).await
     }
 
-    fn segment_list<'a>(
-        &'a self,
-        tenant: &'a TenantId,
+    async fn segment_list(
+        &self,
+        tenant: &TenantId,
         session_id: SessionId,
         from: u64,
         limit: u32,
-    ) -> StoreFuture<'a, Option<SegmentList>> {
-        Box::pin(history::segment_list(self, tenant, session_id, from, limit))
+    ) -> Result<Option<SegmentList>, StoreError> {
+        history::segment_list(self, tenant, session_id, from, limit).await
     }
 
-    fn message_list<'a>(
-        &'a self,
-        tenant: &'a TenantId,
+    async fn message_list(
+        &self,
+        tenant: &TenantId,
         session_id: SessionId,
         indexes: Range<u64>,
-    ) -> StoreFuture<'a, Option<Vec<Arc<Message>>>> {
-        Box::pin(history::message_list(self, tenant, session_id, indexes))
+    ) -> Result<Option<Vec<Arc<Message>>>, StoreError> {
+        history::message_list(self, tenant, session_id, indexes).await
     }
 
-    fn new_message_list<'a>(
-        &'a self,
-        tenant: &'a TenantId,
+    async fn new_message_list(
+        &self,
+        tenant: &TenantId,
         session_id: SessionId,
-    ) -> StoreFuture<'a, Option<Vec<Arc<Message>>>> {
-        Box::pin(history::new_message_list(self, tenant, session_id))
+    ) -> Result<Option<Vec<Arc<Message>>>, StoreError> {
+        history::new_message_list(self, tenant, session_id).await
     }
 
-    fn session_verify<'a>(
-        &'a self,
-        tenant: &'a TenantId,
+    async fn session_verify(
+        &self,
+        tenant: &TenantId,
         session_id: SessionId,
-    ) -> StoreFuture<'a, Option<VerifyReport>> {
-        Box::pin(verify::session_verify(self, tenant, session_id))
+    ) -> Result<Option<VerifyReport>, StoreError> {
+        verify::session_verify(self, tenant, session_id).await
     }
 }

@@ -46,6 +46,14 @@ impl<'v> Statement<'v> {
         }
     }
 
+    /// Makes a statement with the values of its placeholders.
+    pub(crate) fn with(operation: &'static str, sql: &'static str, values: Vec<Value<'v>>) -> Self {
+        Self {
+            values,
+            ..Self::new(operation, sql)
+        }
+    }
+
     /// Gives the next placeholder its value.
     pub(crate) fn bind(mut self, value: impl Into<Value<'v>>) -> Self {
         self.values.push(value.into());
@@ -64,6 +72,13 @@ impl<'v> Statement<'v> {
         text.push_str(sql);
         text.push('$');
         text.push_str(&self.values.len().to_string());
+    }
+
+    /// Appends text and a placeholder with its value, if there is one.
+    pub(crate) fn push_some(&mut self, sql: &'static str, value: Option<impl Into<Value<'v>>>) {
+        if let Some(value) = value {
+            self.push_bind(sql, value);
+        }
     }
 
     /// Appends the names of a row's columns, with commas between them.

@@ -1,4 +1,5 @@
-//! Joins parts of statements at compile time: like `concat!`, but for constants as well as literals.
+//! Joins parts of statements at compile time: like `concat!`, but for constants as well as
+//! literals.
 
 /// Joins constant texts to one.
 macro_rules! sql {

@@ -3,34 +3,32 @@
 
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
-use sqlx::{Connection as _, FromRow, SqliteConnection, SqlitePool};
+use async_trait::async_trait;
+use sqlx::{Connection as _, FromRow, Row as _, SqliteConnection, SqlitePool};
 
 use super::SqliteStore;
 use crate::ids::SessionId;
 use crate::session::BranchPosition;
-use crate::store::codec::Payload;
 use crate::store::error::{CommitError, StoreError};
 use crate::store::publication::{OPERATION, Positions, Publication, Publications};
-use crate::store::rows::{NewRun, SessionRow, stored_count};
+use crate::store::rows::{NewRun, SessionRow, values};
 use crate::store::sql::{
     Connection, Refusal, Statement, answer, insert_statement, run_insert_statement, settle, successor_statement,
 };
 use crate::store::traits::{Commit, Committed, ConflictPolicy, SessionWriter};
 use crate::store::wake_ups::WakeUps;
 
+#[async_trait]
 impl SessionWriter for SqliteStore {
-    fn session_commit<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, Result<Committed, CommitError>> {
-        Box::pin(async move {
-            let publications = Publications::make(commit).await?;
-            let (writer, wake_ups) = (self.writer.clone(), Arc::clone(&self.wake_ups));
-            let work = async move {
-                let published = publish_all(&writer, &wake_ups, &publications).await;
-                Ok::<_, StoreError>((publications, published))
-            };
-            let (publications, published) = self.write(OPERATION, work).await?;
-            answer(self, publications, published).await
-        })
+    async fn session_commit(&self, commit: &Commit) -> Result<Committed, CommitError> {
+        let mut publications = Publications::make(commit).await?;
+        let (writer, wake_ups) = (self.writer.clone(), Arc::clone(&self.wake_ups));
+        let work = async move {
+            let published = publish_all(&writer, &wake_ups, &mut publications).await;
+            Ok::<_, StoreError>((publications, published))
+        };
+        let (publications, published) = self.write(OPERATION, work).await?;
+        answer(self, publications, published).await
     }
 }
 
@@ -38,7 +36,7 @@ impl SessionWriter for SqliteStore {
 async fn publish_all(
     writer: &SqlitePool,
     wake_ups: &WakeUps,
-    publications: &Publications,
+    publications: &mut Publications,
 ) -> Result<Positions, Refusal> {
     let mut connection = writer.acquire().await?;
     let mut transaction = connection.begin_with("begin immediate").await?;
@@ -65,22 +63,30 @@ async fn publish(
     run: Option<&NewRun>,
 ) -> Result<BranchPosition, Refusal> {
     let position = take_position(connection, publication).await?;
+    let head = &publication.head;
     for (kind, hash, payload) in [
-        (
-            "environment",
-            publication.head.environment_hash,
-            &publication.environment,
-        ),
-        ("context", publication.head.context_hash, &publication.context),
+        ("environment", &head.environment_hash, &publication.environment),
+        ("context", &head.context_hash, &publication.context),
     ] {
         if let Some(payload) = payload {
-            state_insert(connection, publication, kind, hash.as_bytes(), payload).await?;
+            let statement = "insert into states (tenant, hash, kind, schema_version, encoding, payload)
+                values ($1, $2, $3, $4, $5, $6)
+                on conflict do nothing";
+            let insert = Statement::with(OPERATION, statement, values![&publication.tenant, hash, kind]);
+            execute(connection, insert.bind_payload(payload)).await?;
         }
     }
-    session_insert(connection, publication, position).await?;
+    let session = SessionRow::new(head, position, &publication.metadata);
+    let insert = insert_statement(
+        OPERATION,
+        "insert into sessions (tenant, ",
+        &publication.tenant,
+        &session,
+    );
+    execute(connection, insert).await?;
     if let Some(run) = run {
-        let insert = run_insert_statement(OPERATION, &publication.tenant, run).into_query();
-        if insert.execute(&mut *connection).await?.rows_affected() == 0 {
+        let insert = run_insert_statement(OPERATION, &publication.tenant, run);
+        if execute(connection, insert).await? == 0 {
             return Err(Refusal::recorded_run());
         }
     }
@@ -111,13 +117,14 @@ async fn take_position(
     let fork = publication.fork;
     let statement = "insert into history_branches (tenant, branch_id, parent_branch_id, parent_position)
         values ($1, $2, $3, $4)";
-    sqlx::query(statement)
-        .bind(publication.tenant.as_str())
-        .bind(fork.branch_id.as_uuid())
-        .bind(publication.parent.map(|(_, end)| end.branch_id.as_uuid()))
-        .bind(publication.parent.map(|(_, end)| stored_count(end.position)))
-        .execute(&mut *connection)
-        .await?;
+    let parent = publication.parent.map(|(_, end)| end);
+    let values = values![
+        &publication.tenant,
+        fork.branch_id,
+        parent.map(|end| end.branch_id),
+        parent.map(|end| end.position)
+    ];
+    execute(connection, Statement::with(OPERATION, statement, values)).await?;
     segment_insert(connection, publication, fork).await?;
     Ok(fork)
 }
@@ -130,13 +137,9 @@ async fn session_stands_at(
 ) -> Result<bool, sqlx::Error> {
     let statement = "select exists (
         select 1 from sessions where tenant = $1 and session_id = $2 and branch_id = $3 and position = $4)";
-    sqlx::query_scalar(statement)
-        .bind(publication.tenant.as_str())
-        .bind(session_id.as_uuid())
-        .bind(end.branch_id.as_uuid())
-        .bind(stored_count(end.position))
-        .fetch_one(connection)
-        .await
+    let values = values![&publication.tenant, session_id, end.branch_id, end.position];
+    let select = Statement::with(OPERATION, statement, values).into_query();
+    select.fetch_one(connection).await?.try_get(0)
 }
 
 /// Tells whether the position was free.
@@ -149,48 +152,19 @@ async fn segment_insert(
             tenant, branch_id, position, first_index, message_count, schema_version, encoding, payload)
         values ($1, $2, $3, $4, $5, $6, $7, $8)
         on conflict do nothing";
-    let insert = Statement::new(OPERATION, statement)
-        .bind(publication.tenant.as_str())
-        .bind(position.branch_id.as_uuid())
-        .bind(stored_count(position.position))
-        .bind(publication.segment.first_index)
-        .bind(publication.segment.message_count)
-        .bind_payload(&publication.segment.payload);
-    let inserted = insert.into_query().execute(connection).await?;
-    Ok(inserted.rows_affected() > 0)
-}
-
-async fn state_insert(
-    connection: &mut SqliteConnection,
-    publication: &Publication,
-    kind: &'static str,
-    hash: &[u8],
-    payload: &Payload,
-) -> Result<(), sqlx::Error> {
-    let statement = "insert into states (tenant, hash, kind, schema_version, encoding, payload)
-        values ($1, $2, $3, $4, $5, $6)
-        on conflict do nothing";
-    let insert = Statement::new(OPERATION, statement)
-        .bind(publication.tenant.as_str())
-        .bind(hash)
-        .bind(kind)
-        .bind_payload(payload);
-    insert.into_query().execute(connection).await?;
-    Ok(())
-}
-
-async fn session_insert(
-    connection: &mut SqliteConnection,
-    publication: &Publication,
-    position: BranchPosition,
-) -> Result<(), sqlx::Error> {
-    let session = SessionRow::new(&publication.head, position, &publication.metadata);
-    let insert = insert_statement(
-        OPERATION,
-        "insert into sessions (tenant, ",
+    let segment = &publication.segment;
+    let values = values![
         &publication.tenant,
-        &session,
-    );
-    insert.into_query().execute(connection).await?;
-    Ok(())
+        position.branch_id,
+        position.position,
+        segment.first_index,
+        segment.message_count
+    ];
+    let insert = Statement::with(OPERATION, statement, values).bind_payload(&segment.payload);
+    Ok(execute(connection, insert).await? > 0)
+}
+
+async fn execute(connection: &mut SqliteConnection, statement: Statement<'_>) -> Result<u64, sqlx::Error> {
+    let done = statement.into_query().execute(connection).await?;
+    Ok(done.rows_affected())
 }

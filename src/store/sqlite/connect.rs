@@ -172,7 +172,7 @@ pub(super) fn connect_error(
     source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
 ) -> OpenError {
     OpenError::Connect {
-        place: format!("sqlite://{}", options.get_filename().display()),
+        database: format!("sqlite://{}", options.get_filename().display()),
         source: source.into(),
     }
 }

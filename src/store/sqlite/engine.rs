@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
-use futures_util::{FutureExt as _, StreamExt as _, TryFutureExt as _, TryStreamExt as _};
+use futures_util::{StreamExt as _, TryFutureExt as _, TryStreamExt as _};
 use sqlx::{Connection as _, Sqlite};
 use tokio::sync::Semaphore;
 
@@ -13,13 +14,12 @@ use super::SqliteStore;
 use super::queue::{LEASE, accept_in_txn, lease_in_txn};
 use crate::fair_share::FairShare;
 use crate::store::driver_error::store_error;
-use crate::store::error::StoreFuture;
+use crate::store::error::StoreError;
 use crate::store::new_queued_run::{NewQueueRow, OPERATION};
 use crate::store::queue::{LeaseChoice, LeaseTerms};
 use crate::store::rows::LeasedRunRow;
 use crate::store::sql::{
-    Attempt, Connection, Ended, Engine, EngineRow, NewVersion, Statement, Tally, VERSION_INSERT, due_in_pair,
-    segment_condition,
+    Attempt, Connection, Ended, Engine, EngineRow, Statement, Tally, due_in_pair, segment_condition,
 };
 
 /// The condition that two values of JSON are of the same type.
@@ -66,6 +66,7 @@ macro_rules! same_atom {
     };
 }
 
+#[async_trait]
 impl Engine for SqliteStore {
     /// Nobody else writes.
     const SKIP_LOCKED: &'static str = "";
@@ -107,32 +108,32 @@ impl Engine for SqliteStore {
         rows.map_ok(EngineRow::Sqlite).boxed()
     }
 
-    fn fetch_optional(&self, statement: Statement<'_>) -> BoxFuture<'_, Result<Option<EngineRow>, sqlx::Error>> {
-        let row = statement.into_query::<Sqlite>().fetch_optional(&self.readers);
-        row.map(|row| Ok(row?.map(EngineRow::Sqlite))).boxed()
+    async fn fetch_optional(&self, statement: Statement<'_>) -> Result<Option<EngineRow>, sqlx::Error> {
+        let row = statement.into_query::<Sqlite>().fetch_optional(&self.readers).await?;
+        Ok(row.map(EngineRow::Sqlite))
     }
 
-    fn execute(&self, statement: Statement<'_>) -> StoreFuture<'_, u64> {
+    async fn execute(&self, statement: Statement<'_>) -> Result<u64, StoreError> {
         let operation = statement.operation();
         let (writer, query) = (self.writer.clone(), statement.into_query::<Sqlite>());
         let work = async move {
             let done = query.execute(&writer).await.map_err(store_error(operation))?;
             Ok(done.rows_affected())
         };
-        Box::pin(self.write(operation, work))
+        self.write(operation, work).await
     }
 
-    fn execute_returning(&self, statement: Statement<'_>) -> StoreFuture<'_, Vec<EngineRow>> {
+    async fn execute_returning(&self, statement: Statement<'_>) -> Result<Vec<EngineRow>, StoreError> {
         let operation = statement.operation();
         let (writer, query) = (self.writer.clone(), statement.into_query::<Sqlite>());
         let work = async move {
             let rows = query.fetch_all(&writer).await.map_err(store_error(operation))?;
             Ok(rows.into_iter().map(EngineRow::Sqlite).collect())
         };
-        Box::pin(self.write(operation, work))
+        self.write(operation, work).await
     }
 
-    fn remove(&self, statements: Vec<Statement<'_>>) -> StoreFuture<'_, Vec<Tally>> {
+    async fn remove(&self, statements: Vec<Statement<'_>>) -> Result<Vec<Tally>, StoreError> {
         let operation = statements.first().map_or("remove", Statement::operation);
         let queries: Vec<_> = statements.into_iter().map(Statement::into_query::<Sqlite>).collect();
         let writer = self.writer.clone();
@@ -149,32 +150,10 @@ impl Engine for SqliteStore {
             transaction.commit().await.map_err(&failed)?;
             Ok(tallies)
         };
-        Box::pin(self.write(operation, work))
+        self.write(operation, work).await
     }
 
-    fn current_version_insert(&self, version: &NewVersion<'_>) -> StoreFuture<'_, ()> {
-        let operation = version.operation;
-        let statement = "insert into agents (tenant, name, version) values ($1, $2, $3)
-            on conflict (tenant, name) do update set version = excluded.version";
-        let make_current = Statement::new(operation, statement)
-            .bind(version.tenant)
-            .bind(version.name)
-            .bind(version.version.as_bytes().as_slice())
-            .into_query::<Sqlite>();
-        let insert = version.bind_to(VERSION_INSERT).into_query::<Sqlite>();
-        let writer = self.writer.clone();
-        let work = async move {
-            let failed = store_error(operation);
-            let mut connection = writer.acquire().await.map_err(&failed)?;
-            let mut transaction = connection.begin_with("begin immediate").await.map_err(&failed)?;
-            insert.execute(&mut *transaction).await.map_err(&failed)?;
-            make_current.execute(&mut *transaction).await.map_err(&failed)?;
-            transaction.commit().await.map_err(&failed)
-        };
-        Box::pin(self.write(operation, work))
-    }
-
-    fn transact<T, F>(&self, operation: &'static str, work: F) -> StoreFuture<'_, T>
+    async fn transact<T, F>(&self, operation: &'static str, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: for<'c> FnOnce(Connection<'c>) -> BoxFuture<'c, Result<Ended<T>, sqlx::Error>> + Send + 'static,
@@ -193,17 +172,19 @@ impl Engine for SqliteStore {
                 Ended::RolledBack(value) => transaction.rollback().await.map(|()| value),
             }
         };
-        Box::pin(self.write(operation, work.map_err(store_error(operation))))
+        self.write(operation, work.map_err(store_error(operation))).await
     }
 
-    fn run_insert(&self, row: NewQueueRow) -> StoreFuture<'_, Attempt> {
+    async fn run_insert(&self, row: NewQueueRow) -> Result<Attempt, StoreError> {
         self.transact(OPERATION, move |connection| Box::pin(accept_in_txn(connection, row)))
+            .await
     }
 
-    fn run_lease(&self, terms: LeaseTerms, choice: LeaseChoice) -> StoreFuture<'_, Vec<LeasedRunRow>> {
+    async fn run_lease(&self, terms: LeaseTerms, choice: LeaseChoice) -> Result<Vec<LeasedRunRow>, StoreError> {
         self.transact(LEASE, move |connection| {
             Box::pin(lease_in_txn(connection, terms, choice))
         })
+        .await
     }
 
     fn wake_ups(&self) -> BoxStream<'static, ()> {

@@ -6,8 +6,9 @@ use sqlx::{Connection as _, SqliteConnection};
 use super::connect::{connect_writer, parse};
 use crate::store::driver_error::store_error;
 use crate::store::error::StoreError;
-use crate::store::migration::{NEEDED_VERSION, SQLITE};
+use crate::store::migration::SQLITE;
 use crate::store::open::OpenError;
+use crate::store::sql::{Connection, migrate_in_txn};
 
 /// Brings the schema to the version that this code needs; a newer one stays as it is and is an
 /// error.
@@ -28,28 +29,6 @@ async fn migrate_on_conn(connection: &mut SqliteConnection) -> Result<(), StoreE
     let create = "create table if not exists schema_migrations (
         version integer primary key, description text not null, applied_at text not null default current_timestamp
     ) strict";
-    sqlx::query(create).execute(&mut *transaction).await.map_err(&failed)?;
-    let found: i64 = sqlx::query_scalar("select coalesce(max(version), 0) from schema_migrations")
-        .fetch_one(&mut *transaction)
-        .await
-        .map_err(&failed)?;
-    if found > NEEDED_VERSION {
-        return Err(StoreError::Schema {
-            found,
-            needed: NEEDED_VERSION,
-        });
-    }
-    for migration in SQLITE.iter().filter(|migration| migration.version > found) {
-        sqlx::raw_sql(migration.sql)
-            .execute(&mut *transaction)
-            .await
-            .map_err(&failed)?;
-        sqlx::query("insert into schema_migrations (version, description) values ($1, $2)")
-            .bind(migration.version)
-            .bind(migration.description)
-            .execute(&mut *transaction)
-            .await
-            .map_err(&failed)?;
-    }
-    transaction.commit().await.map_err(&failed)
+    migrate_in_txn(Connection::Sqlite(&mut transaction), create, SQLITE).await?;
+    transaction.commit().await.map_err(failed)
 }

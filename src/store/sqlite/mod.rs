@@ -13,7 +13,7 @@ mod queue;
 
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
+use async_trait::async_trait;
 use sqlx::SqlitePool;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
@@ -22,10 +22,8 @@ use tracing::Instrument as _;
 pub(crate) use self::connect::missing_file;
 use self::file::StoreFile;
 pub(crate) use self::migrate::migrate;
-use super::driver_error::task_error;
-use super::error::{StoreError, StoreFuture};
-use super::migration::check_version;
-use super::sql::schema_version;
+use super::error::StoreError;
+use super::sql::check_schema;
 use super::traits::StoreHealth;
 use super::wake_ups::WakeUps;
 use crate::fair_share::FairShare;
@@ -65,25 +63,22 @@ impl SqliteStore {
         self.tasks
             .spawn(work.in_current_span())
             .await
-            .map_err(task_error(operation))?
+            .map_err(StoreError::failed(operation))?
     }
 }
 
+#[async_trait]
 impl StoreHealth for SqliteStore {
-    fn health_check(&self) -> StoreFuture<'_, ()> {
-        Box::pin(async {
-            self.file.check("check health")?;
-            check_version(schema_version(self).await?)
-        })
+    async fn health_check(&self) -> Result<(), StoreError> {
+        self.file.check("check health")?;
+        check_schema(self).await
     }
 
-    fn close(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async {
-            self.tasks.close();
-            self.tasks.wait().await;
-            self.readers.close().await;
-            // The last one, since it checkpoints the log into the file.
-            self.writer.close().await;
-        })
+    async fn close(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+        self.readers.close().await;
+        // The last one, since it checkpoints the log into the file.
+        self.writer.close().await;
     }
 }

@@ -124,7 +124,7 @@ async fn the_next_worker_after_the_call_also_ends_the_run() {
     let begun = first.new_state();
     first.run_from(begun.clone(), "go").await;
     let entries = journal.entries();
-    let has_ended = |entry: &JournalEntry| matches!(entry, JournalEntry::CallEnded { place: 1, .. });
+    let has_ended = |entry: &JournalEntry| matches!(entry, JournalEntry::CallEnded { index: 1, .. });
     let at = entries.iter().position(has_ended).unwrap();
     let progress = Progress::of(begun, entries[..=at].to_vec()).unwrap().unwrap();
     let next = setup(ends()).with_journal(MemoryJournal::new());

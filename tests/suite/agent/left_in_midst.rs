@@ -279,8 +279,8 @@ fn left_begun(entries: &[JournalEntry]) -> BTreeSet<String> {
     for entry in entries {
         match entry {
             JournalEntry::Answered { step, .. } => calls = step.tool_calls().cloned().collect(),
-            JournalEntry::CallBegun { place } => drop(begun.insert(*place, calls[*place].clone())),
-            JournalEntry::CallEnded { place, .. } => drop(begun.remove(place)),
+            JournalEntry::CallBegun { index } => drop(begun.insert(*index, calls[*index].clone())),
+            JournalEntry::CallEnded { index, .. } => drop(begun.remove(index)),
             JournalEntry::Reached(_) => begun.clear(),
             JournalEntry::SubagentBegun { .. } | JournalEntry::CallDecided { .. } => (),
         }

@@ -19,7 +19,7 @@ on_both_engines!(
     a_cache_of_no_bytes_is_off,
     a_small_cache_stays_small,
     a_bundle_weighs_what_it_takes_in_memory,
-    a_session_that_another_process_removes_is_believed_for_seconds_only,
+    a_session_that_another_process_removes_is_cached_for_seconds_only,
     a_session_that_this_process_removes_is_gone_at_once,
     a_removal_makes_no_other_tenant_ask_again,
 );
@@ -161,7 +161,7 @@ async fn a_bundle_weighs_what_it_takes_in_memory(fixture: Fixture) {
     assert_eq!(tiny.cached_bytes(), 0);
 }
 
-async fn a_session_that_another_process_removes_is_believed_for_seconds_only(fixture: Fixture) {
+async fn a_session_that_another_process_removes_is_cached_for_seconds_only(fixture: Fixture) {
     let clock = Arc::new(MovableClock::default());
     let sessions = Sessions::new(Arc::clone(&fixture.store), 1 << 20, Arc::clone(&clock) as _);
     let root = sessions.commit(&fixture.commit(None, &["root"])).await.unwrap().bundle;

@@ -37,8 +37,8 @@ impl Fixture {
         })
     }
 
-    /// Opens a store on an empty PostgreSQL database with one connection, so that none is set up while statements are counted;
-    /// `None` when there is no server.
+    /// Opens a store on an empty PostgreSQL database with one connection, so that none is set up
+    /// while statements are counted; `None` when there is no server.
     pub(crate) async fn on_one_connection() -> Option<Self> {
         let database = TestDatabase::postgres().await?;
         let settings = StoreSettings {
@@ -240,7 +240,7 @@ pub(crate) fn run_of(draft: &BundleDraft) -> RunEnd {
     run_end(record, vec![step(1)])
 }
 
-/// The end of a run that was never in the queue and that nobody is to hear of.
+/// The end of a run that was never in the queue and sends no webhooks.
 pub(crate) fn run_end(record: RunRecord, steps: Vec<StepRecord>) -> RunEnd {
     RunEnd {
         record,

@@ -1,5 +1,5 @@
-//! Arbitrary and damaged bytes against every decoder, prompts, schemas and patterns: the bodies of the fuzz targets, which bound time and memory,
-//! on small stacks.
+//! Arbitrary and damaged bytes for every decoder, and for prompts, schemas and patterns: the bodies
+//! of the fuzz targets, which bound time and memory, on small stacks.
 
 use std::fs;
 use std::panic;
@@ -41,7 +41,8 @@ fn golden(name: &str) -> Vec<u8> {
     fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)).unwrap()
 }
 
-/// What the bodies are given: what is stored, where it may be compressed after bytes that say how to read it.
+/// The input of the bodies: stored bytes, possibly compressed, after bytes that say how to read
+/// them.
 fn stored() -> Vec<(StoredBody, Vec<u8>)> {
     let messages = |how: &[u8], name: &str| [how, &golden(name)].concat();
     vec![
@@ -222,7 +223,8 @@ fn schema_and_value() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// A stream of small frames of any protocol, with numbers and values that don't belong there, and cut anywhere.
+/// A stream of small frames of any protocol, with numbers and values that do not belong there, and
+/// cut anywhere.
 fn stream() -> impl Strategy<Value = Vec<u8>> {
     let protocols = ["chat", "messages", "responses", "gemini"].into_iter();
     let of_sse = protocols.flat_map(|name| small_frames(name).iter().copied().flatten());

@@ -1,5 +1,5 @@
-//! Large data is encoded and decoded beside the async workers: while no thread is free there, nothing large is written or read, and all
-//! else goes on.
+//! Large data is encoded and decoded beside the async workers: while no thread is free there,
+//! nothing large is written or read, and all else goes on.
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -22,10 +22,11 @@ use agent_runtime::store::{Commit, CommitError, Enqueued, JournalRecord, RunEnd,
 use serde_json::json;
 
 use super::fixtures::{Fixture, now, object, run_end, run_id, run_record, session_id, step, summary, user};
-use super::queue::fixtures::{delivery, events, failed_end, queued_run};
+use crate::store::sql::queue::fixtures::{delivery, events, failed_end, queued_run};
 use crate::support::databases::Engine;
 
-/// Runs a test with one thread beside the async worker, on SQLite: its one connection writes in the order that it is asked in.
+/// Runs a test with one thread beside the async worker, on SQLite, whose one connection writes in
+/// the order of the requests.
 fn with_one_thread(test: impl AsyncFnOnce(Fixture)) {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().max_blocking_threads(1).build().unwrap();
@@ -33,7 +34,8 @@ fn with_one_thread(test: impl AsyncFnOnce(Fixture)) {
 }
 
 impl Fixture {
-    /// Returns what large work comes to. It must wait while the thread beside the async worker is taken, and other work must not.
+    /// Returns the result of large work. It must wait while the thread beside the async worker is
+    /// taken, and other work must not.
     async fn beside<T: Debug>(&self, large: impl Future<Output = T>) -> T {
         let (release, held) = std::sync::mpsc::channel::<()>();
         tokio::task::spawn_blocking(move || held.recv());
@@ -127,7 +129,7 @@ fn large_entries() -> Vec<JournalEntry> {
         signature: None,
     };
     let decided = |arguments: String, decision: ToolDecision| JournalEntry::CallDecided {
-        place: 0,
+        index: 0,
         tool_use: ToolUse {
             call: call(arguments),
             decision,
@@ -157,7 +159,7 @@ fn large_entries() -> Vec<JournalEntry> {
         decided(long(), ToolDecision::Execute),
         decided(String::new(), ToolDecision::Supply { content }),
         JournalEntry::CallEnded {
-            place: 0,
+            index: 0,
             execution: Box::new(execution),
             addition: addition([]),
         },

@@ -1,4 +1,5 @@
-//! What the storage traits promise, stated once and run on both engines.
+//! What the storage traits promise, stated once and run on both engines. The folders are those of
+//! `src/store`.
 
 /// Runs each of the functions on both engines, each on a database of its own.
 macro_rules! on_both_engines {
@@ -24,32 +25,15 @@ macro_rules! on_both_engines {
 
 pub(crate) mod fixtures;
 
-mod agents;
-mod bundles;
 mod cache;
-mod cancellation;
-mod conflicts;
-mod damage;
-mod due;
-mod held;
 mod hostile;
-mod keys;
 mod large_writes;
-mod lists;
+mod open;
+mod outage;
+mod rows;
+
 mod model;
 mod model_check;
-mod opening;
-mod outage;
-mod outbox;
-mod postgres_only;
-mod queue;
-mod reads;
-mod retention;
-mod runs;
-mod silent_answers;
-mod subagent_failures;
-mod subagents;
-mod threads;
-mod verify;
-mod waiting_reads;
-mod windows;
+
+pub(crate) mod postgres;
+pub(crate) mod sql;

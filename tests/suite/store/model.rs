@@ -13,7 +13,8 @@ use super::fixtures::{Fixture, summary, user};
 use super::model_check::check;
 use crate::support::databases::Engine;
 
-/// One turn: from which session, and what it does. The session is counted from the newest when small, from all when large.
+/// One turn: the session that it continues, and what it does. A small number counts from the newest
+/// session, a large one from all.
 #[derive(Debug, Clone)]
 struct Turn {
     base: prop::sample::Index,

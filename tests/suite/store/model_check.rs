@@ -9,7 +9,8 @@ use proptest::test_runner::{Config, TestRunner};
 use super::fixtures::Fixture;
 use crate::support::databases::Engine;
 
-/// Plays so many lists of such lengths, one after another on the same store; skipped where there is no server.
+/// Plays a number of lists of such lengths, one after another on the same store; skipped if there
+/// is no server.
 pub(super) fn check<S: Debug>(
     engine: Engine,
     cases: u32,

@@ -1,11 +1,11 @@
-//! What operators are told of a store that is away.
+//! What is logged about a store that is unavailable.
 
 use agent_runtime::store::{Outage, StoreError};
 
 use crate::support::logs::{CapturedLog, listen};
 
 #[test]
-fn an_outage_is_told_once_with_its_cause_and_so_is_its_end() {
+fn an_outage_is_logged_once_with_its_cause_and_so_is_its_end() {
     let log = CapturedLog::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt()

@@ -106,20 +106,20 @@ pub(crate) fn written(entry: &JournalEntry) -> (usize, JournalEntry) {
             addition: addition_again(&addition, &mut add),
         },
         JournalEntry::CallDecided {
-            place,
+            index,
             tool_use,
             addition,
         } => JournalEntry::CallDecided {
-            place,
+            index,
             tool_use: again::<ToolUse>(&tool_use, &mut add),
             addition: addition_again(&addition, &mut add),
         },
         JournalEntry::CallEnded {
-            place,
+            index,
             execution,
             addition,
         } => JournalEntry::CallEnded {
-            place,
+            index,
             execution: again::<Box<ToolExecution>>(&execution, &mut add),
             addition: addition_again(&addition, &mut add),
         },

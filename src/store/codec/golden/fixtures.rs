@@ -376,7 +376,7 @@ pub(super) fn journal() -> [JournalEntry; 6] {
             addition: addition(),
         },
         JournalEntry::CallDecided {
-            place: 1,
+            index: 1,
             tool_use: ToolUse {
                 call: call("c2", "calculator"),
                 decision: ToolDecision::Supply {
@@ -385,9 +385,9 @@ pub(super) fn journal() -> [JournalEntry; 6] {
             },
             addition: addition(),
         },
-        JournalEntry::CallBegun { place: 0 },
+        JournalEntry::CallBegun { index: 0 },
         JournalEntry::CallEnded {
-            place: 0,
+            index: 0,
             execution: ended,
             addition: addition(),
         },

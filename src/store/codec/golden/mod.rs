@@ -204,7 +204,7 @@ fn a_payload_of_each_encoding_is_read() {
 }
 
 #[test]
-fn messages_of_the_future_are_read_and_kept() {
+fn messages_of_the_future_are_read_and_retained() {
     let (stored, (messages, _)) = read_future("messages-future.json", |stored| {
         read_messages(&open_payload(stored, SEGMENT_VERSION)?)
     });
@@ -223,7 +223,7 @@ fn messages_of_the_future_are_read_and_kept() {
 }
 
 #[test]
-fn states_of_bundles_of_the_future_are_read_and_kept() {
+fn states_of_bundles_of_the_future_are_read_and_retained() {
     let (stored, context) = read_future("context-future.json", decode_context);
     assert_eq!(context.system_prompt, fixtures::context().system_prompt);
     assert_eq!(context.response_format, ResponseFormat::Text);
@@ -267,7 +267,7 @@ fn a_definition_of_the_future_is_refused_by_name() {
 }
 
 #[test]
-fn agent_states_of_the_future_are_read_and_kept() {
+fn agent_states_of_the_future_are_read_and_retained() {
     let (stored, state) = read_future_json("agent_state-future.json", AgentState::from_json);
     assert_eq!(state.to_json().unwrap(), stored);
     let execution = state.execution().unwrap();
@@ -286,7 +286,7 @@ fn agent_states_of_the_future_are_read_and_kept() {
 
 /// Another worker goes on with what a later version has begun, and loses nothing of it.
 #[test]
-fn journals_of_the_future_are_read_and_kept() {
+fn journals_of_the_future_are_read_and_retained() {
     let (stored, entry) = read_future("journal_answered-future.json", decode_journal_entry);
     assert_eq!(written(&encode_journal_entry(&entry).unwrap()), stored);
     let unknown = payload(1, br#"{"type": "dreamt", "of": "sheep"}"#.to_vec());

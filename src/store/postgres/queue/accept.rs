@@ -2,21 +2,20 @@
 //! a thread, or of a tenant whose waiting runs are limited, takes a transaction around it.
 //!
 //! A thread has one active run: the unique index `run_queue_active` arbitrates. A run that is
-//! accepted behind the active one locks its row, so that the end of that run sees the new one.
-//! Where no run is active, of two that are accepted at once one violates the index, and tries
-//! again. Rows are locked in the order in which the end of a run and a lease lock them: those of
-//! the queue before those of threads.
+//! accepted behind the active one locks its row, so that the end of that run sees the new one. A
+//! run that does not wait for the active one locks nothing of the thread: many such runs at once
+//! would hold up the end of the active one. Where no run is active, of two that are accepted at
+//! once one violates the index, and tries again. Rows are locked in the order in which the end of a
+//! run and a lease lock them: those of the queue before those of threads.
 
 use super::super::PostgresStore;
 use super::super::timeouts::in_time;
 use crate::store::driver_error::{is_unique_violation, is_violation_of, store_error};
 use crate::store::error::StoreError;
 use crate::store::new_queued_run::{NewQueueRow, OPERATION};
-use crate::store::rows::StoredTime;
-use crate::store::sql::{
-    Attempt, Connection, Ended, Engine as _, PlacedRun, Statement, ThreadState, accepted, next_turn, place_on_thread,
-    stop_statement, waiting_statement,
-};
+use crate::store::queue::IfBusy;
+use crate::store::rows::values;
+use crate::store::sql::{Attempt, Connection, Ended, Engine as _, Statement, accepted, admit_in_txn, next_turn};
 use crate::store::turns::Turn;
 use crate::tenant::TenantId;
 
@@ -74,66 +73,75 @@ async fn acceptance_turn(store: &PostgresStore, row: &NewQueueRow) -> Option<Tur
 }
 
 async fn accept_in_txn(mut connection: Connection<'_>, row: NewQueueRow) -> Result<Ended<Attempt>, sqlx::Error> {
-    let mut run = PlacedRun { row, interrupted: None };
-    if run.row.thread().is_some() {
-        let found: Option<ThreadState> = connection.fetch_optional(thread_statement(&run.row)).await?;
-        run = match place_on_thread(run.row, &found.ok_or(sqlx::Error::RowNotFound)?) {
-            Ok(placed) => placed,
-            Err(conflict) => return Ok(Ended::RolledBack(conflict)),
-        };
-        if let Some(active) = run.interrupted {
-            connection.execute(stop_statement(&run.row, active)).await?;
-        }
-    }
-    if let Some(limit) = run.row.max_waiting
-        && !run.row.is_leased()
-        && is_tenant_full(&mut connection, &run.row, limit).await?
-    {
-        return Ok(Ended::RolledBack(Attempt::TenantFull));
-    }
-    if let Some(conflict) = rows_insert(&mut connection, &run.row).await? {
-        return Ok(Ended::RolledBack(conflict));
-    }
-    Ok(accepted(&run))
+    let run = match admit_in_txn(&mut connection, row, thread_statement, Some(TENANT_LOCK)).await? {
+        Ok(run) => run,
+        Err(conflict) => return Ok(Ended::RolledBack(conflict)),
+    };
+    let conflict = rows_insert(&mut connection, &run.row).await?;
+    Ok(accepted(&run, conflict))
 }
 
-/// Reads the state of the thread. The active run can't end, and the thread can't move, until the
-/// transaction has ended. The condition on `active` makes it lock that row first.
-fn thread_statement(row: &NewQueueRow) -> Statement<'_> {
-    let statement = "with active as materialized (
-            select run_id from run_queue
-            where tenant = $1 and thread = $2 and moves_thread and not is_held
-            for key share
-        ), pointer as materialized (
-            select session_id from threads
-            where tenant = $1 and name = $2 and (select count(*) from active) >= 0
-            for share
+/// Locks the row of a tenant, so that no other request of the tenant is accepted before the
+/// transaction has ended. An existing row is not written.
+const TENANT_LOCK: &str = "insert into limited_tenants (tenant) values ($1)
+    on conflict (tenant) do update set tenant = excluded.tenant where false";
+
+macro_rules! thread_state {
+    ($tables:literal) => {
+        concat!(
+            $tables,
+            " select
+                (select run_id from active) as active,
+                (select session_id from pointer) as session_id,
+                exists (
+                    select 1 from idempotency_keys where tenant = $1 and key = $3 and expires_at > $4) as is_key_taken"
         )
-        select
-            (select run_id from active) as active,
-            (select session_id from pointer) as session_id,
-            exists (
-                select 1 from idempotency_keys where tenant = $1 and key = $3 and expires_at > $4) as is_key_taken";
-    let key = row.idempotency.as_ref();
-    Statement::new(OPERATION, statement)
-        .bind(row.tenant.as_str())
-        .bind(row.thread())
-        .bind(key.map(|key| key.key.as_str()))
-        .bind(key.map(|key| StoredTime(key.claimed_at)))
+    };
 }
 
-/// Tells whether the tenant has as many waiting runs as it may. Locks the row of the tenant, so
-/// that no other request of the tenant is accepted before this transaction ends.
-async fn is_tenant_full(connection: &mut Connection<'_>, row: &NewQueueRow, limit: u32) -> Result<bool, sqlx::Error> {
-    // An existing row is locked and not written.
-    let lock = "insert into limited_tenants (tenant) values ($1)
-        on conflict (tenant) do update set tenant = excluded.tenant where false";
-    connection
-        .execute(Statement::new(OPERATION, lock).bind(row.tenant.as_str()))
-        .await?;
-    // A statement of its own, so that it counts the runs of requests that had the lock before.
-    let waiting: Option<(i64,)> = connection.fetch_optional(waiting_statement(row, limit)).await?;
-    Ok(waiting.is_some_and(|(waiting,)| waiting >= i64::from(limit)))
+/// Reads the state of the thread for a run that may wait there. The active run can't end, and the
+/// thread can't move, until the transaction has ended. The condition on `active` makes it lock that
+/// row first.
+const LOCKED_THREAD: &str = thread_state!(
+    "with active as materialized (
+        select run_id from run_queue
+        where tenant = $1 and thread = $2 and moves_thread and not is_held
+        for key share
+    ), pointer as materialized (
+        select session_id from threads
+        where tenant = $1 and name = $2 and (select count(*) from active) >= 0
+        for share
+    )"
+);
+
+/// Reads the state of the thread for a run that waits for no other. Behind an active run it locks
+/// nothing of the thread: such a run is refused, or a fork, which shares the session that it begins
+/// from, so that no removal takes it. Where no run is active, the thread can't move.
+const THREAD: &str = thread_state!(
+    "with active as materialized (
+        select run_id from run_queue where tenant = $1 and thread = $2 and moves_thread and not is_held
+    ), free as materialized (
+        select session_id from threads
+        where tenant = $1 and name = $2 and (select count(*) from active) = 0
+        for share
+    ), forked as materialized (
+        select s.session_id from threads t
+        join sessions s on s.tenant = t.tenant and s.session_id = t.session_id
+        where t.tenant = $1 and t.name = $2 and (select count(*) from active) > 0
+        for share of s
+    ), pointer as (
+        select session_id from free
+        union all
+        select session_id from forked
+    )"
+);
+
+fn thread_statement(row: &NewQueueRow) -> Statement<'_> {
+    let statement = match row.if_busy {
+        IfBusy::Reject | IfBusy::Fork => THREAD,
+        IfBusy::Queue | IfBusy::Interrupt => LOCKED_THREAD,
+    };
+    Statement::with(OPERATION, statement, row.thread_values())
 }
 
 /// Begins the insertion of a run. Shares the row of the base session, and accepts nothing if that
@@ -154,7 +162,8 @@ const ACCEPT: &str = "with base as (
         select 1 from based where $7 is null or exists (select from claimed)
     ), made as (
         insert into threads (tenant, name, session_id, version, created_at, updated_at)
-        select $1, $4, null, 0, $5, $5 from accepted where $4 is not null
+        select $1, $4, null, 0, $5, $5 from accepted
+        where $4 is not null and not exists (select 1 from threads where tenant = $1 and name = $4)
         on conflict (tenant, name) do nothing
     ), run as (
         insert into runs (tenant, ";
@@ -184,17 +193,19 @@ async fn rows_insert(connection: &mut Connection<'_>, row: &NewQueueRow) -> Resu
 
 fn accept_statement(row: &NewQueueRow) -> Statement<'_> {
     let key = row.idempotency.as_ref();
-    let mut accept = Statement::new(OPERATION, ACCEPT)
-        .bind(row.tenant.as_str())
-        .bind(row.queue.run_id)
-        .bind(row.run.row.base_session_id)
-        .bind(row.thread())
-        .bind(row.queue.enqueued_at)
-        .bind(row.queue.level)
-        .bind(key.map(|key| key.key.as_str()))
-        .bind(key.map(|key| key.digest.as_bytes().as_slice()))
-        .bind(key.map(|key| StoredTime(key.expires_at)))
-        .bind(key.map(|key| StoredTime(key.claimed_at)));
+    let values = values![
+        &row.tenant,
+        row.queue.run_id,
+        row.run.row.base_session_id,
+        row.thread(),
+        row.queue.enqueued_at,
+        row.queue.level,
+        key.map(|key| key.key.as_str()),
+        key.map(|key| &key.digest),
+        key.map(|key| key.expires_at),
+        key.map(|key| key.claimed_at)
+    ];
+    let mut accept = Statement::with(OPERATION, ACCEPT, values);
     accept.push_columns(&row.run);
     accept.push(") select $1, ");
     accept.push_values(&row.run);

@@ -7,7 +7,7 @@ use super::super::timeouts::in_time;
 use crate::store::driver_error::store_error;
 use crate::store::error::StoreError;
 use crate::store::queue::{LeaseChoice, LeaseTerms, SUSPECT_ATTEMPTS};
-use crate::store::rows::{LeasedRunRow, RunRow, StoredTime};
+use crate::store::rows::{LeasedRunRow, RunRow, values};
 use crate::store::sql::{Statement, leased_columns, sql};
 
 /// Leases the `picked` runs, and reads them. A run on a thread continues the session that the
@@ -19,7 +19,7 @@ const LEASE_PICKED: &str = sql!(
                     turn = coalesce(picked.turn, q.turn)
                 from picked where q.tenant = picked.tenant and q.run_id = picked.run_id
                 returning q.*, picked.is_expired
-            ), place as materialized (
+            ), start as materialized (
                 select q.tenant, q.run_id, t.session_id
                 from q join threads t on t.tenant = q.tenant and t.name = q.thread
                 where q.fence = 1 and not q.is_held
@@ -27,8 +27,8 @@ const LEASE_PICKED: &str = sql!(
             ), r as (
                 update runs r set status = 'running', attempts = q.attempts,
                     started_at = coalesce(r.started_at, greatest(r.created_at, $1)),
-                    base_session_id = case when place.run_id is null then r.base_session_id else place.session_id end
-                from q left join place on place.tenant = q.tenant and place.run_id = q.run_id
+                    base_session_id = case when start.run_id is null then r.base_session_id else start.session_id end
+                from q left join start on start.tenant = q.tenant and start.run_id = q.run_id
                 where r.tenant = q.tenant and r.run_id = q.run_id
                 returning r.*
             )
@@ -84,14 +84,14 @@ const LEASE_NEXT: &str = sql!(
     ), involved as (
         select *, exists (select from chosen where (chosen.tenant, chosen.run_id) = (found.tenant, found.run_id)) as is_chosen
         from ((select * from slot limit $4) union (select * from chosen limit $4)) found
-    ), placed as (
+    ), ranked as (
         select *, row_number() over (
-            partition by tenant, level order by is_chosen desc, priority desc, run_id) as place
+            partition by tenant, level order by is_chosen desc, priority desc, run_id) as rank
         from involved
     ), turns as (
-        select tenant, level, turn, row_number() over (partition by tenant, level order by turn) as place from involved
+        select tenant, level, turn, row_number() over (partition by tenant, level order by turn) as rank from involved
     ), given as (
-        select placed.tenant, placed.run_id, placed.is_chosen, turns.turn from placed join turns using (tenant, level, place)
+        select ranked.tenant, ranked.run_id, ranked.is_chosen, turns.turn from ranked join turns using (tenant, level, rank)
     ), outdone as (
         update run_queue q set turn = given.turn from given
         where not given.is_chosen and q.tenant = given.tenant and q.run_id = given.run_id
@@ -126,16 +126,13 @@ pub(in crate::store::postgres) async fn run_lease(
         LeaseChoice::Next(_) => LEASE_NEXT,
         LeaseChoice::This(..) => LEASE_THIS,
     };
-    let lease = Statement::new("lease runs", statement)
-        .bind(StoredTime(terms.now))
-        .bind(StoredTime(terms.until))
-        .bind(owner.as_str());
+    let lease = Statement::with("lease runs", statement, values![terms.now, terms.until, &owner]);
     let lease = match &choice {
         LeaseChoice::Next(limits) => lease
-            .bind(i64::from(limits.runs))
-            .bind(i64::from(limits.suspects.min(limits.runs)))
-            .bind(i64::from(SUSPECT_ATTEMPTS)),
-        LeaseChoice::This(tenant, run_id) => lease.bind_run_key(tenant, *run_id),
+            .bind(limits.runs)
+            .bind(limits.suspects.min(limits.runs))
+            .bind(SUSPECT_ATTEMPTS),
+        LeaseChoice::This(tenant, run_id) => lease.bind(tenant).bind(*run_id),
     };
     let rows = in_time(lease.into_query().fetch_all(&store.pool))
         .await

@@ -7,8 +7,8 @@ use crate::ids::{RunId, SessionId};
 use crate::record::RunControl;
 use crate::store::new_queued_run::{NewQueueRow, OPERATION};
 use crate::store::queue::IfBusy;
-use crate::store::rows::row;
-use crate::store::sql::connection::Ended;
+use crate::store::rows::{row, values};
+use crate::store::sql::connection::{Connection, Ended};
 use crate::store::sql::statement::Statement;
 
 /// The result of an attempt to accept a run.
@@ -38,7 +38,7 @@ pub(crate) enum Attempt {
 row! {
     /// The state of a thread when a run is accepted.
     #[derive(Debug)]
-    pub(crate) struct ThreadState {
+    struct ThreadState {
         /// The session that the thread points to.
         session_id: Option<Uuid>,
         /// The active run of the thread.
@@ -48,15 +48,51 @@ row! {
     }
 }
 
-/// A run that is accepted on its thread.
-pub(crate) struct PlacedRun {
+/// A run that is accepted unless its rows conflict with others.
+pub(crate) struct AdmittedRun {
     pub(crate) row: NewQueueRow,
-    /// The active run that is to be stopped for it.
-    pub(crate) interrupted: Option<RunId>,
+    /// The active run that is stopped for it.
+    interrupted: Option<RunId>,
+}
+
+/// Checks the thread of a run and the number of the tenant's waiting runs, and stops the active run
+/// if the run is to interrupt it. `lock` makes the requests of a tenant whose waiting runs are
+/// limited wait for each other.
+pub(crate) async fn admit_in_txn(
+    connection: &mut Connection<'_>,
+    row: NewQueueRow,
+    thread_statement: fn(&NewQueueRow) -> Statement<'_>,
+    lock: Option<&'static str>,
+) -> Result<Result<AdmittedRun, Attempt>, sqlx::Error> {
+    let mut run = AdmittedRun { row, interrupted: None };
+    if run.row.thread().is_some() {
+        let found: Option<ThreadState> = connection.fetch_optional(thread_statement(&run.row)).await?;
+        run = match admit_to_thread(run.row, &found.ok_or(sqlx::Error::RowNotFound)?) {
+            Ok(admitted) => admitted,
+            Err(conflict) => return Ok(Err(conflict)),
+        };
+        if let Some(active) = run.interrupted {
+            connection.execute(stop_statement(&run.row, active)).await?;
+        }
+    }
+    if let Some(limit) = run.row.max_waiting
+        && !run.row.is_leased()
+    {
+        if let Some(lock) = lock {
+            let lock = Statement::with(OPERATION, lock, values![&run.row.tenant]);
+            connection.execute(lock).await?;
+        }
+        // A statement of its own, so that it counts the runs of requests that had the lock before.
+        let waiting: Option<(i64,)> = connection.fetch_optional(waiting_statement(&run.row, limit)).await?;
+        if waiting.is_some_and(|(waiting,)| waiting >= i64::from(limit)) {
+            return Ok(Err(Attempt::TenantFull));
+        }
+    }
+    Ok(Ok(run))
 }
 
 /// Decides whether a run is accepted on its thread, and whether it waits there.
-pub(crate) fn place_on_thread(mut row: NewQueueRow, found: &ThreadState) -> Result<PlacedRun, Attempt> {
+fn admit_to_thread(mut row: NewQueueRow, found: &ThreadState) -> Result<AdmittedRun, Attempt> {
     // A repeated request returns its own run, which may be the active one.
     if found.is_key_taken {
         return Err(Attempt::KeyTaken);
@@ -75,11 +111,14 @@ pub(crate) fn place_on_thread(mut row: NewQueueRow, found: &ThreadState) -> Resu
             row = row.held();
         }
     }
-    Ok(PlacedRun { row, interrupted })
+    Ok(AdmittedRun { row, interrupted })
 }
 
-/// Ends the transaction that has accepted a run.
-pub(crate) fn accepted(run: &PlacedRun) -> Ended<Attempt> {
+/// Ends the transaction of a run whose rows are inserted, unless there was a conflict.
+pub(crate) fn accepted(run: &AdmittedRun, conflict: Option<Attempt>) -> Ended<Attempt> {
+    if let Some(conflict) = conflict {
+        return Ended::RolledBack(conflict);
+    }
     let accepted = Attempt::Accepted {
         is_leased: run.row.is_leased(),
         interrupted: run.interrupted,
@@ -92,26 +131,25 @@ pub(crate) fn accepted(run: &PlacedRun) -> Ended<Attempt> {
 }
 
 /// Stops the active run of a thread, unless it is to end already.
-pub(crate) fn stop_statement(row: &NewQueueRow, run_id: RunId) -> Statement<'_> {
+fn stop_statement(row: &NewQueueRow, run_id: RunId) -> Statement<'_> {
     let statement = "update run_queue set control = $3 where tenant = $1 and run_id = $2 and control is null";
-    Statement::new(OPERATION, statement)
-        .bind(row.tenant.as_str())
-        .bind(run_id.as_uuid())
-        .bind(RunControl::Stop.as_str())
+    Statement::with(
+        OPERATION,
+        statement,
+        values![&row.tenant, run_id, RunControl::Stop.as_str()],
+    )
 }
 
 /// Counts the waiting runs of the tenant, up to a limit.
-pub(crate) fn waiting_statement(row: &NewQueueRow, limit: u32) -> Statement<'_> {
+fn waiting_statement(row: &NewQueueRow, limit: u32) -> Statement<'_> {
     let statement = "select count(*) from (
             select 1 from run_queue where tenant = $1 and leased_until is null limit $2
         ) waiting";
-    Statement::new(OPERATION, statement)
-        .bind(row.tenant.as_str())
-        .bind(i64::from(limit))
+    Statement::with(OPERATION, statement, values![&row.tenant, limit])
 }
 
 /// The turn of a run: after the waiting runs of its tenant, and no earlier than the first that
-/// waits, so that a tenant that comes late goes on from where the others are.
+/// waits, so that a tenant that comes late starts at the turn of the others.
 ///
 /// The first and the last are found by their order: for `min` and `max`, a planner that takes the
 /// queue for short reads the whole of an index.

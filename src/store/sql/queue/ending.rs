@@ -1,48 +1,45 @@
 //! The end of runs: what is written with the record, and which run of the thread is next.
 
+use async_trait::async_trait;
 use uuid::Uuid;
 
-use super::events::events_conflict;
 use super::messages::apply_on_conn;
+use super::progress::events_conflict;
 use crate::ids::RunId;
 use crate::record::RunStatus;
 use crate::store::error::StoreError;
 use crate::store::new_end::{NewEnd, NewEvents};
-use crate::store::rows::{LeaseKey, NewRun, Row, Value};
+use crate::store::rows::{LeaseKey, values};
 use crate::store::sql::connection::{Connection, Ended};
 use crate::store::sql::engine::Engine;
 use crate::store::sql::runs::run_insert_statement;
 use crate::store::sql::statement::{Statement, insert_statement};
-use crate::store::traits::{Recorded, RunEnd};
+use crate::store::traits::{Recorded, RunEnd, RunWriter};
 use crate::tenant::TenantId;
 
 const OPERATION: &str = "record run";
 
-/// Stores the end of a run that publishes nothing.
-pub(crate) async fn run_record(engine: &impl Engine, tenant: &TenantId, end: &RunEnd) -> Result<Recorded, StoreError> {
-    let end = NewEnd::make(tenant, end).await.map_err(|error| StoreError::Failed {
-        operation: OPERATION,
-        source: error.into(),
-    })?;
-    if end.is_record_only() {
-        let inserted = run_insert_statement(OPERATION, tenant, &end.run)
-            .execute(engine)
-            .await?;
-        return Ok(if inserted > 0 { Recorded::Now } else { Recorded::Before });
-    }
-    let (owned, run_id, is_leased) = (tenant.clone(), end.run.row.run_id, end.lease.is_some());
-    if engine
-        .transact(OPERATION, move |connection| {
+#[async_trait]
+impl<E: Engine> RunWriter for E {
+    async fn run_record(&self, tenant: &TenantId, end: &RunEnd) -> Result<Recorded, StoreError> {
+        let end = NewEnd::make(tenant, end).await.map_err(StoreError::failed(OPERATION))?;
+        if end.is_record_only() {
+            let insert = run_insert_statement(OPERATION, tenant, &end.run);
+            let inserted = insert.execute(self).await?;
+            return Ok(if inserted > 0 { Recorded::Now } else { Recorded::Before });
+        }
+        let (owned, run_id, is_leased) = (tenant.clone(), end.run.row.run_id, end.lease.is_some());
+        let recording = self.transact(OPERATION, move |connection| {
             Box::pin(record_in_txn(connection, owned, end))
-        })
-        .await?
-    {
-        return Ok(Recorded::Now);
+        });
+        if recording.await? {
+            return Ok(Recorded::Now);
+        }
+        if is_leased && !has_ended(self, tenant, run_id).await? {
+            return Ok(Recorded::LeaseLost);
+        }
+        Ok(Recorded::Before)
     }
-    if is_leased && !has_ended(engine, tenant, run_id).await? {
-        return Ok(Recorded::LeaseLost);
-    }
-    Ok(Recorded::Before)
 }
 
 /// Ends the run; returns whether this attempt did.
@@ -60,7 +57,7 @@ async fn record_in_txn(
     let Some(LeaseEnd { is_next_released }) = ended else {
         return Ok(Ended::RolledBack(false));
     };
-    end_insert(&mut connection, &tenant, &end, None).await?;
+    end_insert(&mut connection, &tenant, &end).await?;
     Ok(if is_next_released {
         Ended::CommittedForWorkers(true)
     } else {
@@ -70,10 +67,8 @@ async fn record_in_txn(
 
 async fn has_ended(engine: &impl Engine, tenant: &TenantId, run_id: Uuid) -> Result<bool, StoreError> {
     let statement = "select status from runs where tenant = $1 and run_id = $2";
-    let row: Option<(String,)> = Statement::new(OPERATION, statement)
-        .bind_run_key(tenant, RunId::from_uuid(run_id))
-        .fetch_optional(engine)
-        .await?;
+    let select = Statement::with(OPERATION, statement, values![tenant, run_id]);
+    let row: Option<(String,)> = select.fetch_optional(engine).await?;
     let status = row.and_then(|(status,)| status.parse::<RunStatus>().ok());
     Ok(status.is_some_and(RunStatus::is_terminal))
 }
@@ -115,10 +110,9 @@ pub(crate) async fn end_insert(
     connection: &mut Connection<'_>,
     tenant: &TenantId,
     end: &NewEnd,
-    thread_moved: Option<bool>,
 ) -> Result<(), sqlx::Error> {
     if end.lease.is_some() {
-        run_end(connection, tenant, end, thread_moved).await?;
+        run_end(connection, tenant, end).await?;
     }
     if let Some(events) = &end.events {
         let insert = events_statement(tenant, end.run.row.run_id, events);
@@ -146,29 +140,9 @@ macro_rules! messages_end {
 /// Removes what a run has beside its slot in the queue.
 pub(super) const QUEUE_CLEANUP: [&str; 2] = [journal_delete!(), messages_end!()];
 
-/// The record of a run that has ended, with what its transaction found out.
-struct EndedRun<'a> {
-    run: &'a NewRun,
-    thread_moved: Option<bool>,
-}
-
-impl Row for EndedRun<'_> {
-    fn visit<'v>(&'v self, column: &mut dyn FnMut(&'static str, Value<'v>)) {
-        self.run.visit(&mut |name, value| match name {
-            "thread_moved" => column(name, self.thread_moved.into()),
-            _ => column(name, value),
-        });
-    }
-}
-
 /// Writes the final record and removes what was stored for another attempt: in one statement where
 /// possible.
-async fn run_end(
-    connection: &mut Connection<'_>,
-    tenant: &TenantId,
-    end: &NewEnd,
-    thread_moved: Option<bool>,
-) -> Result<(), sqlx::Error> {
+async fn run_end(connection: &mut Connection<'_>, tenant: &TenantId, end: &NewEnd) -> Result<(), sqlx::Error> {
     let run_id = RunId::from_uuid(end.run.row.run_id);
     apply_on_conn(connection, tenant, run_id, &end.applied).await?;
     let begin = match connection {
@@ -181,19 +155,15 @@ async fn run_end(
         ),
         Connection::Sqlite(_) => {
             for statement in QUEUE_CLEANUP {
-                let statement = Statement::new(OPERATION, statement).bind_run_key(tenant, run_id);
-                connection.execute(statement).await?;
+                let cleanup = Statement::with(OPERATION, statement, values![tenant, run_id]);
+                connection.execute(cleanup).await?;
             }
             ""
         }
     };
-    let ended = EndedRun {
-        run: &end.run,
-        thread_moved,
-    };
-    let mut update = Statement::new(OPERATION, begin).bind_run_key(tenant, run_id);
+    let mut update = Statement::with(OPERATION, begin, values![tenant, run_id]);
     update.push("update runs set ");
-    update.push_assignments(&ended, "run_id");
+    update.push_assignments(&end.run, "run_id");
     update.push(" where tenant = $1 and run_id = $2");
     match connection.execute(update).await? {
         // A run in the queue has a record.
@@ -225,7 +195,7 @@ fn release_statement<'v>(connection: &Connection<'_>, tenant: &'v str, thread: &
         Connection::Postgres(_) => release!(" for update"),
         Connection::Sqlite(_) => release!(""),
     };
-    Statement::new(OPERATION, statement).bind(tenant).bind(thread)
+    Statement::with(OPERATION, statement, values![tenant, thread])
 }
 
 fn events_statement<'v>(tenant: &'v TenantId, run_id: Uuid, events: &'v NewEvents) -> Statement<'v> {
@@ -235,8 +205,5 @@ fn events_statement<'v>(tenant: &'v TenantId, run_id: Uuid, events: &'v NewEvent
         values ($1, $2, $3, $4, $5, $6, $7, $8)",
         events_conflict!()
     );
-    Statement::new(OPERATION, statement)
-        .bind(tenant.as_str())
-        .bind(run_id)
-        .bind_events(events)
+    Statement::with(OPERATION, statement, values![tenant, run_id]).bind_events(events)
 }

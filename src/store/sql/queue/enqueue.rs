@@ -1,46 +1,117 @@
 //! Accepting runs: the record, the slot in the queue and the idempotency key, all or nothing. Each
 //! engine inserts the rows its own way; this file turns an attempt into the result for the caller.
+//! Idempotency keys return the result of the first request to a repeated one.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use backon::{BackoffBuilder as _, ExponentialBuilder};
+use tokio::time::sleep;
+use uuid::Uuid;
 
 use super::acceptance::Attempt;
-use super::idempotency::key_lookup;
+use crate::clock::Timestamp;
 use crate::store::error::StoreError;
 use crate::store::new_queued_run::{NewQueueRow, OPERATION};
-use crate::store::queue::{Enqueued, KnownRequest, Lease, NewQueuedRun};
-use crate::store::rows::row;
+use crate::store::queue::{AcceptanceStore, Enqueued, IdempotencyKey, KnownRequest, Lease, NewQueuedRun};
+use crate::store::rows::{RowName, row, values};
 use crate::store::sql::engine::Engine;
 use crate::store::sql::statement::Statement;
+use crate::tenant::TenantId;
 
 /// The fence of the lease that a run is accepted with.
 const FIRST_FENCE: u32 = 1;
 
-/// A run that can't be accepted.
-#[derive(Debug, thiserror::Error)]
-#[error("a run of this id has ended, or another has reserved its session")]
-struct RunExists;
+/// How often a run is tried again after it lost a race on its thread.
+const RACES: usize = 10;
+/// The first pause before that, and the longest.
+const PAUSES: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(100)];
 
-/// Accepts a run. Returns the result of the first attempt if that took effect.
-pub(super) async fn run_enqueue(engine: &impl Engine, run: &NewQueuedRun) -> Result<Enqueued, StoreError> {
-    loop {
-        match engine.run_insert(NewQueueRow::make(run).await?).await? {
-            Attempt::Accepted { is_leased, interrupted } => {
-                let lease = is_leased.then(|| lease_of(run));
-                return Ok(Enqueued::Accepted { lease, interrupted });
-            }
-            Attempt::ThreadBusy(active) => return Ok(Enqueued::ThreadBusy(active)),
-            Attempt::KeyTaken => {
-                if let Some(known) = known_request(engine, run).await? {
-                    return Ok(earlier(engine, run)
-                        .await?
-                        .filter(|_| is_own(run, &known))
-                        .unwrap_or(Enqueued::Known(known)));
+/// What idempotency keys are claimed for, in errors.
+const CLAIM: &str = "claim idempotency key";
+
+#[async_trait]
+impl<E: Engine> AcceptanceStore for E {
+    async fn run_enqueue(&self, run: &NewQueuedRun) -> Result<Enqueued, StoreError> {
+        let mut pauses = None;
+        loop {
+            match self.run_insert(NewQueueRow::make(run).await?).await? {
+                Attempt::Accepted { is_leased, interrupted } => {
+                    let lease = is_leased.then(|| lease_of(run));
+                    return Ok(Enqueued::Accepted { lease, interrupted });
                 }
-                // It expired and was removed in between: the next attempt gets it.
+                Attempt::ThreadBusy(active) => return Ok(Enqueued::ThreadBusy(active)),
+                Attempt::KeyTaken => {
+                    if let Some(known) = known_request(self, run).await? {
+                        let is_own = known.resource_id == run.summary.run_id.as_uuid();
+                        let first = earlier(self, run).await?.filter(|_| is_own);
+                        return Ok(first.unwrap_or(Enqueued::Known(known)));
+                    }
+                    // It expired and was removed in between: the next attempt gets it.
+                }
+                Attempt::ThreadRaced => match pauses.get_or_insert_with(race_pauses).next() {
+                    Some(pause) => sleep(pause).await,
+                    None => return Err(raced()),
+                },
+                Attempt::TenantFull => return repeated(self, run).await,
+                Attempt::MissingBase(base) => return Ok(Enqueued::MissingBase(base)),
+                Attempt::Exists => {
+                    let first = earlier(self, run).await?;
+                    return first.ok_or_else(|| {
+                        StoreError::failed(OPERATION)("a run of this id has ended, or another has reserved its session")
+                    });
+                }
             }
-            Attempt::ThreadRaced => (),
-            Attempt::TenantFull => return repeated(engine, run).await,
-            Attempt::MissingBase(base) => return Ok(Enqueued::MissingBase(base)),
-            Attempt::Exists => return earlier(engine, run).await?.ok_or_else(exists),
         }
+    }
+
+    async fn idempotency_lookup(
+        &self,
+        tenant: &TenantId,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<KnownRequest>, StoreError> {
+        let statement =
+            "select resource_id, digest from idempotency_keys where tenant = $1 and key = $2 and expires_at > $3";
+        let select = Statement::with("look up idempotency key", statement, values![tenant, key, now]);
+        select.find::<KeyRow, _>(self).await
+    }
+
+    async fn idempotency_claim(
+        &self,
+        tenant: &TenantId,
+        key: &IdempotencyKey,
+        resource_id: Uuid,
+    ) -> Result<Option<KnownRequest>, StoreError> {
+        loop {
+            let claimed = key_claim_statement(tenant, key, resource_id).execute(self).await?;
+            if claimed > 0 {
+                return Ok(None);
+            }
+            if let Some(known) = key_lookup(self, tenant, &key.key).await? {
+                let is_own = known.resource_id == resource_id && known.digest == key.digest;
+                return Ok((!is_own).then_some(known));
+            }
+            // It expired and was removed in between: the next attempt gets it.
+        }
+    }
+}
+
+/// Returns the pauses before the attempts that follow on lost races.
+fn race_pauses() -> impl Iterator<Item = Duration> + Send {
+    let backoff = ExponentialBuilder::default()
+        .with_min_delay(PAUSES[0])
+        .with_max_delay(PAUSES[1])
+        .with_jitter()
+        .with_max_times(RACES);
+    backoff.build()
+}
+
+/// The error of a run that lost every race; a later attempt may succeed.
+fn raced() -> StoreError {
+    StoreError::Unavailable {
+        operation: OPERATION,
+        source: "other runs became active on the thread at the same moment, again and again".into(),
     }
 }
 
@@ -61,39 +132,16 @@ async fn known_request(engine: &impl Engine, run: &NewQueuedRun) -> Result<Optio
     }
 }
 
-fn exists() -> StoreError {
-    StoreError::Failed {
-        operation: OPERATION,
-        source: RunExists.into(),
-    }
-}
-
-fn is_own(run: &NewQueuedRun, known: &KnownRequest) -> bool {
-    known.resource_id == run.summary.run_id.as_uuid()
-}
-
-row! {
-    /// A run in the queue and its lease holder.
-    #[derive(Debug)]
-    struct OwnerRow {
-        fence: i64,
-        owner: Option<String>,
-    }
-}
-
 /// Returns the result of the attempt that put this very run into the queue; `None` if it is not
 /// there.
 async fn earlier(engine: &impl Engine, run: &NewQueuedRun) -> Result<Option<Enqueued>, StoreError> {
     let statement = "select fence, owner from run_queue where tenant = $1 and run_id = $2";
-    let row: Option<OwnerRow> = Statement::new(OPERATION, statement)
-        .bind(run.tenant.as_str())
-        .bind(run.summary.run_id.as_uuid())
-        .fetch_optional(engine)
-        .await?;
-    Ok(row.map(|row| {
+    let select = Statement::with(OPERATION, statement, values![&run.tenant, run.summary.run_id]);
+    let row: Option<(i64, Option<String>)> = select.fetch_optional(engine).await?;
+    Ok(row.map(|(fence, owner)| {
         let wanted = run.lease.map(|terms| terms.worker.to_string());
         // A later lease belongs to another attempt.
-        let is_leased = wanted.is_some() && row.owner == wanted && row.fence == i64::from(FIRST_FENCE);
+        let is_leased = wanted.is_some() && owner == wanted && fence == i64::from(FIRST_FENCE);
         Enqueued::Accepted {
             lease: is_leased.then(|| lease_of(run)),
             interrupted: None,
@@ -107,5 +155,57 @@ fn lease_of(run: &NewQueuedRun) -> Lease {
         tenant: run.tenant.clone(),
         run_id: run.summary.run_id,
         fence: u64::from(FIRST_FENCE),
+    }
+}
+
+/// Claims a key that is free or has expired; changes no row otherwise.
+pub(crate) fn key_claim_statement<'v>(
+    tenant: &'v TenantId,
+    key: &'v IdempotencyKey,
+    resource_id: Uuid,
+) -> Statement<'v> {
+    let statement = "insert into idempotency_keys (tenant, key, resource_id, digest, expires_at)
+        values ($1, $2, $3, $4, $5)
+        on conflict (tenant, key) do update set
+            resource_id = excluded.resource_id, digest = excluded.digest, expires_at = excluded.expires_at
+        where idempotency_keys.expires_at <= $6";
+    let IdempotencyKey {
+        key,
+        digest,
+        claimed_at,
+        expires_at,
+    } = key;
+    let values = values![tenant, key, resource_id, digest, *expires_at, *claimed_at];
+    Statement::with(CLAIM, statement, values)
+}
+
+/// Finds the request of a key.
+pub(crate) async fn key_lookup(
+    engine: &impl Engine,
+    tenant: &TenantId,
+    key: &str,
+) -> Result<Option<KnownRequest>, StoreError> {
+    let statement = "select resource_id, digest from idempotency_keys where tenant = $1 and key = $2";
+    let select = Statement::with(CLAIM, statement, values![tenant, key]);
+    select.find::<KeyRow, _>(engine).await
+}
+
+row! {
+    #[derive(Debug)]
+    struct KeyRow {
+        resource_id: Uuid,
+        digest: Vec<u8>,
+    }
+}
+
+impl TryFrom<KeyRow> for KnownRequest {
+    type Error = StoreError;
+
+    fn try_from(row: KeyRow) -> Result<Self, StoreError> {
+        let name = RowName::new("idempotency_keys", &row.resource_id);
+        Ok(Self {
+            resource_id: row.resource_id,
+            digest: name.hash("digest", &row.digest)?,
+        })
     }
 }

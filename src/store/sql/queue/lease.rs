@@ -1,15 +1,22 @@
-//! Leases: renew and release.
+//! Leases: take, renew and release; the control of runs, which leases carry.
 
 use std::collections::HashSet;
 
+use async_trait::async_trait;
+use futures_util::stream::BoxStream;
+
+use super::release::lease_release;
+use super::unreadable::set_aside;
 use crate::clock::Timestamp;
-use crate::record::RunStatus;
+use crate::ids::RunId;
+use crate::record::RunControl;
 use crate::store::error::StoreError;
-use crate::store::queue::{Lease, RenewedLease};
-use crate::store::rows::{LeaseKey, RenewedLeaseRow, StoredTime, stored_count};
-use crate::store::sql::connection::{Connection, Ended};
+use crate::store::queue::{Lease, LeaseChoice, LeaseLimits, LeaseStore, LeaseTerms, LeasedRun, RenewedLease};
+use crate::store::rows::{LeaseKey, LeasedRunRow, RenewedLeaseRow, StoredTime, stored_count, values};
+use crate::store::sql::connection::Ended;
 use crate::store::sql::engine::Engine;
 use crate::store::sql::statement::Statement;
+use crate::tenant::TenantId;
 
 /// The most leases that one statement renews: three values each, and every engine has its limit of
 /// values.
@@ -17,23 +24,106 @@ const RENEWED_AT_ONCE: usize = 1_000;
 
 const RENEW: &str = "renew leases";
 
-/// Renews leases. A failure may leave some renewed.
-pub(super) async fn lease_renew(
-    engine: &impl Engine,
-    leases: &[Lease],
-    until: Timestamp,
-) -> Result<Vec<RenewedLease>, StoreError> {
-    let mut held = Vec::with_capacity(leases.len());
-    for leases in leases.chunks(RENEWED_AT_ONCE) {
-        let renewed = renew_some(engine, leases, until).await?;
-        let busy = if renewed.len() < leases.len() {
-            busy_among(engine, leases, &renewed).await?
-        } else {
-            Vec::new()
-        };
-        held.extend(renewed.into_iter().chain(busy));
+#[async_trait]
+impl<E: Engine> LeaseStore for E {
+    async fn lease_time(&self) -> Result<Timestamp, StoreError> {
+        const OPERATION: &str = "read time";
+        let row: Option<(StoredTime,)> = Statement::new(OPERATION, E::TIME).fetch_optional(self).await?;
+        row.map(|(time,)| time.0)
+            .ok_or_else(|| StoreError::failed(OPERATION)("no row"))
     }
-    Ok(held)
+
+    async fn run_lease(&self, terms: &LeaseTerms, limits: LeaseLimits) -> Result<Vec<LeasedRun>, StoreError> {
+        lease_readable(self, *terms, LeaseChoice::Next(limits)).await
+    }
+
+    async fn run_lease_now(
+        &self,
+        terms: &LeaseTerms,
+        tenant: &TenantId,
+        run_id: RunId,
+    ) -> Result<Option<LeasedRun>, StoreError> {
+        let choice = LeaseChoice::This(tenant.clone(), run_id);
+        Ok(lease_readable(self, *terms, choice).await?.pop())
+    }
+
+    /// A failure may leave some leases renewed.
+    async fn lease_renew(&self, leases: &[Lease], until: Timestamp) -> Result<Vec<RenewedLease>, StoreError> {
+        let mut held = Vec::with_capacity(leases.len());
+        for leases in leases.chunks(RENEWED_AT_ONCE) {
+            let renewed = renew_some(self, leases, until).await?;
+            let busy = if renewed.len() < leases.len() {
+                busy_among(self, leases, &renewed).await?
+            } else {
+                Vec::new()
+            };
+            held.extend(renewed.into_iter().chain(busy));
+        }
+        Ok(held)
+    }
+
+    async fn lease_release(&self, lease: &Lease) -> Result<bool, StoreError> {
+        lease_release(self, LeaseKey::from(lease), None).await
+    }
+
+    async fn lease_defer(&self, lease: &Lease, until: Timestamp) -> Result<bool, StoreError> {
+        lease_release(self, LeaseKey::from(lease), Some(until)).await
+    }
+
+    async fn queue_length(&self, limit: u32) -> Result<u64, StoreError> {
+        let statement = "select count(*) from (select 1 from run_queue where leased_until is null limit $1) waiting";
+        let select = Statement::with("count queue", statement, values![limit]);
+        let row: Option<(i64,)> = select.fetch_optional(self).await?;
+        Ok(row.map_or(0, |(count,)| count.unsigned_abs()))
+    }
+
+    fn queue_wake_ups(&self) -> BoxStream<'static, ()> {
+        self.wake_ups()
+    }
+
+    async fn run_control(&self, tenant: &TenantId, run_id: RunId, control: RunControl) -> Result<bool, StoreError> {
+        const OPERATION: &str = "control run";
+        let tenant = tenant.clone();
+        let controlling = self.transact(OPERATION, move |mut connection| {
+            Box::pin(async move {
+                let statement = "update run_queue set control = case when control = 'cancel' then control else $3 end
+                    where tenant = $1 and run_id = $2";
+                let update = Statement::with(OPERATION, statement, values![&tenant, run_id, control.as_str()]);
+                let is_queued = connection.execute(update).await? > 0;
+                Ok(if is_queued {
+                    Ended::CommittedForWorkers(true)
+                } else {
+                    Ended::RolledBack(false)
+                })
+            })
+        });
+        controlling.await
+    }
+}
+
+/// Leases runs. Sets those aside that can't be read, so that the others run.
+async fn lease_readable(
+    engine: &impl Engine,
+    terms: LeaseTerms,
+    choice: LeaseChoice,
+) -> Result<Vec<LeasedRun>, StoreError> {
+    loop {
+        let mut rows = engine.run_lease(terms, choice.clone()).await?;
+        rows.sort_by_key(LeasedRunRow::order);
+        let found = rows.len();
+        let mut leased = Vec::with_capacity(found);
+        for row in rows {
+            match row.read() {
+                Ok(run) => leased.push(run),
+                Err(unreadable) => set_aside(engine, terms, *unreadable).await,
+            }
+        }
+        if found == 0 || !leased.is_empty() {
+            return Ok(leased);
+        }
+        // Runs after those that can't be read must not wait for the next poll. The unreadable ones
+        // are leased, so this loop ends.
+    }
 }
 
 /// The columns of `rows::RenewedLeaseRow` but for whether the lease lasts longer now.
@@ -80,84 +170,7 @@ async fn busy_among(
         ", false as is_prolonged from run_queue where (tenant, run_id, fence) in "
     );
     let select = Statement::new(RENEW, select).push_leases(left.into_iter());
-    let rows: Vec<RenewedLeaseRow> = select.fetch_all(engine).await?;
-    rows.into_iter().map(RenewedLease::try_from).collect()
-}
-
-/// Releases a run.
-pub(super) async fn lease_release(engine: &impl Engine, lease: &Lease) -> Result<bool, StoreError> {
-    let key = LeaseKey::from(lease);
-    engine
-        .transact(RELEASE, move |connection| Box::pin(release_in_txn(connection, key)))
-        .await
-}
-
-const RELEASE: &str = "release lease";
-
-async fn release_in_txn(mut connection: Connection<'_>, key: LeaseKey) -> Result<Ended<bool>, sqlx::Error> {
-    // The fence token grows here, too, so that the former lease holder writes nothing any more.
-    let release = "update run_queue set
-            leased_until = null, owner = null, attempts = attempts - 1, fence = fence + 1,
-            turn = coalesce((
-                select w.turn from run_queue w
-                where w.level = run_queue.level and w.leased_until is null
-                    and (not w.is_held or w.control = 'cancel') and w.turn < run_queue.turn
-                order by w.turn
-                limit 1
-            ), turn)
-        where tenant = $1 and run_id = $2 and fence = $3
-        returning attempts";
-    let release = Statement::new(RELEASE, release).bind_key(&key);
-    let Some((attempts,)): Option<(i32,)> = connection.fetch_optional(release).await? else {
-        return Ok(Ended::RolledBack(false));
-    };
-    connection.execute(queued_statement(RELEASE, &key, attempts)).await?;
-    Ok(Ended::CommittedForWorkers(true))
-}
-
-/// Releases a run, not to be leased before the given time.
-pub(super) async fn lease_defer(engine: &impl Engine, key: LeaseKey, until: Timestamp) -> Result<bool, StoreError> {
-    engine
-        .transact(DEFER, move |connection| Box::pin(defer_in_txn(connection, key, until)))
-        .await
-}
-
-const DEFER: &str = "defer run";
-
-async fn defer_in_txn(
-    mut connection: Connection<'_>,
-    key: LeaseKey,
-    until: Timestamp,
-) -> Result<Ended<bool>, sqlx::Error> {
-    let defer = "update run_queue set leased_until = $4, owner = null, attempts = attempts - 1, fence = fence + 1
-        where tenant = $1 and run_id = $2 and fence = $3
-        returning attempts";
-    let defer = Statement::new(DEFER, defer).bind_key(&key).bind(StoredTime(until));
-    let Some((attempts,)): Option<(i32,)> = connection.fetch_optional(defer).await? else {
-        return Ok(Ended::RolledBack(false));
-    };
-    connection.execute(queued_statement(DEFER, &key, attempts)).await?;
-    Ok(Ended::Committed(true))
-}
-
-/// Marks a run as queued.
-fn queued_statement<'v>(operation: &'static str, key: &'v LeaseKey, attempts: i32) -> Statement<'v> {
-    let statement = "update runs set status = $3, attempts = $4 where tenant = $1 and run_id = $2";
-    Statement::new(operation, statement)
-        .bind(key.tenant.as_str())
-        .bind(key.run_id)
-        .bind(RunStatus::Queued.as_str())
-        .bind(attempts)
-}
-
-/// Counts the runs that wait.
-pub(super) async fn queue_length(engine: &impl Engine, limit: u32) -> Result<u64, StoreError> {
-    let statement = "select count(*) from (select 1 from run_queue where leased_until is null limit $1) waiting";
-    let row: Option<(i64,)> = Statement::new("count queue", statement)
-        .bind(i64::from(limit))
-        .fetch_optional(engine)
-        .await?;
-    Ok(row.map_or(0, |(count,)| count.unsigned_abs()))
+    select.list::<RenewedLeaseRow, _>(engine).await
 }
 
 impl<'v> Statement<'v> {

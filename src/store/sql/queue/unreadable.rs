@@ -5,13 +5,13 @@
 use std::error::Error as StdError;
 
 use super::ending::{QUEUE_CLEANUP, lease_end};
-use super::lease::lease_defer;
+use super::release::lease_release;
 use crate::agent::state::StopReason;
 use crate::clock::Timestamp;
 use crate::record::{RunError, RunPhase, RunStatus};
 use crate::store::error::StoreError;
 use crate::store::queue::{LeaseTerms, UNREADABLE_ATTEMPTS};
-use crate::store::rows::{LeaseKey, StoredTime, UnreadableRun};
+use crate::store::rows::{LeaseKey, UnreadableRun, values};
 use crate::store::sql::connection::{Connection, Ended};
 use crate::store::sql::engine::Engine;
 use crate::store::sql::statement::Statement;
@@ -26,7 +26,7 @@ pub(super) async fn set_aside(engine: &impl Engine, terms: LeaseTerms, run: Unre
     let is_last = attempts >= i64::from(UNREADABLE_ATTEMPTS);
     tracing::error!(%run_id, attempts, is_newer, error = &error as &dyn StdError, "a queued run can't be read");
     let done = match (is_newer, is_last) {
-        (true, _) => lease_defer(engine, key, terms.until).await,
+        (true, _) => lease_release(engine, key, Some(terms.until)).await,
         (false, true) => give_up(engine, key, terms.now).await,
         (false, false) => return,
     };
@@ -42,10 +42,7 @@ async fn give_up(engine: &impl Engine, key: LeaseKey, now: Timestamp) -> Result<
         phase: RunPhase::Load,
         conflicting_run_id: None,
     };
-    let error = serde_json::to_string(&error).map_err(|error| StoreError::Failed {
-        operation: OPERATION,
-        source: error.into(),
-    })?;
+    let error = serde_json::to_string(&error).map_err(StoreError::failed(OPERATION))?;
     engine
         .transact(OPERATION, move |connection| {
             Box::pin(give_up_in_txn(connection, key, error, now))
@@ -68,15 +65,11 @@ async fn give_up_in_txn(
     if lease_end(&mut connection, &key, thread.as_deref()).await?.is_none() {
         return Ok(Ended::RolledBack(false));
     }
-    let of_run = |text| {
-        Statement::new(OPERATION, text)
-            .bind(key.tenant.as_str())
-            .bind(key.run_id)
-    };
     for statement in QUEUE_CLEANUP {
-        connection.execute(of_run(statement)).await?;
+        let cleanup = Statement::with(OPERATION, statement, values![&key.tenant, key.run_id]);
+        connection.execute(cleanup).await?;
     }
-    let update = "update runs set
+    let statement = "update runs set
             status = $3, stop_reason = $4, error = $5, event_count = 1 + (
                 select coalesce(max(e.last_sequence), 0) from run_events e where e.tenant = $1 and e.run_id = $2),
             completed_at = case
@@ -84,11 +77,9 @@ async fn give_up_in_txn(
                 else $6
             end
         where tenant = $1 and run_id = $2";
-    let update = of_run(update)
-        .bind(RunStatus::Failed.as_str())
-        .bind(StopReason::ErrorForbade.as_str())
-        .bind(error.as_str())
-        .bind(StoredTime(now));
+    let (status, reason) = (RunStatus::Failed.as_str(), StopReason::ErrorForbade.as_str());
+    let values = values![&key.tenant, key.run_id, status, reason, &error, now];
+    let update = Statement::with(OPERATION, statement, values);
     connection.execute(update).await?;
     Ok(Ended::CommittedForWorkers(true))
 }

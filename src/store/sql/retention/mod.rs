@@ -4,7 +4,6 @@
 //! first, and finds everything else by it. `selection.rs` selects the sessions, `removal.rs`
 //! removes what belongs to them, and `reclaim.rs` the segments and states that they leave.
 
-mod figures;
 mod plan;
 mod reclaim;
 mod remains;
@@ -13,41 +12,44 @@ mod selection;
 mod sweep;
 mod tenant;
 
+use async_trait::async_trait;
+
 use super::engine::Engine;
 use crate::clock::Timestamp;
 use crate::ids::SessionId;
-use crate::store::error::StoreFuture;
+use crate::store::error::StoreError;
 use crate::store::retention::{RemovalFigures, RetentionRules, RetentionStore, SessionRemoval, SweepCursor};
 use crate::store::rows::StoredTime;
 use crate::tenant::TenantId;
 
+#[async_trait]
 impl<E: Engine> RetentionStore for E {
-    fn retention_plan(&self, rules: RetentionRules, now: Timestamp) -> StoreFuture<'_, RemovalFigures> {
-        Box::pin(plan::retention_plan(self, rules, now))
+    async fn retention_plan(&self, rules: RetentionRules, now: Timestamp) -> Result<RemovalFigures, StoreError> {
+        plan::retention_plan(self, rules, now).await
     }
 
-    fn retention_step<'a>(
-        &'a self,
+    async fn retention_step(
+        &self,
         rules: RetentionRules,
         now: Timestamp,
-        cursor: &'a SweepCursor,
+        cursor: &SweepCursor,
         limit: u32,
-    ) -> StoreFuture<'a, (RemovalFigures, Option<SweepCursor>)> {
-        Box::pin(sweep::retention_step(self, rules, now, cursor, limit))
+    ) -> Result<(RemovalFigures, Option<SweepCursor>), StoreError> {
+        sweep::retention_step(self, rules, now, cursor, limit).await
     }
 
-    fn session_remove<'a>(
-        &'a self,
-        tenant: &'a TenantId,
+    async fn session_remove(
+        &self,
+        tenant: &TenantId,
         session_id: SessionId,
         descendants: bool,
         now: Timestamp,
-    ) -> StoreFuture<'a, SessionRemoval> {
-        Box::pin(removal::session_remove(self, tenant, session_id, descendants, now))
+    ) -> Result<SessionRemoval, StoreError> {
+        removal::session_remove(self, tenant, session_id, descendants, now).await
     }
 
-    fn tenant_remove<'a>(&'a self, tenant: &'a TenantId, limit: u32) -> StoreFuture<'a, u64> {
-        Box::pin(tenant::tenant_remove(self, tenant, limit))
+    async fn tenant_remove(&self, tenant: &TenantId, limit: u32) -> Result<u64, StoreError> {
+        tenant::tenant_remove(self, tenant, limit).await
     }
 }
 

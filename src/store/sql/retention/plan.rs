@@ -6,7 +6,7 @@ use super::selection::ALL;
 use crate::clock::Timestamp;
 use crate::store::error::StoreError;
 use crate::store::retention::{RemovalFigures, RetentionRules};
-use crate::store::rows::{StoredTime, row};
+use crate::store::rows::{StoredTime, row, values};
 use crate::store::sql::{Engine, Statement};
 
 /// `removed` are the sessions that were or would be removed, `needed` those of them that a retained
@@ -112,14 +112,17 @@ pub(super) async fn retention_plan(
     now: Timestamp,
 ) -> Result<RemovalFigures, StoreError> {
     let cutoffs = Cutoffs::new(rules, now);
-    let mut select = Statement::new("plan retention", ALL)
-        .bind(cutoffs.now)
-        .bind(cutoffs.keep_last)
-        .bind(cutoffs.aged.unwrap_or(StoredTime(Timestamp::UNIX_EPOCH)))
-        .bind(cutoffs.young)
-        .bind(cutoffs.events)
-        .bind(cutoffs.deliveries)
-        .bind(cutoffs.forgotten.unwrap_or(StoredTime(Timestamp::UNIX_EPOCH)));
+    let never = StoredTime(Timestamp::UNIX_EPOCH);
+    let values = values![
+        cutoffs.now,
+        cutoffs.keep_last,
+        cutoffs.aged.unwrap_or(never),
+        cutoffs.young,
+        cutoffs.events,
+        cutoffs.deliveries,
+        cutoffs.forgotten.unwrap_or(never)
+    ];
+    let mut select = Statement::with("plan retention", ALL, values);
     select.push(FIGURES);
     let row: Option<FiguresRow> = select.fetch_optional(engine).await?;
     Ok(row.map(RemovalFigures::from).unwrap_or_default())

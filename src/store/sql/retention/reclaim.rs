@@ -3,10 +3,13 @@
 //! nothing does, it is reclaimed, and its parent is checked. States of removed sessions are
 //! reclaimed unless a retained session has them.
 
-use super::figures::{OPERATION, taken};
 use crate::store::error::StoreError;
 use crate::store::retention::RemovalFigures;
+use crate::store::rows::values;
 use crate::store::sql::{Engine, Statement, Tally};
+
+/// The name of a removal in errors.
+pub(super) const OPERATION: &str = "remove sessions";
 
 /// The condition that nothing continues the removed session of the alias, except for one.
 macro_rules! nothing_continues {
@@ -113,7 +116,7 @@ pub(super) fn statements<E: Engine>(limit: i64) -> Vec<Statement<'static>> {
     hold.push(HELD);
     let plain = |text| Statement::new(OPERATION, text);
     vec![
-        plain(FIND).bind(limit).bind(limit),
+        Statement::with(OPERATION, FIND, values![limit, limit]),
         plain(SEGMENTS),
         plain(BRANCHES),
         plain(LOOK),
@@ -129,8 +132,8 @@ pub(super) fn statements<E: Engine>(limit: i64) -> Vec<Statement<'static>> {
 pub(super) fn figures(tallies: &[Tally]) -> RemovalFigures {
     let mut figures = RemovalFigures::default();
     if let [_, segments, .., states, _] = tallies {
-        figures.segments = taken(&mut figures, segments);
-        figures.states = taken(&mut figures, states);
+        figures.segments = segments.add_to(&mut figures);
+        figures.states = states.add_to(&mut figures);
     }
     figures
 }

@@ -2,10 +2,9 @@
 //! deliveries, idempotency keys.
 
 use super::Cutoffs;
-use super::figures::taken;
 use crate::store::error::StoreError;
 use crate::store::retention::{RemovalFigures, SweepCursor};
-use crate::store::rows::StoredTime;
+use crate::store::rows::{StoredTime, values};
 use crate::store::sql::{Engine, Statement};
 
 const OPERATION: &str = "remove what is too old";
@@ -101,7 +100,7 @@ const KINDS: [Kind; 5] = [
     ),
 ];
 
-/// Removes some rows of a kind; goes on to the next kind if it found fewer than the limit.
+/// Removes some rows of a kind; continues with the next kind if it found fewer than the limit.
 pub(super) async fn sweep_remains(
     engine: &impl Engine,
     cutoffs: Cutoffs,
@@ -114,11 +113,11 @@ pub(super) async fn sweep_remains(
     };
     let mut found = 0;
     if let Some(cutoff) = cutoff(&cutoffs) {
-        let delete = Statement::new(OPERATION, text).bind(cutoff).bind(limit);
+        let delete = Statement::with(OPERATION, text, values![cutoff, limit]);
         let tallies = engine.remove(vec![delete]).await?;
         for tally in &tallies {
             found = tally.count;
-            *counter(&mut figures) = taken(&mut figures, tally);
+            *counter(&mut figures) = tally.add_to(&mut figures);
         }
     }
     let next = if found < limit { kind + 1 } else { kind };

@@ -5,14 +5,13 @@ use std::time::Duration;
 use tokio::time::sleep;
 use uuid::Uuid;
 
-use super::figures::{OPERATION, taken};
-use super::reclaim;
+use super::reclaim::{self, OPERATION};
 use super::selection::{BATCH_FREE, BATCH_SESSIONS, FAMILY_STATE, TREE_SESSIONS};
 use crate::clock::Timestamp;
 use crate::ids::SessionId;
 use crate::store::error::StoreError;
 use crate::store::retention::{RemovalFigures, SessionRemoval};
-use crate::store::rows::{StoredTime, row};
+use crate::store::rows::values;
 use crate::store::sql::{Engine, Statement};
 use crate::tenant::TenantId;
 
@@ -134,30 +133,14 @@ pub(super) async fn sessions_remove<'v, E: Engine>(
     let tallies = engine.remove(statements).await?;
     let mut figures = RemovalFigures::default();
     if let [_, _, _, events, messages, deliveries, runs, sessions, reclaimed @ ..] = tallies.as_slice() {
-        figures.events = taken(&mut figures, events);
-        figures.messages = taken(&mut figures, messages);
-        figures.deliveries = taken(&mut figures, deliveries);
-        figures.runs = taken(&mut figures, runs);
-        figures.sessions = taken(&mut figures, sessions);
+        figures.events = events.add_to(&mut figures);
+        figures.messages = messages.add_to(&mut figures);
+        figures.deliveries = deliveries.add_to(&mut figures);
+        figures.runs = runs.add_to(&mut figures);
+        figures.sessions = sessions.add_to(&mut figures);
         figures += reclaim::figures(reclaimed);
     }
     Ok(figures)
-}
-
-row! {
-    /// The state of a session that is to be removed.
-    struct FamilyState {
-        present: i64,
-        descendants: i64,
-        used: i64,
-    }
-}
-
-row! {
-    /// A session of the tree that is removed.
-    struct TreeSession {
-        session_id: Uuid,
-    }
 }
 
 /// Removes a session that a caller names. Its tree may be large, so it is read once for many steps.
@@ -170,33 +153,24 @@ pub(super) async fn session_remove<E: Engine>(
     now: Timestamp,
 ) -> Result<SessionRemoval, StoreError> {
     let of_tree = |text: &'static str| {
-        let mut statement = Statement::new(OPERATION, E::TREE)
-            .bind(tenant.as_str())
-            .bind(session_id.as_uuid())
-            .bind(i64::from(descendants));
+        let values = values![tenant, session_id, i64::from(descendants)];
+        let mut statement = Statement::with(OPERATION, E::TREE, values);
         statement.push(text);
         statement
     };
     let mut removed = RemovalFigures::default();
     let mut rest_of_wait = COMMIT_WAIT;
     loop {
-        let state: Option<FamilyState> = of_tree(FAMILY_STATE).fetch_optional(engine).await?;
-        match state {
-            Some(FamilyState {
-                present: 1..,
-                used: 1..,
-                ..
-            }) => return Ok(SessionRemoval::InUse),
-            Some(FamilyState {
-                present: 1..,
-                descendants: 1..,
-                ..
-            }) if !descendants => return Ok(SessionRemoval::HasDescendants),
-            Some(FamilyState { present: 1.., .. }) => (),
-            _ if removed.sessions > 0 => break,
-            _ => return Ok(SessionRemoval::NotFound),
+        let state: Option<(i64, i64, i64)> = of_tree(FAMILY_STATE).fetch_optional(engine).await?;
+        let (present, continuing, used) = state.unwrap_or_default();
+        match (present > 0, used > 0, continuing > 0) {
+            (false, ..) if removed.sessions > 0 => break,
+            (false, ..) => return Ok(SessionRemoval::NotFound),
+            (true, true, _) => return Ok(SessionRemoval::InUse),
+            (true, false, true) if !descendants => return Ok(SessionRemoval::HasDescendants),
+            (true, false, _) => (),
         }
-        let tree: Vec<TreeSession> = of_tree(TREE_SESSIONS).bind(ROUND).fetch_all(engine).await?;
+        let tree: Vec<(Uuid,)> = of_tree(TREE_SESSIONS).bind(ROUND).fetch_all(engine).await?;
         for sessions in tree.chunks(BATCH.into()) {
             let figures = batch_remove(engine, tenant, session_id, sessions, now).await?;
             let is_shared = figures.sessions == 0;
@@ -221,19 +195,16 @@ async fn batch_remove<E: Engine>(
     engine: &E,
     tenant: &TenantId,
     top: SessionId,
-    sessions: &[TreeSession],
+    sessions: &[(Uuid,)],
     now: Timestamp,
 ) -> Result<RemovalFigures, StoreError> {
     let selected = |begin: &'static str| {
-        let mut statement = Statement::new(OPERATION, begin)
-            .bind(tenant.as_str())
-            .bind(top.as_uuid())
-            .bind(StoredTime(now));
+        let mut statement = Statement::with(OPERATION, begin, values![tenant, top, now]);
         let mut before = BATCH_SESSIONS;
         // Repeated ids change nothing, and the text is always the same, so connections have it
         // prepared.
-        for session in sessions.iter().cycle().take(BATCH.into()) {
-            statement.push_bind(before, session.session_id);
+        for (session_id,) in sessions.iter().cycle().take(BATCH.into()) {
+            statement.push_bind(before, session_id);
             before = ", ";
         }
         statement.push(BATCH_FREE);

@@ -2,11 +2,7 @@
 //! the `tenant` and `session_id` of sessions. Those of one `family`, whose rows have the same
 //! `top_id`, are removed together.
 
-use uuid::Uuid;
-
-use super::Cutoffs;
-use crate::clock::Timestamp;
-use crate::store::rows::StoredTime;
+use crate::store::rows::Value;
 use crate::store::sql::Statement;
 
 /// The condition that a thread points to a session of the given alias, or that a run in the queue
@@ -53,7 +49,7 @@ macro_rules! ranked {
     ($threads:literal) => {
         concat!(
             "select r.tenant, r.session_id, s.created_at,
-                row_number() over (partition by r.tenant, r.thread order by r.run_id desc) as place
+                row_number() over (partition by r.tenant, r.thread order by r.run_id desc) as rank
             from threads t
             join runs r on r.tenant = t.tenant and r.thread = t.name and r.thread_moved
             join sessions s on s.tenant = r.tenant and s.session_id = r.session_id
@@ -105,7 +101,7 @@ pub(super) const OVERTAKEN: &str = concat!(
         select s.tenant, s.session_id from (",
     ranked!("(t.tenant, t.name) > ($4, $5) and (t.tenant, t.name) <= ($6, $7)"),
     ") s
-        where s.place > $2 and s.created_at < $3 and not exists (
+        where s.rank > $2 and s.created_at < $3 and not exists (
             with recursive own (tenant, session_id) as (
                 select s.tenant, s.session_id
                 union all
@@ -115,7 +111,7 @@ pub(super) const OVERTAKEN: &str = concat!(
             select 1 from own m where ",
     in_use!("m"),
     ")
-        order by s.place desc, s.session_id
+        order by s.rank desc, s.session_id
         limit $8
     )",
     going_with_family!()
@@ -133,7 +129,7 @@ pub(super) const ALL: &str = concat!(
         select s.tenant, s.session_id from (",
     ranked!("$2 > 0"),
     ") s
-        where s.place > $2 and s.created_at < $4
+        where s.rank > $2 and s.created_at < $4
     )",
     going_with_family!()
 );
@@ -196,48 +192,19 @@ pub(super) const FAMILY_STATE: &str = concat!(
 /// Counts what a selection finds.
 pub(super) const COUNT: &str = " select count(*) as found from going";
 
-/// A range of sessions by age and id, or of threads by tenant and name: after one cursor up to
-/// another.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Range<'a> {
-    Aged {
-        after: (StoredTime, Uuid),
-        until: (StoredTime, Uuid),
-    },
-    Overtaken {
-        after: (&'a str, &'a str),
-        until: (&'a str, &'a str),
-        limit: i64,
-    },
+/// A selection with its values.
+#[derive(Debug)]
+pub(super) struct Selection<'a> {
+    pub(super) text: &'static str,
+    pub(super) values: Vec<Value<'a>>,
 }
 
-impl<'a> Range<'a> {
-    /// Begins a statement with what is given and the selection of the range.
-    pub(super) fn begin(
-        self,
-        operation: &'static str,
-        begin: &'static str,
-        selection: &'static str,
-        cutoffs: Cutoffs,
-    ) -> Statement<'a> {
-        let mut statement = Statement::new(operation, begin);
-        statement.push(selection);
-        let statement = statement.bind(cutoffs.now).bind(cutoffs.keep_last);
-        match self {
-            Self::Aged { after, until } => statement
-                .bind(cutoffs.aged.unwrap_or(StoredTime(Timestamp::UNIX_EPOCH)))
-                .bind(after.0)
-                .bind(after.1)
-                .bind(until.0)
-                .bind(until.1),
-            Self::Overtaken { after, until, limit } => statement
-                .bind(cutoffs.young)
-                .bind(after.0)
-                .bind(after.1)
-                .bind(until.0)
-                .bind(until.1)
-                .bind(limit),
-        }
+impl<'a> Selection<'a> {
+    /// Begins a statement with a text and the selection.
+    pub(super) fn begin(&self, operation: &'static str, begin: &'static str) -> Statement<'a> {
+        let mut statement = Statement::with(operation, begin, self.values.clone());
+        statement.push(self.text);
+        statement
     }
 }
 

@@ -3,15 +3,15 @@
 
 use uuid::Uuid;
 
-use super::figures::OPERATION;
+use super::reclaim::OPERATION;
 use super::removal::{MARK, sessions_remove};
-use super::selection::{AGED, COUNT, OVERTAKEN, Range};
+use super::selection::{AGED, COUNT, OVERTAKEN, Selection};
 use super::{Cutoffs, reclaim, remains};
 use crate::clock::Timestamp;
 use crate::ids::SessionId;
 use crate::store::error::StoreError;
 use crate::store::retention::{RemovalFigures, RetentionRules, SweepCursor};
-use crate::store::rows::StoredTime;
+use crate::store::rows::{StoredTime, values};
 use crate::store::sql::{Engine, Statement};
 
 /// Makes one step.
@@ -65,19 +65,16 @@ async fn sweep_aged(
             limit $4) next
         order by created_at desc, session_id desc
         limit 1";
-    let after = (StoredTime(after.0), after.1.as_uuid());
-    let last: Option<(StoredTime, Uuid)> = Statement::new(OPERATION, statement)
-        .bind(aged)
-        .bind(after.0)
-        .bind(after.1)
-        .bind(limit)
-        .fetch_optional(engine)
-        .await?;
+    let select = Statement::with(OPERATION, statement, values![aged, after.0, after.1, limit]);
+    let last: Option<(StoredTime, Uuid)> = select.fetch_optional(engine).await?;
     let Some(until) = last else {
         return Ok((RemovalFigures::default(), done));
     };
-    let range = Range::Aged { after, until };
-    let figures = sweep_range(engine, AGED, range, cutoffs, limit).await?;
+    let selection = Selection {
+        text: AGED,
+        values: values![cutoffs.now, cutoffs.keep_last, aged, after.0, after.1, until.0, until.1],
+    };
+    let figures = sweep_selection(engine, &selection, limit).await?;
     Ok((
         figures,
         Some(SweepCursor::Aged(until.0.0, SessionId::from_uuid(until.1))),
@@ -99,21 +96,19 @@ async fn sweep_threads(
         where (tenant, name) > ($1, $2)
         order by tenant, name
         limit $3";
-    let mut threads: Vec<(String, String)> = Statement::new(OPERATION, statement)
-        .bind(after.0)
-        .bind(after.1)
-        .bind(limit)
-        .fetch_all(engine)
-        .await?;
+    let select = Statement::with(OPERATION, statement, values![after.0, after.1, limit]);
+    let mut threads: Vec<(String, String)> = select.fetch_all(engine).await?;
     let Some(last) = threads.pop() else {
         return Ok((RemovalFigures::default(), done));
     };
-    let range = Range::Overtaken {
-        after,
-        until: (&last.0, &last.1),
-        limit,
+    let Cutoffs {
+        now, keep_last, young, ..
+    } = cutoffs;
+    let selection = Selection {
+        text: OVERTAKEN,
+        values: values![now, keep_last, young, after.0, after.1, &last.0, &last.1, limit],
     };
-    let figures = sweep_range(engine, OVERTAKEN, range, cutoffs, limit).await?;
+    let figures = sweep_selection(engine, &selection, limit).await?;
     let next = if figures.sessions > 0 {
         Some(after)
             .filter(|after| *after != ("", ""))
@@ -124,20 +119,18 @@ async fn sweep_threads(
     Ok((figures, Some(SweepCursor::Threads(next))))
 }
 
-/// Removes the sessions of a selection in a range.
-async fn sweep_range(
+/// Removes the selected sessions.
+async fn sweep_selection(
     engine: &impl Engine,
-    selection: &'static str,
-    range: Range<'_>,
-    cutoffs: Cutoffs,
+    selection: &Selection<'_>,
     limit: i64,
 ) -> Result<RemovalFigures, StoreError> {
-    let mut count = range.begin(OPERATION, "", selection, cutoffs);
+    let mut count = selection.begin(OPERATION, "");
     count.push(COUNT);
     let found: Option<(i64,)> = count.fetch_optional(engine).await?;
     if found.is_none_or(|(found,)| found == 0) {
         return Ok(RemovalFigures::default());
     }
-    let selected = |begin| range.begin(OPERATION, begin, selection, cutoffs);
+    let selected = |begin| selection.begin(OPERATION, begin);
     sessions_remove(engine, selected, MARK, limit).await
 }

@@ -1,6 +1,7 @@
 //! Removes all rows of a tenant, table by table: first those that let it do more.
 
 use crate::store::error::StoreError;
+use crate::store::rows::values;
 use crate::store::sql::{Engine, Statement};
 use crate::tenant::TenantId;
 
@@ -48,9 +49,7 @@ const TABLES: [&str; 18] = [
 pub(super) async fn tenant_remove(engine: &impl Engine, tenant: &TenantId, limit: u32) -> Result<u64, StoreError> {
     let mut removed = 0;
     for text in TABLES {
-        let delete = Statement::new(OPERATION, text)
-            .bind(tenant.as_str())
-            .bind(i64::from(limit));
+        let delete = Statement::with(OPERATION, text, values![tenant, limit]);
         for tally in engine.remove(vec![delete]).await? {
             removed += u64::try_from(tally.count).unwrap_or(0);
         }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use uuid::Uuid;
 
 use crate::store::queue::{LeaseChoice, LeaseTerms, SUSPECT_ATTEMPTS};
-use crate::store::rows::{LeasedRunRow, RunRow, StoredTime};
+use crate::store::rows::{LeasedRunRow, RunRow, values};
 use crate::store::sql::{Connection, Ended, Statement, leased_columns, sql};
 
 /// What leasing is called in errors.
@@ -49,24 +49,23 @@ pub(in crate::store::sqlite) async fn lease_in_txn(
     let mut leased = Vec::new();
     match choice {
         LeaseChoice::This(tenant, run_id) => {
-            let this = Statement::new(LEASE, THIS).bind_run_key(&tenant, run_id);
+            let this = Statement::with(LEASE, THIS, values![&tenant, run_id]);
             if let Some((tenant, run_id)) = connection.fetch_optional::<(String, Uuid)>(this).await? {
-                let picked = Picked::waiting(tenant, run_id);
-                leased.extend(lease(&mut connection, terms, &picked).await?);
+                leased.extend(lease(&mut connection, terms, (&tenant, run_id), false).await?);
             }
         }
         LeaseChoice::Next(limits) => {
             let limit = limits.runs as usize;
             let mut suspects = limits.suspects;
-            // Each that is picked is leased before the next is looked for.
+            // Each that is found is leased before the next is searched for.
             while leased.len() < limit
-                && let Some((picked, is_suspect)) = pick_expired(&mut connection, terms, suspects > 0).await?
+                && let Some((tenant, run_id, is_suspect)) = expired(&mut connection, terms, suspects > 0).await?
             {
                 suspects -= u32::from(is_suspect);
-                leased.extend(lease(&mut connection, terms, &picked).await?);
+                leased.extend(lease(&mut connection, terms, (&tenant, run_id), true).await?);
             }
-            for picked in assign_turns(&mut connection, limit - leased.len()).await? {
-                leased.extend(lease(&mut connection, terms, &picked).await?);
+            for (tenant, run_id) in assign_turns(&mut connection, limit - leased.len()).await? {
+                leased.extend(lease(&mut connection, terms, (&tenant, run_id), false).await?);
             }
         }
     }
@@ -77,52 +76,24 @@ pub(in crate::store::sqlite) async fn lease_in_txn(
     })
 }
 
-/// A run that is to be leased.
-struct Picked {
-    tenant: String,
-    run_id: Uuid,
-    /// Whether its lease has expired.
-    is_expired: bool,
-}
-
-impl Picked {
-    fn waiting(tenant: String, run_id: Uuid) -> Self {
-        Self {
-            tenant,
-            run_id,
-            is_expired: false,
-        }
-    }
-}
-
-/// Returns a run whose lease has expired, and whether it is suspect.
-async fn pick_expired(
+/// Finds a run whose lease has expired: its tenant, its id, and whether it is suspect.
+async fn expired(
     connection: &mut Connection<'_>,
     terms: LeaseTerms,
     with_suspects: bool,
-) -> Result<Option<(Picked, bool)>, sqlx::Error> {
-    let expired = Statement::new(LEASE, EXPIRED)
-        .bind(StoredTime(terms.now))
-        .bind(with_suspects)
-        .bind(i64::from(SUSPECT_ATTEMPTS));
-    let found: Option<(String, Uuid, bool)> = connection.fetch_optional(expired).await?;
-    Ok(found.map(|(tenant, run_id, is_suspect)| {
-        let picked = Picked {
-            is_expired: true,
-            ..Picked::waiting(tenant, run_id)
-        };
-        (picked, is_suspect)
-    }))
+) -> Result<Option<(String, Uuid, bool)>, sqlx::Error> {
+    let values = values![terms.now, with_suspects, SUSPECT_ATTEMPTS];
+    connection.fetch_optional(Statement::with(LEASE, EXPIRED, values)).await
 }
 
 /// Gives the next turns of each tenant to those of its runs that have the highest priority, and
 /// returns them. The runs that lose their slots get the turns of those that took them, so a
 /// tenant's turns stay what they were.
-async fn assign_turns(connection: &mut Connection<'_>, limit: usize) -> Result<Vec<Picked>, sqlx::Error> {
+async fn assign_turns(connection: &mut Connection<'_>, limit: usize) -> Result<Vec<(String, Uuid)>, sqlx::Error> {
     if limit == 0 {
         return Ok(Vec::new());
     }
-    let select = Statement::new(LEASE, SLOTS).bind(i64::try_from(limit).unwrap_or(i64::MAX));
+    let select = Statement::with(LEASE, SLOTS, values![limit as u64]);
     let slots: Vec<(String, i64, i64, Uuid)> = connection.fetch_all(select).await?;
     let mut shares: BTreeMap<(String, i64), Vec<(Uuid, i64)>> = BTreeMap::new();
     for (tenant, level, turn, run_id) in slots {
@@ -130,10 +101,7 @@ async fn assign_turns(connection: &mut Connection<'_>, limit: usize) -> Result<V
     }
     let mut picked = Vec::new();
     for ((tenant, level), slots) in shares {
-        let select = Statement::new(LEASE, CHOSEN)
-            .bind(tenant.as_str())
-            .bind(level)
-            .bind(i64::try_from(slots.len()).unwrap_or(i64::MAX));
+        let select = Statement::with(LEASE, CHOSEN, values![&tenant, level, slots.len() as u64]);
         let chosen: Vec<(Uuid, i64)> = connection.fetch_all(select).await?;
         let is_chosen = |run_id: &Uuid| chosen.iter().any(|(chosen, _)| chosen == run_id);
         let outdone: Vec<_> = slots.iter().copied().filter(|(run_id, _)| !is_chosen(run_id)).collect();
@@ -144,17 +112,10 @@ async fn assign_turns(connection: &mut Connection<'_>, limit: usize) -> Result<V
         let placed = chosen.iter().chain(&outdone).zip(turns);
         for ((run_id, _), turn) in placed.filter(|((_, old), turn)| old != turn) {
             let statement = "update run_queue set turn = $3 where tenant = $1 and run_id = $2";
-            let update = Statement::new(LEASE, statement)
-                .bind(tenant.as_str())
-                .bind(*run_id)
-                .bind(turn);
+            let update = Statement::with(LEASE, statement, values![&tenant, *run_id, turn]);
             connection.execute(update).await?;
         }
-        picked.extend(
-            chosen
-                .into_iter()
-                .map(|(run_id, _)| Picked::waiting(tenant.clone(), run_id)),
-        );
+        picked.extend(chosen.into_iter().map(|(run_id, _)| (tenant.clone(), run_id)));
     }
     Ok(picked)
 }
@@ -162,17 +123,13 @@ async fn assign_turns(connection: &mut Connection<'_>, limit: usize) -> Result<V
 async fn lease(
     connection: &mut Connection<'_>,
     terms: LeaseTerms,
-    picked: &Picked,
+    (tenant, run_id): (&str, Uuid),
+    is_expired: bool,
 ) -> Result<Option<LeasedRunRow>, sqlx::Error> {
-    let (tenant, run_id) = (picked.tenant.as_str(), picked.run_id);
     let owner = terms.worker.to_string();
     let statement = "update run_queue set fence = fence + 1, attempts = attempts + 1, leased_until = $3, owner = $4
         where tenant = $1 and run_id = $2";
-    let update = Statement::new(LEASE, statement)
-        .bind(tenant)
-        .bind(run_id)
-        .bind(StoredTime(terms.until))
-        .bind(owner.as_str());
+    let update = Statement::with(LEASE, statement, values![tenant, run_id, terms.until, &owner]);
     connection.execute(update).await?;
     // A run on a thread continues what the thread points to when it is leased first, unless it was
     // cancelled before its turn.
@@ -186,14 +143,8 @@ async fn lease(
             end
         from run_queue q
         where runs.tenant = $1 and runs.run_id = $2 and q.tenant = $1 and q.run_id = $2";
-    let update = Statement::new(LEASE, statement)
-        .bind(tenant)
-        .bind(run_id)
-        .bind(StoredTime(terms.now));
+    let update = Statement::with(LEASE, statement, values![tenant, run_id, terms.now]);
     connection.execute(update).await?;
-    let read = Statement::new(LEASE, READ)
-        .bind(tenant)
-        .bind(run_id)
-        .bind(picked.is_expired);
+    let read = Statement::with(LEASE, READ, values![tenant, run_id, is_expired]);
     connection.fetch_optional(read).await
 }

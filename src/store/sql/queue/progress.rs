@@ -1,0 +1,213 @@
+//! The progress of queued runs: their events, several per row, their journals and their usage.
+//!
+//! Each write is one statement, which shares the row of the queue, so nobody takes the run over
+//! meanwhile.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures_util::TryStreamExt as _;
+
+use super::fence::is_leased;
+use crate::ids::RunId;
+use crate::off_thread::{by_size, by_size_of};
+use crate::record::{RunEvent, RunStatus};
+use crate::store::codec::{EncodeError, Payload, encode_journal_entry};
+use crate::store::driver_error::store_error;
+use crate::store::error::StoreError;
+use crate::store::new_end::NewEvents;
+use crate::store::queue::{JournalRecord, Lease, ProgressStore};
+use crate::store::rows::{EventsRow, JournalRow, values};
+use crate::store::sql::engine::Engine;
+use crate::store::sql::statement::Statement;
+use crate::store::weight::entry_bytes;
+use crate::tenant::TenantId;
+use crate::usage::{Cost, Usage};
+
+const APPEND_ENTRIES: &str = "append to journal";
+const APPEND_EVENTS: &str = "append events";
+const READ_EVENTS: &str = "read events";
+/// About how many bytes of events one read returns, but for a row that is larger.
+const MAX_READ_BYTES: u64 = 1 << 20;
+
+/// Of two rows with the same first event, retains the longer one: an attempt may be repeated with
+/// more events.
+macro_rules! events_conflict {
+    () => {
+        " on conflict (tenant, run_id, first_sequence) do update set
+            last_sequence = excluded.last_sequence, schema_version = excluded.schema_version,
+            encoding = excluded.encoding, payload = excluded.payload
+        where excluded.last_sequence > run_events.last_sequence"
+    };
+}
+pub(super) use events_conflict;
+
+#[async_trait]
+impl<E: Engine> ProgressStore for E {
+    async fn journal_append(&self, lease: &Lease, entries: &[JournalRecord]) -> Result<bool, StoreError> {
+        if entries.is_empty() {
+            return is_leased(self, lease).await;
+        }
+        let bytes = entries.iter().map(|record| entry_bytes(&record.entry)).sum();
+        let payloads = by_size_of(&lease.tenant, bytes, entries, encode).await;
+        let payloads = payloads.map_err(StoreError::failed(APPEND_ENTRIES))?;
+        let statement = "insert into run_journal (tenant, run_id, sequence, scope, schema_version, encoding, payload)
+            select $1, $2, entry.column1, entry.column2, entry.column3, entry.column4, entry.column5
+            from (select 1 from run_queue where tenant = $1 and run_id = $2 and fence = $3";
+        let mut insert = Statement::new(APPEND_ENTRIES, statement).bind_lease(lease);
+        insert.push(E::SHARE);
+        insert.push(") leased cross join (values ");
+        for (index, (record, payload)) in entries.iter().zip(&payloads).enumerate() {
+            insert.push_bind(if index == 0 { "(" } else { ", (" }, record.sequence);
+            insert.push_bind(", ", &record.scope);
+            insert.push_bind(", ", payload.schema_version);
+            insert.push_bind(", ", payload.encoding);
+            insert.push_bind(", ", &payload.bytes);
+            insert.push(")");
+        }
+        insert.push(") entry where true on conflict (tenant, run_id, sequence) do nothing");
+        if insert.execute(self).await? > 0 {
+            return Ok(true);
+        }
+        is_leased(self, lease).await
+    }
+
+    async fn journal_read(&self, tenant: &TenantId, run_id: RunId) -> Result<Vec<JournalRecord>, StoreError> {
+        let statement = "select run_id, sequence, scope, schema_version, encoding, payload from run_journal
+            where tenant = $1 and run_id = $2
+            order by sequence";
+        let select = Statement::with("read journal", statement, values![tenant, run_id]);
+        let rows: Vec<JournalRow> = select.fetch_all(self).await?;
+        let bytes = rows.iter().map(JournalRow::bytes).sum();
+        let decode = || rows.into_iter().map(JournalRecord::try_from).collect();
+        by_size(tenant, bytes, decode).await
+    }
+
+    async fn event_append(&self, lease: &Lease, events: &[Arc<RunEvent>]) -> Result<bool, StoreError> {
+        let new = NewEvents::make(&lease.tenant, events).await;
+        let Some(new) = new.map_err(StoreError::failed(APPEND_EVENTS))? else {
+            return is_leased(self, lease).await;
+        };
+        let statement = "insert into run_events (
+                tenant, run_id, first_sequence, last_sequence, created_at, schema_version, encoding, payload)
+            select $1, $2, $4, $5, $6, $7, $8, $9
+            from (select 1 from run_queue where tenant = $1 and run_id = $2 and fence = $3";
+        let mut insert = Statement::new(APPEND_EVENTS, statement)
+            .bind_lease(lease)
+            .bind_events(&new);
+        insert.push(E::SHARE);
+        insert.push(concat!(") leased where true", events_conflict!()));
+        // The semaphore is never closed.
+        let _permit = self.progress_writes().acquire().await;
+        if insert.execute(self).await? > 0 {
+            return Ok(true);
+        }
+        is_leased(self, lease).await
+    }
+
+    async fn event_read(
+        &self,
+        tenant: &TenantId,
+        run_id: RunId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<Arc<RunEvent>>, StoreError> {
+        let limit = limit.max(1);
+        let statement = "select run_id, last_sequence, schema_version, encoding, payload from run_events
+            where tenant = $1 and run_id = $2 and last_sequence > $3
+            order by first_sequence
+            limit $4";
+        let select = Statement::with(READ_EVENTS, statement, values![tenant, run_id, after, limit]);
+        let (rows, bytes) = read_rows(self, select, after.saturating_add(u64::from(limit))).await?;
+        by_size(tenant, bytes, move || decode_rows(rows, after)).await
+    }
+
+    async fn event_last(&self, tenant: &TenantId, run_id: RunId) -> Result<u64, StoreError> {
+        let statement = "select last_sequence from run_events where tenant = $1 and run_id = $2
+            order by first_sequence desc
+            limit 1";
+        let select = Statement::with(READ_EVENTS, statement, values![tenant, run_id]);
+        let row: Option<(i64,)> = select.fetch_optional(self).await?;
+        Ok(row.map_or(0, |(last,)| last.unsigned_abs()))
+    }
+
+    /// A final record does not change, even if this waited for the transaction that ended the run.
+    async fn usage_update(&self, lease: &Lease, usage: &Usage) -> Result<bool, StoreError> {
+        let statement = "update runs set
+                input_tokens = $4, output_tokens = $5, cache_read_tokens = $6, cache_write_tokens = $7,
+                reasoning_tokens = $8, total_tokens = $9, cost = $10, cost_known_part = $11
+            where tenant = $1 and run_id = $2 and status = $12
+                and exists (select 1 from run_queue where tenant = $1 and run_id = $2 and fence = $3";
+        let values = values![
+            &lease.tenant,
+            lease.run_id,
+            lease.fence,
+            usage.input_tokens,
+            usage.output_tokens,
+            usage.cache_read_tokens,
+            usage.cache_write_tokens,
+            usage.reasoning_tokens,
+            usage.total_tokens,
+            usage.cost.map(Cost::dollars),
+            usage.cost_known_part.map(Cost::dollars),
+            RunStatus::Running.as_str()
+        ];
+        let mut update = Statement::with("update usage", statement, values);
+        update.push(E::SHARE);
+        update.push(")");
+        // The semaphore is never closed.
+        let _permit = self.progress_writes().acquire().await;
+        Ok(update.execute(self).await? > 0)
+    }
+}
+
+fn encode(entries: &[JournalRecord]) -> Result<Vec<Payload>, EncodeError> {
+    let entries = entries.iter();
+    entries.map(|record| encode_journal_entry(&record.entry)).collect()
+}
+
+/// Reads rows up to the one with the last event, or until they have [`MAX_READ_BYTES`]; also
+/// returns their bytes.
+async fn read_rows(
+    engine: &impl Engine,
+    select: Statement<'_>,
+    last: u64,
+) -> Result<(Vec<EventsRow>, u64), StoreError> {
+    let failed = store_error(READ_EVENTS);
+    let mut found = engine.fetch(select);
+    let mut rows: Vec<EventsRow> = Vec::new();
+    let mut bytes = 0;
+    while bytes < MAX_READ_BYTES
+        && rows.last().is_none_or(|row| row.last_sequence() < last)
+        && let Some(row) = found.try_next().await.map_err(&failed)?
+    {
+        let row: EventsRow = row.read().map_err(&failed)?;
+        bytes += row.bytes();
+        rows.push(row);
+    }
+    Ok((rows, bytes))
+}
+
+fn decode_rows(rows: Vec<EventsRow>, after: u64) -> Result<Vec<Arc<RunEvent>>, StoreError> {
+    let mut events: Vec<Arc<RunEvent>> = Vec::new();
+    for row in rows {
+        for event in Vec::try_from(row)? {
+            let event: Arc<RunEvent> = event;
+            // Rows overlap if an attempt was repeated whose response was lost.
+            if event.sequence > events.last().map_or(after, |last| last.sequence) {
+                events.push(event);
+            }
+        }
+    }
+    Ok(events)
+}
+
+impl<'v> Statement<'v> {
+    /// Binds the values of a row of events but for its run.
+    pub(crate) fn bind_events(self, events: &'v NewEvents) -> Self {
+        self.bind(events.first)
+            .bind(events.last)
+            .bind(events.created_at)
+            .bind_payload(&events.payload)
+    }
+}

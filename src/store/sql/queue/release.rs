@@ -1,0 +1,58 @@
+//! Releases of leases.
+
+use crate::clock::Timestamp;
+use crate::record::RunStatus;
+use crate::store::error::StoreError;
+use crate::store::rows::{LeaseKey, StoredTime, values};
+use crate::store::sql::connection::Ended;
+use crate::store::sql::engine::Engine;
+use crate::store::sql::statement::Statement;
+
+const OPERATION: &str = "release lease";
+
+/// The fence token grows here, too, so that the former lease holder writes nothing any more.
+const RELEASE: &str = "update run_queue set
+        leased_until = null, owner = null, attempts = attempts - 1, fence = fence + 1,
+        turn = coalesce((
+            select w.turn from run_queue w
+            where w.level = run_queue.level and w.leased_until is null
+                and (not w.is_held or w.control = 'cancel') and w.turn < run_queue.turn
+            order by w.turn
+            limit 1
+        ), turn)
+    where tenant = $1 and run_id = $2 and fence = $3
+    returning attempts";
+
+const DEFER: &str = "update run_queue set
+        leased_until = $4, owner = null, attempts = attempts - 1, fence = fence + 1
+    where tenant = $1 and run_id = $2 and fence = $3
+    returning attempts";
+
+/// Releases a run; if a time is given, not to be leased before it.
+pub(super) async fn lease_release(
+    engine: &impl Engine,
+    key: LeaseKey,
+    until: Option<Timestamp>,
+) -> Result<bool, StoreError> {
+    let releasing = engine.transact(OPERATION, move |mut connection| {
+        Box::pin(async move {
+            let release = match until {
+                None => Statement::new(OPERATION, RELEASE).bind_key(&key),
+                Some(until) => Statement::new(OPERATION, DEFER).bind_key(&key).bind(StoredTime(until)),
+            };
+            let Some((attempts,)): Option<(i32,)> = connection.fetch_optional(release).await? else {
+                return Ok(Ended::RolledBack(false));
+            };
+            let statement = "update runs set status = $3, attempts = $4 where tenant = $1 and run_id = $2";
+            let values = values![&key.tenant, key.run_id, RunStatus::Queued.as_str(), attempts];
+            connection
+                .execute(Statement::with(OPERATION, statement, values))
+                .await?;
+            Ok(match until {
+                None => Ended::CommittedForWorkers(true),
+                Some(_) => Ended::Committed(true),
+            })
+        })
+    });
+    releasing.await
+}

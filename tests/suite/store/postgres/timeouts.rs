@@ -1,0 +1,111 @@
+//! Responses of PostgreSQL that never come: what waits for one times out, and the store works
+//! afterwards.
+
+use std::error::Error;
+use std::fmt::Write as _;
+
+use agent_runtime::store::{DueFilter, IfBusy, Page, RunFilter};
+use sqlx::{Connection as _, PgConnection};
+
+use crate::store::fixtures::{Fixture, run_id};
+use crate::store::sql::commit::subagents::subagent;
+use crate::store::sql::queue::fixtures::{all, at, queued_run, terms, thread_run, worker};
+use crate::support::databases::Engine;
+use crate::support::wait::until;
+
+/// One operation of each kind: rows one after another, one row, a statement that returns what it
+/// has written, one with a connection of its own, a transaction, and the commits of both kinds.
+const OPERATIONS: [&str; 9] = [
+    "list runs",
+    "look up a run",
+    "look up a key",
+    "lease runs",
+    "lease deliveries",
+    "enqueue a run",
+    "enqueue a run on a thread",
+    "commit",
+    "commit with a subagent",
+];
+
+const WAITING: &str = "select count(*) from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock'";
+const AT_WORK: &str = "select count(*) from pg_stat_activity
+    where datname = current_database() and backend_type = 'client backend' and state <> 'idle' and pid <> pg_backend_pid()";
+
+/// Performs it; returns the error with its causes.
+async fn perform(fixture: &Fixture, operation: &str) -> Result<(), String> {
+    let (store, tenant) = (&fixture.store, &fixture.tenant);
+    let terms = terms(worker(), 0, 100);
+    match operation {
+        "list runs" => {
+            let page = Page { before: None, limit: 1 };
+            done(store.run_list(tenant, &RunFilter::default(), page).await)
+        }
+        "look up a run" => done(store.run_lookup(tenant, run_id()).await),
+        "look up a key" => done(store.idempotency_lookup(tenant, "key", at(0)).await),
+        "lease runs" => done(store.run_lease(&terms, all(1)).await),
+        "lease deliveries" => {
+            let filter = DueFilter {
+                limit: 1,
+                except_receivers: &[],
+                except_tenants: &[],
+            };
+            done(store.delivery_lease(&terms, filter).await)
+        }
+        "enqueue a run" => done(store.run_enqueue(&queued_run(tenant)).await),
+        "enqueue a run on a thread" => done(store.run_enqueue(&thread_run(tenant, "main", IfBusy::Queue)).await),
+        "commit" => done(store.session_commit(&fixture.commit(None, &["alone"])).await),
+        _ => {
+            let mut commit = fixture.commit(None, &["above"]);
+            let child = subagent(&commit, commit.draft.session_id, None, &["below"]);
+            commit.children.push(child);
+            done(store.session_commit(&commit).await)
+        }
+    }
+}
+
+fn done<T, E: Error + 'static>(result: Result<T, E>) -> Result<(), String> {
+    let Err(error) = result else { return Ok(()) };
+    let (mut text, mut source) = (error.to_string(), error.source());
+    while let Some(cause) = source {
+        write!(text, ": {cause}").unwrap();
+        source = cause.source();
+    }
+    Err(text)
+}
+
+#[tokio::test]
+async fn operations_without_a_response_time_out_and_work_afterwards() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    let mut rival = PgConnection::connect(fixture.database.url()).await.unwrap();
+    for operation in OPERATIONS {
+        // A statement that was given up goes on in the server, and would meet the locks halfway.
+        until("nothing is at work in the server", async || {
+            fixture.database.number(AT_WORK).await == 0
+        })
+        .await;
+        let mut locking = rival.begin().await.unwrap();
+        let lock = "lock table runs, sessions, run_queue, threads, idempotency_keys, webhook_deliveries";
+        sqlx::raw_sql(lock).execute(&mut *locking).await.unwrap();
+        let pausing = async {
+            until("it does not wait for the server", async || {
+                fixture.database.number(WAITING).await > 0
+            })
+            .await;
+            // From here on nothing passes but time.
+            tokio::time::pause();
+        };
+        let (performed, ()) = tokio::join!(perform(&fixture, operation), pausing);
+        tokio::time::resume();
+        let error = performed.unwrap_err();
+        assert!(
+            error.contains("the store is unavailable") && error.ends_with("database: timed out: timed out"),
+            "{operation}: {error}"
+        );
+        locking.rollback().await.unwrap();
+        assert_eq!(perform(&fixture, operation).await, Ok(()), "{operation}");
+    }
+    fixture.store.close().await;
+}

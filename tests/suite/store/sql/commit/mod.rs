@@ -1,0 +1,6 @@
+//! Commits: what they publish, what they refuse, and what a repeated one finds.
+
+mod bundles;
+mod conflicts;
+mod subagent_failures;
+pub(crate) mod subagents;

@@ -1,0 +1,16 @@
+//! The statements that both engines share.
+
+pub(crate) mod agents;
+pub(crate) mod commit;
+mod connection;
+mod due;
+mod history;
+mod keys;
+mod outbox;
+pub(crate) mod queue;
+mod retention;
+mod row_batches;
+mod runs;
+mod sessions;
+mod threads;
+mod verify;
