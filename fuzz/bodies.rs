@@ -1,6 +1,7 @@
-//! What is done with arbitrary bytes, by the fuzz targets and with random ones by the test suite. Bytes may be refused; they must
-//! not make anything panic, and what is read must be written as it can be read again. Prompts, schemas, patterns and answers of models take
-//! bounded time and memory; that they need little stack is shown where these are called on a small one.
+//! What is done with arbitrary bytes, by the fuzz targets and with random ones by the test suite.
+//! Bytes may be refused; they must not make anything panic, and what is read must be written as it
+//! can be read again. Prompts, schemas, patterns and responses of models take bounded time and
+//! memory; that they need little stack is shown where these are called on a small one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,12 +29,13 @@ const PROMPT_MEMORY: usize = 16 << 20;
 const SCHEMA_MEMORY: usize = 24 << 20;
 /// What the patterns of a hook may hold while they are compiled.
 const PATTERN_MEMORY: usize = 64 << 20;
-/// What a decoder of answers may hold at a time, whatever it was sent.
+/// What a decoder of responses may hold at a time, for any input.
 const DECODER_MEMORY: usize = 64 << 10;
-/// What JSON takes in memory for each of its bytes: an item of a list is written in two of them, an object in four.
+/// What JSON takes in memory for each of its bytes: an item of a list is written in two of them, an
+/// object in four.
 const PER_BYTE: usize = 256;
 
-/// The state of an agent, as JSON; tells whether it was read.
+/// The state of an agent, as JSON; returns whether it was read.
 pub(crate) fn agent_state(bytes: &[u8]) -> bool {
     let Ok(state) = serde_json::from_slice(bytes).and_then(AgentState::from_json) else {
         return false;
@@ -44,7 +46,7 @@ pub(crate) fn agent_state(bytes: &[u8]) -> bool {
     true
 }
 
-/// What a step adds to the state of an agent, as JSON; tells whether it was read.
+/// What a step adds to the state of an agent, as JSON; returns whether it was read.
 pub(crate) fn state_addition(bytes: &[u8]) -> bool {
     let Ok(addition) = serde_json::from_slice(bytes).and_then(StateAddition::from_json) else {
         return false;
@@ -55,8 +57,8 @@ pub(crate) fn state_addition(bytes: &[u8]) -> bool {
     true
 }
 
-/// The messages of a segment: the first byte says how the rest is compressed, and the second byte is the number of messages that its row says.
-/// Tells whether they were read.
+/// The messages of a segment: the first byte is how the rest is compressed, and the second byte
+/// is the number of messages in its row. Returns whether they were read.
 pub(crate) fn segment(bytes: &[u8]) -> bool {
     let [how, count, rest @ ..] = bytes else { return false };
     let stored = Payload {
@@ -72,7 +74,7 @@ pub(crate) fn segment(bytes: &[u8]) -> bool {
     true
 }
 
-/// Server-sent events, in pieces of the size that the first byte says.
+/// Server-sent events, in pieces of the size in the first byte.
 pub(crate) fn sse(bytes: &[u8]) {
     const LIMIT: usize = 256;
     let [size, rest @ ..] = bytes else { return };
@@ -92,35 +94,36 @@ pub(crate) fn sse(bytes: &[u8]) {
     assert!(events.iter().all(|event| event.data.len() <= 3 * LIMIT));
 }
 
-/// An answer in chat completions, in pieces as above.
+/// A response of chat completions, in pieces as above.
 pub(crate) fn openai_chat(bytes: &[u8]) {
     answer(bytes, |content_type| {
         ChatDecoder::new("p", content_type, CapSettings::default(), Arc::new(UuidV7Source))
     });
 }
 
-/// An answer in Anthropic Messages, in pieces as above.
+/// A response of Anthropic Messages, in pieces as above.
 pub(crate) fn anthropic(bytes: &[u8]) {
     answer(bytes, |content_type| {
         MessagesDecoder::new("p", content_type, CapSettings::default(), Arc::new(UuidV7Source))
     });
 }
 
-/// An answer in `OpenAI` responses, in pieces as above.
+/// A response of `OpenAI` responses, in pieces as above.
 pub(crate) fn openai_responses(bytes: &[u8]) {
     answer(bytes, |content_type| {
         ResponsesDecoder::new("p", content_type, CapSettings::default(), Arc::new(UuidV7Source))
     });
 }
 
-/// An answer of Gemini's protocol, in pieces as above.
+/// A response of Gemini's protocol, in pieces as above.
 pub(crate) fn gemini(bytes: &[u8]) {
     answer(bytes, |content_type| {
         GeminiDecoder::new("p", content_type, CapSettings::default(), Arc::new(UuidV7Source))
     });
 }
 
-/// A system prompt. What is stored can be refused, and so can what was stored before; neither exhausts anything.
+/// A system prompt. What is stored can be refused, and so can what was stored before; neither
+/// exhausts anything.
 pub(crate) fn prompt(bytes: &[u8]) {
     let template = String::from_utf8_lossy(bytes);
     let items: Vec<Value> = (0..100).map(|number| Value::from("item ".repeat(number))).collect();
@@ -139,7 +142,7 @@ pub(crate) fn prompt(bytes: &[u8]) {
     }
 }
 
-/// An answer of Bedrock's Converse, in pieces as above.
+/// A response of Bedrock's Converse, in pieces as above.
 pub(crate) fn bedrock(bytes: &[u8]) {
     answer(bytes, |_| {
         ConverseDecoder::new("p", CapSettings::default(), Arc::new(UuidV7Source))
@@ -171,7 +174,8 @@ pub(crate) fn schema(bytes: &[u8]) {
     });
 }
 
-/// Patterns of the hook `redaction`, one in each line. Whether they can be used is not the question.
+/// Patterns of the hook `redaction`, one in each line. Whether they can be used is not the
+/// question.
 pub(crate) fn redaction(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let patterns = text
@@ -199,7 +203,7 @@ fn answer<D: Decoder>(bytes: &[u8], decoder: impl Fn(Option<&'static str>) -> D)
                 decoder.push(piece, &mut events).is_ok()
             });
             if is_read {
-                // Whether it is an answer is not the question.
+                // It need not be a response.
                 let _ = decoder.finish(&mut events);
             }
         });

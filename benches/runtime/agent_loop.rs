@@ -1,4 +1,4 @@
-//! The loop's own time: runs of 500 tool calls whose model and tool answer at once.
+//! The loop's own time: runs of 500 tool calls whose model and tool respond at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -134,7 +134,7 @@ impl Model for Asks {
     }
 }
 
-/// Answers at once.
+/// Completes at once.
 #[derive(Debug)]
 struct Instant(ToolSpec);
 
@@ -160,7 +160,7 @@ impl Tool for Instant {
     }
 }
 
-/// Hears nothing.
+/// Discards all events.
 #[derive(Debug)]
 struct Deaf;
 

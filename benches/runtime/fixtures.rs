@@ -19,7 +19,7 @@ const QUESTION: &str = "Which of the two routes to the coast is shorter, and doe
 const ANSWER: &str = "The one along the river is 12 km shorter. After about an hour it passes a village with two inns; the \
     one by the bridge opens at eleven. The other route has no place to stop, but it is open in winter.";
 
-/// Returns a question or an answer, as the index is even or odd.
+/// Returns a message of the user for an even index, and one of the model for an odd one.
 pub(crate) fn message(index: usize) -> Arc<Message> {
     let (role, text) = if index.is_multiple_of(2) {
         (Role::User, QUESTION)
@@ -83,7 +83,7 @@ pub(crate) fn turn(parent: Option<&Arc<Bundle>>) -> Commit {
 }
 
 /// Makes the commit of a summary of all but the newest messages.
-pub(crate) fn compaction(parent: &Arc<Bundle>, kept: usize) -> Commit {
+pub(crate) fn compaction(parent: &Arc<Bundle>, retained: usize) -> Commit {
     let length = parent.history.len();
     let mut commit = turn(Some(parent));
     let id = MessageId::generate(&UuidV7Source);
@@ -91,7 +91,7 @@ pub(crate) fn compaction(parent: &Arc<Bundle>, kept: usize) -> Commit {
         section: Section::new(Section::SUMMARY),
         covers: Some(Coverage {
             from: 0,
-            to: (length - kept) as u64,
+            to: (length - retained) as u64,
         }),
         ..MessageTags::default()
     };

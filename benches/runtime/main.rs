@@ -3,7 +3,8 @@
 //!     scripts/with-servers cargo bench --profile dist
 //!     cargo bench --profile dist -- codec
 //!
-//! Times here are of one thread that waits for each operation. What the service carries under load, `examples/load` measures.
+//! Times here are of one thread that waits for each operation. What the service carries under load,
+//! `examples/load` measures.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that can't go on has nothing to measure")]
 

@@ -1,4 +1,5 @@
-//! Loading and committing sessions at several depths, on both stores. The cache of bundles is not asked.
+//! Loading and committing sessions at several depths, on both stores. The cache of bundles is not
+//! asked.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -43,7 +44,8 @@ pub(crate) fn benches(criterion: &mut Criterion) {
 fn on_store(criterion: &mut Criterion, runtime: &Runtime, name: &str, url: &str, server: Option<&PgConnectOptions>) {
     let mut group = criterion.benchmark_group(name);
     let store = runtime.block_on(open(url));
-    // A server looks at tables that have grown within a minute, and plans anew: what is timed is what comes after that.
+    // A server analyses tables that have grown within a minute, and plans anew: what is timed is
+    // what comes after that.
     let analyze = || {
         if let Some(server) = server {
             runtime.block_on(administer(server, "analyze".to_owned()));

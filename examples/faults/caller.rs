@@ -1,4 +1,5 @@
-//! The story of one request as its caller lives it: ask until accepted, follow to the end, say how it shall end, and note all of it.
+//! The story of one request as its caller lives it: ask until accepted, follow to the end, request
+//! how it shall end, and note all of it.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use crate::random::Random;
 use crate::request::{Kind, Request};
 use crate::stream::Reading;
 
-/// What a caller says to a run at work.
+/// The message of a caller to a run in progress.
 pub(crate) const STEERING: &str = "finish now";
 /// A control comes at some time in the run's life, or before it begins.
 const LATEST_CONTROL: Duration = Duration::from_millis(1500);
@@ -48,7 +49,7 @@ async fn live(client: &Client, random: &mut Random, facts: &mut Facts) -> Result
         control(client, &mut elsewhere, run.run_id, &facts.request),
     );
     facts.took = begun.elapsed();
-    facts.told = reading.told;
+    facts.events = reading.events;
     facts.reconnects = reading.reconnects;
     facts.sent_back = reading.sent_back;
     facts.faults.append(&mut reading.faults);
@@ -57,7 +58,8 @@ async fn live(client: &Client, random: &mut Random, facts: &mut Facts) -> Result
     Ok(())
 }
 
-/// Asks for the run until it is accepted. The key makes it one run however often the question is put.
+/// Asks for the run until it is accepted. The key makes it one run however often the question is
+/// put.
 async fn accept(client: &Client, random: &mut Random, request: &Request) -> Result<RunIds> {
     let (body, key) = (request.body(), request.key());
     let ask = Ask {
@@ -76,7 +78,7 @@ async fn accept(client: &Client, random: &mut Random, request: &Request) -> Resu
     serde_json::from_value(answer.body).context("an answer without ids")
 }
 
-/// Says how the run shall end, if its caller wants to, and returns what was answered.
+/// Sends the request that ends the run, if its caller wants that, and returns the response.
 async fn control(client: &Client, random: &mut Random, run_id: Uuid, request: &Request) -> Result<Option<String>> {
     let (action, body) = match request.kind {
         Kind::IsStopped => ("stop", None),
@@ -86,7 +88,7 @@ async fn control(client: &Client, random: &mut Random, run_id: Uuid, request: &R
     };
     tokio::time::sleep(random.between(Duration::ZERO, LATEST_CONTROL)).await;
     let path = format!("/v1/runs/{run_id}/{action}");
-    // Twice, since whoever hears no answer asks again: the second one must be no different act.
+    // Twice, as a caller without a response would: the second one must have no further effect.
     let first = client.answer(random, Ask::post(&path, body.as_ref())).await?;
     let second = client.answer(random, Ask::post(&path, body.as_ref())).await?;
     for answer in [&first, &second] {
@@ -100,7 +102,7 @@ async fn control(client: &Client, random: &mut Random, run_id: Uuid, request: &R
     Ok(Some(format!("{action}: {} {}", word(&first.body), word(&second.body))))
 }
 
-/// Returns what an answer says in one word.
+/// Returns the outcome of a response in one word.
 fn word(body: &Value) -> &str {
     body["status"].as_str().or(body["code"].as_str()).unwrap_or("?")
 }

@@ -22,7 +22,7 @@ const LONGEST_STALL: Duration = Duration::from_secs(5);
 pub(crate) enum Mishap {
     /// A replica is killed, and started again a little later.
     Kill,
-    /// A replica stands still beyond its lease, and goes on.
+    /// A replica stands still beyond its lease, and continues.
     Freeze,
     /// A replica is asked to end, and started again.
     Restart,
@@ -128,7 +128,7 @@ async fn undo_until(fleet: &mut Fleet, undos: &mut Vec<(Instant, Undo)>, until: 
     Ok(())
 }
 
-/// Lets it happen, and says what undoes it after which time.
+/// Lets it happen, and returns what undoes it after which time.
 async fn befall(fleet: &mut Fleet, mishap: Mishap, random: &mut Random) -> Result<Option<(Duration, Undo)>> {
     let chosen = random.index(REPLICAS);
     let replica = &mut fleet.replicas[chosen];
@@ -136,7 +136,8 @@ async fn befall(fleet: &mut Fleet, mishap: Mishap, random: &mut Random) -> Resul
     let stall = random.between(Duration::ZERO, LONGEST_STALL);
     Ok(match mishap {
         Mishap::Kill => {
-            // One that is down is started for it, so that the kills are as many as they are said to be.
+            // One that is down is started for it, so that the kills are as many as they are said to
+            // be.
             replica.start()?;
             replica.kill()?;
             Some((absence, Undo::Start(chosen)))

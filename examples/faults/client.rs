@@ -1,4 +1,5 @@
-//! A caller of the replicas that does not give up: it asks one after another until somebody gives an answer that is one.
+//! A caller of the replicas that does not give up: it tries one after another until it gets a
+//! definite response.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -9,9 +10,9 @@ use serde_json::Value;
 
 use crate::random::Random;
 
-/// How long an answer is waited for.
+/// How long the client waits for a response.
 const ANSWER_LIMIT: Duration = Duration::from_secs(4);
-/// How long the answer of a run is waited for that is not let go of.
+/// How long the client waits for the response of a run that it holds on to.
 const RESULT_LIMIT: Duration = Duration::from_secs(15);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(30);
 const LONGEST_PAUSE: Duration = Duration::from_millis(300);
@@ -25,7 +26,7 @@ pub(crate) struct Client {
     begun: Instant,
 }
 
-/// How long callers go on. While mishaps come they have all the time that the mishaps take.
+/// How long callers continue after the mishaps.
 #[derive(Debug)]
 pub(crate) struct Patience {
     limit: Duration,
@@ -61,7 +62,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) key: Option<&'a str>,
 }
 
-/// A definite answer.
+/// A definite response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     /// Its status.
@@ -115,7 +116,7 @@ impl Client {
         }
     }
 
-    /// Tells whether a replica says that it is ready.
+    /// Returns whether a replica is ready.
     pub(crate) async fn is_ready(&self, address: &str) -> bool {
         let answer = self
             .http
@@ -126,7 +127,7 @@ impl Client {
         answer.is_ok_and(|answer| answer.status() == StatusCode::OK)
     }
 
-    /// Asks until there is a definite answer: one that is no excuse.
+    /// Repeats a request until there is a definite response.
     pub(crate) async fn answer(&self, random: &mut Random, ask: Ask<'_>) -> Result<Answer> {
         let is_result = ask.body.is_some_and(|body| body["mode"] == "sync");
         let limit = if is_result { RESULT_LIMIT } else { ANSWER_LIMIT };
@@ -168,7 +169,8 @@ impl Client {
         }
     }
 
-    /// Opens the events of a run that follow on a number, at any replica. `None` says to try again.
+    /// Opens the events of a run that follow on a number, at any replica. `None` means to try
+    /// again.
     pub(crate) async fn events(&self, random: &mut Random, path: &str, after: u64) -> Result<Option<Response>> {
         let url = self.url(random, path);
         let mut request = self.http.get(url).header("accept", "text/event-stream");
@@ -189,7 +191,7 @@ impl Client {
         tokio::time::sleep(random.between(SHORTEST_PAUSE, LONGEST_PAUSE)).await;
     }
 
-    /// Tells whether it has given up.
+    /// Returns whether it has given up.
     pub(crate) fn is_over(&self) -> bool {
         let begins = self.patience.begins.get();
         begins.is_some_and(|begins| begins.max(&self.begun).elapsed() > self.patience.limit)
@@ -221,7 +223,7 @@ impl Client {
     }
 }
 
-/// Tells whether an answer only says that there is none now.
+/// Returns whether a response asks to try again.
 fn is_excuse(status: StatusCode) -> bool {
     status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::REQUEST_TIMEOUT
 }

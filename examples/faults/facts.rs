@@ -16,12 +16,12 @@ pub(crate) struct Facts {
     /// How long it took from the acceptance to the terminal event.
     pub(crate) took: Duration,
     /// The events as they were read while the run lived.
-    pub(crate) told: Vec<Told>,
+    pub(crate) events: Vec<ReadEvent>,
     /// How often the reader came back.
     pub(crate) reconnects: u64,
     /// How often the reader was sent back.
     pub(crate) sent_back: u64,
-    /// What the answer to a stop, a cancellation or a message was.
+    /// The response to a stop, a cancellation or a message.
     pub(crate) control: Option<String>,
     /// What was wrong already then.
     pub(crate) faults: Vec<String>,
@@ -38,7 +38,7 @@ pub(crate) struct RunIds {
 
 /// An event as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct ReadEvent {
     /// Its number.
     pub(crate) sequence: u64,
     /// Its name.
@@ -56,7 +56,7 @@ impl Facts {
             request,
             run: None,
             took: Duration::ZERO,
-            told: Vec::new(),
+            events: Vec::new(),
             reconnects: 0,
             sent_back: 0,
             control: None,
@@ -64,9 +64,9 @@ impl Facts {
         }
     }
 
-    /// Returns the status that the terminal event told, once it was read.
+    /// Returns the status of the terminal event, once it was read.
     pub(crate) fn end(&self) -> Option<&'static str> {
-        self.told.last().and_then(|event| terminal_status(&event.name))
+        self.events.last().and_then(|event| terminal_status(&event.name))
     }
 
     /// Describes the run in one line.
@@ -74,7 +74,7 @@ impl Facts {
         let run_id = self
             .run
             .map_or_else(|| "no run".to_owned(), |run| run.run_id.to_string());
-        let last = self.told.last().map_or("no event", |event| event.name.as_str());
+        let last = self.events.last().map_or("no event", |event| event.name.as_str());
         format!(
             "request {} ({:?}{}), run {run_id}, {} events up to {last}, {} reconnects, control {:?}",
             self.request.number,
@@ -84,7 +84,7 @@ impl Facts {
                 .as_ref()
                 .map(|name| format!(" on {name}"))
                 .unwrap_or_default(),
-            self.told.len(),
+            self.events.len(),
             self.reconnects,
             self.control,
         )

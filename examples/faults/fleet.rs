@@ -72,8 +72,8 @@ impl Fleet {
         self.replicas.iter().map(|replica| replica.address.clone()).collect()
     }
 
-    /// Waits until every replica says that it is ready. One that found no database when it started has ended, and is started again, as
-    /// whatever keeps services running would do.
+    /// Waits until every replica is ready. One that found no database at its start has ended, and
+    /// is started again, as a supervisor would do.
     pub(crate) async fn wait_until_ready(&mut self) -> Result<()> {
         let client = Client::new(self.addresses(), Arc::new(Patience::new(READY_LIMIT)))?;
         let begun = Instant::now();
@@ -147,7 +147,7 @@ impl Replica {
         self.start()
     }
 
-    /// Freezes it, or has it go on.
+    /// Freezes it, or lets it continue.
     pub(crate) fn freeze(&self, is_frozen: bool) -> Result<()> {
         let signal = if is_frozen { "STOP" } else { "CONT" };
         self.process.as_ref().map_or(Ok(()), |process| process.signal(signal))

@@ -1,5 +1,5 @@
-//! The world that tools act upon: it writes every effect down before it says that it has happened, in a database of its own that no
-//! mishap touches.
+//! The world that tools act upon: it records every effect before it confirms it,
+//! in a database of its own that no mishap touches.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,12 +1,12 @@
-//! Tries to break the promises about runs, and counts what it finds: replicas are killed and frozen, servers are restarted and
-//! emptied, connections are cut, while callers start runs, follow them and control them. Afterwards every run, session, event and effect
-//! is looked at.
+//! Tries to break the promises about runs, and counts what it finds: replicas are killed and
+//! frozen, servers are restarted and emptied, connections are cut, while callers start runs, follow
+//! them and control them. Afterwards every run, session, event and effect is checked.
 //!
 //!     scripts/faults
 //!     scripts/faults --runs 1000 --kills 200 --seed 7
 //!
-//! The same seed gives the same requests and the same mishaps, though not at the same moments. A violation is told with its seed and the
-//! run's facts, and ends the program with a failure.
+//! The same seed gives the same requests and the same mishaps, though not at the same moments. A
+//! violation is printed with its seed and the run's facts, and ends the program with a failure.
 
 mod caller;
 mod chaos;
@@ -46,7 +46,7 @@ pub(crate) struct Options {
     /// Names requests and mishaps; another one each time unless it is given.
     #[arg(long)]
     seed: Option<u64>,
-    /// How many callers are at work at the same time.
+    /// How many callers work at the same time.
     #[arg(long, default_value_t = 16)]
     callers: u64,
     /// The middle pause between two mishaps.
@@ -70,7 +70,7 @@ pub(crate) struct Options {
     /// Words put before a server's command line, separated by blanks.
     #[arg(long, default_value = "")]
     launch: String,
-    /// Keeps the folder's logs here when something is violated.
+    /// Copies the folder's logs here if a promise is violated.
     #[arg(long)]
     keep: Option<PathBuf>,
 }

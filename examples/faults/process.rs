@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
-/// How often a process is looked at that is to end.
+/// How often a process that should end is checked.
 const GLANCE: Duration = Duration::from_millis(10);
 /// A server gets this long to end.
 const END_LIMIT: Duration = Duration::from_secs(30);
@@ -41,7 +41,7 @@ impl Process {
         Ok(())
     }
 
-    /// Tells whether it has not ended.
+    /// Returns whether it has not ended.
     pub(crate) fn is_alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }

@@ -1,4 +1,5 @@
-//! A way between a replica and a server that can be cut or stalled. It understands nothing of what passes.
+//! A way between a replica and a server that can be cut or stalled. It understands nothing of what
+//! passes.
 
 use std::net::SocketAddr;
 
@@ -44,7 +45,8 @@ impl Proxy {
         self.passage.send_modify(|passage| passage.cuts += 1);
     }
 
-    /// Lets nothing pass on the connections of the moment, for good and without closing them; new ones pass.
+    /// Lets nothing pass on the connections of the moment, for good and without closing them; new
+    /// ones pass.
     pub(crate) fn silence(&self) {
         self.passage.send_modify(|passage| passage.silences += 1);
     }

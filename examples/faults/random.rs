@@ -9,7 +9,8 @@ pub(crate) struct Random {
 }
 
 impl Random {
-    /// Begins the sequence of a seed and of what it is for, so that no part's numbers depend on how often another part asks.
+    /// Begins the sequence of a seed and of what it is for, so that no part's numbers depend on how
+    /// often another part asks.
     pub(crate) fn new(seed: u64, purpose: u64) -> Self {
         let mut random = Self { state: seed };
         random.state = random.next() ^ purpose.wrapping_mul(0xA24B_AED4_963E_E407);
@@ -21,7 +22,7 @@ impl Random {
         self.next() % bound
     }
 
-    /// Tells whether something happens that does so in so many of a hundred cases.
+    /// Returns whether something happens that does so in so many of a hundred cases.
     pub(crate) fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }

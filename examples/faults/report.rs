@@ -48,7 +48,7 @@ impl Report {
     }
 }
 
-/// Says on standard error how far the program is.
+/// Prints the progress to standard error.
 #[expect(
     clippy::print_stderr,
     reason = "the suite takes minutes; standard output is for the table"

@@ -15,7 +15,7 @@ pub(crate) struct Request {
     pub(crate) number: u64,
     /// What is asked and how it is treated.
     pub(crate) kind: Kind,
-    /// The thread that it goes on with.
+    /// The thread that it continues.
     pub(crate) thread: Option<String>,
     /// Whether it is sent a second time once it was accepted.
     pub(crate) is_repeated: bool,
@@ -24,19 +24,19 @@ pub(crate) struct Request {
 /// What is asked for, and what becomes of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Calls both tools; every step is kept.
+    /// Calls both tools; every step is persisted.
     Works,
     /// Calls the idempotent tool; begins again after a mishap.
     Repeats,
-    /// Says something.
+    /// Sends a text.
     Answers,
-    /// Says something, and the caller waits for it with the connection open.
+    /// Sends a text, and the caller waits for it with the connection open.
     Waits,
     /// Is stopped at some time.
     IsStopped,
     /// Is cancelled at some time.
     IsCancelled,
-    /// Is told to finish at some time.
+    /// Is stopped at some time.
     IsSteered,
 }
 

@@ -1,4 +1,5 @@
-//! Counts what the database was asked, across its restarts: a crash empties its statistics, so they are looked at all the time.
+//! Counts what the database was asked, across its restarts: a crash empties its statistics, so they
+//! are read all the time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -9,7 +10,7 @@ use sqlx::{ConnectOptions as _, PgConnection};
 
 const PERIOD: Duration = Duration::from_millis(500);
 
-/// A counter at work; it ends with the process. What a crash hides within a period is not counted.
+/// A running counter; it ends with the process. What a crash hides within a period is not counted.
 #[derive(Debug, Clone)]
 pub(crate) struct StatementCounter {
     total: Arc<AtomicI64>,

@@ -1,4 +1,5 @@
-//! Reading the events of a run to its terminal one, however often the way breaks, and checking that none is missing and none comes twice.
+//! Reading the events of a run to its terminal one, however often the way breaks, and checking that
+//! none is missing and none comes twice.
 
 use std::time::Duration;
 
@@ -10,20 +11,21 @@ use sse_stream::{Sse, SseStream};
 use uuid::Uuid;
 
 use crate::client::Client;
-use crate::facts::{Told, terminal_status};
+use crate::facts::{ReadEvent, terminal_status};
 use crate::random::Random;
 
-/// The service says something every second, so a longer silence is a broken way.
+/// The service sends something every second, so a longer silence is a broken connection.
 const SILENCE: Duration = Duration::from_secs(4);
 
 /// What a reader has read so far.
 #[derive(Debug, Default)]
 pub(crate) struct Reading {
     /// The events.
-    pub(crate) told: Vec<Told>,
+    pub(crate) events: Vec<ReadEvent>,
     /// How often the reader came back.
     pub(crate) reconnects: u64,
-    /// How often it was sent back: what it had read from a number on was nothing that another worker could find.
+    /// How often it was sent back: what it had read from a number on was nothing that another
+    /// worker could find.
     pub(crate) sent_back: u64,
     /// What was wrong.
     pub(crate) faults: Vec<String>,
@@ -38,7 +40,8 @@ enum Left {
 }
 
 impl Reading {
-    /// Reads to the terminal event. A reader that is restless leaves now and then and comes back elsewhere.
+    /// Reads to the terminal event. A reader that is restless leaves now and then and comes back
+    /// elsewhere.
     pub(crate) async fn read_to_the_end(
         &mut self,
         client: &Client,
@@ -49,7 +52,10 @@ impl Reading {
         let path = format!("/v1/runs/{run_id}/events");
         loop {
             if client.is_over() {
-                bail!("the stream has no terminal event; {} events were read", self.told.len());
+                bail!(
+                    "the stream has no terminal event; {} events were read",
+                    self.events.len()
+                );
             }
             if let Some(response) = client.events(random, &path, self.last()).await? {
                 let patience = if is_restless { 1 + random.index(40) } else { usize::MAX };
@@ -64,7 +70,7 @@ impl Reading {
 
     /// Returns the number of the last event.
     fn last(&self) -> u64 {
-        self.told.last().map_or(0, |event| event.sequence)
+        self.events.last().map_or(0, |event| event.sequence)
     }
 
     async fn read(&mut self, response: Response, run_id: Uuid, patience: usize) -> Left {
@@ -86,18 +92,18 @@ impl Reading {
         Left::Broken
     }
 
-    /// An event whose number was read before takes the place of that one and of all after it. Only where another worker begins, and at the
-    /// end, may that be.
+    /// An event whose number was read before replaces that one and all after it. Only
+    /// where another worker begins, and at the end, may that be.
     fn go_back(&mut self, sequence: u64, name: &str) {
         let may_be =
             ["run.started", "run.resumed", "session.committed"].contains(&name) || terminal_status(name).is_some();
         if may_be && (1..=self.last()).contains(&sequence) {
-            self.told.retain(|event| event.sequence < sequence);
+            self.events.retain(|event| event.sequence < sequence);
             self.sent_back += 1;
         }
     }
 
-    /// Takes an event and tells whether it is the terminal one.
+    /// Takes an event and returns whether it is the terminal one.
     fn take(&mut self, event: &Sse, run_id: Uuid) -> bool {
         let text = event.data.as_deref().unwrap_or_default();
         let data: Value = serde_json::from_str(text).unwrap_or_default();
@@ -115,13 +121,13 @@ impl Reading {
                 .push(format!("event {sequence} ({name}) contradicts itself: {text}"));
         }
         let is_terminal = terminal_status(&name).is_some();
-        let told = Told {
+        let read = ReadEvent {
             sequence,
             name,
             digest: blake3::hash(text.as_bytes()),
             text: is_terminal.then(|| text.to_owned()),
         };
-        self.told.push(told);
+        self.events.push(read);
         is_terminal
     }
 }
@@ -144,7 +150,7 @@ mod tests {
         for id in ids {
             assert!(!reading.take(&event(run_id, *id, *id, "step.started"), run_id));
         }
-        assert_eq!(reading.told.len(), ids.len());
+        assert_eq!(reading.events.len(), ids.len());
         reading.faults.len()
     }
 
@@ -173,7 +179,10 @@ mod tests {
         ] {
             reading.take(&event(run_id, id, id, name), run_id);
         }
-        assert_eq!((reading.told.len(), reading.sent_back, reading.faults.len()), (2, 1, 0));
+        assert_eq!(
+            (reading.events.len(), reading.sent_back, reading.faults.len()),
+            (2, 1, 0)
+        );
         reading.take(&event(run_id, 1, 1, "step.started"), run_id);
         assert_eq!((reading.sent_back, reading.faults.len()), (1, 1));
     }

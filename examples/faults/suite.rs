@@ -22,12 +22,12 @@ use crate::servers::Place;
 use crate::statements::StatementCounter;
 use crate::{caller, report};
 
-/// The most violations that are told; one cause may have many.
+/// The most violations that are printed; one cause may have many.
 const SHOWN: usize = 50;
 /// The default of `queue.max_attempts`, of which the replicas have more.
 const DEFAULT_ATTEMPTS: i32 = 5;
 
-/// Runs the suite; tells whether every promise held.
+/// Runs the suite; returns whether every promise held.
 pub(crate) async fn run(options: &Options) -> Result<bool> {
     let seed = options
         .seed
@@ -71,7 +71,8 @@ pub(crate) async fn run(options: &Options) -> Result<bool> {
     Ok(findings.violations.is_empty())
 }
 
-/// Lets the callers and the mishaps at the replicas, and returns what the callers saw once all of their runs have ended.
+/// Lets the callers and the mishaps at the replicas, and returns what the callers saw once all of
+/// their runs have ended.
 async fn storm(
     options: &Options,
     seed: u64,
@@ -109,7 +110,8 @@ async fn load(
     let mut callers = JoinSet::new();
     for request in Request::list(seed, options.runs) {
         let due = mishaps as u64 * request.number.saturating_sub(options.callers) / options.runs;
-        // The sender lives as long as the mishaps go on; afterwards nothing holds a request back.
+        // The sender lives as long as the mishaps continue; afterwards nothing holds a request
+        // back.
         let _ = played.wait_for(|played| *played as u64 >= due).await;
         let Ok(place) = Arc::clone(&places).acquire_owned().await else {
             break;

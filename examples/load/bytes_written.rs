@@ -1,7 +1,9 @@
-//! Bytes written per turn, early and late in one conversation: the rows that the turn added, and the write-ahead log it caused.
+//! Bytes written per turn, early and late in one conversation: the rows that the turn added, and
+//! the write-ahead log it caused.
 //!
-//! After a checkpoint PostgreSQL logs the whole of each page that is touched first. That is noise of a few kilobytes a page, so
-//! the medians of several turns are compared, after runs that have touched the pages.
+//! After a checkpoint PostgreSQL logs the whole of each page that is touched first. That is noise
+//! of a few kilobytes a page, so the medians of several turns are compared, after runs that have
+//! touched the pages.
 
 use std::time::Duration;
 
@@ -17,7 +19,7 @@ use crate::service::Launcher;
 
 const EARLY: u64 = 10;
 const LATE: u64 = 200;
-/// The turns on each side of the one that is looked at.
+/// The turns on each side of the measured one.
 const AROUND: u64 = 4;
 const TOLERANCE: f64 = 0.1;
 

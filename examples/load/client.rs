@@ -1,4 +1,5 @@
-//! A caller of the service: starts runs and reads their answers or events. Every answer is checked; a run that fails is an error.
+//! A caller of the service: starts runs and reads their responses or events. Every response is
+//! checked; a run that fails is an error.
 
 use std::time::{Duration, Instant};
 
@@ -43,7 +44,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) base: Option<uuid::Uuid>,
     /// The words of the user.
     pub(crate) input: &'a str,
-    /// The provider that answers.
+    /// The provider of the model.
     pub(crate) provider: &'a str,
 }
 
@@ -81,7 +82,7 @@ impl Client {
         &self.base_url
     }
 
-    /// Tells whether the service says that it is ready.
+    /// Returns whether the service is ready.
     pub(crate) async fn is_ready(&self) -> bool {
         let answer = self.http.get(format!("{}/readyz", self.base_url)).send().await;
         answer.is_ok_and(|answer| answer.status() == StatusCode::OK)
@@ -117,7 +118,7 @@ impl Client {
         Ok(answer)
     }
 
-    /// Has a run accepted that nobody waits for, and returns its id.
+    /// Starts an asynchronous run, and returns its id.
     pub(crate) async fn enqueue(&self, ask: Ask<'_>) -> Result<uuid::Uuid> {
         #[derive(Deserialize)]
         struct Accepted {
@@ -169,7 +170,7 @@ impl Client {
         })
     }
 
-    /// Reads one page of the messages of a session; tells how long it took.
+    /// Reads one page of the messages of a session; returns how long it took.
     pub(crate) async fn first_message(&self, session_id: uuid::Uuid) -> Result<Duration> {
         let began = Instant::now();
         let path = format!("/v1/sessions/{session_id}/messages?limit=1");
@@ -179,7 +180,7 @@ impl Client {
         Ok(took)
     }
 
-    /// Makes a request that must succeed, and returns the body of the answer.
+    /// Makes a request that must succeed, and returns the body of the response.
     pub(crate) async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Bytes> {
         let response = self
             .request(method, path, body)

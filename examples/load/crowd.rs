@@ -1,4 +1,5 @@
-//! Memory of the service while many streaming runs are open at once: the model stops in mid-answer until all of them are.
+//! Memory of the service while many streaming runs are open at once: the model stops within its
+//! completion until all of them are.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,5 @@
-//! A very long conversation: how it is made, read and continued by a service that has just started and has nothing in its cache.
+//! A very long conversation: how it is made, read and continued by a service that has just started
+//! and has nothing in its cache.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,7 @@ const RESTARTS: usize = 5;
 /// Numbers of probes that no other part uses.
 const FIRST_PROBE: u64 = 1_000_000_000;
 
-/// Drives a conversation of `depth` turns through the service, then looks at it from fresh ones.
+/// Drives a conversation of `depth` turns through the service, then reads it through fresh ones.
 pub(crate) async fn measure(
     launcher: &Launcher,
     mock: &MockModel,
@@ -50,7 +51,8 @@ pub(crate) async fn measure(
         let run = continue_from(&service, mock, session_id, FIRST_PROBE + u64::try_from(restart)?).await?;
         loads.push(run.until_model);
         cold_runs.push(run.whole);
-        // The next one continues a tip too, as in a conversation; a turn from a session that has been continued is a fork.
+        // The next one continues a tip too, as in a conversation; a turn from a session that has
+        // been continued is a fork.
         session_id = run.session_id;
         service.stop().await?;
     }

@@ -1,4 +1,5 @@
-//! The database driver's share of the processor time: the driver alone, sending a statement like a commit's as often as it can.
+//! The database driver's share of the processor time: the driver alone, sending a statement like a
+//! commit's as often as it can.
 
 use std::fmt::Write as _;
 use std::time::Duration;

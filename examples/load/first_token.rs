@@ -30,14 +30,14 @@ pub(crate) async fn measure(
     let probes = Arc::new(AtomicU64::new(1));
     for clients in [1, clients] {
         let delays = Arc::new(Mutex::new(Vec::new()));
-        let (client, mock, probes, kept) = (
+        let (client, mock, probes, collected) = (
             service.client.clone(),
             mock.clone(),
             Arc::clone(&probes),
             Arc::clone(&delays),
         );
         let operation = move |()| {
-            let (client, mock, kept) = (client.clone(), mock.clone(), Arc::clone(&kept));
+            let (client, mock, collected) = (client.clone(), mock.clone(), Arc::clone(&collected));
             let number = probes.fetch_add(1, Ordering::Relaxed);
             async move {
                 let input = probe(number);
@@ -53,7 +53,7 @@ pub(crate) async fn measure(
                 let sent = mock
                     .take_first_token(number)
                     .context("a token that the model never sent")?;
-                kept.lock().await.push(received.saturating_duration_since(sent));
+                collected.lock().await.push(received.saturating_duration_since(sent));
                 events.until("run.completed").await
             }
         };

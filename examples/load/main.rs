@@ -1,9 +1,11 @@
-//! Puts load on the real binary and prints what it measured next to the machine's own limits and the aims.
+//! Puts load on the real binary and prints what it measured next to the machine's own limits and
+//! the aims.
 //!
 //!     scripts/bench
 //!
-//! The service runs as a child process; the model server and all clients are in this process, and everything is on loopback. So
-//! on a small machine they compete with the service and the database for the cores: the figures are what is left for the service.
+//! The service runs as a child process; the model server and all clients are in this process, and
+//! everything is on loopback. So on a small machine they compete with the service and the database
+//! for the cores: the figures are what is left for the service.
 
 mod bytes_written;
 mod client;
@@ -43,7 +45,8 @@ struct Options {
     /// The service; build it with `cargo build --profile dist`.
     #[arg(long, default_value = "target/dist/agent-runtime")]
     binary: PathBuf,
-    /// A PostgreSQL server and a user who may create databases on it: `postgres://USER:PASSWORD@HOST:PORT/postgres`.
+    /// A PostgreSQL server and a user who may create databases on it:
+    /// `postgres://USER:PASSWORD@HOST:PORT/postgres`.
     #[arg(long)]
     postgres: Option<String>,
     /// Measures the embedded store too, or alone when no server is given.
@@ -55,7 +58,7 @@ struct Options {
     /// How long each throughput is measured.
     #[arg(long, default_value_t = 10)]
     seconds: u64,
-    /// Tokens of each answer of the model.
+    /// Tokens of each completion.
     #[arg(long, default_value_t = 16)]
     tokens: usize,
     /// The model's pause before each further token where it speaks slowly.

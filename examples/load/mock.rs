@@ -1,5 +1,6 @@
-//! A model server for load: chat completions as OpenAI defines them, streaming and plain, as fast as axum goes. It reads next to
-//! nothing of a request, so that the service and not the mock is measured.
+//! A model server for load: chat completions as OpenAI defines them, streaming and plain, as fast
+//! as axum goes. It reads next to nothing of a request, so that the service and not the mock is
+//! measured.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -21,15 +22,16 @@ use tokio::sync::watch;
 
 use crate::wire_counter::{Passed, WireCounter};
 
-/// Answers at once.
+/// Completes at once.
 pub(crate) const FAST: &str = "mock";
-/// Waits, then answers token by token.
+/// Waits, then sends token by token.
 pub(crate) const PACED: &str = "paced";
-/// Answers like the paced one, with [`SLOW_PAUSE`] before each token.
+/// Sends like the paced one, with [`SLOW_PAUSE`] before each token.
 pub(crate) const SLOW: &str = "slow";
-/// Answers at once, with [`LARGE_TOKENS`] tokens of a megabyte.
+/// Completes at once, with [`LARGE_TOKENS`] tokens of a megabyte.
 pub(crate) const LARGE: &str = "large";
-/// Asks at once for as many calls of the tool [`CALLED_TOOL`] as a step may have, and is content with any results.
+/// Asks at once for as many calls of the tool [`CALLED_TOOL`] as a step may have, and is content
+/// with any results.
 pub(crate) const CALLING: &str = "calling";
 /// Sends one token, then waits for the gate.
 pub(crate) const HELD: &str = "held";
@@ -45,13 +47,13 @@ const LARGE_TOKENS: usize = 9;
 /// What precedes a probe's number in the words of the user.
 const PROBE: &[u8] = b"probe-";
 
-/// The bytes of a request that are looked at, from its end.
+/// The bytes at the end of a request that are read.
 const KEPT: usize = 4 << 10;
 
 /// How the paced provider speaks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
-    /// The number of tokens of every answer.
+    /// The number of tokens of every completion.
     pub(crate) tokens: usize,
     /// The pause before the first one.
     pub(crate) first: Duration,
@@ -87,7 +89,7 @@ pub(crate) struct Arrival {
     pub(crate) passed: Option<Passed>,
 }
 
-/// The answer, encoded beforehand.
+/// The response, encoded beforehand.
 #[derive(Debug)]
 struct Frames {
     head: Bytes,
@@ -141,7 +143,7 @@ impl MockModel {
         format!("http://{}/{provider}/v1", self.address)
     }
 
-    /// Notes at each arrival what the counter says.
+    /// Records the counter at each arrival.
     pub(crate) fn set_counter(&self, counter: WireCounter) {
         *lock(&self.shared.counter) = Some(counter);
     }
@@ -151,12 +153,13 @@ impl MockModel {
         lock(&self.shared.arrivals).remove(&probe)
     }
 
-    /// Takes the time at which the first token of the answer to the probe was handed to the connection.
+    /// Takes the time at which the first token of the response to the probe was handed to the
+    /// connection.
     pub(crate) fn take_first_token(&self, probe: u64) -> Option<Instant> {
         lock(&self.shared.first_tokens).remove(&probe)
     }
 
-    /// Lets the held answers go on, or holds further ones.
+    /// Lets the held responses continue, or holds further ones.
     pub(crate) fn set_gate(&self, open: bool) {
         self.shared.gate.send_replace(open);
     }
@@ -231,12 +234,12 @@ fn slow_answer(pace: Pace, shared: Arc<Shared>, held: bool, probe: Option<u64>) 
 }
 
 async fn wait_for_gate(gate: &watch::Sender<bool>) {
-    // The sender outlives every answer, so this can't fail.
+    // The sender outlives every response, so this can't fail.
     let _ = gate.subscribe().wait_for(|open| *open).await;
 }
 
-/// Reads a request to its end and keeps the end alone. The newest words of the user stand there, and after them whether the answer is
-/// to be a stream; the messages before them may be megabytes.
+/// Reads a request to its end and retains the end alone. It has the newest text of the user, and
+/// then whether the response is a stream. The messages before may have megabytes.
 async fn end_of(body: Body) -> Result<Vec<u8>, axum::Error> {
     let mut pieces = body.into_data_stream();
     let mut end = Vec::new();
@@ -285,7 +288,7 @@ impl Frames {
     }
 }
 
-/// An answer that asks for calls alone.
+/// A completion of calls alone.
 fn calls() -> Bytes {
     let call = |index: usize| {
         let function = json!({"name": CALLED_TOOL, "arguments": "{\"task\":\"work\"}"});

@@ -1,4 +1,5 @@
-//! The database under load on PostgreSQL: made for one run of this program, asked for its limits and for what was written, dropped.
+//! The database under load on PostgreSQL: made for one run of this program, asked for its limits
+//! and for what was written, dropped.
 
 use std::time::Duration;
 
@@ -123,7 +124,7 @@ impl PostgresDatabase {
         Ok(sum.bind(session_id).fetch_one(&self.pool).await?)
     }
 
-    /// Counts the runs that are in the queue, waiting or at work.
+    /// Counts the runs that are in the queue, waiting or in progress.
     pub(crate) async fn queue_length(&self) -> Result<i64> {
         let length = sqlx::query_scalar("select count(*) from run_queue");
         Ok(length.fetch_one(&self.pool).await?)
@@ -143,14 +144,15 @@ impl PostgresDatabase {
                 where mode = 'async' order by run_id offset $1",
         );
         let waits: Vec<f64> = waits.bind(i64::try_from(skipped)?).fetch_all(&self.pool).await?;
-        // The clocks of two processes are read: the younger time may be the smaller one by a little.
+        // The clocks of two processes are read: the younger time may be the smaller one by a
+        // little.
         Ok(waits
             .into_iter()
             .map(|wait| Duration::from_secs_f64(wait.max(0.0)))
             .collect())
     }
 
-    /// Drops the database and whatever still uses it.
+    /// Drops the database and closes its connections.
     pub(crate) async fn remove(self) -> Result<()> {
         self.pool.close().await;
         let mut admin = self.server.connect().await?;

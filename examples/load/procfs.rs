@@ -1,11 +1,13 @@
-//! What the kernel says about processes and the machine. Linux only; reads `/proc` and nothing else.
+//! The kernel's figures of processes and of the machine. Linux only; reads `/proc` and nothing
+//! else.
 
 use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
-/// The unit of processor times in `/proc`; the kernel shows 100 per second on every architecture that matters here.
+/// The unit of processor times in `/proc`; the kernel shows 100 per second on every architecture
+/// that matters here.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// The memory of a process, in bytes.
@@ -21,7 +23,8 @@ pub(crate) struct Memory {
 pub(crate) fn cpu_time(pid: u32) -> Result<Duration> {
     let path = format!("/proc/{pid}/stat");
     let stat = fs::read_to_string(&path).with_context(|| format!("read {path}"))?;
-    // The name in parentheses may hold spaces; user and system time are the 12th and 13th field after it.
+    // The name in parentheses may hold spaces; user and system time are the 12th and 13th field
+    // after it.
     let (_, fields) = stat.rsplit_once(')').context("a process without a name")?;
     let mut times = fields.split_ascii_whitespace().skip(11).map(str::parse::<f64>);
     let mut next = || {

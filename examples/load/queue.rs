@@ -1,4 +1,5 @@
-//! The queue under load: a heap of runs that workers drain, then runs that come no faster than the workers are.
+//! The queue under load: a heap of runs that workers drain, then runs that come no faster than the
+//! workers are.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,8 @@ use crate::wire_counter::WireCounter;
 const WORKERS: usize = 3;
 const DRAIN_LIMIT: Duration = Duration::from_mins(10);
 const POLL: Duration = Duration::from_millis(20);
-/// How long runs come no faster than they are worked on, and which part of the drained rate they have.
+/// How long runs come no faster than they are worked on, and which part of the drained rate they
+/// have.
 const STEADY: Duration = Duration::from_secs(10);
 const STEADY_SHARE: f64 = 0.5;
 /// The runs whose statements are counted on the wire.
@@ -67,7 +69,8 @@ pub(crate) async fn measure(
     count_statements(launcher, database, runs + sent, clients, report).await
 }
 
-/// Counts on the wire, with processes of their own, so that the rates above have no proxy in their way.
+/// Counts on the wire, with processes of their own, so that the rates above have no proxy in their
+/// way.
 async fn count_statements(
     launcher: &Launcher,
     database: &PostgresDatabase,

@@ -1,4 +1,5 @@
-//! Many readers of the events of runs that other processes work on: how late an event reaches its reader, and what the readers cost.
+//! Many readers of the events of runs that other processes work on: how late an event reaches its
+//! reader, and what the readers cost.
 
 use std::time::{Duration, Instant};
 
@@ -85,7 +86,8 @@ async fn start(launcher: &Launcher, url: &str, redis: &str, role: &str) -> Resul
     launcher.start_with(url, &settings).await
 }
 
-/// Reads a run from its first to its terminal event; returns how late each event was that came while it was read.
+/// Reads a run from its first to its terminal event; returns how late each event was that came
+/// while it was read.
 async fn read(client: Client, run_id: Uuid) -> Result<Vec<Duration>> {
     let began = Utc::now();
     let mut chunks = client.events(run_id).await?;

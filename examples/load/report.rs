@@ -38,7 +38,7 @@ impl Report {
         });
     }
 
-    /// Adds a figure and tells whether its aim is met.
+    /// Adds a figure and returns whether its aim is met.
     pub(crate) fn aim(&mut self, figure: impl Into<String>, measured: impl Into<String>, aim: &str, met: bool) {
         let met = if met { "yes" } else { "no" };
         self.push(Row {
@@ -87,7 +87,7 @@ impl Report {
     }
 }
 
-/// Says on standard error how far the program is.
+/// Prints the progress to standard error.
 #[expect(
     clippy::print_stderr,
     reason = "a run takes minutes; standard output is for the table"

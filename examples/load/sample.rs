@@ -1,4 +1,4 @@
-//! Repeating an operation with several clients for a while, and what is said of the times it took.
+//! Repeating an operation with several clients for a while, and the statistics of its times.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// Keeps times that were taken elsewhere.
+    /// Makes a sample of times that were taken elsewhere.
     pub(crate) fn new(window: Duration, mut times: Vec<Duration>) -> Self {
         times.sort_unstable();
         Self { window, times }
@@ -42,7 +42,8 @@ impl Sample {
     }
 }
 
-/// Lets each client repeat the operation until the window ends; a client hands what one call returns to its next.
+/// Lets each client repeat the operation until the window ends; a client hands what one call
+/// returns to its next.
 pub(crate) async fn repeat<S, F, R>(clients: usize, window: Duration, operation: F) -> Result<Sample>
 where
     S: Default + Send + 'static,

@@ -1,4 +1,5 @@
-//! The database under load on SQLite: a file in a temporary folder, with the durability that the service uses.
+//! The database under load on SQLite: a file in a temporary folder, with the durability that the
+//! service uses.
 
 use std::time::Duration;
 
@@ -27,7 +28,8 @@ impl SqliteDatabase {
         format!("sqlite://{}", self.folder.path().join("service.db").display())
     }
 
-    /// Measures single-row commits of 4 KB. SQLite has one writer, so one connection serves all clients.
+    /// Measures single-row commits of 4 KB. SQLite has one writer, so one connection serves all
+    /// clients.
     pub(crate) async fn commit_limit(&self, clients: usize, window: Duration) -> Result<Sample> {
         let options = SqliteConnectOptions::new()
             .filename(self.folder.path().join("limit.db"))

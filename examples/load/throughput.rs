@@ -13,7 +13,8 @@ use crate::sample::{Sample, count, repeat};
 use crate::service::Launcher;
 
 const WARM_UP: Duration = Duration::from_secs(2);
-/// A conversation of this length is left for a new one, so that the figure is that of common conversations.
+/// A conversation of this length is left for a new one, so that the figure is that of common
+/// conversations.
 const TURNS: usize = 20;
 const INPUT: &str = "What is the weather like?";
 const CPU_AIM: Duration = Duration::from_micros(100);
@@ -33,7 +34,7 @@ pub(crate) struct Runs {
     pub(crate) last_session: Uuid,
 }
 
-/// Measures how fast the mock model answers when it is asked directly.
+/// Measures the throughput of the mock model without the service.
 pub(crate) async fn model_limit(mock: &MockModel, http: &reqwest::Client, options: &Options) -> Result<Sample> {
     let url = format!("{}/chat/completions", mock.base_url(FAST));
     let http = http.clone();

@@ -1,5 +1,5 @@
-//! Counts the round trips between the service and PostgreSQL where nothing can be missed: on the wire. A proxy that reads the
-//! frames of the client and passes everything on unchanged.
+//! Counts the round trips between the service and PostgreSQL where nothing can be missed: on the
+//! wire. A proxy that reads the frames of the client and passes everything on unchanged.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,8 +26,9 @@ struct Counts {
 /// What has passed so far.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Passed {
-    /// The times that the client stopped to wait for the server: Sync and simple Query messages. A Sync with nothing before it is
-    /// left out: so the driver tests a connection that goes back to the pool, after the answer was passed on.
+    /// The times that the client stopped to wait for the server: Sync and simple Query messages. A
+    /// Sync with nothing before it is left out: so the driver tests a connection that goes back to
+    /// the pool, after the response was passed on.
     pub(crate) round_trips: u64,
     /// The statements executed: Execute and simple Query messages.
     pub(crate) executions: u64,
@@ -71,7 +72,7 @@ async fn pass(client: TcpStream, server: String, counts: Arc<Counts>) -> Result<
     }
 }
 
-/// Passes the client's frames on. All but the first begin with a letter that says what they are.
+/// Passes the client's frames on. All but the first begin with the letter of their type.
 async fn count_frames(client: OwnedReadHalf, mut server: OwnedWriteHalf, counts: &Counts) -> Result<()> {
     let mut client = BufReader::new(client);
     let mut frame = Vec::new();

@@ -1,4 +1,5 @@
-//! No call of a tool that may not be repeated has had two effects, and what a session says was done was done.
+//! No call of a tool that may not be repeated has had two effects, and what a session records as
+//! done was done.
 
 use std::collections::BTreeMap;
 

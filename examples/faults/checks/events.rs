@@ -6,7 +6,7 @@ use futures_util::stream;
 
 use super::{Findings, Stored};
 use crate::client::Client;
-use crate::facts::{Facts, Told};
+use crate::facts::{Facts, ReadEvent};
 use crate::random::Random;
 use crate::stream::Reading;
 
@@ -31,25 +31,25 @@ pub(super) async fn check(facts: &[Facts], stored: &Stored, client: &Client, fin
             findings.violation(fact, format!("reading its events again: {fault}"));
         }
         let count = stored.runs.get(&run_id).map_or(0, |run| run.event_count);
-        if u64::try_from(count).ok() != reading.told.last().map(|event| event.sequence) {
-            findings.violation(fact, format!("{} events were read of {count}", reading.told.len()));
+        if u64::try_from(count).ok() != reading.events.last().map(|event| event.sequence) {
+            findings.violation(fact, format!("{} events were read of {count}", reading.events.len()));
         }
-        if reading.told.first().is_none_or(|event| event.name != "run.started") {
+        if reading.events.first().is_none_or(|event| event.name != "run.started") {
             findings.violation(fact, "its first event is not its start");
         }
-        if fact.end().is_some() && fact.told.last() != reading.told.last() {
-            let of = |told: &[Told]| told.last().and_then(|event| event.text.clone()).unwrap_or_default();
+        if fact.end().is_some() && fact.events.last() != reading.events.last() {
+            let of = |events: &[ReadEvent]| events.last().and_then(|event| event.text.clone()).unwrap_or_default();
             let words = "its terminal event is another one than its caller read";
             findings.violation(
                 fact,
-                format!("{words}\n    {}\n    {}", of(&reading.told), of(&fact.told)),
+                format!("{words}\n    {}\n    {}", of(&reading.events), of(&fact.events)),
             );
         }
-        findings.events += reading.told.len();
+        findings.events += reading.events.len();
         findings.different_events += fact
-            .told
+            .events
             .iter()
-            .zip(&reading.told)
+            .zip(&reading.events)
             .filter(|(live, later)| live != later)
             .count();
     }

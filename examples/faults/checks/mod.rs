@@ -1,4 +1,4 @@
-//! What must hold when all is over, whatever happened meanwhile.
+//! What must hold at the end, independently of what happened meanwhile.
 
 mod effects;
 mod events;
@@ -31,7 +31,7 @@ pub(crate) struct Findings {
     pub(crate) events: usize,
     /// The number of events that the live reader read otherwise than the later one.
     pub(crate) different_events: usize,
-    /// The number of calls whose effect is uncertain, as the models were told.
+    /// The number of calls whose effect is uncertain by the results that models read.
     pub(crate) uncertain_calls: usize,
 }
 
@@ -60,7 +60,7 @@ pub(crate) async fn check(facts: &[Facts], stored: &Stored, effects: &[Effect], 
     Ok(findings)
 }
 
-/// Each request has one run, which has ended as its events say.
+/// Each request has one run, which has ended as its events report.
 fn check_ends(facts: &[Facts], stored: &Stored, findings: &mut Findings) {
     let mut of_request: BTreeMap<u64, Vec<Uuid>> = BTreeMap::new();
     for run in stored.runs.values() {
@@ -70,7 +70,7 @@ fn check_ends(facts: &[Facts], stored: &Stored, findings: &mut Findings) {
         let runs = of_request.remove(&fact.request.number).unwrap_or_default();
         let Some(ids) = fact.run else {
             if !runs.is_empty() {
-                findings.violation(fact, format!("nobody was told of {runs:?}"));
+                findings.violation(fact, format!("no caller has got {runs:?}"));
             }
             continue;
         };
@@ -80,7 +80,7 @@ fn check_ends(facts: &[Facts], stored: &Stored, findings: &mut Findings) {
         let Some(run) = stored.runs.get(&ids.run_id) else {
             continue;
         };
-        if fact.end().is_some_and(|told| told != run.status) {
+        if fact.end().is_some_and(|emitted| emitted != run.status) {
             findings.violation(fact, format!("it is stored as {}", run.status));
         }
         if !TERMINAL.contains(&run.status.as_str()) {
@@ -91,7 +91,7 @@ fn check_ends(facts: &[Facts], stored: &Stored, findings: &mut Findings) {
             findings.violation(fact, format!("it failed: {:?}", run.error));
         }
         if run.session_id != ids.session_id {
-            findings.violation(fact, "its session has another id than it was told");
+            findings.violation(fact, "its session has another id than its events");
         }
     }
     for (request, runs) in of_request {

@@ -1,4 +1,5 @@
-//! Every run that completed or was stopped has one session, whole and as providers accept it, and no other run has any.
+//! Every run that completed or was stopped has one session, whole and as providers accept it, and
+//! no other run has any.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,12 +52,12 @@ pub(super) async fn check(
             findings.violation(fact, format!("it has the sessions {sessions:?}"));
         }
         let committed = fact
-            .told
+            .events
             .iter()
             .filter(|event| event.name == "session.committed")
             .count();
         if fact.end().is_some() && committed != sessions.len() {
-            findings.violation(fact, format!("session.committed was told {committed} times"));
+            findings.violation(fact, format!("session.committed was emitted {committed} times"));
         }
         if has_session {
             let path = format!("/v1/sessions/{}", ids.session_id);
@@ -77,7 +78,7 @@ pub(super) async fn check(
     Ok(results)
 }
 
-/// Looks at the messages that the run has added: from those of its request on.
+/// Checks the messages that the run has added, beginning with those of its request.
 fn read_history(fact: &Facts, session: &Value, findings: &mut Findings, results: &mut Vec<ToolAnswer>) {
     let messages = session["message_history_state"]["messages"].as_array();
     let messages = messages.map(Vec::as_slice).unwrap_or_default();

@@ -49,7 +49,7 @@ pub(crate) struct StoredSession {
 }
 
 impl StoredRun {
-    /// Tells whether it must have published its session.
+    /// Returns whether it must have published its session.
     pub(crate) fn has_session(&self) -> bool {
         matches!(self.status.as_str(), "completed" | "stopped")
     }

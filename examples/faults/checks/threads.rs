@@ -1,4 +1,5 @@
-//! Threads were moved in a line: every session of a run on a thread stands in the lineage of where the thread is in the end.
+//! Threads were moved in a line: every session of a run on a thread stands in the lineage of where
+//! the thread is in the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +12,7 @@ use crate::client::Client;
 use crate::facts::Facts;
 use crate::random::Random;
 
-/// Looks at every thread.
+/// Checks every thread.
 pub(super) async fn check(facts: &[Facts], stored: &Stored, client: &Client, findings: &mut Findings) -> Result<()> {
     let mut threads: BTreeMap<&str, BTreeSet<Uuid>> = BTreeMap::new();
     for fact in facts {

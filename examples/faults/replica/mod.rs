@@ -20,7 +20,7 @@ pub(crate) const MARK: &str = "mark";
 /// The tool whose calls may not be repeated.
 pub(crate) const CHARGE: &str = "charge";
 
-/// What precedes the key of a call in the tools' answers.
+/// The text before the key of a call in the results of tools.
 pub(crate) const DONE: &str = "done: ";
 
 /// Runs a command of the service; the word after the program's name is the ledger's address.

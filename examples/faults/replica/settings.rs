@@ -1,5 +1,6 @@
-//! The files that a replica reads. They give it short times, so that a mishap is followed by what it causes within the suite's time, and
-//! more attempts than the default: a run that loses one worker after the other shall still show how it goes on.
+//! The files that a replica reads. They give it short times, so that a mishap is followed by what
+//! it causes within the suite's time, and more attempts than the default: a run that loses one
+//! worker after the other shall still show how it goes on.
 
 use std::fs;
 use std::path::{Path, PathBuf};

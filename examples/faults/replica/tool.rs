@@ -1,4 +1,5 @@
-//! A tool that has an effect on the world: it posts to the ledger, and answers with the key of the call.
+//! A tool that has an effect on the world: it posts to the ledger, and returns the key of the
+//! call.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::ledger::Effect;
 
-/// A mishap may come before the effect, or between it and the answer.
+/// A mishap may come before the effect, or between it and the result.
 const BEFORE: Duration = Duration::from_millis(30);
 const AFTER: Duration = Duration::from_millis(50);
 

@@ -33,7 +33,8 @@ impl Place {
     }
 }
 
-/// Finds a port below the range from which the kernel picks those of clients: it stays free while its server is down.
+/// Finds a port below the range from which the kernel picks those of clients: it stays free while
+/// its server is down.
 pub(crate) fn free_port() -> Result<u16> {
     let mut random = crate::random::Random::new(uuid::Uuid::new_v4().as_u64_pair().0, 0);
     loop {

@@ -82,12 +82,13 @@ impl Postgres {
         Ok(server)
     }
 
-    /// Starts it and waits until it answers.
+    /// Starts it and waits until it responds.
     pub(crate) async fn start(&mut self) -> Result<()> {
         let mut command = self.place.command(&self.place.postgres_bin.join("postgres"));
         command.arg("-D").arg(&self.data).args(["-p", &self.port.to_string()]);
         for setting in [
-            // As long it waits at its end for clients that fell silent before they had said who they are.
+            // As long it waits at its end for clients that fell silent before they had said who
+            // they are.
             "authentication_timeout=5s",
             "listen_addresses=127.0.0.1",
             "unix_socket_directories=",
@@ -107,7 +108,7 @@ impl Postgres {
             .username("postgres")
             .ssl_mode(PgSslMode::Disable)
             .database("postgres");
-        // A connection that the server takes as it starts may never be answered.
+        // A connection that the server takes as it starts may never get a response.
         while !matches!(timeout(ANSWER_LIMIT, options.connect()).await, Ok(Ok(_))) {
             ensure!(
                 process.is_alive() && begun.elapsed() < START_LIMIT,
@@ -136,7 +137,7 @@ impl Postgres {
         self.options().connect().await.context("connect to PostgreSQL")
     }
 
-    /// Says how to connect to the database.
+    /// Returns how to connect to the database.
     pub(crate) fn options(&self) -> PgConnectOptions {
         PgConnectOptions::new_without_pgpass()
             .host("127.0.0.1")

@@ -1,4 +1,4 @@
-//! A Redis that can be stopped, emptied and started. It keeps nothing when it ends.
+//! A Redis that can be stopped, emptied and started. It retains nothing when it ends.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ impl Redis {
         Ok(server)
     }
 
-    /// Starts it, empty, and waits until it answers.
+    /// Starts it, empty, and waits until it responds.
     pub(crate) async fn start(&mut self) -> Result<()> {
         let mut command = self.place.command(Path::new("redis-server"));
         command

@@ -1,5 +1,6 @@
-//! One tenant does its worst, in each of several ways, while another makes light requests: how much later those are answered, and
-//! what the worst costs in memory. Both have the limits of an operator who gives each tenant a part of what the service carries.
+//! One tenant does its worst, in each of several ways, while another makes light requests: how much
+//! later those get their responses, and what the worst costs in memory. Both have the limits of an
+//! operator who gives each tenant a part of what the service carries.
 
 mod busy_cores;
 mod receivers;
@@ -26,7 +27,8 @@ use crate::report::{Report, megabytes, milliseconds, progress};
 use crate::sample::Sample;
 use crate::service::{Launcher, provider_settings};
 
-/// What each tenant may do, and how large a session may get here: larger than by default, so that the worst one is worse.
+/// What each tenant may do, and how large a session may get here: larger than by default, so that
+/// the worst one is worse.
 const SETTINGS: [(&str, &str); 10] = [
     ("AGENT_RUNTIME__LIMITS__EACH_TENANT__REQUESTS_PER_SECOND", "200"),
     ("AGENT_RUNTIME__LIMITS__EACH_TENANT__LIGHT_RUNS", "4"),
@@ -45,17 +47,17 @@ const CALLERS: usize = 2;
 const PROVIDER: &str = "light";
 /// The pause between two requests of one of them.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How long the worst goes on before it is measured.
+/// How long the worst tenant works before the measurement.
 const WARM_UP: Duration = Duration::from_secs(2);
 
 /// What the light requests are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Light {
-    /// A run of one answer, and reading it.
+    /// A run of one completion, and reading it.
     Runs,
     /// A run by the queue, up to its end.
     Queued,
-    /// A run by the queue, up to the webhook that tells its end.
+    /// A run by the queue, up to the webhook about its end.
     Told,
 }
 
@@ -118,10 +120,10 @@ pub(crate) async fn measure(
     memory(launcher, url, attacker, report).await
 }
 
-/// Measures the light tenant alone: on idle cores, and on cores that are kept busy. Returns the p99
+/// Measures the light tenant alone: on idle cores, and on busy cores. Returns the p99
 /// on idle cores.
 ///
-/// The kernel lets threads that yield to all else delay nobody. So what the light tenant loses
+/// Threads that yield to all others delay none of them. So what the light tenant loses
 /// beside them is what a busy machine costs: its caches, and the host that it shares.
 async fn measure_alone(light: &Caller, window: Duration, report: &mut Report) -> Result<HashMap<Light, Duration>> {
     let circumstances = [
@@ -165,7 +167,8 @@ async fn settings(mock: &MockModel, crowd: &Handle) -> Result<Vec<(String, Strin
         .collect())
 }
 
-/// Measures what one reader of the large session costs, and many slow ones, each time in a fresh process.
+/// Measures what one reader of the large session costs, and many slow ones, each time in a fresh
+/// process.
 async fn memory(launcher: &Launcher, url: &str, attacker: Attacker, report: &mut Report) -> Result<()> {
     for readers in [1, 10, 100] {
         let service = launcher.start_with(url, &SETTINGS).await?;
@@ -195,7 +198,8 @@ async fn memory(launcher: &Launcher, url: &str, attacker: Attacker, report: &mut
     Ok(())
 }
 
-/// Makes light requests for a while, each caller one after another. The pauses between do not count.
+/// Makes light requests for a while, each caller one after another. The pauses between do not
+/// count.
 async fn requests(light: &Caller, kind: Light, window: Duration) -> Result<Sample> {
     let began = Instant::now();
     let mut callers = JoinSet::new();

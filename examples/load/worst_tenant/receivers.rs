@@ -1,4 +1,4 @@
-//! Who is told by webhooks how runs end: one that answers at once, and one that never does.
+//! Receivers of webhooks about the ends of runs: one responds at once, and one never does.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ const HANGING: &str = "127.0.0.3:0";
 /// Waits for messages, by the last part of their path.
 type Awaited = Arc<Mutex<HashMap<Uuid, oneshot::Sender<()>>>>;
 
-/// A receiver that answers at once; it ends with the process.
+/// A receiver that responds at once; it ends with the process.
 #[derive(Debug, Clone)]
 pub(super) struct ContentReceiver {
     address: SocketAddr,
@@ -53,18 +53,19 @@ impl ContentReceiver {
 
 async fn receive(State(awaited): State<Awaited>, Path(id): Path<Uuid>) {
     let sender = awaited.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
-    // A message that comes twice, or whose caller has gone, is content with this.
+    // A message that arrives twice, or whose caller is gone, has no other effect.
     let _ = sender.map(|sender| sender.send(()));
 }
 
-/// Starts a receiver that takes connections and never answers; it ends with the process. Returns its address.
+/// Starts a receiver that takes connections and never responds; it ends with the process. Returns
+/// its address.
 pub(super) async fn start_hanging() -> Result<SocketAddr> {
     let listener = TcpListener::bind(HANGING).await?;
     let address = listener.local_addr()?;
     tokio::spawn(async move {
-        let mut kept = Vec::new();
+        let mut open = Vec::new();
         while let Ok((stream, _)) = listener.accept().await {
-            kept.push(stream);
+            open.push(stream);
         }
     });
     Ok(address)

@@ -1,4 +1,5 @@
-//! A client that asks for something and hardly reads it, by a socket of its own with a small buffer.
+//! A client that asks for something and hardly reads it, by a socket of its own with a small
+//! buffer.
 
 use std::time::Duration;
 
@@ -11,7 +12,8 @@ const PIECE: usize = 6_400;
 const PAUSE: Duration = Duration::from_millis(100);
 const RECEIVE_BUFFER: u32 = 4_096;
 
-/// Asks at `http://HOST:PORT` and reads a little at a time until the response ends. A refusal is an error.
+/// Asks at `http://HOST:PORT` and reads a little at a time until the response ends. A refusal is an
+/// error.
 pub(super) async fn read(base_url: &str, key: &str, path: &str) -> Result<()> {
     let authority = base_url.trim_start_matches("http://");
     let socket = TcpSocket::new_v4()?;

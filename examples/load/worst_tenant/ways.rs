@@ -1,4 +1,5 @@
-//! What the worst tenant does. Whatever is refused is tried again after a short pause, as by a client that heeds no `Retry-After`.
+//! What the worst tenant does. It repeats a refused request after a short pause, as by a
+//! client that heeds no `Retry-After`.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use crate::report::progress;
 
 /// The bytes of each message of the large session.
 const MESSAGE: usize = 9_000_000;
-/// The pause after a request, whatever became of it.
+/// The pause after every request.
 const PAUSE: Duration = Duration::from_millis(5);
 /// The patterns of a schema: as many as one may have.
 const PATTERNS: usize = 200;
@@ -267,7 +268,7 @@ impl Attacker {
             }
             Kind::HangingReceivers => {
                 let mut body = Self::run("async", FAST);
-                // To tell receivers apart by their addresses would make each run's one of its own.
+                // Distinct addresses would count as distinct receivers.
                 body["webhook"] = json!({"url": format!("http://{}/{}", self.hanging, Uuid::now_v7())});
                 self.call(Method::POST, "/v1/runs", Some(body)).await
             }

@@ -9,7 +9,7 @@ use tokio::runtime::{Builder, Handle};
 use crate::report::progress;
 
 /// Starts threads, which end with the process, for the callers of the worst tenant and the model
-/// server that answers it, as if these were on a machine of their own: what they do themselves is
+/// server that serves it, as if these were on a machine of their own: what they do themselves is
 /// not what is measured.
 pub(super) fn runtime() -> Result<Handle> {
     let runtime = Builder::new_multi_thread()
