@@ -16,6 +16,7 @@ mod documents;
 mod end_to_end;
 mod http;
 mod models;
+mod outbox;
 mod process;
 mod store;
 mod tools;

@@ -1,4 +1,5 @@
-//! Reads Markdown: fenced blocks, tables and the marks before them. A mark is an HTML comment, which readers do not see.
+//! Reads Markdown: fenced blocks, tables and the marks before them. A mark is an HTML comment,
+//! which readers do not see.
 
 use std::fs;
 use std::path::Path;
@@ -61,7 +62,8 @@ pub(super) fn blocks(markdown: &str) -> Vec<Block> {
     found
 }
 
-/// Returns the tables that have a mark such as `<!-- table: fields Run -->`, each with the words of its mark.
+/// Returns the tables that have a mark such as `<!-- table: fields Run -->`, each with the words of
+/// its mark.
 pub(super) fn tables(markdown: &str) -> Vec<(String, Table)> {
     let mut found = Vec::new();
     let mut lines = markdown.lines();

@@ -1,4 +1,5 @@
-//! Asks the built binary for help on every command that a document names: command and flags must be there.
+//! Asks the built binary for help on every command that a document names: the command and its flags
+//! must exist.
 
 use std::collections::BTreeSet;
 use std::process::Command;

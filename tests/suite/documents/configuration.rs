@@ -1,4 +1,5 @@
-//! Compares docs/configuration.md with the configuration: every key, every variable and every file that it shows.
+//! Compares docs/configuration.md with the configuration: every key, every variable and every file
+//! that it shows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -26,7 +27,7 @@ pub(super) const SECTIONS: [&str; 15] = [
     "log",
 ];
 
-/// Tells whether a key exists: a value may be refused, the key may not.
+/// Returns what is wrong with a key; a refused value is fine.
 fn fault(sources: &Sources) -> Option<String> {
     let fault = config::load(sources).err()?.to_string();
     fault.contains("unknown key").then_some(fault)
@@ -113,11 +114,11 @@ fn every_file_that_the_page_shows_can_be_used() {
             .into_iter()
             .filter(|block| block.language == "toml")
         {
-            let place = format!("{page}:{}", block.line);
+            let location = format!("{page}:{}", block.line);
             if block.mark.as_deref() == Some("agent") {
-                check_agent(&place, &block.text);
+                check_agent(&location, &block.text);
             } else {
-                check_file(&place, &block.text);
+                check_file(&location, &block.text);
             }
             used += 1;
         }
@@ -139,12 +140,12 @@ fn the_examples_of_agents_can_be_used() {
     assert!(used >= 3);
 }
 
-fn check_agent(place: &str, text: &str) {
-    let agent: AgentDefinition = toml::from_str(text).unwrap_or_else(|error| panic!("{place}: {error}"));
-    assert!(AgentDefinition::is_valid_name(&agent.name), "{place}");
+fn check_agent(location: &str, text: &str) {
+    let agent: AgentDefinition = toml::from_str(text).unwrap_or_else(|error| panic!("{location}: {error}"));
+    assert!(AgentDefinition::is_valid_name(&agent.name), "{location}");
 }
 
-fn check_file(place: &str, text: &str) {
+fn check_file(location: &str, text: &str) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("agent-runtime.toml");
     fs::write(&file, text).unwrap();
@@ -158,6 +159,6 @@ fn check_file(place: &str, text: &str) {
         error
             .as_ref()
             .is_none_or(|error| error.contains("cannot read the secret")),
-        "{place}: {error:?}"
+        "{location}: {error:?}"
     );
 }

@@ -1,4 +1,5 @@
-//! Compares the tables of docs/configuration.md with the configuration: every key is there, with its default and the values that it takes.
+//! Compares the tables of docs/configuration.md with the configuration: every key is there, with
+//! its default and the values that it takes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,10 +9,11 @@ use agent_runtime::config::{self, Sources};
 use super::blocks::{Table, read, spans_of, tables};
 
 const PAGE: &str = "docs/configuration.md";
-/// A value that hardly any key takes; the error says what is wanted.
+/// A value that hardly any key takes; the error names the expected ones.
 const NONSENSE: &str = "[]";
 
-/// Every key of the default file, with its default if it has one. What an operator names is `NAME` or `"PROVIDER/MODEL"`, and has none.
+/// Every key of the default file, with its default if it has one. What an operator names is `NAME`
+/// or `"PROVIDER/MODEL"`, and has none.
 fn keys() -> BTreeMap<String, Option<String>> {
     let file = read("config/default.toml");
     let mut keys = BTreeMap::new();
@@ -54,7 +56,8 @@ fn rows() -> Table {
     tables.flat_map(|(_, table)| table).collect()
 }
 
-/// What the configuration says it wants where it was given nonsense; nothing where a key takes any text.
+/// Returns what the configuration expects instead of a nonsense value; `None` for a key that takes
+/// any text.
 fn wanted(key: &str) -> Option<String> {
     let key = key.replace("NAME", "main").replace("PROVIDER/MODEL", "demo/m");
     let sources = Sources {
@@ -97,23 +100,23 @@ fn the_tables_have_every_key_with_its_default() {
 }
 
 #[test]
-fn the_tables_say_which_values_a_key_takes() {
+fn the_tables_show_which_values_a_key_takes() {
     let (mut bounded, mut named) = (0, 0);
     for row in rows() {
         let (key, values) = (row[0].trim_matches('`'), row[1].as_str());
         let wanted = wanted(key);
-        let said = || wanted.clone().unwrap_or_else(|| panic!("{key} takes anything"));
+        let described = || wanted.clone().unwrap_or_else(|| panic!("{key} takes anything"));
         if let Some(range_shown) = range(values) {
-            assert_eq!(range(&said()), Some(range_shown), "{key}");
+            assert_eq!(range(&described()), Some(range_shown), "{key}");
             bounded += 1;
         } else if ["integer", "boolean", "amount"]
             .iter()
             .any(|kind| values.starts_with(kind))
         {
-            assert_eq!(said(), values, "{key}");
+            assert_eq!(described(), values, "{key}");
             bounded += 1;
         } else if spans_of(values).next().is_some() {
-            let error = said_of_choices(key);
+            let error = choices_of(key);
             let choices: Vec<String> = spans_of(&error).collect();
             assert_eq!(spans_of(values).collect::<Vec<_>>(), choices, "{key}");
             named += 1;
@@ -122,8 +125,8 @@ fn the_tables_say_which_values_a_key_takes() {
     assert!(bounded > 50 && named >= 4, "{bounded} {named}");
 }
 
-/// The names that a key takes, as the error says them.
-fn said_of_choices(key: &str) -> String {
+/// Returns the names that a key takes, from the error.
+fn choices_of(key: &str) -> String {
     let key = key.replace("NAME", "main");
     let sources = Sources {
         overrides: vec![(key, NONSENSE.to_owned())],

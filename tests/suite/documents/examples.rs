@@ -1,11 +1,13 @@
-//! Runs every command of the documents in order, against one service per document, and compares the answers that they show.
+//! Runs every command of the documents in order, against one service per document, and compares the
+//! responses that they show.
 
 use super::blocks::{Block, blocks, read};
 use super::known::{Known, as_json, parse_shown};
 use super::order::check_order;
 use super::service::Service;
 
-/// What a command that is not run begins with: it needs what a test must not touch, or builds the service again.
+/// What a command that is not run begins with: it needs what a test must not touch, or builds the
+/// service again.
 const LEFT_OUT: &[&str] = &[
     "cargo ",
     "docker ",
@@ -93,7 +95,7 @@ async fn run_document(name: &str) {
                 let Some(given) = given.take() else {
                     failed("no command stands before this answer".to_owned())
                 };
-                check_answer(&mut known, &block, &given).unwrap_or_else(|fault| failed(fault));
+                check_output(&mut known, &block, &given).unwrap_or_else(|fault| failed(fault));
                 compared += 1;
             }
             ("text", Some("picture")) => (),
@@ -113,7 +115,7 @@ async fn run_document(name: &str) {
     assert!(compared > 0, "{name}: no answer was compared");
 }
 
-/// Runs the commands of a block; `None` when they are none that a test can run.
+/// Runs the commands of a block; `None` if a test can't run them.
 fn run_block(service: &Service, known: &Known, block: &Block, mark: Option<&str>) -> Result<Option<String>, String> {
     match mark {
         None => service.run(&known.translate(&block.text)).map(Some),
@@ -125,7 +127,7 @@ fn run_block(service: &Service, known: &Known, block: &Block, mark: Option<&str>
     }
 }
 
-fn check_answer(known: &mut Known, block: &Block, given: &str) -> Result<(), String> {
+fn check_output(known: &mut Known, block: &Block, given: &str) -> Result<(), String> {
     if block.language == "text" {
         return known.check_lines(&block.text, given);
     }
@@ -135,7 +137,7 @@ fn check_answer(known: &mut Known, block: &Block, given: &str) -> Result<(), Str
     check_order(&as_json(&block.text), given)
 }
 
-/// An answer that a document does not show must not be a problem or a failed run.
+/// Fails on a problem or a failed run in a response that the document does not show.
 fn check_unshown(given: Option<String>) -> Result<(), String> {
     let given = given.unwrap_or_default();
     let bad = ["\"/docs/problems/", "\"status\":\"failed\""]

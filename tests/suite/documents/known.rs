@@ -1,8 +1,9 @@
-//! Compares an answer that a document shows with the one that was given.
+//! Compares a response that a document shows with the real one.
 //!
-//! `…` stands for what a document leaves out: any text within a string or a line, any lines where it stands alone, further
-//! members of an object or a list. Times and durations only need to be some. Ids, hashes and keys differ from run to run, so they are
-//! matched with each other: what a document shows twice must be the same twice.
+//! `…` stands for what a document leaves out: any text within a string or a line, any lines where
+//! it stands alone, further members of an object or a list. Times and durations only need to be
+//! some. Ids, hashes and keys differ from run to run, so they are matched with each other: what a
+//! document shows twice must be the same twice.
 
 use std::collections::BTreeMap;
 
@@ -58,22 +59,22 @@ impl Known {
         Ok(())
     }
 
-    /// Compares JSON; the place is that of the value.
-    pub(super) fn check_json(&mut self, place: &str, shown: &Value, given: &Value) -> Result<(), String> {
+    /// Compares JSON; `path` leads to the value.
+    pub(super) fn check_json(&mut self, path: &str, shown: &Value, given: &Value) -> Result<(), String> {
         match (shown, given) {
             (Value::String(shown), _) if shown == "…" => Ok(()),
             (Value::String(shown), Value::String(given)) => self
                 .check_text(shown, given)
-                .map_err(|fault| format!("{place}: {fault}")),
+                .map_err(|fault| format!("{path}: {fault}")),
             (Value::Object(shown), Value::Object(given)) => {
                 for (key, value) in shown.iter().filter(|(key, _)| *key != "…") {
-                    let place = format!("{place}/{key}");
-                    let given = given.get(key).ok_or_else(|| format!("{place}: was not given"))?;
-                    self.check_json(&place, value, given)?;
+                    let path = format!("{path}/{key}");
+                    let given = given.get(key).ok_or_else(|| format!("{path}: was not given"))?;
+                    self.check_json(&path, value, given)?;
                 }
                 let left_out = given.keys().find(|key| !shown.contains_key(*key));
                 match left_out {
-                    Some(key) if !shown.contains_key("…") => Err(format!("{place}/{key}: is not shown")),
+                    Some(key) if !shown.contains_key("…") => Err(format!("{path}/{key}: is not shown")),
                     _ => Ok(()),
                 }
             }
@@ -82,7 +83,7 @@ impl Known {
                 let rows = if open { &shown[..shown.len() - 1] } else { &shown[..] };
                 if given.len() < rows.len() || (given.len() > rows.len() && !open) {
                     return Err(format!(
-                        "{place}: {} items are shown, {} were given",
+                        "{path}: {} items are shown, {} were given",
                         rows.len(),
                         given.len()
                     ));
@@ -90,11 +91,11 @@ impl Known {
                 let pairs = rows.iter().zip(given).enumerate();
                 pairs
                     .into_iter()
-                    .try_for_each(|(at, (shown, given))| self.check_json(&format!("{place}/{at}"), shown, given))
+                    .try_for_each(|(at, (shown, given))| self.check_json(&format!("{path}/{at}"), shown, given))
             }
-            (Value::Number(_), Value::Number(_)) if place.ends_with("duration_ms") => Ok(()),
+            (Value::Number(_), Value::Number(_)) if path.ends_with("duration_ms") => Ok(()),
             _ if shown == given => Ok(()),
-            _ => Err(format!("{place}: {shown} is shown, {given} was given")),
+            _ => Err(format!("{path}: {shown} is shown, {given} was given")),
         }
     }
 
@@ -125,7 +126,7 @@ impl Known {
         Ok(())
     }
 
-    /// Tells whether the two may stand for each other, from now on for good.
+    /// Pairs two texts; returns whether neither has another partner.
     fn pair(&mut self, shown: &str, given: &str) -> bool {
         let first = self.given.entry(shown.to_owned()).or_insert_with(|| given.to_owned());
         let back = self.shown.entry(given.to_owned()).or_insert_with(|| shown.to_owned());
@@ -162,7 +163,7 @@ pub(super) fn as_json(text: &str) -> String {
     json
 }
 
-/// Tells whether the text has the parts between the ellipses, in order, and ends where they end.
+/// Returns whether the text has the parts between the ellipses, in order, and ends where they end.
 fn fits(pattern: &str, text: &str) -> bool {
     let parts: Vec<&str> = pattern.split(ELLIPSIS).collect();
     let (Some((first, rest)), Some(last)) = (parts.split_first(), parts.last()) else {
@@ -179,7 +180,7 @@ fn fits(pattern: &str, text: &str) -> bool {
 }
 
 #[test]
-fn what_differs_is_found_and_what_may_differ_is_not() {
+fn only_forbidden_differences_are_found() {
     let (a, b) = (
         "01a1fd8f-1377-7581-847a-0e0a2f37f5f2",
         "01a1fd8f-1377-7581-847a-0e0a2f37f5f3",

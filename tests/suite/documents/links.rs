@@ -37,16 +37,16 @@ fn anchors(markdown: &str) -> Vec<String> {
     let headings = markdown.lines().filter(|line| line.starts_with('#'));
     let slug = |heading: &str| -> String {
         let words = heading.trim_start_matches('#').trim().to_lowercase();
-        let kept = words
+        let letters = words
             .chars()
             .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
-        kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+        letters.map(|c| if c == ' ' { '-' } else { c }).collect()
     };
     headings.map(slug).collect()
 }
 
 #[test]
-fn every_relative_link_leads_somewhere() {
+fn every_relative_link_has_a_target() {
     let documents = documents();
     assert!(documents.len() > 40);
     for document in documents {
@@ -74,7 +74,7 @@ fn every_relative_link_leads_somewhere() {
     }
 }
 
-/// Tells whether a test, named by its path below `tests/suite/`, is there.
+/// Returns whether a test exists, named by its path below `tests/suite/`.
 fn is_test(name: &str) -> bool {
     let parts: Vec<&str> = name.split("::").collect();
     let Some((test, file)) = parts.split_last().filter(|(_, file)| file.len() > 1) else {
@@ -104,7 +104,7 @@ fn every_test_that_a_document_names_exists() {
 const FAULTS: &str = "](../examples/faults/";
 
 #[test]
-fn every_promise_has_what_shows_it_beside_it() {
+fn every_promise_names_its_test() {
     let mut shown = 0;
     for page in ["README.md", "docs/tour.md", "docs/guarantees.md"] {
         let text = read(page);

@@ -1,4 +1,5 @@
-//! Runs what the documents show and compares what they claim with the code: a document that drifts fails here.
+//! Runs what the documents show and compares what they claim with the code: a document that drifts
+//! fails here.
 
 mod blocks;
 mod commands;

@@ -1,4 +1,5 @@
-//! Compares the order of the fields that a document shows with that of the answer: readers see both side by side.
+//! Compares the order of the fields that a document shows with that of the response: readers see
+//! both side by side.
 
 use std::fmt;
 
@@ -11,25 +12,26 @@ enum Written {
     Other,
 }
 
-/// Fails on the first field that the document shows behind one that comes later in the answer. What it leaves out has no order.
+/// Fails on the first field that the document shows behind one that comes later in the response.
+/// What it leaves out has no order.
 pub(super) fn check_order(shown: &str, given: &str) -> Result<(), String> {
     let read = |text| serde_json::from_str(text).map_err(|error: serde_json::Error| error.to_string());
     compare("", &read(shown)?, &read(given)?)
 }
 
-fn compare(place: &str, shown: &Written, given: &Written) -> Result<(), String> {
+fn compare(path: &str, shown: &Written, given: &Written) -> Result<(), String> {
     match (shown, given) {
         (Written::Object(shown), Written::Object(given)) => {
             let mut next = 0;
             for (key, value) in shown.iter().filter(|(key, _)| key != "…") {
-                let place = format!("{place}/{key}");
+                let path = format!("{path}/{key}");
                 let found = given.iter().position(|(name, _)| name == key);
-                let at = found.ok_or_else(|| format!("{place}: was not given"))?;
+                let at = found.ok_or_else(|| format!("{path}: was not given"))?;
                 if at < next {
-                    return Err(format!("{place}: is shown behind {}", given[next - 1].0));
+                    return Err(format!("{path}: is shown behind {}", given[next - 1].0));
                 }
                 next = at + 1;
-                compare(&place, value, &given[at].1)?;
+                compare(&path, value, &given[at].1)?;
             }
             Ok(())
         }
@@ -37,7 +39,7 @@ fn compare(place: &str, shown: &Written, given: &Written) -> Result<(), String> 
             let pairs = shown.iter().zip(given).enumerate();
             pairs
                 .into_iter()
-                .try_for_each(|(at, (shown, given))| compare(&format!("{place}/{at}"), shown, given))
+                .try_for_each(|(at, (shown, given))| compare(&format!("{path}/{at}"), shown, given))
         }
         _ => Ok(()),
     }

@@ -1,11 +1,11 @@
-//! Follows the lists of CONTRIBUTING.md: each place of a change exists, and contains the words that
-//! the list names.
+//! Checks the lists of CONTRIBUTING.md: each file that a change needs exists, and contains the
+//! words that the list names.
 
 use std::path::Path;
 
 use super::blocks::{read, spans_of, tables};
 
-/// What stands in a path for the choice of the contributor.
+/// The part of a path that the contributor chooses.
 const CHOICES: [&str; 5] = ["NAME", "AREA", "CODE", "KIND", "NNNN"];
 
 #[test]

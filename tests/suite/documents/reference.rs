@@ -257,13 +257,13 @@ fn every_header_that_the_description_names_is_in_the_table() {
     let (_, table) = marked(PAGE, "headers").remove(0);
     let shown = column(&table, 0);
     assert!(named.len() > 8 && named.is_subset(&shown), "{named:?}");
-    // These belong to every request or answer, and stand in no route.
+    // These belong to every request or response, and are in no route.
     let others: BTreeSet<_> = shown.difference(&named).map(String::as_str).collect();
     assert_eq!(others, BTreeSet::from(["Authorization", "x-request-id"]));
 }
 
 #[test]
-fn the_reasons_why_readers_are_dropped_are_those_of_the_code() {
+fn the_reasons_for_dropping_readers_are_those_of_the_code() {
     let (_, table) = marked(EVENTS_PAGE, "reasons").remove(0);
     assert_eq!(column(&table, 0), DROP_REASONS.map(str::to_owned).into());
 }

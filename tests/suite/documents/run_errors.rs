@@ -1,4 +1,5 @@
-//! Compares docs/problems/run-errors.md with the table of the code: each error that can end a run has its row, and each row its error.
+//! Compares docs/problems/run-errors.md with the table of the code: each error that can end a run
+//! has its row, and each row its error.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -68,7 +69,7 @@ fn the_page_on_errors_of_runs_has_the_codes_of_the_code() {
 }
 
 #[test]
-fn no_code_is_made_beside_the_table() {
+fn no_code_is_written_outside_the_table() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let source: String = SOURCES.iter().map(|path| sources(&root.join(path))).collect();
     let lines = source.lines().filter(|line| !line.trim_start().starts_with("//"));

@@ -13,7 +13,7 @@ use crate::support::mock_model::{MockModel, Reply, last_user_text};
 
 /// When set, what a test needs must be there.
 const REQUIRE: &str = "AGENT_RUNTIME_TEST_REQUIRE_SERVERS";
-/// Where the documents say that the service listens.
+/// The address of the service in the documents.
 const SHOWN: &str = "127.0.0.1:8080";
 /// The last line of the banner holds this.
 const LAST_LINE: &str = "curl ";
@@ -31,7 +31,8 @@ pub(super) struct Service {
 }
 
 impl Service {
-    /// Starts the binary on a free port; `None` on a machine without curl, unless nothing may be left out.
+    /// Starts the binary on a free port; `None` on a machine without curl, unless nothing may be
+    /// left out.
     pub(super) async fn start() -> Option<Self> {
         let curl = Command::new("curl").arg("--version").stdout(Stdio::null()).status();
         if curl.is_err() {
@@ -89,9 +90,10 @@ impl Service {
         })
     }
 
-    /// Runs commands as a reader would, and returns what the terminal shows. Variables they set are kept for later ones.
+    /// Runs commands as a reader would, and returns what the terminal shows. Variables they set
+    /// are there for later ones.
     pub(super) fn run(&self, commands: &str) -> Result<String, String> {
-        let kept: Vec<String> = commands
+        let lines: Vec<String> = commands
             .lines()
             .filter_map(assigned)
             .map(|name| format!("printf '%s=%s\\n' {name} \"${name}\" >> variables"))
@@ -99,7 +101,7 @@ impl Service {
         let script = format!(
             "touch variables; . ./variables; exec 2>&1; set -e\n{}\n{}",
             commands.replace(SHOWN, &self.address),
-            kept.join("\n")
+            lines.join("\n")
         );
         let done = Command::new("sh")
             .args(["-c", &script])
@@ -126,7 +128,7 @@ impl Drop for Service {
     }
 }
 
-/// Plays a model: it repeats what it was told, after it has had a fact researched where it can.
+/// Plays a model: it repeats its input, after it has delegated a question if it can.
 fn played(request: &Value) -> Reply {
     if request["response_format"]["type"].is_string() {
         return Reply::text(r#"{"city": "Bern"}"#);

@@ -1,4 +1,5 @@
-//! Runs the agent of docs/webhook-hook.md against a receiver that answers as the page says, and compares every message that the page shows.
+//! Runs the agent of docs/webhook-hook.md against a receiver that replies as the page shows, and
+//! compares every message that the page shows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +30,7 @@ fn shown(blocks: &[Block], kind: &str) -> BTreeMap<String, Value> {
     marked.collect()
 }
 
-/// Returns the agent of the page with the receiver and the mock in place of what it names.
+/// Returns the agent of the page with the receiver and the mock instead of what it names.
 fn agent(blocks: &[Block], receiver: &WebhookReceiver) -> Value {
     let block = blocks
         .iter()

@@ -1,6 +1,6 @@
 //! Finds what differs from run to run in a text: ids, hashes, keys, times and durations.
 
-/// A text in pieces: words that look like ids or times, and what stands between them.
+/// A text in pieces: words that look like ids or times, and the text between them.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece<'t> {
     Plain(&'t str),

@@ -1,4 +1,5 @@
-//! Running the binary in a folder of its own, apart from the environment and the files of this machine.
+//! Running the binary in a folder of its own, apart from the environment and the files of this
+//! machine.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use crate::support::mock_model::MockModel;
 
 /// How long anything may take that is not a matter of the test.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
-/// How often a state is looked at.
+/// How often a state is checked.
 pub(super) const GLANCE: Duration = Duration::from_millis(5);
 
 /// A working directory and the settings that every command in it gets.
@@ -92,7 +93,7 @@ impl Home {
         self.start_command(&mut binary(arguments), None)
     }
 
-    /// Starts the binary with an output whose reader has gone away.
+    /// Starts the binary with an output whose reader is gone.
     pub(super) fn start_unread(&self, arguments: &[&str]) -> Process {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
@@ -176,7 +177,7 @@ impl Process {
         self.child.id()
     }
 
-    /// Tells how it ended, if it has.
+    /// Returns how it ended, if it has.
     pub(super) fn status(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().unwrap()
     }

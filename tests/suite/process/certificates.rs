@@ -1,4 +1,4 @@
-//! Providers over HTTPS: the certificates of the system decide who is believed.
+//! Providers over HTTPS: the certificates of the system decide who is trusted.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -61,7 +61,7 @@ impl Drop for TlsFront {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_provider_is_believed_if_the_system_trusts_its_certificate() {
+async fn a_provider_is_trusted_if_the_system_trusts_its_certificate() {
     let mock = MockModel::echoing().await;
     let plain = mock.base_url().parse::<reqwest::Url>().unwrap();
     let front = TlsFront::start(plain.authority().to_owned()).await;

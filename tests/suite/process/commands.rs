@@ -1,4 +1,5 @@
-//! The commands beside `serve`, on the same store: what they print, where, and what their exit code says.
+//! The commands beside `serve`, on the same store: their output, their errors and their exit
+//! codes.
 
 use serde_json::{Value, json};
 
@@ -8,16 +9,16 @@ use crate::end_to_end::on_every_store;
 use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply};
 
-on_every_store!(runs_are_made_and_looked_at, migrating_twice_changes_nothing);
+on_every_store!(runs_are_made_and_shown, migrating_twice_changes_nothing);
 
-/// Returns the session that a run says how to continue.
+/// Returns the session that the output of a run proposes to continue.
 fn session_of(ended: &Ended) -> String {
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let (_, rest) = ended.stderr.split_once("--base ").unwrap();
     rest.split_whitespace().next().unwrap().to_owned()
 }
 
-async fn runs_are_made_and_looked_at(database: TestDatabase) {
+async fn runs_are_made_and_shown(database: TestDatabase) {
     let home = Home::new(database.url());
     let first = home.run(&["run", "What is 17 * 23?"]).await;
     assert!(first.stdout.contains("= 391"), "{}", first.stdout);
@@ -77,19 +78,19 @@ async fn migrating_twice_changes_nothing(database: TestDatabase) {
     let complaint = home.fail(&["serve"]).await;
     assert!(complaint.contains("agent-runtime migrate"), "{complaint}");
     for _ in 0..2 {
-        let said = home.succeed(&["migrate"]).await;
-        assert!(said.contains("is up to date"), "{said}");
+        let printed = home.succeed(&["migrate"]).await;
+        assert!(printed.contains("is up to date"), "{printed}");
     }
     let service = Service::start(&home).await;
     service.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn failures_are_told_by_the_exit_code() {
+async fn failures_set_the_exit_code() {
     let mock = MockModel::start(|_| Reply::Status(401, r#"{"error": {"message": "bad key"}}"#.to_owned())).await;
     let home = Home::with_file().with_mock(&mock);
     let missing = "01890000-0000-7000-8000-000000000000";
-    for (arguments, told) in [
+    for (arguments, expected) in [
         (&["run", "hi", "--agent", "echo"][..], "model"),
         (&["run", "hi", "--agent", "nobody"], "nobody"),
         (&["run", "hi", "--model", "nowhere/m"], "nowhere"),
@@ -105,7 +106,7 @@ async fn failures_are_told_by_the_exit_code() {
         (&["nonsense"], "nonsense"),
     ] {
         let complaint = home.fail(arguments).await;
-        assert!(complaint.contains(told), "{arguments:?}: {complaint}");
+        assert!(complaint.contains(expected), "{arguments:?}: {complaint}");
         assert!(!complaint.contains("panicked"), "{complaint}");
     }
     // A failed run has an id to look it up by.
@@ -115,7 +116,7 @@ async fn failures_are_told_by_the_exit_code() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_output_that_nobody_reads_is_no_error() {
+async fn a_closed_output_is_no_error() {
     let home = Home::with_file();
     session_of(&home.run(&["run", "What is 1 + 1?"]).await);
     for arguments in [

@@ -1,4 +1,5 @@
-//! Configuration as an operator meets it: what is in force is explained, and a mistake is told with its place and a suggestion.
+//! Configuration as an operator meets it: `check-config` explains what is in force, and a mistake
+//! is reported with its origin and a suggestion.
 
 use std::fs;
 use std::net::TcpListener;
@@ -63,7 +64,7 @@ async fn a_typo_ends_every_command_with_a_suggestion() {
     in_file.write("agent-runtime.toml", "[runs]\nmax_concurent = 5\n");
     let in_named_file = Home::with_file();
     in_named_file.write("my.toml", "[stor]\nurl = 'sqlite://x'\n");
-    for (home, arguments, told) in [
+    for (home, arguments, expected) in [
         (
             &in_environment,
             &[][..],
@@ -93,7 +94,7 @@ async fn a_typo_ends_every_command_with_a_suggestion() {
     ] {
         for command in ["serve", "check-config"] {
             let complaint = home.fail(&[&[command], arguments].concat()).await;
-            for part in told {
+            for part in expected {
                 assert!(complaint.contains(part), "no {part:?} in {complaint}");
             }
             assert!(!complaint.contains("panicked"), "{complaint}");
@@ -102,8 +103,8 @@ async fn a_typo_ends_every_command_with_a_suggestion() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_value_that_makes_no_sense_is_told_with_its_key() {
-    for (setting, told) in [
+async fn a_bad_value_is_reported_with_its_key() {
+    for (setting, expected) in [
         (
             "providers.mine.kind=openai_chats",
             &["providers.mine.kind", "openai_chats", "openai_chat"][..],
@@ -115,16 +116,16 @@ async fn a_value_that_makes_no_sense_is_told_with_its_key() {
         ("log.filter=loud=very", &["log.filter", "log levels"]),
     ] {
         let complaint = Home::with_file().fail(&["serve", "--set", setting]).await;
-        for part in told {
+        for part in expected {
             assert!(complaint.contains(part), "{setting}: no {part:?} in {complaint}");
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wrong_agent_file_is_told_with_its_key() {
+async fn a_bad_agent_file_is_reported_with_its_key() {
     let endless = endless_agents("demo/demo");
-    let endless = endless.each_ref().map(|(text, told)| (text.as_str(), *told));
+    let endless = endless.each_ref().map(|(text, expected)| (text.as_str(), *expected));
     let wrong = [
         ("name = 'x'\nmodel = 'demo/demo'\ntols = ['calculator']", "tols"),
         (
@@ -148,20 +149,20 @@ async fn a_wrong_agent_file_is_told_with_its_key() {
             "x.toml: the agent \"x\" can't work",
         ),
     ];
-    for (text, told) in wrong.into_iter().chain(endless) {
+    for (text, expected) in wrong.into_iter().chain(endless) {
         let home = Home::with_file();
         home.write("config/agents/x.toml", text);
         let complaint = home.fail(&["serve"]).await;
         assert!(
-            complaint.contains("config/agents/x.toml: ") && complaint.contains(told),
-            "no {told:?} in {complaint}"
+            complaint.contains("config/agents/x.toml: ") && complaint.contains(expected),
+            "no {expected:?} in {complaint}"
         );
         assert_eq!(complaint.lines().count(), 1, "{complaint}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_that_would_fail_later_fails_the_check() {
+async fn the_check_reports_everything_that_would_fail_later() {
     let home = Home::with_file()
         .variable("AGENT_RUNTIME_HTTP_LISTEN", "127.0.0.1:9")
         .variable("AGENT_RUNTIME_PROVIDERS__OPENAI_BASE_URL", "http://x/v1")
@@ -225,14 +226,18 @@ async fn all_that_would_fail_later_fails_the_check() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_depends_on_the_store_is_checked() {
+async fn the_check_reads_the_store() {
     let home = Home::with_file();
     home.write("config/agents/helper.toml", "model = 'demo/demo'");
     let check = async |setting: &str| home.run(&["check-config", "--set", setting]).await;
-    let fails = async |setting: &str, told: &str| {
+    let fails = async |setting: &str, expected: &str| {
         let checked = check(setting).await;
         assert_eq!(checked.code, Some(1), "{setting}: {}", checked.stderr);
-        assert!(checked.stderr.contains(told), "no {told:?} in {}", checked.stderr);
+        assert!(
+            checked.stderr.contains(expected),
+            "no {expected:?} in {}",
+            checked.stderr
+        );
         assert!(
             checked
                 .stderr
@@ -268,8 +273,8 @@ async fn what_depends_on_the_store_is_checked() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_check_waits_for_no_store_and_changes_none() {
-    // It accepts connections and says nothing.
+async fn the_check_neither_waits_for_a_store_nor_changes_it() {
+    // It accepts connections and sends nothing.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("postgres://someone@{}/agents", silent.local_addr().unwrap());
     let complaint = Home::new(&url).fail(&["check-config"]).await;
@@ -281,7 +286,7 @@ async fn a_check_waits_for_no_store_and_changes_none() {
     let Some(database) = TestDatabase::empty(Engine::Postgres).await else {
         return;
     };
-    // Each cause is told once, also where the driver's errors print theirs.
+    // Each cause is printed once, although the driver's errors print their own.
     let missing = format!("{}_nosuch", database.url().split('?').next().unwrap());
     let complaint = Home::new(&missing).fail(&["check-config"]).await;
     assert_eq!(complaint.matches("does not exist").count(), 1, "{complaint}");
@@ -311,7 +316,7 @@ async fn a_check_waits_for_no_store_and_changes_none() {
 async fn a_board_that_can_t_be_used_fails_the_check() {
     let home = Home::with_file();
     let check = async |url: &str| home.run(&["check-config", "--set", &format!("board.url={url}")]).await;
-    let fails = async |url: &str, told: &str| {
+    let fails = async |url: &str, expected: &str| {
         let checked = check(url).await;
         let (found, verdict) = checked.stderr.trim_end().split_once('\n').unwrap();
         assert_eq!(
@@ -319,12 +324,12 @@ async fn a_board_that_can_t_be_used_fails_the_check() {
             (Some(1), "error: the configuration has 1 error and no warnings")
         );
         assert!(
-            found.starts_with("error: can't use the board redis://") && found.contains(told),
-            "no {told:?} in {found}"
+            found.starts_with("error: can't use the board redis://") && found.contains(expected),
+            "no {expected:?} in {found}"
         );
         assert!(!found.contains("hunter"), "{found}");
     };
-    // It accepts connections and says nothing.
+    // It accepts connections and sends nothing.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let silent = format!("redis://:hunter2@{}", silent.local_addr().unwrap());
     fails(&silent, "the server did not answer in time").await;
@@ -374,7 +379,7 @@ async fn a_variable_without_effect_is_a_warning_of_the_service() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_signal_has_the_agents_read_again() {
+async fn a_signal_reloads_the_agents() {
     let home = Home::with_file();
     let service = Service::start(&home).await;
     let names = async || -> Vec<Value> {

@@ -1,4 +1,4 @@
-//! The process is killed: what was answered is there afterwards, and nothing is half there.
+//! The process is killed: every response was stored before, and nothing is stored in part.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
 
 on_every_store!(
-    a_kill_before_the_model_answers_leaves_nothing,
-    a_kill_in_the_middle_of_an_answer_leaves_nothing,
+    a_kill_before_the_completion_leaves_nothing,
+    a_kill_during_the_completion_leaves_nothing,
     a_kill_right_after_the_end_loses_nothing,
-    a_kill_under_load_loses_no_answer
+    a_kill_under_load_loses_no_response
 );
 
 async fn model() -> MockModel {
@@ -59,7 +59,8 @@ async fn assert_whole(service: &Service) -> BTreeSet<String> {
     found
 }
 
-/// Kills the service in a run of this input, after the event if one is named, and looks at what is left.
+/// Kills the service in a run of this input, after the event if one is named, and checks what is
+/// stored.
 async fn kill_in(database: &TestDatabase, input: &str, after: Option<&str>) {
     let mock = model().await;
     let home = Home::new(database.url()).with_mock(&mock);
@@ -104,11 +105,11 @@ async fn kill_in(database: &TestDatabase, input: &str, after: Option<&str>) {
     service.stop().await;
 }
 
-async fn a_kill_before_the_model_answers_leaves_nothing(database: TestDatabase) {
+async fn a_kill_before_the_completion_leaves_nothing(database: TestDatabase) {
     kill_in(&database, "silent", None).await;
 }
 
-async fn a_kill_in_the_middle_of_an_answer_leaves_nothing(database: TestDatabase) {
+async fn a_kill_during_the_completion_leaves_nothing(database: TestDatabase) {
     kill_in(&database, "endless", Some("message.delta")).await;
 }
 
@@ -134,7 +135,7 @@ async fn a_kill_right_after_the_end_loses_nothing(database: TestDatabase) {
     service.stop().await;
 }
 
-async fn a_kill_under_load_loses_no_answer(database: TestDatabase) {
+async fn a_kill_under_load_loses_no_response(database: TestDatabase) {
     let mock = model().await;
     let home = Home::new(database.url()).with_mock(&mock);
     let service = Arc::new(Service::start(&home).await);
@@ -175,12 +176,12 @@ async fn a_kill_under_load_loses_no_answer(database: TestDatabase) {
     let found = assert_whole(&service).await;
     let lost: Vec<_> = known.difference(&found).collect();
     assert!(lost.is_empty(), "answered and lost: {lost:?}");
-    // At most the runs under way were committed and not answered.
+    // At most the runs in flight were committed without a response.
     assert!(found.len() <= known.len() + 4, "{} of {}", found.len(), known.len());
     service.stop().await;
 }
 
-/// Makes a run; none when the service is gone.
+/// Makes a run; `None` if the service is down.
 async fn try_run(service: &Service, base: &Value) -> Option<Value> {
     let body = json!({"agent": "echo", "input": "more", "base_session_id": base});
     let request = service.request(Method::POST, "/v1/runs");

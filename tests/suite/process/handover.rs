@@ -1,4 +1,5 @@
-//! Workers that go away: in order, and their runs go on elsewhere at once; without a warning, and they go on when the lease expires.
+//! Workers that end. After a shutdown another worker continues their runs at once; after a crash,
+//! when the lease expires.
 
 use std::sync::Arc;
 
@@ -17,14 +18,14 @@ use crate::support::mock_model::{MockModel, Reply, last_user_text};
 use crate::support::wait::until;
 
 on_every_store!(
-    a_worker_that_is_told_to_end_hands_its_runs_back,
-    a_run_between_its_steps_is_handed_back_before_the_grace_is_over,
+    a_worker_that_shuts_down_hands_its_runs_over,
+    a_run_between_two_steps_is_handed_over_before_the_grace_ends,
     runs_of_a_killed_worker_are_taken_over,
-    what_was_spent_is_known_of_a_run_that_is_cancelled_after_it_was_handed_back,
-    what_is_short_finishes_and_what_lives_here_only_is_cancelled,
+    a_run_that_is_cancelled_after_a_handover_retains_its_usage,
+    short_runs_finish_and_light_runs_are_cancelled,
 );
 
-/// A model that calls a tool, then waits at the gate if the input says so.
+/// A model that calls a tool, then waits at the gate if the input asks for it.
 async fn model(gate: &Arc<Gate>) -> MockModel {
     let gate = Arc::clone(gate);
     MockModel::start(move |request| {
@@ -95,17 +96,17 @@ async fn types_of(service: &Service, run: &Value) -> Vec<String> {
     types
 }
 
-async fn a_worker_that_is_told_to_end_hands_its_runs_back(database: TestDatabase) {
+async fn a_worker_that_shuts_down_hands_its_runs_over(database: TestDatabase) {
     let gate = Gate::new();
     let mock = model(&gate).await;
     let home = home(&database, &mock, "200ms");
-    // One place: the second run waits, and is nobody's attempt.
+    // One slot: the second run waits, without an attempt.
     let first = start(&home, &["--set", "queue.concurrency=1"]).await;
     let run = first.begin("step", "call, then wait").await;
     gate.until_waiting(1).await;
     let waiting = first.begin("session", "wait").await;
     let second = start(&home, &["--set", "queue.concurrency=1"]).await;
-    // It takes the run that waits, and has no place left.
+    // It takes the run that waits, and has no slot left.
     gate.until_waiting(2).await;
     let third = start(&home, &[]).await;
     let asked = mock.asked();
@@ -136,7 +137,7 @@ async fn a_worker_that_is_told_to_end_hands_its_runs_back(database: TestDatabase
     third.stop().await;
 }
 
-async fn a_run_between_its_steps_is_handed_back_before_the_grace_is_over(database: TestDatabase) {
+async fn a_run_between_two_steps_is_handed_over_before_the_grace_ends(database: TestDatabase) {
     let gate = Gate::new();
     let mock = model(&gate).await;
     // Half of the grace passes before runs are asked to pause.
@@ -168,8 +169,8 @@ async fn a_run_between_its_steps_is_handed_back_before_the_grace_is_over(databas
     second.stop().await;
 }
 
-/// The tokens of each answer of the model.
-const ANSWER: i64 = 15;
+/// The tokens of each completion.
+const COMPLETION_TOKENS: i64 = 15;
 const POLL_INTERVAL: TimeDelta = TimeDelta::milliseconds(50);
 /// What a busy machine may take beyond the times of the test.
 const LATER: TimeDelta = TimeDelta::seconds(10);
@@ -185,7 +186,7 @@ async fn runs_of_a_killed_worker_are_taken_over(database: TestDatabase) {
     gate.until_waiting(2).await;
     until("what is spent is not persisted", async || {
         let spent = "select min(total_tokens) from runs where status = 'running'";
-        database.number(spent).await == ANSWER
+        database.number(spent).await == COMPLETION_TOKENS
     })
     .await;
     first.kill();
@@ -194,8 +195,8 @@ async fn runs_of_a_killed_worker_are_taken_over(database: TestDatabase) {
     gate.open(2);
     let second = Service::start_with(&home, &short).await;
     let latest = expiry.max(SystemClock.now()) + POLL_INTERVAL + LATER;
-    // Of the one that begins anew the first answer is made, and spent, again.
-    for (run, asked_again, answers) in [(&durable, 1, 2), (&plain, 2, 3)] {
+    // The run that starts over repeats its first completion, and counts it again.
+    for (run, asked_again, completions) in [(&durable, 1, 2), (&plain, 2, 3)] {
         let ended = second.ended(run).await;
         assert_eq!(
             (&ended["status"], &ended["attempts"]),
@@ -204,7 +205,7 @@ async fn runs_of_a_killed_worker_are_taken_over(database: TestDatabase) {
         );
         assert_eq!(
             (&ended["step_count"], &ended["usage"]["total_tokens"]),
-            (&json!(2), &json!(answers * ANSWER)),
+            (&json!(2), &json!(completions * COMPLETION_TOKENS)),
             "{asked_again}"
         );
         let events = second.follow(run, 0).await.rest().await;
@@ -230,7 +231,7 @@ async fn lease_expiry(database: &TestDatabase) -> Timestamp {
     Timestamp::from_timestamp_millis(expiry).unwrap()
 }
 
-async fn what_was_spent_is_known_of_a_run_that_is_cancelled_after_it_was_handed_back(database: TestDatabase) {
+async fn a_run_that_is_cancelled_after_a_handover_retains_its_usage(database: TestDatabase) {
     let gate = Gate::new();
     let mock = model(&gate).await;
     let home = home(&database, &mock, "200ms");
@@ -257,7 +258,7 @@ async fn what_was_spent_is_known_of_a_run_that_is_cancelled_after_it_was_handed_
     second.stop().await;
 }
 
-async fn what_is_short_finishes_and_what_lives_here_only_is_cancelled(database: TestDatabase) {
+async fn short_runs_finish_and_light_runs_are_cancelled(database: TestDatabase) {
     let gate = Gate::new();
     let mock = model(&gate).await;
     let home = home(&database, &mock, "5s");
@@ -266,7 +267,7 @@ async fn what_is_short_finishes_and_what_lives_here_only_is_cancelled(database: 
     gate.until_waiting(1).await;
     let long = first.begin("session", "wait on").await;
     gate.until_waiting(2).await;
-    let queued = first.begin("session", "wait for a place").await;
+    let queued = first.begin("session", "wait for a slot").await;
     let mut light = first.stream(json!({"input": "wait here"})).await;
     let light_run = light.until("run.started").await["data"].clone();
     gate.until_waiting(3).await;

@@ -1,4 +1,5 @@
-//! API keys from an operator's side: made, used and revoked while the service runs; their secrets are nowhere to be found.
+//! API keys from an operator's side: made, used and revoked while the service runs; their secrets
+//! are stored nowhere.
 
 use std::fs;
 use std::path::Path;
@@ -14,9 +15,9 @@ use crate::end_to_end::on_every_store;
 use crate::support::databases::TestDatabase;
 
 on_every_store!(
-    a_key_opens_what_it_is_for,
+    a_key_allows_what_its_scopes_name,
     a_revoked_key_stops_working,
-    secrets_are_not_kept,
+    secrets_are_not_stored,
     limits_are_made_with_a_key_and_shown
 );
 
@@ -32,7 +33,7 @@ async fn make_key(home: &Home, tenant: &str, scopes: &str) -> (String, String) {
     (key_id, secret)
 }
 
-/// Waits until the request is answered with 401.
+/// Waits until the response to the request is 401.
 async fn until_closed(request: impl Fn() -> RequestBuilder) {
     let closed = async {
         while read(request(), None).await.0 != StatusCode::UNAUTHORIZED {
@@ -93,7 +94,7 @@ async fn limits_are_made_with_a_key_and_shown(database: TestDatabase) {
     assert_eq!(listed.matches("runs:write,sessions:read").count(), 2, "{listed}");
 }
 
-async fn a_key_opens_what_it_is_for(database: TestDatabase) {
+async fn a_key_allows_what_its_scopes_name(database: TestDatabase) {
     let home = Home::new(database.url());
     let service = Service::start(&home).await;
     let of_nobody = path_of(&service.run("demo", None, "What is 1 + 1?").await);
@@ -162,7 +163,7 @@ async fn a_revoked_key_stops_working(database: TestDatabase) {
     service.stop().await;
 }
 
-async fn secrets_are_not_kept(database: TestDatabase) {
+async fn secrets_are_not_stored(database: TestDatabase) {
     let home = Home::new(database.url()).variable("AGENT_RUNTIME__LOG__FILTER", "debug");
     let (_, secret) = make_key(&home, "acme", "runs:write,sessions:read").await;
     let service = Service::start(&home).await;
@@ -207,8 +208,8 @@ async fn without_keys_only_this_machine_is_served() {
     let home = Home::with_file();
     let beyond = ["--listen", "0.0.0.0:0"];
     let complaint = home.fail(&[&["serve"], &beyond[..]].concat()).await;
-    for told in ["no API key", "0.0.0.0", "keys create", "--insecure-no-auth"] {
-        assert!(complaint.contains(told), "{complaint}");
+    for expected in ["no API key", "0.0.0.0", "keys create", "--insecure-no-auth"] {
+        assert!(complaint.contains(expected), "{complaint}");
     }
 
     let insecure = Service::start_with(&home, &[&beyond[..], &["--insecure-no-auth"]].concat()).await;
@@ -231,9 +232,9 @@ async fn without_keys_only_this_machine_is_served() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn wrong_words_for_keys_are_told() {
+async fn bad_arguments_for_keys_are_reported() {
     let home = Home::with_file();
-    for (arguments, told) in [
+    for (arguments, expected) in [
         (&["keys", "create"][..], "--tenant"),
         (&["keys", "create", "--tenant", "a b"], "a b"),
         (
@@ -243,6 +244,6 @@ async fn wrong_words_for_keys_are_told() {
         (&["keys", "revoke", "nonsense"], "nonsense"),
     ] {
         let complaint = home.fail(arguments).await;
-        assert!(complaint.contains(told), "{complaint}");
+        assert!(complaint.contains(expected), "{complaint}");
     }
 }

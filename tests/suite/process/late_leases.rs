@@ -1,4 +1,4 @@
-//! Runs that are leased in the very moment when their worker is told to end.
+//! Runs that are leased at the moment when their worker gets the signal to shut down.
 
 use std::sync::Arc;
 
@@ -12,20 +12,21 @@ use crate::support::mock_model::{MockModel, Reply};
 use crate::support::wait::until;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_that_is_leased_too_late_is_handed_back() {
-    // The answer to the lease is held back, so that it comes after the signal.
-    check_handed_back("runs", 0).await;
+async fn a_run_that_is_leased_after_the_signal_is_handed_over() {
+    // The result of the lease is held back, so that it arrives after the signal.
+    check_handed_over("runs", 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_that_is_taken_up_too_late_is_handed_back() {
-    // What an earlier worker has told is held back, so that the run is leased before the signal and taken up after it.
-    check_handed_back("run_events", 1).await;
+async fn a_run_that_would_start_after_the_signal_is_handed_over() {
+    // The events of an earlier worker are held back, so that the run is leased before the signal
+    // and started after it.
+    check_handed_over("run_events", 1).await;
 }
 
-/// Holds back what a worker reads or writes of a table, ends it meanwhile, and looks at what it has left. So many workers have handed
-/// the run back before.
-async fn check_handed_back(table: &str, earlier: usize) {
+/// Holds back what a worker reads or writes of a table, shuts the worker down meanwhile, and checks
+/// that the run is queued again. `earlier` is the number of workers that handed it over before.
+async fn check_handed_over(table: &str, earlier: usize) {
     let Some(database) = TestDatabase::postgres().await else {
         return;
     };

@@ -1,4 +1,5 @@
-//! The log of a service: the lines of a run name the run, and lead from its request to its worker and back.
+//! The log of a service: the lines of a run name the run, and lead from its request to its worker
+//! and back.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -8,7 +9,8 @@ use super::service::{Service, read};
 use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
 
-/// A model that has another agent work on "delegate", and fails on everything that the other agent asks.
+/// A model that has another agent work on "delegate", and fails on everything that the other agent
+/// asks.
 async fn delegating_model() -> MockModel {
     MockModel::start(|request| match last_user_text(request).as_str() {
         "delegate" if request["messages"].as_array().unwrap().len() < 3 => {
@@ -31,7 +33,7 @@ fn home(store_url: &str, mock: &MockModel) -> Home {
     home
 }
 
-/// Makes a run that has a subagent which fails, and returns its answer.
+/// Makes a run that has a subagent which fails, and returns its result.
 async fn delegate(service: &Service, mode: &str) -> Value {
     let request = service.request(Method::POST, "/v1/runs").header("x-request-id", "r-42");
     let body = json!({"agent": "lead", "input": "delegate", "mode": mode});

@@ -1,4 +1,5 @@
-//! Events that are lost with those who kept them: whoever follows a run is told how it goes on, and how it ends.
+//! Events that are lost with the process and the Redis that held them: a follower still reads how
+//! the run continues and ends.
 
 use reqwest::Method;
 use serde_json::json;
@@ -8,7 +9,7 @@ use super::workers::{Pair, pair};
 use crate::support::gated::numbers;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_whose_events_are_all_lost_begins_with_its_start() {
+async fn a_run_that_lost_all_events_begins_with_its_start() {
     let Some(pair) = pair("api", "worker").await else {
         return;
     };
@@ -49,7 +50,8 @@ async fn a_run_whose_events_are_all_lost_begins_with_its_start() {
     // Before the end there may have been another event than that of the session.
     let last = all.len() as u64;
     assert_eq!(here.follow(&run, last - 1).await.rest().await, all[all.len() - 2..]);
-    // Who has read events that are lost is told how it ends, and of no number twice without what comes before it.
+    // A follower that has read lost events reads the end. If numbers repeat, they repeat without a
+    // gap.
     followed.extend(follower.rest().await);
     for pair in numbers(&followed).windows(2) {
         assert!(pair[1] <= pair[0] + 1, "a gap: {pair:?}");
@@ -60,7 +62,7 @@ async fn a_run_whose_events_are_all_lost_begins_with_its_start() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_follower_from_elsewhere_is_told_the_end_whatever_is_lost() {
+async fn a_follower_at_another_replica_reads_the_end_although_events_are_lost() {
     let Some(pair) = pair("all", "all").await else { return };
     let Pair {
         here,
@@ -76,14 +78,14 @@ async fn a_follower_from_elsewhere_is_told_the_end_whatever_is_lost() {
     follower.until("run.started").await;
     redis.command(&["FLUSHALL"]);
     gate.open(1);
-    let told = caller.rest().await;
+    let received = caller.rest().await;
     let rest = follower.rest().await;
-    assert_eq!(rest.last(), told.last());
+    assert_eq!(rest.last(), received.last());
     // Nothing but the record and the session is left of it.
     redis.command(&["FLUSHALL"]);
-    assert_eq!(there.follow(&run, 0).await.rest().await, told[told.len() - 2..]);
+    assert_eq!(there.follow(&run, 0).await.rest().await, received[received.len() - 2..]);
 
-    // The same of a run whose end nobody can tell.
+    // The same for a run whose end no process knows.
     let mut caller = here.stream(json!({"input": "wait"})).await;
     let run = caller.until("run.started").await["data"].clone();
     gate.until_waiting(1).await;

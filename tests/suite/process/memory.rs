@@ -1,4 +1,5 @@
-//! What readers cost who do not read, and runs that ask for much: the memory of the process, as the kernel tells it.
+//! The memory of the process, as the kernel counts it: with readers that do not read, and with runs
+//! that need much.
 
 use std::fs;
 use std::sync::Arc;
@@ -29,11 +30,12 @@ on_every_store!(
 );
 
 const MEGABYTE: u64 = 1 << 20;
-/// What a process takes beside what is bounded: stacks, buffers, the caches of the store, and what the allocator has not given back, of
-/// each thread that decodes and encodes.
+/// The memory of a process besides what is bounded: stacks, buffers, the caches of the store, and
+/// what the allocator retains for each thread that decodes and encodes.
 const SLACK: u64 = 80 * MEGABYTE;
 
-/// A store with sessions that continue one another, each by a message of so many bytes, which is the output of its run as well.
+/// A store with sessions that continue one another, each by a message of so many bytes, which is
+/// the output of its run as well.
 async fn store_line(database: TestDatabase, count: usize, bytes: usize) -> (TestDatabase, Vec<Arc<Bundle>>) {
     let fixture = Fixture {
         store: open(database.url(), TestDatabase::settings()).await.unwrap(),
@@ -59,28 +61,30 @@ fn peak(service: &Service) -> u64 {
     kilobytes.parse::<u64>().unwrap() * 1024
 }
 
-/// Waits until the process has come as far as it can: it has worked on nothing for some looks in a row.
+/// Waits until the process is idle: it has used no processor time in five checks in a row.
 async fn until_at_rest(service: &Service) {
     let worked = || {
         let stat = fs::read_to_string(format!("/proc/{}/stat", service.process_id())).unwrap();
-        // What follows the name of the program begins with its third field; the times of user and kernel are the 14th and the 15th.
+        // What follows the name of the program begins with its third field; the times of user and
+        // kernel are the 14th and the 15th.
         let fields = stat.rsplit(')').next().unwrap().split_whitespace();
         let times = fields.skip(11).take(2).map(|time| time.parse::<u64>().unwrap());
         times.sum::<u64>()
     };
     let resting = async {
-        let (mut before, mut looks) = (worked(), 0);
-        while looks < 5 {
+        let (mut before, mut idle_rounds) = (worked(), 0);
+        while idle_rounds < 5 {
             sleep(Duration::from_millis(100)).await;
             let now = worked();
-            looks = if now == before { looks + 1 } else { 0 };
+            idle_rounds = if now == before { idle_rounds + 1 } else { 0 };
             before = now;
         }
     };
     timeout(PATIENCE, resting).await.expect("it never rests");
 }
 
-/// Asks for something and reads how the response begins, and then no more. One that is refused for want of room tries again.
+/// Asks for something and reads how the response begins, and then no more. One that is refused for
+/// want of room tries again.
 async fn begin_reading(service: &Service, path: &str) -> TcpStream {
     loop {
         if let Some(stream) = try_reading(service, path).await {
@@ -90,7 +94,8 @@ async fn begin_reading(service: &Service, path: &str) -> TcpStream {
     }
 }
 
-/// Asks for something and reads how the response begins, and then no more; `None` if it is refused for want of room.
+/// Asks for something and reads how the response begins, and then no more; `None` if it is refused
+/// since there is no room.
 async fn try_reading(service: &Service, path: &str) -> Option<TcpStream> {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4_096).unwrap();
@@ -158,12 +163,12 @@ async fn slow_readers_of_a_large_session_take_no_more_than_the_bytes_in_flight(d
 }
 
 async fn callers_who_read_no_events_take_no_more_than_the_bytes_in_flight(database: TestDatabase) {
-    // Each has an end of its own, which has the text twice: more than the system takes from a process for one connection. Together they
-    // are far more than what is allowed.
+    // Each has an end of its own, which has the text twice: more than the system takes from a
+    // process for one connection. Together they are far more than what is allowed.
     const RUNS: usize = 60;
     const BYTES: usize = 1_500_000;
-    // What reads take that go on at once, before there is room for what they have found: four of one tenant, each with the text as it is
-    // stored, as JSON, in the record and in the event.
+    // The memory of concurrent reads before they wait for room: four of one tenant, each with the
+    // text as it is stored, as JSON, in the record and in the event.
     const READS: u64 = 4 * 8 * BYTES as u64;
     let (database, line) = store_line(database, RUNS, BYTES).await;
     let budget = 16 * MEGABYTE;
@@ -186,12 +191,12 @@ async fn callers_who_read_no_events_take_no_more_than_the_bytes_in_flight(databa
         "{taken} bytes for {} callers",
         callers.len()
     );
-    // Small responses wait for nobody.
+    // Small responses do not wait.
     let (status, _) = timeout(PATIENCE, service.call(Method::GET, "/healthz", None))
         .await
         .unwrap();
     assert_eq!(status, 200);
-    // Whoever reads on gets all of it, once others have gone.
+    // A reader that continues gets all of it, once the others are gone.
     let mut one = callers.pop().unwrap();
     drop(callers);
     let mut text = Vec::new();
@@ -243,7 +248,7 @@ async fn readers_of_the_end_of_one_run_share_it_in_memory(database: TestDatabase
 #[tokio::test]
 async fn a_run_of_many_levels_of_agents_takes_memory_by_its_record() {
     const LEVELS: usize = 4;
-    /// Each answer asks for so many agents of the next level, and those of the last level answer with as many bytes.
+    /// Each completion calls so many agents of the next level.
     const CALLS: usize = 50;
     const TASK: usize = 2 << 10;
     let record = 8 * MEGABYTE;
@@ -282,7 +287,8 @@ async fn a_run_of_many_levels_of_agents_takes_memory_by_its_record() {
     let (_, result) = service.call(Method::POST, "/v1/runs", Some(body)).await;
     let taken = peak(&service) - at_rest;
     assert_eq!(result["stop_reason"], "stop_requested", "{result:#}");
-    // What is recorded is there several times when it is stored: in the steps, in the sessions of all agents, as JSON and compressed.
+    // While a record is stored it exists several times: in the steps, in the sessions of all
+    // agents, as JSON and compressed.
     assert!(taken < 10 * record + SLACK, "{taken} bytes");
     service.stop().await;
 }

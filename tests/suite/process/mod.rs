@@ -1,4 +1,10 @@
-//! The binary as a process: what an operator starts, asks, stops and kills, over real sockets, files and signals.
+//! The binary as a process: what an operator starts, calls, stops and kills, over real
+//! sockets, files and signals.
+//!
+//! The commands of `src/cli` and their tests: `serve` in `start` and `shutdown`, `run` in
+//! `run_command`, `runs`, `threads` and `agents` in `reading_commands`, `sessions` and `migrate` in
+//! `commands`, `keys` in `keys`, `gc` and `tenants` in `retention`, `check-config` in
+//! `configuration`, `healthcheck` and `openapi` in `start`.
 
 mod binary;
 mod service;
@@ -7,23 +13,23 @@ mod certificates;
 mod clients;
 mod commands;
 mod configuration;
+mod copy_sessions;
 mod crash;
-mod cut_short;
-mod farewells;
 mod handover;
 mod keys;
 mod late_leases;
 mod logs;
-mod looking;
 mod lost_events;
 #[cfg(target_os = "linux")]
 mod memory;
-mod moving;
 mod older_stores;
 mod outages;
+mod reading_commands;
 mod replicas;
 mod retention;
+mod run_command;
 mod shutdown;
+mod shutdown_callers;
 mod start;
 mod stores;
 mod without_redis;

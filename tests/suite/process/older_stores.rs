@@ -1,4 +1,5 @@
-//! Stores that earlier versions made: the present version migrates them, answers as the earlier one did, and goes on from there.
+//! Stores that earlier versions made: the present version migrates them, responds as the earlier
+//! one did, and continues their sessions.
 
 use std::fs;
 use std::path::Path;
@@ -29,7 +30,7 @@ script = 'team.toml'
 /// A service on a copy of an earlier version's store.
 struct Opened {
     service: Service,
-    /// What the earlier version answered, and the ids of what stands in its store.
+    /// The responses of the earlier version, and the ids of what its store holds.
     left: Value,
     _home: Home,
     _database: TestDatabase,
@@ -67,7 +68,8 @@ async fn open(engine: Engine, role: &str) -> Option<Opened> {
     })
 }
 
-/// Returns the first place where the present answer lacks or changes what the earlier one said. Fields may have been added.
+/// Returns the first path where the present response lacks or changes a value of the earlier one.
+/// Fields may have been added.
 fn first_difference(earlier: &Value, present: &Value, at: &str) -> Option<String> {
     match (earlier, present) {
         (Value::Object(earlier), Value::Object(present)) => earlier.iter().find_map(|(name, value)| {
@@ -84,8 +86,8 @@ fn first_difference(earlier: &Value, present: &Value, at: &str) -> Option<String
     }
 }
 
-async fn answers_are_the_same(engine: Engine) {
-    // Nobody goes on with what waits in the store: that would add sessions and move the thread.
+async fn responses_are_the_same(engine: Engine) {
+    // Without a worker no waiting run is executed: that would add sessions and move the thread.
     let Some(opened) = open(engine, "api").await else {
         return;
     };
@@ -93,7 +95,7 @@ async fn answers_are_the_same(engine: Engine) {
     for (path, earlier) in opened.left["answers"].as_object().unwrap() {
         let mut present = opened.service.get(path).await;
         if path.starts_with("/v1/runs?") {
-            // They were accepted after the earlier version had answered.
+            // They were accepted after the responses of the earlier version.
             let runs = present["data"].as_array_mut().unwrap();
             let all = runs.len();
             runs.retain(|run| !unfinished.contains(&&run["run_id"]));
@@ -119,14 +121,14 @@ async fn sessions_are_continued(engine: Engine) {
     opened.service.stop().await;
 }
 
-async fn accepted_runs_come_to_their_ends(engine: Engine) {
+async fn accepted_runs_end(engine: Engine) {
     let Some(opened) = open(engine, "all").await else {
         return;
     };
     for (which, status, text) in [
         ("waits", "completed", "9 * 9 = 81"),
         ("waits_for_its_thread", "completed", "8 * 8 = 64"),
-        // The time of its budget was spent while nobody worked on it; its first step is not made again.
+        // The time of its budget ended while it waited; its first step is not repeated.
         ("left_after_a_step", "stopped", "42"),
     ] {
         let accepted = json!({"run_id": opened.left["unfinished"][which]});
@@ -146,12 +148,12 @@ async fn accepted_runs_come_to_their_ends(engine: Engine) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sqlite_store_is_read_as_its_version_read_it() {
-    answers_are_the_same(Engine::Sqlite).await;
+    responses_are_the_same(Engine::Sqlite).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_postgres_store_is_read_as_its_version_read_it() {
-    answers_are_the_same(Engine::Postgres).await;
+    responses_are_the_same(Engine::Postgres).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -165,11 +167,11 @@ async fn sessions_of_a_postgres_store_are_continued() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn runs_that_a_sqlite_store_has_accepted_come_to_their_ends() {
-    accepted_runs_come_to_their_ends(Engine::Sqlite).await;
+async fn accepted_runs_of_a_sqlite_store_end() {
+    accepted_runs_end(Engine::Sqlite).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn runs_that_a_postgres_store_has_accepted_come_to_their_ends() {
-    accepted_runs_come_to_their_ends(Engine::Postgres).await;
+async fn accepted_runs_of_a_postgres_store_end() {
+    accepted_runs_end(Engine::Postgres).await;
 }

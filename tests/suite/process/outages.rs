@@ -1,4 +1,4 @@
-//! A queued run at work while Redis is gone, and when it is back with nothing in it.
+//! A queued run during an outage of Redis, and after it, when Redis is empty.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -15,7 +15,8 @@ const STREAMS: &str = "local streams = 0
     end
     return streams";
 
-/// Reads to the terminal event; a reader that is dropped comes back with the number of the last event that it has.
+/// Reads to the terminal event; a reader that is dropped comes back with the number of the last
+/// event that it has.
 async fn read_to_the_end(service: &Service, run: &Value, mut events: Vec<Value>, mut reader: Events) -> Vec<Value> {
     loop {
         while let Some(event) = reader.next().await {
@@ -68,9 +69,12 @@ async fn a_queued_run_is_shown_and_followed_through_an_outage_of_redis() {
         (&ended["status"], &ended["output_text"]),
         (&json!("completed"), &json!("echo: hi"))
     );
-    let told = here.follow(&other, 0).await.rest().await;
-    assert_eq!(numbers(&told), (1..=told.len() as u64).collect::<Vec<_>>());
-    assert_eq!(told.last().unwrap()["data"], ended);
+    let events_of_other = here.follow(&other, 0).await.rest().await;
+    assert_eq!(
+        numbers(&events_of_other),
+        (1..=events_of_other.len() as u64).collect::<Vec<_>>()
+    );
+    assert_eq!(events_of_other.last().unwrap()["data"], ended);
 
     redis.restart();
     until("the run's events are not on the board again", async || {

@@ -1,4 +1,4 @@
-//! Two replicas on one database and one Redis: what happens on the one is known on the other.
+//! Two replicas on one database and one Redis: each shows the runs of the other.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ struct Replicas {
     _database: TestDatabase,
 }
 
-/// Starts replicas, or tells why the test is skipped.
+/// Starts replicas, or prints why the test is skipped.
 async fn replicas() -> Option<Replicas> {
     let database = TestDatabase::postgres().await?;
     let redis = PrivateServer::start()?;
@@ -54,7 +54,7 @@ async fn status(service: &Service, run_id: &str) -> Option<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_live_run_is_known_everywhere() {
+async fn every_replica_shows_a_live_run() {
     let Some(replicas) = replicas().await else { return };
     let Replicas { here, there, .. } = &replicas;
     let root = here.run("echo", None, "root").await;
@@ -88,7 +88,7 @@ async fn a_live_run_is_known_everywhere() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_conversation_goes_on_at_any_replica() {
+async fn a_conversation_continues_at_any_replica() {
     let Some(replicas) = replicas().await else { return };
     let Replicas { here, there, mock, .. } = &replicas;
     let mut last = here.run("echo", None, "turn 0").await;
@@ -176,7 +176,7 @@ async fn the_runs_of_a_stopped_replica_are_gone_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_of_a_killed_replica_is_out_of_reach() {
+async fn a_run_of_a_killed_replica_is_unreachable() {
     let Some(replicas) = replicas().await else { return };
     let Replicas { here, there, .. } = replicas;
     let mut events = here.stream(json!({"input": "endless"})).await;
@@ -200,7 +200,7 @@ async fn a_run_of_a_killed_replica_is_out_of_reach() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_board_that_dies_stops_nobody() {
+async fn an_outage_of_the_board_stops_no_run() {
     let Some(mut replicas) = replicas().await else { return };
     let mut events = replicas.here.stream(json!({"input": "endless"})).await;
     events.until("message.delta").await;

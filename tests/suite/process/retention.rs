@@ -11,9 +11,9 @@ use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply};
 
 on_every_store!(
-    a_sweep_removes_what_its_dry_run_told,
+    a_sweep_removes_what_its_dry_run_listed,
     the_service_sweeps_by_itself,
-    a_tenant_is_deleted_with_all_that_it_has,
+    a_tenant_is_deleted_with_all_its_data,
 );
 
 /// Reads what the command printed, by name.
@@ -28,7 +28,7 @@ async fn runs(home: &Home, count: usize) {
     }
 }
 
-async fn a_sweep_removes_what_its_dry_run_told(database: TestDatabase) {
+async fn a_sweep_removes_what_its_dry_run_listed(database: TestDatabase) {
     let home = Home::new(database.url());
     runs(&home, 2).await;
     let off = home.run(&["gc"]).await;
@@ -37,9 +37,9 @@ async fn a_sweep_removes_what_its_dry_run_told(database: TestDatabase) {
         "{}",
         off.stderr
     );
-    let kept = off.stdout;
-    assert!(kept.starts_with("removed:\n"), "{kept}");
-    assert_eq!((figure(&kept, "sessions"), figure(&kept, "bytes")), (0, 0));
+    let unswept = off.stdout;
+    assert!(unswept.starts_with("removed:\n"), "{unswept}");
+    assert_eq!((figure(&unswept, "sessions"), figure(&unswept, "bytes")), (0, 0));
     let rules = ["--set", "retention.max_age=1ms", "--set", "retention.min_age=0s"];
     let planned = home.run(&[&["gc", "--dry-run"][..], &rules].concat()).await;
     assert!(!planned.stderr.contains("retention is off"), "{}", planned.stderr);
@@ -73,7 +73,7 @@ async fn the_service_sweeps_by_itself(database: TestDatabase) {
     service.stop().await;
 }
 
-async fn a_tenant_is_deleted_with_all_that_it_has(database: TestDatabase) {
+async fn a_tenant_is_deleted_with_all_its_data(database: TestDatabase) {
     let home = Home::new(database.url());
     runs(&home, 1).await;
     let complaint = home.fail(&["tenants", "delete", "default"]).await;
@@ -83,8 +83,8 @@ async fn a_tenant_is_deleted_with_all_that_it_has(database: TestDatabase) {
     assert!(complaint.contains("make a key of another tenant first"), "{complaint}");
     let key = home.succeed(&["keys", "create", "--tenant", "other"]).await;
     assert_eq!(database.number("select count(*) from sessions").await, 1);
-    let said = home.succeed(&["tenants", "delete", "default", "--yes"]).await;
-    assert!(said.starts_with("removed the tenant default: "), "{said}");
+    let printed = home.succeed(&["tenants", "delete", "default", "--yes"]).await;
+    assert!(printed.starts_with("removed the tenant default: "), "{printed}");
     for table in ["sessions", "runs", "history_segments", "states", "agent_versions"] {
         assert_eq!(
             database.number(&format!("select count(*) from {table}")).await,
@@ -116,17 +116,17 @@ async fn a_tenant_is_removed_from_redis_as_well() {
     let events = service.stream(json!({"input": "hi", "agent": "echo"})).await;
     drop(events);
     let keys = async || redis.command(&["DBSIZE"]);
-    let told = async {
+    let published = async {
         while keys().await == ":0" {
             sleep(GLANCE).await;
         }
     };
-    timeout(PATIENCE, told).await.unwrap();
+    timeout(PATIENCE, published).await.unwrap();
     service.stop().await;
-    let said = home.succeed(&["tenants", "delete", "default", "--yes"]).await;
-    assert!(said.contains("\nremoved from Redis: "), "{said}");
+    let printed = home.succeed(&["tenants", "delete", "default", "--yes"]).await;
+    assert!(printed.contains("\nremoved from Redis: "), "{printed}");
     assert_eq!(keys().await, ":0");
     redis.stop();
-    let said = home.fail(&["tenants", "delete", "default", "--yes"]).await;
-    assert!(said.contains("nothing is removed from Redis"), "{said}");
+    let printed = home.fail(&["tenants", "delete", "default", "--yes"]).await;
+    assert!(printed.contains("nothing is removed from Redis"), "{printed}");
 }

@@ -107,7 +107,8 @@ impl Service {
         self.stream_by(self.request(Method::POST, "/v1/runs"), body).await
     }
 
-    /// Starts such a run with an idempotency key, so that it outlives its connection and its process.
+    /// Starts such a run with an idempotency key, so that it outlives its connection and its
+    /// process.
     pub(super) async fn stream_keyed(&self, body: Value, key: &str) -> Events {
         let request = self.request(Method::POST, "/v1/runs").header("idempotency-key", key);
         self.stream_by(request, body).await
@@ -161,7 +162,7 @@ impl Service {
         run
     }
 
-    /// Waits until nobody can connect any more.
+    /// Waits until new connections are refused.
     pub(super) async fn until_closed(&self) {
         let closed = async {
             while TcpStream::connect(&self.address).await.is_ok() {
@@ -181,7 +182,7 @@ impl Service {
         self.process.id()
     }
 
-    /// Returns what it greeted with.
+    /// Returns what it banner_of with.
     pub(super) fn banner(&self) -> String {
         self.process.stdout()
     }
@@ -257,7 +258,7 @@ impl Events {
     }
 }
 
-/// Sends a request and returns the status and body of the answer.
+/// Sends a request and returns the status and body of the response.
 pub(super) async fn read(request: RequestBuilder, body: Option<Value>) -> (StatusCode, Value) {
     let request = match body {
         Some(body) => request

@@ -1,4 +1,5 @@
-//! Stopping: nobody new is served, runs finish within the grace or are cancelled with a record, and the process ends in time.
+//! Stopping: no new request is served, runs finish within the grace or are cancelled with a record,
+//! and the process ends in time.
 
 use std::time::{Duration, Instant};
 
@@ -19,14 +20,14 @@ on_every_store!(
     a_run_that_outlasts_the_grace_is_cancelled,
     a_second_signal_cancels_at_once,
     a_run_without_a_caller_finishes_too,
-    the_end_of_a_run_is_told_though_it_is_stored_late,
-    a_store_that_is_away_does_not_hold_the_process
+    the_end_of_a_run_that_is_stored_late_is_reported,
+    an_outage_of_the_store_does_not_delay_the_exit
 );
 
 /// What a busy machine may add to the time that stopping takes.
 const SLACK: Duration = Duration::from_secs(8);
 
-/// A model that answers in a second, or practically never.
+/// A model that completes in a second, or practically never.
 async fn model() -> MockModel {
     MockModel::start(|request| match last_user_text(request).as_str() {
         "endless" => Reply::Slow(vec!["on ".to_owned(); 10_000], Duration::from_millis(20)),
@@ -41,7 +42,7 @@ fn home(database: &TestDatabase, mock: &MockModel, grace: &str) -> Home {
     home.variable("AGENT_RUNTIME__RUNS__SHUTDOWN_GRACE", grace)
 }
 
-/// Begins a run that is answered until it is cancelled; returns it and its events.
+/// Begins a run whose completion never ends; returns it and its events.
 async fn begin_endless(service: &Service) -> (Value, Events) {
     let mut events = service.stream(json!({"input": "endless"})).await;
     let begun = events.until("run.started").await["data"].clone();
@@ -58,7 +59,8 @@ async fn end_within(service: Service, limit: Duration) -> Ended {
     ended
 }
 
-/// Checks that a run was cancelled for good: its caller was told, its record is stored, its session is not there.
+/// Checks that a run was cancelled: its caller got that event, its record is stored, and its
+/// session does not exist.
 async fn assert_cancelled(home: &Home, begun: &Value, events: &[Value]) {
     let last = events.last().unwrap();
     assert_eq!(last["type"], "run.cancelled", "{events:#?}");
@@ -125,17 +127,17 @@ async fn a_second_signal_cancels_at_once(database: TestDatabase) {
     let (begun, mut events) = begin_endless(&service).await;
     service.signal("TERM");
     service.until_closed().await;
-    // The first one is heard, and the run goes on.
+    // The first one has arrived, and the run continues.
     events.until("message.delta").await;
     service.signal("INT");
     let events = events.rest().await;
-    let said = end_within(service, SLACK).await.stderr;
-    let told = said
+    let log = end_within(service, SLACK).await.stderr;
+    let line = log
         .lines()
         .find(|line| line.contains("stopping: no new requests"))
         .unwrap();
-    for words in ["runs=1", "shutdown_grace=600s", "a second signal does not wait"] {
-        assert!(told.contains(words), "no {words:?} in {told}");
+    for part in ["runs=1", "shutdown_grace=600s", "a second signal does not wait"] {
+        assert!(line.contains(part), "no {part:?} in {line}");
     }
     assert_cancelled(&home, &begun, &events).await;
 }
@@ -164,7 +166,7 @@ async fn a_run_without_a_caller_finishes_too(database: TestDatabase) {
     service.stop().await;
 }
 
-async fn the_end_of_a_run_is_told_though_it_is_stored_late(database: TestDatabase) {
+async fn the_end_of_a_run_that_is_stored_late_is_reported(database: TestDatabase) {
     let mock = model().await;
     let home = home(&database, &mock, "100ms");
     let service = Service::start(&home).await;
@@ -180,7 +182,7 @@ async fn the_end_of_a_run_is_told_though_it_is_stored_late(database: TestDatabas
     assert_cancelled(&home, &begun, &events).await;
 }
 
-async fn a_store_that_is_away_does_not_hold_the_process(database: TestDatabase) {
+async fn an_outage_of_the_store_does_not_delay_the_exit(database: TestDatabase) {
     let mock = model().await;
     let home = home(&database, &mock, "300ms");
     let service = Service::start(&home).await;
@@ -205,7 +207,7 @@ async fn a_store_that_is_away_does_not_hold_the_process(database: TestDatabase) 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn idle_connections_do_not_hold_the_process() {
+async fn idle_connections_do_not_delay_the_exit() {
     let home = Home::with_file().variable("AGENT_RUNTIME__RUNS__SHUTDOWN_GRACE", "10m");
     let service = Service::start(&home).await;
     let silent = TcpStream::connect(&service.address).await.unwrap();
@@ -224,7 +226,7 @@ async fn idle_connections_do_not_hold_the_process() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_caller_that_stops_reading_does_not_hold_the_process() {
+async fn a_caller_that_stops_reading_does_not_delay_the_exit() {
     let mock = MockModel::start(|_| Reply::Slow(vec!["x".repeat(50_000); 400], Duration::ZERO)).await;
     let home = Home::with_file()
         .with_mock(&mock)

@@ -1,4 +1,4 @@
-//! Starting: the greeting is true, health is told, and what keeps the service from starting is said clearly.
+//! Starting: the banner, the health check, and what the service prints if it can't start.
 
 use std::net::TcpListener;
 
@@ -11,9 +11,9 @@ use crate::end_to_end::on_every_store;
 use crate::support::databases::TestDatabase;
 use crate::support::ports::RefusingAddress;
 
-on_every_store!(the_greeting_is_true, a_store_of_a_newer_version_is_refused);
+on_every_store!(the_banner_is_true, a_store_of_a_newer_version_is_refused);
 
-async fn the_greeting_is_true(database: TestDatabase) {
+async fn the_banner_is_true(database: TestDatabase) {
     let home = Home::new(database.url());
     let service = Service::start(&home).await;
     let banner = service.banner();
@@ -57,7 +57,7 @@ async fn a_store_of_a_newer_version_is_refused(database: TestDatabase) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_says_that_it_answers_probes_only() {
+async fn a_worker_serves_probes_only() {
     let home = Home::with_file();
     let worker = Service::start_with(&home, &["--role", "worker"]).await;
     let banner = worker.banner();
@@ -93,31 +93,31 @@ async fn a_worker_says_that_it_answers_probes_only() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn serving_is_what_happens_without_a_command() {
+async fn serve_is_the_default_command() {
     let home = Home::with_file();
     let mut process = home.start(&[]);
-    greeted(&mut process).await;
+    banner_of(&mut process).await;
     process.signal("INT");
     assert_eq!(process.end().await.code, Some(0));
 }
 
-/// Waits until the service has said how it is tried out, and returns all that it has said.
-async fn greeted(process: &mut Process) -> String {
-    let greeted = async {
+/// Waits until the service has printed its banner, and returns the banner.
+async fn banner_of(process: &mut Process) -> String {
+    let printing = async {
         while !process.stdout().contains("curl") {
             assert!(process.status().is_none(), "{}", process.stderr());
             tokio::time::sleep(GLANCE).await;
         }
         process.stdout()
     };
-    tokio::time::timeout(PATIENCE, greeted).await.unwrap()
+    tokio::time::timeout(PATIENCE, printing).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_log_that_can_not_be_written_costs_the_log_alone() {
+async fn a_log_that_can_not_be_written_stops_nothing_else() {
     let home = Home::with_file();
     let mut process = home.start_shell("exec agent-runtime --listen 127.0.0.1:0 2>/dev/full");
-    let banner = greeted(&mut process).await;
+    let banner = banner_of(&mut process).await;
     let (_, url) = banner.split_once("listening on  ").unwrap();
     let url = format!("{}/v1/runs", url.split_whitespace().next().unwrap());
     let request = reqwest::Client::new().post(url);
@@ -128,7 +128,7 @@ async fn a_log_that_can_not_be_written_costs_the_log_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_health_check_tells_by_its_exit_code() {
+async fn a_health_check_sets_the_exit_code() {
     let home = Home::with_file();
     let service = Service::start(&home).await;
     for path in ["healthz", "readyz"] {
@@ -201,8 +201,8 @@ async fn an_unreachable_store_is_named_without_its_password() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_that_does_not_answer_is_given_up() {
-    // It accepts connections and says nothing.
+async fn a_store_that_does_not_respond_is_given_up() {
+    // It accepts connections and sends nothing.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("postgres://someone@{}/agents", silent.local_addr().unwrap());
     let complaint = Home::new(&url).fail(&["serve"]).await;
@@ -210,7 +210,7 @@ async fn a_store_that_does_not_answer_is_given_up() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_board_that_is_away_is_no_reason_not_to_start() {
+async fn the_service_starts_during_an_outage_of_its_board() {
     let home = Home::with_file().variable("AGENT_RUNTIME__BOARD__URL", "redis://:hunter2@127.0.0.1:9/");
     let service = Service::start(&home).await;
     assert_eq!(service.get("/readyz").await, json!({"status": "ready"}));
@@ -227,7 +227,7 @@ async fn a_file_that_can_not_be_made_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_greeting_that_nobody_reads_does_not_stop_the_service() {
+async fn a_closed_output_does_not_stop_the_service() {
     let home = Home::with_file();
     let mut process = home.start_unread(&["serve"]);
     let listening = async {

@@ -1,4 +1,5 @@
-//! Which store a command works on: it says so, it makes none by reading, and it says how to point to another one.
+//! The store that a command works on: the command names it, does not make it by reading, and
+//! explains how to choose another one.
 
 use std::fs;
 
@@ -9,7 +10,7 @@ use crate::support::databases::TestDatabase;
 on_every_store!(
     reading_makes_no_store,
     commands_name_their_store,
-    making_a_key_says_where_authentication_is_on
+    making_a_key_reports_where_authentication_is_on
 );
 
 const MISSING: &str = "01890000-0000-7000-8000-000000000000";
@@ -85,7 +86,7 @@ async fn commands_name_their_store(database: TestDatabase) {
     }
 }
 
-async fn making_a_key_says_where_authentication_is_on(database: TestDatabase) {
+async fn making_a_key_reports_where_authentication_is_on(database: TestDatabase) {
     let home = Home::new(database.url());
     let create = ["keys", "create", "--tenant", "acme"];
     let first = home.run(&create).await;

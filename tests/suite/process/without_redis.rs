@@ -1,4 +1,5 @@
-//! Two processes that share PostgreSQL and nothing else: all that passes between them is in the store.
+//! Two processes that share PostgreSQL and nothing else: they communicate through the store
+//! alone.
 
 use std::sync::Arc;
 
@@ -17,16 +18,16 @@ use crate::support::wait::until;
 struct Pair {
     mock: MockModel,
     gate: Arc<Gate>,
-    /// It answers requests and works on no queued run.
+    /// It serves requests and executes no queued run.
     here: Service,
-    /// It works on queued runs and answers no request.
+    /// It executes queued runs and serves no request.
     there: Service,
     // These go away after the services that use them.
     _home: Home,
     _database: TestDatabase,
 }
 
-/// Starts services with short leases, or tells why the test is skipped.
+/// Starts services with short leases, or prints why the test is skipped.
 async fn pair() -> Option<Pair> {
     let database = TestDatabase::postgres().await?;
     let gate = Gate::new();
@@ -75,14 +76,14 @@ impl Pair {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_is_followed_while_another_process_works_on_it() {
+async fn a_run_is_followed_while_another_process_executes_it() {
     let Some(pair) = pair().await else { return };
     let Pair { here, gate, .. } = &pair;
     let run = here.begin("echo", "wait").await;
     gate.until_waiting(1).await;
     let mut reader = here.follow(&run, 0).await;
     let mut events = reader.up_to("model.requested").await;
-    // It reads of a run whose model has not answered yet.
+    // It follows a run that has no completion yet.
     let path = format!("/v1/runs/{}", run["run_id"].as_str().unwrap());
     assert_eq!(here.get(&path).await["status"], "running");
     let late = here.follow(&run, 2).await;
@@ -101,7 +102,7 @@ async fn a_run_is_followed_while_another_process_works_on_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn stop_cancel_and_messages_come_with_the_renewal_of_the_lease() {
+async fn control_messages_arrive_with_the_renewal_of_the_lease() {
     let Some(pair) = pair().await else { return };
     let Pair { here, gate, mock, .. } = &pair;
     for (agent, text, action, status) in [
@@ -124,7 +125,7 @@ async fn stop_cancel_and_messages_come_with_the_renewal_of_the_lease() {
         let messages = pair.messages(&run).await;
         assert_eq!(messages.is_some(), action == "stop", "{messages:?}");
         assert!(messages.is_none_or(|messages| messages[0].contains(text)));
-        // Nobody works on it any more.
+        // No process executes it any more.
         gate.until_waiting(0).await;
     }
 

@@ -1,4 +1,5 @@
-//! Processes that accept runs and others that work on them: callers see and steer every run from anywhere.
+//! Processes that accept runs and others that work on them: callers see and steer every run from
+//! anywhere.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +29,8 @@ pub(super) struct Pair {
     pub(super) database: TestDatabase,
 }
 
-/// Starts services in these roles, or tells why the test is skipped. No lease is renewed meanwhile, so nothing is learned by that.
+/// Starts services in these roles, or prints why the test is skipped. No lease is renewed
+/// meanwhile, so no message arrives with a renewal.
 pub(super) async fn pair(here: &str, there: &str) -> Option<Pair> {
     let database = TestDatabase::postgres().await?;
     let redis = PrivateServer::start()?;
@@ -67,8 +69,8 @@ impl Pair {
         self.there.stop().await;
     }
 
-    /// Tells a run something at the first service.
-    async fn tell(&self, run: &Value, action: &str) -> Value {
+    /// Sends a control message to a run at the first service.
+    async fn control(&self, run: &Value, action: &str) -> Value {
         let path = format!("/v1/runs/{}/{action}", run["run_id"].as_str().unwrap());
         let (status, answer) = self.here.call(Method::POST, &path, None).await;
         assert_eq!(status, StatusCode::ACCEPTED, "{answer:#}");
@@ -136,14 +138,14 @@ async fn stop_and_cancel_reach_the_worker() {
         pair.here.follow(&run, 0).await.until("model.requested").await;
         // The event comes before the request is on its way.
         until("the model is never asked", async || pair.mock.asked() > asked).await;
-        pair.tell(&run, action).await;
+        pair.control(&run, action).await;
         let ended = pair.here.ended(&run).await;
         assert_eq!(
             (&ended["status"], &ended["stop_reason"]),
             (&json!(status), &json!("user_requested")),
             "{ended:#}"
         );
-        // Nobody works on it any more.
+        // No process executes it any more.
         pair.gate.until_waiting(0).await;
     }
     pair.stop().await;
@@ -178,13 +180,13 @@ async fn a_message_reaches_the_worker() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_that_lives_elsewhere_is_stopped_from_here() {
+async fn a_light_run_of_another_process_is_stopped_from_here() {
     let Some(pair) = pair("all", "all").await else { return };
     for (action, status) in [("stop", "stopped"), ("cancel", "cancelled")] {
         let mut events = pair.there.stream(json!({"input": "endless"})).await;
         let run = events.until("run.started").await["data"].clone();
         events.until("message.delta").await;
-        pair.tell(&run, action).await;
+        pair.control(&run, action).await;
         let events = events.rest().await;
         let last = events.last().unwrap();
         assert_eq!(
@@ -197,7 +199,7 @@ async fn a_run_that_lives_elsewhere_is_stopped_from_here() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_that_is_sent_again_elsewhere_is_answered_as_the_first() {
+async fn a_repeated_request_gets_the_first_response_from_any_process() {
     let Some(pair) = pair("all", "all").await else { return };
     let Pair {
         here,

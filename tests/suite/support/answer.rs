@@ -1,4 +1,4 @@
-//! Answers of the service, read to their end.
+//! Responses of the service, read to their end.
 
 use std::sync::LazyLock;
 
@@ -8,10 +8,11 @@ use serde_json::Value;
 
 use super::outages::INTERNALS;
 
-/// The variable that would hold the key of a provider without one. Only the problem of that provider names it.
+/// The variable that would hold the key of a provider without one. Only the problem of that
+/// provider names it.
 pub(crate) const SECRET_VARIABLE: &str = "SECRET_VARIABLE";
 
-/// An answer.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -69,7 +70,8 @@ pub(crate) fn with_json(request: RequestBuilder, body: &Value) -> RequestBuilder
         .body(body.to_string())
 }
 
-/// Sends a request and reads its answer. A problem must be one that the description names for the route.
+/// Sends a request and reads its response. A problem must be one that the description names for the
+/// route.
 pub(crate) async fn read(request: RequestBuilder) -> Answer {
     let (client, request) = request.build_split();
     let request = request.unwrap();
@@ -84,14 +86,15 @@ pub(crate) async fn read(request: RequestBuilder) -> Answer {
         headers,
         body: response.bytes().await.unwrap().to_vec(),
     };
-    // An answer to HEAD has no body.
+    // A response to HEAD has no body.
     if answer.header("content-type") == "application/problem+json" && !answer.body.is_empty() {
         assert_described(&method, &path, &answer.code());
     }
     answer
 }
 
-/// Fails unless the description has the code among those that the route can answer. Of other addresses it says nothing.
+/// Fails unless the description has the code among those of the route. Other addresses are not
+/// described.
 fn assert_described(method: &str, path: &str, code: &str) {
     static DESCRIPTION: LazyLock<Value> = LazyLock::new(|| serde_json::to_value(openapi()).unwrap());
     let is_here = |template: &str| {

@@ -1,4 +1,4 @@
-//! Arbitrary states of agents: whatever can be in one, likely or not.
+//! Arbitrary states of agents: everything that one can hold, likely or not.
 
 use std::sync::Arc;
 
@@ -404,8 +404,8 @@ fn format() -> impl Strategy<Value = ResponseFormat> {
     ]
 }
 
-/// The states of an agent in the order in which they were: at the beginning of an execution, or between two, and after what
-/// happened then.
+/// The states of an agent in the order in which they were: at the beginning of an execution, or
+/// between two, and after what happened then.
 pub(crate) fn states() -> impl Strategy<Value = Vec<AgentState>> {
     let identity = (uuid(), of(uuid()), time(), any::<bool>());
     let context = (WORDS, format(), object(), messages());

@@ -10,12 +10,14 @@ use tokio::time::Instant;
 
 use super::outages::INTERNALS;
 
-/// Reads the time that an answer tells. Its text has as many digits as it needs, so that texts don't sort as times do.
-pub(crate) fn time(told: &Value) -> Timestamp {
-    told.as_str().unwrap().parse().unwrap()
+/// Reads a time of a response. Its text has as many digits as it needs, so that texts
+/// don't sort as times do.
+pub(crate) fn time(value: &Value) -> Timestamp {
+    value.as_str().unwrap().parse().unwrap()
 }
 
-/// A fixed start plus what has passed of tokio's time: paused tests move it, and it never drifts from their timers.
+/// A fixed start plus what has passed of tokio's time: paused tests move it, and it never drifts
+/// from their timers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TestClock {
     base: Timestamp,
@@ -23,7 +25,7 @@ pub(crate) struct TestClock {
 }
 
 impl TestClock {
-    /// Makes a clock that says 2026-01-02T03:04:05Z now.
+    /// Makes a clock that starts at 2026-01-02T03:04:05Z.
     pub(crate) fn new() -> Self {
         Self {
             base: "2026-01-02T03:04:05Z".parse().unwrap(),
@@ -43,7 +45,7 @@ impl Clock for TestClock {
 pub(crate) struct ManualClock(Mutex<Timestamp>);
 
 impl ManualClock {
-    /// Makes a clock that says 2026-01-02T03:04:05Z.
+    /// Makes a clock that stands at 2026-01-02T03:04:05Z.
     pub(crate) fn new() -> Self {
         Self(Mutex::new("2026-01-02T03:04:05Z".parse().unwrap()))
     }
@@ -73,7 +75,7 @@ impl MovableClock {
         *self.ahead.lock().unwrap() += by;
     }
 
-    /// Chooses whether whoever asks for the time panics.
+    /// Chooses whether reading the time panics.
     pub(crate) fn set_panics(&self, panics: bool) {
         self.panics.store(panics, Ordering::SeqCst);
     }

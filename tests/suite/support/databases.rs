@@ -1,4 +1,5 @@
-//! A fresh database per test: a file for SQLite, a database of its own on the PostgreSQL server that the environment names.
+//! A fresh database per test: a file for SQLite, a database of its own on the PostgreSQL server
+//! that the environment names.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -41,8 +42,9 @@ pub(crate) struct TestDatabase {
 }
 
 impl TestDatabase {
-    /// Makes a database for a store that is to be opened; `None` when there is no server and none is required. On PostgreSQL it has
-    /// the tables of this version already, for making them takes longer than most tests.
+    /// Makes a database for a store that is to be opened; `None` when there is no server and none
+    /// is required. On PostgreSQL it has the tables of this version already, for making them takes
+    /// longer than most tests.
     pub(crate) async fn new(engine: Engine) -> Option<Self> {
         match engine {
             Engine::Sqlite => Some(Self::sqlite()),
@@ -78,7 +80,8 @@ impl TestDatabase {
         }
     }
 
-    /// Makes a database with the tables of this version on the server; `None` when there is none and none is required.
+    /// Makes a database with the tables of this version on the server; `None` when there is none
+    /// and none is required.
     pub(crate) async fn postgres() -> Option<Self> {
         static TEMPLATE: OnceCell<String> = OnceCell::const_new();
         let server = server()?;
@@ -112,7 +115,8 @@ impl TestDatabase {
         }
     }
 
-    /// Waits until PostgreSQL has noticed that the process of this name is gone, and has done what that had sent before.
+    /// Waits until PostgreSQL has noticed that the process of this name is gone, and has executed
+    /// what that had sent.
     pub(crate) async fn until_disconnected(&self, name: &str) {
         if self.engine == Engine::Postgres {
             let count = format!("select count(*) from pg_stat_activity where application_name = '{name}'");
@@ -193,7 +197,7 @@ impl TestDatabase {
         PgConnection::connect(&self.url).await.unwrap()
     }
 
-    /// Turns off what keeps committed rows from being changed.
+    /// Turns off what protects committed rows from changes.
     pub(crate) async fn allow_updates(&self) {
         for table in [
             "history_branches",
@@ -222,8 +226,9 @@ impl Drop for TestDatabase {
     }
 }
 
-/// Runs a statement about databases and waits for it. All of a process run on one connection, since opening one costs as much as
-/// dropping a database, and not on the runtime of a test, which may be shutting down.
+/// Runs a statement about databases and waits for it. All of a process run on one connection, since
+/// opening one costs as much as dropping a database, and not on the runtime of a test, which may be
+/// shutting down.
 fn administer(server: &str, statement: String) -> thread::Result<()> {
     static HELD: Mutex<Option<(Runtime, PgConnection)>> = Mutex::new(None);
     let server = server.to_owned();
@@ -252,8 +257,8 @@ fn server() -> Option<String> {
     server
 }
 
-/// Makes the database from which those of tests are copied, unless the server has it from tests before. Its name tells by which
-/// migrations it was made.
+/// Makes the database from which those of tests are copied, unless the server has it from tests
+/// before. Its name is a hash of the migrations that made it.
 async fn make_template(server: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations/postgres");
     let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
@@ -278,7 +283,8 @@ async fn make_template(server: &str) -> String {
         execute_on(server, &format!("create database {name}")).await.unwrap();
         let made = with_database(server, &name);
         migrate(&made).await.unwrap();
-        // What the first connection finds out about the tables is stored beside them, and so copied with them.
+        // What the first connection finds out about the tables is stored beside them, and so copied
+        // with them.
         execute_on(&made, "select").await.unwrap();
         execute_on(server, &format!("alter database {name} rename to {template}"))
             .await
@@ -302,7 +308,8 @@ pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Replaces the database in an address such as `postgres://user@host:5432/postgres?sslmode=disable`.
+/// Replaces the database in an address such as
+/// `postgres://user@host:5432/postgres?sslmode=disable`.
 fn with_database(server: &str, name: &str) -> String {
     let (address, parameters) = server
         .split_once('?')

@@ -1,4 +1,4 @@
-//! What hooks work with that are called by themselves, without an agent around them.
+//! The ports of hooks that a test calls without an agent.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use agent_runtime::tenant::TenantId;
 use super::fake_model::FakeModel;
 use super::recorder::Recorder;
 
-/// Makes the ports of a tenant's execution whose model says nothing.
+/// Makes the ports of a tenant's execution whose model emits nothing.
 pub(crate) fn execution_ports(tenant: &TenantId, control: ExecutionControl) -> ExecutionPorts {
     let choice = ModelChoice {
         model_ref: "fake/one".parse().unwrap(),

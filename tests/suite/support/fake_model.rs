@@ -1,4 +1,4 @@
-//! A model that replays what a test scripts and keeps what it was asked.
+//! A model that replays what a test scripts and retains its requests.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use futures_util::{StreamExt as _, stream};
 
 use super::provider_rules::assert_provider_valid;
 
-/// What happens next in an answer.
+/// What happens next in a completion.
 #[derive(Debug, Clone)]
 pub(crate) enum Beat {
     Event(ModelEvent),
@@ -24,7 +24,7 @@ pub(crate) enum Beat {
     Hang,
 }
 
-/// Gives one scripted answer per request, and checks each request.
+/// Gives one scripted completion per request, and checks each request.
 #[derive(Debug)]
 pub(crate) struct FakeModel {
     answers: Mutex<VecDeque<Vec<Beat>>>,
@@ -37,7 +37,7 @@ impl FakeModel {
         Self::structured_by(StructuredOutput::Native, answers)
     }
 
-    /// Makes a model that is held to the shape of answers in this way.
+    /// Makes a model that is asked for structured output in this way.
     pub(crate) fn structured_by(by: StructuredOutput, answers: impl IntoIterator<Item = Vec<Beat>>) -> Arc<Self> {
         Arc::new(Self {
             answers: Mutex::new(answers.into_iter().collect()),
@@ -91,7 +91,7 @@ pub(crate) fn text(text: &str) -> Beat {
     Beat::Event(ModelEvent::TextDelta { text: text.to_owned() })
 }
 
-/// The end of an answer.
+/// The end of a completion.
 pub(crate) fn completed(content: Vec<ContentPart>, finish_reason: FinishReason, usage: Usage) -> Beat {
     Beat::Event(ModelEvent::Completed(Box::new(ModelResponse {
         content,
@@ -104,7 +104,7 @@ pub(crate) fn completed(content: Vec<ContentPart>, finish_reason: FinishReason, 
     })))
 }
 
-/// The same answer, of which the provider counts so much.
+/// The same completion, for which the provider counts so much.
 pub(crate) fn counted(beats: Vec<Beat>, usage: Usage) -> Vec<Beat> {
     let count = |beat| match beat {
         Beat::Event(ModelEvent::Completed(response)) => completed(response.content, response.finish_reason, usage),
@@ -113,13 +113,14 @@ pub(crate) fn counted(beats: Vec<Beat>, usage: Usage) -> Vec<Beat> {
     beats.into_iter().map(count).collect()
 }
 
-/// A final answer of 10 input and 5 output tokens.
+/// A final completion of 10 input and 5 output tokens.
 pub(crate) fn says(words: &str) -> Vec<Beat> {
     let content = vec![ContentPart::text(words)];
     vec![text(words), completed(content, FinishReason::Stop, usage(10, 5))]
 }
 
-/// An answer of 10 input and 5 output tokens that asks for tools: the id, the name and the arguments of each.
+/// A completion of 10 input and 5 output tokens that calls tools: the id, the name and the
+/// arguments of each.
 pub(crate) fn asks_for(calls: &[(&str, &str, &str)]) -> Vec<Beat> {
     let mut beats = Vec::new();
     let mut content = Vec::new();

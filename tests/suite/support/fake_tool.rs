@@ -1,4 +1,4 @@
-//! Tools that behave as a test wants, and count how many of their calls work at once.
+//! Tools that behave as a test wants, and count how many of their calls run at once.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ pub(crate) enum Behaviour {
     Answer(String),
     Wait(Duration),
     Fail(String),
-    /// Answers and ends the run.
+    /// Returns a result and ends the run.
     End(String),
     /// Fails and ends the run.
     FailAndEnd(String),
@@ -25,7 +25,7 @@ pub(crate) enum Behaviour {
     PanicLater,
     Hang,
     EchoArguments,
-    /// Waits as many milliseconds as the argument `ms` says.
+    /// Waits as many milliseconds as the argument `ms` asks for.
     WaitAsAsked,
     /// Waits at the gate.
     Held(Arc<Gate>),

@@ -1,4 +1,4 @@
-//! A gate that a mock model waits at, so that a test decides when a call goes on.
+//! A gate that a mock model waits at, so that a test decides when a call continues.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,5 @@
-//! A service whose model waits at a gate for inputs that say so, and runs that are followed from elsewhere.
+//! A service whose model waits at a gate if the input asks for it, and runs that outlive their
+//! connection.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -17,7 +18,8 @@ use super::test_app::{TestApp, sse_data};
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A running service with an agent `echo`. A call whose last message of the user begins with `wait` waits at the gate.
+/// A running service with an agent `echo`. A call whose last message of the user begins with `wait`
+/// waits at the gate.
 #[derive(Debug)]
 pub(crate) struct GatedApp {
     app: TestApp,
@@ -39,9 +41,9 @@ impl GatedApp {
         let gate = Gate::new();
         let behind = Arc::clone(&gate);
         let mock = MockModel::start(move |request| {
-            let said = last_user_text(request);
-            let text = format!("echo: {said}");
-            if said.starts_with("wait") {
+            let input = last_user_text(request);
+            let text = format!("echo: {input}");
+            if input.starts_with("wait") {
                 return Reply::Held(Arc::clone(&behind), text);
             }
             Reply::text(&text)
@@ -105,7 +107,8 @@ impl TestApp {
             .expect("the run did not end")
     }
 
-    /// Reads the events of a run after the one of the number, up to its last one. A reader that has that one is not to come again.
+    /// Reads the events of a run after the one of the number, up to its last one. A reader that has
+    /// that one is not to come again.
     pub(crate) async fn events_after(&self, run: &Value, after: u64) -> Vec<Value> {
         let path = format!("/v1/runs/{}/events", id(run));
         let request = self.request(Method::GET, &path).header("last-event-id", after);

@@ -1,4 +1,5 @@
-//! What callers may write that would cost a process its stack, its memory or its time, if anything worked on it before it was measured.
+//! What callers may write that would cost a process its stack, its memory or its time, if anything
+//! worked on it before it was measured.
 
 use serde_json::{Value, json};
 
@@ -7,7 +8,7 @@ pub(crate) fn endless_prompt(levels: usize) -> String {
     format!("{{{{ {}1 }}}}", "-".repeat(levels))
 }
 
-/// Schemas of answers, each with a word of why it is refused.
+/// Schemas of responses, each with a word of why it is refused.
 pub(crate) fn endless_schemas() -> [(Value, &'static str); 5] {
     let reference = |number: usize| json!({"$ref": format!("#/$defs/d{number}")});
     // Each level has twice the checks of the one below.
@@ -39,7 +40,7 @@ pub(crate) fn endless_schemas() -> [(Value, &'static str); 5] {
     ]
 }
 
-/// Files of agents whose answers have such schemas.
+/// Files of agents whose responses have these schemas.
 pub(crate) fn endless_agents(model: &str) -> [(String, &'static str); 5] {
     endless_schemas().map(|(schema, words)| {
         let format = json!({"type": "json_schema", "name": "a", "schema": schema});

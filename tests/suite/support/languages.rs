@@ -1,4 +1,5 @@
-//! Interpreters of other languages with the libraries by which tests check the service from outside. `scripts/test` has them ready.
+//! Interpreters of other languages with the libraries by which tests check the service from
+//! outside. `scripts/test` has them ready.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -22,7 +23,8 @@ pub(crate) fn python() -> Option<String> {
     python
 }
 
-/// Returns the libraries of Node.js; `None` on a machine without npm, or when they are not there and not required.
+/// Returns the libraries of Node.js; `None` on a machine without npm, or when they are not there
+/// and not required.
 pub(crate) fn node_modules() -> Option<PathBuf> {
     let modules = variable(NODE_MODULES);
     if modules.is_none() {

@@ -1,4 +1,4 @@
-//! Listening to the log lines of the test's own thread, and keeping what is written.
+//! Captures the log lines of the test's own thread.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -14,8 +14,8 @@ pub(crate) struct Listening {
 
 /// Sends the log lines of this thread to the subscriber.
 ///
-/// With a single subscriber in the process, a line that another thread reaches first would be switched off for this one as well, so
-/// there is a second one that listens to nothing.
+/// With a single subscriber in the process, a line that another thread reaches first would be
+/// switched off for this one as well, so there is a second one that listens to nothing.
 #[must_use]
 pub(crate) fn listen(subscriber: impl Subscriber + Send + Sync) -> Listening {
     let second = Dispatch::new(NoSubscriber::new());

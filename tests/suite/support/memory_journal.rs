@@ -1,4 +1,5 @@
-//! A journal in memory that breaks off where a test wants: its process dies there, or its store fails.
+//! A journal in memory that breaks off where a test wants: its process dies there, or its store
+//! fails.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,15 +12,15 @@ use tokio::sync::Notify;
 /// How it breaks off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Break {
-    /// The process dies before the entries are kept.
+    /// The process dies before the entries are persisted.
     DiesBefore,
-    /// The process dies once the entries are kept.
+    /// The process dies once the entries are persisted.
     DiesAfter,
     /// The store fails.
     Fails,
 }
 
-/// Keeps entries as they would be stored.
+/// Retains entries as they would be stored.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryJournal {
     appends: Mutex<Vec<Vec<JournalEntry>>>,
@@ -51,7 +52,7 @@ impl MemoryJournal {
         self.appends().concat()
     }
 
-    /// Returns how often something was to be kept.
+    /// Returns how often entries were to be persisted.
     pub(crate) fn attempts(&self) -> usize {
         *self.attempts.lock().unwrap()
     }
@@ -65,7 +66,7 @@ impl MemoryJournal {
 impl Journal for MemoryJournal {
     fn append(&self, entries: Vec<JournalEntry>) -> BoxFuture<'_, Result<(), JournalError>> {
         Box::pin(async move {
-            assert!(!entries.is_empty(), "nothing is to be kept");
+            assert!(!entries.is_empty(), "there is nothing to persist");
             tokio::task::yield_now().await;
             let attempt = {
                 let mut attempts = self.attempts.lock().unwrap();

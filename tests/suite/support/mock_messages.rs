@@ -1,4 +1,4 @@
-//! What the mock provider answers in Anthropic Messages.
+//! The responses of the mock provider in Anthropic Messages.
 
 use agent_runtime::json::Value;
 use serde_json::json;

@@ -1,5 +1,5 @@
-//! A model provider for tests: it speaks chat completions and Anthropic Messages over a real socket, answers as it is told and keeps
-//! every request.
+//! A model provider for tests: it speaks chat completions and Anthropic Messages over a real
+//! socket, responds as a test scripts and retains every request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::gate::Gate;
 use super::mock_messages;
 use super::model_server::{self, ModelServer, Piece};
 
-/// What the mock answers a request with.
+/// The response of the mock to a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
     /// Words, in these pieces.
@@ -26,7 +26,7 @@ pub(crate) enum Reply {
     Slow(Vec<String>, Duration),
     /// Words, once the gate lets them pass.
     Held(Arc<Gate>, String),
-    /// Another answer, after a pause.
+    /// Another response, after a pause.
     After(Duration, Box<Self>),
     /// Words in pieces, and the end once the gate lets it pass.
     HeldAtEnd(Arc<Gate>, Vec<String>),
@@ -45,7 +45,8 @@ impl Reply {
         Self::ToolCalls(vec![(id.to_owned(), name.to_owned(), arguments.to_string())])
     }
 
-    /// One call, for a run that goes on until it is told to end: a pause keeps the number of its steps small.
+    /// One call, for a run that continues until it is stopped: after a pause, so that the run has
+    /// few steps.
     pub(crate) fn call_without_haste(id: &str, name: &str, arguments: &Value) -> Self {
         Self::After(Duration::from_millis(50), Box::new(Self::call(id, name, arguments)))
     }
@@ -58,7 +59,7 @@ pub(crate) struct MockModel {
 }
 
 impl MockModel {
-    /// Starts a provider that answers each request as the function says.
+    /// Starts a provider that responds to each request with the function.
     pub(crate) async fn start(answerer: impl Fn(&Value) -> Reply + Send + 'static) -> Self {
         let server = ModelServer::answering(move |captured| {
             let on_the_wire = match captured.path.as_str() {
@@ -72,7 +73,7 @@ impl MockModel {
         Self { server: server.await }
     }
 
-    /// Starts a provider that says "echo: " and the last user message.
+    /// Starts a provider that writes "echo: " and the last user message.
     pub(crate) async fn echoing() -> Self {
         Self::start(|request| Reply::text(&format!("echo: {}", last_user_text(request)))).await
     }
@@ -174,12 +175,13 @@ fn plain(message: &Value, reason: &str) -> model_server::Reply {
     model_server::Reply::json(200, &body)
 }
 
-/// The same for every answer, so that tests can count.
+/// The same for every response, so that tests can count.
 fn usage() -> Value {
     json!({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15})
 }
 
-/// Makes a stream of the chunks, with something before each; one that does not end lacks its last chunk.
+/// Makes a stream of the chunks, with something before each; one that does not end lacks its last
+/// chunk.
 fn event_stream(chunks: &[Value], before_each: Option<&Piece>, ends: bool) -> model_server::Reply {
     let mut events: Vec<String> = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
     if ends {

@@ -1,8 +1,9 @@
-//! Promises that every captured model request keeps: one result per tool call, and a prefix that stays the same bytes.
+//! Promises of every captured model request: one result per tool call, and a prefix that
+//! stays the same bytes.
 
 use serde_json::Value;
 
-/// Fails unless the requests, in their order, keep the promises.
+/// Fails unless the requests, in their order, fulfil the promises.
 pub(super) fn check_requests(requests: &[impl AsRef<[u8]>]) {
     let parse = |request: &_| serde_json::from_slice(AsRef::<[u8]>::as_ref(request)).expect("a request is JSON");
     let bodies: Vec<Value> = requests.iter().map(parse).collect();

@@ -1,4 +1,5 @@
-//! A local HTTP server that answers as it is told and keeps what it was asked: the provider's side of a model call.
+//! A local HTTP server that responds as a test scripts and retains its requests: the provider's
+//! side of a model call.
 
 use std::collections::{HashSet, VecDeque};
 use std::convert::Infallible;
@@ -37,7 +38,7 @@ impl Captured {
     }
 }
 
-/// A part of an answer's body.
+/// A part of a response's body.
 #[derive(Debug, Clone)]
 pub(crate) enum Piece {
     /// Bytes, sent at once.
@@ -46,13 +47,13 @@ pub(crate) enum Piece {
     Wait(Duration),
     /// Waits until the gate lets it pass.
     Gate(Arc<Gate>),
-    /// Says nothing more and keeps the connection.
+    /// Sends nothing more and holds the connection.
     Hang,
     /// Breaks the connection.
     Abort,
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug, Clone)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -61,7 +62,7 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// Makes an answer of one piece.
+    /// Makes a response of one piece.
     pub(crate) fn new(status: u16, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
         let headers = vec![("content-type".to_owned(), content_type.to_owned())];
         let pieces = vec![Piece::Bytes(body.into())];
@@ -72,7 +73,7 @@ impl Reply {
         }
     }
 
-    /// Makes a JSON answer.
+    /// Makes a JSON response.
     pub(crate) fn json(status: u16, body: &Value) -> Self {
         Self::new(status, "application/json", body.to_string())
     }
@@ -111,7 +112,8 @@ impl Reply {
     }
 }
 
-/// The server. When dropped it stops, and fails the test if a request that it got broke a promise that all requests keep.
+/// The server. When dropped it stops, and fails the test if a request broke a promise of all
+/// requests.
 #[derive(Debug)]
 pub(crate) struct ModelServer {
     address: SocketAddr,
@@ -119,7 +121,7 @@ pub(crate) struct ModelServer {
     task: JoinHandle<()>,
 }
 
-/// Decides what to answer a request.
+/// Chooses the response to a request.
 type Answerer = Box<dyn FnMut(&Captured) -> Reply + Send>;
 
 struct State {
@@ -135,7 +137,8 @@ impl fmt::Debug for State {
 }
 
 impl ModelServer {
-    /// Starts a server that gives the answers in their order, whatever is asked, and 500 after the last.
+    /// Starts a server that gives the responses in their order, to any request, and 500 after the
+    /// last.
     pub(crate) async fn start(replies: Vec<Reply>) -> Self {
         let mut replies = VecDeque::from(replies);
         Self::answering(move |_| {
@@ -145,7 +148,7 @@ impl ModelServer {
         .await
     }
 
-    /// Starts a server that answers each request as the function says.
+    /// Starts a server that responds to each request with the function.
     pub(crate) async fn answering(answerer: impl FnMut(&Captured) -> Reply + Send + 'static) -> Self {
         let state = Arc::new(Mutex::new(State {
             answerer: Box::new(answerer),

@@ -1,13 +1,14 @@
-//! What can befall a database while a service works on it.
+//! Outages and errors of a database while a service uses it.
 
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, SqliteConnection};
 
 use super::databases::{Engine, TestDatabase};
 
-/// How long PostgreSQL may take to end a connection, in milliseconds. Until then it may still answer a query.
+/// How long PostgreSQL may take to end a connection, in milliseconds. Before that it may
+/// still respond to a query.
 const PATIENCE: u64 = 20_000;
 
-/// Part of what a database says of tables whose reading fails. No caller may ever read it.
+/// Part of the database's error for tables whose reading fails. No caller may ever read it.
 pub(crate) const INTERNALS: &str = "secret_table";
 
 impl TestDatabase {
@@ -25,8 +26,8 @@ impl TestDatabase {
 
     /// Makes reading the tables fail for good, with an error that has [`INTERNALS`] in it.
     pub(crate) async fn break_tables(&self, tables: &[&str]) {
-        // Each engine evaluates its condition once, whatever rows there are. It is no error of preparation, which SQLite
-        // would remember after the tables were mended.
+        // Each engine evaluates its condition once, independently of the rows. It is no error of
+        // preparation, which SQLite would remember after the tables were mended.
         let failing = match self.engine {
             Engine::Sqlite => format!("json_extract('{{}}', '{INTERNALS}')"),
             Engine::Postgres => format!("(select {INTERNALS}())"),
@@ -56,13 +57,15 @@ impl TestDatabase {
         }
     }
 
-    /// Makes writing fail until the outage is ended: PostgreSQL is out of reach, SQLite is locked by another process.
+    /// Makes writing fail until the outage is ended: PostgreSQL is out of reach, SQLite is locked
+    /// by another process.
     pub(crate) async fn begin_outage(&self) -> Outage {
         let Some((server, name)) = &self.server else {
             return Outage::Transaction(self.locked_sqlite().await);
         };
         let mut connection = PgConnection::connect(server).await.unwrap();
-        // Statements that are sent together take effect together: the first must before the second ends what has come in.
+        // Statements that are sent together take effect together: the first must before the second
+        // ends what has come in.
         for sql in [
             format!("alter database {name} with allow_connections false"),
             format!("select pg_terminate_backend(pid, {PATIENCE}) from pg_stat_activity where datname = '{name}'"),
@@ -86,7 +89,8 @@ impl TestDatabase {
         }
     }
 
-    /// Makes removals of sessions wait until it is ended. SQLite has one writer, which removals and all others take in turn.
+    /// Makes removals of sessions wait until it is ended. SQLite has one writer, which removals and
+    /// all others take in turn.
     pub(crate) async fn stall_removals(&self) -> Option<Outage> {
         self.server.as_ref()?;
         Some(

@@ -1,4 +1,4 @@
-//! Ports that are what a test takes them for, whatever other tests do meanwhile.
+//! Ports that no other test takes meanwhile.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process;
@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio::net::TcpSocket;
 
-/// Below the ports that the kernel gives to whoever asks for none, and below those of the servers that all tests share.
+/// Below the ports that the kernel chooses by itself, and below those of the servers that all tests
+/// share.
 const FIRST: u32 = 10_000;
 const COUNT: u32 = 5_000;
 
@@ -22,7 +23,8 @@ pub(crate) fn free_port() -> u16 {
     }
 }
 
-/// An address that refuses connections for as long as this is kept: it is taken, and nobody listens there.
+/// An address that refuses connections until this is dropped: it is taken, and nothing listens
+/// there.
 #[derive(Debug)]
 pub(crate) struct RefusingAddress {
     socket: TcpSocket,

@@ -19,7 +19,8 @@ pub(crate) fn assert_provider_valid(request: &ModelRequest) {
     );
 }
 
-/// Panics unless each tool call has exactly one result, right after the message that asks for it, and no message is empty.
+/// Panics unless each tool call has exactly one result, right after the message that asks for it,
+/// and no message is empty.
 #[track_caller]
 pub(crate) fn assert_history_valid(messages: &[Arc<Message>]) {
     let mut open = BTreeSet::new();

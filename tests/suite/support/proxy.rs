@@ -1,5 +1,5 @@
-//! A TCP proxy before a server, which cuts a connection at the worst moment: the request is done, its answer is lost. It also lets
-//! connections go silent, as a network does that has forgotten them.
+//! A TCP proxy before a server, which cuts a connection at the worst moment: the request is done,
+//! its response is lost. It also silences connections, as a network does that has forgotten them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// A running proxy. It loses the answer to the first request that holds the mark, and no other.
+/// A running proxy. It loses the response to the first request that holds the mark, and no other.
 #[derive(Debug)]
 pub(crate) struct Proxy {
     address: SocketAddr,
@@ -29,19 +29,19 @@ impl Proxy {
         let cuts = Arc::<AtomicUsize>::default();
         let seen = Arc::clone(&cuts);
         let silences = watch::Sender::new(0);
-        let heard = silences.clone();
+        let silencing = silences.clone();
         let task = tokio::spawn(async move {
             loop {
                 let (client, _) = listener.accept().await.unwrap();
                 let server = TcpStream::connect(&server).await.unwrap();
-                let mut heard = heard.subscribe();
+                let mut silencing = silencing.subscribe();
                 let forwarding = forward(client, server, mark, Arc::clone(&seen));
                 tokio::spawn(async move {
                     tokio::pin!(forwarding);
                     tokio::select! {
                         () = &mut forwarding => (),
                         // Both ends stay open, and nothing is read of either.
-                        Ok(()) = heard.changed() => std::future::pending().await,
+                        Ok(()) = silencing.changed() => std::future::pending().await,
                     }
                 });
             }
@@ -65,7 +65,7 @@ impl Proxy {
         self.silences.send_modify(|silences| *silences += 1);
     }
 
-    /// Returns how many answers were lost.
+    /// Returns how many responses were lost.
     pub(crate) fn cuts(&self) -> usize {
         self.cuts.load(Ordering::SeqCst)
     }

@@ -1,18 +1,18 @@
-//! An event sink that keeps everything.
+//! An event sink that retains everything.
 
 use std::fmt;
 use std::sync::Mutex;
 
 use agent_runtime::agent::{AgentEvent, EventSink};
 
-/// Keeps events in their order, and does something at one of them.
+/// Retains events in their order, and does something at one of them.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     events: Mutex<Vec<AgentEvent>>,
     trap: Mutex<Option<Trap>>,
 }
 
-/// What happens when the event of a number, from 1, is heard.
+/// What happens at the event of a number, from 1.
 struct Trap {
     at: usize,
     action: Box<dyn FnOnce() + Send>,
@@ -25,7 +25,7 @@ impl fmt::Debug for Trap {
 }
 
 impl Recorder {
-    /// Does something when the event of the number, from 1, is heard.
+    /// Does something at the event of the number, from 1.
     pub(crate) fn at(&self, number: usize, action: impl FnOnce() + Send + 'static) {
         *self.trap.lock().unwrap() = Some(Trap {
             at: number,
@@ -33,11 +33,12 @@ impl Recorder {
         });
     }
 
-    /// Waits for an event of this name, also on a clock that stands still; fails after twenty seconds.
+    /// Waits for an event of this name, also on a clock that stands still; fails after twenty
+    /// seconds.
     pub(crate) async fn until_told(&self, name: &str) {
         let begun = std::time::Instant::now();
-        while !self.names().iter().any(|told| told == name) {
-            assert!(begun.elapsed().as_secs() < 20, "{name} is not told");
+        while !self.names().iter().any(|emitted| emitted == name) {
+            assert!(begun.elapsed().as_secs() < 20, "{name} is not emitted");
             tokio::task::yield_now().await;
         }
     }
@@ -55,13 +56,13 @@ impl Recorder {
 
 impl EventSink for Recorder {
     fn emit(&self, event: AgentEvent) {
-        let heard = {
+        let count = {
             let mut events = self.events.lock().unwrap();
             events.push(event);
             events.len()
         };
-        let sprung = self.trap.lock().unwrap().take_if(|trap| trap.at == heard);
-        if let Some(trap) = sprung {
+        let due = self.trap.lock().unwrap().take_if(|trap| trap.at == count);
+        if let Some(trap) = due {
             (trap.action)();
         }
     }

@@ -8,7 +8,8 @@ use tracing::field::{Field, Visit};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// Counts statements while it listens. What begins a transaction is not among them, nor what wakes workers, once for many operations.
+/// Counts statements while it listens. What begins a transaction is not among them, nor what wakes
+/// workers, once for many operations.
 #[derive(Clone, Default)]
 pub(crate) struct Statements {
     count: Arc<AtomicUsize>,
@@ -17,7 +18,7 @@ pub(crate) struct Statements {
 }
 
 impl Statements {
-    /// Counts only those that name one of these tables: a service at work sends others of its own.
+    /// Counts only those that name one of these tables: a running service sends others of its own.
     pub(crate) fn of(tables: &'static [&'static str]) -> Self {
         Self {
             tables,
@@ -47,7 +48,7 @@ impl<S: tracing::Subscriber> Layer<S> for Statements {
     }
 }
 
-/// All that an event says.
+/// All fields of an event.
 #[derive(Default)]
 struct Text(String);
 

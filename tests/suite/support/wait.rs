@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Waits for a condition; fails after twenty seconds and says what was missing.
+/// Waits for a condition; fails after twenty seconds with what was missing.
 pub(crate) async fn until(missing: &str, mut condition: impl AsyncFnMut() -> bool) {
     let reached = async {
         while !condition().await {

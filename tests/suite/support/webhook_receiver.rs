@@ -1,4 +1,5 @@
-//! A receiver of webhooks over a real socket: it answers as it is told and keeps every message.
+//! A receiver of webhooks over a real socket: it replies as a test scripts and retains every
+//! message.
 
 use std::convert::Infallible;
 use std::io;
@@ -14,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// What the receiver answers.
+/// What the receiver replies.
 #[derive(Debug, Clone)]
 pub(crate) enum Reaction {
     /// 200 with JSON.
@@ -29,9 +30,9 @@ pub(crate) enum Reaction {
     Redirect(String),
     /// Nothing, ever.
     Hang,
-    /// The beginning of an answer, and then nothing more.
+    /// The beginning of a reply, and then nothing more.
     HangInside,
-    /// The beginning of an answer, and then the end of the connection.
+    /// The beginning of a reply, and then the end of the connection.
     Break,
 }
 
@@ -69,22 +70,23 @@ pub(crate) struct WebhookReceiver {
 }
 
 impl WebhookReceiver {
-    /// Starts a receiver that reacts to each message as the function says.
+    /// Starts a receiver that reacts to each message with the function.
     pub(crate) async fn start(react: impl FnMut(&Received) -> Reaction + Send + 'static) -> Self {
         Self::start_on("127.0.0.1", react).await
     }
 
-    /// Starts such a receiver on another address of this machine, `127.0.0.N`, so that it counts as another host.
+    /// Starts a receiver on another address of this machine, `127.0.0.N`, so that it counts as
+    /// another host.
     pub(crate) async fn start_on(address: &str, react: impl FnMut(&Received) -> Reaction + Send + 'static) -> Self {
         let received = Arc::new(Mutex::new(Vec::new()));
-        let (kept, react) = (Arc::clone(&received), Arc::new(Mutex::new(react)));
+        let (messages, react) = (Arc::clone(&received), Arc::new(Mutex::new(react)));
         let handler = move |uri: Uri, headers: HeaderMap, body: Bytes| {
             let message = Received {
                 path: uri.path().to_owned(),
                 headers,
                 raw: body.to_vec(),
             };
-            kept.lock().unwrap().push(message.clone());
+            messages.lock().unwrap().push(message.clone());
             let reaction = react.lock().unwrap()(&message);
             async move { Ok::<_, Infallible>(response(reaction).await) }
         };

@@ -1,13 +1,4 @@
-//! Webhooks over real sockets: the sender by itself, the hook in whole runs, and the outbox that tells how runs ended.
+//! Webhooks over real sockets: the sender by itself, and the hook in whole runs.
 
-mod cancellation;
-mod changes;
-mod failures;
-mod outbox;
-mod outbox_setup;
-mod outbox_workers;
-mod room;
+mod hook;
 mod sender;
-mod setup;
-mod signatures;
-mod standard_webhooks;

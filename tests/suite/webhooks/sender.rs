@@ -103,7 +103,7 @@ async fn a_name_that_resolves_to_this_machine_is_refused_unless_it_is_allowed() 
 }
 
 #[tokio::test]
-async fn what_is_asked_for_is_never_more_than_the_sender_allows() {
+async fn a_timeout_is_never_longer_than_the_sender_allows() {
     let receiver = WebhookReceiver::start(|_| Reaction::Hang).await;
     let tight = SenderSettings {
         timeout: Duration::from_millis(50),
@@ -122,7 +122,7 @@ async fn what_is_asked_for_is_never_more_than_the_sender_allows() {
 }
 
 #[tokio::test]
-async fn an_answer_is_read_up_to_its_limit() {
+async fn a_response_is_read_up_to_its_limit() {
     for (size, is_read) in [(1024, true), (1025, false)] {
         let receiver = WebhookReceiver::start(move |_| Reaction::Status(200, "x".repeat(size))).await;
         let sender = WebhookSender::new(local()).unwrap();

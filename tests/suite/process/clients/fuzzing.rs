@@ -1,4 +1,5 @@
-//! The service against its description: `schemathesis` makes requests that fit it and others that don't, and checks every answer.
+//! The service against its description: `schemathesis` makes requests that fit it and others that
+//! don't, and checks every response.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +13,7 @@ use crate::process::service::Service;
 use crate::support::languages::python;
 
 #[tokio::test]
-async fn schemathesis_finds_no_answer_that_the_description_does_not_have() {
+async fn schemathesis_finds_no_response_that_the_description_lacks() {
     let Some(python) = python() else { return };
     let home = Home::with_file();
     let scopes = ["runs:write", "sessions:read", "admin"].map(|scope| ["--scope", scope]);

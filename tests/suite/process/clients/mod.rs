@@ -1,4 +1,5 @@
-//! The description of the interface as others read it: a validator, makers of clients and a fuzzer, against the binary.
+//! The description of the interface as others read it: a validator, makers of clients and a fuzzer,
+//! against the binary.
 
 mod fuzzing;
 mod python;

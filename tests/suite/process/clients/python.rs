@@ -1,4 +1,5 @@
-//! The description in Python: `openapi-spec-validator` accepts it, and the client that `openapi-python-client` makes of it runs the demo.
+//! The description in Python: `openapi-spec-validator` accepts it, and the client that
+//! `openapi-python-client` makes of it runs the demo.
 
 use std::process::Command;
 
@@ -28,7 +29,7 @@ async fn the_description_is_valid_and_a_client_made_of_it_runs_the_demo() {
             .args(["--output-path", "agent_runtime_client", "--path"])
             .arg(&document),
     );
-    // It leaves out what it does not understand, and says so.
+    // It leaves out what it does not understand, and prints that.
     assert!(!made.to_lowercase().contains("warning"), "{made}");
 
     let address = format!("http://{}", service.address);

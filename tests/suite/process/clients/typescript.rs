@@ -1,5 +1,5 @@
-//! The description in TypeScript: with the types that `openapi-typescript` makes of it, a program with `openapi-fetch` compiles and runs the
-//! demo.
+//! The description in TypeScript: with the types that `openapi-typescript` makes of it, a program
+//! with `openapi-fetch` compiles and runs the demo.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,7 +10,8 @@ use crate::process::binary::Home;
 use crate::process::service::Service;
 use crate::support::languages::node_modules;
 
-/// The declarations of libraries are taken as they are; checking those of the browser takes most of the time.
+/// The declarations of libraries are taken as they are; checking those of the browser takes most of
+/// the time.
 const OPTIONS: [&str; 9] = [
     "--strict",
     "--skipLibCheck",

@@ -1,4 +1,4 @@
-//! The commands that look at runs, threads and agents, for people and as JSON, and a run's text and thread from the command line.
+//! The commands that show runs, threads and agents, for people and as JSON.
 
 use serde_json::{Value, json};
 
@@ -11,8 +11,8 @@ on_every_store!(
     runs_are_listed_and_shown,
     a_thread_is_continued_with_and_without_a_service,
     agents_of_files_and_of_the_store_are_listed_and_shown,
-    the_id_of_a_run_and_that_of_its_session_are_told_apart,
-    json_is_that_of_the_api
+    an_id_of_the_wrong_kind_is_named,
+    json_equals_that_of_the_api
 );
 
 /// Parses what a command printed.
@@ -92,13 +92,13 @@ async fn runs_are_listed_and_shown(database: TestDatabase) {
 
 async fn a_thread_is_continued_with_and_without_a_service(database: TestDatabase) {
     let home = Home::new(database.url());
-    let say = async |words: &str| -> Ended { home.run(&["run", words, "--thread", "ada"]).await };
-    let first = say("What is 1 + 1?").await;
+    let run = async |words: &str| -> Ended { home.run(&["run", words, "--thread", "ada"]).await };
+    let first = run("What is 1 + 1?").await;
     assert_eq!(first.code, Some(0), "{}", first.stderr);
     assert!(first.stdout.contains("1 message(s)"), "{}", first.stdout);
     assert!(first.stderr.contains("continue with --thread ada"), "{}", first.stderr);
     let service = Service::start(&home).await;
-    let second = say("What is 2 + 2?").await;
+    let second = run("What is 2 + 2?").await;
     assert!(
         second.stdout.contains("2 message(s)"),
         "{} {}",
@@ -106,7 +106,7 @@ async fn a_thread_is_continued_with_and_without_a_service(database: TestDatabase
         second.stderr
     );
     service.stop().await;
-    let third = say("What is 3 + 3?").await;
+    let third = run("What is 3 + 3?").await;
     assert!(
         third.stdout.contains("3 message(s)"),
         "{} {}",
@@ -159,31 +159,31 @@ async fn agents_of_files_and_of_the_store_are_listed_and_shown(database: TestDat
         (&shown["version"], &shown["tools"]),
         (&listed[2]["version"], &listed[2]["tools"])
     );
-    for (name, told) in [("nobody", "\n"), ("writr", ", did you mean \"writer\"?\n")] {
+    for (name, expected) in [("nobody", "\n"), ("writr", ", did you mean \"writer\"?\n")] {
         let complaint = home.fail(&["agents", "show", name]).await;
-        let told = format!("there is no agent named {name:?}{told}");
-        assert!(complaint.ends_with(&told), "{complaint}");
+        let expected = format!("there is no agent named {name:?}{expected}");
+        assert!(complaint.ends_with(&expected), "{complaint}");
     }
 }
 
-async fn the_id_of_a_run_and_that_of_its_session_are_told_apart(database: TestDatabase) {
+async fn an_id_of_the_wrong_kind_is_named(database: TestDatabase) {
     let home = Home::new(database.url());
     let run = json_of(&home, &["run", "What is 1 + 1?", "--json"]).await;
     let [run_id, session_id] = ["run_id", "session_id"].map(|name| run[name].as_str().unwrap());
     let no_session = format!("there is no session {run_id}: it is the id of a run, whose session is {session_id}\n");
     let no_run = format!("there is no run {session_id}: it is the id of a session, which the run {run_id} has made\n");
-    for (arguments, told) in [
+    for (arguments, expected) in [
         (&["sessions", "show", run_id][..], &no_session),
         (&["sessions", "tree", run_id], &no_session),
         (&["run", "hi", "--base", run_id], &no_session),
         (&["runs", "show", session_id], &no_run),
     ] {
         let complaint = home.fail(arguments).await;
-        assert!(complaint.ends_with(told), "{arguments:?}: {complaint}");
+        assert!(complaint.ends_with(expected), "{arguments:?}: {complaint}");
     }
 }
 
-async fn json_is_that_of_the_api(database: TestDatabase) {
+async fn json_equals_that_of_the_api(database: TestDatabase) {
     let home = Home::new(database.url());
     let service = Service::start(&home).await;
     let put = service.request(reqwest::Method::PUT, "/v1/agents/counter");
@@ -242,10 +242,10 @@ async fn a_faulty_file_hides_no_other_agent() {
     home.write("config/agents/b.toml", "model = 'nobody/m'");
     home.write("config/agents/writer.toml", "model = 'demo/demo'");
     home.succeed(&["migrate"]).await;
-    for (more, told) in [(&[][..], "writer  file"), (&["--json"], "\"name\": \"writer\"")] {
+    for (more, expected) in [(&[][..], "writer  file"), (&["--json"], "\"name\": \"writer\"")] {
         let listed = home.run(&[&["agents", "list"], more].concat()).await;
         assert_eq!(listed.code, Some(1), "{}", listed.stderr);
-        assert!(listed.stdout.contains(told), "{}", listed.stdout);
+        assert!(listed.stdout.contains(expected), "{}", listed.stdout);
         for part in [
             "error: config/agents/a.toml: line 1: `model`: invalid type",
             "error: config/agents/b.toml: the agent \"b\" can't work: no provider",

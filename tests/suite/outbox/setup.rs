@@ -22,7 +22,7 @@ use crate::support::databases::{Engine, TestDatabase};
 use crate::support::deliveries::{insert, insert_of};
 use crate::support::wait::until;
 
-/// How workers of these tests send: they look for messages when they are told to, and not by themselves.
+/// How workers of these tests send: they poll only when they are woken.
 pub(super) const SETTINGS: OutboxSettings = OutboxSettings {
     max_attempts: 4,
     retry_base_delay: Duration::from_secs(8),
@@ -123,12 +123,12 @@ impl Outbox {
         Working { stop, task }
     }
 
-    /// Has a worker look for messages.
+    /// Wakes a worker.
     pub(super) fn wake(&self) {
         self.sign.notify_one();
     }
 
-    /// Puts the clock forward and has a worker look for messages.
+    /// Puts the clock forward and wakes a worker.
     pub(super) fn advance(&self, by: TimeDelta) {
         self.clock.advance(by);
         self.wake();
@@ -141,7 +141,7 @@ impl Outbox {
         found.unwrap().unwrap()
     }
 
-    /// Waits until an attempt of this number has ended, and returns what is kept of it.
+    /// Waits until an attempt of this number has ended, and returns its record.
     pub(super) async fn until_attempted(&self, delivery_id: DeliveryId, attempts: u32) -> DeliveryRecord {
         until("no such attempt has ended", async || {
             let record = self.read(delivery_id).await;
@@ -152,7 +152,8 @@ impl Outbox {
         self.read(delivery_id).await
     }
 
-    /// When a lease that is taken now ends: the sender's time, that for noting the outcome, and a margin.
+    /// When a lease that is taken now ends: the sender's time, that for noting the outcome, and a
+    /// margin.
     pub(super) fn lease_end(&self) -> Timestamp {
         self.clock.now() + TimeDelta::seconds(30)
     }
@@ -169,7 +170,7 @@ fn message(url: &str, secret: Option<&str>, created_at: Timestamp) -> NewDeliver
     }
 }
 
-/// A worker at work; it is killed when it is dropped.
+/// A running worker; it is killed when it is dropped.
 #[derive(Debug)]
 pub(super) struct Working {
     stop: CancellationToken,
@@ -177,12 +178,12 @@ pub(super) struct Working {
 }
 
 impl Working {
-    /// Tells the worker to end.
+    /// Asks the worker to end.
     pub(super) fn stop(&self) {
         self.stop.cancel();
     }
 
-    /// Tells the worker to end, and waits for that.
+    /// Asks the worker to end, and waits for that.
     pub(super) async fn end(mut self) {
         self.stop();
         (&mut self.task).await.unwrap();

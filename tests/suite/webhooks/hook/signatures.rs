@@ -66,9 +66,9 @@ async fn every_message_is_signed_with_each_secret_in_force() {
     for message in &received {
         assert!(is_signed(message, &NEW) && is_signed(message, &OLD));
         assert!(!is_signed(message, &[3; 32]));
-        let told: agent_runtime::clock::Timestamp =
+        let sent_at: agent_runtime::clock::Timestamp =
             serde_json::from_value(message.json()["timestamp"].clone()).unwrap();
-        assert_eq!(message.header("webhook-timestamp"), told.timestamp().to_string());
+        assert_eq!(message.header("webhook-timestamp"), sent_at.timestamp().to_string());
     }
     let definition = service.app.get("/v1/agents/hooked").await.to_string();
     assert!(!definition.contains("whsec_"), "{definition}");
@@ -145,7 +145,7 @@ async fn a_secret_that_no_longer_signs_for_a_tenant_fails_the_runs_of_its_agents
 }
 
 #[tokio::test]
-async fn a_secret_signs_for_the_tenants_that_it_is_for_and_is_unknown_to_others() {
+async fn a_secret_signs_for_its_tenants_and_is_unknown_to_others() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("secret");
     fs::write(&file, format!("whsec_{}", STANDARD.encode(NEW))).unwrap();

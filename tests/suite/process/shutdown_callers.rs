@@ -1,4 +1,4 @@
-//! A replica that ends has a last word for everybody who waits at it, and whoever goes on elsewhere misses nothing.
+//! Callers of a replica that shuts down: each learns where to continue, and misses no event there.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -10,18 +10,18 @@ use super::workers::{Pair, pair};
 use crate::support::gated::numbers;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn callers_of_runs_of_another_replica_are_told_where_to_go_on() {
-    check_last_words("api", 2).await;
+async fn callers_of_runs_elsewhere_learn_where_to_continue() {
+    check_callers("api", 2).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn callers_of_runs_that_are_handed_back_are_told_where_to_go_on() {
-    // Without kept steps the other replica begins anew.
-    check_last_words("all", 4).await;
+async fn callers_of_runs_that_are_handed_over_learn_where_to_continue() {
+    // Without persisted steps the other replica starts over.
+    check_callers("all", 4).await;
 }
 
-/// Ends a replica of this role while callers of all kinds wait at it, and goes on at another one.
-async fn check_last_words(role: &str, model_calls: usize) {
+/// Ends a replica of this role while callers of all kinds wait at it, and continues at another one.
+async fn check_callers(role: &str, model_calls: usize) {
     let Some(pair) = pair(role, "all").await else { return };
     let Pair {
         here,
@@ -85,7 +85,7 @@ async fn check_last_words(role: &str, model_calls: usize) {
     there.stop().await;
 }
 
-/// Makes a run and waits for it; returns the answer with its `Location`.
+/// Makes a run and waits for it; returns the response with its `Location`.
 fn begin(service: &Service, key: &str) -> JoinHandle<(StatusCode, String, Value)> {
     let request = service.request(Method::POST, "/v1/runs").header("idempotency-key", key);
     let body = json!({"agent": "echo", "input": "wait"});
@@ -106,7 +106,7 @@ fn begin(service: &Service, key: &str) -> JoinHandle<(StatusCode, String, Value)
     })
 }
 
-/// Adds the events of a run up to the farewell, which must name the last of them.
+/// Adds the events of a run up to `stream.dropped`, which must name the last of them.
 async fn until_dropped(mut events: Vec<Value>, rest: Events) -> Vec<Value> {
     events.extend(rest.rest().await);
     let dropped = events.pop().unwrap();

@@ -1,4 +1,4 @@
-//! What becomes of a message: it is delivered, or sent again later and later, or given up.
+//! A message is delivered, or retried with growing pauses, or given up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -11,16 +11,16 @@ use agent_runtime::tenant::TenantId;
 use agent_runtime::webhooks::SenderSettings;
 use chrono::TimeDelta;
 
-use super::outbox_setup::{LOCAL_SENDER, Outbox, SETTINGS};
+use super::setup::{LOCAL_SENDER, Outbox, SETTINGS};
 use crate::support::ports::RefusingAddress;
 use crate::support::webhook_receiver::{Reaction, WebhookReceiver};
 
-/// A receiver that answers the status it is told to.
-async fn obedient() -> (WebhookReceiver, Arc<AtomicU16>) {
+/// Starts a receiver, and returns it with the status of its responses.
+async fn configurable_receiver() -> (WebhookReceiver, Arc<AtomicU16>) {
     let status = Arc::new(AtomicU16::new(503));
-    let told = Arc::clone(&status);
+    let current = Arc::clone(&status);
     let receiver =
-        WebhookReceiver::start(move |_| Reaction::Status(told.load(Ordering::SeqCst), "no".to_owned())).await;
+        WebhookReceiver::start(move |_| Reaction::Status(current.load(Ordering::SeqCst), "no".to_owned())).await;
     (receiver, status)
 }
 
@@ -68,8 +68,8 @@ async fn a_message_is_delivered_once() {
 }
 
 #[tokio::test]
-async fn a_message_that_fails_is_sent_later_and_later_and_then_given_up() {
-    let (receiver, _) = obedient().await;
+async fn a_failing_message_is_retried_with_growing_pauses_and_then_given_up() {
+    let (receiver, _) = configurable_receiver().await;
     let outbox = Outbox::open().await;
     let _worker = outbox.work(LOCAL_SENDER);
     let id = outbox.write(&receiver.url("/")).await;
@@ -127,7 +127,7 @@ async fn a_receiver_that_asks_for_more_time_gets_it() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_is_gone_hears_nothing_more() {
+async fn a_receiver_that_is_gone_gets_nothing_more() {
     let receiver = WebhookReceiver::start(|_| Reaction::RetryAfter(410, "5".to_owned())).await;
     let outbox = Outbox::open().await;
     let _worker = outbox.work(LOCAL_SENDER);
@@ -139,8 +139,8 @@ async fn a_receiver_that_is_gone_hears_nothing_more() {
 }
 
 #[tokio::test]
-async fn a_dead_message_that_is_restarted_begins_anew() {
-    let (receiver, status) = obedient().await;
+async fn a_dead_message_that_is_restarted_starts_over() {
+    let (receiver, status) = configurable_receiver().await;
     status.store(410, Ordering::SeqCst);
     let outbox = Outbox::open().await;
     let _worker = outbox.work(LOCAL_SENDER);
@@ -224,7 +224,7 @@ async fn a_failed_delivery_is_reported_and_retried() {
 }
 
 #[tokio::test]
-async fn a_message_that_may_not_be_sent_as_it_stands_is_not_sent_otherwise() {
+async fn a_message_without_its_secret_is_not_sent() {
     let receiver = WebhookReceiver::content().await;
     let guarded = SenderSettings {
         allow_private_addresses: false,
@@ -255,7 +255,7 @@ async fn a_message_that_may_not_be_sent_as_it_stands_is_not_sent_otherwise() {
 }
 
 #[tokio::test]
-async fn what_is_behind_a_failure_is_for_the_operator() {
+async fn the_cause_of_a_failure_is_only_logged() {
     let outbox = Outbox::open().await;
     let _worker = outbox.work(LOCAL_SENDER);
     let refusing = RefusingAddress::new();

@@ -1,4 +1,4 @@
-//! Workers beside each other, and workers that end.
+//! Several workers of one outbox, and workers that end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use agent_runtime::webhooks::{SecretTenants, SenderSettings};
 use chrono::TimeDelta;
 use tokio_util::sync::CancellationToken;
 
-use super::outbox_setup::{LOCAL_SENDER, Outbox, SETTINGS};
+use super::setup::{LOCAL_SENDER, Outbox, SETTINGS};
 use crate::support::databases::Engine;
 use crate::support::wait::until;
 use crate::support::webhook_receiver::{Reaction, WebhookReceiver};
@@ -57,7 +57,7 @@ async fn two_workers_never_send_the_same_message_on_postgres() {
 }
 
 #[tokio::test]
-async fn what_a_killed_worker_had_on_its_way_comes_again_when_its_lease_has_ended() {
+async fn deliveries_of_a_killed_worker_are_repeated_after_its_lease() {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&count);
     let receiver = WebhookReceiver::start(move |_| match counted.fetch_add(1, Ordering::SeqCst) {
@@ -89,7 +89,7 @@ async fn what_a_killed_worker_had_on_its_way_comes_again_when_its_lease_has_ende
 }
 
 #[tokio::test]
-async fn a_worker_that_ends_lets_messages_on_their_way_arrive_and_sends_no_others() {
+async fn a_worker_that_shuts_down_finishes_deliveries_in_flight_and_starts_none() {
     let answered = CancellationToken::new();
     let held = answered.clone();
     let receiver = WebhookReceiver::start(move |_| Reaction::StatusAfter(200, held.clone())).await;
@@ -98,7 +98,7 @@ async fn a_worker_that_ends_lets_messages_on_their_way_arrive_and_sends_no_other
     let id = outbox.write(&receiver.url("/")).await;
     outbox.wake();
     until("nothing was sent", async || receiver.received().len() == 1).await;
-    // A look that has begun by now finds nothing that becomes due later.
+    // A poll that has begun by now finds nothing that becomes due later.
     worker.stop();
     let minute = TimeDelta::minutes(1);
     let left = outbox
@@ -114,7 +114,7 @@ async fn a_worker_that_ends_lets_messages_on_their_way_arrive_and_sends_no_other
 }
 
 #[tokio::test]
-async fn a_worker_that_ends_does_not_wait_for_a_receiver_that_hangs() {
+async fn a_worker_that_shuts_down_does_not_wait_for_a_receiver_that_hangs() {
     let receiver = WebhookReceiver::start(|_| Reaction::Hang).await;
     let outbox = Outbox::open().await;
     let patient = SenderSettings {
@@ -132,7 +132,7 @@ async fn a_worker_that_ends_does_not_wait_for_a_receiver_that_hangs() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_hangs_keeps_no_other_waiting() {
+async fn a_receiver_that_hangs_delays_no_other() {
     let slow = WebhookReceiver::start(|_| Reaction::Hang).await;
     let quick = WebhookReceiver::start_on("127.0.0.2", |_| Reaction::Status(204, String::new())).await;
     let outbox = Outbox::open().await;
@@ -140,7 +140,7 @@ async fn a_receiver_that_hangs_keeps_no_other_waiting() {
         outbox.write(&slow.url(&format!("/{path}"))).await;
     }
     let _worker = outbox.work(LOCAL_SENDER);
-    // It has all places but the last quarter.
+    // It has all slots but the last quarter.
     let most = SETTINGS.concurrency - SETTINGS.concurrency / 4;
     until("places lie idle", async || slow.received().len() == most).await;
     for _ in 0..5 {
@@ -196,7 +196,7 @@ async fn a_tenant_whose_hosts_all_hang_delays_no_other_tenant() {
 }
 
 #[tokio::test]
-async fn a_secret_that_signs_for_others_signs_nothing_any_more() {
+async fn a_secret_that_signs_for_other_tenants_signs_nothing() {
     let receiver = WebhookReceiver::content().await;
     let others = SecretTenants::These(BTreeSet::from(["rival".parse().unwrap()]));
     let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -217,14 +217,14 @@ async fn a_secret_that_signs_for_others_signs_nothing_any_more() {
 }
 
 #[tokio::test]
-async fn what_waits_for_a_busy_receiver_is_sent_as_soon_as_it_has_answered() {
+async fn a_message_to_a_busy_receiver_is_sent_once_it_has_responded() {
     let receiver = WebhookReceiver::content().await;
     let outbox = Outbox::open().await;
     let mut ids = Vec::new();
     for _ in 0..3 * SETTINGS.concurrency {
         ids.push(outbox.write(&receiver.url("/")).await);
     }
-    // It looks once by itself, and then when it is told to: by nobody but itself.
+    // It polls once at its start. Later wake-ups come only from itself.
     let _worker = outbox.work(LOCAL_SENDER);
     for id in ids {
         assert_eq!(outbox.until_attempted(id, 1).await.status, DeliveryStatus::Delivered);
@@ -232,8 +232,8 @@ async fn what_waits_for_a_busy_receiver_is_sent_as_soon_as_it_has_answered() {
 }
 
 #[tokio::test]
-async fn a_message_that_ends_its_workers_is_given_up() {
-    for (refused, told) in [
+async fn a_message_that_kills_its_workers_is_given_up() {
+    for (refused, expected) in [
         (0, (None, "no attempt has ended")),
         (2, (Some(503), "it answered with status 503")),
     ] {
@@ -260,14 +260,14 @@ async fn a_message_that_ends_its_workers_is_given_up() {
         })
         .await;
         let given_up = outbox.read(id).await;
-        assert_eq!((given_up.response_status, given_up.error.as_deref().unwrap()), told);
+        assert_eq!((given_up.response_status, given_up.error.as_deref().unwrap()), expected);
         assert_eq!((given_up.attempts, given_up.due_at), (SETTINGS.max_attempts + 1, None));
         assert_eq!(receiver.received().len(), SETTINGS.max_attempts as usize);
     }
 }
 
 #[tokio::test]
-async fn never_are_more_messages_on_their_way_than_allowed() {
+async fn no_more_messages_are_in_flight_than_allowed() {
     let outbox = Outbox::open().await;
     let (mut receivers, mut ids) = (Vec::new(), Vec::new());
     for _ in 0..=SETTINGS.concurrency {
@@ -290,7 +290,7 @@ async fn never_are_more_messages_on_their_way_than_allowed() {
         begun += usize::from(record.attempts == 1 && record.error.is_none());
     }
     assert!(begun <= SETTINGS.concurrency, "{begun} are on their way");
-    // The last one takes the place of the first that was cut.
+    // The last one takes the slot of the first that was cut.
     for id in &ids {
         until("one is never sent", async || outbox.read(*id).await.error.is_some()).await;
     }

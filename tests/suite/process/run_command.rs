@@ -1,4 +1,4 @@
-//! Runs of the command line that are cut short: by a signal, or since nobody reads what they say.
+//! The command `run` when it is interrupted: by a signal, or since its output is closed.
 
 use std::fs;
 use std::time::Duration;
@@ -17,16 +17,16 @@ use crate::support::wait::until;
 
 on_every_store!(
     a_signal_ends_a_run_with_what_it_has,
-    a_run_that_waits_for_its_thread_is_stopped_where_it_waits
+    a_signal_stops_a_run_that_waits_for_its_thread
 );
 
-/// Starts a model that goes on speaking.
-async fn talkative() -> MockModel {
+/// Starts a model whose completions never end.
+async fn endless_model() -> MockModel {
     MockModel::start(|_| Reply::Slow(vec!["on ".to_owned(); 10_000], Duration::from_millis(20))).await
 }
 
 /// Waits until the process has printed so many bytes.
-async fn has_said(process: &mut Process, length: usize) {
+async fn until_printed(process: &mut Process, length: usize) {
     let speaking = async {
         while process.stdout().len() < length {
             assert!(process.status().is_none(), "{}", process.stderr());
@@ -46,8 +46,8 @@ async fn stopped_run(service: &Service) -> Value {
     run.clone()
 }
 
-/// Returns what the last message of the session says.
-async fn last_words(service: &Service, run: &Value) -> String {
+/// Returns the text of the last message of the session.
+async fn last_text(service: &Service, run: &Value) -> String {
     let session = format!("/v1/sessions/{}", run["session_id"].as_str().unwrap());
     let session = service.get(&session).await;
     let messages = session["message_history_state"]["messages"].as_array().unwrap();
@@ -58,7 +58,7 @@ async fn last_words(service: &Service, run: &Value) -> String {
 }
 
 async fn a_signal_ends_a_run_with_what_it_has(database: TestDatabase) {
-    let mock = talkative().await;
+    let mock = endless_model().await;
     for (signal, code, arguments) in [
         ("HUP", 129, &["--agent", "echo", "--thread", "hup"][..]),
         ("INT", 130, &["--agent", "echo"]),
@@ -80,7 +80,7 @@ async fn a_signal_ends_a_run_with_what_it_has(database: TestDatabase) {
             };
             timeout(PATIENCE, asking).await.unwrap();
         } else {
-            has_said(&mut process, 30).await;
+            until_printed(&mut process, 30).await;
         }
         process.signal(signal);
         let ended = process.end().await;
@@ -121,15 +121,15 @@ async fn a_signal_ends_a_run_with_what_it_has(database: TestDatabase) {
             );
         }
         if arguments.contains(&"--thread") {
-            // Nobody holds it any more, also not for the rest of a lease.
+            // The thread is free at once, not only after the lease.
             let next = ["run", "What is 1 + 1?", "--agent", "demo"];
             home.succeed(&[&next[..], &arguments[2..], &of_tenant].concat()).await;
         }
     }
 }
 
-async fn a_run_that_waits_for_its_thread_is_stopped_where_it_waits(database: TestDatabase) {
-    let mock = talkative().await;
+async fn a_signal_stops_a_run_that_waits_for_its_thread(database: TestDatabase) {
+    let mock = endless_model().await;
     let home = Home::new(database.url()).with_mock(&mock);
     let service = Service::start(&home).await;
     let first = json!({"agent": "echo", "input": "first", "thread": "ada", "mode": "async"});
@@ -163,7 +163,7 @@ async fn a_run_that_waits_for_its_thread_is_stopped_where_it_waits(database: Tes
     for run in [&first, &second] {
         assert_eq!(service.ended(run).await["status"], "stopped");
     }
-    assert_eq!(last_words(&service, &second).await, "hi");
+    assert_eq!(last_text(&service, &second).await, "hi");
     service.stop().await;
 }
 
@@ -172,11 +172,11 @@ async fn a_signal_ends_a_run_that_is_being_accepted() {
     let Some(database) = TestDatabase::postgres().await else {
         return;
     };
-    let mock = talkative().await;
+    let mock = endless_model().await;
     let home = Home::new(database.url()).with_mock(&mock);
     home.succeed(&["migrate"]).await;
     for (signal, code) in [("HUP", 129), ("INT", 130), ("TERM", 143)] {
-        // The run can't be accepted before it is known whether another one is active on its thread.
+        // Accepting the run waits for the transaction that adds another one to its thread.
         let mut holder = PgConnection::connect(database.url()).await.unwrap();
         let rival = "begin; insert into run_queue (
                 tenant, run_id, thread, turn, enqueued_at, priority, schema_version, encoding, request)
@@ -198,7 +198,8 @@ async fn a_signal_ends_a_run_that_is_being_accepted() {
         let runs: Value = serde_json::from_str(&list).unwrap();
         let run = &runs[0];
         let (run_id, status) = (run["run_id"].as_str().unwrap(), run["status"].as_str().unwrap());
-        // It may have been accepted a moment before the process has heard the signal. Then it is stopped: by this process, or by the next.
+        // The run may have been accepted just before the signal arrived. Then this process stops
+        // it, or the next one.
         assert!(["cancelled", "stopped", "queued"].contains(&status), "{run:#}");
         assert!(
             ended.stderr.contains(&format!("run {run_id}  status {status}")),
@@ -216,8 +217,8 @@ async fn a_signal_ends_a_run_that_is_being_accepted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_that_nobody_reads_any_more_is_stopped() {
-    let mock = talkative().await;
+async fn a_run_whose_output_is_closed_is_stopped() {
+    let mock = endless_model().await;
     for on_thread in ["", " --thread ada"] {
         let home = Home::with_file().with_mock(&mock);
         let line = format!("{{ agent-runtime run hi --agent echo{on_thread}; echo $? >code; }} | head -c 5");
@@ -236,7 +237,7 @@ async fn a_run_that_nobody_reads_any_more_is_stopped() {
         );
         let service = Service::start(&home).await;
         let run = stopped_run(&service).await;
-        assert!(last_words(&service, &run).await.starts_with("on on"));
+        assert!(last_text(&service, &run).await.starts_with("on on"));
         service.stop().await;
     }
     let home = Home::with_file();
@@ -247,20 +248,20 @@ async fn a_run_that_nobody_reads_any_more_is_stopped() {
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_below_nohup_outlives_its_terminal() {
-    let mock = talkative().await;
+    let mock = endless_model().await;
     let home = Home::with_file().with_mock(&mock);
     let mut process = home.start_shell("exec nohup agent-runtime run hi --agent echo");
-    has_said(&mut process, 30).await;
+    until_printed(&mut process, 30).await;
     process.signal("HUP");
     let said = process.stdout().len();
-    has_said(&mut process, said + 30).await;
+    until_printed(&mut process, said + 30).await;
     process.signal("TERM");
     assert_eq!(process.end().await.code, Some(143));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_light_run_at_work_is_said_to_be_shown_by_its_service() {
-    let mock = talkative().await;
+async fn a_light_run_in_progress_is_referred_to_its_service() {
+    let mock = endless_model().await;
     let home = Home::with_file().with_mock(&mock);
     let service = Service::start(&home).await;
     let mut events = service.stream(json!({"input": "hi"})).await;

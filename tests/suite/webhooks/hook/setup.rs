@@ -48,7 +48,7 @@ impl Service {
         }
     }
 
-    /// Makes the agent `hooked` with a webhook at the points and what else its configuration says.
+    /// Makes the agent `hooked` with a webhook at the points and further configuration.
     pub(super) async fn attach(&self, url: &str, points: &[&str], more: &Value) {
         self.app.put_agent("hooked", agent(url, points, more)).await;
     }

@@ -46,9 +46,9 @@ async fn the_script_explains_itself() {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/copy-sessions");
         let done = Command::new("python3").args([script, argument]).output().unwrap();
         assert_eq!(done.status.code(), Some(code), "{argument}");
-        let said = if code == 0 { done.stdout } else { done.stderr };
-        let said = String::from_utf8(said).unwrap();
-        assert!(said.contains("usage: scripts/copy-sessions FROM TO"), "{said}");
+        let notes = if code == 0 { done.stdout } else { done.stderr };
+        let notes = String::from_utf8(notes).unwrap();
+        assert!(notes.contains("usage: scripts/copy-sessions FROM TO"), "{notes}");
     }
 }
 
@@ -56,7 +56,7 @@ fn address(service: &Service) -> String {
     format!("http://{}", service.address)
 }
 
-/// Copies, and returns the ids of originals and copies, and what was said beside them.
+/// Copies, and returns the ids of originals and copies, and what was printed to standard error.
 async fn copy(from: &Service, to: &Service) -> (BTreeMap<String, String>, String) {
     let done = run([from, to].map(address), "").await;
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
@@ -94,7 +94,7 @@ async fn conversations_move_from_sqlite_to_postgres() {
         return;
     };
     let (old, new) = (Home::with_file(), Home::new(postgres.url()));
-    // Without keys, everybody is an administrator and sees it whole.
+    // Without keys, every caller is an administrator and reads all of it.
     old.write("config/agents/of_a_file.toml", "model = 'demo/demo'\n");
     let (from, to) = (Service::start(&old).await, Service::start(&new).await);
     let agent = json!({"model": "demo/demo", "description": "ours", "tools": ["calculator"]});
@@ -115,8 +115,8 @@ async fn conversations_move_from_sqlite_to_postgres() {
     from.call(Method::PUT, "/v1/threads/back", Some(json!({"session_id": root})))
         .await;
 
-    let (copies, said) = copy(&from, &to).await;
-    assert_eq!(said, "");
+    let (copies, notes) = copy(&from, &to).await;
+    assert_eq!(notes, "");
     let mut expected = [&root, &tip, &fork, &on_thread];
     expected.sort();
     assert_eq!(copies.keys().collect::<Vec<_>>(), expected);
@@ -137,7 +137,7 @@ async fn conversations_move_from_sqlite_to_postgres() {
         missing.1["code"], "agent_not_found",
         "agents of files are no stored ones"
     );
-    // Conversations go on, with all that was said.
+    // Conversations continue with their whole history.
     let next = json!({"thread": "support:17", "input": "What is 5 + 5?"});
     let (_, next) = to.call(Method::POST, "/v1/runs", Some(next)).await;
     assert!(
@@ -145,14 +145,14 @@ async fn conversations_move_from_sqlite_to_postgres() {
         "{next:#}"
     );
 
-    // A second copy takes along what has gone on at the one side, and leaves what has gone on at the other.
+    // A second copy adds what is new at the one side, and leaves what has changed at the other.
     let before = ids(&to).await;
     let agent = json!({"model": "demo/demo", "description": "theirs"});
     let (_, changed) = to.call(Method::PUT, "/v1/agents/ours", Some(agent)).await;
     let later = post(json!({"thread": "back", "input": "What is 6 + 6?"})).await;
-    let (again, said) = copy(&from, &to).await;
+    let (again, notes) = copy(&from, &to).await;
     assert_eq!(
-        said,
+        notes,
         "the agent ours is left as it is: TO has another version\n\
          the thread support:17 is left as it is: it has gone on in TO\n"
     );
@@ -169,7 +169,7 @@ async fn conversations_move_from_sqlite_to_postgres() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_the_target_refuses_is_told_and_the_rest_is_copied() {
+async fn refused_sessions_are_reported_and_the_others_copied() {
     if !has_python() {
         return;
     }
@@ -189,15 +189,15 @@ async fn what_the_target_refuses_is_told_and_the_rest_is_copied() {
     let small = from.run("ours", None, "What is 1 + 1?").await;
 
     let done = run([address(&from), address(&to)], &key).await;
-    let (printed, said) = (
+    let (printed, notes) = (
         String::from_utf8(done.stdout).unwrap(),
         String::from_utf8(done.stderr).unwrap(),
     );
-    assert_eq!(done.status.code(), Some(1), "{said}");
+    assert_eq!(done.status.code(), Some(1), "{notes}");
     let refused = format!("the session {} is not copied: ", large["session_id"].as_str().unwrap());
     assert!(
-        said.starts_with(&refused) && said.contains("session_too_large") && said.lines().count() == 1,
-        "{said}"
+        notes.starts_with(&refused) && notes.contains("session_too_large") && notes.lines().count() == 1,
+        "{notes}"
     );
     assert!(printed.starts_with(small["session_id"].as_str().unwrap()), "{printed}");
     assert_eq!((printed.lines().count(), ids(&to).await.len()), (1, 1));
@@ -206,7 +206,7 @@ async fn what_the_target_refuses_is_told_and_the_rest_is_copied() {
     assert!(!agents.to_string().contains("of_a_file"), "{agents:#}");
     let down = address(&from);
     from.stop().await;
-    for (wrong, words) in [
+    for (wrong, expected) in [
         (down.as_str(), "can't be reached"),
         ("127.0.0.1:8080", NO_ADDRESS),
         ("localhost:18084", NO_ADDRESS),
@@ -214,9 +214,9 @@ async fn what_the_target_refuses_is_told_and_the_rest_is_copied() {
         ("nonsense", NO_ADDRESS),
     ] {
         let done = run([wrong.to_owned(), wrong.to_owned()], "").await;
-        let said = String::from_utf8(done.stderr).unwrap();
-        assert_eq!((done.status.code(), said.lines().count()), (Some(1), 1), "{said}");
-        assert!(said.contains(wrong) && said.contains(words), "{said}");
+        let notes = String::from_utf8(done.stderr).unwrap();
+        assert_eq!((done.status.code(), notes.lines().count()), (Some(1), 1), "{notes}");
+        assert!(notes.contains(wrong) && notes.contains(expected), "{notes}");
     }
     to.stop().await;
 }

@@ -1,4 +1,4 @@
-//! Webhooks that fail: a closed one fails the run by its name, an open one is passed over.
+//! Webhooks that fail: a fail-closed one fails the run, and a fail-open one is skipped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::support::mock_model::{MockModel, Reply};
 use crate::support::ports::RefusingAddress;
 use crate::support::webhook_receiver::{Reaction, WebhookReceiver};
 
-fn answered_schema(schema: &Value) -> Value {
+fn reply_with_schema(schema: &Value) -> Value {
     json!({"response_format": {"type": "json_schema", "name": "a", "schema": schema}})
 }
 
@@ -27,7 +27,7 @@ fn ways() -> Vec<(Reaction, &'static str)> {
         .into();
     let deep = (0..49).fold(json!({}), |schema, _| json!({"not": schema}));
     let refused = "its reply can't be used: response_format: the schema can't be used: ";
-    let endless = endless_schemas().map(|(schema, _)| (json(answered_schema(&schema)), refused));
+    let endless = endless_schemas().map(|(schema, _)| (json(reply_with_schema(&schema)), refused));
     let ways = [
         (Reaction::Status(500, "hunter2".into()), "it answered with status 500"),
         (Reaction::Status(404, String::new()), "it answered with status 404"),
@@ -66,11 +66,11 @@ fn ways() -> Vec<(Reaction, &'static str)> {
             "its reply can't be used: system_prompt: ",
         ),
         (
-            json(answered_schema(&json!({"type": "array"}))),
+            json(reply_with_schema(&json!({"type": "array"}))),
             "its reply can't be used: response_format: the schema must have \"type\": \"object\"",
         ),
         (
-            json(answered_schema(&json!({"type": "object", "allOf": [deep]}))),
+            json(reply_with_schema(&json!({"type": "object", "allOf": [deep]}))),
             "its reply can't be used: response_format: the schema can't be used: it nests deeper than 48 levels",
         ),
         (
@@ -84,7 +84,7 @@ fn ways() -> Vec<(Reaction, &'static str)> {
 }
 
 #[tokio::test]
-async fn a_webhook_that_fails_fails_the_run_when_closed_and_is_passed_over_when_open() {
+async fn a_failing_webhook_fails_the_run_if_closed_and_is_skipped_if_open() {
     let log = CapturedLog::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
@@ -134,9 +134,9 @@ async fn a_webhook_that_fails_fails_the_run_when_closed_and_is_passed_over_when_
 }
 
 #[tokio::test]
-async fn a_response_format_that_is_no_valid_schema_fails_the_run_also_when_open() {
+async fn an_invalid_response_format_fails_the_run_also_if_open() {
     let service = Service::start(MockModel::echoing().await, &LOCAL).await;
-    let answer = answered_schema(&json!({"type": "object", "properties": {"a": {"type": "moon"}}}));
+    let answer = reply_with_schema(&json!({"type": "object", "properties": {"a": {"type": "moon"}}}));
     let receiver = WebhookReceiver::start(move |_| Reaction::Json(answer.clone())).await;
     for policy in ["closed", "open"] {
         let more = json!({"on_failure": policy});
@@ -155,7 +155,7 @@ async fn a_response_format_that_is_no_valid_schema_fails_the_run_also_when_open(
 }
 
 #[tokio::test]
-async fn a_receiver_that_is_not_there_is_a_failure() {
+async fn an_unreachable_receiver_is_a_failure() {
     let refusing = RefusingAddress::new();
     let service = Service::start(MockModel::echoing().await, &LOCAL).await;
     service
@@ -193,9 +193,10 @@ async fn a_name_that_resolves_to_this_machine_gets_no_message() {
 }
 
 #[tokio::test]
-async fn a_run_whose_time_is_spent_waits_for_no_webhook() {
+async fn a_run_out_of_time_waits_for_no_webhook() {
     let receiver = WebhookReceiver::start(|_| Reaction::Hang).await;
-    // With `open` the model is asked in what is left of the time, which is nothing or next to it; it must not answer in that.
+    // With `open` the model has the rest of the time, which is nearly nothing. It must not complete
+    // in it.
     let gate = Gate::new();
     let mock = MockModel::start(move |_| Reply::Held(Arc::clone(&gate), "late".into())).await;
     let service = Service::start(mock, &LOCAL).await;

@@ -1,4 +1,5 @@
-//! A webhook of a run that is cancelled: it is not waited for, and a closed one lets nothing pass.
+//! A webhook of a run that is cancelled: the run does not wait for it, and a fail-closed one
+//! releases nothing.
 
 use std::sync::Arc;
 
@@ -80,7 +81,7 @@ fn subject(point: HookPoint) -> HookSubject {
     }
 }
 
-/// Tells whether nothing passed that the webhook had not answered for.
+/// Returns whether everything was withheld that the webhook has not released.
 fn is_withheld(subject: &HookSubject) -> bool {
     match subject {
         HookSubject::Response(response) => response.content.is_empty() && response.provider_fields.is_none(),
@@ -95,7 +96,7 @@ fn is_withheld(subject: &HookSubject) -> bool {
 }
 
 #[tokio::test]
-async fn a_cancelled_run_waits_for_no_webhook_and_a_closed_one_lets_nothing_pass() {
+async fn a_cancelled_run_waits_for_no_webhook_and_a_closed_one_releases_nothing() {
     for point in HookPoint::ALL {
         for on_failure in ["closed", "open"] {
             let shown = format!("{point:?}, {on_failure}");

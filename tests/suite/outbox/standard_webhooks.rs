@@ -8,7 +8,7 @@ use agent_runtime::clock::{Clock as _, SystemClock};
 use agent_runtime::json::Value;
 use serde_json::json;
 
-use super::outbox_setup::{LOCAL_SENDER, Outbox};
+use super::setup::{LOCAL_SENDER, Outbox};
 use crate::support::languages::python;
 use crate::support::webhook_receiver::{Received, WebhookReceiver};
 
@@ -19,7 +19,7 @@ const OTHER: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
 /// Has the library check messages; `None` when it is not there and not required.
 fn verify(messages: &[Value]) -> Option<Vec<String>> {
     let python = python()?;
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/webhooks/verify.py");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/outbox/verify.py");
     let mut child = Command::new(python)
         .arg(script)
         .env("PYTHONIOENCODING", "utf-8")

@@ -9,8 +9,9 @@ use super::setup::{LOCAL, Service, hooked};
 use crate::support::mock_model::{MockModel, Reply, content_text, last_user_text};
 use crate::support::webhook_receiver::{Reaction, WebhookReceiver};
 
-/// Starts a receiver that answers the first message of each point as the map says, and wants nothing else.
-async fn answering(answers: &[(&str, Value)]) -> WebhookReceiver {
+/// Starts a receiver that replies to the first message of each point from the map, and changes
+/// nothing else.
+async fn replying(answers: &[(&str, Value)]) -> WebhookReceiver {
     let mut answers: BTreeMap<String, Value> = answers
         .iter()
         .map(|(point, answer)| ((*point).to_owned(), answer.clone()))
@@ -22,7 +23,7 @@ async fn answering(answers: &[(&str, Value)]) -> WebhookReceiver {
     .await
 }
 
-/// Starts a model that calculates first and then says what it read.
+/// Starts a model that calculates first and then repeats what it read.
 async fn calculating() -> MockModel {
     MockModel::start(|request| match tool_result(request) {
         Some(result) => Reply::text(&format!("read: {result}")),
@@ -38,14 +39,14 @@ fn tool_result(request: &Value) -> Option<String> {
 }
 
 async fn start(mock: MockModel, answers: &[(&str, Value)]) -> (WebhookReceiver, Service) {
-    let receiver = answering(answers).await;
+    let receiver = replying(answers).await;
     let points: Vec<&str> = answers.iter().map(|(point, _)| *point).collect();
     let service = hooked(mock, &receiver, &points).await;
     (receiver, service)
 }
 
 #[tokio::test]
-async fn an_answer_without_a_body_changes_nothing() {
+async fn a_reply_without_a_body_changes_nothing() {
     for status in [200, 204] {
         let receiver = WebhookReceiver::start(move |_| Reaction::Status(status, String::new())).await;
         let points = ["before_execution", "before_tool_use", "after_model_request"];
@@ -62,7 +63,7 @@ async fn an_answer_without_a_body_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_blocked_call_is_not_made_and_the_model_reads_why() {
+async fn a_blocked_call_is_not_executed_and_the_model_reads_why() {
     let block = json!({"decision": {"block": "no arithmetic on Sundays"}});
     let (receiver, service) = start(calculating().await, &[("before_tool_use", block)]).await;
     let result = service.run("go").await;
@@ -107,13 +108,16 @@ async fn a_completion_can_be_replaced_before_it_is_emitted() {
     let mock = MockModel::start(|_| Reply::Text(vec!["my password ".into(), "is hunter2".into()])).await;
     let (_receiver, service) = start(mock, &[("after_model_request", json!({"content": "[removed]"}))]).await;
     let events = service.app.stream(json!({"agent": "hooked", "input": "go"})).await;
-    let heard = json!(events).to_string();
-    assert!(heard.contains("[removed]") && !heard.contains("hunter2"), "{heard}");
+    let emitted = json!(events).to_string();
+    assert!(
+        emitted.contains("[removed]") && !emitted.contains("hunter2"),
+        "{emitted}"
+    );
     service.app.finish().await;
 }
 
 #[tokio::test]
-async fn context_and_input_can_be_changed_before_the_model_is_asked() {
+async fn context_and_input_can_be_changed_before_the_model_request() {
     let answers = [
         (
             "before_execution",
@@ -135,17 +139,17 @@ async fn context_and_input_can_be_changed_before_the_model_is_asked() {
 }
 
 #[tokio::test]
-async fn a_run_can_be_stopped_and_made_to_go_on() {
+async fn a_run_can_be_stopped_and_continued() {
     let stop = json!({"stop": {"message": "outside of office hours"}});
     let (_receiver, service) = start(MockModel::echoing().await, &[("before_step", stop)]).await;
     let events = service.app.stream(json!({"agent": "hooked", "input": "hi"})).await;
-    let told = events
+    let errors = events
         .iter()
         .find(|event| event["type"] == "continuation.evaluated")
         .unwrap()
         .to_string();
     for part in ["stop_requested", "webhook", "outside of office hours"] {
-        assert!(told.contains(part), "{told}");
+        assert!(errors.contains(part), "{errors}");
     }
     assert!(service.mock.requests().is_empty());
     service.app.finish().await;
@@ -168,7 +172,7 @@ async fn a_run_can_be_stopped_and_made_to_go_on() {
 }
 
 #[tokio::test]
-async fn histories_are_sent_only_when_they_are_asked_for() {
+async fn histories_are_sent_only_if_configured() {
     for include in [false, true] {
         let receiver = WebhookReceiver::content().await;
         let service = Service::start(MockModel::echoing().await, &LOCAL).await;
@@ -192,7 +196,7 @@ async fn a_run_that_a_webhook_fails_has_the_message_of_the_webhook() {
     let (_receiver, service) = start(mock, &[("after_tool_use", stop)]).await;
     let result = service.run("go").await;
     assert_eq!(result["status"], "failed", "{result:#}");
-    // The tool's error was one that the model could have read and gone on after.
+    // Without the webhook, the model would have read the tool's error and continued.
     assert_eq!(
         (&result["error"]["code"], &result["error"]["message"]),
         (&json!("execution_failed"), &json!("no arithmetic today")),

@@ -1,4 +1,5 @@
-//! Large messages of webhooks: they share room until they are answered, and are encoded beside the async workers.
+//! Large messages of webhooks: they share room until the reply, and are encoded beside the async
+//! workers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,7 +67,8 @@ impl Runs {
         registry.attach(HookStack::default(), &[attached], &ports).unwrap()
     }
 
-    /// Has a run of the tenant call its webhook before a request with so many bytes of text, and returns the reason why it is to stop.
+    /// Has a run of the tenant call its webhook before a request with so many bytes of text, and
+    /// returns the reason why it is to stop.
     fn run(&self, tenant: &TenantId, bytes: usize, include_messages: bool) -> JoinHandle<Option<StopReason>> {
         self.run_with(tenant, request("x".repeat(bytes)), include_messages)
     }
@@ -113,7 +115,7 @@ fn tenant() -> TenantId {
 }
 
 #[tokio::test]
-async fn large_messages_that_nobody_answers_share_room_and_a_cancelled_run_waits_for_none() {
+async fn unanswered_large_messages_share_room_and_a_cancelled_run_waits_for_none() {
     let runs = Runs::with_receiver(Reaction::Hang).await;
     let (one, other) = (tenant(), tenant());
     let mut at_work = vec![runs.run(&one, LARGE, true)];
@@ -182,7 +184,7 @@ async fn a_message_takes_the_room_of_its_text_as_json() {
 }
 
 #[tokio::test]
-async fn a_run_that_has_ended_waits_for_room_and_processors_no_longer_than_for_an_answer() {
+async fn an_ended_run_waits_for_room_and_processors_no_longer_than_for_a_reply() {
     let runs = Runs::with_receiver(Reaction::Status(204, String::new())).await;
     let (one, other) = (tenant(), tenant());
     let _share = runs.room.take(&one, ROOM).await;

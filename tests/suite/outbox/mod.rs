@@ -1,0 +1,7 @@
+//! The outbox, which delivers messages about the ends of runs over real sockets.
+
+mod setup;
+
+mod deliveries;
+mod standard_webhooks;
+mod workers;
