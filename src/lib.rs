@@ -5,13 +5,13 @@
 //! map.
 
 pub mod clock;
+pub mod http_headers;
 pub mod ids;
 pub mod json;
 pub mod limits;
 pub mod message;
 pub mod model_parameters;
 pub mod model_ref;
-pub mod retry_after;
 pub mod spelling;
 pub mod tenant;
 pub mod usage;

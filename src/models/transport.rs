@@ -18,7 +18,7 @@ use super::settings::{ClientSettings, TimeoutSettings};
 use crate::agent::ports::{ModelError, ModelErrorClass};
 use crate::clock::Timestamp;
 use crate::http_client::{client_builder, with_body};
-use crate::retry_after::parse_retry_after;
+use crate::http_headers::parse_retry_after;
 
 /// The HTTP client could not be made.
 #[derive(Debug, thiserror::Error)]

@@ -4,10 +4,12 @@
 
 mod hook;
 mod rules;
+mod secrets;
 mod sender;
 
-pub use self::hook::{SecretTenants, WebhookHookFactory, WebhookSecret};
+pub use self::hook::WebhookHookFactory;
 pub use self::rules::SenderRules;
+pub use self::secrets::{SecretTenants, WebhookSecret};
 pub use self::sender::{
     Delivered, Delivery, Endpoint, EndpointFault, SendError, SenderError, SenderSettings, SigningKeyError, SigningKeys,
     WebhookSender,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::hook::WebhookSecret;
+use super::secrets::{WebhookSecret, find_keys};
 use super::sender::WebhookSender;
 use crate::agent::RunWebhook;
 use crate::agent::ports::{WebhookFault, WebhookRules};
@@ -25,17 +25,6 @@ impl SenderRules {
     pub fn new(sender: Arc<WebhookSender>, secrets: BTreeMap<String, WebhookSecret>) -> Self {
         Self { sender, secrets }
     }
-
-    /// Refuses secrets that do not sign for the tenant. Does not reveal which secrets exist.
-    fn check_secret(&self, name: &str, tenant: Option<&TenantId>) -> Result<(), String> {
-        let known = self.secrets.get(name);
-        let usable = known.filter(|secret| tenant.is_none_or(|tenant| secret.is_for(tenant)));
-        match usable {
-            Some(secret) if secret.keys.is_some() => Ok(()),
-            Some(_) => Err(format!("the operator has not set the secret {name:?}")),
-            None => Err(format!("no secret is named {name:?}")),
-        }
-    }
 }
 
 impl WebhookRules for SenderRules {
@@ -46,10 +35,10 @@ impl WebhookRules for SenderRules {
         }
         let endpoint = self.sender.endpoint(&webhook.url);
         endpoint.map_err(|error| fault("webhook.url")(error.to_string()))?;
-        let secret = webhook.secret.as_deref();
-        secret.map_or(Ok(()), |name| {
-            self.check_secret(name, tenant).map_err(fault("webhook.secret"))
-        })
+        if let Some(name) = &webhook.secret {
+            find_keys(&self.secrets, name, tenant).map_err(fault("webhook.secret"))?;
+        }
+        Ok(())
     }
 }
 
@@ -57,7 +46,7 @@ impl WebhookRules for SenderRules {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::super::hook::SecretTenants;
+    use super::super::secrets::SecretTenants;
     use super::super::sender::{SenderSettings, SigningKeys};
     use super::*;
 
@@ -123,11 +112,11 @@ mod tests {
                 secret: secret.map(str::to_owned),
             };
             let checked = rules.check(&webhook, tenant);
-            let told = checked.map_or_else(
+            let found = checked.map_or_else(
                 |fault| format!("{}: {}", fault.field, fault.message),
                 |()| String::new(),
             );
-            assert_eq!(told, expected, "{url} {secret:?} {tenant:?}");
+            assert_eq!(found, expected, "{url} {secret:?} {tenant:?}");
         }
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn apply(
 ) -> Result<HookContext, String> {
     if let Some(name) = forbidden(&reply, context.point) {
         return Err(format!(
-            "it has `{name}`, which no webhook may answer at {}",
+            "it has `{name}`, which no webhook may change at {}",
             context.point.as_str()
         ));
     }
@@ -33,7 +33,7 @@ pub(super) fn apply(
         Some(stop) => state.with_stop_signal(StopSignal::new(stop.reason, source, stop.message), now),
         None => state,
     };
-    let state = match reply.goes_on {
+    let state = match reply.wants_step {
         Some(true) => state.with_continuation_requested(now),
         Some(false) | None => state,
     };
@@ -62,7 +62,7 @@ pub(super) fn apply(
             match reply.decision {
                 Some(Decision::Block(reason)) => tool_use.decision = ToolDecision::Block { reason },
                 Some(Decision::Supply(content)) => {
-                    let content = shown("decision", content)?;
+                    let content = visible("decision", content)?;
                     tool_use.decision = ToolDecision::Supply { content };
                 }
                 None => (),
@@ -70,14 +70,14 @@ pub(super) fn apply(
         }
         HookSubject::Response(response) => {
             if let Some(content) = reply.content {
-                response.content = said(content)?;
-                // What a provider wants back unchanged belongs to the content that it gave.
+                response.content = model_output(content)?;
+                // The fields that a provider wants back belong to its own content.
                 response.provider_fields = None;
             }
         }
         HookSubject::ToolExecution(execution) => {
             if let Some(content) = reply.content {
-                execution.content = shown("content", content)?;
+                execution.content = visible("content", content)?;
             }
         }
         HookSubject::State | HookSubject::Request(_) | HookSubject::Errors(_) => (),
@@ -98,7 +98,7 @@ fn forbidden(reply: &Reply, point: HookPoint) -> Option<&'static str> {
         ("system_prompt", &[F::SystemPrompt], reply.system_prompt.is_some()),
         ("response_format", &[F::ResponseFormat], reply.response_format.is_some()),
         ("stop", &[F::Continuation], reply.stop.is_some()),
-        ("continue", &[F::Continuation], reply.goes_on.is_some()),
+        ("continue", &[F::Continuation], reply.wants_step.is_some()),
         ("messages", &[F::Messages], reply.messages.is_some()),
     ];
     let mut forbidden = changes.into_iter().filter_map(|(name, fields, is_asked)| {
@@ -129,7 +129,7 @@ fn with_context(state: AgentState, reply: &Reply) -> Result<AgentState, String> 
     })
 }
 
-/// Metadata lasts with the session, so it is held to the session's limits.
+/// Checks the limits of a session, since metadata is stored with it.
 fn with_metadata(state: AgentState, changes: &Object) -> Result<AgentState, String> {
     let state = state.with_metadata(changes.clone());
     check_metadata(state.metadata()).map_err(|limit| format!("metadata: {limit}"))?;
@@ -141,12 +141,12 @@ fn to_message(new: NewMessage, ids: &dyn IdSource, now: Timestamp) -> Result<Mes
         NewRole::User => Role::User,
         NewRole::Assistant => Role::Assistant,
     };
-    let content = shown("messages", new.content)?;
+    let content = visible("messages", new.content)?;
     Ok(Message::new(MessageId::generate(ids), role, content, now))
 }
 
 /// Checks content that is shown to the model.
-fn shown(field: &str, content: NewContent) -> Result<Vec<ContentPart>, String> {
+fn visible(field: &str, content: NewContent) -> Result<Vec<ContentPart>, String> {
     use ContentPart as P;
     let fits = |part: &P| matches!(part, P::Text(_) | P::Image(_) | P::Document(_));
     if content.0.is_empty() || !content.0.iter().all(fits) {
@@ -159,7 +159,7 @@ fn shown(field: &str, content: NewContent) -> Result<Vec<ContentPart>, String> {
 
 /// Checks content that replaces the output of the model. Calls are paired with results by their
 /// ids.
-fn said(content: NewContent) -> Result<Vec<ContentPart>, String> {
+fn model_output(content: NewContent) -> Result<Vec<ContentPart>, String> {
     use ContentPart as P;
     let fits = |part: &P| {
         matches!(
@@ -253,7 +253,7 @@ mod tests {
                     Ok(_) => assert!(allowed.contains(&field), "{point:?} allows {field}"),
                     Err(error) => {
                         assert!(!allowed.contains(&field), "{point:?}: {error}");
-                        let expected = format!("`{field}`, which no webhook may answer at {}", point.as_str());
+                        let expected = format!("`{field}`, which no webhook may change at {}", point.as_str());
                         assert!(error.contains(&expected), "{error}");
                     }
                 }
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn replaced_words_take_the_provider_s_fields_with_them() {
+    fn replaced_content_loses_the_provider_s_fields() {
         let response = ModelResponse {
             content: vec![ContentPart::text("secret")],
             provider_fields: Some(ProviderFields {
@@ -309,7 +309,7 @@ mod tests {
             (json!([{"type": "hologram"}]), false),
         ] {
             let content: NewContent = serde_json::from_value(parts.clone()).unwrap();
-            assert_eq!(said(content).is_ok(), is_allowed, "{parts}");
+            assert_eq!(model_output(content).is_ok(), is_allowed, "{parts}");
         }
     }
 }

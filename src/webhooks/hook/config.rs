@@ -1,26 +1,19 @@
 //! The configuration of a webhook in an agent. It names secrets and contains none.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 
 use crate::agent::hooks::{HookPoint, read_config};
+use crate::http_headers::CREDENTIAL_HEADERS;
 use crate::json::Object;
 use crate::spelling::meant;
 use crate::tenant::TenantId;
+use crate::webhooks::secrets::{WebhookSecret, find_keys};
 use crate::webhooks::sender::{Endpoint, SigningKeys, WebhookSender};
 
-/// Headers for credentials, which would be visible in the agent's definition.
-const CREDENTIALS: [&str; 6] = [
-    "authorization",
-    "proxy-authorization",
-    "cookie",
-    "api-key",
-    "x-api-key",
-    "x-goog-api-key",
-];
 /// Headers that belong to the sender, beside all that begin with `webhook-`.
 const OURS: [&str; 9] = [
     "connection",
@@ -33,40 +26,6 @@ const OURS: [&str; 9] = [
     "transfer-encoding",
     "upgrade",
 ];
-
-/// A signing secret that webhooks can name.
-#[derive(Debug, Clone)]
-pub struct WebhookSecret {
-    /// What it signs with; none when the operator has not set it.
-    pub keys: Option<SigningKeys>,
-    /// The tenants whose runs it signs for.
-    pub tenants: SecretTenants,
-}
-
-/// The tenants whose runs a secret signs for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SecretTenants {
-    /// All of them, by configuration.
-    All,
-    /// These alone.
-    These(BTreeSet<TenantId>),
-}
-
-impl WebhookSecret {
-    /// Returns the keys for messages of a tenant's run; none if the secret does not sign for the
-    /// tenant, or is not set.
-    pub fn keys_for(&self, tenant: &TenantId) -> Option<&SigningKeys> {
-        self.keys.as_ref().filter(|_| self.is_for(tenant))
-    }
-
-    /// Returns whether it signs for runs of the tenant.
-    pub(in crate::webhooks) fn is_for(&self, tenant: &TenantId) -> bool {
-        match &self.tenants {
-            SecretTenants::All => true,
-            SecretTenants::These(tenants) => tenants.contains(tenant),
-        }
-    }
-}
 
 /// What becomes of an execution whose webhook fails.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -84,8 +43,6 @@ pub(super) enum OnFailure {
 pub(super) struct WebhookConfig {
     pub(super) endpoint: Endpoint,
     pub(super) points: Vec<HookPoint>,
-    /// The name of the secret.
-    pub(super) secret: Option<String>,
     pub(super) keys: Option<SigningKeys>,
     /// None leaves it to the sender.
     pub(super) timeout: Option<Duration>,
@@ -112,22 +69,23 @@ struct Written {
 }
 
 impl WebhookConfig {
-    /// Reads it. The error says what is wrong.
+    /// Reads it, for runs of the tenant or of any. The error says what is wrong.
     pub(super) fn read(
         config: &Object,
         sender: &WebhookSender,
         secrets: &BTreeMap<String, WebhookSecret>,
+        tenant: Option<&TenantId>,
     ) -> Result<Self, String> {
         let written: Written = read_config(config).map_err(|fault| match meant(&fault) {
             Some(name) => format!("{fault}; did you mean `{name}`?"),
             None => fault,
         })?;
         let endpoint = sender.endpoint(&written.url);
+        let keys = |name: String| find_keys(secrets, &name, tenant).map_err(|fault| format!("secret: {fault}"));
         Ok(Self {
             endpoint: endpoint.map_err(|fault| format!("url: {fault}"))?,
             points: points(&written.points)?,
-            keys: written.secret.as_deref().map(|name| keys(name, secrets)).transpose()?,
-            secret: written.secret,
+            keys: written.secret.map(keys).transpose()?.cloned(),
             timeout: written.timeout.map(|text| timeout(&text)).transpose()?,
             on_failure: written.on_failure,
             headers: headers(&written.headers)?,
@@ -151,18 +109,6 @@ fn points(names: &[String]) -> Result<Vec<HookPoint>, String> {
     names.iter().map(point).collect()
 }
 
-fn keys(name: &str, secrets: &BTreeMap<String, WebhookSecret>) -> Result<SigningKeys, String> {
-    let secret = secrets.get(name).ok_or_else(|| unknown_secret(name))?;
-    // Its source is configuration of the operator, so the message leaves it out.
-    let keys = secret.keys.clone();
-    keys.ok_or_else(|| format!("secret: the operator has not set the secret {name:?}"))
-}
-
-/// The names of others may be those of other tenants, so they are not listed.
-pub(super) fn unknown_secret(name: &str) -> String {
-    format!("secret: no secret is named {name:?}")
-}
-
 fn timeout(text: &str) -> Result<Duration, String> {
     let parsed = humantime::parse_duration(text).ok().filter(|it| !it.is_zero());
     parsed.ok_or_else(|| "timeout: it must be a duration such as \"5s\" or \"250ms\"".to_owned())
@@ -172,7 +118,7 @@ fn headers(written: &BTreeMap<String, String>) -> Result<HeaderMap, String> {
     let header = |(name, value): (&String, &String)| {
         let fault = |problem: &str| format!("headers: {name:?} {problem}");
         let parsed: HeaderName = name.parse().map_err(|_| fault("is not the name of a header"))?;
-        if CREDENTIALS.contains(&parsed.as_str()) {
+        if CREDENTIAL_HEADERS.contains(&parsed.as_str()) {
             return Err(fault("holds credentials; receivers know us by the signature"));
         }
         if OURS.contains(&parsed.as_str()) || parsed.as_str().starts_with("webhook-") {
@@ -190,6 +136,7 @@ mod tests {
 
     use super::*;
     use crate::json::Value;
+    use crate::webhooks::secrets::SecretTenants;
     use crate::webhooks::sender::SenderSettings;
 
     fn read(changes: &Value) -> Result<WebhookConfig, String> {
@@ -199,16 +146,15 @@ mod tests {
         }
         let sender = WebhookSender::new(SenderSettings::default()).unwrap();
         let keys = SigningKeys::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
-        let tenants = SecretTenants::These(BTreeSet::new());
         let secret = |keys| WebhookSecret {
             keys,
-            tenants: tenants.clone(),
+            tenants: SecretTenants::All,
         };
         let secrets = BTreeMap::from([
             ("empty".to_owned(), secret(None)),
             ("main".to_owned(), secret(Some(keys))),
         ]);
-        WebhookConfig::read(config.as_object().unwrap(), &sender, &secrets)
+        WebhookConfig::read(config.as_object().unwrap(), &sender, &secrets, None)
     }
 
     #[test]
@@ -235,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_webhook_is_named() {
+    fn a_bad_configuration_is_refused_with_its_mistake() {
         for (changes, expected) in [
             (json!({"url": null}), "url: invalid type: null, expected a string"),
             (json!({"url": "http://example.org/"}), "url: its scheme must be https"),

@@ -14,9 +14,9 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use tokio::time::timeout;
 
-use self::config::{OnFailure, WebhookConfig, unknown_secret};
-pub use self::config::{SecretTenants, WebhookSecret};
+use self::config::{OnFailure, WebhookConfig};
 use self::reply::Reply;
+use super::secrets::WebhookSecret;
 use super::sender::{Delivery, SendError, WebhookSender};
 use crate::agent::hooks::{
     ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookField, HookPoint, HookSubject, is_permitted,
@@ -30,7 +30,7 @@ use crate::tenant::TenantId;
 
 /// The name that agents attach the hook by.
 const NAME: &str = "webhook";
-/// The text that replaces what a fail-closed webhook has not let pass.
+/// The text that replaces content which a fail-closed webhook has not released.
 const WITHHELD: &str = "The run was cancelled before this was released.";
 
 /// Makes webhooks.
@@ -46,14 +46,8 @@ impl WebhookHookFactory {
         Self { sender, secrets }
     }
 
-    fn read_for(&self, config: &Object, tenant: &TenantId) -> Result<WebhookConfig, String> {
-        let config = WebhookConfig::read(config, &self.sender, &self.secrets)?;
-        let named = config.secret.as_ref();
-        let foreign = named.filter(|name| self.secrets.get(*name).is_some_and(|secret| !secret.is_for(tenant)));
-        match foreign {
-            Some(name) => Err(unknown_secret(name)),
-            None => Ok(config),
-        }
+    fn read(&self, config: &Object, tenant: Option<&TenantId>) -> Result<WebhookConfig, String> {
+        WebhookConfig::read(config, &self.sender, &self.secrets, tenant)
     }
 }
 
@@ -63,19 +57,19 @@ impl HookFactory for WebhookHookFactory {
     }
 
     fn check(&self, config: &Object) -> Result<(), String> {
-        WebhookConfig::read(config, &self.sender, &self.secrets).map(drop)
+        self.read(config, None).map(drop)
     }
 
-    /// Refuses secrets that do not sign for the tenant. Does not reveal which secrets exist.
+    /// Refuses secrets that do not sign for the tenant.
     fn check_tenant(&self, config: &Object, tenant: &TenantId) -> Result<(), String> {
-        self.read_for(config, tenant).map(drop)
+        self.read(config, Some(tenant)).map(drop)
     }
 
     /// The configuration may have changed since the agent was stored, so the tenant is checked
     /// again.
     fn make(&self, config: &Object, ports: &ExecutionPorts) -> Result<Arc<dyn Hook>, String> {
         Ok(Arc::new(WebhookHook {
-            config: self.read_for(config, &ports.tenant)?,
+            config: self.read(config, Some(&ports.tenant))?,
             sender: Arc::clone(&self.sender),
             ports: ports.clone(),
         }))
@@ -93,8 +87,8 @@ struct WebhookHook {
 /// Why there is no usable reply.
 #[derive(Debug, thiserror::Error)]
 enum CallError {
-    /// The run was cancelled or stopped, or its time is spent.
-    #[error("the run's time was spent before it answered")]
+    /// The run was cancelled or stopped, or its time is over.
+    #[error("the run's time was over before it replied")]
     Interrupted(Box<StopSignal>),
     /// Nothing was delivered.
     #[error(transparent)]
@@ -121,12 +115,12 @@ impl Hook for WebhookHook {
 
     fn call(&self, context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
         Box::pin(async move {
-            match self.followed(&context).await {
+            match self.call_until_interrupted(&context).await {
                 Ok(next) => Ok(next),
                 Err(CallError::Interrupted(signal)) if self.ports.control.called_off().is_some() => {
-                    Ok(self.cancelled(context, *signal))
+                    Ok(self.end_cancelled(context, *signal))
                 }
-                Err(failure) => self.failed(context, failure),
+                Err(error) => self.continue_or_fail(context, error),
             }
         })
     }
@@ -140,7 +134,7 @@ impl Hook for WebhookHook {
 impl WebhookHook {
     /// Calls the webhook until the execution is interrupted, and returns the context with the reply
     /// applied.
-    async fn followed(&self, context: &HookContext) -> Result<HookContext, CallError> {
+    async fn call_until_interrupted(&self, context: &HookContext) -> Result<HookContext, CallError> {
         let control = &self.ports.control;
         // At the end of an execution the webhook is still called, even if the execution was stopped
         // or its time is spent.
@@ -154,13 +148,13 @@ impl WebhookHook {
         tokio::select! {
             biased;
             signal = interrupted => Err(CallError::Interrupted(Box::new(signal))),
-            context = self.answered(context) => context,
+            context = self.call_and_apply(context) => context,
         }
     }
 
     /// Calls the webhook and applies the reply, if any.
-    async fn answered(&self, context: &HookContext) -> Result<HookContext, CallError> {
-        let Some(reply) = self.asked(context).await? else {
+    async fn call_and_apply(&self, context: &HookContext) -> Result<HookContext, CallError> {
+        let Some(reply) = self.request_reply(context).await? else {
             return Ok(context.clone());
         };
         let (context, ids, now) = (context.clone(), Arc::clone(&self.ports.ids), self.ports.control.now());
@@ -173,15 +167,15 @@ impl WebhookHook {
     }
 
     /// Sends the message; returns the reply, if it changes anything.
-    async fn asked(&self, context: &HookContext) -> Result<Option<Reply>, CallError> {
-        let written = self.written(context);
-        // It is in memory until the response, however slow the receiver is.
+    async fn request_reply(&self, context: &HookContext) -> Result<Option<Reply>, CallError> {
+        let writing = self.write_message(context);
+        // The message takes memory until the response, also if the receiver is slow.
         let (body, now, _share) = if has_ended(context.point) {
             // No other limit holds there.
             let limit = self.sender.limit(self.config.timeout);
-            timeout(limit, written).await.map_err(|_| CallError::Late)??
+            timeout(limit, writing).await.map_err(|_| CallError::Late)??
         } else {
-            written.await?
+            writing.await?
         };
         let id = format!("msg_{}", self.ports.ids.next_uuid().simple());
         let delivery = Delivery {
@@ -207,7 +201,7 @@ impl WebhookHook {
     }
 
     /// Writes the message, once there is room for it; returns it with its time.
-    async fn written(&self, context: &HookContext) -> Result<(Bytes, Timestamp, Option<Share>), CallError> {
+    async fn write_message(&self, context: &HookContext) -> Result<(Bytes, Timestamp, Option<Share>), CallError> {
         let (tenant, include_messages) = (&self.ports.tenant, self.config.include_messages);
         let weigh = move |context: &HookContext| request::weight(context, include_messages, escaped_length);
         let bytes = if matches!(context.subject, HookSubject::Request(_)) {
@@ -226,21 +220,21 @@ impl WebhookHook {
     }
 
     /// Continues without a reply, or fails. Logs have no bodies, so the details go to the caller.
-    fn failed(&self, context: HookContext, failure: CallError) -> Result<HookContext, HookError> {
+    fn continue_or_fail(&self, context: HookContext, error: CallError) -> Result<HookContext, HookError> {
         let host = self.config.endpoint.host();
-        let message = format!("the webhook at {host} failed: {failure}");
+        let message = format!("the webhook at {host} failed: {error}");
         if self.config.on_failure == OnFailure::Closed {
-            let source = failure.into_cause();
+            let source = error.into_cause();
             return Err(HookError {
                 source,
                 ..HookError::new(message)
             });
         }
-        let kind = match &failure {
+        let kind = match &error {
             CallError::Reply(_) => "its reply can't be used".to_owned(),
-            failure => failure.to_string(),
+            error => error.to_string(),
         };
-        let cause = failure.into_cause().map(|cause| cause.to_string());
+        let cause = error.into_cause().map(|cause| cause.to_string());
         tracing::warn!(
             hook = NAME,
             point = context.point.as_str(),
@@ -252,8 +246,8 @@ impl WebhookHook {
         Ok(context)
     }
 
-    /// Ends the call for a cancelled run. A fail-closed webhook lets nothing pass without a reply.
-    fn cancelled(&self, mut context: HookContext, signal: StopSignal) -> HookContext {
+    /// Ends the call for a cancelled run. A fail-closed webhook releases nothing without a reply.
+    fn end_cancelled(&self, mut context: HookContext, signal: StopSignal) -> HookContext {
         if is_permitted(context.point, HookField::Continuation) {
             context.state = context.state.with_stop_signal(signal, self.ports.control.now());
         }

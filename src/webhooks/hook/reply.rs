@@ -8,8 +8,7 @@ use crate::json::{Object, Value, contains_nul, plain_words};
 use crate::message::ContentPart;
 use crate::model_ref::ResponseFormat;
 
-/// How deep a reply may nest: what is stored of it must be readable when it is nested deeper, in a
-/// stored session.
+/// How deep a reply may nest. A stored session nests it deeper, and must stay readable.
 const MAX_DEPTH: usize = 64;
 
 /// What a webhook wants changed; what it does not name stays.
@@ -34,7 +33,7 @@ pub(super) struct Reply {
     pub(super) stop: Option<Stop>,
     /// One more step is wanted.
     #[serde(rename = "continue")]
-    pub(super) goes_on: Option<bool>,
+    pub(super) wants_step: Option<bool>,
     /// Messages added to the conversation.
     pub(super) messages: Option<Vec<NewMessage>>,
 }
@@ -76,7 +75,7 @@ pub(super) enum NewRole {
     Assistant,
 }
 
-/// Content: words, or a list of parts.
+/// Content: a text, or a list of parts.
 #[derive(Debug, PartialEq)]
 pub(super) struct NewContent(pub(super) Vec<ContentPart>);
 
@@ -122,8 +121,7 @@ fn stop_requested() -> StopReason {
     StopReason::StopRequested
 }
 
-/// Elsewhere an unknown reason loads, since a later version may have written it; nobody may invent
-/// one.
+/// Refuses unknown reasons. Stored ones load, since a later version may have written them.
 fn known_reason<'de, D: Deserializer<'de>>(deserializer: D) -> Result<StopReason, D::Error> {
     let name = String::deserialize(deserializer)?;
     let mut all = StopReason::ALL.into_iter();
@@ -136,14 +134,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_answer_wants_nothing() {
+    fn an_empty_reply_changes_nothing() {
         assert_eq!(Reply::read(b"{}"), Ok(Reply::default()));
         let nothing = br#"{"metadata": null, "continue": null, "decision": null}"#;
         assert_eq!(Reply::read(nothing), Ok(Reply::default()));
     }
 
     #[test]
-    fn what_is_wrong_with_an_answer_is_named() {
+    fn a_bad_reply_is_refused_with_its_mistake() {
         let deep = format!(r#"{{"metadata": {{"a": {}{}}}}}"#, "[".repeat(63), "]".repeat(63));
         for (body, expected) in [
             ("", "it is no JSON"),
@@ -173,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_deepest_answer_that_is_allowed_is_read() {
+    fn a_reply_may_nest_as_deep_as_the_limit() {
         let body = format!(r#"{{"metadata": {{"a": {}{}}}}}"#, "[".repeat(62), "]".repeat(62));
         assert!(Reply::read(body.as_bytes()).is_ok());
     }

@@ -16,7 +16,7 @@ pub struct Endpoint {
     host: String,
 }
 
-/// Why an address is none that a sender may send to.
+/// Why an address is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointFault {
     /// It is no absolute URL of a host.
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_refused_by_their_looks() {
+    fn addresses_are_checked_before_they_are_resolved() {
         let settings = SenderSettings::default();
         for (url, expected) in [
             ("https://example.org/a?token=1", Ok("example.org")),

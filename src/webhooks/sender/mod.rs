@@ -23,7 +23,7 @@ use self::resolver::{GuardedResolver, NotPublic};
 pub use self::signature::{SigningKeyError, SigningKeys};
 use crate::clock::Timestamp;
 use crate::http_client::{client_builder, with_body};
-use crate::retry_after::parse_retry_after;
+use crate::http_headers::parse_retry_after;
 
 /// What bounds a sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +85,7 @@ pub struct Delivered {
     pub body: Bytes,
 }
 
-/// A message that was not delivered, or not to anybody who took it.
+/// A message that was not delivered, or that the receiver refused.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
     /// The name has no address that is public.

@@ -1,5 +1,5 @@
-//! Tells public internet addresses from all others, by the registries of special-purpose addresses
-//! (RFC 6890 and its updates).
+//! Recognises public internet addresses, by the registries of special-purpose addresses (RFC 6890
+//! and its updates).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

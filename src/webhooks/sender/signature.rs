@@ -15,9 +15,9 @@ const PREFIX: &str = "whsec_";
 /// Bytes that a secret may have, as the specification has it.
 const LENGTHS: std::ops::RangeInclusive<usize> = 24..=64;
 
-/// The keys that messages are signed with. A receiver that knows any of them can check a message,
-/// so secrets can be exchanged without a gap: the new one is added, receivers learn it, the old one
-/// is taken away.
+/// The keys that messages are signed with. A receiver that knows one of them can check a message.
+/// So a secret is rotated without a gap: add the new one, give it to the receivers, remove the old
+/// one.
 #[derive(Clone)]
 pub struct SigningKeys(Vec<Hmac<Sha256>>);
 
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_secret_is_refused_unseen() {
+    fn a_bad_secret_is_refused_and_not_shown() {
         let of_length = |length: usize| format!("{PREFIX}{}", STANDARD.encode(vec![7; length]));
         for good in [of_length(24), of_length(64), format!("{SECRET} {SECRET}")] {
             let keys = SigningKeys::parse(&good).unwrap();

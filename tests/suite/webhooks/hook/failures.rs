@@ -55,7 +55,7 @@ fn ways() -> Vec<(Reaction, &'static str)> {
         ),
         (
             json(json!({"arguments": {}})),
-            "its reply can't be used: it has `arguments`, which no webhook may answer at before_step",
+            "its reply can't be used: it has `arguments`, which no webhook may change at before_step",
         ),
         (
             json(json!({"system_prompt": "{{ open"})),

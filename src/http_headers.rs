@@ -1,4 +1,4 @@
-//! The header `Retry-After`: when a server wants to be asked again. No IO.
+//! Headers of HTTP that clients of several protocols know. No IO.
 
 use std::time::Duration;
 
@@ -6,7 +6,17 @@ use chrono::DateTime;
 
 use crate::clock::Timestamp;
 
-/// Reads a number of seconds or an HTTP date, which is told from `now` on; anything else is nothing.
+/// Headers that carry credentials. What is configured in clear text may not set them.
+pub const CREDENTIAL_HEADERS: [&str; 6] = [
+    "authorization",
+    "proxy-authorization",
+    "cookie",
+    "api-key",
+    "x-api-key",
+    "x-goog-api-key",
+];
+
+/// Parses `Retry-After`: a number of seconds, or an HTTP date, which counts from `now`.
 pub fn parse_retry_after(text: &str, now: Timestamp) -> Option<Duration> {
     let text = text.trim();
     if let Ok(seconds) = text.parse::<f64>() {
