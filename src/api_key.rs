@@ -26,7 +26,8 @@ pub fn generate() -> Result<(SecretString, Hash), getrandom::Error> {
 
 /// Hashes what a caller gave as a secret; `None` when it can't be one.
 ///
-/// A plain hash is enough for 256 random bits: nobody can go through them. The hash is looked up, never compared byte by byte.
+/// A plain hash is enough for 256 random bits: nobody can try them all. The hash is looked up,
+/// never compared byte by byte.
 pub fn hash_secret(secret: &str) -> Option<Hash> {
     let plausible = secret.starts_with(PREFIX) && secret.len() <= MAX_LENGTH;
     plausible.then(|| hash_bytes(secret))

@@ -5,16 +5,16 @@ use std::fmt;
 
 use chrono::{DateTime, SubsecRound as _, Utc};
 
-/// An instant in UTC, with microseconds: what every store keeps exactly.
+/// An instant in UTC, with microseconds: what every store retains exactly.
 pub type Timestamp = DateTime<Utc>;
 
-/// Tells the time.
+/// Reads the time.
 pub trait Clock: Send + Sync + fmt::Debug {
     /// Returns the current time, truncated to microseconds.
     fn now(&self) -> Timestamp;
 }
 
-/// Tells the time of the operating system.
+/// Reads the time of the operating system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 

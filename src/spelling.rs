@@ -11,14 +11,16 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Finds the candidate of which `name` is a slip of the hand: too near to be a name of its own. Stricter than [`nearest`].
+/// Finds the candidate of which `name` is a typing error: too similar to be a name of its own.
+/// Stricter than [`nearest`].
 pub fn misspelt<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.to_lowercase();
     let mut candidates = candidates.into_iter();
     candidates.find(|candidate| strsim::normalized_damerau_levenshtein(&name, candidate) >= 0.75)
 }
 
-/// Finds the known name that was meant, in a decoder's message that puts an unknown name and then the known ones into backticks.
+/// Finds the known name that was meant in the message of a decoder. In backticks, it has an unknown
+/// name and then the known ones.
 pub fn meant(message: &str) -> Option<&str> {
     let mut named = message.split('`').skip(1).step_by(2);
     nearest(named.next()?, named)
@@ -44,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_meant_is_among_the_known_names() {
+    fn the_meant_name_is_found_in_a_message() {
         for (message, expected) in [
             ("unknown field `tool`, expected one of `name`, `tools`", Some("tools")),
             ("unknown field `zzz`, expected `name`", None),
@@ -56,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_slip_is_a_misspelling() {
+    fn only_a_typing_error_is_a_misspelling() {
         for (typed, wanted) in [
             ("metdata", Some("metadata")),
             ("systemprompt", Some("system_prompt")),

@@ -32,7 +32,7 @@ where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
     let filter = EnvFilter::try_new(&log.filter).map_err(TelemetryError::Filter)?;
-    // Where standard error is gone, telling of that there would panic: only the log may be lost.
+    // If standard error is closed, reporting that to it would panic. Only the log may be lost.
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(writer)

@@ -7,14 +7,12 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use secrecy::ExposeSecret as _;
 
-use crate::agent::ports::StructuredOutput;
 use crate::agent::state::ExecutionBudget;
 use crate::board::{BoardSettings, RedisSettings};
 use crate::config::{self, ALL_TENANTS, Config, PriorityScope, Role};
 use crate::http::HttpLimits;
 use crate::models::{
-    AwsCredentials, AwsSettings, CapSettings, ClientSettings, ProviderKind, ProviderSettings, RetrySettings,
-    TimeoutSettings,
+    AwsCredentials, AwsSettings, CapSettings, ClientSettings, ProviderSettings, RetrySettings, TimeoutSettings,
 };
 use crate::outbox::OutboxSettings;
 use crate::retention::RetentionSettings;
@@ -52,18 +50,22 @@ pub(super) fn redis_board(config: &Config) -> anyhow::Result<RedisSettings> {
     })
 }
 
-pub(super) fn runs(config: &Config) -> RunSettings {
+pub(super) fn budget(config: &Config) -> ExecutionBudget {
     let budget = &config.runs.budget;
+    ExecutionBudget {
+        max_steps: Some(budget.max_steps),
+        max_tokens: budget.max_tokens,
+        max_seconds: Some(budget.max_seconds.into()),
+        max_cost: budget.max_cost,
+        deadline: None,
+    }
+}
+
+pub(super) fn runs(config: &Config) -> RunSettings {
     RunSettings {
         default_agent: config.runs.default_agent.clone(),
         max_concurrent: config.runs.max_concurrent,
-        budget: ExecutionBudget {
-            max_steps: Some(budget.max_steps),
-            max_tokens: budget.max_tokens.map(Into::into),
-            max_seconds: Some(budget.max_seconds.into()),
-            max_cost: budget.max_cost,
-            deadline: None,
-        },
+        budget: budget(config),
         commit_patience: config.runs.commit_patience,
         subagents: SubagentSettings {
             max: config.runs.max_subagents,
@@ -95,7 +97,7 @@ pub(super) fn retention(config: &Config) -> RetentionSettings {
         rules: RetentionRules {
             max_age: retention.max_age,
             min_age: retention.min_age,
-            keep_last: retention.keep_last.map(Into::into),
+            keep_last: retention.keep_last,
             events: retention.events,
             deliveries: retention.deliveries,
         },
@@ -210,14 +212,7 @@ fn settings_of(name: &str, provider: &config::ProviderConfig) -> ProviderSetting
     let file = provider.api_key_file.as_ref().map(|path| path.display().to_string());
     ProviderSettings {
         name: name.to_owned(),
-        kind: match provider.kind {
-            config::ProviderKind::OpenAiChat => ProviderKind::OpenAiChat,
-            config::ProviderKind::OpenAiResponses => ProviderKind::OpenAiResponses,
-            config::ProviderKind::Anthropic => ProviderKind::Anthropic,
-            config::ProviderKind::Gemini => ProviderKind::Gemini,
-            config::ProviderKind::Bedrock => ProviderKind::Bedrock,
-            config::ProviderKind::Scripted => ProviderKind::Scripted,
-        },
+        kind: provider.kind,
         base_url: provider.base_url.clone(),
         api_key: provider.api_key.clone(),
         api_key_source: [file.or(variable), credentials_source(&provider.aws)]
@@ -227,15 +222,11 @@ fn settings_of(name: &str, provider: &config::ProviderConfig) -> ProviderSetting
             .join(", or "),
         models: provider.models.clone(),
         stream: provider.stream,
-        structured_output: provider.structured_output.map(|by| match by {
-            config::StructuredOutput::Native => StructuredOutput::Native,
-            config::StructuredOutput::Tool => StructuredOutput::Tool,
-            config::StructuredOutput::Prompt => StructuredOutput::Prompt,
-        }),
+        structured_output: provider.structured_output,
         headers: provider
             .headers
             .iter()
-            .map(|(name, value)| (name.clone(), value.as_str().into()))
+            .map(|(name, value)| (name.clone(), value.expose_secret().to_owned()))
             .collect(),
         aws: AwsSettings {
             region: provider.aws.region.clone().unwrap_or_default(),
@@ -250,7 +241,7 @@ fn settings_of(name: &str, provider: &config::ProviderConfig) -> ProviderSetting
 
 fn credentials(aws: &config::AwsConfig) -> Option<AwsCredentials> {
     Some(AwsCredentials {
-        access_key_id: aws.access_key_id.clone()?,
+        access_key_id: aws.access_key_id.as_ref()?.expose_secret().to_owned(),
         secret_access_key: aws.secret_access_key.clone()?,
         session_token: aws.session_token.clone(),
     })
@@ -259,4 +250,20 @@ fn credentials(aws: &config::AwsConfig) -> Option<AwsCredentials> {
 fn credentials_source(aws: &config::AwsConfig) -> Option<String> {
     let (id, key) = (aws.access_key_id_env.as_ref()?, aws.secret_access_key_env.as_ref()?);
     Some(format!("{id} and {key}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Sources;
+
+    #[test]
+    fn defaults_of_modules_are_those_of_the_configuration() {
+        let config = config::load(&Sources::default()).unwrap().config;
+        assert_eq!(board(&config), BoardSettings::default());
+        assert_eq!(webhooks(&config), SenderSettings::default());
+        let (client, default) = (client(&config), ClientSettings::default());
+        assert_eq!((client.timeouts, client.retries), (default.timeouts, default.retries));
+        assert_eq!(client.caps, default.caps);
+    }
 }

@@ -9,7 +9,7 @@ use crate::config::Loaded;
 /// Prints every key with its value and origin, then what is wrong. Fails if something would not
 /// work.
 pub(super) async fn check(loaded: &Loaded, extensions: Extensions) -> anyhow::Result<()> {
-    print_piece(&loaded.explain().to_string())?;
+    print_piece(&loaded.explain())?;
     let (mut errors, mut warnings) = (0, 0);
     for finding in app::check(loaded, extensions).await {
         match finding {

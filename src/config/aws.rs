@@ -4,17 +4,16 @@
 //! The credentials themselves are never part of the configuration.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Deserializer};
 
 use super::error::{ConfigError, Fault};
 use super::secrets::secret_variable;
 use super::values::{Text, variable_name};
 
-/// How AWS is asked.
-#[derive(Clone, Default, Deserialize)]
+/// How requests to AWS are made.
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AwsConfig {
     /// The region, unless the variable names another one.
@@ -34,24 +33,13 @@ pub struct AwsConfig {
     pub session_token_env: Option<String>,
     /// The id of the access key that was found when the configuration was loaded.
     #[serde(skip)]
-    pub access_key_id: Option<String>,
+    pub access_key_id: Option<SecretString>,
     /// The secret access key that was found.
     #[serde(skip)]
     pub secret_access_key: Option<SecretString>,
     /// The session token that was found.
     #[serde(skip)]
     pub session_token: Option<SecretString>,
-}
-
-impl fmt::Debug for AwsConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AwsConfig")
-            .field("region", &self.region)
-            .field("access_key_id_env", &self.access_key_id_env)
-            .field("secret_access_key_env", &self.secret_access_key_env)
-            .field("session_token_env", &self.session_token_env)
-            .finish_non_exhaustive()
-    }
 }
 
 impl AwsConfig {
@@ -73,11 +61,10 @@ impl AwsConfig {
             Some(variable) => secret_variable(environment, variable),
             None => Ok(None),
         };
-        let plain = |secret: SecretString| secrecy::ExposeSecret::expose_secret(&secret).to_owned();
-        if let Some(found) = read(&self.region_env)? {
-            self.region = Some(plain(found));
+        if let Some(region) = read(&self.region_env)? {
+            self.region = Some(region.expose_secret().to_owned());
         }
-        self.access_key_id = read(&self.access_key_id_env)?.map(plain);
+        self.access_key_id = read(&self.access_key_id_env)?;
         self.secret_access_key = read(&self.secret_access_key_env)?;
         self.session_token = read(&self.session_token_env)?;
         Ok(())

@@ -26,7 +26,7 @@ pub struct BoardConfig {
     /// The most bytes, about, that the events of one run take in this process.
     #[serde(deserialize_with = "super::values::integer::<_, 65_536, { i64::MAX }, _>")]
     pub max_run_event_bytes: usize,
-    /// The most bytes, about, that the events of all runs at work take in this process.
+    /// The most bytes, about, that the events of all runs in progress take in this process.
     #[serde(deserialize_with = "super::values::integer::<_, 65_536, { i64::MAX }, _>")]
     pub max_live_event_bytes: usize,
     /// The most bytes, about, that the events of all ended runs take in this process.

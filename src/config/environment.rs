@@ -9,9 +9,9 @@ use std::fmt;
 use std::path::Path;
 
 use super::error::ConfigError;
-use super::schema::{Shape, keys_below, known_keys, shape};
+use super::schema::{Shape, known_keys, shape};
 use super::secrets::read_secret;
-use super::settings::{KeyPath, Origin, Settings, dotted};
+use super::settings::{KeyPath, Origin, Settings, dotted, key_path};
 use super::toml_layer::{read_text, unknown};
 use crate::spelling::nearest;
 
@@ -57,6 +57,9 @@ const SECRET_KEYS: [[&str; 2]; 2] = [["store", "url"], ["board", "url"]];
 /// The variable by which OpenAI's own clients are pointed at another server.
 const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
 
+/// The key that it sets.
+const OPENAI_BASE_URL_KEY: [&str; 3] = ["providers", "openai", "base_url"];
+
 pub(super) fn apply(environment: &BTreeMap<String, String>, settings: &mut Settings) -> Result<(), ConfigError> {
     let mut set: BTreeMap<KeyPath, Origin> = BTreeMap::new();
     for (variable, value) in environment {
@@ -69,7 +72,7 @@ pub(super) fn apply(environment: &BTreeMap<String, String>, settings: &mut Setti
             Ok(path) => (path, value.clone()),
             Err(path) => match secret_file_key(&path) {
                 Some(key) => {
-                    let secret = read_secret_file(&key, &origin, Path::new(value))?;
+                    let secret = read_secret(&key, origin.clone(), Path::new(value))?;
                     (key, secret)
                 }
                 None => return Err(unknown(&path, origin)),
@@ -95,26 +98,25 @@ pub(super) fn unread(environment: &BTreeMap<String, String>, settings: &Settings
         let is_read = name.starts_with('_') || variable == CALLERS_KEY || variable.starts_with(TEST_PREFIX);
         (!is_read).then_some((variable, name.to_lowercase()))
     });
-    let named = settings.iter().map(|(path, _)| path.clone());
-    let paths: Vec<KeyPath> = known_keys().cloned().chain(named).collect();
-    let flat = |path: &KeyPath| comparable(&path.join("_"));
+    let paths = known_keys()
+        .cloned()
+        .chain(settings.iter().map(|(path, _)| path.clone()));
     let known: BTreeMap<String, String> = paths
-        .iter()
         .map(|path| {
             let variable = comparable(&path.join("__")).to_uppercase();
-            (flat(path), format!("{PREFIX}{variable}"))
+            (comparable(&path.join("_")), format!("{PREFIX}{variable}"))
         })
         .collect();
-    names
-        .map(|(variable, name)| {
-            let name = name.split('_').filter(|word| !word.is_empty()).collect::<Vec<_>>();
-            let meant = nearest(&name.join("_"), known.keys().map(String::as_str));
-            UnreadVariable {
-                variable: variable.clone(),
-                meant: meant.and_then(|name| known.get(name)).cloned(),
-                overridden: None,
-            }
-        })
+    let misnamed = names.map(|(variable, name)| {
+        let words: Vec<&str> = name.split('_').filter(|word| !word.is_empty()).collect();
+        let meant = nearest(&words.join("_"), known.keys().map(String::as_str));
+        UnreadVariable {
+            variable: variable.clone(),
+            meant: meant.and_then(|name| known.get(name)).cloned(),
+            overridden: None,
+        }
+    });
+    misnamed
         .chain(overridden_openai_base_url(environment, settings))
         .collect()
 }
@@ -123,8 +125,8 @@ pub(super) fn unread(environment: &BTreeMap<String, String>, settings: &Settings
 /// does so was set for this start.
 fn overridden_openai_base_url(environment: &BTreeMap<String, String>, settings: &Settings) -> Option<UnreadVariable> {
     let url = openai_base_url(environment)?;
-    let path = openai_base_url_key();
-    let (_, setting) = settings.iter().find(|(key, _)| **key == path)?;
+    let path = key_path(&OPENAI_BASE_URL_KEY);
+    let setting = settings.get(&path)?;
     let same = |other: &str| other.trim_end_matches('/') == url.trim().trim_end_matches('/');
     let is_overridden = matches!(setting.origin, Origin::File { .. }) && !setting.value.as_str().is_some_and(same);
     is_overridden.then(|| UnreadVariable {
@@ -142,16 +144,12 @@ pub(super) fn apply_openai_base_url(
     let Some(url) = openai_base_url(environment) else {
         return Ok(());
     };
-    read_text(openai_base_url_key(), url, &from(OPENAI_BASE_URL), settings)
+    read_text(key_path(&OPENAI_BASE_URL_KEY), url, &from(OPENAI_BASE_URL), settings)
 }
 
 fn openai_base_url(environment: &BTreeMap<String, String>) -> Option<&str> {
     let url = environment.get(OPENAI_BASE_URL)?;
     (!url.trim().is_empty()).then_some(url)
-}
-
-fn openai_base_url_key() -> KeyPath {
-    ["providers", "openai", "base_url"].map(str::to_owned).to_vec()
 }
 
 fn from(variable: &str) -> Origin {
@@ -174,14 +172,16 @@ fn resolve(name: &str, settings: &Settings) -> Result<KeyPath, KeyPath> {
     let mut path = KeyPath::new();
     let mut is_known = true;
     for segment in name.split("__") {
-        let known: Vec<&str> = match shape(&path) {
-            Some(Shape::Section) => keys_below(&path),
+        let mut names = match shape(&path) {
             Some(Shape::Named) => settings.names_below(&path),
             _ => Vec::new(),
         };
-        let same = known.iter().find(|key| comparable(key) == comparable(segment));
-        let key = same.map_or_else(|| segment.to_lowercase(), |key| (*key).to_owned());
-        path.push(key);
+        names.retain(|name| comparable(name) == comparable(segment));
+        path.push(
+            names
+                .first()
+                .map_or_else(|| segment.to_lowercase(), |name| (*name).to_owned()),
+        );
         is_known &= shape(&path).is_some() && !segment.is_empty();
     }
     if is_known { Ok(path) } else { Err(path) }
@@ -204,13 +204,4 @@ fn secret_file_key(path: &[String]) -> Option<KeyPath> {
     let mut key = table.to_vec();
     key.push(name.strip_suffix("_file")?.to_owned());
     SECRET_KEYS.iter().any(|secret| key == secret).then_some(key)
-}
-
-fn read_secret_file(key: &[String], origin: &Origin, path: &Path) -> Result<String, ConfigError> {
-    read_secret(path).map_err(|source| ConfigError::ReadSecret {
-        key: dotted(key),
-        origin: origin.clone(),
-        path: path.to_owned(),
-        source,
-    })
 }

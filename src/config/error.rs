@@ -6,7 +6,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::settings::{KeyPath, Origin};
+use super::settings::{KeyPath, Origin, key_path};
 
 /// A reason why the configuration can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -57,7 +57,7 @@ pub(super) struct Fault {
 impl Fault {
     pub(super) fn new(path: &[&str], problem: impl Into<String>) -> Self {
         Self {
-            path: path.iter().map(|&name| name.to_owned()).collect(),
+            path: key_path(path),
             problem: problem.into(),
         }
     }

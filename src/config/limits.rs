@@ -44,7 +44,7 @@ pub struct TenantLimitsConfig {
     /// Patterns of names; empty allows all.
     #[serde(default)]
     pub providers: Option<Vec<Pattern>>,
-    /// Light runs at work at once in this process.
+    /// Light runs in progress in this process.
     #[serde(default, deserialize_with = "optional_integer::<_, 1, 1_000_000, _>")]
     pub light_runs: Option<u32>,
     /// Runs that wait in the queue.

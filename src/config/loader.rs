@@ -4,7 +4,6 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use secrecy::SecretString;
 use serde_path_to_error::Segment;
 use toml::Value;
 
@@ -12,17 +11,18 @@ use super::Config;
 use super::context_windows;
 use super::environment::{self, UnreadVariable};
 use super::error::{ConfigError, Fault};
-use super::explanation::Explanation;
+use super::explanation;
 use super::limits;
 use super::overrides::split_key;
 use super::prices;
-use super::providers::{self, ProviderKind};
+use super::providers;
 use super::schema::DEFAULTS;
 use super::secrets::{read_secret, secret_variable};
-use super::settings::{KeyPath, Origin, Settings, dotted};
+use super::settings::{KeyPath, Origin, Settings, dotted, key_path};
 use super::sources::Sources;
 use super::toml_layer::{read_document, read_text};
 use super::webhooks;
+use crate::models::ProviderKind;
 use crate::spelling::nearest;
 
 /// The default paths of the configuration file.
@@ -42,14 +42,13 @@ pub struct Loaded {
 
 impl Loaded {
     /// Lists every key in force with its value and its origin, without secrets.
-    pub fn explain(&self) -> Explanation<'_> {
-        Explanation::new(&self.settings, &self.config)
+    pub fn explain(&self) -> String {
+        explanation::explain(&self.settings, &self.config)
     }
 
     /// Returns where a key such as `["http", "listen"]` was set.
     pub fn origin(&self, path: &[&str]) -> Origin {
-        let path: KeyPath = path.iter().map(|&name| name.to_owned()).collect();
-        self.settings.origin(&path)
+        self.settings.origin(&key_path(path))
     }
 }
 
@@ -157,23 +156,17 @@ fn check(config: &Config) -> Result<(), Fault> {
 }
 
 fn find_secrets(config: &mut Config, settings: &Settings, sources: &Sources) -> Result<(), ConfigError> {
-    let find = |file: Option<&PathBuf>, variable: Option<&String>, key: &[&str]| match (file, variable) {
+    let find = |file: &Option<PathBuf>, variable: &Option<String>, key: &[&str]| match (file, variable) {
         (Some(path), _) => {
-            let key: KeyPath = key.iter().map(|&name| name.to_owned()).collect();
-            let secret = read_secret(path).map_err(|source| ConfigError::ReadSecret {
-                key: dotted(&key),
-                origin: settings.origin(&key),
-                path: path.clone(),
-                source,
-            });
-            secret.map(|secret| Some(SecretString::from(secret)))
+            let key = key_path(key);
+            read_secret(&key, settings.origin(&key), path).map(|secret| Some(secret.into()))
         }
         (None, Some(variable)) => secret_variable(&sources.environment, variable),
         (None, None) => Ok(None),
     };
     for (name, provider) in &mut config.providers {
         let key = ["providers", name, "api_key_file"];
-        provider.api_key = find(provider.api_key_file.as_ref(), provider.api_key_env.as_ref(), &key)?;
+        provider.api_key = find(&provider.api_key_file, &provider.api_key_env, &key)?;
         if provider.kind == ProviderKind::Bedrock {
             provider.aws.read(&sources.environment)?;
             let checked = provider.aws.check_region(name);
@@ -182,7 +175,7 @@ fn find_secrets(config: &mut Config, settings: &Settings, sources: &Sources) -> 
     }
     for (name, source) in &mut config.webhooks.secrets {
         let key = ["webhooks", "secrets", name, "file"];
-        source.secret = find(source.file.as_ref(), source.env.as_ref(), &key)?;
+        source.secret = find(&source.file, &source.env, &key)?;
     }
     Ok(())
 }

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::error::Fault;
-use super::providers::{ProviderConfig, ProviderKind};
+use super::providers::ProviderConfig;
 use super::values::{dollars, optional_dollars};
 use crate::model_ref::ModelRef;
+use crate::models::ProviderKind;
 use crate::spelling::nearest;
 use crate::usage::{Price, PriceTable};
 

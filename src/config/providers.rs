@@ -3,19 +3,21 @@
 //! A key itself is never part of the configuration. It is read from the named variable or file.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Deserializer};
 
 use super::aws::AwsConfig;
 use super::error::Fault;
 use super::values::{Text, path, variable_name};
+use crate::agent::ports::StructuredOutput;
+use crate::http_headers::CREDENTIAL_HEADERS;
+use crate::models::ProviderKind;
 
 /// Where a provider's models are reached.
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProviderConfig {
     pub kind: ProviderKind,
@@ -43,9 +45,10 @@ pub struct ProviderConfig {
     /// Splits off reasoning that its models leave in their words; `None` leaves it to the address.
     #[serde(default)]
     pub think_tags: Option<bool>,
-    /// Headers sent with every request beside the ones of the protocol.
+    /// Headers sent with every request beside the ones of the protocol. Their values may be
+    /// credentials.
     #[serde(default)]
-    pub headers: BTreeMap<String, String>,
+    pub headers: BTreeMap<String, SecretString>,
     /// The region and the credentials of a provider of the kind `bedrock`.
     #[serde(default)]
     pub aws: AwsConfig,
@@ -55,59 +58,6 @@ pub struct ProviderConfig {
     /// The API key that was found when the configuration was loaded.
     #[serde(skip)]
     pub api_key: Option<SecretString>,
-}
-
-/// The protocol a provider speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ProviderKind {
-    /// OpenAI chat completions, which most servers offer.
-    #[serde(rename = "openai_chat")]
-    OpenAiChat,
-    /// OpenAI responses.
-    #[serde(rename = "openai_responses")]
-    OpenAiResponses,
-    /// Anthropic messages.
-    Anthropic,
-    /// Gemini's `generateContent`.
-    Gemini,
-    /// Amazon Bedrock's Converse.
-    Bedrock,
-    /// Plays a script, without any network.
-    Scripted,
-}
-
-/// How models are asked for structured output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StructuredOutput {
-    /// The request has the schema, and the provider enforces it.
-    Native,
-    /// The model calls a tool whose arguments have the shape.
-    Tool,
-    /// The instructions describe the shape.
-    Prompt,
-}
-
-impl fmt::Debug for ProviderConfig {
-    /// Header values may be credentials, so they are not shown.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ProviderConfig")
-            .field("kind", &self.kind)
-            .field("base_url", &self.base_url)
-            .field("api_key_env", &self.api_key_env)
-            .field("api_key_file", &self.api_key_file)
-            .field("models", &self.models)
-            .field("max_output_tokens", &self.max_output_tokens)
-            .field("stream", &self.stream)
-            .field("structured_output", &self.structured_output)
-            .field("think_tags", &self.think_tags)
-            .field("headers", &self.headers.keys())
-            .field("aws", &self.aws)
-            .field("script", &self.script)
-            .field("api_key", &self.api_key)
-            .finish()
-    }
 }
 
 pub(super) fn check(providers: &BTreeMap<String, ProviderConfig>) -> Result<(), Fault> {
@@ -147,7 +97,7 @@ fn check_provider(name: &str, provider: &ProviderConfig) -> Result<(), Fault> {
         );
     }
     for (header, value) in &provider.headers {
-        if let Some(problem) = header_fault(header, value) {
+        if let Some(problem) = header_fault(header, value.expose_secret()) {
             return Err(Fault::new(&["providers", name, "headers", header], problem));
         }
     }
@@ -155,18 +105,10 @@ fn check_provider(name: &str, provider: &ProviderConfig) -> Result<(), Fault> {
 }
 
 fn header_fault(name: &str, value: &str) -> Option<&'static str> {
-    const CREDENTIALS: [&str; 6] = [
-        "authorization",
-        "proxy-authorization",
-        "cookie",
-        "api-key",
-        "x-api-key",
-        "x-goog-api-key",
-    ];
     let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     if name.is_empty() || !name.chars().all(is_token) {
         Some("not the name of a header")
-    } else if CREDENTIALS.contains(&name.to_lowercase().as_str()) {
+    } else if CREDENTIAL_HEADERS.contains(&name.to_lowercase().as_str()) {
         Some("a header with credentials: name their source in api_key_env or api_key_file instead")
     } else if !value.chars().all(|c| c == '\t' || (' '..='~').contains(&c)) {
         Some("a header's value must be printable ASCII")

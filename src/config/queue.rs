@@ -1,4 +1,4 @@
-//! `[queue]`: runs that survive their connection, and how this process works on them.
+//! `[queue]`: queued runs, and how this process executes them.
 
 use std::time::Duration;
 
@@ -6,46 +6,46 @@ use serde::Deserialize;
 
 use super::values::{duration, integer};
 
-/// Runs that outlive their connection, and this process's part in them.
+/// Queued runs, and how this process executes them.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueConfig {
     pub role: Role,
-    /// Runs of the queue at work at once in this process.
+    /// Queued runs in progress in this process.
     #[serde(deserialize_with = "integer::<_, 1, 100_000, _>")]
     pub concurrency: usize,
-    /// How long a run stays with a worker that gives no sign of life.
+    /// How long a worker that does not renew its lease holds a run.
     #[serde(deserialize_with = "duration::<1_000, 3_600_000, _>")]
     pub lease: Duration,
-    /// How often the queue is read when nothing wakes the worker.
+    /// How often a worker polls the queue without a wake-up.
     #[serde(deserialize_with = "duration::<10, 60_000, _>")]
     pub poll_interval: Duration,
-    /// Runs that wait; more are turned away.
+    /// Waiting runs; further ones are refused.
     #[serde(deserialize_with = "integer::<_, 1, 100_000_000, _>")]
     pub max_waiting: u32,
     pub priority: PriorityScope,
-    /// How often a run is begun that its workers don't survive.
+    /// How many workers a run may lose before it fails.
     #[serde(deserialize_with = "integer::<_, 1, 1_000, _>")]
     pub max_attempts: u32,
 }
 
-/// Among which runs a priority counts.
+/// The runs among which a priority counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PriorityScope {
-    /// Among those of the same tenant.
+    /// Those of the same tenant.
     Tenant,
-    /// Among all: a tenant can go before others for as long as it likes.
+    /// All runs: a tenant can delay others for as long as it likes.
     Global,
 }
 
-/// What a process does.
+/// The role of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Serves requests, and leaves queued runs to workers.
     Api,
-    /// Executes queued runs, and answers probes only.
+    /// Executes queued runs, and serves only probes.
     Worker,
     /// Both.
     All,

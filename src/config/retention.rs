@@ -1,11 +1,10 @@
 //! `[retention]`: how long sessions and run data are retained, and how the sweep removes the rest.
 
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 
-use super::values::{duration, integer};
+use super::values::{duration, integer, optional_integer};
 
 /// The longest age that can be named: a hundred years.
 const MAX_AGE_MS: u64 = 3_155_760_000_000;
@@ -18,8 +17,8 @@ pub struct RetentionConfig {
     #[serde(default, deserialize_with = "optional_age")]
     pub max_age: Option<Duration>,
     /// The number of newest sessions of a thread that are retained; absent, only the age counts.
-    #[serde(default, deserialize_with = "optional_count")]
-    pub keep_last: Option<NonZeroU32>,
+    #[serde(default, deserialize_with = "optional_integer::<_, 1, 1_000_000, _>")]
+    pub keep_last: Option<u32>,
     /// No session younger than this is swept.
     #[serde(deserialize_with = "duration::<0, MAX_AGE_MS, _>")]
     pub min_age: Duration,
@@ -39,8 +38,4 @@ pub struct RetentionConfig {
 
 fn optional_age<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     duration::<1, MAX_AGE_MS, D>(deserializer).map(Some)
-}
-
-fn optional_count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NonZeroU32>, D::Error> {
-    integer::<u32, 1, 1_000_000, D>(deserializer).map(NonZeroU32::new)
 }

@@ -1,11 +1,10 @@
 //! `[runs]`: limits of runs, and the default budget.
 
-use std::num::NonZeroU64;
 use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::values::{duration, filled, integer, optional_cost, optional_positive};
+use super::values::{duration, filled, integer, optional_cost, optional_integer};
 use crate::usage::Cost;
 
 /// Limits of runs.
@@ -15,13 +14,13 @@ pub struct RunsConfig {
     /// The agent of a run that names none and continues nothing.
     #[serde(deserialize_with = "filled")]
     pub default_agent: String,
-    /// Runs at work at once in this process; more are turned away.
+    /// Runs in progress in this process; further ones are refused.
     #[serde(deserialize_with = "integer::<_, 1, 1_000_000, _>")]
     pub max_concurrent: usize,
     /// Messages in the input of one request.
     #[serde(deserialize_with = "integer::<_, 1, 1_000_000, _>")]
     pub max_input_messages: usize,
-    /// Tool calls of one step that work at the same time.
+    /// Tool calls of one step that execute at the same time.
     #[serde(deserialize_with = "integer::<_, 1, 1_024, _>")]
     pub tool_concurrency: usize,
     /// Tool calls of one step that are executed.
@@ -35,10 +34,10 @@ pub struct RunsConfig {
     /// Subagents of one run, all levels together.
     #[serde(deserialize_with = "integer::<_, 1, 100_000, _>")]
     pub max_subagents: usize,
-    /// Subagents of one run that work at the same time.
+    /// Subagents of one run that execute at the same time.
     #[serde(deserialize_with = "integer::<_, 1, 1_024, _>")]
     pub subagent_concurrency: usize,
-    /// Subagents at work at the same time in this process, beside one of each run.
+    /// Subagents that execute at the same time in this process, besides one of each run.
     #[serde(deserialize_with = "integer::<_, 1, 1_000_000, _>")]
     pub max_concurrent_subagents: usize,
     /// Bytes of the record of one run, the steps of its subagents included.
@@ -47,7 +46,7 @@ pub struct RunsConfig {
     /// Bytes of the large model requests in flight of all runs.
     #[serde(deserialize_with = "integer::<_, 1_048_576, { i64::MAX }, _>")]
     pub max_model_request_bytes: usize,
-    /// How long a finished run tries to publish its session while the store is away.
+    /// How long a finished run tries to publish its session during an outage of the store.
     #[serde(deserialize_with = "duration::<0, 3_600_000, _>")]
     pub commit_patience: Duration,
     /// How long a shutdown lets runs finish before it cancels them.
@@ -63,8 +62,8 @@ pub struct BudgetConfig {
     #[serde(deserialize_with = "integer::<_, 1, 1_000_000, _>")]
     pub max_steps: u32,
     /// Input and output tokens together.
-    #[serde(default, deserialize_with = "optional_positive")]
-    pub max_tokens: Option<NonZeroU64>,
+    #[serde(default, deserialize_with = "optional_integer::<_, 1, { i64::MAX }, _>")]
+    pub max_tokens: Option<u64>,
     #[serde(deserialize_with = "integer::<_, 1, 604_800, _>")]
     pub max_seconds: u32,
     /// US dollars.

@@ -1,6 +1,7 @@
 //! The keys that exist: those that `config/default.toml` shows, commented out or not.
 //!
-//! The kind of a key is that of its example. A test compares the keys with the fields of the section structs.
+//! The kind of a key is that of its example. A test compares the keys with the fields of the
+//! section structs.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

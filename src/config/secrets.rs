@@ -11,6 +11,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserializer;
 
 use super::error::ConfigError;
+use super::settings::{Origin, dotted};
 use super::values::Text;
 
 /// The replacement of a secret.
@@ -100,13 +101,20 @@ fn redact_pair(pair: &str) -> String {
     }
 }
 
-/// Reads a secret from a file, without the line end that editors leave. An empty file is an error.
-pub(super) fn read_secret(path: &Path) -> io::Result<String> {
-    let secret = fs::read_to_string(path)?.trim().to_owned();
-    if secret.is_empty() {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is empty"));
-    }
-    Ok(secret)
+/// Reads the secret of a key from a file, without the line end that editors leave. An empty file is
+/// an error.
+pub(super) fn read_secret(key: &[String], origin: Origin, path: &Path) -> Result<String, ConfigError> {
+    let text = fs::read_to_string(path).map(|text| text.trim().to_owned());
+    let secret = text.and_then(|secret| match secret.as_str() {
+        "" => Err(io::Error::new(io::ErrorKind::InvalidData, "the file is empty")),
+        _ => Ok(secret),
+    });
+    secret.map_err(|source| ConfigError::ReadSecret {
+        key: dotted(key),
+        origin,
+        path: path.to_owned(),
+        source,
+    })
 }
 
 /// Reads a secret from the environment; an unset or blank variable holds none.

@@ -51,6 +51,10 @@ impl Settings {
         self.entries.insert(path, Setting { value, origin });
     }
 
+    pub(super) fn get(&self, path: &[String]) -> Option<&Setting> {
+        self.entries.get(path)
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = (&KeyPath, &Setting)> {
         self.entries.iter()
     }
@@ -103,6 +107,11 @@ fn insert(table: &mut Table, path: &[String], value: &Value) {
             }
         }
     }
+}
+
+/// Makes a path of the names that lead to a key.
+pub(super) fn key_path(names: &[&str]) -> KeyPath {
+    names.iter().map(|&name| name.to_owned()).collect()
 }
 
 /// Writes a path as TOML does, quoting names that need it.

@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::marker::PhantomData;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -39,11 +38,6 @@ where
     D: Deserializer<'de>,
 {
     deserializer.deserialize_i64(Integer::<T, MIN, MAX>(PhantomData))
-}
-
-/// Reads an optional integer of one or more.
-pub(super) fn optional_positive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NonZeroU64>, D::Error> {
-    integer::<i64, 1, { i64::MAX }, D>(deserializer).map(|number| u64::try_from(number).ok().and_then(NonZeroU64::new))
 }
 
 /// Reads an optional integer from `MIN` to `MAX`.

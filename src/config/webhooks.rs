@@ -32,16 +32,16 @@ pub struct WebhooksConfig {
     pub timeout: Duration,
     #[serde(deserialize_with = "integer::<_, 1_024, 1_073_741_824, _>")]
     pub max_response_bytes: usize,
-    /// How often the message of a run's end is sent before it is given up.
+    /// How often a message about a run's end is sent before the service gives up.
     #[serde(deserialize_with = "integer::<_, 1, 1_000, _>")]
     pub max_attempts: u32,
-    /// The longest delay of such a message after its first failure.
+    /// The longest pause after the first failure of a message.
     #[serde(deserialize_with = "duration::<10, 86_400_000, _>")]
     pub retry_base_delay: Duration,
-    /// The longest that such a message waits for its next attempt.
+    /// The longest pause of all.
     #[serde(deserialize_with = "duration::<10, 604_800_000, _>")]
     pub retry_max_delay: Duration,
-    /// Messages of runs' ends that are sent at once.
+    /// Messages that are sent at the same time.
     #[serde(deserialize_with = "integer::<_, 1, 10_000, _>")]
     pub delivery_concurrency: usize,
     /// How often messages of other processes, and failed ones, are polled.

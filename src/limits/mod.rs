@@ -6,16 +6,16 @@
 //! tenant, so concurrent requests never exceed it.
 
 mod pattern;
-mod rate;
 mod shares;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 pub use self::pattern::{ParsePatternError, Pattern};
-pub use self::rate::{RateStanding, RequestRate};
 pub use self::shares::{TenantShare, TenantShares};
 use crate::tenant::TenantId;
 use crate::usage::Cost;
@@ -32,7 +32,7 @@ pub struct Limits {
 pub struct TenantLimits {
     /// What bounds each of its runs.
     pub runs: RunLimits,
-    /// The most light runs that it has at work in a process.
+    /// The most light runs that it has in progress in a process.
     pub light_runs: Option<u32>,
     /// The most runs that it has waiting in the queue.
     pub queued_runs: Option<u32>,
@@ -69,6 +69,26 @@ pub struct RunLimits {
     pub providers: Vec<Pattern>,
 }
 
+/// How many requests a tenant may make: some at once, and then so many each second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RequestRate {
+    /// The requests each second.
+    pub per_second: NonZeroU32,
+    /// The requests at once.
+    pub burst: NonZeroU32,
+}
+
+/// What a tenant has left of its rate after a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateStanding {
+    /// The rate.
+    pub rate: RequestRate,
+    /// The requests that it may make at once now.
+    pub remaining: u32,
+    /// How long it has to wait for the next; none when this one is allowed.
+    pub wait: Option<Duration>,
+}
+
 impl Limits {
     /// Makes the limits of single tenants, and those of all others.
     pub fn new(each_tenant: TenantLimits, tenants: impl IntoIterator<Item = (TenantId, TenantLimits)>) -> Self {
@@ -79,7 +99,7 @@ impl Limits {
         }
     }
 
-    /// Returns all rates of requests that there are.
+    /// Returns the rates of all tenants that have one.
     pub fn rates(&self) -> impl Iterator<Item = RequestRate> {
         let all = self.tenants.values().chain([&self.each_tenant]);
         all.filter_map(|limits| limits.requests)
@@ -92,7 +112,7 @@ impl Limits {
 }
 
 impl RunLimits {
-    /// Tells whether nothing is limited.
+    /// Returns whether nothing is limited.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

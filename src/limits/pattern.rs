@@ -19,7 +19,8 @@ pub struct Pattern(String);
 pub struct ParsePatternError;
 
 impl Pattern {
-    /// Checks that a model could match, whose name is `PROVIDER/MODEL`; says what to write instead.
+    /// Checks that the pattern can match a model, named `PROVIDER/MODEL`. The error says what to
+    /// write instead.
     pub fn check_for_models(&self) -> Result<(), String> {
         if self.0.contains(['/', '*']) {
             return Ok(());
@@ -30,7 +31,7 @@ impl Pattern {
         ))
     }
 
-    /// Tells whether the whole name matches.
+    /// Returns whether the whole name matches.
     pub fn matches(&self, name: &str) -> bool {
         let Some((start, rest)) = self.0.split_once('*') else {
             return self.0 == name;

@@ -6,15 +6,19 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use secrecy::SecretString;
+use serde::Deserialize;
 
 use crate::agent::ports::StructuredOutput;
 
 /// The protocol that a provider speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ProviderKind {
     /// OpenAI chat completions, which most servers offer.
+    #[serde(rename = "openai_chat")]
     OpenAiChat,
     /// OpenAI responses.
+    #[serde(rename = "openai_responses")]
     OpenAiResponses,
     /// Anthropic messages.
     Anthropic,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::BoxStream;
+use serde::Deserialize;
 
 use super::tool::ToolSpec;
 use crate::agent::run_error::RunErrorCode;
@@ -49,7 +50,8 @@ impl ModelRequest {
 }
 
 /// How a provider is asked for structured output.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum StructuredOutput {
     /// The request has the schema, and the provider enforces it.
     #[default]

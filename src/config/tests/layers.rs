@@ -1,7 +1,6 @@
 //! Tests which layer wins, and the defaults.
 
 use std::fs;
-use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use secrecy::ExposeSecret as _;
 use super::{environment, file};
 use crate::config::schema::DEFAULTS;
 use crate::config::*;
+use crate::models::ProviderKind;
 
 #[test]
 fn the_defaults_are_the_documented_ones() {
@@ -219,7 +219,7 @@ fn variables_reach_existing_names_in_any_case() {
     assert_eq!(key.expose_secret(), "sk-1");
     assert!(!providers["groq"].stream);
     assert_eq!(providers["My-Lab"].models, ["a", "b"]);
-    assert_eq!(providers["vllm"].headers["X-Title"], "lab");
+    assert_eq!(providers["vllm"].headers["X-Title"].expose_secret(), "lab");
     assert_eq!(providers["new"].kind, ProviderKind::Scripted);
     let price = PriceConfig {
         input: 2.0,
@@ -229,7 +229,7 @@ fn variables_reach_existing_names_in_any_case() {
     };
     assert_eq!(prices["openai/gpt-4.1"], price);
     assert_eq!(context_windows["openai/gpt-4.1"].get(), 1_047_576);
-    assert_eq!(runs.budget.max_tokens, NonZeroU64::new(9));
+    assert_eq!(runs.budget.max_tokens, Some(9));
     assert_eq!(runs.default_agent, "true", "a string is taken as it stands");
 }
 
@@ -255,7 +255,7 @@ fn openai_base_url_replaces_only_the_default_address() {
 
 #[test]
 fn openai_base_url_that_a_file_overrides_is_reported() {
-    let told = |file: &str, variables: &[(&str, &str)]| {
+    let reported = |file: &str, variables: &[(&str, &str)]| {
         let (_directory, path) = self::file(file);
         let loaded = load(&Sources {
             file: Some(path),
@@ -278,8 +278,8 @@ fn openai_base_url_that_a_file_overrides_is_reported() {
         vec![("OPENAI_BASE_URL".to_owned(), key, line)]
     };
     let file = "[providers.openai]\nbase_url = 'http://b/v1'";
-    assert_eq!(told(file, &[variable]), named(2));
-    // The whole list of the defaults, as somebody has copied it.
+    assert_eq!(reported(file, &[variable]), named(2));
+    // A file that is a copy of the defaults.
     let line = 1 + DEFAULTS.lines().position(|line| line == "[providers.openai]").unwrap();
     let line = line
         + 1
@@ -288,17 +288,17 @@ fn openai_base_url_that_a_file_overrides_is_reported() {
             .skip(line)
             .position(|line| line.starts_with("base_url"))
             .unwrap();
-    assert_eq!(told(DEFAULTS, &[variable]), named(line));
-    // Neither is there an effect to miss, nor was it missed by chance.
-    assert_eq!(told(file, &[]), []);
-    assert_eq!(told(file, &[("OPENAI_BASE_URL", "")]), []);
+    assert_eq!(reported(DEFAULTS, &[variable]), named(line));
+    // Nothing is reported if the variable is not set or the file has the same address.
+    assert_eq!(reported(file, &[]), []);
+    assert_eq!(reported(file, &[("OPENAI_BASE_URL", "")]), []);
     assert_eq!(
-        told(
+        reported(
             "[providers.openai]\nbase_url = 'http://127.0.0.1:11434/v1'",
             &[variable]
         ),
         []
     );
-    assert_eq!(told("[providers.openai]\nstream = false", &[variable]), []);
-    assert_eq!(told(file, &[variable, own]), []);
+    assert_eq!(reported("[providers.openai]\nstream = false", &[variable]), []);
+    assert_eq!(reported(file, &[variable, own]), []);
 }

@@ -7,9 +7,24 @@ use proptest::prelude::*;
 use super::{from_environment, from_file, from_override, message};
 use crate::config::*;
 
-fn check(cases: Vec<(Result<Loaded, ConfigError>, &str)>) {
-    for (result, wanted) in cases {
-        assert_eq!(message(result), wanted);
+/// Checks the message of each file.
+fn check_files(cases: &[(&str, &str)]) {
+    for (text, expected) in cases {
+        assert_eq!(message(from_file(text)), *expected);
+    }
+}
+
+/// Checks the message of each variable with its value.
+fn check_variables(cases: &[((&str, &str), &str)]) {
+    for (variable, expected) in cases {
+        assert_eq!(message(from_environment(&[*variable])), *expected);
+    }
+}
+
+/// Checks the message of each override.
+fn check_overrides(cases: &[(&str, &str)]) {
+    for (text, expected) in cases {
+        assert_eq!(message(from_override(text)), *expected);
     }
 }
 
@@ -29,169 +44,156 @@ fn a_named_file_must_exist() {
 
 #[test]
 fn a_mistyped_key_is_an_error_with_a_suggestion() {
-    check(vec![
+    check_files(&[
         (
-            from_file("[limits.tenants.Acme]\nmax_steps = 1\n"),
-            "app.toml:2: `limits.tenants.Acme`: a tenant's name has 1 to 64 lower-case letters, digits, `-` and `_`",
-        ),
-        (
-            from_file("[limits.tenants.acme]\nrequest_burst = 5\n"),
-            "app.toml:2: `limits.tenants.acme.request_burst`: bounds nothing without `requests_per_second`",
-        ),
-        (
-            from_file("[limits.each_tenant]\nmodels = ['']\n"),
-            "app.toml:2: `limits.each_tenant.models`: a pattern has 1 to 200 visible characters; `*` stands for any text, as in `openai/*`",
-        ),
-        (
-            from_file("[limits.each_tenant]\nmodels = ['demo/*', 'openai']\n"),
-            "app.toml:2: `limits.each_tenant.models`: \"openai\" matches no model, since models are named PROVIDER/MODEL: \
-             write `openai/*`, or allow the provider by `providers`",
-        ),
-        (
-            from_file("[limits.tenants.acme]\nmodels = ['openai']\n"),
-            "app.toml:2: `limits.tenants.acme.models`: \"openai\" matches no model, since models are named PROVIDER/MODEL: \
-             write `openai/*`, or allow the provider by `providers`",
-        ),
-        (
-            from_file("[http]\nlisten = '[::1]:0'\nmax_conections = 5\n"),
+            "[http]\nlisten = '[::1]:0'\nmax_conections = 5\n",
             "app.toml:3: unknown key `http.max_conections`, did you mean `http.max_connections`?",
         ),
         (
-            from_file("\n[htpp]\nlisten = '[::1]:0'\n"),
+            "\n[htpp]\nlisten = '[::1]:0'\n",
             "app.toml:2: unknown key `htpp`, did you mean `http`?",
         ),
         (
-            from_file("[store]\nlisten = '[::1]:0'\n"),
+            "[store]\nlisten = '[::1]:0'\n",
             "app.toml:2: unknown key `store.listen`, did you mean `http.listen`?",
         ),
         (
-            from_file("[providers.openai]\napi_key = 'sk-1'\n"),
+            "[providers.openai]\napi_key = 'sk-1'\n",
             "app.toml:2: unknown key `providers.openai.api_key`, \
              did you mean `providers.openai.api_key_env`?",
         ),
-        (from_file("[http]\nzzz = 1\n"), "app.toml:2: unknown key `http.zzz`"),
+        ("[http]\nzzz = 1\n", "app.toml:2: unknown key `http.zzz`"),
         (
-            from_file("[providers.OpenAI]\nstream = false\n"),
+            "[providers.OpenAI]\nstream = false\n",
             "app.toml:1: `providers.OpenAI`: differs from the existing `openai` only in case",
         ),
         (
-            from_file("[providers.openia]\nstream = false\n"),
+            "[providers.openia]\nstream = false\n",
             "app.toml:2: `providers.openia`: missing field `kind`, \
              did you mean `providers.openai`?",
         ),
+        ("[providers.x]\n", "app.toml:1: `providers.x`: missing field `kind`"),
+    ]);
+}
+
+#[test]
+fn a_mistyped_variable_or_override_is_an_error_with_a_suggestion() {
+    check_variables(&[
         (
-            from_file("[providers.x]\n"),
-            "app.toml:1: `providers.x`: missing field `kind`",
-        ),
-        (
-            from_environment(&[("AGENT_RUNTIME__HTTP__LISTN", "[::1]:0")]),
+            ("AGENT_RUNTIME__HTTP__LISTN", "[::1]:0"),
             "environment AGENT_RUNTIME__HTTP__LISTN: unknown key `http.listn`, \
              did you mean `http.listen`?",
         ),
         (
-            from_environment(&[("AGENT_RUNTIME__HTTP_LISTEN", "[::1]:0")]),
+            ("AGENT_RUNTIME__HTTP_LISTEN", "[::1]:0"),
             "environment AGENT_RUNTIME__HTTP_LISTEN: unknown key `http_listen`, \
              did you mean `http.listen`?",
         ),
         (
-            from_environment(&[("AGENT_RUNTIME__HTTP__MAX__CONNECTIONS", "5")]),
+            ("AGENT_RUNTIME__HTTP__MAX__CONNECTIONS", "5"),
             "environment AGENT_RUNTIME__HTTP__MAX__CONNECTIONS: unknown key `http.max.connections`, \
              did you mean `http.max_connections`?",
         ),
         (
-            from_environment(&[("AGENT_RUNTIME__HTTP__MAX__CONECTIONS", "5")]),
+            ("AGENT_RUNTIME__HTTP__MAX__CONECTIONS", "5"),
             "environment AGENT_RUNTIME__HTTP__MAX__CONECTIONS: unknown key `http.max.conections`, \
              did you mean `http.max_connections`?",
         ),
         (
-            from_environment(&[("AGENT_RUNTIME__PROVIDERS__OPENAI__BASE__URL", "x")]),
+            ("AGENT_RUNTIME__PROVIDERS__OPENAI__BASE__URL", "x"),
             "environment AGENT_RUNTIME__PROVIDERS__OPENAI__BASE__URL: unknown key `providers.openai.base.url`, \
              did you mean `providers.openai.base_url`?",
         ),
         (
-            from_environment(&[("AGENT_RUNTIME__HTPP__MAX_CONECTIONS", "5")]),
+            ("AGENT_RUNTIME__HTPP__MAX_CONECTIONS", "5"),
             "environment AGENT_RUNTIME__HTPP__MAX_CONECTIONS: unknown key `htpp.max_conections`, did you mean `http`?",
         ),
         (
-            from_environment(&[("AGENT_RUNTIME__STORE__URL_FILE__X", "x")]),
+            ("AGENT_RUNTIME__STORE__URL_FILE__X", "x"),
             "environment AGENT_RUNTIME__STORE__URL_FILE__X: unknown key `store.url_file.x`, \
              did you mean `store.url`?",
         ),
         (
-            from_environment(&[("AGENT_RUNTIME__HTTP__LISTEN__X", "1")]),
+            ("AGENT_RUNTIME__HTTP__LISTEN__X", "1"),
             "environment AGENT_RUNTIME__HTTP__LISTEN__X: unknown key `http.listen.x`",
         ),
         (
-            from_environment(&[("AGENT_RUNTIME__", "1")]),
+            ("AGENT_RUNTIME__", "1"),
             "environment AGENT_RUNTIME__: unknown key `\"\"`",
         ),
         (
-            from_environment(&[("AGENT_RUNTIME__HTTP__LISTEN_FILE", "x")]),
+            ("AGENT_RUNTIME__HTTP__LISTEN_FILE", "x"),
             "environment AGENT_RUNTIME__HTTP__LISTEN_FILE: unknown key `http.listen_file`, \
              did you mean `http.listen`?",
         ),
         (
-            from_environment(&[("AGENT_RUNTIME__HTTP__LISTEN", "\u{FFFD}")]),
+            ("AGENT_RUNTIME__HTTP__LISTEN", "\u{FFFD}"),
             "the environment variable AGENT_RUNTIME__HTTP__LISTEN is not valid UTF-8",
         ),
+    ]);
+    check_overrides(&[
         (
-            from_override("log.fromat=json"),
+            "log.fromat=json",
             "command line: unknown key `log.fromat`, did you mean `log.format`?",
         ),
-        (from_override("log"), "`log` is not of the form section.key=value"),
+        ("log", "`log` is not of the form section.key=value"),
     ]);
 }
 
 #[test]
 fn a_wrong_value_names_its_key_its_origin_and_what_was_wanted() {
-    check(vec![
+    check_files(&[
         (
-            from_file("[http]\nmax_connections = 0\n"),
+            "[http]\nmax_connections = 0\n",
             "app.toml:2: `http.max_connections`: invalid value: integer `0`, \
              expected an integer from 1 to 1000000",
         ),
         (
-            from_override("http.max_connections=-1"),
-            "command line: `http.max_connections`: invalid value: integer `-1`, \
-             expected an integer from 1 to 1000000",
-        ),
-        (
-            from_override("http.allowed_hosts=[\"agents.example:8080\"]"),
-            "command line: `http.allowed_hosts`: invalid value: string \"agents.example:8080\", \
-             expected host names or IP addresses without ports, such as \"agents.example.org\"",
-        ),
-        (
-            from_override("http.max_json_depth=101"),
-            "command line: `http.max_json_depth`: invalid value: integer `101`, \
-             expected an integer from 8 to 100",
-        ),
-        (
-            from_environment(&[("AGENT_RUNTIME__STORE__MIGRATE", "yes")]),
-            "environment AGENT_RUNTIME__STORE__MIGRATE: `store.migrate`: \
-             invalid type: string \"yes\", expected a boolean",
-        ),
-        (
-            from_environment(&[("AGENT_RUNTIME__PROVIDERS__OPENAI__MODELS", "a,b")]),
-            "environment AGENT_RUNTIME__PROVIDERS__OPENAI__MODELS: `providers.openai.models`: \
-             invalid type: string \"a,b\", expected a sequence",
-        ),
-        (
-            from_file("[http]\nheader_timeout = 10\n"),
+            "[http]\nheader_timeout = 10\n",
             "app.toml:2: `http.header_timeout`: invalid type: integer `10`, \
              expected a duration from 10ms to 10m, such as \"30s\" or \"250ms\"",
         ),
         (
-            from_file("[http]\nheader_timeout = '0s'\n"),
+            "[http]\nheader_timeout = '0s'\n",
             "app.toml:2: `http.header_timeout`: invalid value: string \"0s\", \
              expected a duration from 10ms to 10m, such as \"30s\" or \"250ms\"",
         ),
+    ]);
+    check_variables(&[
         (
-            from_override("http.listen=8080"),
+            ("AGENT_RUNTIME__STORE__MIGRATE", "yes"),
+            "environment AGENT_RUNTIME__STORE__MIGRATE: `store.migrate`: \
+             invalid type: string \"yes\", expected a boolean",
+        ),
+        (
+            ("AGENT_RUNTIME__PROVIDERS__OPENAI__MODELS", "a,b"),
+            "environment AGENT_RUNTIME__PROVIDERS__OPENAI__MODELS: `providers.openai.models`: \
+             invalid type: string \"a,b\", expected a sequence",
+        ),
+    ]);
+    check_overrides(&[
+        (
+            "http.max_connections=-1",
+            "command line: `http.max_connections`: invalid value: integer `-1`, \
+             expected an integer from 1 to 1000000",
+        ),
+        (
+            "http.allowed_hosts=[\"agents.example:8080\"]",
+            "command line: `http.allowed_hosts`: invalid value: string \"agents.example:8080\", \
+             expected host names or IP addresses without ports, such as \"agents.example.org\"",
+        ),
+        (
+            "http.max_json_depth=101",
+            "command line: `http.max_json_depth`: invalid value: integer `101`, \
+             expected an integer from 8 to 100",
+        ),
+        (
+            "http.listen=8080",
             "command line: `http.listen`: invalid value: string \"8080\", expected an IP address \
              or localhost, and a port, such as \"127.0.0.1:8080\" or \"[::1]:8080\"",
         ),
         (
-            from_override("store.url=data.db"),
+            "store.url=data.db",
             "command line: `store.url`: invalid value: a string (not shown), expected a URL such as \
              \"sqlite://data/agent-runtime.db\" or \"postgres://USER@HOST/DATABASE\"",
         ),
@@ -200,79 +202,105 @@ fn a_wrong_value_names_its_key_its_origin_and_what_was_wanted() {
 
 #[test]
 fn a_provider_or_price_that_makes_no_sense_is_refused() {
-    check(vec![
+    check_files(&[
         (
-            from_file("[providers.x]\nkind = 'openai'\n"),
+            "[providers.x]\nkind = 'openai'\n",
             "app.toml:2: `providers.x.kind`: unknown variant `openai`, expected one of \
              `openai_chat`, `openai_responses`, `anthropic`, `gemini`, `bedrock`, `scripted`",
         ),
         (
-            from_file("[providers.x]\nkind = 'openai_chat'\n"),
+            "[providers.x]\nkind = 'openai_chat'\n",
             "app.toml:2: `providers.x.base_url`: missing: this kind of provider needs an address",
         ),
         (
-            from_file("[providers.x]\nkind = 'scripted'\nbase_url = 'http://h'\n"),
+            "[providers.x]\nkind = 'scripted'\nbase_url = 'http://h'\n",
             "app.toml:3: `providers.x.base_url`: a scripted provider has no address",
         ),
         (
-            from_override("providers.openai.script=x.toml"),
-            "command line: `providers.openai.script`: only a scripted provider plays a script",
-        ),
-        (
-            from_override("providers.openai.headers.Authorization=x"),
-            "command line: `providers.openai.headers.Authorization`: a header with credentials: \
-             name their source in api_key_env or api_key_file instead",
-        ),
-        (
-            from_file("[prices.'opnai/gpt']\ninput = 1\noutput = 1\n"),
+            "[prices.'opnai/gpt']\ninput = 1\noutput = 1\n",
             "app.toml:2: `prices.\"opnai/gpt\"`: there is no provider `opnai`, \
              did you mean `openai`?",
         ),
         (
-            from_file("[prices.gpt]\ninput = 1\noutput = 1\n"),
+            "[prices.gpt]\ninput = 1\noutput = 1\n",
             "app.toml:2: `prices.gpt`: a price is named \"PROVIDER/MODEL\"",
         ),
         (
-            from_file("[prices.'openai/gpt']\ninput = nan\noutput = 1\n"),
+            "[prices.'openai/gpt']\ninput = nan\noutput = 1\n",
             "app.toml:2: `prices.\"openai/gpt\".input`: invalid value: floating point `NaN`, \
              expected an amount of US dollars from 0 to 1000000",
         ),
         (
-            from_file("[context_windows]\n'opnai/gpt' = 1\n"),
+            "[context_windows]\n'opnai/gpt' = 1\n",
             "app.toml:2: `context_windows.\"opnai/gpt\"`: there is no provider `opnai`, \
              did you mean `openai`?",
         ),
         (
-            from_file("[context_windows]\ngpt = 1\n"),
+            "[context_windows]\ngpt = 1\n",
             "app.toml:2: `context_windows.gpt`: a context window is named \"PROVIDER/MODEL\"",
         ),
         (
-            from_file("[context_windows]\n'openai/gpt' = 0\n"),
+            "[context_windows]\n'openai/gpt' = 0\n",
             "app.toml:2: `context_windows.\"openai/gpt\"`: invalid value: integer `0`, expected a nonzero u64",
+        ),
+    ]);
+    check_overrides(&[
+        (
+            "providers.openai.script=x.toml",
+            "command line: `providers.openai.script`: only a scripted provider plays a script",
+        ),
+        (
+            "providers.openai.headers.Authorization=x",
+            "command line: `providers.openai.headers.Authorization`: a header with credentials: \
+             name their source in api_key_env or api_key_file instead",
         ),
     ]);
 }
 
 #[test]
-fn limits_are_checked_alone_and_against_each_other() {
-    check(vec![
+fn values_are_checked_alone_and_against_each_other() {
+    check_files(&[
         (
-            from_override("runs.budget.max_cost=-0.5"),
+            "[limits.tenants.Acme]\nmax_steps = 1\n",
+            "app.toml:2: `limits.tenants.Acme`: a tenant's name has 1 to 64 lower-case letters, digits, `-` and `_`",
+        ),
+        (
+            "[limits.tenants.acme]\nrequest_burst = 5\n",
+            "app.toml:2: `limits.tenants.acme.request_burst`: bounds nothing without `requests_per_second`",
+        ),
+        (
+            "[limits.each_tenant]\nmodels = ['']\n",
+            "app.toml:2: `limits.each_tenant.models`: a pattern has 1 to 200 visible characters; `*` stands for any text, as in `openai/*`",
+        ),
+        (
+            "[limits.each_tenant]\nmodels = ['demo/*', 'openai']\n",
+            "app.toml:2: `limits.each_tenant.models`: \"openai\" matches no model, since models are named PROVIDER/MODEL: \
+             write `openai/*`, or allow the provider by `providers`",
+        ),
+        (
+            "[limits.tenants.acme]\nmodels = ['openai']\n",
+            "app.toml:2: `limits.tenants.acme.models`: \"openai\" matches no model, since models are named PROVIDER/MODEL: \
+             write `openai/*`, or allow the provider by `providers`",
+        ),
+        (
+            "http = 3\n",
+            "app.toml:1: `http`: a table was wanted, not a value (integer)",
+        ),
+    ]);
+    check_overrides(&[
+        (
+            "runs.budget.max_cost=-0.5",
             "command line: `runs.budget.max_cost`: invalid value: floating point `-0.5`, \
              expected an amount of US dollars from 0 to 1000000",
         ),
         (
-            from_override("runs.budget.max_tokens=0"),
+            "runs.budget.max_tokens=0",
             "command line: `runs.budget.max_tokens`: invalid value: integer `0`, \
              expected an integer of 1 or more",
         ),
         (
-            from_override("models.retry_max_delay=1ms"),
+            "models.retry_max_delay=1ms",
             "command line: `models.retry_max_delay`: shorter than `models.retry_base_delay`",
-        ),
-        (
-            from_file("http = 3\n"),
-            "app.toml:1: `http`: a table was wanted, not a value (integer)",
         ),
     ]);
 }

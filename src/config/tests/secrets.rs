@@ -59,7 +59,7 @@ fn signing_secrets_are_read_from_their_configured_source() {
     assert_eq!(secret("both").as_deref(), Some("whsec_new\nwhsec_old"));
     assert_eq!(secret("variable").as_deref(), Some("whsec_hunter2"));
     assert_eq!(secret("unset"), None);
-    let explained = loaded.explain().to_string();
+    let explained = loaded.explain();
     for shown in [explained.clone(), format!("{loaded:?}")] {
         assert!(!shown.contains("whsec_"), "{shown}");
     }
@@ -94,7 +94,7 @@ fn secrets_are_never_shown() {
         ..Sources::default()
     })
     .unwrap();
-    let explained = loaded.explain().to_string();
+    let explained = loaded.explain();
     for shown in [
         format!("{loaded:?}"),
         format!("{:#?}", loaded.config),
