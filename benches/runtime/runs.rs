@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use agent_runtime::agent::AgentDefinition;
 use agent_runtime::agent::state::ExecutionBudget;
-use agent_runtime::app::App;
+use agent_runtime::app::{App, Extensions};
 use agent_runtime::config::{self, Sources};
 use agent_runtime::json::Object;
 use agent_runtime::limits::RunLimits;
@@ -66,7 +66,7 @@ async fn app(folder: &tempfile::TempDir) -> App {
     })
     .unwrap()
     .config;
-    let app = App::build(&config).await.unwrap();
+    let app = App::build(&config, Extensions::default()).await.unwrap();
     let definition = json!({"name": "bench", "model": "bench/script", "tools": ["calculator"]});
     let definition: AgentDefinition = serde_json::from_value(definition).unwrap();
     app.agents.put(&TenantId::anonymous(), definition).await.unwrap();

@@ -1,6 +1,7 @@
 //! Agents from configuration: the built-in one and those of the configured folder.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::error::Error;
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -14,9 +15,9 @@ use crate::json::plain_words;
 use crate::run::{AgentChecks, AgentSource, ConfiguredAgent};
 use crate::spelling::meant;
 
-/// The agent that every service has; a file that defines another of its name hides it.
+/// The agent that every service has. A file that defines an agent of its name replaces it.
 const DEMO: &str = include_str!("../../config/agents/demo.toml");
-/// Where that one is defined.
+/// The origin of that agent in messages.
 const BUILT_IN: &str = "the built-in agent";
 
 /// The folder of the files.
@@ -39,19 +40,16 @@ pub(super) struct FoundAgents {
     pub(super) unread: Vec<PathBuf>,
 }
 
-/// Agents that were read and can work.
-#[derive(Debug)]
-pub(super) struct UsableAgents(Vec<ConfiguredAgent>);
-
-impl AgentSource for UsableAgents {
+/// The agents as they are.
+impl AgentSource for Vec<ConfiguredAgent> {
     fn read(&self) -> Result<Vec<ConfiguredAgent>, Box<dyn Error + Send + Sync>> {
-        Ok(self.0.clone())
+        Ok(self.clone())
     }
 }
 
 impl FoundAgents {
     /// Separates the agents that can work from all that is wrong.
-    pub(super) fn check(self, checks: &AgentChecks) -> (UsableAgents, Vec<anyhow::Error>) {
+    pub(super) fn check(self, checks: &AgentChecks) -> (Vec<ConfiguredAgent>, Vec<anyhow::Error>) {
         let (mut usable, mut faults) = (Vec::new(), self.faults);
         for agent in self.agents.into_values() {
             match checks.check_configured(&agent) {
@@ -59,14 +57,7 @@ impl FoundAgents {
                 Err(fault) => faults.push(fault.into()),
             }
         }
-        (UsableAgents(usable), faults)
-    }
-}
-
-impl UsableAgents {
-    /// Returns them.
-    pub(super) fn agents(&self) -> &[ConfiguredAgent] {
-        &self.0
+        (usable, faults)
     }
 }
 
@@ -89,7 +80,7 @@ impl AgentFiles {
         }
     }
 
-    /// Reads every `*.toml` of the folder. A folder that never held any may be away.
+    /// Reads every `*.toml` of the folder. A folder that never had agents may be missing.
     pub(super) fn find(&self) -> anyhow::Result<FoundAgents> {
         let directory = self.directory.display();
         let entries = self
@@ -110,15 +101,14 @@ impl AgentFiles {
         };
         for path in files {
             match read(&path) {
-                Ok(agent) => {
-                    if let Some(earlier) = found.agents.get(&agent.definition.name) {
-                        let (name, location) = (&agent.definition.name, &agent.location);
-                        let fault = anyhow!("{} and {location} both define the agent {name:?}", earlier.location);
+                Ok(agent) => match found.agents.entry(agent.definition.name.clone()) {
+                    Entry::Vacant(entry) => drop(entry.insert(agent)),
+                    Entry::Occupied(entry) => {
+                        let (name, earlier, location) = (entry.key(), &entry.get().location, &agent.location);
+                        let fault = anyhow!("{earlier} and {location} both define the agent {name:?}");
                         found.faults.push(fault);
-                    } else {
-                        found.agents.insert(agent.definition.name.clone(), agent);
                     }
-                }
+                },
                 Err(fault) => found.faults.push(fault),
             }
         }
@@ -264,7 +254,7 @@ mod tests {
 
     #[test]
     fn mistakes_are_reported_with_file_and_line() {
-        for (text, told) in [
+        for (text, expected) in [
             ("name = 'x'\nmodel = 'demo/demo", "line 2: not valid TOML: "),
             ("name = 'x'\nmodel = 7", "`model`: "),
             ("name = 'x'\nmodel = 'demo'", "`model`: "),
@@ -315,7 +305,7 @@ mod tests {
             let error = loaded.unwrap_err();
             let location = format!("{}/bad.toml: ", folder.path().display());
             let problem = error.strip_prefix(&location).unwrap_or_else(|| panic!("{error}"));
-            assert!(problem.contains(told), "{problem}");
+            assert!(problem.contains(expected), "{problem}");
             assert_eq!(problem.lines().count(), 1, "{problem}");
         }
     }

@@ -93,17 +93,17 @@ fn check_agents(
         };
         findings.push(Finding::Warning(format!("{} is not read: {why}", path.display())));
     }
-    let checks = Ingredients::make(config, extensions)?.checks(config)?;
+    let checks = Ingredients::make(config, extensions)?.checks(config);
     let (usable, faults) = found.check(&checks);
     let faults = faults.iter().map(|fault| Finding::Error(with_causes(fault.as_ref())));
     findings.extend(faults);
-    for ConfiguredAgent { location, definition } in usable.agents() {
+    for ConfiguredAgent { location, definition } in &usable {
         let name = &definition.name;
         let missing = checks.missing_keys(definition).into_iter();
         findings
             .extend(missing.map(|error| Finding::Error(format!("{location}: the agent {name:?} can't work: {error}"))));
     }
-    let names = usable.agents().iter().map(|agent| agent.definition.name.clone());
+    let names = usable.into_iter().map(|agent| agent.definition.name);
     Ok(names.collect())
 }
 
@@ -134,7 +134,7 @@ async fn check_store(
         Err(OpenError::Missing { .. }) if config.store.migrate => None,
         Err(OpenError::Store(StoreError::Schema { found, needed })) if config.store.migrate && found < needed => {
             findings.push(Finding::Warning(format!(
-                "the service brings the tables of the store {address} up to date when it starts; until then its keys and agents are not checked"
+                "the service brings the tables of the store {address} up to date when it starts; before that, its keys and agents are not checked"
             )));
             return Ok(());
         }
@@ -144,7 +144,7 @@ async fn check_store(
     if let Some(store) = store {
         store.close().await;
     }
-    findings.extend(checked.context("the store does not answer any more")??);
+    findings.extend(checked.context("the store does not respond any more")??);
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! What agents are made of, built from the configuration alone. Opens no store and starts nothing.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::agent_files::AgentFiles;
@@ -14,15 +15,18 @@ use crate::models::Catalog;
 use crate::run::{AgentChecks, AgentDirectory};
 use crate::store::Store;
 use crate::tools::{ToolRegistry, builtin_tools};
-use crate::webhooks::{SenderRules, WebhookHookFactory, WebhookSender};
+use crate::usage::PriceTable;
+use crate::webhooks::{SenderRules, WebhookHookFactory, WebhookSecret, WebhookSender};
 
 /// The models, tools and hooks that there are, and what they share.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Ingredients {
     pub(super) models: Arc<Catalog>,
     pub(super) tools: Arc<ToolRegistry>,
     pub(super) hooks: Arc<HookRegistry>,
     pub(super) sender: Arc<WebhookSender>,
+    pub(super) secrets: BTreeMap<String, WebhookSecret>,
+    pub(super) prices: PriceTable,
     pub(super) limits: Arc<Limits>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) ids: Arc<dyn IdSource>,
@@ -47,11 +51,12 @@ impl Ingredients {
         )?);
         let sender = Arc::new(WebhookSender::new(settings::webhooks(config))?);
         let secrets = settings::webhook_secrets(config)?;
+        let prices = config.price_table();
         let mut hooks = builtin_hooks();
-        hooks.push(Box::new(WebhookHookFactory::new(Arc::clone(&sender), secrets)));
+        hooks.push(Box::new(WebhookHookFactory::new(Arc::clone(&sender), secrets.clone())));
         hooks.push(Box::new(SummarisationFactory::new(
             Arc::clone(&models) as _,
-            config.price_table(),
+            prices.clone(),
             config.context_window_table(),
         )));
         Ok(Self {
@@ -59,6 +64,8 @@ impl Ingredients {
             tools,
             hooks: Arc::new(HookRegistry::new(hooks)),
             sender,
+            secrets,
+            prices,
             limits: Arc::new(config.limits()),
             clock,
             ids,
@@ -66,26 +73,28 @@ impl Ingredients {
     }
 
     /// Returns what definitions of agents are checked against.
-    pub(super) fn checks(&self, config: &Config) -> anyhow::Result<AgentChecks> {
-        Ok(AgentChecks {
+    pub(super) fn checks(&self, config: &Config) -> AgentChecks {
+        AgentChecks {
             models: Arc::clone(&self.models) as _,
             tools: Arc::clone(&self.tools) as _,
             hooks: Arc::clone(&self.hooks),
-            webhooks: Arc::new(SenderRules::new(
-                Arc::clone(&self.sender),
-                settings::webhook_secrets(config)?,
-            )),
-            prices: config.price_table(),
+            webhooks: Arc::new(SenderRules::new(Arc::clone(&self.sender), self.secrets.clone())),
+            prices: self.prices.clone(),
             limits: Arc::clone(&self.limits),
-            budget: settings::runs(config).budget,
-        })
+            budget: settings::budget(config),
+        }
     }
 
     /// Makes what finds agents.
     pub(super) fn directory(&self, store: &Arc<dyn Store>, config: &Config) -> anyhow::Result<AgentDirectory> {
         let files = Box::new(AgentFiles::new(&config.agents.directory));
-        let (checks, clock) = (self.checks(config)?, Arc::clone(&self.clock));
-        Ok(AgentDirectory::new(Arc::clone(store), checks, clock, files)?)
+        let clock = Arc::clone(&self.clock);
+        Ok(AgentDirectory::new(
+            Arc::clone(store),
+            self.checks(config),
+            clock,
+            files,
+        )?)
     }
 
     /// Makes the directory of valid agents, and reports invalid files.
@@ -95,7 +104,7 @@ impl Ingredients {
         config: &Config,
     ) -> anyhow::Result<(AgentDirectory, Vec<anyhow::Error>)> {
         let found = AgentFiles::new(&config.agents.directory).find()?;
-        let (checks, clock) = (self.checks(config)?, Arc::clone(&self.clock));
+        let (checks, clock) = (self.checks(config), Arc::clone(&self.clock));
         let (usable, faults) = found.check(&checks);
         let directory = AgentDirectory::new(Arc::clone(store), checks, clock, Box::new(usable))?;
         Ok((directory, faults))

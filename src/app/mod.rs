@@ -31,7 +31,6 @@ use crate::retention::Sweeper;
 use crate::run::{AgentDirectory, Runs};
 use crate::store::{self, Sessions, Store, StoreSettings};
 use crate::supervision::Supervisor;
-use crate::webhooks::WebhookSender;
 
 /// How long closing may take; responses were stored before.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
@@ -54,37 +53,40 @@ pub struct App {
     ids: Arc<dyn IdSource>,
     outbox: Arc<OutboxWorker>,
     sweeper: Sweeper,
-    /// What works beside the runs.
+    /// The loops that work besides the runs.
     background: TaskTracker,
-    /// Cancelled when all of that ends.
+    /// Cancelled to end these loops.
     stop: CancellationToken,
 }
 
 impl App {
     /// Opens the store and puts everything together.
-    pub async fn build(config: &Config) -> anyhow::Result<Self> {
-        Self::build_with(config, Extensions::default()).await
-    }
-
-    /// Opens the store and puts everything together, with what is not part of the service itself.
-    pub async fn build_with(config: &Config, extensions: Extensions) -> anyhow::Result<Self> {
+    pub async fn build(config: &Config, extensions: Extensions) -> anyhow::Result<Self> {
         let store = open_store(config).await?;
-        let made = Ingredients::make(config, extensions)?;
+        let ingredients = Ingredients::make(config, extensions)?;
+        let agents = Arc::new(ingredients.directory(&store, config)?);
         let Ingredients {
             models,
             tools,
             hooks,
             sender,
+            secrets,
+            prices,
             limits,
             clock,
             ids,
-        } = made.clone();
-        let agents = Arc::new(made.directory(&store, config)?);
+        } = ingredients;
         let sessions = Sessions::new(Arc::clone(&store), config.store.cache_bytes, Arc::clone(&clock));
         let sessions = Arc::new(sessions.with_max_part_bytes(config.store.max_session_bytes));
         let supervisor = Supervisor::default();
         let board = open_board(config, &supervisor).await?;
-        let outbox_ports = outbox_ports(config, &store, sender, &clock)?;
+        let outbox_ports = OutboxPorts {
+            store: Arc::clone(&store) as _,
+            sender,
+            secrets,
+            sign: Arc::new(Notify::new()),
+            clock: Arc::clone(&clock),
+        };
         let ports = RunPorts {
             sessions: Arc::clone(&sessions),
             store: Arc::clone(&store),
@@ -94,7 +96,7 @@ impl App {
             tools: tools as _,
             hooks,
             environments: Arc::new(InMemoryEnvironments),
-            prices: config.price_table(),
+            prices,
             limits: Arc::clone(&limits),
             clock: Arc::clone(&clock),
             ids: Arc::clone(&ids),
@@ -124,16 +126,17 @@ impl App {
     pub fn begin(&self) {
         let lifecycle = &self.runs.lifecycle;
         lifecycle.begin();
-        if lifecycle.takes_runs() {
-            let supervisor = &lifecycle.supervisor;
-            let (outbox, sweeper) = (Arc::clone(&self.outbox), self.sweeper.clone());
-            let (outbox_stop, sweeper_stop) = (self.stop.clone(), self.stop.clone());
-            let sending = move || Arc::clone(&outbox).run(outbox_stop.child_token());
-            self.background.spawn(supervisor.clone().keep("send webhooks", sending));
-            let sweeping = move || sweeper.clone().run(sweeper_stop.child_token());
-            self.background
-                .spawn(supervisor.clone().keep("sweep the store", sweeping));
+        if !lifecycle.takes_runs() {
+            return;
         }
+        let (outbox, stop) = (Arc::clone(&self.outbox), self.stop.clone());
+        let sending = move || Arc::clone(&outbox).run(stop.child_token());
+        let (sweeper, stop) = (self.sweeper.clone(), self.stop.clone());
+        let sweeping = move || sweeper.clone().run(stop.child_token());
+        let supervisor = &lifecycle.supervisor;
+        self.background.spawn(supervisor.clone().keep("send webhooks", sending));
+        self.background
+            .spawn(supervisor.clone().keep("sweep the store", sweeping));
     }
 
     /// Returns what HTTP handlers work with.
@@ -153,13 +156,7 @@ impl App {
         settings::http(config)
     }
 
-    /// Lets runs finish within the grace and lets go of the board and the store.
-    pub async fn close(&self, grace: Duration) {
-        self.runs.lifecycle.shut_down(grace).await;
-        self.disconnect().await;
-    }
-
-    /// Lets go of the outbox, the board and the store. No run may be at work.
+    /// Ends the background work and closes the board and the store. No run may be in progress.
     pub async fn disconnect(&self) {
         self.stop.cancel();
         self.background.close();
@@ -174,27 +171,12 @@ impl App {
     }
 }
 
-fn outbox_ports(
-    config: &Config,
-    store: &Arc<dyn Store>,
-    sender: Arc<WebhookSender>,
-    clock: &Arc<dyn Clock>,
-) -> anyhow::Result<OutboxPorts> {
-    Ok(OutboxPorts {
-        store: Arc::clone(store) as _,
-        sender,
-        secrets: settings::webhook_secrets(config)?,
-        wake_up: Arc::new(Notify::new()),
-        clock: Arc::clone(clock),
-    })
-}
-
-/// Opens the configured store, and makes or migrates it where the configuration lets it.
+/// Opens the configured store, and makes or migrates it if the configuration allows that.
 pub async fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
     open_store_with(config, settings::store(config)).await
 }
 
-/// Opens the configured store as it is: one that is missing is not made, and none is migrated.
+/// Opens the configured store as it is. Neither makes nor migrates it.
 pub async fn open_existing_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
     let settings = StoreSettings {
         migrate: false,
@@ -217,8 +199,8 @@ pub fn agent_directory(
     Ingredients::make(config, extensions)?.usable_directory(store, config)
 }
 
-/// Without any API key everybody who reaches the port may run agents, so only this machine may
-/// reach it.
+/// Refuses to listen beyond this machine without any API key: everybody who reaches the port may
+/// then run agents.
 pub fn require_keys_beyond_loopback(has_keys: bool, config: &Config) -> anyhow::Result<()> {
     let listen = config.http.listen;
     if has_keys || listen.ip().is_loopback() || config.http.insecure_no_auth {
@@ -230,16 +212,14 @@ pub fn require_keys_beyond_loopback(has_keys: bool, config: &Config) -> anyhow::
     )
 }
 
-/// Makes what sweeps the store as configured.
+/// Makes the sweeper of the store, with the configured rules.
 pub fn sweeper(store: Arc<dyn Store>, config: &Config) -> Sweeper {
     Sweeper::new(store, settings::retention(config))
 }
 
 async fn open_board(config: &Config, supervisor: &Supervisor) -> anyhow::Result<Arc<Board>> {
-    Ok(match open_shared_board(config, supervisor).await? {
-        Some(board) => Arc::new(board),
-        None => Arc::new(Board::new(settings::board(config))),
-    })
+    let shared = open_shared_board(config, supervisor).await?;
+    Ok(Arc::new(shared.unwrap_or_else(|| Board::new(settings::board(config)))))
 }
 
 /// Opens the board that replicas share, if one is configured.

@@ -44,7 +44,7 @@ pub struct RunPorts {
     pub prices: PriceTable,
     /// What tenants may do at most.
     pub limits: Arc<Limits>,
-    /// Tells the time.
+    /// Reads the time.
     pub clock: Arc<dyn Clock>,
     /// Makes ids.
     pub ids: Arc<dyn IdSource>,

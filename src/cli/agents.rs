@@ -5,8 +5,8 @@ use std::sync::Arc;
 use anyhow::{bail, ensure};
 use clap::Subcommand;
 
-use super::output::{JsonArgs, print_json, print_list, print_note};
-use super::{TenantArgs, store};
+use super::ReadArgs;
+use super::output::{print_json, print_list, print_note};
 use crate::app::{self, Extensions};
 use crate::config::Config;
 use crate::http::{AgentView, with_causes};
@@ -14,9 +14,9 @@ use crate::run::{AgentDirectory, suggestion};
 use crate::store::{AgentPage, AgentRecord, Store};
 use crate::tenant::TenantId;
 
-/// The most agents that one question to the store asks for.
+/// The most agents that one query returns.
 const PAGE: u32 = 200;
-/// The bytes of their definitions, as JSON.
+/// The most bytes of their definitions, as JSON.
 const PAGE_BYTES: usize = 4 << 20;
 
 /// What to show.
@@ -25,42 +25,31 @@ pub(super) enum AgentsCommand {
     /// Lists agents by name.
     List {
         #[command(flatten)]
-        json: JsonArgs,
-        #[command(flatten)]
-        tenant: TenantArgs,
+        read: ReadArgs,
     },
     /// Prints the definition of an agent as JSON.
     Show {
         /// The agent's name.
         name: String,
         #[command(flatten)]
-        json: JsonArgs,
-        #[command(flatten)]
-        tenant: TenantArgs,
+        read: ReadArgs,
     },
 }
 
-/// Runs the command against the configured store and files.
-pub(super) async fn inspect(config: Config, command: AgentsCommand, extensions: Extensions) -> anyhow::Result<()> {
-    let store = store::open_existing(&config).await?;
-    let done = inspect_in(&store, &config, command, extensions).await;
-    store.close().await;
-    done
-}
-
-async fn inspect_in(
-    store: &Arc<dyn Store>,
+/// Runs the command against the store and the configured files.
+pub(super) async fn inspect(
     config: &Config,
+    store: &Arc<dyn Store>,
     command: AgentsCommand,
     extensions: Extensions,
 ) -> anyhow::Result<()> {
     let (agents, faults) = app::agent_directory(store, config, extensions)?;
     match command {
-        AgentsCommand::List { json, tenant } => {
-            let all = list(&agents, &tenant.tenant).await?;
+        AgentsCommand::List { read } => {
+            let all = list(&agents, &read.tenant).await?;
             let heading = ["AGENT", "FROM", "MODEL", "DESCRIPTION"];
             print_list(
-                json,
+                read.json,
                 all,
                 |agent| AgentView::whole(&agents, agent),
                 heading,
@@ -68,16 +57,12 @@ async fn inspect_in(
             )?;
             report_faults(&faults)
         }
-        AgentsCommand::Show {
-            name,
-            tenant,
-            json: JsonArgs { .. },
-        } => {
-            if let Some(agent) = agents.lookup(&tenant.tenant, &name).await? {
+        AgentsCommand::Show { name, read } => {
+            if let Some(agent) = agents.lookup(&read.tenant, &name).await? {
                 return print_json(&AgentView::whole(&agents, agent));
             }
             report_faults(&faults)?;
-            let similar = agents.similar(&tenant.tenant, &name, |_| true).await?;
+            let similar = agents.similar(&read.tenant, &name, |_| true).await?;
             bail!("there is no agent named {name:?}{}", suggestion(similar.as_deref()))
         }
     }
@@ -108,16 +93,12 @@ async fn list(agents: &AgentDirectory, tenant: &TenantId) -> anyhow::Result<Vec<
     }
 }
 
-fn origin(agents: &AgentDirectory, agent: &AgentRecord) -> &'static str {
-    if agents.is_configured(agent) { "file" } else { "store" }
-}
-
 fn row(agents: &AgentDirectory, agent: &AgentRecord) -> [String; 4] {
     let definition = &agent.definition;
     let models: Vec<String> = definition.model_chain().map(ToString::to_string).collect();
     [
         definition.name.clone(),
-        origin(agents, agent).to_owned(),
+        if agents.is_configured(agent) { "file" } else { "store" }.to_owned(),
         models.join(", "),
         definition.description.clone(),
     ]

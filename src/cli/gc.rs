@@ -1,12 +1,12 @@
 //! `gc`: removes once what retention no longer retains, or shows what it would remove.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::output::{JsonArgs, print_json, print_line, print_note};
-use super::store;
 use crate::app;
 use crate::config::Config;
-use crate::store::RemovalFigures;
+use crate::store::{RemovalFigures, Store};
 
 /// How to sweep.
 #[derive(Debug, clap::Args)]
@@ -18,22 +18,20 @@ pub(super) struct GcArgs {
     json: JsonArgs,
 }
 
-/// Sweeps the configured store by the configured rules.
-pub(super) async fn collect(config: Config, args: GcArgs) -> anyhow::Result<()> {
-    let store = store::open_existing(&config).await?;
+/// Sweeps the store by the configured rules.
+pub(super) async fn collect(config: &Config, store: &Arc<dyn Store>, args: GcArgs) -> anyhow::Result<()> {
     if config.retention.max_age.is_none() && config.retention.keep_last.is_none() {
         print_note(
             "retention is off: neither `retention.max_age` nor `retention.keep_last` is set, so sessions and their runs are never removed",
         )?;
     }
-    let sweeper = app::sweeper(store.clone(), &config);
+    let sweeper = app::sweeper(Arc::clone(store), config);
     let figures = if args.dry_run {
-        sweeper.plan().await
+        sweeper.plan().await?
     } else {
-        sweeper.sweep().await
+        sweeper.sweep().await?
     };
-    store.close().await;
-    print_figures(figures?, &args)
+    print_figures(figures, &args)
 }
 
 fn print_figures(figures: RemovalFigures, args: &GcArgs) -> anyhow::Result<()> {

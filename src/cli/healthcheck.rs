@@ -14,7 +14,7 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 /// Options of `healthcheck`.
 #[derive(Debug, clap::Args)]
 pub(super) struct HealthcheckArgs {
-    /// Asks this address instead of the configured one, such as `http://127.0.0.1:8080/readyz`.
+    /// Probes this address instead of the configured one, such as `http://127.0.0.1:8080/readyz`.
     #[arg(long)]
     url: Option<String>,
 }
@@ -25,7 +25,7 @@ pub(super) fn check(config: &Config, args: HealthcheckArgs) -> anyhow::Result<()
         Some(url) => url,
         None => health_url(config.http.listen)?,
     };
-    ask(&url).with_context(|| url)
+    probe(&url).with_context(|| url)
 }
 
 /// Returns the address of a service that listens as configured on this machine.
@@ -42,7 +42,7 @@ fn health_url(listen: SocketAddr) -> anyhow::Result<String> {
     Ok(format!("http://{}/healthz", SocketAddr::new(host, listen.port())))
 }
 
-fn ask(url: &str) -> anyhow::Result<()> {
+fn probe(url: &str) -> anyhow::Result<()> {
     let rest = url
         .strip_prefix("http://")
         .context("the address does not begin with http://")?;
@@ -56,10 +56,10 @@ fn ask(url: &str) -> anyhow::Result<()> {
         stream,
         "GET /{path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n"
     )?;
-    let mut answer = [0; 12];
-    stream.read_exact(&mut answer).context("the service does not answer")?;
-    if !answer.starts_with(b"HTTP/1.1 200") {
-        bail!("the service is not healthy: {}", String::from_utf8_lossy(&answer));
+    let mut status = [0; 12];
+    stream.read_exact(&mut status).context("the service does not respond")?;
+    if !status.starts_with(b"HTTP/1.1 200") {
+        bail!("the service is not healthy: {}", String::from_utf8_lossy(&status));
     }
     Ok(())
 }
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_service_is_asked_where_it_listens() {
+    fn the_service_is_probed_where_it_listens() {
         for (listen, url) in [
             ("127.0.0.1:8080", "http://127.0.0.1:8080/healthz"),
             ("0.0.0.0:80", "http://127.0.0.1:80/healthz"),
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn unusable_addresses_are_reported() {
         for url in ["https://localhost/", "localhost:8080", "http://localhost", "http:///x"] {
-            assert!(ask(url).is_err(), "{url}");
+            assert!(probe(url).is_err(), "{url}");
         }
     }
 }

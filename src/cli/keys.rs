@@ -5,7 +5,7 @@ use clap::Subcommand;
 use secrecy::ExposeSecret as _;
 use serde_json::json;
 
-use super::output::{JsonArgs, print_json, print_line, print_note, print_table};
+use super::output::{JsonArgs, print_line, print_list, print_note};
 use super::{moment, store};
 use crate::api_key;
 use crate::clock::{Clock as _, SystemClock};
@@ -115,12 +115,12 @@ impl From<KeyLimits> for RunLimits {
 }
 
 /// Runs the command against the configured store.
-pub(super) async fn manage(config: Config, command: KeysCommand) -> anyhow::Result<()> {
-    // A key may be made before the service has ever started; there are none to list or to revoke in
-    // a store that is not there.
+pub(super) async fn manage(config: &Config, command: KeysCommand) -> anyhow::Result<()> {
+    // A key may be made before the service has ever started. A store that does not exist has none
+    // to list or to revoke.
     let store = match command {
-        KeysCommand::Create { .. } => store::open_or_make(&config).await?,
-        KeysCommand::List { .. } | KeysCommand::Revoke { .. } => store::open_existing(&config).await?,
+        KeysCommand::Create { .. } => store::open_or_make(config).await?,
+        KeysCommand::List { .. } | KeysCommand::Revoke { .. } => store::open_existing(config).await?,
     };
     let done = match command {
         KeysCommand::Create {
@@ -170,32 +170,26 @@ async fn create(
     ))?)
 }
 
-async fn list(store: &dyn Store, json: JsonArgs) -> anyhow::Result<()> {
-    let keys = store.key_list().await?;
-    if json.json {
-        return print_json(&keys.iter().map(shown).collect::<Vec<_>>());
-    }
-    let rows = keys.iter().map(row).collect::<Result<Vec<_>, _>>()?;
+async fn list(store: &dyn Store, JsonArgs { json }: JsonArgs) -> anyhow::Result<()> {
     let heading = ["KEY", "TENANT", "SCOPES", "CREATED", "STATE", "LABEL", "LIMITS"];
-    Ok(print_table(heading, &rows)?)
+    print_list(json, store.key_list().await?, |key| shown(&key), heading, row)
 }
 
-fn row(key: &ApiKeyRecord) -> serde_json::Result<[String; 7]> {
+fn row(key: &ApiKeyRecord) -> [String; 7] {
     let scopes: Vec<_> = key.scopes.iter().map(|scope| scope.as_str()).collect();
-    let limits = if key.limits.is_empty() {
-        String::new()
-    } else {
-        serde_json::to_string(&key.limits)?
-    };
-    Ok([
+    [
         key.key_id.to_string(),
         key.tenant.to_string(),
         scopes.join(","),
         moment(key.created_at),
         if key.revoked_at.is_some() { "revoked" } else { "active" }.to_owned(),
         key.label.clone(),
-        limits,
-    ])
+        if key.limits.is_empty() {
+            String::new()
+        } else {
+            serde_json::to_string(&key.limits).unwrap_or_default()
+        },
+    ]
 }
 
 fn shown(key: &ApiKeyRecord) -> Value {

@@ -5,8 +5,6 @@ mod check_config;
 mod gc;
 mod healthcheck;
 mod keys;
-mod migrate;
-mod openapi;
 mod output;
 mod run;
 mod runs;
@@ -19,13 +17,16 @@ mod threads;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
 
-use self::output::EndedBySignal;
+use self::output::{EndedBySignal, print_line};
 use crate::app::Extensions;
 use crate::clock::Timestamp;
-use crate::config::{self, Loaded, Sources};
+use crate::config::{self, Config, Loaded, Sources};
+use crate::http;
+use crate::store::Store;
 use crate::tenant::TenantId;
 
 /// Runs LLM agents over immutable, forkable sessions.
@@ -103,9 +104,13 @@ struct ServeArgs {
     role: Option<String>,
 }
 
-/// Whose data a command works on.
+/// How a command prints what it found, and whose data that is. A command that prints JSON in any
+/// case takes the flag too.
 #[derive(Debug, clap::Args)]
-struct TenantArgs {
+struct ReadArgs {
+    /// Prints JSON.
+    #[arg(long)]
+    json: bool,
     /// Works on this tenant's data.
     #[arg(long, default_value_t = TenantId::anonymous())]
     tenant: TenantId,
@@ -121,8 +126,7 @@ pub fn main() -> ExitCode {
     main_with(std::env::args_os(), Extensions::default())
 }
 
-/// Does so with other words, the first of which is the program's name, for a program that adds
-/// something to the service.
+/// Does so for a program that adds something to the service. The first word is the program's name.
 pub fn main_with(words: impl IntoIterator<Item = OsString>, extensions: Extensions) -> ExitCode {
     let cli = Cli::parse_from(words);
     match dispatch(cli, extensions) {
@@ -138,19 +142,25 @@ pub fn main_with(words: impl IntoIterator<Item = OsString>, extensions: Extensio
 
 fn dispatch(cli: Cli, extensions: Extensions) -> anyhow::Result<()> {
     match cli.command.unwrap_or_else(|| Command::Serve(ServeArgs::default())) {
-        Command::Openapi => openapi::print(),
+        Command::Openapi => Ok(print_line(http::openapi().to_pretty_json()?)?),
         Command::Healthcheck(args) => healthcheck::check(&load(cli.options)?.config, args),
         Command::CheckConfig => block_on(check_config::check(&load(cli.options)?, extensions)),
         Command::Serve(args) => block_on(serve::serve(load(cli.options.with_role(args.role))?, extensions)),
         Command::Run(args) => block_on(run::run(load(cli.options)?, args, extensions)),
-        Command::Runs(command) => block_on(runs::inspect(load(cli.options)?.config, command)),
-        Command::Threads(command) => block_on(threads::inspect(load(cli.options)?.config, command)),
-        Command::Agents(command) => block_on(agents::inspect(load(cli.options)?.config, command, extensions)),
-        Command::Sessions(command) => block_on(sessions::inspect(load(cli.options)?.config, command)),
-        Command::Migrate => block_on(migrate::migrate(load(cli.options)?.config)),
-        Command::Gc(args) => block_on(gc::collect(load(cli.options)?.config, args)),
-        Command::Tenants(command) => block_on(tenants::manage(load(cli.options)?.config, command)),
-        Command::Keys(command) => block_on(keys::manage(load(cli.options)?.config, command)),
+        Command::Runs(command) => on_store(cli.options, async |_, store| runs::inspect(store, command).await),
+        Command::Threads(command) => on_store(cli.options, async |_, store| threads::inspect(store, command).await),
+        Command::Agents(command) => on_store(cli.options, async |config, store| {
+            agents::inspect(config, store, command, extensions).await
+        }),
+        Command::Sessions(command) => on_store(cli.options, async |_, store| sessions::inspect(store, command).await),
+        Command::Migrate => block_on(store::migrate(&load(cli.options)?.config)),
+        Command::Gc(args) => on_store(cli.options, async |config, store| {
+            gc::collect(config, store, args).await
+        }),
+        Command::Tenants(command) => on_store(cli.options, async |config, store| {
+            tenants::manage(config, store, command).await
+        }),
+        Command::Keys(command) => block_on(keys::manage(&load(cli.options)?.config, command)),
     }
 }
 
@@ -162,15 +172,31 @@ impl Options {
 }
 
 fn load(options: Options) -> Result<Loaded, config::ConfigError> {
-    let flags = [("http.listen", options.listen), ("store.url", options.store_url)];
+    let insecure = options.insecure_no_auth.then(|| "true".to_owned());
+    let flags = [
+        ("http.listen", options.listen),
+        ("store.url", options.store_url),
+        ("http.insecure_no_auth", insecure),
+    ];
     let flags = flags
         .into_iter()
         .filter_map(|(key, value)| Some((key.to_owned(), value?)));
-    let insecure = options
-        .insecure_no_auth
-        .then(|| ("http.insecure_no_auth".to_owned(), "true".to_owned()));
-    let overrides = options.overrides.into_iter().chain(flags).chain(insecure).collect();
+    let overrides = options.overrides.into_iter().chain(flags).collect();
     config::load(&Sources::from_process(options.config, overrides))
+}
+
+/// Runs a command against the configured store, which must exist.
+fn on_store(
+    options: Options,
+    command: impl AsyncFnOnce(&Config, &Arc<dyn Store>) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let config = load(options)?.config;
+    block_on(async {
+        let store = store::open_existing(&config).await?;
+        let done = command(&config, &store).await;
+        store.close().await;
+        done
+    })
 }
 
 fn block_on(command: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {

@@ -11,7 +11,7 @@ use crate::lifecycle::StopSignal;
 /// The number of SIGPIPE.
 const PIPE: u8 = 13;
 
-/// How a command prints what it found; one that prints JSON in any case takes the flag too.
+/// How a command prints what it found.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(super) struct JsonArgs {
     /// Prints JSON.
@@ -19,23 +19,23 @@ pub(super) struct JsonArgs {
     pub(super) json: bool,
 }
 
-/// Why a command ends with the exit code of one that a signal has ended: 128 and the signal's number.
+/// Why a command ends with 128 and the number of a signal as its exit code.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EndedBySignal {
-    /// By this signal.
+    /// The process received this signal.
     #[error("ended by {}", .0.name())]
-    Told(StopSignal),
+    Received(StopSignal),
     /// Nobody reads what it prints.
     #[error("standard output is closed")]
-    Unread,
+    BrokenPipe,
 }
 
 impl EndedBySignal {
     /// Returns the exit code.
     pub(super) fn exit_code(&self) -> u8 {
         let number = match self {
-            Self::Told(signal) => signal.number(),
-            Self::Unread => PIPE,
+            Self::Received(signal) => signal.number(),
+            Self::BrokenPipe => PIPE,
         };
         128 + number
     }
@@ -65,7 +65,7 @@ pub(super) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
 
 /// Prints a list: the items as JSON, or a row of each below a heading.
 pub(super) fn print_list<T, V: Serialize, const N: usize>(
-    JsonArgs { json }: JsonArgs,
+    json: bool,
     items: Vec<T>,
     view: impl Fn(T) -> V,
     heading: [&str; N],
@@ -99,7 +99,7 @@ pub(super) fn print_error(error: &anyhow::Error) {
     let _ = print_note(format_args!("error: {}", with_causes(error.as_ref())));
 }
 
-/// Returns whether the reader of our output has gone away, as `head` does.
+/// Returns whether the reader of our output is gone, as `head` is after its last line.
 pub(super) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io_errors = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
     io_errors

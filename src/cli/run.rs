@@ -9,8 +9,8 @@ use std::time::Duration;
 use anyhow::{Context as _, bail, ensure};
 use tokio::time::timeout;
 
-use super::output::{EndedBySignal, JsonArgs, is_broken_pipe, print_json, print_line, print_note, print_piece};
-use super::{TenantArgs, store};
+use super::output::{EndedBySignal, is_broken_pipe, print_json, print_line, print_note, print_piece};
+use super::{ReadArgs, store};
 use crate::agent::AgentEvent;
 use crate::agent::state::ExecutionBudget;
 use crate::app::{App, Extensions};
@@ -49,9 +49,7 @@ pub(super) struct RunArgs {
     #[arg(long)]
     model: Option<ModelRef>,
     #[command(flatten)]
-    json: JsonArgs,
-    #[command(flatten)]
-    tenant: TenantArgs,
+    read: ReadArgs,
 }
 
 /// Runs an agent once.
@@ -66,7 +64,7 @@ pub(super) async fn run(loaded: Loaded, args: RunArgs, extensions: Extensions) -
     }
     let config = loaded.config;
     let is_new = store::is_missing(&config)?;
-    let app = App::build_with(&config, extensions).await?;
+    let app = App::build(&config, extensions).await?;
     store::name(&config, is_new)?;
     let mut signals = StopSignals::listen_on_terminal()?;
     if args.thread.is_some() {
@@ -74,18 +72,18 @@ pub(super) async fn run(loaded: Loaded, args: RunArgs, extensions: Extensions) -
     }
     let mut run_id = None;
     let mut grace = config.runs.shutdown_grace;
-    let mut starting = pin!(app.runs.starter.start(args.tenant.tenant.clone(), request(&args, text)));
-    // Leaving stops the run, which publishes what there is.
+    let mut starting = pin!(app.runs.starter.start(args.read.tenant.clone(), request(&args, text)));
+    // A signal stops the run, which publishes what it has.
     let followed = tokio::select! {
-        followed = follow(starting.as_mut(), args.json, &mut run_id) => followed,
+        followed = follow(starting.as_mut(), args.read.json, &mut run_id) => followed,
         signal = signals.next() => {
             if run_id.is_none() {
                 tokio::select! {
-                    called_back = timeout(grace, call_back(&app, &args, starting)) => run_id = called_back.ok().flatten(),
+                    accepted = timeout(grace, cancel_once_accepted(&app, &args, starting)) => run_id = accepted.ok().flatten(),
                     _ = signals.next() => grace = Duration::ZERO,
                 }
             }
-            Err(EndedBySignal::Told(signal).into())
+            Err(EndedBySignal::Received(signal).into())
         }
     };
     tokio::select! {
@@ -94,23 +92,23 @@ pub(super) async fn run(loaded: Loaded, args: RunArgs, extensions: Extensions) -
     }
     let record = match (&followed, run_id) {
         (Ok(record), _) => Some(record.clone()),
-        // Its outcome, or its status if another process executes it.
-        (Err(_), Some(run_id)) => app.store.run_lookup(&args.tenant.tenant, run_id).await.ok().flatten(),
+        // Shows its outcome, or its status if another process executes it.
+        (Err(_), Some(run_id)) => app.store.run_lookup(&args.read.tenant, run_id).await.ok().flatten(),
         (Err(_), None) => None,
     };
     app.disconnect().await;
-    let told = record.map_or(Ok(()), |record| print_outcome(&args, record));
-    let done = followed.and_then(|record| told.and_then(|()| judge(&record.summary)));
+    let printed = record.map_or(Ok(()), |record| print_outcome(&args, record));
+    let done = followed.and_then(|record| printed.and_then(|()| judge(&record.summary)));
     done.map_err(|error| {
         if is_broken_pipe(&error) {
-            EndedBySignal::Unread.into()
+            EndedBySignal::BrokenPipe.into()
         } else {
             error
         }
     })
 }
 
-/// Prints what has become of the run and how to go on.
+/// Prints how the run ended and how to continue it.
 fn print_outcome(args: &RunArgs, record: RunRecord) -> anyhow::Result<()> {
     let (run_id, session_id, status) = (record.summary.run_id, record.summary.session_id, record.summary.status);
     print_note(format_args!("run {run_id}  status {status}"))?;
@@ -119,7 +117,7 @@ fn print_outcome(args: &RunArgs, record: RunRecord) -> anyhow::Result<()> {
         Some(thread) => print_note(format_args!("continue with --thread {thread}"))?,
         None => print_note(format_args!("continue with --base {session_id}"))?,
     }
-    if args.json.json {
+    if args.read.json {
         print_json(&RunView::from(record))?;
     }
     Ok(())
@@ -184,7 +182,7 @@ fn request(args: &RunArgs, text: String) -> RunRequest {
 }
 
 /// Cancels a run that is being accepted, once it is accepted. Returns its id if it was.
-async fn call_back(
+async fn cancel_once_accepted(
     app: &App,
     args: &RunArgs,
     starting: impl Future<Output = Result<RunHandle, Refusal>>,
@@ -193,7 +191,7 @@ async fn call_back(
     if let Err(error) = app
         .runs
         .controller
-        .control(&args.tenant.tenant, run_id, RunControl::Cancel)
+        .control(&args.read.tenant, run_id, RunControl::Cancel)
         .await
     {
         tracing::warn!(%run_id, error = &error as &dyn Error, "a run can't be cancelled");
@@ -204,13 +202,13 @@ async fn call_back(
 /// Follows the run and prints its output, and its id as soon as there is one.
 async fn follow(
     starting: impl Future<Output = Result<RunHandle, Refusal>>,
-    json: JsonArgs,
+    json: bool,
     run_id: &mut Option<RunId>,
 ) -> anyhow::Result<RunRecord> {
     let handle = starting.await?;
     *run_id = Some(handle.run_id);
     let (caller, mut events) = handle.into_events();
-    let mut has_spoken = false;
+    let mut has_output = false;
     while let Some(followed) = events.next().await {
         caller.note_sent(&followed);
         let event = match followed {
@@ -220,23 +218,23 @@ async fn follow(
         match &event.payload {
             RunEventPayload::Agent(event) => {
                 let event: &AgentEvent = event;
-                has_spoken |= matches!(event, AgentEvent::MessageDelta { .. });
+                has_output |= matches!(event, AgentEvent::MessageDelta { .. });
                 show(event, json)?;
             }
             RunEventPayload::Completed(record)
             | RunEventPayload::Stopped(record)
             | RunEventPayload::Failed(record)
             | RunEventPayload::Cancelled(record) => {
-                if !json.json {
-                    // Another process may have emitted no deltas.
-                    let unsaid = if has_spoken {
+                if !json {
+                    // A run in another process may have emitted no deltas.
+                    let rest = if has_output {
                         String::new()
                     } else {
                         record.output_text()
                     };
                     // A run that failed before any output leaves no empty line.
-                    if has_spoken || !unsaid.is_empty() {
-                        print_line(unsaid)?;
+                    if has_output || !rest.is_empty() {
+                        print_line(rest)?;
                     }
                 }
                 return Ok((**record).clone());
@@ -249,9 +247,9 @@ async fn follow(
     bail!("the run ended without a result")
 }
 
-fn show(event: &AgentEvent, json: JsonArgs) -> io::Result<()> {
+fn show(event: &AgentEvent, json: bool) -> io::Result<()> {
     match event {
-        AgentEvent::MessageDelta { .. } if json.json => Ok(()),
+        AgentEvent::MessageDelta { .. } if json => Ok(()),
         AgentEvent::MessageDelta { text, .. } => print_piece(text),
         AgentEvent::ToolCallCompleted {
             name,

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use anyhow::bail;
 use clap::Subcommand;
 
-use super::output::{JsonArgs, print_json, print_list};
-use super::{TenantArgs, moment, store};
-use crate::config::Config;
+use super::output::{print_json, print_list};
+use super::{ReadArgs, moment};
 use crate::ids::{RunId, SessionId};
 use crate::model_ref::ModelRef;
 use crate::record::{RunStatus, RunSummary, RunSummaryView, RunView, ThreadName};
@@ -25,9 +24,7 @@ pub(super) enum RunsCommand {
         /// The run.
         run_id: RunId,
         #[command(flatten)]
-        json: JsonArgs,
-        #[command(flatten)]
-        tenant: TenantArgs,
+        read: ReadArgs,
     },
 }
 
@@ -50,24 +47,15 @@ pub(super) struct ListArgs {
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     limit: u32,
     #[command(flatten)]
-    json: JsonArgs,
-    #[command(flatten)]
-    tenant: TenantArgs,
+    read: ReadArgs,
 }
 
-/// Runs the command against the configured store.
-pub(super) async fn inspect(config: Config, command: RunsCommand) -> anyhow::Result<()> {
-    let store = store::open_existing(&config).await?;
-    let done = match command {
-        RunsCommand::List(args) => list(&store, args).await,
-        RunsCommand::Show {
-            run_id,
-            tenant,
-            json: JsonArgs { .. },
-        } => show(store.as_ref(), &tenant.tenant, run_id).await,
-    };
-    store.close().await;
-    done
+/// Runs the command against the store.
+pub(super) async fn inspect(store: &Arc<dyn Store>, command: RunsCommand) -> anyhow::Result<()> {
+    match command {
+        RunsCommand::List(args) => list(&**store, args).await,
+        RunsCommand::Show { run_id, read } => show(&**store, &read.tenant, run_id).await,
+    }
 }
 
 async fn show(store: &dyn Store, tenant: &TenantId, run_id: RunId) -> anyhow::Result<()> {
@@ -85,7 +73,7 @@ async fn show(store: &dyn Store, tenant: &TenantId, run_id: RunId) -> anyhow::Re
     )
 }
 
-async fn list(store: &Arc<dyn Store>, args: ListArgs) -> anyhow::Result<()> {
+async fn list(store: &dyn Store, args: ListArgs) -> anyhow::Result<()> {
     let filter = RunFilter {
         status: args.status,
         agent: args.agent,
@@ -97,9 +85,9 @@ async fn list(store: &Arc<dyn Store>, args: ListArgs) -> anyhow::Result<()> {
         before: None,
         limit: args.limit,
     };
-    let runs = store.run_list(&args.tenant.tenant, &filter, page).await?;
+    let runs = store.run_list(&args.read.tenant, &filter, page).await?;
     let heading = ["RUN", "CREATED", "STATUS", "AGENT", "STEPS", "TOKENS", "THREAD"];
-    print_list(args.json, runs, RunSummaryView::from, heading, row)
+    print_list(args.read.json, runs, RunSummaryView::from, heading, row)
 }
 
 fn row(run: &RunSummary) -> [String; 7] {

@@ -17,8 +17,8 @@ use crate::http;
 use crate::lifecycle::{ReloadSignals, StopSignals};
 use crate::telemetry;
 
-/// How long callers may take to read how their runs ended at shutdown.
-const LAST_ANSWERS: Duration = Duration::from_secs(2);
+/// How long callers may take to read their responses after the last run has ended.
+const RESPONSE_GRACE: Duration = Duration::from_secs(2);
 
 /// Serves until a signal.
 pub(super) async fn serve(loaded: Loaded, extensions: Extensions) -> anyhow::Result<()> {
@@ -34,7 +34,7 @@ pub(super) async fn serve(loaded: Loaded, extensions: Extensions) -> anyhow::Res
             "a variable has no effect"
         );
     }
-    let app = App::build_with(config, extensions).await?;
+    let app = App::build(config, extensions).await?;
     warn_of_missing_keys(&app);
     let served = serve_app(&app, config).await;
     app.disconnect().await;
@@ -53,8 +53,8 @@ async fn serve_app(app: &App, config: &Config) -> anyhow::Result<()> {
     let (signals, reloads) = (StopSignals::listen()?, ReloadSignals::listen()?);
     tracing::info!(%address, "listening");
     if let Err(error) = print_banner(app, config, address, has_keys) {
-        // Nobody reads it; that is no reason to serve nobody.
-        tracing::debug!(error = error.to_string(), "the greeting can't be printed");
+        // The service works without anybody who reads its output.
+        tracing::debug!(error = error.to_string(), "the banner can't be printed");
     }
     let limits = app.http_limits(config);
     let interface = if config.queue.role == Role::Worker {
@@ -68,8 +68,8 @@ async fn serve_app(app: &App, config: &Config) -> anyhow::Result<()> {
     let mut ending = pin!(end_runs(app, signals, &stop, config.runs.shutdown_grace));
     tokio::select! {
         () = &mut serving => ending.await,
-        // Without runs there is nothing left to wait for.
-        () = &mut ending => if timeout(LAST_ANSWERS, serving).await.is_err() {
+        // After the runs, only responses are left.
+        () = &mut ending => if timeout(RESPONSE_GRACE, serving).await.is_err() {
             tracing::warn!("closing connections that are still open: their callers have not sent or read all");
         },
         never = reload_agents(app, reloads) => match never {},

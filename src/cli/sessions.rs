@@ -6,10 +6,9 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use clap::Subcommand;
 
-use super::output::{JsonArgs, print_json, print_line, print_list};
-use super::{TenantArgs, moment, store};
+use super::output::{print_json, print_line, print_list};
+use super::{ReadArgs, moment};
 use crate::clock::SystemClock;
-use crate::config::Config;
 use crate::http::{SessionDiff, SessionView};
 use crate::ids::{RunId, SessionId};
 use crate::record::ThreadName;
@@ -20,7 +19,7 @@ use crate::tenant::TenantId;
 
 /// The most sessions that a tree shows.
 const MAX_TREE: usize = 1_000;
-/// The most sessions that one question to the store asks for.
+/// The most sessions that one query returns.
 const PAGE: u32 = 200;
 
 /// What to show.
@@ -33,16 +32,15 @@ pub(super) enum SessionsCommand {
         /// The session.
         session_id: SessionId,
         #[command(flatten)]
-        json: JsonArgs,
-        #[command(flatten)]
-        tenant: TenantArgs,
+        read: ReadArgs,
     },
     /// Prints sessions as the tree that continuing and forking have made.
     Tree {
         /// Only the tree of this session; by default the newest 1,000 sessions.
         session_id: Option<SessionId>,
-        #[command(flatten)]
-        tenant: TenantArgs,
+        /// Works on this tenant's data.
+        #[arg(long, default_value_t = TenantId::anonymous())]
+        tenant: TenantId,
     },
     /// Prints how two sessions differ as JSON.
     Diff {
@@ -51,9 +49,7 @@ pub(super) enum SessionsCommand {
         /// The other session.
         right: SessionId,
         #[command(flatten)]
-        json: JsonArgs,
-        #[command(flatten)]
-        tenant: TenantArgs,
+        read: ReadArgs,
     },
 }
 
@@ -73,31 +69,23 @@ pub(super) struct ListArgs {
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     limit: u32,
     #[command(flatten)]
-    json: JsonArgs,
-    #[command(flatten)]
-    tenant: TenantArgs,
+    read: ReadArgs,
 }
 
-/// Runs the command against the configured store.
-pub(super) async fn inspect(config: Config, command: SessionsCommand) -> anyhow::Result<()> {
-    let store = store::open_existing(&config).await?;
-    let done = match command {
-        SessionsCommand::List(args) => show_list(&*store, args).await,
-        SessionsCommand::Show {
-            session_id,
-            tenant,
-            json: JsonArgs { .. },
-        } => show(&store, &tenant.tenant, session_id).await,
-        SessionsCommand::Tree { session_id, tenant } => tree(&*store, &tenant.tenant, session_id).await,
-        SessionsCommand::Diff {
-            left,
-            right,
-            tenant,
-            json: JsonArgs { .. },
-        } => diff(&store, &tenant.tenant, left, right).await,
-    };
-    store.close().await;
-    done
+/// Runs the command against the store.
+pub(super) async fn inspect(store: &Arc<dyn Store>, command: SessionsCommand) -> anyhow::Result<()> {
+    match command {
+        SessionsCommand::List(args) => show_list(&**store, args).await,
+        SessionsCommand::Show { session_id, read } => {
+            print_json(&SessionView::whole(&*load(store, &read.tenant, session_id).await?))
+        }
+        SessionsCommand::Tree { session_id, tenant } => show_tree(&**store, &tenant, session_id).await,
+        SessionsCommand::Diff { left, right, read } => {
+            let left = load(store, &read.tenant, left).await?;
+            let right = load(store, &read.tenant, right).await?;
+            print_json(&SessionDiff::whole(&left, &right)?)
+        }
+    }
 }
 
 async fn show_list(store: &dyn Store, args: ListArgs) -> anyhow::Result<()> {
@@ -111,9 +99,9 @@ async fn show_list(store: &dyn Store, args: ListArgs) -> anyhow::Result<()> {
         before: None,
         limit: args.limit,
     };
-    let sessions = store.session_list(&args.tenant.tenant, &filter, page).await?;
+    let sessions = store.session_list(&args.read.tenant, &filter, page).await?;
     let heading = ["SESSION", "CREATED", "AGENT", "MESSAGES", "PARENT"];
-    print_list(args.json, sessions, |head| head, heading, row)
+    print_list(args.read.json, sessions, |head| head, heading, row)
 }
 
 fn row(head: &SessionHead) -> [String; 5] {
@@ -126,17 +114,7 @@ fn row(head: &SessionHead) -> [String; 5] {
     ]
 }
 
-async fn show(store: &Arc<dyn Store>, tenant: &TenantId, session_id: SessionId) -> anyhow::Result<()> {
-    let bundle = load(store, tenant, session_id).await?;
-    print_json(&SessionView::whole(&bundle))
-}
-
-async fn diff(store: &Arc<dyn Store>, tenant: &TenantId, left: SessionId, right: SessionId) -> anyhow::Result<()> {
-    let (left, right) = (load(store, tenant, left).await?, load(store, tenant, right).await?);
-    print_json(&SessionDiff::whole(&left, &right)?)
-}
-
-async fn tree(store: &dyn Store, tenant: &TenantId, session_id: Option<SessionId>) -> anyhow::Result<()> {
+async fn show_tree(store: &dyn Store, tenant: &TenantId, session_id: Option<SessionId>) -> anyhow::Result<()> {
     let heads = match session_id {
         Some(session_id) => tree_of(store, tenant, session_id).await?,
         None => list(store, tenant, &SessionFilter::default()).await?,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::output::print_note;
+use super::output::{print_line, print_note};
 use crate::app;
 use crate::config::Config;
 use crate::store::{self, Store};
@@ -21,6 +21,12 @@ pub(super) async fn open_or_make(config: &Config) -> anyhow::Result<Arc<dyn Stor
     let store = app::open_store(config).await?;
     name(config, is_new)?;
     Ok(store)
+}
+
+/// Migrates the configured store to the newest schema.
+pub(super) async fn migrate(config: &Config) -> anyhow::Result<()> {
+    store::migrate(config.store.url.expose()).await?;
+    Ok(print_line(format_args!("{} is up to date", config.store.address()))?)
 }
 
 /// Returns whether the store is a file that is not there yet.

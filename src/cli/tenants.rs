@@ -1,12 +1,12 @@
 //! `tenants`: removes all data of a tenant.
 
 use std::io::{self, BufRead as _, IsTerminal as _};
+use std::sync::Arc;
 
 use anyhow::{Context as _, ensure};
 use clap::Subcommand;
 
 use super::output::{print_line, print_note};
-use super::store;
 use crate::app;
 use crate::board::Board;
 use crate::config::Config;
@@ -31,13 +31,11 @@ pub(super) enum TenantsCommand {
     },
 }
 
-/// Runs the command against the configured store.
-pub(super) async fn manage(config: Config, command: TenantsCommand) -> anyhow::Result<()> {
+/// Runs the command against the store and the board.
+pub(super) async fn manage(config: &Config, store: &Arc<dyn Store>, command: TenantsCommand) -> anyhow::Result<()> {
     let TenantsCommand::Delete { name, yes } = command;
-    let board = app::open_shared_board(&config, &Supervisor::default()).await?;
-    let store = store::open_existing(&config).await?;
-    let done = delete(&*store, board.as_ref(), &name, yes).await;
-    store.close().await;
+    let board = app::open_shared_board(config, &Supervisor::default()).await?;
+    let done = delete(&**store, board.as_ref(), &name, yes).await;
     if let Some(board) = board {
         board.close().await;
     }
@@ -94,10 +92,10 @@ fn confirm(tenant: &TenantId) -> anyhow::Result<()> {
         "no terminal to confirm on: pass --yes to remove all data of the tenant {tenant}"
     );
     print_note(format_args!(
-        "This removes all that belongs to the tenant {tenant}, for good. Type its name to go on:"
+        "This removes all that belongs to the tenant {tenant}, for good. Type its name to continue:"
     ))?;
-    let mut answer = String::new();
-    stdin.lock().read_line(&mut answer)?;
-    ensure!(answer.trim() == tenant.as_str(), "nothing was removed");
+    let mut typed = String::new();
+    stdin.lock().read_line(&mut typed)?;
+    ensure!(typed.trim() == tenant.as_str(), "nothing was removed");
     Ok(())
 }

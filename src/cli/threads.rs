@@ -5,14 +5,13 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::Subcommand;
 
-use super::output::{JsonArgs, print_json, print_list};
-use super::{TenantArgs, moment, store};
-use crate::config::Config;
+use super::output::{print_json, print_list};
+use super::{ReadArgs, moment};
 use crate::record::{ThreadName, ThreadRecord};
 use crate::store::{Store, ThreadPage};
 use crate::tenant::TenantId;
 
-/// The most threads that one question to the store asks for.
+/// The most threads that one query returns.
 const PAGE: u32 = 200;
 
 /// What to show.
@@ -21,49 +20,34 @@ pub(super) enum ThreadsCommand {
     /// Lists threads by name.
     List {
         #[command(flatten)]
-        json: JsonArgs,
-        #[command(flatten)]
-        tenant: TenantArgs,
+        read: ReadArgs,
     },
     /// Prints where a thread points to as JSON.
     Show {
         /// The thread's name.
         name: ThreadName,
         #[command(flatten)]
-        json: JsonArgs,
-        #[command(flatten)]
-        tenant: TenantArgs,
+        read: ReadArgs,
     },
 }
 
-/// Runs the command against the configured store.
-pub(super) async fn inspect(config: Config, command: ThreadsCommand) -> anyhow::Result<()> {
-    let store = store::open_existing(&config).await?;
-    let done = inspect_in(&store, command).await;
-    store.close().await;
-    done
-}
-
-async fn inspect_in(store: &Arc<dyn Store>, command: ThreadsCommand) -> anyhow::Result<()> {
+/// Runs the command against the store.
+pub(super) async fn inspect(store: &Arc<dyn Store>, command: ThreadsCommand) -> anyhow::Result<()> {
     match command {
-        ThreadsCommand::List { json, tenant } => {
-            let threads = list(store, &tenant.tenant).await?;
+        ThreadsCommand::List { read } => {
+            let threads = list(&**store, &read.tenant).await?;
             let heading = ["THREAD", "SESSION", "VERSION", "UPDATED"];
-            print_list(json, threads, |thread| thread, heading, row)
+            print_list(read.json, threads, |thread| thread, heading, row)
         }
-        ThreadsCommand::Show {
-            name,
-            tenant,
-            json: JsonArgs { .. },
-        } => {
-            let thread = store.thread_lookup(&tenant.tenant, &name).await?;
+        ThreadsCommand::Show { name, read } => {
+            let thread = store.thread_lookup(&read.tenant, &name).await?;
             let thread = thread.with_context(|| format!("there is no thread named \"{name}\""))?;
             print_json(&thread)
         }
     }
 }
 
-async fn list(store: &Arc<dyn Store>, tenant: &TenantId) -> anyhow::Result<Vec<ThreadRecord>> {
+async fn list(store: &dyn Store, tenant: &TenantId) -> anyhow::Result<Vec<ThreadRecord>> {
     let mut all: Vec<ThreadRecord> = Vec::new();
     loop {
         let page = ThreadPage {

@@ -1,7 +1,7 @@
 //! Hooks of stored agents: refused where they can't work, in force where they can, and nothing that
 //! redaction finds is anywhere.
 
-use agent_runtime::app::App;
+use agent_runtime::app::{App, Extensions};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
@@ -120,9 +120,8 @@ async fn hooks_of_a_configured_agent_that_can_not_work_are_reported_at_the_start
         let text = format!("name = \"hooked\"\nmodel = \"mock/m\"\n[[hooks]]\n{hook}\n");
         std::fs::write(agents.path().join("hooked.toml"), text).unwrap();
         let settings = [("agents.directory", agents.path().to_str().unwrap())];
-        let error = App::build(&config_for(database.url(), &mock, &settings))
-            .await
-            .unwrap_err();
+        let config = config_for(database.url(), &mock, &settings);
+        let error = App::build(&config, Extensions::default()).await.unwrap_err();
         let story = format!("{error:#}");
         assert!(story.contains(told) && story.contains("hooked"), "{story}");
     }

@@ -45,7 +45,8 @@ pub(crate) struct TestApp {
 }
 
 impl TestApp {
-    /// Starts the service on the store with a mock model as the provider `mock`, these settings on top and an agent `echo`.
+    /// Starts the service on the store with a mock model as the provider `mock`, these settings on
+    /// top and an agent `echo`.
     pub(crate) async fn start(store_url: &str, mock: &MockModel, settings: &[(&str, &str)]) -> Self {
         let test_app = Self::start_bare(store_url, mock, settings).await;
         test_app.put_agent("echo", json!({"model": "mock/m"})).await;
@@ -57,7 +58,7 @@ impl TestApp {
         Self::start_extended(store_url, mock, settings, Extensions::default()).await
     }
 
-    /// Starts the service with what is not part of it itself.
+    /// Starts the service with extensions.
     pub(crate) async fn start_extended(
         store_url: &str,
         mock: &MockModel,
@@ -65,7 +66,7 @@ impl TestApp {
         extensions: Extensions,
     ) -> Self {
         let config = config_for(store_url, mock, settings);
-        let app = App::build_with(&config, extensions).await.unwrap();
+        let app = App::build(&config, extensions).await.unwrap();
         app.begin();
         let clock = Arc::new(MovableClock::default());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -131,7 +132,7 @@ impl TestApp {
         body
     }
 
-    /// Gets whatever is there.
+    /// Gets a resource.
     pub(crate) async fn try_get(&self, path: &str) -> Answer {
         read(self.request(Method::GET, path)).await
     }
@@ -149,7 +150,7 @@ impl TestApp {
     /// Sends bytes over a connection of its own and reads until the service closes it.
     pub(crate) async fn send_raw(&self, bytes: &[u8]) -> String {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
-        // The service may answer and close before it has read everything.
+        // The service may respond and close before it has read everything.
         let _ = stream.write_all(bytes).await;
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer).await;
@@ -203,7 +204,7 @@ impl TestApp {
         sse_data(&answer.text())
     }
 
-    /// Waits until no run is at work.
+    /// Waits until no run is in progress.
     pub(crate) async fn until_idle(&self) {
         until("runs go on", async || self.app.runs.lifecycle.active_runs() == 0).await;
     }
@@ -218,12 +219,12 @@ impl TestApp {
         .await;
     }
 
-    /// Tells the service to take no more connections and to end.
+    /// Asks the service to take no more connections and to end.
     pub(crate) fn stop(&self) {
         self.stop.cancel();
     }
 
-    /// Waits until the service that was told to has ended.
+    /// Waits until the service has ended.
     pub(crate) async fn until_stopped(&self) {
         self.stopped.cancelled().await;
     }
@@ -232,12 +233,14 @@ impl TestApp {
     pub(crate) async fn finish(self) {
         self.stop();
         self.server.await.unwrap();
-        self.app.close(GRACE).await;
+        self.app.runs.lifecycle.shut_down(GRACE).await;
+        self.app.disconnect().await;
         assert_eq!(self.app.runs.lifecycle.active_runs(), 0);
     }
 }
 
-/// Makes a client that follows nothing and has no certificates: reading those of the system takes longer than most requests.
+/// Makes a client that follows nothing and has no certificates: reading those of the system takes
+/// longer than most requests.
 pub(crate) fn plain_client() -> Client {
     let client = Client::builder().no_proxy().redirect(redirect::Policy::none());
     client.tls_certs_only([]).build().unwrap()
