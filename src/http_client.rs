@@ -18,9 +18,11 @@ use tokio::task::yield_now;
 /// The bytes of a body that are sent before other tasks go on.
 const PIECE: usize = 256 << 10;
 
-/// Begins a client. It follows no redirect, since what is sent belongs to the named host alone, and takes no proxy from the environment.
+/// Begins a client. It follows no redirect, since what is sent belongs to the named host alone, and
+/// takes no proxy from the environment.
 ///
-/// All clients trust the certificates of the system as they were when the first one was made: decoding them takes milliseconds.
+/// All clients trust the certificates of the system as they were when the first one was made:
+/// decoding them takes milliseconds.
 pub(crate) fn client_builder() -> Result<ClientBuilder, rustls::Error> {
     static TLS: LazyLock<Result<ClientConfig, rustls::Error>> = LazyLock::new(|| {
         let mut config = ClientConfig::with_platform_verifier()?;
@@ -35,8 +37,9 @@ pub(crate) fn client_builder() -> Result<ClientBuilder, rustls::Error> {
         .user_agent(concat!("agent-runtime/", env!("CARGO_PKG_VERSION"))))
 }
 
-/// Adds a body to a request. A large one is sent in pieces, so that other tasks get their turn: a fast socket takes all
-/// that it is given in one call, even tens of megabytes, and occupies the thread.
+/// Adds a body to a request. A large one is sent in pieces, so that other tasks get their turn: a
+/// fast socket takes all that it is given in one call, even tens of megabytes, and occupies the
+/// thread.
 pub(crate) fn with_body(request: RequestBuilder, body: Bytes) -> RequestBuilder {
     let length = body.len();
     if length <= PIECE {

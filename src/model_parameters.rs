@@ -13,8 +13,8 @@ const MAX_STOPS: usize = 4;
 /// The most bytes of a stop sequence, and of the word for how hard to think.
 const MAX_TEXT_BYTES: usize = 1024;
 
-/// Fields by which providers that pass requests on would ask another model than the request names. The models that may be asked, and
-/// what they cost, are decided by the agent's own list.
+/// Fields by which providers that pass requests on would ask another model than the request names.
+/// The models that may be asked, and what they cost, are decided by the agent's own list.
 const FIELDS_OF_OTHER_MODELS: [&str; 7] = [
     "model",
     "models",
@@ -52,7 +52,8 @@ pub struct ModelParameters {
     /// Which tools the model may or must call; by default it decides itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoice>,
-    /// Further fields of the request's body, in the provider's own format. They never replace a field that the service sets.
+    /// Further fields of the request's body, in the provider's own format. They never replace a
+    /// field that the service sets.
     #[serde(skip_serializing_if = "Object::is_empty")]
     pub extra: Object,
 }
@@ -60,7 +61,8 @@ pub struct ModelParameters {
 /// Tools that a provider executes itself, in its own format, by the provider's configured name.
 pub type ProviderTools = BTreeMap<String, Vec<Object>>;
 
-/// Which tools a model may or must call. One that forces a call holds for the first answer of an execution: the model would never end.
+/// Which tools a model may or must call. One that forces a call holds for the first answer of an
+/// execution: the model would never end.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolChoice {
@@ -88,14 +90,14 @@ fn stop_texts() -> Array {
 }
 
 impl ToolChoice {
-    /// Tells whether the model must call a tool.
+    /// Returns whether the model must call a tool.
     pub fn forces_a_call(&self) -> bool {
         matches!(self, Self::Required | Self::Tool(_))
     }
 }
 
 impl ModelParameters {
-    /// Tells whether everything is left to the provider.
+    /// Returns whether everything is left to the provider.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -164,7 +166,7 @@ impl ModelParameters {
     }
 }
 
-/// Tells whether a field of a request would have its provider ask another model.
+/// Returns whether a field of a request would have its provider ask another model.
 pub fn names_other_models(field: &str) -> bool {
     FIELDS_OF_OTHER_MODELS.contains(&field)
 }

@@ -9,7 +9,8 @@ use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
 
 use crate::json::Value;
 
-/// Names a model as `PROVIDER/MODEL`: the provider's configured name, then the provider's own name for the model.
+/// Names a model as `PROVIDER/MODEL`: the provider's configured name, then the provider's own name
+/// for the model.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ModelRef {
@@ -106,7 +107,7 @@ pub enum ResponseFormat {
 }
 
 impl ResponseFormat {
-    /// Tells whether plain words are wanted.
+    /// Returns whether plain words are wanted.
     pub fn is_text(&self) -> bool {
         *self == Self::Text
     }
@@ -145,8 +146,8 @@ enum StoredFormat {
     Unknown,
 }
 
-/// Reads a format from a stored state. One that this version does not know asks for plain words, and unknown fields are passed over,
-/// where a caller's would be refused.
+/// Reads a format from a stored state. One that this version does not know asks for plain words,
+/// and unknown fields are passed over, where a caller's would be refused.
 pub(crate) fn stored_format<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ResponseFormat, D::Error> {
     Ok(match StoredFormat::deserialize(deserializer)? {
         StoredFormat::Text | StoredFormat::Unknown => ResponseFormat::Text,

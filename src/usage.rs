@@ -51,13 +51,14 @@ impl Usage {
         self.costing(cost, self.known_cost())
     }
 
-    /// Returns the same usage where something in it is billed at a price that is not known. Nothing costs nothing all the same.
+    /// Returns the same usage where something in it is billed at a price that is not known. Nothing
+    /// costs nothing all the same.
     #[must_use]
     pub fn partly_priced(self) -> Self {
         self.costing(None, self.known_cost())
     }
 
-    /// Tells whether nothing was used, whether or not it was priced.
+    /// Returns whether nothing was used, whether or not it was priced.
     pub fn is_nothing(&self) -> bool {
         let unpriced = Self {
             cost: None,
@@ -75,16 +76,7 @@ impl Usage {
     /// Returns the larger of two counts of the same usage, both of which may lack something.
     #[must_use]
     pub fn at_least(self, other: Self) -> Self {
-        Self {
-            input_tokens: self.input_tokens.max(other.input_tokens),
-            output_tokens: self.output_tokens.max(other.output_tokens),
-            cache_read_tokens: self.cache_read_tokens.max(other.cache_read_tokens),
-            cache_write_tokens: self.cache_write_tokens.max(other.cache_write_tokens),
-            reasoning_tokens: self.reasoning_tokens.max(other.reasoning_tokens),
-            total_tokens: self.total_tokens.max(other.total_tokens),
-            ..Self::default()
-        }
-        .costing(
+        self.combined(other, u64::max).costing(
             both(self.whole_cost(), other.whole_cost(), Cost::max),
             self.known_cost().max(other.known_cost()),
         )
@@ -93,22 +85,27 @@ impl Usage {
     /// Returns what was used since an earlier count.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
-        Self {
-            input_tokens: self.input_tokens.saturating_sub(earlier.input_tokens),
-            output_tokens: self.output_tokens.saturating_sub(earlier.output_tokens),
-            cache_read_tokens: self.cache_read_tokens.saturating_sub(earlier.cache_read_tokens),
-            cache_write_tokens: self.cache_write_tokens.saturating_sub(earlier.cache_write_tokens),
-            reasoning_tokens: self.reasoning_tokens.saturating_sub(earlier.reasoning_tokens),
-            total_tokens: self.total_tokens.saturating_sub(earlier.total_tokens),
-            ..Self::default()
-        }
-        .costing(
+        self.combined(earlier, u64::saturating_sub).costing(
             both(self.whole_cost(), earlier.whole_cost(), Cost::saturating_sub),
             self.known_cost().saturating_sub(earlier.known_cost()),
         )
     }
 
-    /// Returns the cost; `None` where a part of it is not known. Nothing costs nothing, also before it is priced.
+    /// Returns the tokens of two usages, combined and without a cost.
+    fn combined(self, other: Self, combine: fn(u64, u64) -> u64) -> Self {
+        Self {
+            input_tokens: combine(self.input_tokens, other.input_tokens),
+            output_tokens: combine(self.output_tokens, other.output_tokens),
+            cache_read_tokens: combine(self.cache_read_tokens, other.cache_read_tokens),
+            cache_write_tokens: combine(self.cache_write_tokens, other.cache_write_tokens),
+            reasoning_tokens: combine(self.reasoning_tokens, other.reasoning_tokens),
+            total_tokens: combine(self.total_tokens, other.total_tokens),
+            ..Self::default()
+        }
+    }
+
+    /// Returns the cost; `None` where a part of it is not known. Nothing costs nothing, also before
+    /// it is priced.
     fn whole_cost(&self) -> Option<Cost> {
         self.cost.or_else(|| self.is_nothing().then_some(Cost::ZERO))
     }
@@ -139,16 +136,7 @@ impl Add for Usage {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        Self {
-            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
-            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
-            cache_read_tokens: self.cache_read_tokens.saturating_add(other.cache_read_tokens),
-            cache_write_tokens: self.cache_write_tokens.saturating_add(other.cache_write_tokens),
-            reasoning_tokens: self.reasoning_tokens.saturating_add(other.reasoning_tokens),
-            total_tokens: self.total_tokens.saturating_add(other.total_tokens),
-            ..Self::default()
-        }
-        .costing(
+        self.combined(other, u64::saturating_add).costing(
             both(self.whole_cost(), other.whole_cost(), Cost::add),
             self.known_cost() + other.known_cost(),
         )
@@ -166,7 +154,8 @@ const PICO: f64 = 1e12;
 /// Picodollars per token for each dollar per million tokens.
 const PICO_PER_TOKEN: f64 = 1e6;
 
-/// An amount in US dollars, counted in whole picodollars so that sums are exact; JSON shows dollars.
+/// An amount in US dollars, counted in whole picodollars so that sums are exact; JSON shows
+/// dollars.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, utoipa::ToSchema)]
 #[schema(value_type = f64, minimum = 0, exclusive_maximum = 18_000_000)]
 pub struct Cost(u64);
@@ -194,9 +183,7 @@ impl Cost {
     pub fn dollars(self) -> f64 {
         self.0 as f64 / PICO
     }
-}
 
-impl Cost {
     /// Returns the difference, or nothing when the other amount is larger.
     #[must_use]
     pub fn saturating_sub(self, other: Self) -> Self {
@@ -253,7 +240,8 @@ impl Price {
         amount.0.checked_div(self.output)
     }
 
-    /// Returns the least that so many tokens of input can cost: the provider may have all of them in its cache.
+    /// Returns the least that so many tokens of input can cost: the provider may have all of them
+    /// in its cache.
     pub fn least_input_cost(&self, tokens: u64) -> Cost {
         let least = self.input.min(self.cache_read).min(self.cache_write);
         Cost(tokens.saturating_mul(least))

@@ -88,7 +88,8 @@ pub enum MediaSource {
         /// The encoded bytes.
         data: String,
     },
-    /// Among the files that were uploaded to a provider. Models of other providers are told that there is a file.
+    /// Among the files that were uploaded to a provider. Models of other providers are told that
+    /// there is a file.
     ProviderFile {
         /// The provider's configured name, such as `openai`.
         provider: String,
@@ -168,7 +169,8 @@ impl ContentPart {
         }
     }
 
-    /// Tells whether the part has something that goes back to its provider alone: citations, a signature or encrypted reasoning.
+    /// Returns whether the part has something that goes back to its provider alone: citations, a
+    /// signature or encrypted reasoning.
     pub fn is_owned(&self) -> bool {
         match self {
             Self::Text(part) => !part.citations.is_empty(),

@@ -71,6 +71,16 @@ pub struct ProviderFields {
     pub fields: Vec<(String, RawJson)>,
 }
 
+impl ProviderFields {
+    /// Names the provider alone: what goes back to it is in the parts of the message.
+    pub fn owner(provider: &str) -> Self {
+        Self {
+            provider: provider.to_owned(),
+            fields: Vec::new(),
+        }
+    }
+}
+
 fn name_and_value_pairs() -> Array {
     let pair = ArrayBuilder::new().items(ObjectBuilder::new().schema_type(Type::String));
     let pair = pair.min_items(Some(2)).max_items(Some(2));

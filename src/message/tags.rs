@@ -23,7 +23,8 @@ pub struct MessageTags {
     /// Whether the message is an answer that was cut off or failed midway.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_partial: bool,
-    /// The tokens of the request and of this answer to it, as the provider counted them; in answers only.
+    /// The tokens of the request and of this answer to it, as the provider counted them; in answers
+    /// only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<u64>,
     /// The section of the message store.
@@ -44,7 +45,7 @@ pub struct Coverage {
 }
 
 impl MessageTags {
-    /// Tells whether there is nothing to store.
+    /// Returns whether there is nothing to store.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -77,18 +78,18 @@ impl Section {
         &self.0
     }
 
-    /// Tells whether the name is one that callers may use: see [`Section::RULE`].
+    /// Returns whether the name is one that callers may use: see [`Section::RULE`].
     pub fn is_valid(&self) -> bool {
         let allowed = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.');
         (1..=64).contains(&self.0.len()) && self.0.bytes().all(allowed)
     }
 
-    /// Tells whether this is the section of summaries.
+    /// Returns whether this is the section of summaries.
     pub fn is_summary(&self) -> bool {
         self.0 == Self::SUMMARY
     }
 
-    /// Tells whether this is the section of the conversation itself.
+    /// Returns whether this is the section of the conversation itself.
     pub fn is_messages(&self) -> bool {
         self.0 == Self::MESSAGES
     }
