@@ -145,7 +145,7 @@ pub(crate) fn prompt(bytes: &[u8]) {
 /// A response of Bedrock's Converse, in pieces as above.
 pub(crate) fn bedrock(bytes: &[u8]) {
     answer(bytes, |_| {
-        ConverseDecoder::new("p", CapSettings::default(), Arc::new(UuidV7Source))
+        ConverseDecoder::of_aws("p", CapSettings::default(), Arc::new(UuidV7Source))
     });
 }
 

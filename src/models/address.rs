@@ -89,7 +89,7 @@ impl Protocol {
         for (name, value) in &settings.headers {
             let key =
                 HeaderName::from_bytes(name.as_bytes()).map_err(|_| SettingsError::Header { name: name.clone() })?;
-            headers.insert(key, sensitive(name, value)?);
+            headers.insert(key, sensitive(name, value.expose_secret())?);
         }
         Ok(headers)
     }
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(header(&VERSIONED, &settings, "authorization"), None);
         let version = |settings: &ProviderSettings| header(&VERSIONED, settings, "anthropic-version");
         assert_eq!(version(&settings).as_deref(), Some("2023-06-01"));
-        settings.headers = BTreeMap::from([("Anthropic-Version".to_owned(), "2030-01-01".to_owned())]);
+        settings.headers = BTreeMap::from([("Anthropic-Version".to_owned(), "2030-01-01".into())]);
         assert_eq!(version(&settings).as_deref(), Some("2030-01-01"), "the settings win");
     }
 
@@ -249,7 +249,7 @@ mod tests {
         for protocol in [PLAIN, VERSIONED] {
             let mut settings = settings(None);
             settings.api_key = Some("sk-secret".into());
-            settings.headers = BTreeMap::from([("x-extra".to_owned(), "hidden".to_owned())]);
+            settings.headers = BTreeMap::from([("x-extra".to_owned(), "hidden".into())]);
             let shown = format!("{:?} {:?}", settings, protocol.headers(&settings).unwrap());
             assert!(!shown.contains("sk-secret") && !shown.contains("hidden"), "{shown}");
             settings.api_key = Some("a\nb".into());

@@ -1,31 +1,42 @@
-//! Splits the bytes of a response into frames, for server-sent events and for one JSON body. No IO,
-//! and no protocol's JSON.
+//! Splits the bytes of a response into frames: server-sent events, an event stream of AWS, or one
+//! JSON body. No IO, and no protocol's JSON.
 
+use std::fmt::Display;
 use std::mem;
 
+use super::aws_events::AwsEvents;
 use super::retry::AttemptError;
 use super::settings::CapSettings;
-use super::sse::{SseDecoder, SseEvent};
+use super::sse::{Frame, SseDecoder};
 use crate::agent::ports::{ModelError, ModelErrorClass};
 
 /// The mark that some servers put before UTF-8.
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 /// The most characters of a broken response that are retained for the operator.
-const KEPT_CHARS: usize = 1_000;
+const RETAINED_CHARS: usize = 1_000;
 
 /// The bytes of one response.
 #[derive(Debug)]
 pub(super) struct Body {
     caps: CapSettings,
-    declared_stream: bool,
+    declared: Declared,
     form: Form,
     received: usize,
+}
+
+/// What the body is expected to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Declared {
+    Events,
+    AwsEvents,
+    Other,
 }
 
 #[derive(Debug)]
 enum Form {
     Unknown(Vec<u8>),
     Events(Box<SseDecoder>),
+    AwsEvents(AwsEvents),
     Whole(Vec<u8>),
 }
 
@@ -35,7 +46,7 @@ pub(super) enum BodyEnd {
     /// Nothing came at all.
     Empty,
     /// The stream ended, perhaps with an event that no blank line ended.
-    Events(Option<SseEvent>),
+    Events(Option<Frame>),
     /// The one body, without the mark and the space around it. Bytes that are not UTF-8 became
     /// U+FFFD.
     Whole(String),
@@ -46,16 +57,29 @@ impl Body {
     ///
     /// `content_type` is a hint only. The first bytes of the body decide.
     pub(super) fn new(content_type: Option<&str>, caps: CapSettings) -> Self {
+        let is_stream = content_type.is_some_and(|kind| kind.trim_start().starts_with("text/event-stream"));
+        let declared = if is_stream { Declared::Events } else { Declared::Other };
         Self {
             caps,
-            declared_stream: content_type.is_some_and(|kind| kind.trim_start().starts_with("text/event-stream")),
+            declared,
             form: Form::Unknown(Vec::new()),
             received: 0,
         }
     }
 
+    /// Makes the reader of a response of AWS: its event stream, or one JSON body.
+    ///
+    /// The first byte reveals the form: messages of less than 16 MiB begin with zero, JSON does
+    /// not.
+    pub(super) fn of_aws(caps: CapSettings) -> Self {
+        Self {
+            declared: Declared::AwsEvents,
+            ..Self::new(None, caps)
+        }
+    }
+
     /// Takes the next bytes and appends the frames that they complete, also when it fails.
-    pub(super) fn push(&mut self, bytes: &[u8], frames: &mut Vec<SseEvent>) -> Result<(), AttemptError> {
+    pub(super) fn push(&mut self, bytes: &[u8], frames: &mut Vec<Frame>) -> Result<(), AttemptError> {
         self.received = self.received.saturating_add(bytes.len());
         if self.received > self.caps.response_bytes {
             return Err(protocol(
@@ -63,29 +87,7 @@ impl Body {
                 "",
             ));
         }
-        match &mut self.form {
-            Form::Whole(body) => body.extend_from_slice(bytes),
-            Form::Events(decoder) => return push_events(decoder, bytes, frames),
-            Form::Unknown(start) => {
-                start.extend_from_slice(bytes);
-                if MARK.starts_with(start) {
-                    return Ok(());
-                }
-                let text = start.strip_prefix(MARK).unwrap_or(start).trim_ascii_start();
-                let Some(first) = text.first().copied() else {
-                    return Ok(());
-                };
-                let start = mem::take(start);
-                if is_stream(first, self.declared_stream) {
-                    let mut decoder = Box::new(SseDecoder::new(self.caps.event_bytes));
-                    let outcome = push_events(&mut decoder, &start, frames);
-                    self.form = Form::Events(decoder);
-                    return outcome;
-                }
-                self.form = Form::Whole(start);
-            }
-        }
-        Ok(())
+        self.add(bytes, frames)
     }
 
     /// Takes the end of the bytes.
@@ -93,23 +95,56 @@ impl Body {
         match mem::replace(&mut self.form, Form::Unknown(Vec::new())) {
             Form::Unknown(_) => BodyEnd::Empty,
             Form::Events(decoder) => BodyEnd::Events(decoder.finish()),
+            Form::AwsEvents(_) => BodyEnd::Events(None),
             Form::Whole(body) => {
                 let text = String::from_utf8_lossy(&body);
                 BodyEnd::Whole(text.trim_start_matches('\u{FEFF}').trim().to_owned())
             }
         }
     }
+
+    fn add(&mut self, bytes: &[u8], frames: &mut Vec<Frame>) -> Result<(), AttemptError> {
+        let start = match &mut self.form {
+            Form::Whole(body) => {
+                body.extend_from_slice(bytes);
+                return Ok(());
+            }
+            Form::Events(decoder) => return readable(decoder.push(bytes, frames)),
+            Form::AwsEvents(decoder) => return readable(decoder.push(bytes, frames)),
+            Form::Unknown(start) => start,
+        };
+        start.extend_from_slice(bytes);
+        if MARK.starts_with(start) {
+            return Ok(());
+        }
+        let text = start.strip_prefix(MARK).unwrap_or(start).trim_ascii_start();
+        let Some(first) = text.first().copied() else {
+            return Ok(());
+        };
+        let start = mem::take(start);
+        let limit = self.caps.event_bytes;
+        self.form = match self.declared {
+            Declared::AwsEvents if first.is_ascii_control() => Form::AwsEvents(AwsEvents::new(limit)),
+            Declared::Events | Declared::Other if is_stream(first, self.declared == Declared::Events) => {
+                Form::Events(Box::new(SseDecoder::new(limit)))
+            }
+            _ => {
+                self.form = Form::Whole(start);
+                return Ok(());
+            }
+        };
+        self.add(&start, frames)
+    }
 }
 
-fn push_events(decoder: &mut SseDecoder, bytes: &[u8], frames: &mut Vec<SseEvent>) -> Result<(), AttemptError> {
-    let outcome = decoder.push(bytes, frames);
+fn readable<E: Display>(outcome: Result<(), E>) -> Result<(), AttemptError> {
     outcome.map_err(|error| protocol(error.to_string(), ""))
 }
 
-fn is_stream(first: u8, declared: bool) -> bool {
-    // No line of a stream of events begins with a bracket; each known one begins with a colon or a
-    // field's name.
-    !matches!(first, b'{' | b'[') && (declared || matches!(first, b':' | b'd' | b'e' | b'i' | b'r'))
+/// Returns whether a body that begins with this byte is a stream of events. No line of one begins
+/// with a bracket; each known one begins with a colon or a field's name.
+fn is_stream(first: u8, is_declared: bool) -> bool {
+    !matches!(first, b'{' | b'[') && (is_declared || matches!(first, b':' | b'd' | b'e' | b'i' | b'r'))
 }
 
 /// Returns the error for a response that ended too early.
@@ -132,7 +167,11 @@ pub(super) fn broken_down(message: String) -> AttemptError {
 /// Returns the error for a response that violates its protocol. The beginning of `body` is retained
 /// for the operator.
 pub(super) fn protocol(message: String, body: &str) -> AttemptError {
-    let body = body.chars().filter(|c| *c != '\0').take(KEPT_CHARS).collect::<String>();
+    let body = body
+        .chars()
+        .filter(|c| *c != '\0')
+        .take(RETAINED_CHARS)
+        .collect::<String>();
     AttemptError::permanent(ModelError {
         body: Some(body).filter(|body| !body.is_empty()),
         ..ModelError::new(ModelErrorClass::Protocol, message)

@@ -4,11 +4,45 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::wire::Fields;
+use super::fault::Fault;
 use crate::agent::ports::ModelEvent;
 use crate::ids::IdSource;
-use crate::json::Value;
 use crate::message::ToolCall;
+
+/// The ids of the calls of one completion.
+#[derive(Debug)]
+pub(super) struct CallIds {
+    ids: Arc<dyn IdSource>,
+    used: HashSet<String>,
+    count: usize,
+}
+
+impl CallIds {
+    /// Knows no call yet; calls without an id get one from `ids`.
+    pub(super) fn new(ids: Arc<dyn IdSource>) -> Self {
+        Self {
+            ids,
+            used: HashSet::new(),
+            count: 0,
+        }
+    }
+
+    /// Returns how many calls have got an id.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Returns the next call's index, and an id that no other call of the completion has: the given
+    /// one if possible.
+    pub(super) fn next(&mut self, given: Option<String>) -> (usize, String) {
+        let index = self.count;
+        self.count += 1;
+        let given = given.filter(|id| !self.used.contains(id));
+        let id = given.unwrap_or_else(|| format!("call_{}", self.ids.next_uuid().simple()));
+        self.used.insert(id.clone());
+        (index, id)
+    }
+}
 
 /// How a call begins.
 #[derive(Debug, Default)]
@@ -27,7 +61,7 @@ pub(super) struct Beginning {
 #[derive(Debug)]
 pub(super) struct Call {
     /// The index among the calls of the completion.
-    position: usize,
+    index: usize,
     id: String,
     name: String,
     given: String,
@@ -36,65 +70,46 @@ pub(super) struct Call {
     closed: bool,
 }
 
-/// Why a call can't begin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CallFault {
-    /// The completion has the maximum of calls.
-    TooMany,
-    /// The call has no name.
-    Nameless,
-}
-
 /// Begins the calls of one completion. Each gets an index and a unique id.
 #[derive(Debug)]
 pub(super) struct CallMaker {
-    ids: Arc<dyn IdSource>,
-    used_ids: HashSet<String>,
-    made: usize,
+    ids: CallIds,
     limit: usize,
 }
 
 impl CallMaker {
     /// Allows at most `limit` calls.
     pub(super) fn new(ids: Arc<dyn IdSource>, limit: usize) -> Self {
-        Self {
-            ids,
-            used_ids: HashSet::new(),
-            made: 0,
-            limit,
-        }
+        let ids = CallIds::new(ids);
+        Self { ids, limit }
     }
 
     /// Returns how many calls have begun.
     pub(super) fn made(&self) -> usize {
-        self.made
+        self.ids.count()
     }
 
     /// Begins a call.
-    pub(super) fn begin(&mut self, beginning: Beginning, events: &mut Vec<ModelEvent>) -> Result<Call, CallFault> {
-        if self.made >= self.limit {
-            return Err(CallFault::TooMany);
+    pub(super) fn begin(&mut self, beginning: Beginning, events: &mut Vec<ModelEvent>) -> Result<Call, Fault> {
+        if self.made() >= self.limit {
+            return Err(Fault::TooManyCalls(self.limit));
         }
-        let name = beginning.name.ok_or(CallFault::Nameless)?;
-        let given = beginning.id.filter(|id| !self.used_ids.contains(id));
-        let id = given.unwrap_or_else(|| format!("call_{}", self.ids.next_uuid().simple()));
-        self.used_ids.insert(id.clone());
-        let call = Call {
-            position: self.made,
+        let name = beginning.name.ok_or(Fault::NamelessCall)?;
+        let (index, id) = self.ids.next(beginning.id);
+        events.push(ModelEvent::ToolCallStarted {
+            index,
             id: id.clone(),
             name: name.clone(),
+        });
+        Ok(Call {
+            index,
+            id,
+            name,
             given: beginning.arguments.unwrap_or_else(|| "{}".to_owned()),
             arguments: String::new(),
             extras: beginning.extras,
             closed: false,
-        };
-        events.push(ModelEvent::ToolCallStarted {
-            index: self.made,
-            id,
-            name,
-        });
-        self.made += 1;
-        Ok(call)
+        })
     }
 }
 
@@ -106,7 +121,7 @@ impl Call {
         }
         self.arguments.push_str(&piece);
         events.push(ModelEvent::ToolCallDelta {
-            index: self.position,
+            index: self.index,
             arguments: piece,
         });
     }
@@ -129,13 +144,4 @@ impl Call {
             signature: self.extras,
         }
     }
-}
-
-/// Returns the fields that are not known as one JSON object; `None` if there is none.
-pub(super) fn extras(fields: &Fields<'_>, known: &[&str]) -> Option<String> {
-    let extras = fields.iter().filter(|(field, _)| !known.contains(field));
-    let extras: Vec<_> = extras
-        .map(|(field, raw)| format!("{}:{raw}", Value::from(field)))
-        .collect();
-    (!extras.is_empty()).then(|| format!("{{{}}}", extras.join(",")))
 }

@@ -15,7 +15,6 @@ use super::openai_responses;
 use super::retry::{Retry, TokioPauses};
 use super::scripted::{Script, ScriptError, Scripted};
 use super::settings::{ClientSettings, ProviderKind, ProviderSettings};
-use super::structured::StructuredBy;
 use super::transport::{Transport, TransportError};
 use crate::agent::ports::{Model, ModelCatalog, ModelLookupError};
 use crate::clock::Clock;
@@ -69,12 +68,8 @@ pub struct Catalog {
 #[derive(Debug)]
 struct Provider {
     models: Vec<String>,
-    model: Result<Arc<dyn Model>, MissingKey>,
-}
-
-#[derive(Debug)]
-struct MissingKey {
-    source: String,
+    /// The model, or where its missing key is configured.
+    model: Result<Arc<dyn Model>, String>,
 }
 
 impl Catalog {
@@ -94,8 +89,7 @@ impl Catalog {
         };
         let mut made = BTreeMap::new();
         for settings in providers {
-            let by = settings.structured_output;
-            let model = maker.model(&settings)?.map(|model| StructuredBy::wrap(model, by));
+            let model = maker.model(&settings)?;
             let models = settings.models;
             if made.insert(settings.name.clone(), Provider { models, model }).is_some() {
                 return Err(CatalogError::Duplicate {
@@ -120,10 +114,9 @@ impl ModelCatalog for Catalog {
                 model: name.model().to_owned(),
             });
         }
-        let model = provider.model.as_ref().map(Arc::clone);
-        model.map_err(|missing| ModelLookupError::MissingKey {
+        provider.model.clone().map_err(|variable| ModelLookupError::MissingKey {
             provider: name.provider().to_owned(),
-            variable: missing.source.clone(),
+            variable,
         })
     }
 }
@@ -138,7 +131,7 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    fn model(&mut self, settings: &ProviderSettings) -> Result<Result<Arc<dyn Model>, MissingKey>, CatalogError> {
+    fn model(&mut self, settings: &ProviderSettings) -> Result<Result<Arc<dyn Model>, String>, CatalogError> {
         let make: fn(&ProviderSettings, Shared) -> Result<HttpModel, SettingsError> = match settings.kind {
             ProviderKind::Scripted => return self.scripted(settings).map(Ok),
             ProviderKind::OpenAiChat => openai_chat::client,
@@ -148,9 +141,7 @@ impl Maker<'_> {
             ProviderKind::OpenAiResponses => openai_responses::client,
         };
         if lacks_key(settings) {
-            return Ok(Err(MissingKey {
-                source: settings.api_key_source.clone(),
-            }));
+            return Ok(Err(settings.api_key_source.clone()));
         }
         let provider = || settings.name.clone();
         let shared = self.shared().map_err(|source| CatalogError::Transport {
@@ -170,7 +161,8 @@ impl Maker<'_> {
             provider: settings.name.clone(),
             source,
         })?;
-        Ok(Arc::new(Scripted::new(script, Arc::clone(&self.ids))))
+        let model = Scripted::new(script, Arc::clone(&self.ids));
+        Ok(Arc::new(model.structured_by(settings.structured_output)))
     }
 
     fn shared(&mut self) -> Result<Shared, TransportError> {

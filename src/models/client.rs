@@ -104,6 +104,7 @@ struct Provider {
     secrets: Vec<SecretString>,
     wire: Box<dyn Wire>,
     stream: bool,
+    structured_output: StructuredOutput,
 }
 
 impl HttpModel {
@@ -115,10 +116,12 @@ impl HttpModel {
         wire: impl FnOnce(&Url) -> W,
     ) -> Result<Self, SettingsError> {
         let url = protocol.endpoint(settings)?;
+        let wire = wire(&url);
         let provider = Provider {
             headers: protocol.headers(settings)?,
             secrets: secrets(settings),
-            wire: Box::new(wire(&url)),
+            structured_output: settings.structured_output.unwrap_or(wire.structured_output()),
+            wire: Box::new(wire),
             stream: settings.stream,
             address: Arc::new(address(settings, &url)),
             url,
@@ -144,7 +147,7 @@ impl Model for HttpModel {
     }
 
     fn structured_output(&self) -> StructuredOutput {
-        self.provider.wire.structured_output()
+        self.provider.structured_output
     }
 }
 

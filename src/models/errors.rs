@@ -18,10 +18,7 @@ const BODY_BYTES: usize = 4_096;
 /// Returns the failure that a response with an error status means.
 pub(super) fn error_of_response(status: u16, retry_after: Option<Duration>, body: &[u8]) -> AttemptError {
     let text = String::from_utf8_lossy(body);
-    let details = match serde_json::from_str::<Value>(&text) {
-        Ok(value) => Details::of(&value),
-        Err(_) => Details::default(),
-    };
+    let details = Details::parse(&text);
     let fallback = || readable(&text).unwrap_or_else(|| format!("the provider answered with status {status}"));
     details.into_failure(Some(status), retry_after, fallback, &text)
 }
@@ -29,10 +26,7 @@ pub(super) fn error_of_response(status: u16, retry_after: Option<Duration>, body
 /// Returns the error that an error inside a completion means.
 pub(super) fn error_of_frame(text: &str) -> AttemptError {
     let text = capped(text, ERROR_BYTES);
-    let details = match serde_json::from_str::<Value>(text) {
-        Ok(value) => Details::of(&value),
-        Err(_) => Details::default(),
-    };
+    let details = Details::parse(text);
     let fallback = || readable(text).unwrap_or_else(|| "the provider ended its response with an error".to_owned());
     let status = details.status;
     details.into_failure(status, None, fallback, text)
@@ -54,6 +48,11 @@ struct Details {
 }
 
 impl Details {
+    /// Reads an error; one that is no JSON has no details.
+    fn parse(text: &str) -> Self {
+        serde_json::from_str(text).map_or_else(|_| Self::default(), |value| Self::of(&value))
+    }
+
     fn of(value: &Value) -> Self {
         let value = match value {
             Value::Array(items) => items.first().unwrap_or(&Value::Null),

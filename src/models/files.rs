@@ -1,8 +1,20 @@
-//! Reads text files, which some protocols accept only as text, and references to files stored at a
-//! provider. Knows no provider's JSON.
+//! Reads text files, which some protocols accept only as text, addresses that hold their data, and
+//! references to files stored at a provider. Knows no provider's JSON.
+
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use crate::json::Value;
-use crate::message::{DocumentPart, MediaSource};
+use crate::message::{ContentPart, DocumentPart, ImagePart, MediaSource};
+
+/// Reads what other encoders write, too.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
 
 /// Returns a file of words as words that name it; `None` if it is no text.
 pub(super) fn as_words(part: &DocumentPart) -> Option<String> {
@@ -19,33 +31,45 @@ pub(super) fn words_of(source: &MediaSource) -> Option<String> {
     }
 }
 
-/// A file that is stored at a provider.
+/// A picture or a file of a message, as a provider can take it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum StoredFile<'a> {
-    /// At the provider that is asked, under this id.
-    Here(&'a str),
-    /// At another one: the text that replaces the file.
+pub(super) enum Attachment<'a> {
+    /// A picture.
+    Image(&'a ImagePart),
+    /// A file.
+    Document(&'a DocumentPart),
+    /// Something that is stored at another provider: the text that replaces it.
     Elsewhere(String),
 }
 
-/// Returns a file that is stored at a provider, as `provider` can take it; `None` if its bytes are
-/// here or at an address.
-pub(super) fn stored_file<'a>(source: &'a MediaSource, name: Option<&str>, provider: &str) -> Option<StoredFile<'a>> {
-    let MediaSource::ProviderFile {
-        provider: owner,
-        file_id,
-    } = source
-    else {
-        return None;
-    };
-    Some(if owner == provider {
-        StoredFile::Here(file_id)
-    } else {
-        let name = name.map(|name| format!(" {name:?}")).unwrap_or_default();
-        StoredFile::Elsewhere(format!(
-            "[The file{name} is stored at the provider {owner}, and only its models can read it.]"
-        ))
-    })
+impl<'a> Attachment<'a> {
+    /// Returns what a part is for `provider`; `None` if it is no picture and no file.
+    pub(super) fn of(part: &'a ContentPart, provider: &str) -> Option<Self> {
+        let (attachment, source, name) = match part {
+            ContentPart::Image(part) => (Self::Image(part), &part.source, None),
+            ContentPart::Document(part) => (Self::Document(part), &part.source, part.name.as_deref()),
+            _ => return None,
+        };
+        Some(match source {
+            MediaSource::ProviderFile { provider: owner, .. } if owner != provider => {
+                let name = name.map(|name| format!(" {name:?}")).unwrap_or_default();
+                Self::Elsewhere(format!(
+                    "[The file{name} is stored at the provider {owner}, and only its models can read it.]"
+                ))
+            }
+            _ => attachment,
+        })
+    }
+}
+
+/// Returns the media type and the data in base64 of an address that holds its data itself.
+pub(super) fn inline_data(url: &str) -> Option<(&str, &str)> {
+    url.strip_prefix("data:")?.split_once(";base64,")
+}
+
+/// Returns the address that holds the data itself.
+pub(super) fn data_url(media_type: &str, data: &str) -> String {
+    format!("data:{media_type};base64,{data}")
 }
 
 /// Media types below `application/` that are text, without the `x-` of unregistered ones.
@@ -81,24 +105,7 @@ fn is_text(media_type: &str) -> bool {
 /// Decodes base64 (RFC 4648, with or without padding) to text; `None` if it is not UTF-8 or not
 /// base64.
 fn decoded_text(data: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(data.len() / 4 * 3);
-    let (mut bits, mut count) = (0_u32, 0);
-    for byte in data.trim_end_matches('=').bytes() {
-        let value = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        bits = (bits << 6) | u32::from(value);
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            bytes.push(u8::try_from((bits >> count) & 0xFF).ok()?);
-        }
-    }
+    let bytes = BASE64.decode(data.trim_end_matches('=')).ok()?;
     String::from_utf8(bytes).ok()
 }
 
@@ -138,15 +145,28 @@ mod tests {
 
     #[test]
     fn a_stored_file_is_its_owner_s_alone() {
-        let stored = MediaSource::ProviderFile {
-            provider: "p".to_owned(),
-            file_id: "file-1".to_owned(),
+        let stored = DocumentPart {
+            source: MediaSource::ProviderFile {
+                provider: "p".to_owned(),
+                file_id: "file-1".to_owned(),
+            },
+            name: Some("a.pdf".to_owned()),
         };
-        assert_eq!(stored_file(&stored, None, "p"), Some(StoredFile::Here("file-1")));
+        let part = ContentPart::Document(stored.clone());
+        assert_eq!(Attachment::of(&part, "p"), Some(Attachment::Document(&stored)));
         let words = "[The file \"a.pdf\" is stored at the provider p, and only its models can read it.]";
-        let elsewhere = Some(StoredFile::Elsewhere(words.to_owned()));
-        assert_eq!(stored_file(&stored, Some("a.pdf"), "q"), elsewhere);
-        let url = "https://h/a.txt".to_owned();
-        assert_eq!(stored_file(&MediaSource::Url { url }, None, "p"), None);
+        assert_eq!(
+            Attachment::of(&part, "q"),
+            Some(Attachment::Elsewhere(words.to_owned()))
+        );
+        assert_eq!(Attachment::of(&ContentPart::text("x"), "p"), None);
+        let picture = ImagePart {
+            source: MediaSource::Url {
+                url: "https://h/a.png".to_owned(),
+            },
+            detail: None,
+        };
+        let part = ContentPart::Image(picture.clone());
+        assert_eq!(Attachment::of(&part, "p"), Some(Attachment::Image(&picture)));
     }
 }

@@ -9,17 +9,24 @@ mod settings;
 mod sse;
 
 mod address;
+mod aws_events;
+mod blocks;
 mod body;
 mod calls;
 mod client;
+mod decoder;
+mod delta;
+mod encode;
+mod envelope;
 mod errors;
+mod fault;
 mod files;
-mod framed;
 mod names;
+mod opaque;
+mod openai_usage;
 mod parameters;
 mod room;
 mod sources;
-mod structured;
 mod transport;
 mod turns;
 mod wire;
@@ -42,5 +49,5 @@ pub use self::settings::{
     AwsCredentials, AwsSettings, CapSettings, ClientSettings, MaxTokensField, ProviderKind, ProviderSettings,
     RetrySettings, TimeoutSettings,
 };
-pub use self::sse::{EventTooLarge, SseDecoder, SseEvent};
+pub use self::sse::{EventTooLarge, Frame, SseDecoder};
 pub use self::transport::{Transport, TransportError};

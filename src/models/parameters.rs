@@ -3,10 +3,10 @@
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::wire::Fields;
+use super::wire::{Fields, object_text};
 use crate::agent::ports::ModelRequest;
 use crate::json::{Object, Value};
-use crate::model_parameters::names_other_models;
+use crate::model_parameters::{ModelParameters, ToolChoice, names_other_models};
 
 /// The most tokens that are requested if the limit of the server is unknown. Servers refuse a
 /// request for more than a model can write, and what is left of a budget may be any number; current
@@ -28,10 +28,33 @@ pub(super) fn accepted_limit(request: &ModelRequest, most: Option<u64>) -> Optio
     }
 }
 
-/// Returns whether a request sets the tool choice to `auto`, which is the default: an agent may set
-/// it otherwise in `extra`.
-pub(super) fn sets_auto(request: &ModelRequest) -> bool {
-    !request.tools.is_empty() && !request.parameters.extra.contains_key("tool_choice")
+/// Encodes which tools the model may or must call, as OpenAI does, with its form of the choice of
+/// one tool. Servers refuse a choice where there are no tools.
+pub(super) fn tool_choice(request: &ModelRequest, one_tool: fn(&str) -> Value) -> Option<Value> {
+    match &request.tool_choice {
+        _ if request.tools.is_empty() => None,
+        // The default, which an agent may set otherwise in `extra`.
+        ToolChoice::Auto if request.parameters.extra.contains_key("tool_choice") => None,
+        ToolChoice::Auto => Some("auto".into()),
+        ToolChoice::None => Some("none".into()),
+        ToolChoice::Required => Some("required".into()),
+        ToolChoice::Tool(name) => Some(one_tool(name)),
+    }
+}
+
+/// Returns the fields of sampling, under the protocol's names of the temperature, `top_p` and the
+/// stop sequences.
+pub(super) fn sampling(parameters: &ModelParameters, [temperature, top_p, stop]: [&str; 3]) -> Object {
+    let stops = (!parameters.stop.is_empty()).then(|| json!(parameters.stop));
+    let fields = [
+        (temperature, parameters.temperature.map(Value::from)),
+        (top_p, parameters.top_p.map(Value::from)),
+        (stop, stops),
+    ];
+    let fields = fields.into_iter();
+    fields
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+        .collect()
 }
 
 /// Fits a budget for thinking, as models of Anthropic have it, into the limit of output tokens,
@@ -74,11 +97,7 @@ pub(super) fn with_extra(body: Vec<u8>, extra: &Object) -> Vec<u8> {
         .iter()
         .filter(|(name, _)| !fields.has(name) && !names_other_models(name));
     let new = new.map(|(name, value)| (name.as_str(), value.to_string()));
-    let fields = known.chain(new);
-    let fields: Vec<_> = fields
-        .map(|(name, value)| format!("{}:{value}", Value::from(name)))
-        .collect();
-    format!("{{{}}}", fields.join(",")).into_bytes()
+    object_text(known.chain(new)).into_bytes()
 }
 
 fn merged(own: &RawValue, extra: Option<&Value>) -> String {
@@ -113,7 +132,6 @@ mod tests {
 
     use super::*;
     use crate::agent::state::Messages;
-    use crate::model_parameters::{ModelParameters, ToolChoice};
     use crate::model_ref::ResponseFormat;
 
     #[test]

@@ -3,21 +3,14 @@
 //!
 //! Each value takes many times its bytes in the response, so their total number is limited.
 
-use super::body::protocol;
-use super::retry::AttemptError;
-use crate::json::{Object, Value};
+use super::fault::Fault;
+use crate::json::Value;
 
 /// How many more parts a completion may have.
 #[derive(Debug)]
 pub(super) struct Room {
     limit: usize,
     taken: usize,
-}
-
-/// A completion has too many parts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Full {
-    limit: usize,
 }
 
 impl Room {
@@ -27,56 +20,31 @@ impl Room {
     }
 
     /// Takes the room for some more.
-    pub(super) fn take(&mut self, count: usize) -> Result<(), Full> {
+    pub(super) fn take(&mut self, count: usize) -> Result<(), Fault> {
         self.taken = self.taken.saturating_add(count);
         if self.taken > self.limit {
-            return Err(Full { limit: self.limit });
+            return Err(Fault::TooManyParts(self.limit));
         }
         Ok(())
     }
 
     /// Takes the room for what values hold.
-    pub(super) fn take_values<'a>(&mut self, values: impl IntoIterator<Item = &'a Value>) -> Result<(), Full> {
+    pub(super) fn take_values<'a>(&mut self, values: impl IntoIterator<Item = &'a Value>) -> Result<(), Fault> {
         self.take(values.into_iter().map(count).sum())
     }
 
     /// Takes the room for what a value holds more than the one that it replaces.
-    pub(super) fn take_instead(&mut self, old: Option<&Value>, new: &Value) -> Result<(), Full> {
+    pub(super) fn take_instead(&mut self, old: Option<&Value>, new: &Value) -> Result<(), Fault> {
         self.take(count(new).saturating_sub(old.map_or(0, count)))
-    }
-
-    /// Reads an object and takes the room for what it holds; what is none, or is nested too deeply,
-    /// is an empty one.
-    fn take_object(&mut self, text: &str) -> Result<Object, Full> {
-        let Some(Value::Object(object)) = self.read(text)? else {
-            return Ok(Object::new());
-        };
-        self.take_values(object.values())?;
-        Ok(object)
-    }
-
-    /// Returns the block that its further pieces are added to. It is read from its text when the
-    /// first of them comes.
-    pub(super) fn merged<'a>(&mut self, merged: &'a mut Option<Object>, text: &str) -> Result<&'a mut Object, Full> {
-        match merged {
-            Some(block) => Ok(block),
-            None => Ok(merged.insert(self.take_object(text)?)),
-        }
     }
 
     /// Reads a value unless it alone has more in it than there may be; `None` if it is nested too
     /// deeply.
-    pub(super) fn read(&self, text: &str) -> Result<Option<Value>, Full> {
+    pub(super) fn read(&self, text: &str) -> Result<Option<Value>, Fault> {
         if most_values(text) > self.limit {
-            return Err(Full { limit: self.limit });
+            return Err(Fault::TooManyParts(self.limit));
         }
         Ok(serde_json::from_str(text).ok())
-    }
-}
-
-impl From<Full> for AttemptError {
-    fn from(full: Full) -> Self {
-        protocol(format!("the response has more than {} parts", full.limit), "")
     }
 }
 
@@ -113,8 +81,8 @@ mod tests {
     fn room_is_taken_until_there_is_none() {
         let mut room = Room::new(3);
         assert_eq!((room.take(2), room.take(1)), (Ok(()), Ok(())));
-        assert_eq!(room.take(1), Err(Full { limit: 3 }));
-        assert_eq!(Room::new(3).take(usize::MAX), Err(Full { limit: 3 }));
+        assert_eq!(room.take(1), Err(Fault::TooManyParts(3)));
+        assert_eq!(Room::new(3).take(usize::MAX), Err(Fault::TooManyParts(3)));
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Settings of providers and of their HTTP client: plain data, filled by the composition root.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -31,7 +30,7 @@ pub enum ProviderKind {
 }
 
 /// A provider.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct ProviderSettings {
     /// The name before the slash of a model's name.
     pub name: String,
@@ -51,8 +50,8 @@ pub struct ProviderSettings {
     /// How its models are asked for structured output; `None` leaves it to the client of the
     /// protocol.
     pub structured_output: Option<StructuredOutput>,
-    /// Further headers of each request.
-    pub headers: BTreeMap<String, String>,
+    /// Further headers of each request. A value may be a credential.
+    pub headers: BTreeMap<String, SecretString>,
     /// The region and the credentials of AWS.
     pub aws: AwsSettings,
     /// The script of a scripted provider; `None` for the built-in demo.
@@ -85,28 +84,6 @@ impl ProviderSettings {
             max_tokens_field: None,
             think_tags: None,
         }
-    }
-}
-
-impl fmt::Debug for ProviderSettings {
-    /// Shows no header's value: it may be a credential.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ProviderSettings")
-            .field("name", &self.name)
-            .field("kind", &self.kind)
-            .field("base_url", &self.base_url)
-            .field("api_key", &self.api_key)
-            .field("api_key_source", &self.api_key_source)
-            .field("models", &self.models)
-            .field("stream", &self.stream)
-            .field("structured_output", &self.structured_output)
-            .field("headers", &self.headers.keys())
-            .field("aws", &self.aws)
-            .field("script", &self.script)
-            .field("max_output_tokens", &self.max_output_tokens)
-            .field("max_tokens_field", &self.max_tokens_field)
-            .field("think_tags", &self.think_tags)
-            .finish()
     }
 }
 

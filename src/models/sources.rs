@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::value::RawValue;
 
-use super::room::{Full, Room};
+use super::fault::Fault;
+use super::room::Room;
 use crate::json::RawJson;
 use crate::message::Citation;
 
@@ -18,7 +19,7 @@ impl Sources {
         &mut self,
         sources: impl IntoIterator<Item = &'a RawValue>,
         room: &mut Room,
-    ) -> Result<Vec<Citation>, Full> {
+    ) -> Result<Vec<Citation>, Fault> {
         let mut new = Vec::new();
         for source in sources {
             if self.0.contains(source.get()) {

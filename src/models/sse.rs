@@ -1,21 +1,17 @@
-//! Decodes server-sent events: bytes in, events out, in linear time and bounded memory. No IO, no
+//! Decodes server-sent events: bytes in, frames out, in linear time and bounded memory. No IO, no
 //! JSON.
 
 use std::mem;
 
 use memchr::memchr2;
 
-/// One server-sent event.
+/// One frame of a stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SseEvent {
-    /// The event's name; empty when it has none.
+pub struct Frame {
+    /// The event's name; empty when it has none. A frame of the name `error` is an error.
     pub name: String,
-    /// The lines of its data, joined by line feeds. Bytes that are not UTF-8 became U+FFFD.
+    /// The event's data. Bytes that are not UTF-8 became U+FFFD.
     pub data: String,
-    /// The id that this event set.
-    pub id: Option<String>,
-    /// The pause before a reconnection, in milliseconds, that this event set.
-    pub retry: Option<u64>,
 }
 
 /// An event is larger than allowed.
@@ -34,8 +30,6 @@ pub struct SseDecoder {
     data: Vec<u8>,
     has_data: bool,
     name: String,
-    id: Option<String>,
-    retry: Option<u64>,
     after_cr: bool,
     first_line: bool,
 }
@@ -49,15 +43,13 @@ impl SseDecoder {
             data: Vec::new(),
             has_data: false,
             name: String::new(),
-            id: None,
-            retry: None,
             after_cr: false,
             first_line: true,
         }
     }
 
     /// Takes the next bytes and appends the events that they complete.
-    pub fn push(&mut self, mut bytes: &[u8], events: &mut Vec<SseEvent>) -> Result<(), EventTooLarge> {
+    pub fn push(&mut self, mut bytes: &[u8], events: &mut Vec<Frame>) -> Result<(), EventTooLarge> {
         if self.after_cr && !bytes.is_empty() {
             self.after_cr = false;
             bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
@@ -79,7 +71,7 @@ impl SseDecoder {
     ///
     /// The standard drops such an event. Some servers forget the last blank line, so the caller
     /// decides.
-    pub fn finish(mut self) -> Option<SseEvent> {
+    pub fn finish(mut self) -> Option<Frame> {
         let mut events = Vec::new();
         if !self.line.is_empty() {
             self.end_line(&mut events);
@@ -96,7 +88,7 @@ impl SseDecoder {
         Ok(())
     }
 
-    fn end_line(&mut self, events: &mut Vec<SseEvent>) {
+    fn end_line(&mut self, events: &mut Vec<Frame>) {
         let line = mem::take(&mut self.line);
         let mut text = line.as_slice();
         if mem::take(&mut self.first_line) {
@@ -127,19 +119,15 @@ impl SseDecoder {
                 self.data.extend_from_slice(value);
             }
             b"event" => self.name = lossy(value.to_vec()),
-            b"id" if !value.contains(&0) => self.id = Some(lossy(value.to_vec())),
-            b"retry" if value.iter().all(u8::is_ascii_digit) => self.retry = lossy(value.to_vec()).parse().ok(),
-            // A comment, or a field that the standard does not know: both are ignored.
+            // A comment, a field that the standard does not know, or one that serves reconnections.
             _ => {}
         }
     }
 
-    fn dispatch(&mut self, events: &mut Vec<SseEvent>) {
-        let event = SseEvent {
+    fn dispatch(&mut self, events: &mut Vec<Frame>) {
+        let event = Frame {
             name: mem::take(&mut self.name),
             data: lossy(mem::take(&mut self.data)),
-            id: self.id.take(),
-            retry: self.retry.take(),
         };
         if mem::take(&mut self.has_data) {
             events.push(event);
@@ -156,7 +144,7 @@ fn lossy(bytes: Vec<u8>) -> String {
 mod tests {
     use super::*;
 
-    fn decode(chunks: &[&[u8]]) -> (Vec<SseEvent>, Option<SseEvent>) {
+    fn decode(chunks: &[&[u8]]) -> (Vec<Frame>, Option<Frame>) {
         let mut decoder = SseDecoder::new(1024);
         let mut events = Vec::new();
         for chunk in chunks {
@@ -179,11 +167,9 @@ mod tests {
     #[test]
     fn fields_are_read_by_the_standard() {
         let text = b"\xEF\xBB\xBF: hello\nevent: ping\ndata:one\ndata\ndata:  two\nid: 7\nretry: 250\nfuture: x\n\n";
-        let expected = SseEvent {
+        let expected = Frame {
             name: "ping".to_owned(),
             data: "one\n\n two".to_owned(),
-            id: Some("7".to_owned()),
-            retry: Some(250),
         };
         assert_eq!(decode(&[text]), (vec![expected], None));
         assert_eq!(
@@ -191,14 +177,13 @@ mod tests {
             ["x"],
             "the mark may be split"
         );
-        let odd = decode(&[b"id: a\0b\nretry: 1s\ndata: x\n\n"]).0;
-        assert_eq!((odd[0].id.clone(), odd[0].retry), (None, None));
+        assert_eq!(data(&[b"id: a\0b\nretry: 1s\ndata: x\n\n"]), ["x"]);
     }
 
     #[test]
     fn an_event_without_data_is_none_and_its_name_is_forgotten() {
         let events = decode(&[b"event: ping\n\n: comment\n\ndata\n\n"]).0;
-        assert_eq!(events, [SseEvent::default()]);
+        assert_eq!(events, [Frame::default()]);
     }
 
     #[test]

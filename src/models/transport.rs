@@ -93,7 +93,8 @@ impl Incoming {
         self.headers.get(CONTENT_TYPE)?.to_str().ok()
     }
 
-    /// Returns how long the provider wants us to wait.
+    /// Returns how long the provider wants us to wait: `retry-after-ms`, or `Retry-After` in
+    /// seconds or as an HTTP date.
     pub(super) fn retry_after(&self, now: Timestamp) -> Option<Duration> {
         retry_after(&self.headers, now)
     }
@@ -228,18 +229,18 @@ fn unresolved(error: &reqwest::Error) -> ConnectFault {
     const TEMPORARY: [&str; 2] = ["Temporary failure", "Try again"];
     const LASTING: [&str; 2] = ["Non-recoverable failure", "Unrecoverable error"];
     let causes = std::iter::successors(error.source(), |cause| (*cause).source());
-    let told = causes.last().map(ToString::to_string).unwrap_or_default();
-    let is_any = |wordings: &[&str]| wordings.iter().any(|words| told.contains(words));
+    let message = causes.last().map(ToString::to_string).unwrap_or_default();
+    let is_any = |wordings: &[&str]| wordings.iter().any(|words| message.contains(words));
     if is_any(&UNKNOWN) {
         return ConnectFault::permanent("its host is not known");
     }
     let words = if is_any(&TEMPORARY) {
         "its host can't be looked up at the moment".into()
     } else {
-        let told = told
+        let cause = message
             .strip_prefix("failed to lookup address information: ")
-            .unwrap_or(&told);
-        format!("its host can't be looked up: {told}").into()
+            .unwrap_or(&message);
+        format!("its host can't be looked up: {cause}").into()
     };
     ConnectFault {
         words,

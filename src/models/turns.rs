@@ -4,26 +4,132 @@
 //! Knows only the names that it is given.
 
 use serde::Serialize;
-use serde_json::value::RawValue;
 
-use crate::message::Message;
+use super::encode::{Part, is_visible, raw, text_or_refusal};
+use crate::json::Value;
+use crate::message::{ContentPart, Message, Role, ToolResult};
 
 /// The text of the caller where a protocol requires one and there is none.
 const FILLER: &str = "Continue.";
 
 const CALLER: &str = "user";
 
-/// An encoded part of a message.
-type Part = Box<RawValue>;
-
-/// Turns in the making.
-#[derive(Debug)]
-pub(super) struct Turns {
+/// How a protocol with turns encodes messages. What belongs to a provider goes back to it alone.
+pub(super) trait MessageEncoder {
     /// What the protocol calls the model's side.
-    model: &'static str,
+    const MODEL: &'static str;
+
     /// Encodes words.
-    text: fn(&str) -> Option<Part>,
-    list: Vec<Turn>,
+    fn text(words: &str) -> Option<Part>;
+
+    /// Encodes a picture or a file; `None` for any other part.
+    fn media(&mut self, part: &ContentPart) -> Option<Value>;
+
+    /// Encodes a message of the model.
+    fn model_parts(&mut self, message: &Message) -> Vec<Part>;
+
+    /// Encodes a result, and apart from it what a result can't hold.
+    fn result(&mut self, result: &ToolResult) -> (Option<Part>, Vec<Part>);
+
+    /// Encodes a message of the caller, without results of calls. The protocols refuse blank text,
+    /// so it is left out.
+    fn caller_parts(&mut self, message: &Message) -> Vec<Part> {
+        self.visible_parts(&message.content)
+    }
+
+    /// Encodes words and media, without blank text.
+    fn visible_parts(&mut self, content: &[ContentPart]) -> Vec<Part> {
+        let parts = content.iter().filter_map(|part| match text_or_refusal(part) {
+            Some(text) => is_visible(text).then(|| Self::text(text))?,
+            None => raw(&self.media(part)?),
+        });
+        parts.collect()
+    }
+}
+
+/// The messages of a request.
+#[derive(Debug)]
+pub(super) struct Conversation {
+    /// Instructions at the beginning of the conversation.
+    pub(super) system: Vec<Part>,
+    /// The turns.
+    pub(super) turns: Vec<Turn>,
+}
+
+impl Conversation {
+    /// Arranges the messages. The caller has the first turn, and the last one if that is wanted.
+    pub(super) fn of<'a, E: MessageEncoder>(
+        messages: impl Iterator<Item = &'a Message>,
+        encoder: &mut E,
+        ends_with_caller: bool,
+    ) -> Self {
+        let mut conversation = Self {
+            system: Vec::new(),
+            turns: Vec::new(),
+        };
+        for message in messages {
+            conversation.add_message(message, encoder);
+        }
+        let turns = &mut conversation.turns;
+        if turns.first().is_none_or(|turn| turn.role != CALLER) {
+            let mut first = Turn::new(CALLER);
+            first.content.extend(E::text(FILLER));
+            turns.insert(0, first);
+        }
+        if ends_with_caller && turns.last().is_some_and(|turn| turn.role == E::MODEL) {
+            conversation.add_parts(CALLER, E::text(FILLER));
+        }
+        conversation
+    }
+
+    fn add_message<E: MessageEncoder>(&mut self, message: &Message, encoder: &mut E) {
+        for result in message.tool_results() {
+            let (result, others) = encoder.result(result);
+            self.add_result(result);
+            self.add_parts(CALLER, others);
+        }
+        match message.role {
+            Role::System if self.turns.is_empty() => self.system.extend(encoder.caller_parts(message)),
+            Role::System => self.instruct(message, E::text),
+            Role::User | Role::Tool => self.add_parts(CALLER, encoder.caller_parts(message)),
+            Role::Assistant => self.add_parts(E::MODEL, encoder.model_parts(message)),
+        }
+    }
+
+    /// Adds a result to the caller's turn, behind the results that are there and before all else.
+    fn add_result(&mut self, result: Option<Part>) {
+        if let Some(result) = result {
+            let turn = self.turn(CALLER);
+            turn.content.insert(turn.results, result);
+            turn.results += 1;
+        }
+    }
+
+    /// Adds instructions in the middle of the conversation, which the protocols know as words of
+    /// the caller only.
+    fn instruct(&mut self, message: &Message, encode: fn(&str) -> Option<Part>) {
+        let text = message.joined_text();
+        let text = text.trim();
+        if !text.is_empty() {
+            self.add_parts(CALLER, encode(&format!("<system>\n{text}\n</system>")));
+        }
+    }
+
+    fn add_parts(&mut self, role: &'static str, parts: impl IntoIterator<Item = Part>) {
+        let mut parts = parts.into_iter().peekable();
+        if parts.peek().is_some() {
+            self.turn(role).content.extend(parts);
+        }
+    }
+
+    /// Returns the turn that the next words of the role belong to.
+    fn turn(&mut self, role: &'static str) -> &mut Turn {
+        if self.turns.last().is_none_or(|turn| turn.role != role) {
+            self.turns.push(Turn::new(role));
+        }
+        let last = self.turns.len() - 1;
+        &mut self.turns[last]
+    }
 }
 
 /// The parts of one side until the other side follows.
@@ -36,93 +142,6 @@ pub(super) struct Turn {
     /// How many parts at the beginning are results.
     #[serde(skip)]
     results: usize,
-}
-
-impl Turns {
-    /// Begins a conversation with what the protocol calls the model's side and how it encodes
-    /// words.
-    pub(super) fn new(model: &'static str, text: fn(&str) -> Option<Part>) -> Self {
-        Self {
-            model,
-            text,
-            list: Vec::new(),
-        }
-    }
-
-    /// Returns whether there is no turn yet.
-    pub(super) fn is_empty(&self) -> bool {
-        self.list.is_empty()
-    }
-
-    /// Adds parts of the caller.
-    pub(super) fn add_caller(&mut self, parts: impl IntoIterator<Item = Part>) {
-        self.say(CALLER, parts);
-    }
-
-    /// Adds parts of the model.
-    pub(super) fn add_model(&mut self, parts: impl IntoIterator<Item = Part>) {
-        self.say(self.model, parts);
-    }
-
-    /// Adds results of calls to the caller's turn, behind the results that are there and before all
-    /// else.
-    pub(super) fn add_results(&mut self, results: impl IntoIterator<Item = Part>) {
-        let results: Vec<_> = results.into_iter().collect();
-        if results.is_empty() {
-            return;
-        }
-        let turn = self.turn(CALLER);
-        let position = turn.results;
-        turn.results += results.len();
-        turn.content.splice(position..position, results);
-    }
-
-    /// Adds instructions in the middle of the conversation, which the protocols know as words of
-    /// the caller only.
-    pub(super) fn instruct(&mut self, message: &Message) {
-        let text = message.joined_text();
-        let text = text.trim();
-        if !text.is_empty() {
-            self.add_caller((self.text)(&format!("<system>\n{text}\n</system>")));
-        }
-    }
-
-    /// Gives the caller the first turn.
-    pub(super) fn begin_with_caller(&mut self) {
-        if self.list.first().is_none_or(|turn| turn.role != CALLER) {
-            let mut first = Turn::new(CALLER);
-            first.content.extend((self.text)(FILLER));
-            self.list.insert(0, first);
-        }
-    }
-
-    /// Gives the caller the last turn.
-    pub(super) fn end_with_caller(&mut self) {
-        if self.list.last().is_some_and(|turn| turn.role == self.model) {
-            self.add_caller((self.text)(FILLER));
-        }
-    }
-
-    /// Returns the turns in order.
-    pub(super) fn into_turns(self) -> Vec<Turn> {
-        self.list
-    }
-
-    fn say(&mut self, role: &'static str, parts: impl IntoIterator<Item = Part>) {
-        let mut parts = parts.into_iter().peekable();
-        if parts.peek().is_some() {
-            self.turn(role).content.extend(parts);
-        }
-    }
-
-    /// Returns the turn that the next words of the role belong to.
-    fn turn(&mut self, role: &'static str) -> &mut Turn {
-        if self.list.last().is_none_or(|turn| turn.role != role) {
-            self.list.push(Turn::new(role));
-        }
-        let last = self.list.len() - 1;
-        &mut self.list[last]
-    }
 }
 
 impl Turn {

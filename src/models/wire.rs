@@ -8,9 +8,13 @@ use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::json::Value;
+
 /// The most fields of an object and the most items of a list; with more it is none. The least one
 /// takes a few bytes of a response and many times that of memory.
 const MOST: usize = 1 << 16;
+/// The most unknown fields of a call or a message that some protocols retain; more are dropped.
+pub(super) const MOST_UNKNOWN: usize = 16;
 /// The fields that nearly all objects of a stream have room in.
 const USUAL: usize = 8;
 
@@ -90,6 +94,23 @@ impl<'a> Fields<'a> {
             .map(|(key, raw)| (key.0.as_ref(), *raw))
             .filter(|(_, raw)| !is_null(raw))
     }
+}
+
+/// Returns the fields that are not known, at most so many, as the text of one object; `None` if
+/// there is none.
+pub(super) fn unknown_fields(fields: &Fields<'_>, known: &[&str], most: usize) -> Option<String> {
+    let mut unknown = fields.iter().filter(|(name, _)| !known.contains(name)).peekable();
+    unknown.peek()?;
+    Some(object_text(unknown.take(most)))
+}
+
+/// Returns the text of an object of these fields, whose values are texts of JSON.
+pub(super) fn object_text<'n, V: fmt::Display>(fields: impl IntoIterator<Item = (&'n str, V)>) -> String {
+    let fields = fields.into_iter();
+    let fields: Vec<_> = fields
+        .map(|(name, value)| format!("{}:{value}", Value::from(name)))
+        .collect();
+    format!("{{{}}}", fields.join(","))
 }
 
 /// A string, borrowed from the text unless characters of it are escaped.

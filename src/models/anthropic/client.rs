@@ -7,7 +7,7 @@ use super::media;
 use super::request::{MessagesDialect, encode_request};
 use crate::agent::ports::ModelRequest;
 use crate::ids::IdSource;
-use crate::message::{ContentPart, Message};
+use crate::message::Message;
 use crate::models::address::{KeyHeader, Protocol, SettingsError};
 use crate::models::client::{Decoder, HttpModel, Shared, Wire};
 use crate::models::settings::{CapSettings, ProviderSettings};
@@ -34,14 +34,13 @@ impl Wire for MessagesDialect {
     }
 
     fn header(&self, request: &ModelRequest) -> Option<(&'static str, &'static str)> {
-        let names_file = |part: &ContentPart| match part {
-            ContentPart::Image(part) => media::is_stored_at(&part.source, &self.provider),
-            ContentPart::Document(part) => media::is_stored_at(&part.source, &self.provider),
-            _ => false,
-        };
         let has_file = |message: &Message| {
             let of_results = message.tool_results().flat_map(|result| &result.content);
-            message.content.iter().chain(of_results).any(names_file)
+            message
+                .content
+                .iter()
+                .chain(of_results)
+                .any(|part| media::is_stored_at(part, &self.provider))
         };
         let has_files = request.messages.iter().any(|message| has_file(message));
         has_files.then_some(("anthropic-beta", "files-api-2025-04-14"))

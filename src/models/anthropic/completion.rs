@@ -1,74 +1,42 @@
 //! Builds one completion from its blocks and their pieces. Knows neither streams nor bytes.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::opaque::Opaque;
 use super::server_tools;
 use super::usage::Counts;
 use crate::agent::ports::ModelEvent;
 use crate::agent::state::{FinishReason, ModelResponse};
 use crate::ids::IdSource;
-use crate::json::RawJson;
-use crate::message::{Citation, ContentPart, OpaquePart, ProviderFields, ReasoningPart, TextPart};
-use crate::models::calls::{Beginning, Call, CallFault, CallMaker, extras};
-use crate::models::room::{Full, Room};
+use crate::message::{ContentPart, ReasoningPart};
+use crate::models::blocks::{Block, Blocks};
+use crate::models::calls::Beginning;
+use crate::models::envelope::Envelope;
+use crate::models::fault::Fault;
+use crate::models::opaque::Opaque;
 use crate::models::settings::CapSettings;
-use crate::models::wire::{self, Fields};
-use crate::usage::Usage;
+use crate::models::wire::{self, Fields, unknown_fields};
 
 /// A completion that is being assembled.
 #[derive(Debug)]
 pub(super) struct Completion {
-    blocks: Vec<Block>,
-    /// The position of the latest block with each index; the index is a key only.
-    positions: HashMap<u64, usize>,
-    room: Room,
-    calls: CallMaker,
+    blocks: Blocks,
     counts: Counts,
-    usage: Usage,
+    envelope: Envelope,
     stop_reason: Option<String>,
     explanation: Option<String>,
-    model: Option<String>,
-    response_id: Option<String>,
-}
-
-#[derive(Debug)]
-enum Block {
-    Text { text: String, citations: Vec<Citation> },
-    Thinking { text: String, signature: String },
-    Redacted(String),
-    Call(Call),
-    Opaque(Opaque),
-}
-
-/// Why the blocks make no completion.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Fault {
-    /// A call can't begin.
-    Call(CallFault),
-    /// A piece of a call's input belongs to no block.
-    StrayInput,
-    /// There are more blocks and citations than allowed.
-    Full(Full),
 }
 
 impl Completion {
-    /// Makes an empty completion.
-    pub(super) fn new(ids: Arc<dyn IdSource>, caps: CapSettings) -> Self {
+    /// Makes an empty completion of the provider.
+    pub(super) fn new(provider: &str, ids: Arc<dyn IdSource>, caps: CapSettings) -> Self {
         Self {
-            blocks: Vec::new(),
-            positions: HashMap::new(),
-            room: Room::new(caps.parts),
-            calls: CallMaker::new(ids, caps.tool_calls),
+            blocks: Blocks::new(ids, caps),
             counts: Counts::default(),
-            usage: Usage::default(),
+            envelope: Envelope::new(provider),
             stop_reason: None,
             explanation: None,
-            model: None,
-            response_id: None,
         }
     }
 
@@ -79,8 +47,7 @@ impl Completion {
 
     /// Takes the fields of a message around its blocks.
     pub(super) fn take_envelope(&mut self, message: &Fields<'_>) {
-        self.model = self.model.take().or_else(|| message.filled("model"));
-        self.response_id = self.response_id.take().or_else(|| message.filled("id"));
+        self.envelope.take(message, "model", "id");
         self.take_end(message);
         self.take_usage(message);
     }
@@ -101,11 +68,8 @@ impl Completion {
     }
 
     /// Returns the usage if it has changed since it was last asked for.
-    pub(super) fn changed_usage(&mut self) -> Option<Usage> {
-        let usage = self.counts.usage();
-        let is_new = usage != self.usage;
-        self.usage = usage;
-        is_new.then_some(usage)
+    pub(super) fn changed_usage(&mut self) -> Option<ModelEvent> {
+        self.envelope.changed_usage(self.counts.usage())
     }
 
     /// Takes the beginning of a block. A second block with an index takes the index over.
@@ -119,29 +83,40 @@ impl Completion {
         let text = |name: &str| block.text(name).unwrap_or_default();
         match block.borrowed_text("type").as_deref() {
             Some("text") => {
-                let citations = block.list("citations").unwrap_or_default();
-                self.room.take(citations.len()).map_err(Fault::Full)?;
-                let citations = citations.into_iter().map(citation).collect();
-                self.open(index, Block::text(citations))?;
-                self.add_text(text("text"), events);
+                let (opened, room) = self.blocks.open(index, Block::text())?;
+                for source in block.list("citations").unwrap_or_default() {
+                    opened.cite(source, room)?;
+                }
+                opened.add_text(text("text"), events);
             }
             Some("thinking") => {
-                self.open(index, Block::thinking(text("signature")))?;
-                self.add_thinking(text("thinking"), events);
+                let part = ReasoningPart {
+                    signature: block.filled("signature"),
+                    ..ReasoningPart::default()
+                };
+                let (opened, _) = self.blocks.open(index, Block::Reasoning(part))?;
+                opened.add_reasoning(text("thinking"), events);
             }
-            Some("redacted_thinking") => self.open(index, Block::Redacted(text("data")))?,
+            Some("redacted_thinking") => {
+                let part = ReasoningPart {
+                    encrypted: block.filled("data"),
+                    ..ReasoningPart::default()
+                };
+                self.blocks.open(index, Block::Reasoning(part))?;
+            }
             Some("tool_use") => {
                 let beginning = Beginning {
                     id: block.filled("id"),
                     name: block.filled("name"),
                     arguments: block.get("input").map(|raw| raw.get().to_owned()),
                     // Fields that the protocol does not know go back with the call.
-                    extras: extras(&block, &["type", "id", "name", "input"]),
+                    extras: unknown_fields(&block, &["type", "id", "name", "input"], usize::MAX),
                 };
-                let call = self.calls.begin(beginning, events).map_err(Fault::Call)?;
-                self.open(index, Block::Call(call))?;
+                self.blocks.begin_call(index, beginning, events)?;
             }
-            Some(_) => self.open(index, Block::Opaque(Opaque::new(raw.get())))?,
+            Some(_) => {
+                self.blocks.open(index, Block::Opaque(Opaque::new(raw.get())))?;
+            }
             // What has no type is no block, but its pieces may be.
             None => {}
         }
@@ -149,9 +124,9 @@ impl Completion {
     }
 
     /// Takes text outside of blocks.
-    pub(super) fn say(&mut self, words: String, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
-        self.open(None, Block::text(Vec::new()))?;
-        self.add_text(words, events);
+    pub(super) fn add_text(&mut self, text: String, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
+        let (opened, _) = self.blocks.open(None, Block::text())?;
+        opened.add_text(text, events);
         Ok(())
     }
 
@@ -165,31 +140,36 @@ impl Completion {
     ) -> Result<(), Fault> {
         let kind = delta.text("type").unwrap_or_default();
         let text = |name: &str| delta.text(name).unwrap_or_default();
-        let position = match index {
-            Some(index) => self.positions.get(&index).copied(),
-            None => self.blocks.len().checked_sub(1),
-        };
-        let Some(position) = position else {
+        let Some((block, room)) = self.blocks.get(index) else {
             match kind.as_str() {
-                "text_delta" => self.open(index, Block::text(Vec::new()))?,
-                "thinking_delta" => self.open(index, Block::thinking(String::new()))?,
-                "input_json_delta" => return Err(Fault::StrayInput),
+                "text_delta" => self.blocks.open(index, Block::text())?,
+                "thinking_delta" => self.blocks.open(index, Block::reasoning())?,
+                "input_json_delta" => return Err(Fault::StrayArguments),
                 _ => return Ok(()),
-            }
+            };
             return self.add(index, delta, events);
         };
-        match (&mut self.blocks[position], kind.as_str()) {
-            (Block::Text { text: known, .. }, "text_delta") => push_text(known, text("text"), events),
-            (Block::Text { citations, .. }, "citations_delta") => {
-                self.room.take(1).map_err(Fault::Full)?;
-                citations.extend(delta.get("citation").map(citation));
+        match (block, kind.as_str()) {
+            (block @ Block::Text(_), "text_delta") => block.add_text(text("text"), events),
+            (block @ Block::Text(_), "citations_delta") => {
+                if let Some(source) = delta.get("citation") {
+                    block.cite(source, room)?;
+                }
             }
-            (Block::Thinking { text: known, .. }, "thinking_delta") => push_thinking(known, text("thinking"), events),
-            (Block::Thinking { signature, .. }, "signature_delta") => signature.push_str(&text("signature")),
+            // A piece of a kind that its block can't have.
+            (Block::Reasoning(part), _) if part.encrypted.is_some() => {}
+            (Block::Reasoning(part), "signature_delta") => {
+                if let Some(piece) = delta.filled("signature") {
+                    part.signature.get_or_insert_default().push_str(&piece);
+                }
+            }
+            (block @ Block::Reasoning(_), "thinking_delta") => block.add_reasoning(text("thinking"), events),
             (Block::Call(call), "input_json_delta") => call.push(text("partial_json"), events),
             (Block::Opaque(block), "input_json_delta") => block.push_input(&text("partial_json")),
-            (Block::Opaque(block), _) => block.merge(delta, &mut self.room).map_err(Fault::Full)?,
-            // A piece of a kind that its block can't have.
+            (Block::Opaque(block), _) => {
+                let piece = delta.iter().filter(|(name, _)| *name != "type");
+                block.merge(piece, 0, room)?;
+            }
             _ => {}
         }
         Ok(())
@@ -197,27 +177,13 @@ impl Completion {
 
     /// Takes the end of a block.
     pub(super) fn end(&mut self, index: Option<u64>, events: &mut Vec<ModelEvent>) {
-        let position = match index {
-            Some(index) => self.positions.get(&index).copied(),
-            None => self.blocks.len().checked_sub(1),
-        };
-        if let Some(Block::Call(call)) = position.and_then(|position| self.blocks.get_mut(position)) {
-            call.close(events);
-        }
+        self.blocks.end(index, events);
     }
 
     /// Returns the whole completion. Open blocks end here.
-    pub(super) fn finish(mut self, provider: &str, events: &mut Vec<ModelEvent>) -> ModelResponse {
-        for block in &mut self.blocks {
-            if let Block::Call(call) = block {
-                call.close(events);
-            }
-        }
-        let mut content: Vec<_> = self
-            .blocks
-            .into_iter()
-            .filter_map(|block| block.finish(provider))
-            .collect();
+    pub(super) fn finish(self, events: &mut Vec<ModelEvent>) -> ModelResponse {
+        let has_calls = self.blocks.has_calls();
+        let mut content = self.blocks.finish(&self.envelope.provider, Opaque::finish, events);
         let has_words = content.iter().any(|part| matches!(part, ContentPart::Text(_)));
         if self.stop_reason.as_deref() == Some("refusal")
             && !has_words
@@ -226,101 +192,13 @@ impl Completion {
             events.push(ModelEvent::RefusalDelta { text: text.clone() });
             content.push(ContentPart::Refusal { text });
         }
-        let has_calls = content.iter().any(|part| matches!(part, ContentPart::ToolCall(_)));
         ModelResponse {
-            // The name alone: signatures, encrypted thinking and citations go back to this
-            // provider.
-            provider_fields: content.iter().any(ContentPart::is_owned).then(|| ProviderFields {
-                provider: provider.to_owned(),
-                fields: Vec::new(),
-            }),
-            finish_reason: finish_reason(self.stop_reason.as_deref(), has_calls),
             provider_tool_calls: server_tools::counted(&content),
-            content,
-            usage: self.usage,
-            model: self.model,
-            response_id: self.response_id,
+            ..self
+                .envelope
+                .response(content, finish_reason(self.stop_reason.as_deref(), has_calls))
         }
     }
-
-    fn open(&mut self, index: Option<u64>, block: Block) -> Result<(), Fault> {
-        self.room.take(1).map_err(Fault::Full)?;
-        if let Some(index) = index {
-            self.positions.insert(index, self.blocks.len());
-        }
-        self.blocks.push(block);
-        Ok(())
-    }
-
-    fn add_text(&mut self, piece: String, events: &mut Vec<ModelEvent>) {
-        if let Some(Block::Text { text, .. }) = self.blocks.last_mut() {
-            push_text(text, piece, events);
-        }
-    }
-
-    fn add_thinking(&mut self, piece: String, events: &mut Vec<ModelEvent>) {
-        if let Some(Block::Thinking { text, .. }) = self.blocks.last_mut() {
-            push_thinking(text, piece, events);
-        }
-    }
-}
-
-impl Block {
-    fn text(citations: Vec<Citation>) -> Self {
-        let text = String::new();
-        Self::Text { text, citations }
-    }
-
-    fn thinking(signature: String) -> Self {
-        let text = String::new();
-        Self::Thinking { text, signature }
-    }
-
-    /// Returns the part; an empty block is none.
-    fn finish(self, provider: &str) -> Option<ContentPart> {
-        let filled = |text: String| Some(text).filter(|text| !text.is_empty());
-        Some(match self {
-            Self::Text { text, citations } if text.is_empty() && citations.is_empty() => return None,
-            Self::Text { text, citations } => ContentPart::Text(TextPart {
-                text,
-                citations,
-                signature: None,
-            }),
-            Self::Thinking { text, signature } if text.is_empty() && signature.is_empty() => return None,
-            Self::Thinking { text, signature } => ContentPart::Reasoning(ReasoningPart {
-                text,
-                signature: filled(signature),
-                ..ReasoningPart::default()
-            }),
-            Self::Redacted(data) => ContentPart::Reasoning(ReasoningPart {
-                encrypted: Some(filled(data)?),
-                ..ReasoningPart::default()
-            }),
-            Self::Call(call) => ContentPart::ToolCall(call.finish()),
-            Self::Opaque(block) => ContentPart::Opaque(OpaquePart {
-                provider: provider.to_owned(),
-                raw: RawJson::new(block.finish()),
-            }),
-        })
-    }
-}
-
-fn push_text(known: &mut String, text: String, events: &mut Vec<ModelEvent>) {
-    if !text.is_empty() {
-        known.push_str(&text);
-        events.push(ModelEvent::TextDelta { text });
-    }
-}
-
-fn push_thinking(known: &mut String, text: String, events: &mut Vec<ModelEvent>) {
-    if !text.is_empty() {
-        known.push_str(&text);
-        events.push(ModelEvent::ReasoningDelta { text });
-    }
-}
-
-fn citation(raw: &RawValue) -> Citation {
-    Citation(RawJson::new(raw.get()))
 }
 
 /// Reads the finish reason. A whole completion without one gets the obvious one.

@@ -1,37 +1,36 @@
 //! Encodes images and files as the protocol's sources.
 
+use serde_json::json;
+
 use crate::json::Value;
 use crate::message::{ContentPart, DocumentPart, MediaSource};
-use crate::models::files::{StoredFile, stored_file, words_of};
+use crate::models::files::{Attachment, inline_data, words_of};
 
 /// Encodes a picture or a file for a provider; `None` for any other part.
 pub(super) fn block(part: &ContentPart, provider: &str) -> Option<Value> {
-    let (source_of_part, name) = match part {
-        ContentPart::Image(part) => (&part.source, None),
-        ContentPart::Document(part) => (&part.source, part.name.as_deref()),
-        _ => return None,
-    };
-    if let Some(StoredFile::Elsewhere(words)) = stored_file(source_of_part, name, provider) {
-        return Some(serde_json::json!({"type": "text", "text": words}));
-    }
-    match part {
-        ContentPart::Image(part) => Some(serde_json::json!({"type": "image", "source": source(&part.source)})),
-        ContentPart::Document(part) => Some(document(part)),
-        _ => None,
-    }
+    Some(match Attachment::of(part, provider)? {
+        Attachment::Image(part) => json!({"type": "image", "source": source(&part.source)}),
+        Attachment::Document(part) => document(part),
+        Attachment::Elsewhere(words) => json!({"type": "text", "text": words}),
+    })
 }
 
-/// Returns whether a file is stored at the provider of this name.
-pub(super) fn is_stored_at(source: &MediaSource, provider: &str) -> bool {
-    matches!(stored_file(source, None, provider), Some(StoredFile::Here(_)))
+/// Returns whether a part is a file that is stored at the provider of this name.
+pub(super) fn is_stored_at(part: &ContentPart, provider: &str) -> bool {
+    let source = match part {
+        ContentPart::Image(part) => &part.source,
+        ContentPart::Document(part) => &part.source,
+        _ => return false,
+    };
+    matches!(source, MediaSource::ProviderFile { provider: owner, .. } if owner == provider)
 }
 
 fn document(part: &DocumentPart) -> Value {
     let source = match words_of(&part.source) {
-        Some(text) => serde_json::json!({"type": "text", "media_type": "text/plain", "data": text}),
+        Some(text) => json!({"type": "text", "media_type": "text/plain", "data": text}),
         None => source(&part.source),
     };
-    let mut block = serde_json::json!({"type": "document", "source": source});
+    let mut block = json!({"type": "document", "source": source});
     if let Some(name) = part.name.as_deref().filter(|name| !name.trim().is_empty()) {
         block["title"] = Value::from(name);
     }
@@ -40,22 +39,17 @@ fn document(part: &DocumentPart) -> Value {
 
 fn source(source: &MediaSource) -> Value {
     match source {
-        MediaSource::Url { url } => match inline(url) {
+        MediaSource::Url { url } => match inline_data(url) {
             Some((media_type, data)) => base64(media_type, data),
-            None => serde_json::json!({"type": "url", "url": url}),
+            None => json!({"type": "url", "url": url}),
         },
         MediaSource::Base64 { media_type, data } => base64(media_type, data),
-        MediaSource::ProviderFile { file_id, .. } => serde_json::json!({"type": "file", "file_id": file_id}),
+        MediaSource::ProviderFile { file_id, .. } => json!({"type": "file", "file_id": file_id}),
     }
 }
 
 fn base64(media_type: &str, data: &str) -> Value {
-    serde_json::json!({"type": "base64", "media_type": media_type, "data": data})
-}
-
-/// Reads an address that holds its data itself: the protocol wants those as data.
-fn inline(url: &str) -> Option<(&str, &str)> {
-    url.strip_prefix("data:")?.split_once(";base64,")
+    json!({"type": "base64", "media_type": media_type, "data": data})
 }
 
 #[cfg(test)]

@@ -6,10 +6,8 @@
 mod blocks;
 mod client;
 mod completion;
-mod conversation;
 mod decoder;
 mod media;
-mod opaque;
 mod request;
 mod schema;
 mod server_tools;

@@ -6,15 +6,16 @@
 use serde::Serialize;
 use serde_json::json;
 
-use super::blocks::{self, Block};
-use super::conversation::Conversation;
+use super::blocks::BlockEncoder;
 use super::schema;
 use crate::agent::ports::{ModelRequest, ToolSpec};
 use crate::json::{Object, Value};
+use crate::message::{ContentPart, Message};
 use crate::model_parameters::{ModelParameters, ToolChoice};
 use crate::model_ref::ResponseFormat;
-use crate::models::parameters::{bound_thinking, thinking_budget};
-use crate::models::turns::Turn;
+use crate::models::encode::Part;
+use crate::models::parameters::{bound_thinking, sampling, thinking_budget};
+use crate::models::turns::{Conversation, MessageEncoder as _, Turn};
 
 /// How a server is spoken to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,21 +40,29 @@ const JSON_ONLY: &str = "Answer with one JSON object and nothing else: no words 
 /// with each request, and then no request would begin with the bytes of the one before
 /// (<https://platform.claude.com/docs/en/build-with-claude/prompt-caching>, "Automatic caching").
 pub fn encode_request(request: &ModelRequest, dialect: &MessagesDialect, stream: bool) -> Vec<u8> {
-    let messages = request.messages.iter().map(AsRef::as_ref);
-    let conversation = Conversation::of(messages, &dialect.provider);
+    let messages = || request.messages.iter().map(AsRef::as_ref);
+    let mut encoder = BlockEncoder::new(messages(), &dialect.provider);
+    // Models refuse to continue a complete message. A paused one goes back as it is.
+    let ends_with_caller = messages().next_back().is_some_and(is_over);
+    let conversation = Conversation::of(messages(), &mut encoder, ends_with_caller);
     let mark = mark(&request.parameters);
     let max_tokens = max_tokens(request, dialect.max_output_tokens);
     let body = Body {
         model: &request.model,
         tools: tools(request, &dialect.provider, mark.as_ref()),
         system: system(request, mark.as_ref(), conversation.system),
-        messages: conversation.turns.into_turns(),
+        messages: conversation.turns,
         stream,
         max_tokens,
         settings: settings(request, mark, max_tokens),
     };
     // Every map has text keys and every raw value was checked, so this can't fail.
     serde_json::to_vec(&body).unwrap_or_default()
+}
+
+/// Returns whether a completion was the final one.
+fn is_over(completion: &Message) -> bool {
+    !completion.tags.is_trace && !matches!(completion.content.last(), Some(ContentPart::Opaque(_)))
 }
 
 #[derive(Serialize)]
@@ -95,7 +104,7 @@ enum SystemBlock {
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<Value>,
     },
-    Plain(Block),
+    Plain(Part),
 }
 
 /// Returns the mark, the same for all: the protocol refuses some mixtures of lifetimes. An agent's
@@ -131,7 +140,7 @@ fn input_schema(parameters: &Value) -> Value {
 
 /// The instructions of the agent are marked; those of the conversation follow, and may change
 /// sooner.
-fn system(request: &ModelRequest, mark: Option<&Value>, of_conversation: Vec<Block>) -> Vec<SystemBlock> {
+fn system(request: &ModelRequest, mark: Option<&Value>, of_conversation: Vec<Part>) -> Vec<SystemBlock> {
     let mut blocks = Vec::new();
     if !request.system.trim().is_empty() {
         blocks.push(SystemBlock::OfAgent {
@@ -142,7 +151,7 @@ fn system(request: &ModelRequest, mark: Option<&Value>, of_conversation: Vec<Blo
     }
     blocks.extend(of_conversation.into_iter().map(SystemBlock::Plain));
     if matches!(request.response_format, ResponseFormat::JsonObject) {
-        blocks.extend(blocks::text(JSON_ONLY).map(SystemBlock::Plain));
+        blocks.extend(BlockEncoder::text(JSON_ONLY).map(SystemBlock::Plain));
     }
     blocks
 }
@@ -182,18 +191,7 @@ fn settings(request: &ModelRequest, mark: Option<Value>, max_tokens: u64) -> Obj
         let format = json!({"type": "json_schema", "schema": schema::accepted(schema)});
         configure_output(&mut fields, "format", format);
     }
-    for (name, value) in [
-        ("temperature", parameters.temperature.map(Value::from)),
-        ("top_p", parameters.top_p.map(Value::from)),
-        (
-            "stop_sequences",
-            (!parameters.stop.is_empty()).then(|| json!(parameters.stop)),
-        ),
-    ] {
-        if let Some(value) = value {
-            fields.insert(name.to_owned(), value);
-        }
-    }
+    fields.extend(sampling(parameters, ["temperature", "top_p", "stop_sequences"]));
     fields.retain(|_, value| !value.is_null());
     fields
 }

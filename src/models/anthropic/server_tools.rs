@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::message::{ContentPart, Message, OpaquePart, Role};
+use crate::models::envelope::count_calls;
 use crate::models::wire::Fields;
 
 /// The calls and the results of the provider's own tools in a conversation.
@@ -63,16 +64,13 @@ impl ServerTools {
 
 /// Counts the calls of the provider's own tools in a completion, by tool.
 pub(super) fn counted(content: &[ContentPart]) -> BTreeMap<String, u64> {
-    let mut counts = BTreeMap::new();
-    for part in content {
-        let ContentPart::Opaque(part) = part else { continue };
-        if let Some(Side::Call(_)) = side(part) {
+    count_calls(content.iter().filter_map(|part| match part {
+        ContentPart::Opaque(part) if matches!(side(part), Some(Side::Call(_))) => {
             let block = Fields::parse(part.raw.as_str()).unwrap_or_default();
-            let name = block.filled("name").unwrap_or_else(|| "unnamed".to_owned());
-            *counts.entry(name).or_default() += 1;
+            Some(block.filled("name").unwrap_or_else(|| "unnamed".to_owned()))
         }
-    }
-    counts
+        _ => None,
+    }))
 }
 
 fn side(part: &OpaquePart) -> Option<Side> {

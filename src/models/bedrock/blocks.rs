@@ -1,19 +1,18 @@
-//! Encodes the parts of one message as the protocol's blocks. A part always encodes to the same
-//! bytes.
+//! Encodes the parts of messages as the protocol's blocks. A part always encodes to the same bytes.
 
-use serde::Serialize;
+use std::collections::BTreeSet;
+
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::media;
-use super::names::Names;
-use crate::json::RawJson;
+use super::names::DocumentNames;
+use crate::json::{RawJson, Value};
 use crate::message::{ContentPart, Message, ReasoningPart, TextPart, ToolCall, ToolResult};
-use crate::models::names::{arguments, tool_name};
-use crate::models::wire::{Fields, Map};
-
-/// An encoded block.
-pub(super) type Block = Box<RawValue>;
+use crate::models::encode::{Part, is_own, is_visible, marked, object, raw, verbatim};
+use crate::models::names::{IdRule, WireIds, arguments, tool_name};
+use crate::models::turns::MessageEncoder;
+use crate::models::wire::Fields;
 
 /// The text of a result without text and files: the protocol refuses an empty one.
 const NO_OUTPUT: &str = "(no output)";
@@ -22,86 +21,147 @@ const NO_OUTPUT: &str = "(no output)";
 /// model could call that.
 const SYSTEM_TOOL: &str = "system_tool";
 
-/// Encodes a block of words.
-pub(super) fn text(text: &str) -> Option<Block> {
-    raw(&json!({"text": text}))
+/// Encodes messages for a provider.
+#[derive(Debug)]
+pub(super) struct BlockEncoder<'a> {
+    provider: &'a str,
+    ids: WireIds,
+    documents: DocumentNames,
+    /// The tools that were called.
+    pub(super) called: BTreeSet<String>,
 }
 
-/// Encodes a message of the caller, without results of calls. The protocol refuses blank text, so
-/// it is left out.
-pub(super) fn caller_blocks(message: &Message, names: &mut Names) -> Vec<Block> {
-    let blocks = message.content.iter().filter_map(|part| match part {
-        ContentPart::Text(TextPart { text: words, .. }) | ContentPart::Refusal { text: words } => text_block(words),
-        part => raw(&media::block(part, names)?),
-    });
-    let mut blocks: Vec<_> = blocks.collect();
-    let has = |kind: &str| {
-        blocks
-            .iter()
-            .any(|block| Fields::parse(block.get()).is_some_and(|fields| fields.has(kind)))
-    };
-    if has("document") && !has("text") {
-        // The protocol refuses files without words.
-        blocks.extend(text("The file is attached."));
+impl<'a> BlockEncoder<'a> {
+    /// Has encoded nothing yet.
+    pub(super) fn new(provider: &'a str) -> Self {
+        Self {
+            provider,
+            ids: WireIds::new(IdRule::Short),
+            documents: DocumentNames::default(),
+            called: BTreeSet::new(),
+        }
     }
-    blocks
 }
 
-/// Encodes a message of the model. Fields of a provider go back to that provider alone.
-pub(super) fn model_blocks(message: &Message, provider: &str, names: &mut Names) -> Vec<Block> {
-    let owner = message.provider_fields.as_ref();
-    let own = owner.is_some_and(|owner| owner.provider == provider);
-    let mut pieces: Vec<Piece> = Vec::new();
-    for part in &message.content {
-        pieces.extend(match part {
+impl MessageEncoder for BlockEncoder<'_> {
+    const MODEL: &'static str = "assistant";
+
+    fn text(text: &str) -> Option<Part> {
+        raw(&json!({"text": text}))
+    }
+
+    fn media(&mut self, part: &ContentPart) -> Option<Value> {
+        media::block(part, &mut self.documents)
+    }
+
+    fn caller_parts(&mut self, message: &Message) -> Vec<Part> {
+        let mut blocks = self.visible_parts(&message.content);
+        let has = |kind: &str| {
+            let mut fields = blocks.iter().filter_map(|block| Fields::parse(block.get()));
+            fields.any(|fields| fields.has(kind))
+        };
+        if has("document") && !has("text") {
+            // The protocol refuses files without words.
+            blocks.extend(Self::text("The file is attached."));
+        }
+        blocks
+    }
+
+    fn model_parts(&mut self, message: &Message) -> Vec<Part> {
+        let own = is_own(message, self.provider);
+        let parts = message.content.iter();
+        let mut pieces: Vec<Piece> = parts.filter_map(|part| self.piece(part, message, own)).collect();
+        if !own {
+            // Results must follow calls directly, so models want calls last. Other providers put
+            // them anywhere.
+            pieces.sort_by_key(|piece| matches!(piece, Piece::Call(_)));
+        }
+        // The completion was cut during reasoning. Reasoning without a successor is refused.
+        while let Some(Piece::Reasoning(_)) = pieces.last() {
+            pieces.pop();
+        }
+        let blocks = pieces.into_iter().map(|piece| match piece {
+            Piece::Content(block) | Piece::Reasoning(block) | Piece::Call(block) => block,
+        });
+        blocks.collect()
+    }
+
+    fn result(&mut self, result: &ToolResult) -> (Option<Part>, Vec<Part>) {
+        (self.result_block(result), Vec::new())
+    }
+}
+
+impl BlockEncoder<'_> {
+    fn piece(&mut self, part: &ContentPart, message: &Message, own: bool) -> Option<Piece> {
+        match part {
             ContentPart::Text(part) if own && !part.citations.is_empty() => cited(part).map(Piece::Content),
             ContentPart::Text(TextPart { text, .. }) | ContentPart::Refusal { text } => {
-                text_block(text).map(Piece::Content)
+                is_visible(text).then(|| Self::text(text).map(Piece::Content))?
             }
             ContentPart::Reasoning(part) if own => reasoning(part).map(Piece::Reasoning),
-            ContentPart::ToolCall(part) => call(message, part, own, names).map(Piece::Call),
-            ContentPart::Opaque(part) if part.provider == provider => opaque(&part.raw, names).map(Piece::Content),
+            ContentPart::ToolCall(part) => self.call(part, message, own).map(Piece::Call),
+            ContentPart::Opaque(part) if part.provider == self.provider => self.opaque(&part.raw).map(Piece::Content),
             _ => None,
-        });
+        }
     }
-    if !own {
-        // Results must follow calls directly, so models want calls last. Other providers put them
-        // anywhere.
-        pieces.sort_by_key(|piece| matches!(piece, Piece::Call(_)));
+
+    /// Encodes a call. Arguments that are a JSON object go back verbatim.
+    fn call(&mut self, call: &ToolCall, message: &Message, own: bool) -> Option<Part> {
+        let name = tool_name(&call.name);
+        self.add_called(&name);
+        let fields = vec![
+            ("toolUseId", raw(&self.ids.of_call(message.id, call))?),
+            ("name", raw(&name)?),
+            ("input", RawValue::from_string(arguments(call).into_owned()).ok()?),
+        ];
+        let call = marked(fields, call.signature.as_deref().filter(|_| own), &[])?;
+        object(&[("toolUse", call)])
     }
-    // The completion was cut during reasoning. Reasoning without a successor is refused.
-    while let Some(Piece::Reasoning(_)) = pieces.last() {
-        pieces.pop();
+
+    /// Returns a block as the provider gave it.
+    fn opaque(&mut self, block: &RawJson) -> Option<Part> {
+        if Fields::parse(block.as_str())?.has("toolUse") {
+            self.add_called(SYSTEM_TOOL);
+        }
+        verbatim(block)
     }
-    let blocks = pieces.into_iter().map(|piece| match piece {
-        Piece::Content(block) | Piece::Reasoning(block) | Piece::Call(block) => block,
-    });
-    blocks.collect()
+
+    fn add_called(&mut self, tool: &str) {
+        if !self.called.contains(tool) {
+            self.called.insert(tool.to_owned());
+        }
+    }
+
+    fn result_block(&mut self, result: &ToolResult) -> Option<Part> {
+        let id = self.ids.of_result(result);
+        let mut content = self.visible_parts(&result.content);
+        if content.is_empty() {
+            content.extend(Self::text(NO_OUTPUT));
+        }
+        let mut fields = vec![("toolUseId", raw(&id)?), ("content", raw(&content)?)];
+        if result.is_error {
+            fields.push(("status", raw("error")?));
+        }
+        object(&[("toolResult", object(&fields)?)])
+    }
 }
 
 enum Piece {
-    Content(Block),
-    Reasoning(Block),
-    Call(Block),
+    Content(Part),
+    Reasoning(Part),
+    Call(Part),
 }
 
-fn text_block(words: &str) -> Option<Block> {
-    (!words.trim().is_empty()).then(|| text(words))?
-}
-
-fn cited(part: &TextPart) -> Option<Block> {
-    let citations: Vec<_> = part
-        .citations
-        .iter()
-        .filter_map(|citation| object(&citation.0))
-        .collect();
+fn cited(part: &TextPart) -> Option<Part> {
+    let citations = part.citations.iter().filter_map(|citation| verbatim(&citation.0));
+    let citations: Vec<_> = citations.collect();
     let content = raw(&[json!({"text": part.text})])?;
-    let cited = raw(&Map(&[("content", content), ("citations", raw(&citations)?)]))?;
-    raw(&Map(&[("citationsContent", cited)]))
+    let cited = object(&[("content", content), ("citations", raw(&citations)?)])?;
+    object(&[("citationsContent", cited)])
 }
 
 /// Encodes reasoning that its model signed or encrypted; other reasoning is refused.
-fn reasoning(part: &ReasoningPart) -> Option<Block> {
+fn reasoning(part: &ReasoningPart) -> Option<Part> {
     match (&part.encrypted, &part.signature) {
         (Some(data), _) => raw(&json!({"reasoningContent": {"redactedContent": data}})),
         (None, Some(signature)) => {
@@ -109,57 +169,4 @@ fn reasoning(part: &ReasoningPart) -> Option<Block> {
         }
         (None, None) => None,
     }
-}
-
-/// Encodes a call. Arguments that are a JSON object go back verbatim.
-fn call(message: &Message, call: &ToolCall, own: bool, names: &mut Names) -> Option<Block> {
-    let input = RawValue::from_string(arguments(call).into_owned()).ok()?;
-    let name = tool_name(&call.name);
-    names.called(&name);
-    let mut fields = vec![
-        ("toolUseId", raw(names.ids.of_call(message.id, call).as_ref())?),
-        ("name", raw(name.as_ref())?),
-        ("input", input),
-    ];
-    let extras = call.signature.as_deref().filter(|_| own).and_then(Fields::parse);
-    let extras = extras.unwrap_or_default();
-    let extras = extras.iter().map(|(name, value)| (name, value.to_owned()));
-    fields.extend(extras.filter(|(name, _)| !["toolUseId", "name", "input"].contains(name)));
-    raw(&Map(&[("toolUse", raw(&Map(&fields))?)]))
-}
-
-/// Encodes a result.
-pub(super) fn result(result: &ToolResult, names: &mut Names) -> Option<Block> {
-    let id = names.ids.of_result(result).into_owned();
-    let content = result.content.iter().filter_map(|part| match part.as_text() {
-        Some(words) => text_block(words),
-        None => raw(&media::block(part, names)?),
-    });
-    let mut content: Vec<_> = content.collect();
-    if content.is_empty() {
-        content.extend(text(NO_OUTPUT));
-    }
-    let mut fields = vec![("toolUseId", raw(&id)?), ("content", raw(&content)?)];
-    if result.is_error {
-        fields.push(("status", raw("error")?));
-    }
-    raw(&Map(&[("toolResult", raw(&Map(&fields))?)]))
-}
-
-/// Returns a block as the provider gave it.
-fn opaque(raw: &RawJson, names: &mut Names) -> Option<Block> {
-    if Fields::parse(raw.as_str())?.has("toolUse") {
-        names.called(SYSTEM_TOOL);
-    }
-    object(raw)
-}
-
-fn object(raw: &RawJson) -> Option<Block> {
-    Fields::parse(raw.as_str())?;
-    RawValue::from_string(raw.as_str().trim().to_owned()).ok()
-}
-
-/// Encodes a value; every map has text keys, so this can't fail.
-pub(super) fn raw(value: &(impl Serialize + ?Sized)) -> Option<Block> {
-    serde_json::value::to_raw_value(value).ok()
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::Url;
 use reqwest::header::HeaderMap;
 
@@ -26,6 +27,9 @@ const PROTOCOL: Protocol = Protocol {
     key: KeyHeader::Bearer,
     headers: &[("accept", "application/vnd.amazon.eventstream, application/json")],
 };
+
+/// All that is encoded in a segment of a path.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// How requests reach the models of one account.
 #[derive(Debug)]
@@ -74,7 +78,7 @@ impl Wire for Converse {
     }
 
     fn decoder(&self, _: Option<&str>, caps: CapSettings, ids: Arc<dyn IdSource>) -> Box<dyn Decoder> {
-        Box::new(ConverseDecoder::new(&self.dialect.provider, caps, ids))
+        Box::new(ConverseDecoder::of_aws(&self.dialect.provider, caps, ids))
     }
 
     /// Few models follow a schema in the request; all that have tools can call one.
@@ -87,17 +91,7 @@ impl Wire for Converse {
 /// its name has slashes: those of profiles have colons and slashes.
 pub(super) fn endpoint(base: &Url, model: &str, stream: bool) -> Url {
     let mut url = base.clone();
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
-    let model: String = model
-        .bytes()
-        .map(|byte| {
-            if plain(byte) {
-                char::from(byte).to_string()
-            } else {
-                format!("%{byte:02X}")
-            }
-        })
-        .collect();
+    let model = utf8_percent_encode(model, ENCODED);
     let method = if stream { "converse-stream" } else { "converse" };
     let path = format!("{}/model/{model}/{method}", base.path().trim_end_matches('/'));
     url.set_path(&path);

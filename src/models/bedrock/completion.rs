@@ -1,62 +1,43 @@
 //! Builds one completion from its blocks and their pieces. Knows neither streams nor bytes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::opaque::Opaque;
 use super::usage::usage;
 use crate::agent::ports::ModelEvent;
 use crate::agent::state::{FinishReason, ModelResponse};
 use crate::ids::IdSource;
-use crate::json::RawJson;
-use crate::message::{Citation, ContentPart, OpaquePart, ProviderFields, ReasoningPart, TextPart};
-use crate::models::calls::{Beginning, Call, CallFault, CallMaker, extras};
-use crate::models::room::{Full, Room};
+use crate::json::{Object, Value};
+use crate::message::ContentPart;
+use crate::models::blocks::{Block, Blocks};
+use crate::models::calls::Beginning;
+use crate::models::envelope::{Envelope, count_calls};
+use crate::models::fault::Fault;
+use crate::models::opaque::Opaque;
 use crate::models::settings::CapSettings;
-use crate::models::wire::{self, Fields};
+use crate::models::wire::{self, Fields, unknown_fields};
 use crate::usage::Usage;
+
+/// The most levels of a piece that are put together; what is deeper replaces what was there.
+const MAX_DEPTH: usize = 8;
 
 /// A completion that is being assembled.
 #[derive(Debug)]
 pub(super) struct Completion {
-    blocks: Vec<Block>,
-    /// The position of the latest block with each index; the index is a key only.
-    positions: HashMap<u64, usize>,
-    room: Room,
-    calls: CallMaker,
+    blocks: Blocks,
+    envelope: Envelope,
     usage: Usage,
     stop_reason: Option<String>,
 }
 
-#[derive(Debug)]
-enum Block {
-    Text { text: String, citations: Vec<Citation> },
-    Reasoning(ReasoningPart),
-    Call(Call),
-    Opaque(Opaque),
-}
-
-/// Why the blocks make no completion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
-    /// A call can't begin.
-    Call(CallFault),
-    /// There are more blocks and sources than allowed.
-    Full(Full),
-    /// A piece of a call's input belongs to no block.
-    StrayInput,
-}
-
 impl Completion {
-    /// Makes an empty completion.
-    pub(super) fn new(ids: Arc<dyn IdSource>, caps: CapSettings) -> Self {
+    /// Makes an empty completion of the provider.
+    pub(super) fn new(provider: &str, ids: Arc<dyn IdSource>, caps: CapSettings) -> Self {
         Self {
-            blocks: Vec::new(),
-            positions: HashMap::new(),
-            room: Room::new(caps.parts),
-            calls: CallMaker::new(ids, caps.tool_calls),
+            blocks: Blocks::new(ids, caps),
+            envelope: Envelope::new(provider),
             usage: Usage::default(),
             stop_reason: None,
         }
@@ -79,9 +60,9 @@ impl Completion {
         }
     }
 
-    /// Returns the usage, if the provider has reported it.
-    pub(super) fn usage(&self) -> Usage {
-        self.usage
+    /// Returns the event of the usage, if the provider has reported usage.
+    pub(super) fn usage_event(&mut self) -> Option<ModelEvent> {
+        self.envelope.changed_usage(self.usage)
     }
 
     /// Takes a whole block.
@@ -90,26 +71,23 @@ impl Completion {
         if block.has("toolUse") {
             self.begin(None, raw, events)?;
             self.end(None, events);
-            return Ok(());
-        }
-        if let Some(text) = block.text("text") {
-            let position = self.open(None, Block::text())?;
-            self.say(position, text, events);
+        } else if let Some(text) = block.text("text") {
+            self.blocks.open(None, Block::text())?.0.add_text(text, events);
         } else if let Some(cited) = block.object("citationsContent") {
-            let position = self.open(None, Block::text())?;
+            let (opened, room) = self.blocks.open(None, Block::text())?;
             for piece in cited.list("content").unwrap_or_default() {
                 let text = wire::object(piece).and_then(|piece| piece.text("text"));
-                self.say(position, text.unwrap_or_default(), events);
+                opened.add_text(text.unwrap_or_default(), events);
             }
             for source in cited.list("citations").unwrap_or_default() {
-                self.cite(position, source)?;
+                opened.cite(source, room)?;
             }
         } else if let Some(reasoning) = block.object("reasoningContent") {
-            let position = self.open(None, Block::reasoning())?;
-            self.think(position, &reasoning.object("reasoningText").unwrap_or_default(), events);
-            self.think(position, &reasoning, events);
+            let (opened, _) = self.blocks.open(None, Block::reasoning())?;
+            think(opened, &reasoning.object("reasoningText").unwrap_or_default(), events);
+            think(opened, &reasoning, events);
         } else if !block.is_empty() {
-            self.open(None, Block::Opaque(Opaque::new(raw.get())))?;
+            self.blocks.open(None, Block::Opaque(Opaque::new(raw.get())))?;
         }
         Ok(())
     }
@@ -125,20 +103,17 @@ impl Completion {
         match start.object("toolUse") {
             // Calls of tools that the provider executes itself have a type.
             Some(call) if !call.has("type") => {
-                let call = self.calls.begin(
-                    Beginning {
-                        id: call.filled("toolUseId"),
-                        name: call.filled("name"),
-                        arguments: call.get("input").map(|raw| raw.get().to_owned()),
-                        extras: extras(&call, &["toolUseId", "name", "input"]),
-                    },
-                    events,
-                );
-                self.open(index, Block::Call(call.map_err(Fault::Call)?))?;
+                let beginning = Beginning {
+                    id: call.filled("toolUseId"),
+                    name: call.filled("name"),
+                    arguments: call.get("input").map(|raw| raw.get().to_owned()),
+                    extras: unknown_fields(&call, &["toolUseId", "name", "input"], usize::MAX),
+                };
+                self.blocks.begin_call(index, beginning, events)?;
             }
             _ if start.is_empty() => {}
             _ => {
-                self.open(index, Block::Opaque(Opaque::new(raw.get())))?;
+                self.blocks.open(index, Block::Opaque(Opaque::new(raw.get())))?;
             }
         }
         Ok(())
@@ -153,14 +128,14 @@ impl Completion {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), Fault> {
         if let Some(text) = delta.text("text") {
-            let position = self.at(index, Block::is_text, Block::text)?;
-            self.say(position, text, events);
+            let (block, _) = self.blocks.get_or_open(index, Block::text())?;
+            block.add_text(text, events);
         } else if let Some(source) = delta.get("citation") {
-            let position = self.at(index, Block::is_text, Block::text)?;
-            self.cite(position, source)?;
+            let (block, room) = self.blocks.get_or_open(index, Block::text())?;
+            block.cite(source, room)?;
         } else if let Some(reasoning) = delta.object("reasoningContent") {
-            let position = self.at(index, Block::is_reasoning, Block::reasoning)?;
-            self.think(position, &reasoning, events);
+            let (block, _) = self.blocks.get_or_open(index, Block::reasoning())?;
+            think(block, &reasoning, events);
         } else if !delta.is_empty() {
             self.add_other(index, delta, events)?;
         }
@@ -168,18 +143,15 @@ impl Completion {
     }
 
     fn add_other(&mut self, index: Option<u64>, delta: &Fields<'_>, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
-        let call = delta.object("toolUse");
-        let position = self.position(index);
-        match (position.and_then(|position| self.blocks.get_mut(position)), call) {
-            (Some(Block::Call(known)), Some(call)) => known.push(call.text("input").unwrap_or_default(), events),
-            (Some(Block::Opaque(known)), _) => {
-                known.merge(delta, &mut self.room).map_err(Fault::Full)?;
-            }
-            (_, Some(_)) => return Err(Fault::StrayInput),
+        match (self.blocks.get(index), delta.object("toolUse")) {
+            (Some((Block::Call(known), _)), Some(call)) => known.push(call.text("input").unwrap_or_default(), events),
+            (Some((Block::Opaque(known), room)), _) => known.merge(delta.iter(), MAX_DEPTH, room)?,
+            (_, Some(_)) => return Err(Fault::StrayArguments),
             (_, None) => {
-                let mut block = Opaque::new("{}");
-                block.merge(delta, &mut self.room).map_err(Fault::Full)?;
-                self.open(index, Block::Opaque(block))?;
+                let (block, room) = self.blocks.open(index, Block::Opaque(Opaque::new("{}")))?;
+                if let Block::Opaque(block) = block {
+                    block.merge(delta.iter(), MAX_DEPTH, room)?;
+                }
             }
         }
         Ok(())
@@ -187,28 +159,20 @@ impl Completion {
 
     /// Takes the end of a block.
     pub(super) fn end(&mut self, index: Option<u64>, events: &mut Vec<ModelEvent>) {
-        if let Some(Block::Call(call)) = self.position(index).and_then(|position| self.blocks.get_mut(position)) {
-            call.close(events);
-        }
+        self.blocks.end(index, events);
     }
 
     /// Returns why the completion is unusable: the provider lost the output of the model.
     pub(super) fn breakdown(&self) -> Option<String> {
-        let reason = self.stop_reason.as_deref().filter(|_| self.calls.made() == 0)?;
+        let reason = self.stop_reason.as_deref().filter(|_| !self.blocks.has_calls())?;
         let is_lost = matches!(reason, "malformed_model_output" | "malformed_tool_use");
         is_lost.then(|| format!("the model's response ended with {reason}"))
     }
 
     /// Returns the whole completion. Open blocks end here.
-    pub(super) fn finish(mut self, provider: &str, events: &mut Vec<ModelEvent>) -> ModelResponse {
-        for block in &mut self.blocks {
-            if let Block::Call(call) = block {
-                call.close(events);
-            }
-        }
-        let parts = self.blocks.into_iter().filter_map(|block| block.finish(provider));
-        let mut content: Vec<_> = parts.collect();
-        let finish_reason = finish_reason(self.stop_reason.as_deref(), self.calls.made() > 0);
+    pub(super) fn finish(self, events: &mut Vec<ModelEvent>) -> ModelResponse {
+        let finish_reason = finish_reason(self.stop_reason.as_deref(), self.blocks.has_calls());
+        let mut content = self.blocks.finish(&self.envelope.provider, text_of, events);
         let is_content = |part: &ContentPart| !matches!(part, ContentPart::Reasoning(_));
         if let (FinishReason::ContentFilter, Some(reason)) = (&finish_reason, self.stop_reason)
             && !content.iter().any(is_content)
@@ -217,75 +181,15 @@ impl Completion {
             events.push(ModelEvent::RefusalDelta { text: text.clone() });
             content.push(ContentPart::Refusal { text });
         }
-        let provider_tool_calls = counted(&content);
         ModelResponse {
-            // The name alone: signatures, encrypted reasoning and citations go back to this
-            // provider.
-            provider_fields: content.iter().any(ContentPart::is_owned).then(|| ProviderFields {
-                provider: provider.to_owned(),
-                fields: Vec::new(),
-            }),
-            finish_reason,
-            content,
-            usage: self.usage,
-            model: None,
-            response_id: None,
-            provider_tool_calls,
+            provider_tool_calls: counted(&content),
+            ..self.envelope.response(content, finish_reason)
         }
     }
+}
 
-    fn position(&self, index: Option<u64>) -> Option<usize> {
-        match index {
-            Some(index) => self.positions.get(&index).copied(),
-            None => self.blocks.len().checked_sub(1),
-        }
-    }
-
-    /// Returns the position of the block with the index; if it is not there or does not fit, a new
-    /// one is opened.
-    fn at(
-        &mut self,
-        index: Option<u64>,
-        fits: impl Fn(&Block) -> bool,
-        new: impl FnOnce() -> Block,
-    ) -> Result<usize, Fault> {
-        match self.position(index) {
-            Some(position) if self.blocks.get(position).is_some_and(fits) => Ok(position),
-            _ => self.open(index, new()),
-        }
-    }
-
-    fn open(&mut self, index: Option<u64>, block: Block) -> Result<usize, Fault> {
-        self.room.take(1).map_err(Fault::Full)?;
-        let position = self.blocks.len();
-        if let Some(index) = index {
-            self.positions.insert(index, position);
-        }
-        self.blocks.push(block);
-        Ok(position)
-    }
-
-    fn say(&mut self, position: usize, piece: String, events: &mut Vec<ModelEvent>) {
-        if let Some(Block::Text { text, .. }) = self.blocks.get_mut(position)
-            && !piece.is_empty()
-        {
-            text.push_str(&piece);
-            events.push(ModelEvent::TextDelta { text: piece });
-        }
-    }
-
-    fn cite(&mut self, position: usize, source: &RawValue) -> Result<(), Fault> {
-        self.room.take(1).map_err(Fault::Full)?;
-        if let Some(Block::Text { citations, .. }) = self.blocks.get_mut(position) {
-            citations.push(Citation(RawJson::new(source.get())));
-        }
-        Ok(())
-    }
-
-    fn think(&mut self, position: usize, piece: &Fields<'_>, events: &mut Vec<ModelEvent>) {
-        let Some(Block::Reasoning(part)) = self.blocks.get_mut(position) else {
-            return;
-        };
+fn think(block: &mut Block, piece: &Fields<'_>, events: &mut Vec<ModelEvent>) {
+    if let Block::Reasoning(part) = block {
         for (known, name) in [
             (&mut part.signature, "signature"),
             (&mut part.encrypted, "redactedContent"),
@@ -294,66 +198,30 @@ impl Completion {
                 known.get_or_insert_default().push_str(&text);
             }
         }
-        if let Some(text) = piece.filled("text") {
-            part.text.push_str(&text);
-            events.push(ModelEvent::ReasoningDelta { text });
-        }
     }
+    block.add_reasoning(piece.text("text").unwrap_or_default(), events);
 }
 
-impl Block {
-    fn text() -> Self {
-        Self::Text {
-            text: String::new(),
-            citations: Vec::new(),
-        }
+/// Returns the JSON of a block. The input of a call comes as pieces of JSON text and goes back as
+/// the parsed value.
+fn text_of(mut block: Opaque) -> String {
+    let call = block.merged_mut().and_then(|merged| merged.get_mut("toolUse"));
+    if let Some(input) = call.and_then(|call| call.get_mut("input"))
+        && let Some(value) = input.as_str().map(serde_json::from_str)
+    {
+        *input = value.unwrap_or_else(|_| Value::Object(Object::new()));
     }
-
-    fn is_text(&self) -> bool {
-        matches!(self, Self::Text { .. })
-    }
-
-    fn reasoning() -> Self {
-        Self::Reasoning(ReasoningPart::default())
-    }
-
-    fn is_reasoning(&self) -> bool {
-        matches!(self, Self::Reasoning(_))
-    }
-
-    /// Returns the part; an empty block is none.
-    fn finish(self, provider: &str) -> Option<ContentPart> {
-        Some(match self {
-            Self::Text { text, citations } if text.is_empty() && citations.is_empty() => return None,
-            Self::Text { text, citations } => ContentPart::Text(TextPart {
-                text,
-                citations,
-                signature: None,
-            }),
-            Self::Reasoning(part) if part == ReasoningPart::default() => return None,
-            Self::Reasoning(part) => ContentPart::Reasoning(part),
-            Self::Call(call) => ContentPart::ToolCall(call.finish()),
-            Self::Opaque(block) => ContentPart::Opaque(OpaquePart {
-                provider: provider.to_owned(),
-                raw: RawJson::new(block.finish()),
-            }),
-        })
-    }
+    block.finish()
 }
 
 /// Counts the calls of tools that the service executes itself, by the name of the tool. Calls of
 /// other tools have a form of their own.
 fn counted(content: &[ContentPart]) -> BTreeMap<String, u64> {
-    let mut counts = BTreeMap::new();
-    for part in content {
-        let ContentPart::Opaque(part) = part else { continue };
-        let block = Fields::parse(part.raw.as_str()).unwrap_or_default();
-        if let Some(call) = block.object("toolUse") {
-            let name = call.filled("name").unwrap_or_else(|| "unnamed".to_owned());
-            *counts.entry(name).or_default() += 1;
-        }
-    }
-    counts
+    count_calls(content.iter().filter_map(|part| {
+        let ContentPart::Opaque(part) = part else { return None };
+        let call = Fields::parse(part.raw.as_str())?.object("toolUse")?;
+        Some(call.filled("name").unwrap_or_else(|| "unnamed".to_owned()))
+    }))
 }
 
 /// Reads the finish reason. A whole completion without one gets the obvious one.
@@ -366,5 +234,34 @@ fn finish_reason(reason: Option<&str>, has_calls: bool) -> FinishReason {
         Some("guardrail_intervened" | "content_filtered") => FinishReason::ContentFilter,
         Some("refusal") => FinishReason::Refusal,
         Some(other) => FinishReason::Other(other.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::room::Room;
+
+    #[test]
+    fn the_pieces_of_an_input_go_back_as_its_value() {
+        for (start, deltas, expected) in [
+            (
+                r#"{"toolUse":{"toolUseId":"a","name":"t","type":"server_tool_use"}}"#,
+                &[r#"{"toolUse":{"input":"{\"q\":"}}"#, r#"{"toolUse":{"input":"1}"}}"#][..],
+                r#"{"toolUse":{"input":{"q":1},"name":"t","toolUseId":"a","type":"server_tool_use"}}"#,
+            ),
+            (
+                r#"{"toolUse":{"name":"t"}}"#,
+                &[r#"{"toolUse":{"input":"{\"cut"}}"#],
+                r#"{"toolUse":{"input":{},"name":"t"}}"#,
+            ),
+        ] {
+            let mut block = Opaque::new(start);
+            for delta in deltas {
+                let delta = Fields::parse(delta).unwrap();
+                block.merge(delta.iter(), MAX_DEPTH, &mut Room::new(100)).unwrap();
+            }
+            assert_eq!(text_of(block), expected);
+        }
     }
 }

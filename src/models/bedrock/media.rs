@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
-use super::names::Names;
+use super::names::DocumentNames;
 use crate::json::Value;
 use crate::message::{ContentPart, DocumentPart, MediaSource};
-use crate::models::files::as_words;
+use crate::models::files::{as_words, inline_data};
 
 /// Encodes a picture, a film or a file; `None` for any other part. What the protocol can not
 /// express becomes a text that names it.
-pub(super) fn block(part: &ContentPart, names: &mut Names) -> Option<Value> {
+pub(super) fn block(part: &ContentPart, names: &mut DocumentNames) -> Option<Value> {
     match part {
         ContentPart::Image(part) => {
             Some(source(&part.source, None).unwrap_or_else(|| unreadable("picture", &part.source)))
@@ -22,8 +22,8 @@ pub(super) fn block(part: &ContentPart, names: &mut Names) -> Option<Value> {
     }
 }
 
-fn document(part: &DocumentPart, names: &mut Names) -> Value {
-    let name = names.of_document(part.name.as_deref());
+fn document(part: &DocumentPart, names: &mut DocumentNames) -> Value {
+    let name = names.unique(part.name.as_deref());
     source(&part.source, Some(name)).unwrap_or_else(|| unreadable("file", &part.source))
 }
 
@@ -32,7 +32,7 @@ fn source(source: &MediaSource, name: Option<String>) -> Option<Value> {
         MediaSource::Base64 { media_type, data } => (media_type.as_str(), json!({"bytes": data})),
         MediaSource::Url { url } if url.starts_with("s3://") => (end_of(url), json!({"s3Location": {"uri": url}})),
         MediaSource::Url { url } => {
-            let (media_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
+            let (media_type, data) = inline_data(url)?;
             (media_type, json!({"bytes": data}))
         }
         MediaSource::ProviderFile { .. } => return None,
@@ -146,8 +146,8 @@ mod tests {
             ),
         ] {
             let part: ContentPart = serde_json::from_value(json!({"type": kind, "source": from})).unwrap();
-            assert_eq!(block(&part, &mut Names::default()), Some(expected), "{from}");
+            assert_eq!(block(&part, &mut DocumentNames::default()), Some(expected), "{from}");
         }
-        assert_eq!(block(&ContentPart::text("x"), &mut Names::default()), None);
+        assert_eq!(block(&ContentPart::text("x"), &mut DocumentNames::default()), None);
     }
 }

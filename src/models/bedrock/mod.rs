@@ -6,12 +6,9 @@
 mod blocks;
 mod client;
 mod completion;
-mod conversation;
 mod decoder;
-mod frames;
 mod media;
 mod names;
-mod opaque;
 mod request;
 mod signature;
 mod usage;

@@ -9,14 +9,14 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde_json::json;
 
-use super::blocks::{self, Block, raw};
-use super::conversation::Conversation;
+use super::blocks::BlockEncoder;
 use crate::agent::ports::{ModelRequest, ToolSpec};
 use crate::json::{Object, Value};
 use crate::model_parameters::{ModelParameters, ToolChoice};
 use crate::model_ref::ResponseFormat;
-use crate::models::parameters::{accepted_limit, bound_thinking, fill, with_extra};
-use crate::models::turns::Turn;
+use crate::models::encode::{Part, raw};
+use crate::models::parameters::{accepted_limit, bound_thinking, fill, sampling, with_extra};
+use crate::models::turns::{Conversation, MessageEncoder as _, Turn};
 
 /// How the service is spoken to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,19 +48,20 @@ const CACHE_POINT: &str = "cachePoint";
 /// Encodes a request, without the model and the mode, which are in the address.
 pub fn encode_request(request: &ModelRequest, dialect: &ConverseDialect) -> Vec<u8> {
     let messages = request.messages.iter().map(AsRef::as_ref);
-    let conversation = Conversation::of(messages, &dialect.provider);
+    let mut encoder = BlockEncoder::new(&dialect.provider);
+    let conversation = Conversation::of(messages, &mut encoder, true);
     let mark = mark(request);
     let max_tokens = accepted_limit(request, dialect.max_output_tokens);
-    let mut system: Vec<Block> = Vec::new();
+    let mut system: Vec<Part> = Vec::new();
     if !request.system.trim().is_empty() {
-        system.extend(blocks::text(&request.system));
+        system.extend(BlockEncoder::text(&request.system));
         system.extend(mark.as_ref().and_then(raw));
     }
     system.extend(conversation.system);
     let body = Body {
-        tool_config: tool_config(request, dialect, &conversation.called, mark),
+        tool_config: tool_config(request, dialect, &encoder.called, mark),
         system,
-        messages: conversation.turns.into_turns(),
+        messages: conversation.turns,
         inference_config: inference_config(&request.parameters, max_tokens),
     };
     let mut more = Object::new();
@@ -105,7 +106,7 @@ struct Body {
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_config: Option<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    system: Vec<Block>,
+    system: Vec<Part>,
     messages: Vec<Turn>,
     inference_config: Object,
 }
@@ -181,19 +182,9 @@ fn tool(spec: &ToolSpec) -> Value {
 }
 
 fn inference_config(parameters: &ModelParameters, max_tokens: Option<u64>) -> Object {
-    let fields = [
-        ("maxTokens", max_tokens.map(Value::from)),
-        ("temperature", parameters.temperature.map(Value::from)),
-        ("topP", parameters.top_p.map(Value::from)),
-        (
-            "stopSequences",
-            (!parameters.stop.is_empty()).then(|| json!(parameters.stop)),
-        ),
-    ];
-    let fields = fields
-        .into_iter()
-        .filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    fields.collect()
+    let mut config = sampling(parameters, ["temperature", "topP", "stopSequences"]);
+    config.extend(max_tokens.map(|max_tokens| ("maxTokens".to_owned(), Value::from(max_tokens))));
+    config
 }
 
 /// Returns the fields for the reasoning effort, whose names depend on the vendor. Unknown vendors

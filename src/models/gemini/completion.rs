@@ -10,13 +10,15 @@ use crate::agent::ports::ModelEvent;
 use crate::agent::state::{FinishReason, ModelResponse};
 use crate::ids::IdSource;
 use crate::json::RawJson;
-use crate::message::{Citation, ContentPart, OpaquePart, ProviderFields, ReasoningPart, TextPart};
-use crate::models::calls::{Beginning, CallFault, CallMaker, extras};
-use crate::models::room::{Full, Room};
+use crate::message::{Citation, ContentPart, OpaquePart, ProviderFields, TextPart};
+use crate::models::calls::{Beginning, CallMaker};
+use crate::models::delta::DeltaKind;
+use crate::models::envelope::Envelope;
+use crate::models::fault::Fault;
+use crate::models::room::Room;
 use crate::models::settings::CapSettings;
 use crate::models::sources::Sources;
-use crate::models::wire::{self, Fields};
-use crate::usage::Usage;
+use crate::models::wire::{self, Fields, unknown_fields};
 
 /// The most characters of the provider's explanation of a finish reason.
 const REASON_CHARS: usize = 500;
@@ -31,27 +33,16 @@ pub(super) struct Completion {
     calls: CallMaker,
     counts: Counts,
     executed: Executed,
-    usage: Usage,
+    envelope: Envelope,
     finish_reason: Option<String>,
     finish_message: Option<String>,
     /// Why the provider refused the prompt.
     block_reason: Option<String>,
-    model: Option<String>,
-    response_id: Option<String>,
-}
-
-/// Why the parts make no completion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
-    /// A call can't begin.
-    Call(CallFault),
-    /// There are more parts and citations than allowed.
-    Full(Full),
 }
 
 impl Completion {
-    /// Makes an empty completion.
-    pub(super) fn new(ids: Arc<dyn IdSource>, caps: CapSettings) -> Self {
+    /// Makes an empty completion of the provider.
+    pub(super) fn new(provider: &str, ids: Arc<dyn IdSource>, caps: CapSettings) -> Self {
         Self {
             parts: Vec::new(),
             citations: Vec::new(),
@@ -60,12 +51,10 @@ impl Completion {
             calls: CallMaker::new(ids, caps.tool_calls),
             counts: Counts::default(),
             executed: Executed::default(),
-            usage: Usage::default(),
+            envelope: Envelope::new(provider),
             finish_reason: None,
             finish_message: None,
             block_reason: None,
-            model: None,
-            response_id: None,
         }
     }
 
@@ -81,8 +70,7 @@ impl Completion {
 
     /// Takes the fields around the candidates.
     pub(super) fn take_envelope(&mut self, chunk: &Fields<'_>) {
-        self.model = self.model.take().or_else(|| chunk.filled("modelVersion"));
-        self.response_id = self.response_id.take().or_else(|| chunk.filled("responseId"));
+        self.envelope.take(chunk, "modelVersion", "responseId");
         if let Some(usage) = chunk.object("usageMetadata") {
             self.counts.take(&usage);
         }
@@ -108,11 +96,8 @@ impl Completion {
     }
 
     /// Returns the usage if it has changed since it was last asked for.
-    pub(super) fn changed_usage(&mut self) -> Option<Usage> {
-        let usage = self.counts.usage();
-        let is_new = usage != self.usage;
-        self.usage = usage;
-        is_new.then_some(usage)
+    pub(super) fn changed_usage(&mut self) -> Option<ModelEvent> {
+        self.envelope.changed_usage(self.counts.usage())
     }
 
     fn take_part(&mut self, raw: &RawValue, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
@@ -125,66 +110,41 @@ impl Completion {
         let mut others = part.iter().map(|(name, _)| name);
         if part.has("text") || others.all(|name| matches!(name, "thought" | "thoughtSignature")) {
             let text = part.text("text").unwrap_or_default();
-            return if is_thought {
-                self.take_thought(text, signature, events)
+            let kind = if is_thought {
+                DeltaKind::Reasoning
             } else {
-                self.take_text(text, signature, events)
+                DeltaKind::Text
             };
+            return self.take_delta(kind, text, signature, events);
         }
         self.executed.take_part(&part);
         self.push(ContentPart::Opaque(OpaquePart {
-            // The provider's name is filled in at the end.
-            provider: String::new(),
+            provider: self.envelope.provider.clone(),
             raw: RawJson::new(raw.get()),
         }))
     }
 
-    /// Takes words. A part with a signature stays by itself: it has to go back as it came.
-    fn take_text(
+    /// Takes words or a thought. A part with a signature stays by itself: it has to go back as it
+    /// came.
+    fn take_delta(
         &mut self,
+        kind: DeltaKind,
         text: String,
         signature: Option<String>,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), Fault> {
+        if text.is_empty() && signature.is_none() {
+            return Ok(());
+        }
         if !text.is_empty() {
-            events.push(ModelEvent::TextDelta { text: text.clone() });
+            events.push(kind.event(text.clone()));
         }
-        match self.parts.last_mut() {
-            _ if text.is_empty() && signature.is_none() => Ok(()),
-            Some(ContentPart::Text(last)) if last.signature.is_none() && signature.is_none() => {
-                last.text.push_str(&text);
-                Ok(())
-            }
-            _ => self.push(ContentPart::Text(TextPart {
-                text,
-                signature,
-                citations: Vec::new(),
-            })),
+        let last = self.parts.last_mut().filter(|_| signature.is_none());
+        match last.and_then(|last| kind.open(last)) {
+            Some(words) => words.push_str(&text),
+            None => self.push(kind.part(text, signature))?,
         }
-    }
-
-    /// Takes thoughts, which are joined as words are.
-    fn take_thought(
-        &mut self,
-        text: String,
-        signature: Option<String>,
-        events: &mut Vec<ModelEvent>,
-    ) -> Result<(), Fault> {
-        if !text.is_empty() {
-            events.push(ModelEvent::ReasoningDelta { text: text.clone() });
-        }
-        match self.parts.last_mut() {
-            _ if text.is_empty() && signature.is_none() => Ok(()),
-            Some(ContentPart::Reasoning(last)) if last.signature.is_none() && signature.is_none() => {
-                last.text.push_str(&text);
-                Ok(())
-            }
-            _ => self.push(ContentPart::Reasoning(ReasoningPart {
-                text,
-                signature,
-                ..ReasoningPart::default()
-            })),
-        }
+        Ok(())
     }
 
     /// Takes a call, which comes whole. The other fields of its part go back with it.
@@ -193,9 +153,9 @@ impl Completion {
             id: call.filled("id"),
             name: call.filled("name"),
             arguments: call.get("args").map(|raw| raw.get().to_owned()),
-            extras: extras(part, &["functionCall"]),
+            extras: unknown_fields(part, &["functionCall"], usize::MAX),
         };
-        let mut call = self.calls.begin(beginning, events).map_err(Fault::Call)?;
+        let mut call = self.calls.begin(beginning, events)?;
         call.close(events);
         self.push(ContentPart::ToolCall(call.finish()))
     }
@@ -211,13 +171,13 @@ impl Completion {
         let found = found.into_iter().filter_map(|name| candidate.get(name));
         let found = found.filter(|raw| wire::object(raw).is_some_and(|fields| fields.iter().next().is_some()));
         let named = quoted.into_iter().flatten().chain(found);
-        let new = self.sources.take_new(named, &mut self.room).map_err(Fault::Full)?;
+        let new = self.sources.take_new(named, &mut self.room)?;
         self.citations.extend(new);
         Ok(())
     }
 
     fn push(&mut self, part: ContentPart) -> Result<(), Fault> {
-        self.room.take(1).map_err(Fault::Full)?;
+        self.room.take(1)?;
         self.parts.push(part);
         Ok(())
     }
@@ -233,30 +193,23 @@ impl Completion {
     }
 
     /// Returns the whole completion.
-    pub(super) fn finish(mut self, provider: &str, events: &mut Vec<ModelEvent>) -> ModelResponse {
+    pub(super) fn finish(mut self, events: &mut Vec<ModelEvent>) -> ModelResponse {
         self.refuse_if_empty(events);
         self.cite();
-        for part in &mut self.parts {
-            if let ContentPart::Opaque(part) = part {
-                provider.clone_into(&mut part.provider);
-            }
-        }
-        let reason = self.finish_reason.as_deref().filter(|_| self.block_reason.is_none());
+        let finish_reason = if self.is_blocked() {
+            FinishReason::ContentFilter
+        } else {
+            finish_reason(self.finish_reason.as_deref(), self.calls.made() > 0)
+        };
         ModelResponse {
             // The name alone: signatures go back to this provider.
-            provider_fields: self.parts.iter().any(is_owned).then(|| ProviderFields {
-                provider: provider.to_owned(),
-                fields: Vec::new(),
-            }),
-            finish_reason: match (reason, self.is_blocked()) {
-                (_, true) => FinishReason::ContentFilter,
-                (reason, false) => finish_reason(reason, self.calls.made() > 0),
-            },
-            content: self.parts,
-            usage: self.usage,
+            provider_fields: self
+                .parts
+                .iter()
+                .any(is_owned)
+                .then(|| ProviderFields::owner(&self.envelope.provider)),
             provider_tool_calls: self.executed.counts(),
-            model: self.model,
-            response_id: self.response_id,
+            ..self.envelope.response(self.parts, finish_reason)
         }
     }
 
@@ -295,11 +248,11 @@ impl Completion {
             return;
         }
         let citations = std::mem::take(&mut self.citations);
-        let texts = self.parts.iter_mut().rev().filter_map(|part| match part {
+        let last = self.parts.iter_mut().rev().find_map(|part| match part {
             ContentPart::Text(part) => Some(part),
             _ => None,
         });
-        match texts.into_iter().next() {
+        match last {
             Some(last) => last.citations = citations,
             None => self.parts.push(ContentPart::Text(TextPart {
                 citations,

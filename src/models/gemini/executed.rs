@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::models::envelope::count_calls;
 use crate::models::wire::{self, Fields};
 
 /// The most calls that are counted apart.
@@ -45,12 +46,9 @@ impl Executed {
 
     /// Returns how often each tool was executed.
     pub(super) fn counts(self) -> BTreeMap<String, u64> {
-        let mut counts = BTreeMap::new();
+        let mut counts = count_calls(self.lookups.into_iter().map(|(tool, _)| tool.to_owned()));
         if self.code_executions > 0 {
             counts.insert("code_execution".to_owned(), self.code_executions);
-        }
-        for (tool, _) in self.lookups {
-            *counts.entry(tool.to_owned()).or_default() += 1;
         }
         counts
     }

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::agent::ports::ModelRequest;
 use crate::json::{Object, Value};
 use crate::model_ref::ResponseFormat;
-use crate::models::parameters::accepted_limit;
+use crate::models::parameters::{accepted_limit, sampling};
 
 /// Budgets of thoughts by effort, as Google itself translates the efforts of other protocols
 /// (<https://ai.google.dev/gemini-api/docs/openai>, "Thinking").
@@ -26,8 +26,8 @@ pub struct GeminiDialect {
     pub max_output_tokens: Option<u64>,
 }
 
-/// Tells whether the model is older than Gemini 3: such models have budgets of thoughts in place of levels, can't keep to a shape while
-/// they may call tools, and want no signatures.
+/// Returns whether the model is older than Gemini 3. Such models have budgets of thoughts in place
+/// of levels, can't keep to a shape while they may call tools, and want no signatures.
 pub(super) fn is_older(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
     ["gemini-1", "gemini-2", "gemma"]
@@ -38,29 +38,12 @@ pub(super) fn is_older(model: &str) -> bool {
 /// Returns the fields of `generationConfig`.
 pub(super) fn config(request: &ModelRequest, dialect: &GeminiDialect) -> Object {
     let parameters = &request.parameters;
-    let mut config = Object::new();
-    for (name, value) in [
-        ("temperature", parameters.temperature.map(Value::from)),
-        ("topP", parameters.top_p.map(Value::from)),
-        (
-            "maxOutputTokens",
-            accepted_limit(request, dialect.max_output_tokens).map(Value::from),
-        ),
-        (
-            "stopSequences",
-            (!parameters.stop.is_empty()).then(|| json!(parameters.stop)),
-        ),
-        (
-            "thinkingConfig",
-            parameters
-                .reasoning_effort
-                .as_deref()
-                .map(|effort| thinking(&request.model, effort)),
-        ),
-    ] {
-        if let Some(value) = value {
-            config.insert(name.to_owned(), value);
-        }
+    let mut config = sampling(parameters, ["temperature", "topP", "stopSequences"]);
+    if let Some(limit) = accepted_limit(request, dialect.max_output_tokens) {
+        config.insert("maxOutputTokens".to_owned(), Value::from(limit));
+    }
+    if let Some(effort) = &parameters.reasoning_effort {
+        config.insert("thinkingConfig".to_owned(), thinking(&request.model, effort));
     }
     if !is_shape_in_prompt(request, dialect) {
         match &request.response_format {

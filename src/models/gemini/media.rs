@@ -4,32 +4,24 @@ use serde_json::json;
 
 use crate::json::Value;
 use crate::message::{ContentPart, MediaSource};
-use crate::models::files::{StoredFile, as_words, stored_file};
+use crate::models::files::{Attachment, as_words, inline_data};
 
 /// Encodes a picture or a file; `None` for any other part. Files of words go as words: few other
 /// kinds than PDF are taken as files.
 pub(super) fn part(part: &ContentPart, provider: &str) -> Option<Value> {
-    let (source, name) = match part {
-        ContentPart::Image(part) => (&part.source, None),
-        ContentPart::Document(part) => (&part.source, part.name.as_deref()),
-        _ => return None,
-    };
-    if let Some(StoredFile::Elsewhere(words)) = stored_file(source, name, provider) {
-        return Some(json!({"text": words}));
-    }
-    match part {
-        ContentPart::Image(part) => Some(data(&part.source)),
-        ContentPart::Document(part) => Some(match as_words(part) {
+    Some(match Attachment::of(part, provider)? {
+        Attachment::Image(part) => data(&part.source),
+        Attachment::Document(part) => match as_words(part) {
             Some(words) => json!({"text": words}),
             None => data(&part.source),
-        }),
-        _ => None,
-    }
+        },
+        Attachment::Elsewhere(words) => json!({"text": words}),
+    })
 }
 
 fn data(source: &MediaSource) -> Value {
     match source {
-        MediaSource::Url { url } => match inline(url) {
+        MediaSource::Url { url } => match inline_data(url) {
             Some((media_type, data)) => json!({"inlineData": {"mimeType": media_type, "data": data}}),
             None => match media_type(url) {
                 Some(media_type) => json!({"fileData": {"mimeType": media_type, "fileUri": url}}),
@@ -40,11 +32,6 @@ fn data(source: &MediaSource) -> Value {
         // The protocol names its files by their addresses.
         MediaSource::ProviderFile { file_id, .. } => json!({"fileData": {"fileUri": file_id}}),
     }
-}
-
-/// Reads an address that holds its data itself.
-fn inline(url: &str) -> Option<(&str, &str)> {
-    url.strip_prefix("data:")?.split_once(";base64,")
 }
 
 /// Derives the media type from the end of an address: the protocol wants to know the type of files

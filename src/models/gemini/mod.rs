@@ -5,7 +5,6 @@
 
 mod client;
 mod completion;
-mod contents;
 mod decoder;
 mod executed;
 mod generation;

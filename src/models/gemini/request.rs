@@ -6,25 +6,27 @@
 use serde::Serialize;
 use serde_json::json;
 
-use super::contents::{Content, Contents};
 use super::generation::{self, GeminiDialect};
-use super::parts::{self, Part};
+use super::parts::PartEncoder;
 use crate::agent::ports::{ModelRequest, ToolSpec};
 use crate::json::{Object, Value};
 use crate::model_parameters::ToolChoice;
+use crate::models::encode::Part;
 use crate::models::parameters::with_extra;
+use crate::models::turns::{Conversation, MessageEncoder as _, Turn};
 
 /// Encodes a request, which says nothing of the model and of streams: the address does.
 pub fn encode_request(request: &ModelRequest, dialect: &GeminiDialect) -> Vec<u8> {
     let messages = request.messages.iter().map(AsRef::as_ref);
     let wants_signatures = !generation::is_older(&request.model);
-    let contents = Contents::of(messages, &dialect.provider, wants_signatures);
+    let mut encoder = PartEncoder::new(&dialect.provider, wants_signatures);
+    let conversation = Conversation::of(messages, &mut encoder, true);
     let mut system: Vec<Part> = Vec::new();
     if !request.system.trim().is_empty() {
-        system.extend(parts::text(&request.system));
+        system.extend(PartEncoder::text(&request.system));
     }
-    system.extend(contents.system);
-    system.extend(generation::shape_prompt(request, dialect).and_then(|words| parts::text(&words)));
+    system.extend(conversation.system);
+    system.extend(generation::shape_prompt(request, dialect).and_then(|words| PartEncoder::text(&words)));
     let functions: Vec<_> = request.tools.iter().map(Function::of).collect();
     let functions = (!functions.is_empty()).then_some(Tools::OfAgent {
         function_declarations: functions,
@@ -36,7 +38,7 @@ pub fn encode_request(request: &ModelRequest, dialect: &GeminiDialect) -> Vec<u8
             .chain(of_provider.map(Tools::OfProvider))
             .collect(),
         system_instruction: (!system.is_empty()).then_some(Instruction { parts: system }),
-        contents: Content::of(contents.turns),
+        contents: conversation.turns.into_iter().map(Content::of).collect(),
         tool_config: tool_config(request),
         generation_config: generation::config(request, dialect),
     };
@@ -56,6 +58,22 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_config: Option<Value>,
     generation_config: Object,
+}
+
+/// A turn as the protocol names what it is made of.
+#[derive(Serialize)]
+struct Content {
+    role: &'static str,
+    parts: Vec<Part>,
+}
+
+impl Content {
+    fn of(turn: Turn) -> Self {
+        Self {
+            role: turn.role,
+            parts: turn.content,
+        }
+    }
 }
 
 #[derive(Serialize)]

@@ -29,7 +29,7 @@ impl Counts {
             (&mut self.thoughts, "thoughtsTokenCount"),
             (&mut self.total, "totalTokenCount"),
         ] {
-            *known = usage.count(name).filter(|told| *told > 0).unwrap_or(*known);
+            *known = usage.count(name).filter(|count| *count > 0).unwrap_or(*known);
         }
     }
 

@@ -1,13 +1,14 @@
 //! Assembles tool calls from fragments. Servers number, name and identify them in many ways; no
 //! call may be lost or doubled.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::agent::ports::ModelEvent;
 use crate::ids::IdSource;
 use crate::message::ToolCall;
-use crate::models::wire::{self, Fields};
+use crate::models::calls::CallIds;
+use crate::models::fault::Fault;
+use crate::models::wire::{self, Fields, MOST_UNKNOWN, object_text};
 
 /// A call in the making.
 #[derive(Debug, Default)]
@@ -38,25 +39,14 @@ struct Fragment {
     extras: Vec<(String, String)>,
 }
 
-/// More calls than allowed.
-#[derive(Debug)]
-pub(super) struct TooManyCalls;
-
-/// A call that never got a name.
-#[derive(Debug)]
-pub(super) struct NamelessCall;
-
 /// The calls of one completion.
 #[derive(Debug)]
 pub(super) struct Calls {
     list: Vec<Call>,
-    used_ids: HashSet<String>,
-    ids: Arc<dyn IdSource>,
+    ids: CallIds,
     limit: usize,
 }
 
-/// The most fields of a call that the protocol does not know; more are dropped.
-const MAX_EXTRAS: usize = 16;
 /// The slot of the one call of the protocol's first form, `function_call`.
 const LEGACY_SLOT: usize = usize::MAX;
 
@@ -65,8 +55,7 @@ impl Calls {
     pub(super) fn new(ids: Arc<dyn IdSource>, limit: usize) -> Self {
         Self {
             list: Vec::new(),
-            used_ids: HashSet::new(),
-            ids,
+            ids: CallIds::new(ids),
             limit,
         }
     }
@@ -84,11 +73,11 @@ impl Calls {
         slot: usize,
         whole: bool,
         events: &mut Vec<ModelEvent>,
-    ) -> Result<(), TooManyCalls> {
+    ) -> Result<(), Fault> {
         let function = item.object("function").or_else(|| item.object("custom"));
         let function = function.unwrap_or_default();
         let known = ["index", "id", "type", "function", "custom"];
-        let extras = item.iter().filter(|(name, _)| !known.contains(name)).take(MAX_EXTRAS);
+        let extras = item.iter().filter(|(name, _)| !known.contains(name)).take(MOST_UNKNOWN);
         let fragment = Fragment {
             index: item.count("index"),
             slot,
@@ -102,11 +91,7 @@ impl Calls {
     }
 
     /// Takes a `function_call` of the protocol's first form: there is at most one.
-    pub(super) fn take_legacy(
-        &mut self,
-        function: &Fields<'_>,
-        events: &mut Vec<ModelEvent>,
-    ) -> Result<(), TooManyCalls> {
+    pub(super) fn take_legacy(&mut self, function: &Fields<'_>, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
         let fragment = Fragment {
             slot: LEGACY_SLOT,
             ..Fragment::of_function(function)
@@ -115,11 +100,11 @@ impl Calls {
     }
 
     /// Returns the finished calls in the order in which they began.
-    pub(super) fn finish(self) -> Result<Vec<ToolCall>, NamelessCall> {
+    pub(super) fn finish(self) -> Result<Vec<ToolCall>, Fault> {
         self.list.into_iter().map(Call::finish).collect()
     }
 
-    fn add(&mut self, fragment: Fragment, whole: bool, events: &mut Vec<ModelEvent>) -> Result<(), TooManyCalls> {
+    fn add(&mut self, fragment: Fragment, whole: bool, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
         let found = if whole { None } else { self.find(&fragment) };
         let position = match found {
             Some(position) => position,
@@ -133,7 +118,7 @@ impl Calls {
         }
         for (name, raw) in fragment.extras {
             call.extras.retain(|(known, _)| *known != name);
-            if call.extras.len() < MAX_EXTRAS {
+            if call.extras.len() < MOST_UNKNOWN {
                 call.extras.push((name, raw));
             }
         }
@@ -180,20 +165,18 @@ impl Calls {
         position.filter(|position| !self.list[*position].is_over_before(fragment))
     }
 
-    fn begin(&mut self, fragment: &Fragment) -> Result<usize, TooManyCalls> {
+    fn begin(&mut self, fragment: &Fragment) -> Result<usize, Fault> {
         if self.list.len() >= self.limit {
-            return Err(TooManyCalls);
+            return Err(Fault::TooManyCalls(self.limit));
         }
-        let given = fragment.id.clone().filter(|id| !self.used_ids.contains(id));
-        let id = given.unwrap_or_else(|| format!("call_{}", self.ids.next_uuid().simple()));
-        self.used_ids.insert(id.clone());
+        let (index, id) = self.ids.next(fragment.id.clone());
         self.list.push(Call {
             index: fragment.index,
             slot: fragment.slot,
             id,
             ..Call::default()
         });
-        Ok(self.list.len() - 1)
+        Ok(index)
     }
 }
 
@@ -234,21 +217,18 @@ impl Call {
         (whole && !fragment.arguments.trim().is_empty()) || (other_name && (whole || self.arguments.is_empty()))
     }
 
-    fn finish(self) -> Result<ToolCall, NamelessCall> {
+    fn finish(self) -> Result<ToolCall, Fault> {
         if self.name.is_empty() {
-            return Err(NamelessCall);
+            return Err(Fault::NamelessCall);
         }
         // The fields that the protocol does not know go back with the call, as one object.
-        let extras = self
-            .extras
-            .iter()
-            .map(|(name, raw)| format!("{}:{raw}", serde_json::Value::from(name.as_str())));
-        let extras = extras.collect::<Vec<_>>().join(",");
+        let extras = self.extras.iter().map(|(name, raw)| (name.as_str(), raw));
+        let extras = (!self.extras.is_empty()).then(|| object_text(extras));
         Ok(ToolCall {
             id: self.id,
             name: self.name,
             arguments: self.arguments,
-            signature: (!extras.is_empty()).then(|| format!("{{{extras}}}")),
+            signature: extras,
         })
     }
 }

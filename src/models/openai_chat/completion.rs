@@ -5,15 +5,20 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::calls::{Calls, NamelessCall, TooManyCalls};
-use super::reasoning::{Block, RetainedFields, words};
+use super::calls::Calls;
+use super::reasoning::{RetainedFields, continues_with, merge, words};
 use super::think::{Split, ThinkSplit};
 use crate::agent::ports::ModelEvent;
 use crate::agent::state::{FinishReason, ModelResponse};
 use crate::ids::IdSource;
 use crate::json::RawJson;
-use crate::message::{Citation, ContentPart, ImagePart, MediaSource, OpaquePart, ReasoningPart, TextPart};
-use crate::models::room::{Full, Room};
+use crate::message::{ContentPart, ImagePart, MediaSource, OpaquePart, TextPart};
+use crate::models::delta::DeltaKind;
+use crate::models::envelope::{Envelope, count_calls};
+use crate::models::fault::Fault;
+use crate::models::files::inline_data;
+use crate::models::opaque::Opaque;
+use crate::models::room::Room;
 use crate::models::settings::CapSettings;
 use crate::models::sources::Sources;
 use crate::models::wire::{self, Fields};
@@ -21,15 +26,6 @@ use crate::usage::Usage;
 
 /// The most tools of the provider's own that are counted in a completion.
 const MAX_EXECUTED_TOOLS: u64 = 256;
-
-/// Why the pieces make no completion.
-#[derive(Debug)]
-pub(super) enum Fault {
-    /// There are more calls than allowed.
-    TooManyCalls,
-    /// There are more parts and citations than allowed.
-    Full(Full),
-}
 
 /// A completion that is being assembled.
 #[derive(Debug)]
@@ -40,52 +36,41 @@ pub(super) struct Completion {
     placed_calls: usize,
     room: Room,
     sources: Sources,
-    kept: RetainedFields,
+    retained: RetainedFields,
     /// Splits reasoning off the text; `None` if the text has none.
     think: Option<ThinkSplit>,
     /// The names of the tools that the provider has executed itself, by their positions in the
     /// completion.
     executed_tools: BTreeMap<u64, String>,
     finish_reason: Option<String>,
-    usage: Usage,
-    model: Option<String>,
-    response_id: Option<String>,
+    envelope: Envelope,
 }
 
 #[derive(Debug)]
 enum Part {
-    Text {
-        text: String,
-        citations: Vec<Citation>,
-    },
-    Reasoning(String),
-    Refusal(String),
+    Content(ContentPart),
     /// Reasoning that only its provider can read back, and its words for others.
     Thinking {
         words: String,
-        block: Block,
+        block: Opaque,
     },
-    Opaque(String),
-    Image(MediaSource),
     Call(usize),
 }
 
 impl Completion {
-    /// Makes an empty completion.
-    pub(super) fn new(ids: Arc<dyn IdSource>, caps: CapSettings) -> Self {
+    /// Makes an empty completion of the provider.
+    pub(super) fn new(provider: &str, ids: Arc<dyn IdSource>, caps: CapSettings) -> Self {
         Self {
             parts: Vec::new(),
             calls: Calls::new(ids, caps.tool_calls),
             placed_calls: 0,
             room: Room::new(caps.parts),
             sources: Sources::default(),
-            kept: RetainedFields::default(),
+            retained: RetainedFields::default(),
             think: None,
             executed_tools: BTreeMap::new(),
             finish_reason: None,
-            usage: Usage::default(),
-            model: None,
-            response_id: None,
+            envelope: Envelope::new(provider),
         }
     }
 
@@ -113,13 +98,9 @@ impl Completion {
 
     /// Takes the fields around the choices.
     pub(super) fn take_envelope(&mut self, chunk: &Fields<'_>, usage: Option<Usage>, events: &mut Vec<ModelEvent>) {
-        self.model = self.model.take().or_else(|| chunk.filled("model"));
-        self.response_id = self.response_id.take().or_else(|| chunk.filled("id"));
+        self.envelope.take(chunk, "model", "id");
         // Each count is a snapshot of the whole completion, so the last one wins.
-        if let Some(usage) = usage.filter(|usage| *usage != self.usage) {
-            self.usage = usage;
-            events.push(ModelEvent::Usage(usage));
-        }
+        events.extend(usage.and_then(|usage| self.envelope.changed_usage(usage)));
     }
 
     /// Takes the finish reason; the last one wins.
@@ -135,21 +116,19 @@ impl Completion {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), Fault> {
         let before = self.parts.len();
-        self.kept.take(message, whole, &mut self.room).map_err(Fault::Full)?;
-        self.add_reasoning(reasoning_words(message), events);
+        self.retained.take(message, whole, &mut self.room)?;
+        self.add_delta(DeltaKind::Reasoning, reasoning_words(message), events);
         if let Some(content) = message.get("content") {
-            self.take_content(content, whole, events).map_err(Fault::Full)?;
+            self.take_content(content, whole, events)?;
         }
-        self.add_refusal(message.text("refusal").unwrap_or_default(), events);
+        self.add_delta(DeltaKind::Refusal, message.text("refusal").unwrap_or_default(), events);
         let images = message.list("images").unwrap_or_default();
-        self.parts.extend(images.into_iter().filter_map(image).map(Part::Image));
-        self.add_citations(&message.list("annotations").unwrap_or_default())
-            .map_err(Fault::Full)?;
+        self.parts
+            .extend(images.into_iter().filter_map(image).map(Part::Content));
+        self.add_citations(&message.list("annotations").unwrap_or_default())?;
         for (slot, item) in message.list("tool_calls").unwrap_or_default().into_iter().enumerate() {
             if let Some(item) = wire::object(item) {
-                self.calls
-                    .take(&item, slot, whole, events)
-                    .map_err(|_: TooManyCalls| Fault::TooManyCalls)?;
+                self.calls.take(&item, slot, whole, events)?;
             }
         }
         let executed = message.list("executed_tools").unwrap_or_default();
@@ -159,47 +138,35 @@ impl Completion {
             }
         }
         if let Some(function) = message.object("function_call") {
-            self.calls
-                .take_legacy(&function, events)
-                .map_err(|_: TooManyCalls| Fault::TooManyCalls)?;
+            self.calls.take_legacy(&function, events)?;
         }
         self.parts.extend((self.placed_calls..self.calls.len()).map(Part::Call));
         self.placed_calls = self.calls.len();
-        self.room.take(self.parts.len() - before).map_err(Fault::Full)
+        self.room.take(self.parts.len() - before)
     }
 
     /// Returns the whole completion.
-    pub(super) fn finish(self, provider: &str) -> Result<ModelResponse, NamelessCall> {
+    pub(super) fn finish(self) -> Result<ModelResponse, Fault> {
         let mut calls: Vec<_> = self.calls.finish()?.into_iter().map(Some).collect();
         let has_calls = !calls.is_empty();
         let needs_owner = calls.iter().flatten().any(|call| call.signature.is_some());
         let mut content = Vec::new();
         for part in self.parts {
             match part {
-                Part::Text { text, citations } => content.push(ContentPart::Text(TextPart {
-                    text,
-                    citations,
-                    signature: None,
-                })),
-                Part::Reasoning(text) => content.push(reasoning(text)),
-                Part::Refusal(text) => content.push(ContentPart::Refusal { text }),
+                Part::Content(part) => content.push(part),
                 Part::Thinking { words, block } => {
-                    content.push(reasoning(words));
-                    content.push(opaque(provider, block.finish()));
+                    content.push(DeltaKind::Reasoning.part(words, None));
+                    content.push(opaque(&self.envelope.provider, block.finish()));
                 }
-                Part::Opaque(raw) => content.push(opaque(provider, raw)),
-                Part::Image(source) => content.push(ContentPart::Image(ImagePart { source, detail: None })),
                 Part::Call(position) => content.extend(calls[position].take().map(ContentPart::ToolCall)),
             }
         }
         Ok(ModelResponse {
-            content,
-            provider_fields: self.kept.finish(provider, needs_owner),
-            finish_reason: finish_reason(self.finish_reason, has_calls),
-            usage: self.usage,
-            provider_tool_calls: counted(self.executed_tools),
-            model: self.model,
-            response_id: self.response_id,
+            provider_fields: self.retained.finish(&self.envelope.provider, needs_owner),
+            provider_tool_calls: count_calls(self.executed_tools.into_values()),
+            ..self
+                .envelope
+                .response(content, finish_reason(self.finish_reason, has_calls))
         })
     }
 
@@ -212,14 +179,14 @@ impl Completion {
         }
     }
 
-    fn take_content(&mut self, content: &RawValue, whole: bool, events: &mut Vec<ModelEvent>) -> Result<(), Full> {
+    fn take_content(&mut self, content: &RawValue, whole: bool, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
         if let Some(text) = wire::text(content) {
             match &mut self.think {
                 Some(think) => {
                     let split = think.push(&text);
                     self.add_split(split, events);
                 }
-                None => self.add_text(text, events),
+                None => self.add_delta(DeltaKind::Text, text, events),
             }
         } else if let Some(items) = wire::list(content) {
             for item in items {
@@ -230,62 +197,44 @@ impl Completion {
     }
 
     fn add_split(&mut self, split: Split, events: &mut Vec<ModelEvent>) {
-        self.add_reasoning(split.reasoning, events);
-        self.add_text(split.text, events);
+        self.add_delta(DeltaKind::Reasoning, split.reasoning, events);
+        self.add_delta(DeltaKind::Text, split.text, events);
     }
 
-    fn take_block(&mut self, raw: &RawValue, whole: bool, events: &mut Vec<ModelEvent>) -> Result<(), Full> {
+    fn take_block(&mut self, raw: &RawValue, whole: bool, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
         let Some(block) = wire::object(raw) else {
-            self.add_text(wire::text(raw).unwrap_or_default(), events);
+            self.add_delta(DeltaKind::Text, wire::text(raw).unwrap_or_default(), events);
             return Ok(());
         };
         match block.borrowed_text("type").as_deref() {
             Some("text" | "output_text") | None if block.has("text") => {
-                self.add_text(block.text("text").unwrap_or_default(), events);
+                self.add_delta(DeltaKind::Text, block.text("text").unwrap_or_default(), events);
                 let sources = block.list("annotations").or_else(|| block.list("citations"));
                 self.add_citations(&sources.unwrap_or_default())?;
             }
-            Some("refusal") => self.add_refusal(block.text("refusal").unwrap_or_default(), events),
+            Some("refusal") => self.add_delta(DeltaKind::Refusal, block.text("refusal").unwrap_or_default(), events),
             Some("thinking" | "reasoning") => self.add_thinking(raw, words(&block), whole, events)?,
-            _ => self.parts.push(Part::Opaque(raw.get().to_owned())),
+            _ => {
+                let part = opaque(&self.envelope.provider, raw.get().to_owned());
+                self.parts.push(Part::Content(part));
+            }
         }
         Ok(())
     }
 
-    fn add_text(&mut self, piece: String, events: &mut Vec<ModelEvent>) {
+    fn add_delta(&mut self, kind: DeltaKind, piece: String, events: &mut Vec<ModelEvent>) {
         if piece.is_empty() {
             return;
         }
-        match self.parts.last_mut() {
-            Some(Part::Text { text, .. }) => text.push_str(&piece),
-            _ => self.parts.push(Part::Text {
-                text: piece.clone(),
-                citations: Vec::new(),
-            }),
+        let last = match self.parts.last_mut() {
+            Some(Part::Content(part)) => kind.open(part),
+            _ => None,
+        };
+        match last {
+            Some(words) => words.push_str(&piece),
+            None => self.parts.push(Part::Content(kind.part(piece.clone(), None))),
         }
-        events.push(ModelEvent::TextDelta { text: piece });
-    }
-
-    fn add_reasoning(&mut self, piece: String, events: &mut Vec<ModelEvent>) {
-        if piece.is_empty() {
-            return;
-        }
-        match self.parts.last_mut() {
-            Some(Part::Reasoning(text)) => text.push_str(&piece),
-            _ => self.parts.push(Part::Reasoning(piece.clone())),
-        }
-        events.push(ModelEvent::ReasoningDelta { text: piece });
-    }
-
-    fn add_refusal(&mut self, piece: String, events: &mut Vec<ModelEvent>) {
-        if piece.is_empty() {
-            return;
-        }
-        match self.parts.last_mut() {
-            Some(Part::Refusal(text)) => text.push_str(&piece),
-            _ => self.parts.push(Part::Refusal(piece.clone())),
-        }
-        events.push(ModelEvent::RefusalDelta { text: piece });
+        events.push(kind.event(piece));
     }
 
     fn add_thinking(
@@ -294,15 +243,15 @@ impl Completion {
         piece: String,
         whole: bool,
         events: &mut Vec<ModelEvent>,
-    ) -> Result<(), Full> {
+    ) -> Result<(), Fault> {
         match self.parts.last_mut() {
-            Some(Part::Thinking { words, block }) if !whole && block.continues_with(raw) => {
+            Some(Part::Thinking { words, block }) if !whole && continues_with(block, raw) => {
                 words.push_str(&piece);
-                block.merge(raw, &mut self.room)?;
+                merge(block, raw, &mut self.room)?;
             }
             _ => self.parts.push(Part::Thinking {
                 words: piece.clone(),
-                block: Block::new(raw),
+                block: Opaque::new(raw.get()),
             }),
         }
         if !piece.is_empty() {
@@ -313,32 +262,24 @@ impl Completion {
 
     /// Adds the sources that are new to the latest words. Some servers name all of them with each
     /// chunk.
-    fn add_citations(&mut self, sources: &[&RawValue]) -> Result<(), Full> {
+    fn add_citations(&mut self, sources: &[&RawValue]) -> Result<(), Fault> {
         let new = self.sources.take_new(sources.iter().copied(), &mut self.room)?;
         if new.is_empty() {
             return Ok(());
         }
         let last = self.parts.iter_mut().rev().find_map(|part| match part {
-            Part::Text { citations, .. } => Some(citations),
+            Part::Content(ContentPart::Text(part)) => Some(&mut part.citations),
             _ => None,
         });
         match last {
             Some(citations) => citations.extend(new),
-            None => self.parts.push(Part::Text {
-                text: String::new(),
+            None => self.parts.push(Part::Content(ContentPart::Text(TextPart {
                 citations: new,
-            }),
+                ..TextPart::default()
+            }))),
         }
         Ok(())
     }
-}
-
-fn counted(names: BTreeMap<u64, String>) -> BTreeMap<String, u64> {
-    let mut counts = BTreeMap::new();
-    for name in names.into_values() {
-        *counts.entry(name).or_default() += 1;
-    }
-    counts
 }
 
 /// Returns the readable reasoning; servers that send it under several names mean the same words.
@@ -359,24 +300,17 @@ fn reasoning_words(message: &Fields<'_>) -> String {
     plain.or_else(details).unwrap_or_default()
 }
 
-fn reasoning(text: String) -> ContentPart {
-    ContentPart::Reasoning(ReasoningPart {
-        text,
-        ..ReasoningPart::default()
-    })
-}
-
 /// Reads a picture that the model has made.
-fn image(raw: &RawValue) -> Option<MediaSource> {
+fn image(raw: &RawValue) -> Option<ContentPart> {
     let url = wire::object(raw)?.object("image_url")?.filled("url")?;
-    let data = url.strip_prefix("data:").and_then(|data| data.split_once(";base64,"));
-    Some(match data {
+    let source = match inline_data(&url) {
         Some((media_type, data)) => MediaSource::Base64 {
             media_type: media_type.to_owned(),
             data: data.to_owned(),
         },
         None => MediaSource::Url { url },
-    })
+    };
+    Some(ContentPart::Image(ImagePart { source, detail: None }))
 }
 
 fn opaque(provider: &str, raw: String) -> ContentPart {

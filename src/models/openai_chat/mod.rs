@@ -10,7 +10,6 @@ mod decoder;
 mod reasoning;
 mod request;
 mod think;
-mod usage;
 
 pub(super) use self::client::client;
 pub use self::decoder::ChatDecoder;

@@ -5,7 +5,9 @@ use serde_json::value::RawValue;
 
 use crate::json::{Object, RawJson, Value};
 use crate::message::ProviderFields;
-use crate::models::room::{Full, Room};
+use crate::models::fault::Fault;
+use crate::models::opaque::Opaque;
+use crate::models::room::Room;
 use crate::models::wire::{self, Fields};
 
 /// Texts that a stream sends in pieces.
@@ -46,13 +48,13 @@ pub(super) struct RetainedFields(Vec<(String, RetainedField)>);
 #[derive(Debug)]
 enum RetainedField {
     Text(String),
-    Details(Vec<Block>),
+    Details(Vec<Opaque>),
     Raw(String),
 }
 
 impl RetainedFields {
     /// Takes the fields of a message, or of a piece of one unless it is `whole`.
-    pub(super) fn take(&mut self, message: &Fields<'_>, whole: bool, room: &mut Room) -> Result<(), Full> {
+    pub(super) fn take(&mut self, message: &Fields<'_>, whole: bool, room: &mut Room) -> Result<(), Fault> {
         for (name, raw) in message
             .iter()
             .filter(|(name, raw)| !NOT_RETAINED.contains(name) && !is_empty(raw))
@@ -82,7 +84,7 @@ impl RetainedFields {
         let fields = self
             .0
             .into_iter()
-            .filter_map(|(name, kept)| Some((name, RawJson::new(kept.finish()?))));
+            .filter_map(|(name, field)| Some((name, RawJson::new(field.finish()?))));
         let fields: Vec<_> = fields.collect();
         (needs_owner || !fields.is_empty()).then(|| ProviderFields {
             provider: provider.to_owned(),
@@ -97,21 +99,21 @@ impl RetainedFields {
         }
     }
 
-    fn take_details(&mut self, name: &str, items: &[&RawValue], room: &mut Room) -> Result<(), Full> {
-        let kept = self.slot(name, || RetainedField::Details(Vec::new()));
-        if !matches!(kept, RetainedField::Details(_)) {
-            *kept = RetainedField::Details(Vec::new());
+    fn take_details(&mut self, name: &str, items: &[&RawValue], room: &mut Room) -> Result<(), Fault> {
+        let field = self.slot(name, || RetainedField::Details(Vec::new()));
+        if !matches!(field, RetainedField::Details(_)) {
+            *field = RetainedField::Details(Vec::new());
         }
-        let RetainedField::Details(blocks) = kept else {
+        let RetainedField::Details(blocks) = field else {
             return Ok(());
         };
         for item in items {
-            let fits = blocks.last_mut().filter(|last| last.continues_with(item));
+            let fits = blocks.last_mut().filter(|last| continues_with(last, item));
             if let Some(last) = fits {
-                last.merge(item, room)?;
+                merge(last, item, room)?;
             } else {
                 room.take(1)?;
-                blocks.push(Block::new(item));
+                blocks.push(Opaque::new(item.get()));
             }
         }
         Ok(())
@@ -131,7 +133,7 @@ impl RetainedField {
         match self {
             Self::Text(text) => (!text.is_empty()).then(|| Value::from(text).to_string()),
             Self::Details(blocks) => {
-                let blocks: Vec<String> = blocks.into_iter().map(Block::finish).collect();
+                let blocks: Vec<String> = blocks.into_iter().map(Opaque::finish).collect();
                 (!blocks.is_empty()).then(|| format!("[{}]", blocks.join(",")))
             }
             Self::Raw(raw) => Some(raw),
@@ -139,64 +141,39 @@ impl RetainedField {
     }
 }
 
-/// A block that may come in pieces: verbatim until a second piece comes.
-#[derive(Debug)]
-pub(super) struct Block {
-    raw: String,
-    merged: Option<Object>,
+/// Returns whether the next block is a piece of this one: of the same type and index, and not of
+/// another id.
+pub(super) fn continues_with(block: &Opaque, next: &RawValue) -> bool {
+    let (Some(mine), Some(next)) = (key(block), wire::object(next).map(|next| BlockKey::of(&next))) else {
+        return false;
+    };
+    let same_id = mine.id == next.id || mine.id.is_none() || next.id.is_none();
+    // An encrypted block can't be cut and put together again.
+    let in_pieces = mine.kind.as_ref().is_some_and(|kind| !kind.contains("encrypted"));
+    in_pieces && same_id && (mine.kind, mine.index) == (next.kind, next.index)
 }
 
-impl Block {
-    /// Stores a block.
-    pub(super) fn new(raw: &RawValue) -> Self {
-        Self {
-            raw: raw.get().to_owned(),
-            merged: None,
-        }
+/// Adds a piece to a block.
+pub(super) fn merge(block: &mut Opaque, next: &RawValue, room: &mut Room) -> Result<(), Fault> {
+    // A piece that is nested too deeply adds nothing; the block is read once all the same, not with
+    // each such piece.
+    let known = block.object(room)?;
+    match room.read(next.get())? {
+        Some(Value::Object(next)) => merge_objects(known, next, room),
+        _ => Ok(()),
     }
+}
 
-    /// Returns whether the next block is a piece of this one: of the same type and index, and not
-    /// of another id.
-    pub(super) fn continues_with(&self, next: &RawValue) -> bool {
-        let (Some(mine), Some(next)) = (self.key(), wire::object(next).map(|next| BlockKey::of(&next))) else {
-            return false;
-        };
-        let same_id = mine.id == next.id || mine.id.is_none() || next.id.is_none();
-        // An encrypted block can't be cut and put together again.
-        let in_pieces = mine.kind.as_ref().is_some_and(|kind| !kind.contains("encrypted"));
-        in_pieces && same_id && (mine.kind, mine.index) == (next.kind, next.index)
-    }
-
-    /// Adds a piece.
-    pub(super) fn merge(&mut self, next: &RawValue, room: &mut Room) -> Result<(), Full> {
-        // A piece that is nested too deeply adds nothing; the block is read once all the same, not
-        // with each such piece.
-        let known = room.merged(&mut self.merged, &self.raw)?;
-        match room.read(next.get())? {
-            Some(Value::Object(next)) => merge_objects(known, next, room),
-            _ => Ok(()),
-        }
-    }
-
-    /// Returns the JSON text.
-    pub(super) fn finish(self) -> String {
-        match self.merged {
-            Some(merged) => Value::Object(merged).to_string(),
-            None => self.raw,
-        }
-    }
-
-    fn key(&self) -> Option<BlockKey> {
-        let Some(merged) = &self.merged else {
-            return Fields::parse(&self.raw).map(|fields| BlockKey::of(&fields));
-        };
-        let text = |name: &str| merged.get(name).and_then(Value::as_str).map(str::to_owned);
-        Some(BlockKey {
-            kind: text("type"),
-            id: text("id"),
-            index: merged.get("index").and_then(Value::as_u64),
-        })
-    }
+fn key(block: &Opaque) -> Option<BlockKey> {
+    let Some(merged) = block.merged() else {
+        return Fields::parse(block.raw()).map(|fields| BlockKey::of(&fields));
+    };
+    let text = |name: &str| merged.get(name).and_then(Value::as_str).map(str::to_owned);
+    Some(BlockKey {
+        kind: text("type"),
+        id: text("id"),
+        index: merged.get("index").and_then(Value::as_u64),
+    })
 }
 
 #[derive(Debug)]
@@ -223,7 +200,7 @@ fn is_empty(raw: &RawValue) -> bool {
 /// Texts of these names come in pieces; others come once.
 const PIECES: [&str; 4] = ["text", "summary", "data", "thinking"];
 
-fn merge_objects(known: &mut Object, next: Object, room: &mut Room) -> Result<(), Full> {
+fn merge_objects(known: &mut Object, next: Object, room: &mut Room) -> Result<(), Fault> {
     for (name, value) in next {
         match (known.get_mut(&name), value) {
             (Some(_), Value::Null) => {}
@@ -242,7 +219,7 @@ fn merge_objects(known: &mut Object, next: Object, room: &mut Room) -> Result<()
 }
 
 /// The texts of a thinking block are a list of blocks themselves.
-fn merge_lists(known: &mut Vec<Value>, items: Vec<Value>, room: &mut Room) -> Result<(), Full> {
+fn merge_lists(known: &mut Vec<Value>, items: Vec<Value>, room: &mut Room) -> Result<(), Fault> {
     for item in items {
         match (known.last_mut(), item) {
             (Some(Value::Object(last)), Value::Object(item))

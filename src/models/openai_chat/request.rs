@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::reasoning::is_reasoning;
@@ -14,11 +15,11 @@ use crate::json::{Object, RawJson, Value};
 use crate::message::{
     ContentPart, DocumentPart, ImagePart, MediaSource, Message, ProviderFields, Role, ToolCall, ToolResult,
 };
-use crate::model_parameters::ToolChoice;
 use crate::model_ref::ResponseFormat;
-use crate::models::files::{StoredFile, as_words, stored_file};
+use crate::models::encode::raw;
+use crate::models::files::{Attachment, as_words, data_url};
 use crate::models::names::{IdRule, WireIds, arguments, tool_name};
-use crate::models::parameters::{accepted_limit, sets_auto, with_extra};
+use crate::models::parameters::{accepted_limit, tool_choice, with_extra};
 use crate::models::settings::MaxTokensField;
 use crate::models::wire::Fields;
 
@@ -73,7 +74,7 @@ pub fn encode_request(request: &ModelRequest, dialect: &Dialect, stream: bool) -
         response_format: response_format(&request.response_format),
         messages,
         stream,
-        tool_choice: tool_choice(request),
+        tool_choice: tool_choice(request, |name| json!({"type": "function", "function": {"name": name}})),
         stream_options: (stream && dialect.stream_options).then_some(StreamOptions { include_usage: true }),
         temperature: parameters.temperature,
         top_p: parameters.top_p,
@@ -149,18 +150,6 @@ impl<'a> WireTool<'a> {
     }
 }
 
-/// Encodes which tools the model may or must call; servers refuse a choice where there are no
-/// tools.
-fn tool_choice(request: &ModelRequest) -> Option<Value> {
-    match &request.tool_choice {
-        ToolChoice::Auto => sets_auto(request).then(|| "auto".into()),
-        _ if request.tools.is_empty() => None,
-        ToolChoice::None => Some("none".into()),
-        ToolChoice::Required => Some("required".into()),
-        ToolChoice::Tool(name) => Some(serde_json::json!({"type": "function", "function": {"name": name}})),
-    }
-}
-
 /// The fields of a message in their order.
 #[derive(Debug)]
 struct WireMessage<'a>(Vec<(Cow<'a, str>, WireValue<'a>)>);
@@ -197,7 +186,7 @@ impl<'a> WireMessage<'a> {
     }
 
     fn set(&mut self, name: &'a str, value: &(impl Serialize + ?Sized)) {
-        if let Ok(value) = serde_json::value::to_raw_value(value) {
+        if let Some(value) = raw(value) {
             self.0.push((name.into(), WireValue::Json(value)));
         }
     }
@@ -310,7 +299,7 @@ fn assistant_message<'a>(message: &'a Message, dialect: &Dialect, ids: &mut Wire
 
 /// Encodes the parts of a message that has parts of the provider's own.
 fn blocks(message: &Message, dialect: &Dialect) -> Vec<Box<RawValue>> {
-    let of_text = |text| serde_json::value::to_raw_value(&text_block(text)).ok();
+    let of_text = |text| raw(&text_block(text));
     let parts = message.content.iter().filter_map(|part| match part {
         ContentPart::Text(part) if !part.text.is_empty() => of_text(&part.text),
         ContentPart::Refusal { text } if !dialect.refusal_field => of_text(text),
@@ -332,7 +321,7 @@ fn wire_call<'a>(call: &'a ToolCall, id: &str, own: bool) -> WireMessage<'a> {
     wire.set_text("type", "function");
     wire.set(
         "function",
-        &serde_json::json!({"arguments": arguments(call), "name": tool_name(&call.name)}),
+        &json!({"arguments": arguments(call), "name": tool_name(&call.name)}),
     );
     let signature = call
         .signature
@@ -394,30 +383,31 @@ fn block(part: &ContentPart, media: Option<&Dialect>) -> Option<Value> {
 }
 
 fn text_block(text: &str) -> Value {
-    serde_json::json!({"type": "text", "text": text})
+    json!({"type": "text", "text": text})
 }
 
 fn media_block(part: &ContentPart, dialect: &Dialect) -> Option<Value> {
-    let (source, name) = match part {
-        ContentPart::Image(part) => (&part.source, None),
-        ContentPart::Document(part) => (&part.source, part.name.as_deref()),
-        _ => return None,
-    };
-    Some(match (stored_file(source, name, &dialect.provider), part) {
-        (Some(StoredFile::Here(id)), _) => serde_json::json!({"type": "file", "file": {"file_id": id}}),
-        (Some(StoredFile::Elsewhere(words)), _) => text_block(&words),
-        (None, ContentPart::Image(part)) => image_block(part),
-        (None, ContentPart::Document(part)) => document_block(part),
-        (None, _) => return None,
+    Some(match Attachment::of(part, &dialect.provider)? {
+        Attachment::Image(ImagePart {
+            source: MediaSource::ProviderFile { file_id, .. },
+            ..
+        })
+        | Attachment::Document(DocumentPart {
+            source: MediaSource::ProviderFile { file_id, .. },
+            ..
+        }) => json!({"type": "file", "file": {"file_id": file_id}}),
+        Attachment::Image(part) => image_block(part),
+        Attachment::Document(part) => document_block(part),
+        Attachment::Elsewhere(words) => text_block(&words),
     })
 }
 
 fn image_block(part: &ImagePart) -> Value {
-    let mut image = serde_json::json!({"url": address(&part.source)});
+    let mut image = json!({"url": address(&part.source)});
     if let Some(detail) = &part.detail {
         image["detail"] = Value::from(detail.as_str());
     }
-    serde_json::json!({"type": "image_url", "image_url": image})
+    json!({"type": "image_url", "image_url": image})
 }
 
 /// Encodes a file: few servers take any but PDFs, so words go as words.
@@ -425,15 +415,15 @@ fn document_block(part: &DocumentPart) -> Value {
     if let Some(words) = as_words(part) {
         return text_block(&words);
     }
-    let mut file = serde_json::json!({"file_data": address(&part.source)});
+    let mut file = json!({"file_data": address(&part.source)});
     file["filename"] = Value::from(part.name.as_deref().unwrap_or("document"));
-    serde_json::json!({"type": "file", "file": file})
+    json!({"type": "file", "file": file})
 }
 
 fn address(source: &MediaSource) -> String {
     match source {
         MediaSource::Url { url } => url.clone(),
-        MediaSource::Base64 { media_type, data } => format!("data:{media_type};base64,{data}"),
+        MediaSource::Base64 { media_type, data } => data_url(media_type, data),
         MediaSource::ProviderFile { file_id, .. } => file_id.clone(),
     }
 }
@@ -441,8 +431,8 @@ fn address(source: &MediaSource) -> String {
 fn response_format(format: &ResponseFormat) -> Option<Value> {
     match format {
         ResponseFormat::Text => None,
-        ResponseFormat::JsonObject => Some(serde_json::json!({"type": "json_object"})),
-        ResponseFormat::JsonSchema { name, schema, strict } => Some(serde_json::json!({
+        ResponseFormat::JsonObject => Some(json!({"type": "json_object"})),
+        ResponseFormat::JsonSchema { name, schema, strict } => Some(json!({
             "type": "json_schema",
             "json_schema": {"name": name, "schema": schema, "strict": strict},
         })),

@@ -8,30 +8,25 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::call::{Call, CallIds, NamelessCall};
+use super::call::Call;
 use super::item::{Item, Parts, Slot};
 use super::message::{Holds, Message};
+use super::partial_text::Fragment;
 use super::reasoning::{Reasoning, Section};
 use crate::agent::ports::ModelEvent;
 use crate::agent::state::{FinishReason, ModelResponse};
 use crate::ids::IdSource;
-use crate::models::room::{Full, Room};
+use crate::models::calls::CallIds;
+use crate::models::fault::Fault;
+use crate::models::room::Room;
 use crate::models::settings::CapSettings;
 use crate::models::wire::{self, Fields};
 use crate::usage::Usage;
 
-/// Why the pieces make no completion.
-#[derive(Debug)]
-pub(super) enum Fault {
-    /// There are more calls than allowed.
-    TooManyCalls,
-    /// There are more items, parts of them and citations than allowed.
-    Full(Full),
-}
-
 /// A completion that is being assembled.
 #[derive(Debug)]
 pub(super) struct Completion {
+    provider: String,
     slots: Vec<Slot>,
     by_id: HashMap<String, usize>,
     by_index: HashMap<u64, usize>,
@@ -56,19 +51,11 @@ pub(super) enum Target {
     Arguments,
 }
 
-/// Words of an item: a piece of them, or all of them.
-#[derive(Debug)]
-pub(super) enum Fragment {
-    /// A piece.
-    Piece(String),
-    /// The whole.
-    Whole(String),
-}
-
 impl Completion {
-    /// Makes an empty completion.
-    pub(super) fn new(ids: Arc<dyn IdSource>, caps: CapSettings) -> Self {
+    /// Makes an empty completion of the provider.
+    pub(super) fn new(provider: &str, ids: Arc<dyn IdSource>, caps: CapSettings) -> Self {
         Self {
+            provider: provider.to_owned(),
             slots: Vec::new(),
             by_id: HashMap::new(),
             by_index: HashMap::new(),
@@ -113,8 +100,7 @@ impl Completion {
         self.name(position, id, index);
         let slot = &mut self.slots[position];
         if is_whole {
-            let settled = slot.settle(raw, &item, &mut self.call_ids, &mut self.room, events);
-            return settled.map_err(Fault::Full);
+            return slot.settle(raw, &item, &mut self.call_ids, &mut self.room, events);
         }
         if let Item::Call(call) = &mut slot.item {
             call.announce(&item, &mut self.call_ids, events);
@@ -145,25 +131,18 @@ impl Completion {
         };
         self.name(position, id, index);
         let at = |name: &str| event.count(name).unwrap_or_default();
-        match (&mut self.slots[position].item, target, fragment) {
-            (Item::Message(message), Target::Message(holds), Fragment::Piece(piece)) => {
-                message.add((at("content_index"), holds), piece, events);
+        match (&mut self.slots[position].item, target) {
+            (Item::Message(message), Target::Message(holds)) => {
+                message.take_text((at("content_index"), holds), fragment, events);
             }
-            (Item::Message(message), Target::Message(holds), Fragment::Whole(whole)) => {
-                message.settle_text((at("content_index"), holds), whole, events);
-            }
-            (Item::Reasoning(reasoning), Target::Reasoning(section), fragment) => {
+            (Item::Reasoning(reasoning), Target::Reasoning(section)) => {
                 let index = match section {
                     Section::Summary => at("summary_index"),
                     Section::Content => at("content_index"),
                 };
-                match fragment {
-                    Fragment::Piece(piece) => reasoning.add((section, index), &piece, events),
-                    Fragment::Whole(whole) => reasoning.settle_paragraph((section, index), whole, events),
-                }
+                reasoning.take_text((section, index), fragment, events);
             }
-            (Item::Call(call), Target::Arguments, Fragment::Piece(piece)) => call.add(piece, events),
-            (Item::Call(call), Target::Arguments, Fragment::Whole(whole)) => call.settle_arguments(whole, events),
+            (Item::Call(call), Target::Arguments) => call.take_arguments(fragment, events),
             // Words of one kind for an item of another belong nowhere.
             _ => {}
         }
@@ -207,8 +186,7 @@ impl Completion {
             taken.insert(position);
             positions.push(position);
             self.name(position, id, None);
-            let settled = self.slots[position].settle(raw, &item, &mut self.call_ids, &mut self.room, events);
-            settled.map_err(Fault::Full)?;
+            self.slots[position].settle(raw, &item, &mut self.call_ids, &mut self.room, events)?;
         }
         if !positions.is_empty() {
             self.listed = Some(positions);
@@ -218,15 +196,10 @@ impl Completion {
 
     /// Returns the whole completion. The finish reason is the one of the provider, or follows from
     /// the items of a completed response.
-    pub(super) fn finish(
-        self,
-        provider: &str,
-        reason: Option<FinishReason>,
-        usage: Usage,
-    ) -> Result<ModelResponse, NamelessCall> {
+    pub(super) fn finish(self, reason: Option<FinishReason>, usage: Usage) -> Result<ModelResponse, Fault> {
         let mut slots: Vec<_> = self.slots.into_iter().map(Some).collect();
         let positions = self.listed.unwrap_or_else(|| (0..slots.len()).collect());
-        let mut parts = Parts::new(provider);
+        let mut parts = Parts::new(&self.provider);
         for position in positions {
             if let Some(slot) = slots[position].take() {
                 parts.add(slot)?;
@@ -251,11 +224,11 @@ impl Completion {
     fn begin(&mut self, item: Item) -> Result<usize, Fault> {
         if matches!(item, Item::Call(_)) {
             if self.calls >= self.most_calls {
-                return Err(Fault::TooManyCalls);
+                return Err(Fault::TooManyCalls(self.most_calls));
             }
             self.calls += 1;
         }
-        self.room.take(1).map_err(Fault::Full)?;
+        self.room.take(1)?;
         self.slots.push(Slot::new(item));
         Ok(self.slots.len() - 1)
     }
@@ -273,7 +246,7 @@ impl Completion {
     /// Takes the room for what an item has got.
     fn count(&mut self, position: usize) -> Result<(), Fault> {
         let made = self.slots[position].item.take_made();
-        self.room.take(made).map_err(Fault::Full)
+        self.room.take(made)
     }
 }
 

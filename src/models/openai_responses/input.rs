@@ -7,13 +7,13 @@
 use std::collections::HashSet;
 use std::mem;
 
-use serde_json::value::RawValue;
+use serde_json::json;
 
-use super::unknown_fields::{field, object};
 use crate::agent::state::Messages;
 use crate::json::{RawJson, Value};
 use crate::message::{ContentPart, DocumentPart, ImagePart, MediaSource, Message, Role, ToolCall, ToolResult};
-use crate::models::files::{StoredFile, stored_file};
+use crate::models::encode::{Part, is_own, lines, marked, object, raw, verbatim};
+use crate::models::files::{Attachment, data_url};
 use crate::models::names::{IdRule, WireIds, tool_name};
 use crate::models::wire::Fields;
 
@@ -31,7 +31,7 @@ pub(super) const CALLERS_CALLS: [&str; 5] = [
 ];
 
 /// Encodes the messages for the provider of this name.
-pub(super) fn items(messages: &Messages, provider: &str) -> Vec<Box<RawValue>> {
+pub(super) fn items(messages: &Messages, provider: &str) -> Vec<Part> {
     let mut items = Vec::new();
     let mut ids = WireIds::new(CALL_IDS);
     for message in messages.iter() {
@@ -48,7 +48,7 @@ pub(super) fn items(messages: &Messages, provider: &str) -> Vec<Box<RawValue>> {
 }
 
 /// Encodes a message of the caller; `None` if nothing is left of it.
-fn input_message(role: &str, message: &Message, provider: &str) -> Option<Box<RawValue>> {
+fn input_message(role: &str, message: &Message, provider: &str) -> Option<Part> {
     let parts = message.content.iter().filter_map(|part| input_part(part, provider));
     let mut content: Vec<Value> = parts.collect();
     if content.is_empty() {
@@ -57,7 +57,7 @@ fn input_message(role: &str, message: &Message, provider: &str) -> Option<Box<Ra
         }
         content.push(input_text(""));
     }
-    raw(&serde_json::json!({"type": "message", "role": role, "content": content}))
+    raw(&json!({"type": "message", "role": role, "content": content}))
 }
 
 /// A completion that becomes items, in its order.
@@ -67,9 +67,9 @@ struct CompletionItems<'a> {
     calls_with_output: HashSet<String>,
     /// Whether the marks of the message's parts are this provider's.
     is_own: bool,
-    items: &'a mut Vec<Box<RawValue>>,
+    items: &'a mut Vec<Part>,
     /// Reasoning whose following item has not come yet.
-    reasoning: Vec<Box<RawValue>>,
+    reasoning: Vec<Part>,
     open: Option<Open>,
 }
 
@@ -80,12 +80,11 @@ struct Open {
 }
 
 impl<'a> CompletionItems<'a> {
-    fn new(message: &Message, provider: &'a str, items: &'a mut Vec<Box<RawValue>>) -> Self {
-        let owner = message.provider_fields.as_ref();
+    fn new(message: &Message, provider: &'a str, items: &'a mut Vec<Part>) -> Self {
         Self {
             provider,
             calls_with_output: calls_with_output(message, provider),
-            is_own: owner.is_some_and(|owner| owner.provider == provider),
+            is_own: is_own(message, provider),
             items,
             reasoning: Vec::new(),
             open: None,
@@ -101,11 +100,11 @@ impl<'a> CompletionItems<'a> {
                         self.close();
                     }
                     let mark = mark.map(str::to_owned);
-                    let text = serde_json::json!({"type": "output_text", "text": part.text, "annotations": []});
-                    self.say(mark, text);
+                    let text = json!({"type": "output_text", "text": part.text, "annotations": []});
+                    self.add_to_message(mark, text);
                 }
                 ContentPart::Refusal { text } => {
-                    self.say(None, serde_json::json!({"type": "refusal", "refusal": text}));
+                    self.add_to_message(None, json!({"type": "refusal", "refusal": text}));
                 }
                 ContentPart::ToolCall(call) => {
                     let item = self.call_item(call, &ids.of_call(message.id, call));
@@ -122,7 +121,7 @@ impl<'a> CompletionItems<'a> {
     }
 
     /// Adds to the open message, or opens one.
-    fn say(&mut self, mark: Option<String>, part: Value) {
+    fn add_to_message(&mut self, mark: Option<String>, part: Value) {
         let open = self.open.get_or_insert_with(|| Open {
             mark,
             content: Vec::new(),
@@ -148,29 +147,24 @@ impl<'a> CompletionItems<'a> {
             self.close();
             self.reasoning.clear();
         } else {
-            self.push(RawValue::from_string(item.as_str().to_owned()).ok());
+            self.push(verbatim(item));
         }
     }
 
     /// Adds an item after the open message and the reasoning before it.
-    fn push(&mut self, item: Option<Box<RawValue>>) {
+    fn push(&mut self, item: Option<Part>) {
         self.close();
         self.add(item);
     }
 
     fn close(&mut self) {
         if let Some(open) = self.open.take() {
-            let mut fields = plain_fields(&[
-                ("type", "message".into()),
-                ("role", "assistant".into()),
-                ("content", Value::Array(open.content)),
-            ]);
-            fields.extend(marked_fields(open.mark.as_deref(), &["type", "role", "content"]));
-            self.add(RawValue::from_string(object(&fields)).ok());
+            let item = open.encode();
+            self.add(item);
         }
     }
 
-    fn add(&mut self, item: Option<Box<RawValue>>) {
+    fn add(&mut self, item: Option<Part>) {
         if let Some(item) = item {
             self.items.extend(mem::take(&mut self.reasoning));
             self.items.push(item);
@@ -178,22 +172,31 @@ impl<'a> CompletionItems<'a> {
     }
 
     /// Encodes a call. Its arguments go back as the model wrote them.
-    fn call_item(&self, call: &ToolCall, id: &str) -> Option<Box<RawValue>> {
+    fn call_item(&self, call: &ToolCall, id: &str) -> Option<Part> {
         let arguments = if call.arguments.is_empty() {
             "{}"
         } else {
             &call.arguments
         };
-        let known = [
-            ("type", "function_call".into()),
-            ("call_id", id.into()),
-            ("name", tool_name(&call.name).into()),
-            ("arguments", arguments.into()),
+        let fields = vec![
+            ("type", raw("function_call")?),
+            ("call_id", raw(id)?),
+            ("name", raw(&tool_name(&call.name))?),
+            ("arguments", raw(arguments)?),
         ];
-        let mut fields = plain_fields(&known);
-        let mark = call.signature.as_deref().filter(|_| self.is_own);
-        fields.extend(marked_fields(mark, &known.map(|(name, _)| name)));
-        RawValue::from_string(object(&fields)).ok()
+        marked(fields, call.signature.as_deref().filter(|_| self.is_own), &[])
+    }
+}
+
+impl Open {
+    /// Encodes the message. The id of a mark only distinguishes messages.
+    fn encode(self) -> Option<Part> {
+        let fields = vec![
+            ("type", raw("message")?),
+            ("role", raw("assistant")?),
+            ("content", raw(&self.content)?),
+        ];
+        marked(fields, self.mark.as_deref(), &["id"])
     }
 }
 
@@ -207,46 +210,32 @@ fn calls_with_output(message: &Message, provider: &str) -> HashSet<String> {
     outputs.filter_map(|item| item.filled("call_id")).collect()
 }
 
-fn plain_fields(fields: &[(&str, Value)]) -> Vec<String> {
-    let texts = fields.iter().map(|(name, value)| format!("\"{name}\":{value}"));
-    texts.collect()
-}
-
-/// Returns the fields of a mark, without the id, which only distinguishes messages, and without the
-/// known ones.
-fn marked_fields(mark: Option<&str>, known: &[&str]) -> Vec<String> {
-    let mark = mark.and_then(Fields::parse).unwrap_or_default();
-    let fields = mark.iter().filter(|(name, _)| *name != "id" && !known.contains(name));
-    fields.map(|(name, raw)| field(name, raw)).collect()
-}
-
 /// Returns the reasoning as it may go back: without what is only for reading, and not at all where
 /// the provider would have to look for it.
-fn reasoning_item(item: &Fields<'_>) -> Option<Box<RawValue>> {
+fn reasoning_item(item: &Fields<'_>) -> Option<Part> {
     let has_content = item.list("content").is_some_and(|content| !content.is_empty());
     if item.filled("encrypted_content").is_none() && !has_content {
         return None;
     }
-    let kept = |name: &str| name != "status" && (name != "content" || has_content);
-    let fields = item.iter().filter(|(name, _)| kept(name));
-    let mut fields: Vec<_> = fields.map(|(name, raw)| field(name, raw)).collect();
+    let goes_back = |name: &str| name != "status" && (name != "content" || has_content);
+    let fields = item.iter().filter(|(name, _)| goes_back(name));
+    let mut fields: Vec<_> = fields.map(|(name, value)| (name, value.to_owned())).collect();
     if item.get("summary").is_none() {
-        fields.push(r#""summary":[]"#.to_owned());
+        fields.push(("summary", raw(&json!([]))?));
     }
-    RawValue::from_string(object(&fields)).ok()
+    object(&fields)
 }
 
 /// Encodes a result: as words, or as parts where it has more than words.
 fn output_item(result: &ToolResult, id: &str, provider: &str) -> Value {
     let is_plain = result.content.iter().all(|part| media(part, provider).is_none());
     let output = if is_plain {
-        let texts: Vec<_> = result.content.iter().filter_map(ContentPart::as_text).collect();
-        Value::from(texts.join("\n"))
+        Value::from(lines(&result.content))
     } else {
         let parts = result.content.iter();
         parts.filter_map(|part| input_part(part, provider)).collect()
     };
-    serde_json::json!({"type": "function_call_output", "call_id": id, "output": output})
+    json!({"type": "function_call_output", "call_id": id, "output": output})
 }
 
 fn input_part(part: &ContentPart, provider: &str) -> Option<Value> {
@@ -258,23 +247,15 @@ fn input_part(part: &ContentPart, provider: &str) -> Option<Value> {
 }
 
 fn input_text(text: &str) -> Value {
-    serde_json::json!({"type": "input_text", "text": text})
+    json!({"type": "input_text", "text": text})
 }
 
 fn media(part: &ContentPart, provider: &str) -> Option<Value> {
-    let (source, name) = match part {
-        ContentPart::Image(part) => (&part.source, None),
-        ContentPart::Document(part) => (&part.source, part.name.as_deref()),
-        _ => return None,
-    };
-    if let Some(StoredFile::Elsewhere(words)) = stored_file(source, name, provider) {
-        return Some(input_text(&words));
-    }
-    match part {
-        ContentPart::Image(part) => Some(image(part)),
-        ContentPart::Document(part) => Some(document(part)),
-        _ => None,
-    }
+    Some(match Attachment::of(part, provider)? {
+        Attachment::Image(part) => image(part),
+        Attachment::Document(part) => document(part),
+        Attachment::Elsewhere(words) => input_text(&words),
+    })
 }
 
 fn image(part: &ImagePart) -> Value {
@@ -284,25 +265,17 @@ fn image(part: &ImagePart) -> Value {
         MediaSource::ProviderFile { file_id, .. } => ("file_id", file_id.clone()),
     };
     let detail = part.detail.as_deref().unwrap_or("auto");
-    serde_json::json!({"type": "input_image", field: address, "detail": detail})
+    json!({"type": "input_image", field: address, "detail": detail})
 }
 
 fn document(part: &DocumentPart) -> Value {
     match &part.source {
-        MediaSource::Url { url } => serde_json::json!({"type": "input_file", "file_url": url}),
-        MediaSource::Base64 { media_type, data } => serde_json::json!({
+        MediaSource::Url { url } => json!({"type": "input_file", "file_url": url}),
+        MediaSource::Base64 { media_type, data } => json!({
             "type": "input_file",
             "filename": part.name.as_deref().unwrap_or("document"),
             "file_data": data_url(media_type, data),
         }),
-        MediaSource::ProviderFile { file_id, .. } => serde_json::json!({"type": "input_file", "file_id": file_id}),
+        MediaSource::ProviderFile { file_id, .. } => json!({"type": "input_file", "file_id": file_id}),
     }
-}
-
-fn data_url(media_type: &str, data: &str) -> String {
-    format!("data:{media_type};base64,{data}")
-}
-
-fn raw(item: &Value) -> Option<Box<RawValue>> {
-    serde_json::value::to_raw_value(item).ok()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
-use super::call::{Call, CallIds, NamelessCall};
+use super::call::Call;
 use super::input::CALLERS_CALLS;
 use super::message::Message;
 use super::reasoning::Reasoning;
@@ -12,7 +12,9 @@ use crate::agent::ports::ModelEvent;
 use crate::agent::state::FinishReason;
 use crate::json::RawJson;
 use crate::message::{ContentPart, OpaquePart, ProviderFields, ReasoningPart};
-use crate::models::room::{Full, Room};
+use crate::models::calls::CallIds;
+use crate::models::fault::Fault;
+use crate::models::room::Room;
 use crate::models::wire::Fields;
 
 /// The slot of an item in a completion.
@@ -62,7 +64,7 @@ impl Slot {
         call_ids: &mut CallIds,
         room: &mut Room,
         events: &mut Vec<ModelEvent>,
-    ) -> Result<(), Full> {
+    ) -> Result<(), Fault> {
         self.whole = Some(raw.get().to_owned());
         match &mut self.item {
             Item::Message(message) => message.settle(item, room, events)?,
@@ -127,7 +129,7 @@ impl<'a> Parts<'a> {
     }
 
     /// Adds what an item becomes.
-    pub(super) fn add(&mut self, slot: Slot) -> Result<(), NamelessCall> {
+    pub(super) fn add(&mut self, slot: Slot) -> Result<(), Fault> {
         let after_message = std::mem::take(&mut self.after_message);
         match slot.item {
             Item::Message(message) => {
@@ -167,10 +169,7 @@ impl<'a> Parts<'a> {
     /// Returns the owner of the marks of texts and calls, which name none themselves; `None` if
     /// there are no marks.
     pub(super) fn owner(&self) -> Option<ProviderFields> {
-        self.has_marks.then(|| ProviderFields {
-            provider: self.provider.to_owned(),
-            fields: Vec::new(),
-        })
+        self.has_marks.then(|| ProviderFields::owner(self.provider))
     }
 
     /// Counts an item if it is a call that the provider has executed, by its type without the end.

@@ -5,13 +5,13 @@ use std::mem;
 
 use serde_json::value::RawValue;
 
-use super::partial_text::PartialText;
-use super::unknown_fields::unknown_fields;
+use super::partial_text::{Fragment, PartialText};
 use crate::agent::ports::ModelEvent;
 use crate::json::{RawJson, Value};
 use crate::message::{Citation, ContentPart, OpaquePart, ReasoningPart, TextPart};
-use crate::models::room::{Full, Room};
-use crate::models::wire::{self, Fields};
+use crate::models::fault::Fault;
+use crate::models::room::Room;
+use crate::models::wire::{self, Fields, MOST_UNKNOWN, unknown_fields};
 
 /// Fields of a message that are read; others go back with it.
 const KNOWN: [&str; 5] = ["type", "id", "role", "status", "content"];
@@ -47,16 +47,10 @@ struct Part {
 }
 
 impl Message {
-    /// Adds a piece of a part's words.
-    pub(super) fn add(&mut self, position: (u64, Holds), piece: String, events: &mut Vec<ModelEvent>) {
-        self.part(position).text.add(&piece);
-        emit(position.1, piece, events);
-    }
-
-    /// Takes a part's whole words.
-    pub(super) fn settle_text(&mut self, position: (u64, Holds), whole: String, events: &mut Vec<ModelEvent>) {
-        let rest = self.part(position).text.settle(whole);
-        emit(position.1, rest, events);
+    /// Takes words of a part.
+    pub(super) fn take_text(&mut self, position: (u64, Holds), fragment: Fragment, events: &mut Vec<ModelEvent>) {
+        let added = self.part(position).text.take(fragment);
+        emit(position.1, added, events);
     }
 
     /// Adds a source of a text.
@@ -87,7 +81,7 @@ impl Message {
             known.citations = sources.collect();
         }
         self.made += new;
-        self.settle_text(position, text.unwrap_or_default(), events);
+        self.take_text(position, Fragment::Whole(text.unwrap_or_default()), events);
         position
     }
 
@@ -97,13 +91,13 @@ impl Message {
         item: &Fields<'_>,
         room: &mut Room,
         events: &mut Vec<ModelEvent>,
-    ) -> Result<(), Full> {
-        self.extras = unknown_fields(item, &KNOWN);
+    ) -> Result<(), Fault> {
+        self.extras = unknown_fields(item, &KNOWN, MOST_UNKNOWN);
         let Some(content) = item.get("content") else {
             return Ok(());
         };
         if let Some(text) = wire::text(content) {
-            self.settle_text((0, Holds::Text), text, events);
+            self.take_text((0, Holds::Text), Fragment::Whole(text), events);
             return Ok(());
         }
         let list = wire::list(content).unwrap_or_default();

@@ -15,8 +15,6 @@ mod message;
 mod partial_text;
 mod reasoning;
 mod request;
-mod unknown_fields;
-mod usage;
 
 pub(super) use self::client::client;
 pub use self::decoder::ResponsesDecoder;

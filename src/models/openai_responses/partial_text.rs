@@ -8,24 +8,25 @@ pub(super) struct PartialText {
     whole: Option<String>,
 }
 
-impl PartialText {
-    /// Adds a piece.
-    pub(super) fn add(&mut self, piece: &str) {
-        self.received.push_str(piece);
-    }
+/// Words that an event has.
+#[derive(Debug)]
+pub(super) enum Fragment {
+    /// A piece of a text.
+    Piece(String),
+    /// The whole text.
+    Whole(String),
+}
 
-    /// Takes the whole text and returns the end of it that no piece had. An empty one is ignored.
-    pub(super) fn settle(&mut self, whole: String) -> String {
-        if whole.is_empty() {
-            return String::new();
+impl PartialText {
+    /// Takes a fragment and returns what it adds to the pieces before it.
+    pub(super) fn take(&mut self, fragment: Fragment) -> String {
+        match fragment {
+            Fragment::Piece(piece) => {
+                self.received.push_str(&piece);
+                piece
+            }
+            Fragment::Whole(whole) => self.settle(whole),
         }
-        let Some(rest) = whole.strip_prefix(&self.received).map(str::to_owned) else {
-            self.whole = Some(whole);
-            return String::new();
-        };
-        self.received = whole;
-        self.whole = None;
-        rest
     }
 
     /// Returns the text of the pieces.
@@ -36,6 +37,20 @@ impl PartialText {
     /// Returns the words.
     pub(super) fn finish(self) -> String {
         self.whole.unwrap_or(self.received)
+    }
+
+    /// Takes the whole text and returns the end of it that no piece had. An empty one is ignored.
+    fn settle(&mut self, whole: String) -> String {
+        if whole.is_empty() {
+            return String::new();
+        }
+        let Some(rest) = whole.strip_prefix(&self.received).map(str::to_owned) else {
+            self.whole = Some(whole);
+            return String::new();
+        };
+        self.received = whole;
+        self.whole = None;
+        rest
     }
 }
 
@@ -55,13 +70,13 @@ mod tests {
         ] {
             let mut made = PartialText::default();
             for piece in pieces {
-                made.add(piece);
+                made.take(Fragment::Piece((*piece).to_owned()));
             }
             assert_eq!(made.settle(whole.to_owned()), rest, "{pieces:?} {whole}");
             assert_eq!(made.finish(), words, "{pieces:?} {whole}");
         }
         let mut made = PartialText::default();
-        made.add("ab");
+        made.take(Fragment::Piece("ab".to_owned()));
         made.settle("x".to_owned());
         assert_eq!(
             made.settle("abc".to_owned()),

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::mem;
 
-use super::partial_text::PartialText;
+use super::partial_text::{Fragment, PartialText};
 use crate::agent::ports::ModelEvent;
 use crate::models::wire::{self, Fields};
 
@@ -39,20 +39,22 @@ pub(super) struct Reasoning {
 }
 
 impl Reasoning {
-    /// Adds a piece of a paragraph.
-    pub(super) fn add(&mut self, position: (Section, u64), piece: &str, events: &mut Vec<ModelEvent>) {
+    /// Takes words of a paragraph.
+    pub(super) fn take_text(&mut self, position: (Section, u64), fragment: Fragment, events: &mut Vec<ModelEvent>) {
         let text = self.paragraph(position);
         let is_new = text.received().is_empty();
-        text.add(piece);
-        self.emit(is_new, piece, events);
-    }
-
-    /// Takes a whole paragraph.
-    pub(super) fn settle_paragraph(&mut self, position: (Section, u64), whole: String, events: &mut Vec<ModelEvent>) {
-        let text = self.paragraph(position);
-        let is_new = text.received().is_empty();
-        let rest = text.settle(whole);
-        self.emit(is_new, &rest, events);
+        let added = text.take(fragment);
+        if added.is_empty() {
+            return;
+        }
+        let is_further = mem::replace(&mut self.has_spoken, true);
+        events.push(ModelEvent::ReasoningDelta {
+            text: if is_new && is_further {
+                format!("{BETWEEN}{added}")
+            } else {
+                added
+            },
+        });
     }
 
     /// Takes the whole item.
@@ -61,7 +63,7 @@ impl Reasoning {
             let blocks = item.list(section.list_name()).unwrap_or_default();
             for (index, block) in (0..).zip(blocks) {
                 let text = wire::object(block).and_then(|block| block.text("text"));
-                self.settle_paragraph((section, index), text.unwrap_or_default(), events);
+                self.take_text((section, index), Fragment::Whole(text.unwrap_or_default()), events);
             }
         }
     }
@@ -83,18 +85,5 @@ impl Reasoning {
             self.made += 1;
             PartialText::default()
         })
-    }
-
-    fn emit(&mut self, is_new: bool, piece: &str, events: &mut Vec<ModelEvent>) {
-        if piece.is_empty() {
-            return;
-        }
-        let text = if is_new && self.has_spoken {
-            format!("{BETWEEN}{piece}")
-        } else {
-            piece.to_owned()
-        };
-        self.has_spoken = true;
-        events.push(ModelEvent::ReasoningDelta { text });
     }
 }

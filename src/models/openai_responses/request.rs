@@ -4,14 +4,14 @@
 //! same bytes. So the next step's request begins with the bytes of this one.
 
 use serde::Serialize;
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::input::items;
 use crate::agent::ports::{ModelRequest, ToolSpec};
 use crate::json::{Object, Value};
-use crate::model_parameters::ToolChoice;
 use crate::model_ref::ResponseFormat;
-use crate::models::parameters::{accepted_limit, sets_auto, with_extra};
+use crate::models::parameters::{accepted_limit, tool_choice, with_extra};
 
 /// How a server wants to be spoken to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,9 +46,9 @@ pub fn encode_request(request: &ModelRequest, dialect: &Dialect, stream: bool) -
         include: asks_for_encrypted.then_some(&["reasoning.encrypted_content"]),
         input: items(&request.messages, &dialect.provider),
         stream,
-        tool_choice: tool_choice(request),
+        tool_choice: tool_choice(request, |name| json!({"type": "function", "name": name})),
         text: text(&request.response_format),
-        reasoning: effort.map(|effort| serde_json::json!({"effort": effort})),
+        reasoning: effort.map(|effort| json!({"effort": effort})),
         temperature: parameters.temperature,
         top_p: parameters.top_p,
         max_output_tokens: limit.map(|limit| limit.max(LEAST_OUTPUT_TOKENS)),
@@ -116,27 +116,15 @@ impl<'a> WireTool<'a> {
     }
 }
 
-/// Encodes which tools the model may or must call; the protocol refuses a choice where there are no
-/// tools.
-fn tool_choice(request: &ModelRequest) -> Option<Value> {
-    match &request.tool_choice {
-        ToolChoice::Auto => sets_auto(request).then(|| "auto".into()),
-        _ if request.tools.is_empty() => None,
-        ToolChoice::None => Some("none".into()),
-        ToolChoice::Required => Some("required".into()),
-        ToolChoice::Tool(name) => Some(serde_json::json!({"type": "function", "name": name})),
-    }
-}
-
 fn text(format: &ResponseFormat) -> Option<Value> {
     let format = match format {
         ResponseFormat::Text => return None,
-        ResponseFormat::JsonObject => serde_json::json!({"type": "json_object"}),
+        ResponseFormat::JsonObject => json!({"type": "json_object"}),
         ResponseFormat::JsonSchema { name, schema, strict } => {
-            serde_json::json!({"type": "json_schema", "name": name, "schema": schema, "strict": strict})
+            json!({"type": "json_schema", "name": name, "schema": schema, "strict": strict})
         }
     };
-    Some(serde_json::json!({"format": format}))
+    Some(json!({"format": format}))
 }
 
 #[cfg(test)]

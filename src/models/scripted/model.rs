@@ -7,7 +7,7 @@ use futures_util::stream::{self, StreamExt as _};
 
 use super::play::{Piece, play};
 use super::script::Script;
-use crate::agent::ports::{Model, ModelError, ModelEvent, ModelRequest, ModelStream};
+use crate::agent::ports::{Model, ModelError, ModelEvent, ModelRequest, ModelStream, StructuredOutput};
 use crate::ids::IdSource;
 
 /// A model that plays a script.
@@ -15,6 +15,7 @@ use crate::ids::IdSource;
 pub struct Scripted {
     script: Arc<Script>,
     ids: Arc<dyn IdSource>,
+    structured_output: StructuredOutput,
 }
 
 impl Scripted {
@@ -23,15 +24,29 @@ impl Scripted {
         Self {
             script: Arc::new(script),
             ids,
+            structured_output: StructuredOutput::default(),
+        }
+    }
+
+    /// Returns the model that is asked for structured output in this way, if one is given.
+    #[must_use]
+    pub fn structured_by(self, by: Option<StructuredOutput>) -> Self {
+        Self {
+            structured_output: by.unwrap_or(self.structured_output),
+            ..self
         }
     }
 }
 
 impl Model for Scripted {
     fn stream(&self, request: ModelRequest) -> ModelStream {
-        let Self { script, ids } = self.clone();
+        let Self { script, ids, .. } = self.clone();
         let pieces = stream::once(async move { stream::iter(play(&script, &request, ids.as_ref())) });
         pieces.flatten().then(in_time).boxed()
+    }
+
+    fn structured_output(&self) -> StructuredOutput {
+        self.structured_output
     }
 }
 

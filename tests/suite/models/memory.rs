@@ -1,4 +1,5 @@
-//! What the answers of a provider take in memory while they are decoded: a bounded multiple of the bytes that are allowed, whatever they say.
+//! What the answers of a provider take in memory while they are decoded: a bounded multiple of the
+//! bytes that are allowed, whatever they say.
 
 use agent_runtime::models::CapSettings;
 use allocation_counter::measure;
@@ -17,14 +18,16 @@ const CAPS: CapSettings = CapSettings {
 const PER_BYTE: u64 = 4;
 /// A part, a citation or a value of a block that comes in pieces, beside its bytes.
 const PER_PART: u64 = 1 << 10;
-/// The items of one list that is as large as an event may be, of two bytes each, and what each takes until its event is read. A list of
-/// more than 65536 items is none, so larger events take no more than twice that.
+/// The items of one list that is as large as an event may be, of two bytes each, and what each
+/// takes until its event is read. A list of more than 65536 items is none, so larger events take no
+/// more than twice that.
 const LIST: u64 = CAPS.event_bytes as u64 / 2 * 256;
 
 /// How many large events are sent: enough to tell what each adds to what stays.
 const EVENTS: usize = 3;
 
-/// Where an answer of each protocol has a list or an object as large as it likes, in an event and in one body.
+/// Where an answer of each protocol has a list or an object as large as it likes, in an event and
+/// in one body.
 fn places(name: &str) -> (&'static [(&'static str, &'static str)], (&'static str, &'static str)) {
     match name {
         "chat" => (
@@ -105,7 +108,8 @@ fn values() -> Vec<String> {
     ]
 }
 
-/// Has an answer decoded, whatever comes of it, and looks at the most bytes that were held at a time.
+/// Has an answer decoded, whatever comes of it, and looks at the most bytes that were held at a
+/// time.
 fn decode(name: &str, shown: &str, make: Make, kind: Option<&str>, bytes: &[u8], beside: u64) {
     let taken = measure(|| decode_within(CAPS, make, kind, bytes));
     let most = PER_BYTE * CAPS.response_bytes as u64 + PER_PART * CAPS.parts as u64 + beside;

@@ -1,23 +1,21 @@
-//! Model clients: the recorded traffic, the rules of the decoder, requests, tools and files of providers, timeouts, retries and the scripted model.
+//! Model clients: the recorded traffic, the rules of the decoders, requests, tools and files of
+//! providers, timeouts, retries and the scripted model.
 
+mod anthropic;
 mod bedrock;
-mod calls;
-mod decoder;
+mod client;
 mod gemini;
 mod memory;
-mod messages;
-mod network;
+mod openai_chat;
+mod openai_responses;
 mod parameters;
 mod recordings;
 mod rejected;
-mod request;
-mod responses;
 mod scripted;
+mod service;
 pub(crate) mod small_frames;
 mod sources;
 mod sse;
 mod support;
-mod thinker;
 mod tools;
-mod wire_forms;
 mod worst;

@@ -11,10 +11,10 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::messages::forms as messages_forms;
-use super::responses::forms as responses_forms;
+use super::anthropic::forms as anthropic_forms;
+use super::openai_chat::forms as chat_forms;
+use super::openai_responses::forms as responses_forms;
 use super::support::{Outcome, ask, generated_id, impatient, model_of, provider, request, user};
-use super::wire_forms;
 use crate::support::model_server::{ModelServer, Reply};
 
 #[derive(Debug, Deserialize)]
@@ -103,14 +103,14 @@ pub(super) struct Wire {
 pub(super) const CHAT: Wire = Wire {
     path: "/chat/completions",
     kind: ProviderKind::OpenAiChat,
-    plain_of_stream: wire_forms::plain_of_stream,
-    stream_of_plain: wire_forms::stream_of_plain,
+    plain_of_stream: chat_forms::plain_of_stream,
+    stream_of_plain: chat_forms::stream_of_plain,
 };
 pub(super) const MESSAGES: Wire = Wire {
     path: "/messages",
     kind: ProviderKind::Anthropic,
-    plain_of_stream: messages_forms::plain_of_stream,
-    stream_of_plain: messages_forms::stream_of_plain,
+    plain_of_stream: anthropic_forms::plain_of_stream,
+    stream_of_plain: anthropic_forms::stream_of_plain,
 };
 
 pub(super) const RESPONSES: Wire = Wire {
@@ -204,7 +204,8 @@ async fn replay(label: &str, wire: &Wire, exchange: &Exchange, expected: &Expect
     check(label, &outcome, expected, as_stream, is_stream == as_stream);
 }
 
-/// Compares an outcome with what is written down. In another form than the recorded one, the same JSON may be spelt otherwise.
+/// Compares an outcome with what is written down. In another form than the recorded one, the same
+/// JSON may be spelt otherwise.
 pub(super) fn check(label: &str, outcome: &Outcome, expected: &Expected, as_stream: bool, as_recorded: bool) {
     // A body with an error in it has no pieces to pass on before the error.
     if expected.error.is_none() || as_stream {
@@ -226,11 +227,11 @@ pub(super) fn check(label: &str, outcome: &Outcome, expected: &Expected, as_stre
                 (id, call.name.clone(), spelt(&call.arguments))
             });
             let calls: Vec<_> = calls.collect();
-            let told = outcome.calls().into_iter();
-            let told: Vec<_> = told
+            let emitted = outcome.calls().into_iter();
+            let emitted: Vec<_> = emitted
                 .map(|(id, name, arguments)| (id, name, spelt(&arguments)))
                 .collect();
-            assert_eq!(told, calls, "{label}");
+            assert_eq!(emitted, calls, "{label}");
             assert_eq!(Some(response.usage), expected.usage, "{label}");
             assert_eq!(
                 Some(String::from(response.finish_reason.clone())),

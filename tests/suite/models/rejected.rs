@@ -1,4 +1,5 @@
-//! Whole answers that can't be used: what they have used is told all the same, since it is paid for.
+//! Whole answers that can't be used: what they have used is told all the same, since it is paid
+//! for.
 
 use agent_runtime::agent::ports::ModelEvent;
 use agent_runtime::models::CapSettings;

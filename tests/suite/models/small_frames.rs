@@ -1,9 +1,10 @@
-//! The smallest frames of each provider's streams that say something: of these an answer has the most.
+//! The smallest frames of each provider's streams that say something: of these an answer has the
+//! most.
 
 use super::bedrock::support::frame;
 
-/// Small frames of each protocol, of which an answer has as many as it may, the last of several ones again and again; `@` stands for the
-/// number of the frame.
+/// Small frames of each protocol, of which an answer has as many as it may, the last of several
+/// ones again and again; `@` stands for the number of the frame.
 pub(crate) fn small_frames(name: &str) -> &'static [&'static [&'static str]] {
     match name {
         "chat" => &[

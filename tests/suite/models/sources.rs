@@ -4,8 +4,8 @@ use agent_runtime::json::RawJson;
 use agent_runtime::message::{Citation, ContentPart, TextPart};
 use serde_json::{Value, json};
 
-use super::decoder::stream as chat;
 use super::gemini::support::{chunk, last, stream as gemini};
+use super::openai_chat::decoder::stream as chat;
 use super::support::error;
 
 const STOP: &str = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
@@ -25,8 +25,8 @@ fn chat_stores_sources_that_each_chunk_repeats_once() {
     };
     // More than an answer may have, were each counted each time.
     let chunks = (0..2_000).map(|chunk| {
-        let told = sources[..=(chunk / 10).min(9)].join(",");
-        format!(r#"{{"choices":[{{"index":0,"delta":{{"content":"x","annotations":[{told}]}}}}]}}"#)
+        let named = sources[..=(chunk / 10).min(9)].join(",");
+        format!(r#"{{"choices":[{{"index":0,"delta":{{"content":"x","annotations":[{named}]}}}}]}}"#)
     });
     let chunks: Vec<_> = chunks.chain([STOP.to_owned()]).collect();
     let chunks: Vec<_> = chunks.iter().map(String::as_str).collect();

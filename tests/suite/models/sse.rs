@@ -1,28 +1,27 @@
-//! The decoder of server-sent events against another one, on random texts cut at random places.
+//! The decoder of server-sent events against another one, on random texts cut at random positions.
 
-use agent_runtime::models::{SseDecoder, SseEvent};
+use agent_runtime::models::{Frame, SseDecoder};
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use proptest::prelude::*;
 
-/// Decodes with the other decoder. It tells apart what the standard does not: events without data are left out here.
-fn other(chunks: &[Vec<u8>]) -> Vec<SseEvent> {
+/// Decodes with the other decoder. It tells apart what the standard does not: events without data
+/// are left out here.
+fn other(chunks: &[Vec<u8>]) -> Vec<Frame> {
     let bytes = stream::iter(chunks.to_vec()).map(|chunk| Ok::<_, std::io::Error>(bytes::Bytes::from(chunk)));
     let events = sse_stream::SseStream::from_bytes_stream(bytes)
         .collect::<Vec<_>>()
         .now_or_never()
         .unwrap();
     let events = events.into_iter().map(Result::unwrap).filter_map(|event| {
-        Some(SseEvent {
+        Some(Frame {
             data: event.data?,
             name: event.event.unwrap_or_default(),
-            id: event.id,
-            retry: event.retry,
         })
     });
     events.collect()
 }
 
-fn ours(chunks: &[Vec<u8>]) -> Vec<SseEvent> {
+fn ours(chunks: &[Vec<u8>]) -> Vec<Frame> {
     let mut decoder = SseDecoder::new(1 << 20);
     let mut events = Vec::new();
     for chunk in chunks {
@@ -56,12 +55,15 @@ fn event() -> impl Strategy<Value = String> {
 }
 
 fn chunked(text: &[u8], cuts: &[prop::sample::Index]) -> Vec<Vec<u8>> {
-    let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
-    places.extend([0, text.len()]);
-    places.sort_unstable();
+    let mut positions: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
+    positions.extend([0, text.len()]);
+    positions.sort_unstable();
     // The other decoder can't take empty chunks after a carriage return.
-    places.dedup();
-    places.windows(2).map(|pair| text[pair[0]..pair[1]].to_vec()).collect()
+    positions.dedup();
+    positions
+        .windows(2)
+        .map(|pair| text[pair[0]..pair[1]].to_vec())
+        .collect()
 }
 
 proptest! {

@@ -11,6 +11,7 @@ use agent_runtime::json::RawJson;
 use agent_runtime::message::{ContentPart, Message, OpaquePart, Role, ToolResult};
 use agent_runtime::models::{Catalog, ClientSettings, Decoder, ProviderKind, ProviderSettings, RetrySettings};
 use futures_util::StreamExt as _;
+use proptest::sample::Index;
 use uuid::Uuid;
 
 pub(super) use crate::support::model_request::model_request as request;
@@ -147,7 +148,8 @@ impl Outcome {
         self.events.iter().filter_map(text).collect()
     }
 
-    /// Returns the tokens that the provider has counted, as the events tell them: all, and those of failed attempts.
+    /// Returns the tokens that the provider has counted, as the events tell them: all, and those of
+    /// failed attempts.
     pub(super) fn tokens(&self) -> (u64, u64) {
         let (mut of_attempt, mut failed) = (0, 0);
         for event in &self.events {
@@ -202,4 +204,20 @@ pub(super) async fn ask(model: &dyn Model, request: ModelRequest) -> Outcome {
         assert_eq!(calls.collect::<Vec<_>>(), outcome.calls());
     }
     outcome
+}
+
+/// Cuts bytes into pieces.
+pub(super) fn cut<'a>(bytes: &'a [u8], cuts: &[Index]) -> Vec<&'a [u8]> {
+    let mut ends: Vec<_> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+    ends.extend([0, bytes.len()]);
+    ends.sort_unstable();
+    ends.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect()
+}
+
+/// Replaces one byte and cuts off the end.
+pub(super) fn damaged(mut bytes: Vec<u8>, position: Index, byte: u8, end: Index) -> Vec<u8> {
+    let position = position.index(bytes.len());
+    bytes[position] = byte;
+    bytes.truncate(end.index(bytes.len() + 1));
+    bytes
 }

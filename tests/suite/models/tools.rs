@@ -1,4 +1,5 @@
-//! What each protocol makes of the choice of tools, of tools that the provider executes itself, and of files that it stores.
+//! What each protocol makes of the choice of tools, of tools that the provider executes itself, and
+//! of files that it stores.
 
 use std::sync::Arc;
 
@@ -54,7 +55,8 @@ fn tool() -> ToolSpec {
     }
 }
 
-/// Asks a provider named `test`, whose answer is the body, and returns the request and the answer's calls of its own tools.
+/// Asks a provider named `test`, whose answer is the body, and returns the request and the answer's
+/// calls of its own tools.
 async fn exchange(kind: ProviderKind, request: ModelRequest, body: Value) -> (Captured, Value) {
     let server = ModelServer::start(vec![Reply::json(200, &body)]).await;
     let settings = ProviderSettings {
@@ -122,9 +124,9 @@ async fn a_choice_of_tools_has_its_form_in_each_protocol() {
             let is_offered = (kind, &choice) != (ProviderKind::Bedrock, &ToolChoice::None);
             assert_eq!(tools_in(kind, &with).is_array(), is_offered, "{kind:?} {choice:?}");
             let without = sent(kind, asked(&[])).await;
-            let told = (choice_in(kind, &without), tools_in(kind, &without));
+            let encoded = (choice_in(kind, &without), tools_in(kind, &without));
             let nothing = (&Value::Null, &Value::Null);
-            assert_eq!(told, nothing, "no choice without tools: {kind:?} {choice:?}");
+            assert_eq!(encoded, nothing, "no choice without tools: {kind:?} {choice:?}");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The worst that a provider can send: every decoder reads it, as a stream and as one body, in bounded time and on a small stack.
+//! The worst that a provider can send: every decoder reads it, as a stream and as one body, in
+//! bounded time and on a small stack.
 
 use std::sync::Arc;
 use std::thread;
@@ -38,7 +39,7 @@ pub(super) const DECODERS: [(&str, Make); 5] = [
     }),
     // Its first byte tells the form of an answer.
     ("converse", |_, caps| {
-        Box::new(ConverseDecoder::new("p", caps, Arc::new(UuidV7Source)))
+        Box::new(ConverseDecoder::of_aws("p", caps, Arc::new(UuidV7Source)))
     }),
 ];
 

@@ -1,9 +1,9 @@
-//! Bedrock's Converse: answers in, requests out, and both as they were recorded.
+//! Bedrock's Converse: responses in, requests out, and both as they were recorded.
 
 mod bytes;
+mod client;
 mod decoder;
 mod history;
-mod network;
 mod recordings;
 mod request;
 mod service;

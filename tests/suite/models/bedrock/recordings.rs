@@ -1,4 +1,5 @@
-//! Replays the recorded exchanges through a real local server, as a stream and as one body, and sends the answers back as they came.
+//! Replays the recorded exchanges through a real local server, as a stream and as one body, and
+//! sends the answers back as they came.
 
 use agent_runtime::agent::ports::ModelRequest;
 use agent_runtime::message::ContentPart;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::support::{delta, metadata, start, stop, stream_bytes, text_delta};
-use crate::models::thinker::converse;
+use crate::models::service::converse;
 use crate::support::model_server::{ModelServer, Reply};
 
 fn answer(events: &[Value], reason: &str) -> Reply {
@@ -11,7 +11,8 @@ fn answer(events: &[Value], reason: &str) -> Reply {
     Reply::new(200, "application/vnd.amazon.eventstream", stream_bytes(&events))
 }
 
-/// Signed reasoning goes back within a run and in the next turn; another provider is sent the words alone.
+/// Signed reasoning goes back within a run and in the next turn; another provider is sent the words
+/// alone.
 #[tokio::test]
 async fn reasoning_goes_back_to_its_provider_and_to_no_other() {
     let reasoning = |signature: &str| {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::models::support::{Counted, Decoded, decode, message};
 
 pub(super) fn decode_with(caps: CapSettings, chunks: &[&[u8]]) -> Decoded {
-    let decoder = ConverseDecoder::new("p", caps, Arc::new(Counted::default()));
+    let decoder = ConverseDecoder::of_aws("p", caps, Arc::new(Counted::default()));
     decode(decoder, chunks)
 }
 

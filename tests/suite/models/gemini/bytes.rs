@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::recordings::recorded;
 use super::support::{decode_with, stream_text};
+use crate::models::support::{cut, damaged};
 
 /// Pieces of streams, well-formed and not.
 fn chunks() -> impl Strategy<Value = Vec<Value>> {
@@ -33,23 +34,16 @@ fn chunks() -> impl Strategy<Value = Vec<Value>> {
     prop::collection::vec(chunk, 0..8)
 }
 
-fn cut<'a>(bytes: &'a [u8], places: &[prop::sample::Index]) -> Vec<&'a [u8]> {
-    let mut places: Vec<_> = places.iter().map(|place| place.index(bytes.len() + 1)).collect();
-    places.extend([0, bytes.len()]);
-    places.sort_unstable();
-    places.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect()
-}
-
-/// Errors have no equality; what they say is enough.
+/// Errors have no equality, so their texts are compared.
 fn shown(chunks: &[&[u8]]) -> String {
     format!("{:?}", decode_with(None, CapSettings::default(), chunks))
 }
 
 proptest! {
     #[test]
-    fn the_size_of_pieces_means_nothing(chunks in chunks(), places in prop::collection::vec(any::<prop::sample::Index>(), 0..20)) {
+    fn the_size_of_pieces_means_nothing(chunks in chunks(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20)) {
         let text = stream_text(&chunks);
-        prop_assert_eq!(shown(&cut(text.as_bytes(), &places)), shown(&[text.as_bytes()]));
+        prop_assert_eq!(shown(&cut(text.as_bytes(), &cuts)), shown(&[text.as_bytes()]));
     }
 
     #[test]
@@ -59,13 +53,10 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_recording_ends_in_an_answer_or_an_error(place in any::<prop::sample::Index>(), byte in any::<u8>(), end in any::<prop::sample::Index>()) {
+    fn a_damaged_recording_ends_in_an_answer_or_an_error(position in any::<prop::sample::Index>(), byte in any::<u8>(), end in any::<prop::sample::Index>()) {
         for (_, exchange) in recorded() {
-            let mut bytes = exchange.response.body.into_bytes();
-            let place = place.index(bytes.len());
-            bytes[place] = byte;
-            let end = end.index(bytes.len() + 1);
-            let _ = decode_with(None, CapSettings::default(), &[&bytes[..end]]);
+            let bytes = damaged(exchange.response.body.into_bytes(), position, byte, end);
+            let _ = decode_with(None, CapSettings::default(), &[&bytes]);
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Gemini's protocol: answers in, requests out, and both as they were recorded.
+//! Gemini's protocol: responses in, requests out, and both as they were recorded.
 
 mod bytes;
+mod client;
 mod decoder;
 mod history;
-mod network;
 mod recordings;
 mod request;
 mod service;

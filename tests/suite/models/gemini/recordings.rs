@@ -1,5 +1,5 @@
-//! Replays the recorded exchanges through a real local server, as a stream, as one body and as a list of chunks, and sends the answers
-//! back as they came.
+//! Replays the recorded exchanges through a real local server, as a stream, as one body and as a
+//! list of chunks, and sends the answers back as they came.
 
 use agent_runtime::message::ContentPart;
 use agent_runtime::models::{CapSettings, ProviderKind, ProviderSettings};

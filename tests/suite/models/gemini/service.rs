@@ -3,14 +3,15 @@
 use serde_json::{Value, json};
 
 use super::support::{last, stream_text};
-use crate::models::thinker::converse;
+use crate::models::service::converse;
 use crate::support::model_server::{ModelServer, Reply};
 
 fn answer(parts: &[Value]) -> Reply {
     Reply::events(stream_text(&[last(parts, "STOP")]))
 }
 
-/// Signatures go back with their parts within a run and in the next turn; another provider is sent the words alone.
+/// Signatures go back with their parts within a run and in the next turn; another provider is sent
+/// the words alone.
 #[tokio::test]
 async fn signatures_go_back_to_their_provider_and_to_no_other() {
     let call = json!({"functionCall": {"id": "c1", "name": "calculator", "args": {"expression": "17 * 23"}}, "thoughtSignature": "S1+/="});

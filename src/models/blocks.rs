@@ -1,0 +1,184 @@
+//! The content blocks of a completion, for protocols whose blocks come one after the other or in
+//! pieces with an index. Knows no provider's JSON.
+
+use std::collections::HashMap;
+use std::mem;
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use super::calls::{Beginning, Call, CallMaker};
+use super::fault::Fault;
+use super::opaque::Opaque;
+use super::room::Room;
+use super::settings::CapSettings;
+use crate::agent::ports::ModelEvent;
+use crate::ids::IdSource;
+use crate::json::RawJson;
+use crate::message::{Citation, ContentPart, OpaquePart, ReasoningPart, TextPart};
+
+/// A block in the making.
+#[derive(Debug)]
+pub(super) enum Block {
+    /// Words and their sources.
+    Text(TextPart),
+    /// Reasoning.
+    Reasoning(ReasoningPart),
+    /// A call of one of our tools.
+    Call(Call),
+    /// A block that only the provider understands.
+    Opaque(Opaque),
+}
+
+/// The blocks of one completion.
+#[derive(Debug)]
+pub(super) struct Blocks {
+    list: Vec<Block>,
+    /// The position of the latest block with each index; the index is a key only.
+    positions: HashMap<u64, usize>,
+    room: Room,
+    calls: CallMaker,
+}
+
+impl Blocks {
+    /// Has none yet.
+    pub(super) fn new(ids: Arc<dyn IdSource>, caps: CapSettings) -> Self {
+        Self {
+            list: Vec::new(),
+            positions: HashMap::new(),
+            room: Room::new(caps.parts),
+            calls: CallMaker::new(ids, caps.tool_calls),
+        }
+    }
+
+    /// Returns whether there is a call.
+    pub(super) fn has_calls(&self) -> bool {
+        self.calls.made() > 0
+    }
+
+    /// Returns the latest block with the index, or the latest of all without one; and the room for
+    /// what it gets.
+    pub(super) fn get(&mut self, index: Option<u64>) -> Option<(&mut Block, &mut Room)> {
+        let position = self.position(index)?;
+        Some((&mut self.list[position], &mut self.room))
+    }
+
+    /// Returns the same block if it is of the kind of the new one, which else is opened.
+    pub(super) fn get_or_open(&mut self, index: Option<u64>, new: Block) -> Result<(&mut Block, &mut Room), Fault> {
+        let kind = mem::discriminant(&new);
+        match self.position(index) {
+            Some(position) if mem::discriminant(&self.list[position]) == kind => {
+                Ok((&mut self.list[position], &mut self.room))
+            }
+            _ => self.open(index, new),
+        }
+    }
+
+    /// Adds a block. A second block with an index takes the index over.
+    pub(super) fn open(&mut self, index: Option<u64>, block: Block) -> Result<(&mut Block, &mut Room), Fault> {
+        self.room.take(1)?;
+        let position = self.list.len();
+        if let Some(index) = index {
+            self.positions.insert(index, position);
+        }
+        self.list.push(block);
+        Ok((&mut self.list[position], &mut self.room))
+    }
+
+    /// Adds a call.
+    pub(super) fn begin_call(
+        &mut self,
+        index: Option<u64>,
+        beginning: Beginning,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), Fault> {
+        let call = self.calls.begin(beginning, events)?;
+        self.open(index, Block::Call(call)).map(|_| ())
+    }
+
+    /// Takes the end of a block.
+    pub(super) fn end(&mut self, index: Option<u64>, events: &mut Vec<ModelEvent>) {
+        if let Some((Block::Call(call), _)) = self.get(index) {
+            call.close(events);
+        }
+    }
+
+    /// Returns the parts, without empty ones. Open blocks end here; `text_of` returns the JSON of
+    /// what goes back to the provider.
+    pub(super) fn finish(
+        self,
+        provider: &str,
+        text_of: fn(Opaque) -> String,
+        events: &mut Vec<ModelEvent>,
+    ) -> Vec<ContentPart> {
+        let parts = self.list.into_iter().map(|block| match block {
+            Block::Text(part) => ContentPart::Text(part),
+            Block::Reasoning(part) => ContentPart::Reasoning(part),
+            Block::Call(mut call) => {
+                call.close(events);
+                ContentPart::ToolCall(call.finish())
+            }
+            Block::Opaque(block) => ContentPart::Opaque(OpaquePart {
+                provider: provider.to_owned(),
+                raw: RawJson::new(text_of(block)),
+            }),
+        });
+        parts.filter(|part| !is_empty(part)).collect()
+    }
+
+    fn position(&self, index: Option<u64>) -> Option<usize> {
+        match index {
+            Some(index) => self.positions.get(&index).copied(),
+            None => self.list.len().checked_sub(1),
+        }
+    }
+}
+
+impl Block {
+    /// Makes a text that has no words yet.
+    pub(super) fn text() -> Self {
+        Self::Text(TextPart::default())
+    }
+
+    /// Makes reasoning that has no words yet.
+    pub(super) fn reasoning() -> Self {
+        Self::Reasoning(ReasoningPart::default())
+    }
+
+    /// Adds words to a text.
+    pub(super) fn add_text(&mut self, text: String, events: &mut Vec<ModelEvent>) {
+        if let Self::Text(part) = self
+            && !text.is_empty()
+        {
+            part.text.push_str(&text);
+            events.push(ModelEvent::TextDelta { text });
+        }
+    }
+
+    /// Adds a source to a text.
+    pub(super) fn cite(&mut self, source: &RawValue, room: &mut Room) -> Result<(), Fault> {
+        room.take(1)?;
+        if let Self::Text(part) = self {
+            part.citations.push(Citation(RawJson::new(source.get())));
+        }
+        Ok(())
+    }
+
+    /// Adds words to reasoning.
+    pub(super) fn add_reasoning(&mut self, text: String, events: &mut Vec<ModelEvent>) {
+        if let Self::Reasoning(part) = self
+            && !text.is_empty()
+        {
+            part.text.push_str(&text);
+            events.push(ModelEvent::ReasoningDelta { text });
+        }
+    }
+}
+
+fn is_empty(part: &ContentPart) -> bool {
+    match part {
+        ContentPart::Text(part) => part.text.is_empty() && part.citations.is_empty(),
+        ContentPart::Reasoning(part) => *part == ReasoningPart::default(),
+        _ => false,
+    }
+}

@@ -1,0 +1,191 @@
+//! Decodes a response of any protocol: bytes in, events out. No IO, and no panic for any bytes.
+
+use std::sync::Arc;
+
+use super::body::{Body, BodyEnd, protocol, truncated};
+use super::client::Decoder;
+use super::errors::error_of_frame;
+use super::retry::AttemptError;
+use super::settings::CapSettings;
+use super::sse::Frame;
+use super::wire::Fields;
+use crate::agent::ports::ModelEvent;
+use crate::agent::state::ModelResponse;
+use crate::ids::IdSource;
+
+/// The mark that ends the streams of some protocols; gateways add it to others.
+pub(super) const DONE: &str = "[DONE]";
+
+/// What is known after a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// More can come.
+    Open,
+    /// The completion is complete.
+    Complete,
+    /// No more comes; the completion is complete if its finish reason came.
+    Ended,
+}
+
+/// A completion in the making, by what its protocol makes of frames.
+pub trait FrameReader: Send {
+    /// What the error says about a stream without any part of a completion.
+    const NOTHING: &'static str = "the stream has no completion";
+
+    /// Makes an empty completion of the provider. Calls without an id get one from `ids`.
+    fn new(provider: &str, ids: Arc<dyn IdSource>, caps: CapSettings) -> Self;
+
+    /// Returns the error that an event named `error` is.
+    fn error(text: &str) -> AttemptError {
+        error_of_frame(text)
+    }
+
+    /// Takes a frame of a stream: an event's name, which may be empty, and its data, which is not.
+    fn take_frame(&mut self, name: &str, data: &str, events: &mut Vec<ModelEvent>) -> Result<Progress, AttemptError>;
+
+    /// Takes the mark at the end of a stream.
+    fn take_done(&mut self, _events: &mut Vec<ModelEvent>) -> Progress {
+        Progress::Open
+    }
+
+    /// Takes a response that came as one JSON body.
+    fn take_whole(&mut self, body: &str, events: &mut Vec<ModelEvent>) -> Result<Progress, AttemptError>;
+
+    /// Returns whether any part of a completion came.
+    fn has_begun(&self) -> bool;
+
+    /// Returns whether the provider has sent the finish reason.
+    fn is_finished(&self) -> bool;
+
+    /// Returns the whole completion, after its last events.
+    fn finish(self, events: &mut Vec<ModelEvent>) -> Result<ModelResponse, AttemptError>;
+}
+
+/// Decodes one completion.
+#[derive(Debug)]
+pub struct StreamDecoder<C> {
+    body: Body,
+    saw_frame: bool,
+    completion: Option<C>,
+}
+
+impl<C: FrameReader> StreamDecoder<C> {
+    /// Makes a decoder of a completion of the provider. Calls without an id get one from `ids`.
+    ///
+    /// `content_type` is a hint only. The first bytes of the body decide.
+    pub fn new(provider: &str, content_type: Option<&str>, caps: CapSettings, ids: Arc<dyn IdSource>) -> Self {
+        Self::of_body(provider, Body::new(content_type, caps), caps, ids)
+    }
+
+    /// Makes a decoder that reads frames from this body.
+    pub(super) fn of_body(provider: &str, body: Body, caps: CapSettings, ids: Arc<dyn IdSource>) -> Self {
+        Self {
+            body,
+            saw_frame: false,
+            completion: Some(C::new(provider, ids, caps)),
+        }
+    }
+
+    /// Returns the reader of the completion; `None` once it is complete.
+    pub(super) fn reader(&mut self) -> Option<&mut C> {
+        self.completion.as_mut()
+    }
+
+    /// Takes a frame. Frames after a complete response are ignored.
+    fn take_frame(&mut self, frame: &Frame, events: &mut Vec<ModelEvent>) -> Result<(), AttemptError> {
+        let Some(completion) = &mut self.completion else {
+            return Ok(());
+        };
+        let progress = match frame.data.trim() {
+            data if frame.name == "error" => return Err(C::error(data)),
+            "" => Progress::Open,
+            DONE => completion.take_done(events),
+            data => {
+                self.saw_frame = true;
+                completion.take_frame(&frame.name, data, events)?
+            }
+        };
+        self.proceed(progress, events)
+    }
+
+    fn finish_stream(&mut self, last: Option<Frame>, events: &mut Vec<ModelEvent>) -> Result<(), AttemptError> {
+        // Some servers forget the last blank line; a piece that was cut off is no JSON.
+        let is_whole = |frame: &Frame| {
+            let data = frame.data.trim();
+            data == DONE || Fields::parse(data).is_some()
+        };
+        if let Some(frame) = last.filter(is_whole) {
+            self.take_frame(&frame, events)?;
+        }
+        self.proceed(Progress::Ended, events)
+    }
+
+    fn proceed(&mut self, progress: Progress, events: &mut Vec<ModelEvent>) -> Result<(), AttemptError> {
+        let Some(completion) = &self.completion else {
+            return Ok(());
+        };
+        match progress {
+            Progress::Open => return Ok(()),
+            Progress::Ended if self.saw_frame && !completion.has_begun() && !completion.is_finished() => {
+                return Err(protocol(C::NOTHING.to_owned(), ""));
+            }
+            Progress::Ended if !completion.is_finished() => return Err(truncated()),
+            Progress::Ended | Progress::Complete => {}
+        }
+        if let Some(completion) = self.completion.take() {
+            let response = completion.finish(events)?;
+            events.push(ModelEvent::Completed(Box::new(response)));
+        }
+        Ok(())
+    }
+}
+
+impl<C: FrameReader> Decoder for StreamDecoder<C> {
+    fn push(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), AttemptError> {
+        let mut frames = Vec::new();
+        let outcome = self.body.push(bytes, &mut frames);
+        for frame in &frames {
+            self.take_frame(frame, events)?;
+        }
+        // What follows a complete response does not matter.
+        if self.is_done() { Ok(()) } else { outcome }
+    }
+
+    fn finish(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), AttemptError> {
+        let end = self.body.end();
+        let Some(completion) = &mut self.completion else {
+            return Ok(());
+        };
+        match end {
+            BodyEnd::Whole(body) => {
+                self.saw_frame = true;
+                let progress = completion.take_whole(&body, events)?;
+                self.proceed(progress, events)
+            }
+            BodyEnd::Events(last) => self.finish_stream(last, events),
+            BodyEnd::Empty => Err(truncated()),
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.completion.is_none()
+    }
+
+    fn is_finished(&self) -> bool {
+        self.completion.as_ref().is_none_or(FrameReader::is_finished)
+    }
+}
+
+/// Reads an object of a response.
+pub(super) fn read_object(text: &str) -> Result<Fields<'_>, AttemptError> {
+    serde_json::from_str(text).map_err(|error| not_json(&error, "the response is not a JSON object", text))
+}
+
+/// Returns the error for a text that is not the JSON that it should be, or was cut off.
+pub(super) fn not_json(error: &serde_json::Error, message: &str, text: &str) -> AttemptError {
+    if error.is_eof() {
+        truncated()
+    } else {
+        protocol(message.to_owned(), text)
+    }
+}

@@ -1,0 +1,30 @@
+//! Why the pieces of a response make no completion.
+
+use super::body::protocol;
+use super::retry::AttemptError;
+
+/// What is wrong with a completion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// There are more calls than so many.
+    TooManyCalls(usize),
+    /// There are more parts, citations and values of blocks than so many.
+    TooManyParts(usize),
+    /// A call has no name.
+    NamelessCall,
+    /// A piece of a call's arguments belongs to no call.
+    StrayArguments,
+}
+
+impl Fault {
+    /// Returns the error, which retains the beginning of the faulty text unless the text is only
+    /// too long.
+    pub(super) fn error(self, text: &str) -> AttemptError {
+        match self {
+            Self::TooManyCalls(most) => protocol(format!("the response has more than {most} tool calls"), ""),
+            Self::TooManyParts(most) => protocol(format!("the response has more than {most} parts"), ""),
+            Self::NamelessCall => protocol("a tool call has no name".to_owned(), text),
+            Self::StrayArguments => protocol("a piece of a tool call belongs to no call".to_owned(), text),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Blocks of answers: calls with their input, thinking with its signature, and numbers and ids that
+//! are missing or used twice.
+
+use agent_runtime::agent::ports::ModelEvent;
+use agent_runtime::message::{ContentPart, ReasoningPart};
+use agent_runtime::models::CapSettings;
+use serde_json::{Value, json};
+
+use super::support::{block, call, decode_with, delta, end, input_delta, start, stop, stream, tool_use};
+use crate::models::support::generated_id;
+
+#[test]
+fn input_comes_in_pieces_or_at_once() {
+    let given = json!({"type": "tool_use", "id": "b", "name": "t", "input": {"x": 1}});
+    let (_, response) = stream(&[
+        start(),
+        block(0, &tool_use("a")),
+        block(1, &given),
+        block(2, &tool_use("c")),
+        input_delta(0, ""),
+        input_delta(2, "{\"y\":"),
+        input_delta(0, "{\"z\": "),
+        input_delta(2, " 1.0"),
+        input_delta(0, "1e2}"),
+        json!({"type": "content_block_stop", "index": 0}),
+        input_delta(0, "too late"),
+        end("max_tokens"),
+    ]);
+    assert_eq!(
+        response.unwrap().content,
+        [
+            call("a", "{\"z\": 1e2}"),
+            call("b", "{\"x\":1}"),
+            call("c", "{\"y\": 1.0"),
+        ],
+        "verbatim, also where the answer was cut"
+    );
+    let body = r#"{"content": [{"type": "tool_use", "id": "a", "name": "t", "input": {"n":  1e2}}, {"type": "tool_use", "id": "b", "name": "t"}]}"#;
+    let (events, response) = decode_with(None, CapSettings::default(), &[body.as_bytes()]);
+    assert_eq!(response.unwrap().content, [call("a", "{\"n\":  1e2}"), call("b", "{}")]);
+    assert_eq!(events.len(), 4, "each call begins and has its input: {events:?}");
+}
+
+#[test]
+fn missing_and_repeated_ids_and_indexes_have_an_outcome() {
+    let unnumbered = |event: Value| {
+        let mut event = event;
+        event.as_object_mut().unwrap().remove("index");
+        event
+    };
+    let (_, response) = stream(&[
+        start(),
+        block(0, &json!({"type": "tool_use", "name": "t"})),
+        block(1, &tool_use("a")),
+        block(2, &tool_use("a")),
+        // The index again: from here on it means the later block.
+        block(0, &tool_use("b")),
+        input_delta(0, "{\"n\": 2}"),
+        unnumbered(block(0, &tool_use("c"))),
+        unnumbered(input_delta(0, "{\"n\": 3}")),
+        end("tool_use"),
+    ]);
+    assert_eq!(
+        response.unwrap().content,
+        [
+            call(&generated_id(1), "{}"),
+            call("a", "{}"),
+            call(&generated_id(2), "{}"),
+            call("b", "{\"n\": 2}"),
+            call("c", "{\"n\": 3}"),
+        ]
+    );
+    let huge = json!({"type": "content_block_delta", "index": u64::MAX, "delta": {"type": "text_delta", "text": "a"}});
+    let (_, response) = stream(&[huge.clone(), huge, stop()]);
+    assert_eq!(
+        response.unwrap().content,
+        [ContentPart::text("aa")],
+        "words open a block themselves"
+    );
+}
+
+#[test]
+fn thinking_is_stored_with_its_signature() {
+    let signed = |text: &str| {
+        ContentPart::Reasoning(ReasoningPart {
+            text: text.to_owned(),
+            signature: Some("c2ln".to_owned()),
+            ..ReasoningPart::default()
+        })
+    };
+    let redacted = ContentPart::Reasoning(ReasoningPart {
+        encrypted: Some("ZGF0YQ==".to_owned()),
+        ..ReasoningPart::default()
+    });
+    let thinking = |index, text| delta(index, &json!({"type": "thinking_delta", "thinking": text}));
+    let signature = |index, text| delta(index, &json!({"type": "signature_delta", "signature": text}));
+    let empty = json!({"type": "thinking", "thinking": "", "signature": ""});
+    let (events, response) = stream(&[
+        start(),
+        block(0, &empty.clone()),
+        thinking(0, "Let me "),
+        thinking(0, "see."),
+        signature(0, "c2"),
+        signature(0, "ln"),
+        block(1, &json!({"type": "redacted_thinking", "data": "ZGF0YQ=="})),
+        block(2, &empty.clone()),
+        signature(2, "c2ln"),
+        block(3, &empty),
+        end("end_turn"),
+    ]);
+    let response = response.unwrap();
+    assert_eq!(response.content, [signed("Let me see."), redacted, signed("")]);
+    assert_eq!(response.provider_fields.unwrap().provider, "p");
+    let words: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            ModelEvent::ReasoningDelta { text } => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(words, ["Let me ", "see."]);
+}

@@ -1,0 +1,7 @@
+//! Chat completions: the rules of the decoder and of calls, and requests. Their recordings are the
+//! common ones.
+
+mod calls;
+pub(super) mod decoder;
+pub(super) mod forms;
+mod request;
