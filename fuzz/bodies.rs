@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use agent_runtime::agent::hooks::{HookRegistry, builtin_hooks};
 use agent_runtime::agent::state::{AgentState, StateAddition};
-use agent_runtime::agent::{AnswerShape, HookConfig, check_prompt, render_prompt};
+use agent_runtime::agent::{CompiledFormat, HookConfig, check_prompt, render_prompt};
 use agent_runtime::ids::UuidV7Source;
 use agent_runtime::json::{Object, Value};
 use agent_runtime::model_ref::ResponseFormat;
@@ -162,8 +162,8 @@ pub(crate) fn schema(bytes: &[u8]) {
     };
     let value = value.to_string();
     bounded(SCHEMA_MEMORY + PER_BYTE * bytes.len(), || {
-        let size = AnswerShape::check_size(&format);
-        match AnswerShape::of(&format) {
+        let size = CompiledFormat::check_size(&format);
+        match CompiledFormat::of(&format) {
             Ok(shape) => {
                 assert!(size.is_ok());
                 // Whether it fits is not the question.

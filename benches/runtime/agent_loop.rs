@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use agent_runtime::agent::compilers::Conversation;
-use agent_runtime::agent::drivers::{DriverPorts, ModelChain, ModelChoice, ToolCallingDriver};
-use agent_runtime::agent::hooks::{BudgetGuard, ErrorPolicyHook, HookStack};
+use agent_runtime::agent::compilers::{Sections, Traces};
+use agent_runtime::agent::drivers::{Driver, DriverPorts, ModelChain, ModelChoice};
+use agent_runtime::agent::hooks::{ErrorPolicyHook, ExecutionGuard, HookStack};
 use agent_runtime::agent::ports::{
     Model, ModelEvent, ModelRequest, ModelStream, Tool, ToolCatalog as _, ToolContext, ToolError, ToolOutput, ToolSpec,
 };
 use agent_runtime::agent::state::{AgentState, ExecutionBudget, FinishReason, ModelResponse};
-use agent_runtime::agent::{AgentEvent, AgentLoop, CallSeed, ErrorPolicy, EventSink, ExecutionControl};
+use agent_runtime::agent::{AgentEvent, AgentLoop, CallSeed, DriverKind, ErrorPolicy, EventSink, ExecutionControl};
 use agent_runtime::clock::{Clock as _, SystemClock};
 use agent_runtime::ids::{AgentId, UuidV7Source};
 use agent_runtime::json::Value;
@@ -51,7 +51,7 @@ async fn run(per_step: usize) -> AgentState {
         clock.clone(),
     ));
     let hooks = HookStack::default()
-        .with_hook(1_000, Arc::new(BudgetGuard::new(Arc::clone(&control))))
+        .with_hook(1_000, Arc::new(ExecutionGuard::new(Arc::clone(&control))))
         .with_hook(
             -1_000,
             Arc::new(ErrorPolicyHook::new(ErrorPolicy::default(), clock.clone())),
@@ -68,16 +68,16 @@ async fn run(per_step: usize) -> AgentState {
         model,
         price: None,
     };
-    let driver = ToolCallingDriver::new(DriverPorts {
+    let ports = DriverPorts {
         tenant: TenantId::anonymous(),
         models: ModelChain::new(choice, []),
         parameters: Arc::default(),
         provider_tools: Arc::default(),
         tools: tools.executor(&["instant".to_owned()]).unwrap(),
         parallel_tool_calls: true,
-        shapes: Arc::default(),
+        formats: Arc::default(),
         max_corrections: 2,
-        compiler: Arc::new(Conversation::default()),
+        compiler: Arc::new(Sections::conversation(Traces::default())),
         hooks: Arc::clone(&hooks),
         control: Arc::clone(&control),
         call_seed: CallSeed::of_call("bench"),
@@ -85,9 +85,10 @@ async fn run(per_step: usize) -> AgentState {
         variables: Arc::default(),
         ids: Arc::new(UuidV7Source),
         events: Arc::new(Deaf),
-    });
+    };
+    let driver = Driver::new(ports, DriverKind::ToolCalling, Vec::new());
     let state = AgentState::new(AgentId::generate(&UuidV7Source), clock.now());
-    let agent_loop = AgentLoop::new(Box::new(driver), hooks, Arc::new(Deaf), control, Arc::new(UuidV7Source));
+    let agent_loop = AgentLoop::new(driver, hooks, Arc::new(Deaf), control, Arc::new(UuidV7Source));
     agent_loop.run(state, vec![(*message(0)).clone()]).await
 }
 

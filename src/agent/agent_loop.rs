@@ -45,7 +45,7 @@ use super::control::ExecutionControl;
 use super::drivers::Driver;
 use super::ending::Ending;
 use super::events::{AgentEvent, ContinuationDecision, EventSink};
-use super::hooks::{HookContext, HookPoint, HookStack, HookSubject};
+use super::hooks::{HookContext, HookFailure, HookPoint, HookStack, HookSubject};
 use super::inbox::Inbox;
 use super::progress::PendingStep;
 use super::recorder::{JournalFailed, Recorder};
@@ -57,7 +57,7 @@ use crate::message::Message;
 /// Runs executions of one agent.
 #[derive(Debug)]
 pub struct AgentLoop {
-    driver: Box<dyn Driver>,
+    driver: Driver,
     hooks: Arc<HookStack>,
     events: Arc<dyn EventSink>,
     control: Arc<ExecutionControl>,
@@ -69,7 +69,7 @@ pub struct AgentLoop {
 impl AgentLoop {
     /// Makes a loop of its parts.
     pub fn new(
-        driver: Box<dyn Driver>,
+        driver: Driver,
         hooks: Arc<HookStack>,
         events: Arc<dyn EventSink>,
         control: Arc<ExecutionControl>,
@@ -173,11 +173,7 @@ impl AgentLoop {
 
     /// Adds the input, as the hooks before the execution leave it.
     async fn begin(&self, state: AgentState, input: Vec<Message>) -> AgentState {
-        let context = HookContext {
-            point: HookPoint::BeforeExecution,
-            state,
-            subject: HookSubject::Input(input),
-        };
+        let context = HookContext::new(HookPoint::BeforeExecution, state, HookSubject::Input(input));
         let (context, failure) = self.hooks.call(context, || self.now()).await;
         let now = self.now();
         let state = match context.subject {
@@ -185,10 +181,7 @@ impl AgentLoop {
             // The stack lets no hook change the kind of the subject.
             _ => context.state,
         };
-        match failure {
-            Some(failure) => failure.in_state(state, now),
-            None => state,
-        }
+        HookFailure::applied(failure, state, now)
     }
 
     /// Makes one step, or none when a hook stops the execution before it.
@@ -322,16 +315,9 @@ impl AgentLoop {
         if errors.is_empty() {
             return state;
         }
-        let context = HookContext {
-            point: HookPoint::OnError,
-            state,
-            subject: HookSubject::Errors(errors),
-        };
+        let context = HookContext::new(HookPoint::OnError, state, HookSubject::Errors(errors));
         let (context, failure) = self.hooks.call(context, || self.now()).await;
-        match failure {
-            Some(failure) => failure.in_state(context.state, self.now()),
-            None => context.state,
-        }
+        HookFailure::applied(failure, context.state, self.now())
     }
 
     fn emit_step(&self, step_number: usize, state: &AgentState) {

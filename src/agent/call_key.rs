@@ -31,11 +31,11 @@ impl CallSeed {
     ///
     /// What hooks make of the arguments is left out: it may differ each time, and the call is the
     /// same.
-    pub fn key(&self, step_number: usize, place: usize, call: &ToolCall) -> String {
+    pub fn key(&self, step_number: usize, index: usize, call: &ToolCall) -> String {
         let mut hasher = blake3::Hasher::new_derive_key(DOMAIN);
-        let numbers = [step_number.to_string(), place.to_string()];
-        let [step_number, place] = &numbers;
-        for field in [&self.0, step_number, place, &call.name, &call.arguments] {
+        let numbers = [step_number.to_string(), index.to_string()];
+        let [step_number, index] = &numbers;
+        for field in [&self.0, step_number, index, &call.name, &call.arguments] {
             // The length first, so that no two lists of fields have the same bytes.
             hasher.update(&(field.len() as u64).to_le_bytes());
             hasher.update(field.as_bytes());

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::record_size::RecordSize;
 use super::state::{AgentState, ExecutionBudget, StopReason, StopSignal};
 use crate::clock::{Clock, Timestamp};
-use crate::json::{Object, Value};
+use crate::json::Value;
 use crate::usage::{Cost, Price, Usage};
 
 /// Names the budget as the source of stop signals.
@@ -125,17 +125,12 @@ impl ExecutionControl {
             deadline: until,
             ..ExecutionBudget::default()
         };
+        let budget = budget.tightest(&of_parent);
         Self {
-            budget: budget.tightest(&of_parent),
-            cancellation: self.cancellation.clone(),
             stop: self.stop.clone(),
-            pause: CancellationToken::new(),
-            clock: Arc::clone(&self.clock),
-            spent: Mutex::new(SpentUsage::NOTHING),
-            began_at: None,
-            grace_began_at: OnceLock::new(),
             record: Arc::clone(&self.record),
             parent: Some(Arc::clone(self)),
+            ..Self::new(budget, self.cancellation.clone(), Arc::clone(&self.clock))
         }
     }
 
@@ -246,20 +241,14 @@ impl ExecutionControl {
     fn record_limit(&self) -> Option<StopSignal> {
         let max = self.record.reached()?;
         let message = format!("the record of the run has reached its limit of {max} bytes");
-        let context = Object::from_iter([("max_record_bytes".to_owned(), json!(max))]);
         let signal = StopSignal::new(StopReason::StopRequested, RECORD, message);
-        Some(signal.with_context(context).binding())
+        Some(signal.with_figure("max_record_bytes", max).binding())
     }
 
     fn steps_limit(&self, steps: usize) -> Option<StopSignal> {
         let max = self.budget.max_steps.filter(|max| steps >= *max as usize)?;
-        let signal = limit(
-            StopReason::StepsLimitReached,
-            "max_steps",
-            json!(max),
-            "the steps are spent",
-        );
-        Some(signal.binding())
+        let message = "the steps are spent";
+        Some(limit(StopReason::StepsLimitReached, "max_steps", json!(max), message))
     }
 
     /// Returns whether the step in progress is the last that the budget of steps allows.
@@ -273,23 +262,10 @@ impl ExecutionControl {
         let usage = self.spent() + pending;
         let tokens = self.budget.max_tokens.filter(|max| usage.total_tokens >= *max);
         let cost = self.budget.max_cost.filter(|max| usage.known_cost() >= *max);
-        let tokens = tokens.map(|max| {
-            limit(
-                StopReason::TokenLimitReached,
-                "max_tokens",
-                json!(max),
-                "the tokens are spent",
-            )
-        });
-        let cost = cost.map(|max| {
-            limit(
-                StopReason::TokenLimitReached,
-                "max_cost",
-                json!(max),
-                "the money is spent",
-            )
-        });
-        let own = tokens.or(cost).map(StopSignal::binding);
+        let tokens = tokens.map(|max| ("max_tokens", json!(max), "the tokens are spent"));
+        let cost = cost.map(|max| ("max_cost", json!(max), "the money is spent"));
+        let own = tokens.or(cost);
+        let own = own.map(|(name, value, message)| limit(StopReason::TokenLimitReached, name, value, message));
         own.or_else(|| self.parent.as_ref()?.usage_limit(pending))
     }
 
@@ -336,9 +312,9 @@ impl ExecutionControl {
 
     /// Returns the limit of the next completion once `pending` is also spent: the budget of tokens
     /// or cost that leaves the fewest tokens, here or above.
-    pub fn answer_limit(&self, pending: Usage, price: Option<&Price>) -> Option<AnswerLimit> {
+    pub fn completion_limit(&self, pending: Usage, price: Option<&Price>) -> Option<CompletionLimit> {
         let usage = self.spent() + pending;
-        let by_tokens = self.budget.max_tokens.map(|max| AnswerLimit {
+        let by_tokens = self.budget.max_tokens.map(|max| CompletionLimit {
             tokens: max.saturating_sub(usage.total_tokens),
             name: "max_tokens",
             value: json!(max),
@@ -347,7 +323,7 @@ impl ExecutionControl {
             let left = max.saturating_sub(usage.known_cost());
             let is_spent = left == Cost::ZERO;
             let tokens = if is_spent { 0 } else { price.output_tokens_for(left)? };
-            Some(AnswerLimit {
+            Some(CompletionLimit {
                 tokens,
                 name: "max_cost",
                 value: json!(max),
@@ -356,7 +332,7 @@ impl ExecutionControl {
         let of_parent = self
             .parent
             .as_ref()
-            .and_then(|parent| parent.answer_limit(pending, price));
+            .and_then(|parent| parent.completion_limit(pending, price));
         let limits = [by_tokens, by_cost, of_parent].into_iter().flatten();
         limits.min_by_key(|limit| limit.tokens)
     }
@@ -377,7 +353,7 @@ impl ExecutionControl {
             (None, Some(seconds)) => ("max_seconds", json!(seconds)),
             (deadline, _) => ("deadline", json!(deadline.or(until))),
         };
-        limit(StopReason::TimeLimitReached, name, value, "the time is spent").binding()
+        limit(StopReason::TimeLimitReached, name, value, "the time is spent")
     }
 
     async fn sleep_until(&self, time_limit: Option<Timestamp>) {
@@ -408,7 +384,7 @@ impl SpentUsage {
 
 /// The limit of one completion.
 #[derive(Debug, Clone)]
-pub struct AnswerLimit {
+pub struct CompletionLimit {
     /// The most tokens that the completion may have.
     pub tokens: u64,
     /// The limit of the budget that leaves no more.
@@ -416,11 +392,11 @@ pub struct AnswerLimit {
     value: Value,
 }
 
-impl AnswerLimit {
+impl CompletionLimit {
     /// Returns the signal for a request that leaves no tokens for a completion.
     pub fn refusal(&self, input_tokens: u64) -> Option<StopSignal> {
         let message = format!("too little is left for a request of at least {input_tokens} tokens and its answer");
-        let signal = || limit(StopReason::TokenLimitReached, self.name, self.value.clone(), &message).binding();
+        let signal = || limit(StopReason::TokenLimitReached, self.name, self.value.clone(), &message);
         (self.tokens == 0).then(signal)
     }
 
@@ -432,13 +408,16 @@ impl AnswerLimit {
     /// Returns the signal for a completion beyond the limit.
     pub fn overrun(&self) -> StopSignal {
         let message = "the answer overran the tokens that were left";
-        limit(StopReason::TokenLimitReached, self.name, self.value.clone(), message).binding()
+        limit(StopReason::TokenLimitReached, self.name, self.value.clone(), message)
     }
 }
 
+/// Makes the signal of a limit of the budget; no request to go on overrides it.
 fn limit(reason: StopReason, name: &str, value: Value, message: &str) -> StopSignal {
     let message = format!("{message}: {name} is {value}");
-    StopSignal::new(reason, BUDGET, message).with_context(Object::from_iter([(name.to_owned(), value)]))
+    StopSignal::new(reason, BUDGET, message)
+        .with_figure(name, value)
+        .binding()
 }
 
 fn cancelled() -> StopSignal {
@@ -465,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_on_with_is_lost_no_longer_and_spent_once() {
+    fn what_is_resumed_is_lost_no_longer_and_spent_once() {
         // The persisted amount may lack recent spending of executions below, and may include lost
         // attempts.
         for (persisted, below, spent, lost) in [

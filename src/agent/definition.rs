@@ -7,9 +7,8 @@ use super::durability::DurabilityChoice;
 use super::error_policy::ErrorPolicy;
 use super::script::ScriptStep;
 use super::state::ExecutionBudget;
-use super::subagent_config::SubagentConfig;
 use super::webhook::RunWebhook;
-use crate::json::Object;
+use crate::json::{Object, is_default};
 use crate::model_parameters::{ModelParameters, ProviderTools, ToolChoice};
 use crate::model_ref::{ModelRef, ResponseFormat};
 
@@ -63,7 +62,7 @@ pub struct AgentDefinition {
     #[schema(max_items = 32)]
     pub subagents: Vec<SubagentConfig>,
     /// The most levels of agents below it, even if theirs allow more; 0 to 8.
-    #[serde(default = "max_depth", skip_serializing_if = "is_max_depth")]
+    #[serde(default = "number::<MAX_DEPTH>", skip_serializing_if = "is_number::<MAX_DEPTH>")]
     #[schema(maximum = 8)]
     pub max_depth: u32,
     /// Limits of each execution.
@@ -73,13 +72,16 @@ pub struct AgentDefinition {
     #[serde(default)]
     pub response_format: ResponseFormat,
     /// How often the model may correct a completion that does not fit its format.
-    #[serde(default = "max_corrections", skip_serializing_if = "is_max_corrections")]
+    #[serde(
+        default = "number::<MAX_CORRECTIONS>",
+        skip_serializing_if = "is_number::<MAX_CORRECTIONS>"
+    )]
     pub max_corrections: u32,
     /// Chooses the messages of the history that go to the model.
-    #[serde(default, skip_serializing_if = "CompilerConfig::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub compiler: CompilerConfig,
     /// Which traces of earlier executions go to the model with them.
-    #[serde(default, skip_serializing_if = "Traces::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub traces: Traces,
     /// Hooks, by name.
     #[serde(default)]
@@ -89,7 +91,7 @@ pub struct AgentDefinition {
     #[serde(default)]
     pub error_policy: ErrorPolicy,
     /// The durability of its runs, unless a request overrides it.
-    #[serde(default, skip_serializing_if = "DurabilityChoice::is_auto")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub durability: DurabilityChoice,
     /// The webhook for the ends of its runs, unless a request overrides it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -127,6 +129,29 @@ pub struct HookConfig {
     pub config: Object,
 }
 
+/// Lets an agent have another one work for it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SubagentConfig {
+    /// The name of the other agent.
+    #[schema(pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._-]{1,64}$")]
+    pub agent: String,
+    /// The name of the tool; by default the agent's, with `_` for each `.`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^[A-Za-z0-9_-]{1,64}$")]
+    pub tool: Option<String>,
+    /// What the tool does, for the model; by default the agent's description.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The tools that the other one is given, all of them this agent's; by default those that its
+    /// own definition names as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// Limits of each of its executions, beside its own.
+    #[serde(default, skip_serializing_if = "ExecutionBudget::is_empty")]
+    pub budget: ExecutionBudget,
+}
+
 /// The default levels of agents below an agent.
 const MAX_DEPTH: u32 = 3;
 /// The most tools of one provider.
@@ -145,22 +170,20 @@ fn is_yes(value: &bool) -> bool {
     *value
 }
 
-fn max_depth() -> u32 {
-    MAX_DEPTH
+fn number<const N: u32>() -> u32 {
+    N
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
-fn is_max_depth(value: &u32) -> bool {
-    *value == MAX_DEPTH
+fn is_number<const N: u32>(value: &u32) -> bool {
+    *value == N
 }
 
-fn max_corrections() -> u32 {
-    MAX_CORRECTIONS
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
-fn is_max_corrections(value: &u32) -> bool {
-    *value == MAX_CORRECTIONS
+impl SubagentConfig {
+    /// Returns the name of the tool. Names of agents may have dots, names of tools may not.
+    pub fn tool_name(&self) -> String {
+        self.tool.clone().unwrap_or_else(|| self.agent.replace('.', "_"))
+    }
 }
 
 impl AgentDefinition {

@@ -3,8 +3,22 @@
 use serde::{Deserialize, Serialize};
 
 /// What is persisted of a run during its execution.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    utoipa::ToSchema,
+    strum::EnumString,
+    strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", parse_err_ty = String, parse_err_fn = unknown)]
 pub enum Durability {
     /// The session that it continues: another worker begins it anew.
     #[default]
@@ -16,10 +30,7 @@ pub enum Durability {
 impl Durability {
     /// Returns the name that JSON and storage use.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Session => "session",
-            Self::Step => "step",
-        }
+        self.into()
     }
 }
 
@@ -38,11 +49,6 @@ pub enum DurabilityChoice {
 }
 
 impl DurabilityChoice {
-    /// Returns whether it is the default.
-    pub fn is_auto(&self) -> bool {
-        *self == Self::Auto
-    }
-
     /// Returns what is in force. A run that starts over would call its tools again.
     pub fn resolve(self, is_queued: bool, has_unrepeatable_tools: bool) -> Durability {
         match self {
@@ -62,14 +68,6 @@ impl From<Durability> for DurabilityChoice {
     }
 }
 
-impl std::str::FromStr for Durability {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "session" => Ok(Self::Session),
-            "step" => Ok(Self::Step),
-            _ => Err(format!("{text:?} is none of session, step")),
-        }
-    }
+fn unknown(name: &str) -> String {
+    format!("{name:?} is none of session, step")
 }

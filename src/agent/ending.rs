@@ -5,9 +5,8 @@
 use std::sync::Arc;
 
 use super::events::{AgentEvent, EventSink};
-use super::state::{AgentState, ExecutionState, ExecutionStatus, StopReason};
+use super::state::{AgentState, ExecutionState, ExecutionStatus, StopReason, StopSignal};
 use crate::clock::Clock;
-use crate::json::Object;
 
 /// Emits the end of an execution exactly once.
 #[derive(Debug)]
@@ -54,8 +53,12 @@ impl Ending {
     /// Emits how the execution ended.
     pub(super) fn end(mut self, state: &AgentState) {
         self.execution = None;
-        let Some(execution) = state.execution() else { return };
-        let signal = state.stop_signal();
+        if let Some(execution) = state.execution() {
+            self.emit(execution, state.stop_signal());
+        }
+    }
+
+    fn emit(&self, execution: &ExecutionState, signal: Option<&StopSignal>) {
         self.events.emit(AgentEvent::ExecutionEnded {
             execution_id: execution.execution_id,
             status: execution.status,
@@ -73,18 +76,12 @@ impl Ending {
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        let Some(execution) = self.execution.take() else { return };
-        self.events.emit(AgentEvent::ExecutionEnded {
-            execution_id: execution.execution_id,
-            status: ExecutionStatus::Failed,
-            reason: StopReason::Unknown,
-            was_force_stopped: true,
-            source: Some("loop".to_owned()),
-            message: Some("the execution was dropped".to_owned()),
-            context: Object::new(),
-            step_count: execution.step_count(),
-            usage: Box::new(execution.usage()),
-            duration_ms: execution.duration(self.clock.now()).num_milliseconds(),
-        });
+        let Some(mut execution) = self.execution.take() else {
+            return;
+        };
+        let signal = StopSignal::new(StopReason::Unknown, "loop", "the execution was dropped");
+        execution.status = ExecutionStatus::Failed;
+        execution.continuation.stop_signals = vec![signal.clone()];
+        self.emit(&execution, Some(&signal));
     }
 }

@@ -7,7 +7,7 @@ use serde::de::value::{MapAccessDeserializer, StrDeserializer};
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
-use super::state::{AgentStep, ErrorKind};
+use super::state::{AgentError, AgentStep, ErrorKind};
 
 /// The most consecutive failed steps, unless a policy overrides it.
 const MAX_CONSECUTIVE: u32 = 3;
@@ -171,11 +171,17 @@ impl ErrorHandling {
         }
     }
 
-    /// Returns the decision for a step; none when nothing failed.
-    pub fn decision_for(&self, step: &AgentStep) -> Option<ErrorDecision> {
-        let own = step.errors.iter().map(|error| self.decision(error.kind));
-        let of_tools = step.tool_executions.iter().filter(|execution| execution.has_error());
-        own.chain(of_tools.map(|_| self.tool)).min()
+    /// Returns the decision for a step and the last error that it rests on; none when nothing
+    /// failed.
+    pub fn decision_for<'a>(&self, step: &'a AgentStep) -> Option<(ErrorDecision, &'a AgentError)> {
+        let own = step.errors.iter().map(|error| (self.decision(error.kind), error));
+        let of_tools = step
+            .tool_executions
+            .iter()
+            .filter_map(|execution| execution.error.as_ref());
+        let all = own.chain(of_tools.map(|error| (self.tool, error)));
+        // `min_by_key` returns the first of equal elements.
+        all.rev().min_by_key(|(decision, _)| *decision)
     }
 }
 

@@ -12,7 +12,7 @@ use super::state::{
 };
 use crate::clock::Timestamp;
 use crate::ids::{AgentId, ExecutionId, MessageId, ModelRequestId, SessionId, StepId};
-use crate::json::Object;
+use crate::json::{Object, is_default};
 use crate::message::ContentPart;
 use crate::model_ref::ModelRef;
 use crate::usage::Usage;
@@ -188,7 +188,7 @@ pub enum AgentEvent {
         /// Whether it is an error.
         is_error: bool,
         /// Who made the result, if not the tool.
-        #[serde(default, skip_serializing_if = "ToolVerdict::is_executed")]
+        #[serde(default, skip_serializing_if = "is_default")]
         verdict: ToolVerdict,
         /// How long the tool took, in milliseconds.
         duration_ms: i64,

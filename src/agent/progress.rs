@@ -29,25 +29,24 @@ pub struct PendingStep {
     pub(super) calls: Vec<PendingCall>,
 }
 
-/// The state of a call.
+/// A call of a pending step.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum PendingCall {
+pub(super) struct PendingCall {
+    /// As the model wrote it.
+    pub(super) call: ToolCall,
+    /// How far it has come.
+    pub(super) stage: CallStage,
+}
+
+/// How far a call has come.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum CallStage {
     /// Nothing has happened.
-    Open(ToolCall),
+    Open,
     /// The hooks before it have decided.
-    Decided {
-        /// As the model wrote it.
-        call: ToolCall,
-        /// What becomes of it.
-        tool_use: ToolUse,
-    },
+    Decided(ToolUse),
     /// It has begun, and how it ended is not known.
-    Begun {
-        /// As the model wrote it.
-        call: ToolCall,
-        /// What it was to do.
-        tool_use: ToolUse,
-    },
+    Begun(ToolUse),
     /// It has ended.
     Ended(Box<ToolExecution>),
 }
@@ -90,7 +89,7 @@ impl Progress {
                     addition,
                 } => {
                     state = addition.onto(state)?;
-                    *call_at(&mut pending, index)? = PendingCall::Ended(execution);
+                    call_at(&mut pending, index)?.stage = CallStage::Ended(execution);
                 }
             }
         }
@@ -113,17 +112,18 @@ impl Progress {
         });
         let number = self.state.step_count() + 1;
         let pending = self.pending.iter().flat_map(|pending| pending.calls.iter().enumerate());
-        completed.chain(pending.filter_map(move |(index, call)| match call {
-            PendingCall::Ended(execution) => Some((number, index, &**execution)),
-            PendingCall::Open(_) | PendingCall::Decided { .. } | PendingCall::Begun { .. } => None,
-        }))
+        completed.chain(pending.filter_map(move |(index, call)| Some((number, index, call.ended()?))))
     }
 }
 
 impl PendingStep {
     /// Makes a step none of whose calls has begun.
     pub(super) fn new(step: AgentStep, started_at: Timestamp) -> Self {
-        let calls = step.tool_calls().cloned().map(PendingCall::Open).collect();
+        let open = |call: &ToolCall| PendingCall {
+            call: call.clone(),
+            stage: CallStage::Open,
+        };
+        let calls = step.tool_calls().map(open).collect();
         Self {
             step,
             started_at,
@@ -132,50 +132,39 @@ impl PendingStep {
     }
 
     fn usage(&self) -> Usage {
-        let ended = self.calls.iter().filter_map(|call| match call {
-            PendingCall::Ended(execution) => Some(execution.trace.usage),
-            PendingCall::Open(_) | PendingCall::Decided { .. } | PendingCall::Begun { .. } => None,
-        });
-        self.step.usage() + ended.sum()
+        let ended = self.calls.iter().filter_map(PendingCall::ended);
+        self.step.usage() + ended.map(|execution| execution.trace.usage).sum()
     }
 }
 
 impl PendingCall {
-    /// Returns the call as the model wrote it.
-    pub(super) fn as_written(&self) -> &ToolCall {
-        match self {
-            Self::Open(call) | Self::Decided { call, .. } | Self::Begun { call, .. } => call,
-            Self::Ended(execution) => &execution.call,
-        }
-    }
-
     fn decide(&mut self, tool_use: ToolUse) {
-        if let Self::Open(call) = self {
-            let call = call.clone();
-            *self = Self::Decided { call, tool_use };
+        if self.stage == CallStage::Open {
+            self.stage = CallStage::Decided(tool_use);
         }
     }
 
     fn begin(&mut self) {
-        match self {
-            Self::Open(call) => {
-                let tool_use = ToolUse {
-                    call: call.clone(),
-                    decision: ToolDecision::Execute,
-                };
-                let call = call.clone();
-                *self = Self::Begun { call, tool_use };
-            }
-            Self::Decided { call, tool_use } => {
-                let (call, tool_use) = (call.clone(), tool_use.clone());
-                *self = Self::Begun { call, tool_use };
-            }
-            Self::Begun { .. } | Self::Ended(_) => (),
+        let tool_use = match &self.stage {
+            CallStage::Open => ToolUse {
+                call: self.call.clone(),
+                decision: ToolDecision::Execute,
+            },
+            CallStage::Decided(tool_use) => tool_use.clone(),
+            CallStage::Begun(_) | CallStage::Ended(_) => return,
+        };
+        self.stage = CallStage::Begun(tool_use);
+    }
+
+    fn ended(&self) -> Option<&ToolExecution> {
+        match &self.stage {
+            CallStage::Ended(execution) => Some(execution),
+            CallStage::Open | CallStage::Decided(_) | CallStage::Begun(_) => None,
         }
     }
 }
 
 fn call_at(pending: &mut Option<PendingStep>, index: usize) -> Result<&mut PendingCall, AdditionGap> {
     let call = pending.as_mut().and_then(|pending| pending.calls.get_mut(index));
-    call.ok_or(AdditionGap::Call { place: index })
+    call.ok_or(AdditionGap::Call { index })
 }

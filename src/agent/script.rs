@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::state::ErrorKind;
-use crate::json::Object;
+use crate::json::{Object, is_default};
 use crate::usage::Usage;
 
 /// One step of a script: text, tool calls, or an error after them.
@@ -20,7 +20,7 @@ pub struct ScriptStep {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ScriptedError>,
     /// What it uses.
-    #[serde(skip_serializing_if = "is_nothing")]
+    #[serde(skip_serializing_if = "is_default")]
     pub usage: Usage,
 }
 
@@ -48,10 +48,6 @@ pub struct ScriptedError {
 
 fn model() -> ErrorKind {
     ErrorKind::Model
-}
-
-fn is_nothing(usage: &Usage) -> bool {
-    *usage == Usage::default()
 }
 
 impl ScriptStep {

@@ -1,16 +1,14 @@
-//! The rules that a definition keeps when it names other agents that may work for it. Nothing is looked up.
+//! The rules for a definition that names other agents that may work for it. Nothing is looked up.
 
 use std::collections::BTreeSet;
 
-use super::definition::AgentDefinition;
-use super::subagent_config::SubagentConfig;
+use super::definition::{AgentDefinition, SubagentConfig};
+use super::ports::ToolSpec;
 
 /// The most other agents that one definition may name.
 const MAX_SUBAGENTS: usize = 32;
 /// The most levels of agents below an agent.
 const MAX_DEPTH: u32 = 8;
-/// The longest name of a tool that every provider takes, in bytes.
-const MAX_TOOL_NAME_LENGTH: usize = 64;
 
 impl AgentDefinition {
     /// Checks the references to other agents. The error names the field and what is wrong.
@@ -47,7 +45,7 @@ impl AgentDefinition {
             return Err(format!("{agent:?} can't be the name of an agent"));
         }
         let tool = subagent.tool_name();
-        if !is_valid_tool_name(&tool) {
+        if !ToolSpec::is_valid_name(&tool) {
             let rule = "a tool is named by 1 to 64 letters, digits, `-` and `_`";
             return Err(format!("{rule}, not {tool:?}"));
         }
@@ -60,11 +58,6 @@ impl AgentDefinition {
         let budget = subagent.budget.check();
         budget.map_err(|(field, rule)| format!("the budget of {agent}: {field} {rule}"))
     }
-}
-
-fn is_valid_tool_name(name: &str) -> bool {
-    let allowed = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_');
-    (1..=MAX_TOOL_NAME_LENGTH).contains(&name.len()) && name.bytes().all(allowed)
 }
 
 #[cfg(test)]

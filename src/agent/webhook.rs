@@ -3,19 +3,36 @@
 use serde::{Deserialize, Serialize};
 
 /// The ends of runs that a webhook may report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    utoipa::ToSchema,
+    strum::IntoStaticStr,
+)]
 pub enum WebhookEvent {
     /// The run ended with its work done.
     #[serde(rename = "run.completed")]
+    #[strum(serialize = "run.completed")]
     Completed,
     /// The run ended before its work was done.
     #[serde(rename = "run.stopped")]
+    #[strum(serialize = "run.stopped")]
     Stopped,
     /// The run ended by an error.
     #[serde(rename = "run.failed")]
+    #[strum(serialize = "run.failed")]
     Failed,
     /// The run ended by the caller.
     #[serde(rename = "run.cancelled")]
+    #[strum(serialize = "run.cancelled")]
     Cancelled,
 }
 
@@ -40,11 +57,6 @@ impl WebhookEvent {
 
     /// Returns the name, which is that of the run's last event.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => "run.completed",
-            Self::Stopped => "run.stopped",
-            Self::Failed => "run.failed",
-            Self::Cancelled => "run.cancelled",
-        }
+        self.into()
     }
 }

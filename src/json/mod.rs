@@ -33,6 +33,11 @@ pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opti
     Value::deserialize(deserializer).map(Some)
 }
 
+/// Returns whether a field may be left out, since reading gives its default value.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 /// The text of a JSON value exactly as it came, so that it can be sent back byte for byte.
 ///
 /// Serialises as a JSON string that holds the text: a nested value would lose spacing, key order

@@ -31,7 +31,7 @@ pub fn plain_words(message: &str) -> String {
     };
     let kind = FOUND
         .iter()
-        .find_map(|(told, plain)| Some((found.strip_suffix(told)?, plain)));
+        .find_map(|(message, plain)| Some((found.strip_suffix(message)?, plain)));
     let (before, found) = kind.unwrap_or((found, &""));
     let expected = plain_kind(expected).unwrap_or(expected);
     format!("{before}{found}{EXPECTED}{expected}")
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn types_of_the_language_become_kinds_of_json() {
-        for (told, plain) in [
+        for (message, plain) in [
             (words::<Inner>("3"), "invalid type: integer `3`, expected an object"),
             (words::<Tagged>("3"), "invalid type: integer `3`, expected an object"),
             (
@@ -114,7 +114,7 @@ mod tests {
             ),
             (words::<()>("1"), "invalid type: integer `1`, expected null"),
         ] {
-            assert_eq!(told, plain);
+            assert_eq!(message, plain);
         }
     }
 
@@ -127,13 +127,13 @@ mod tests {
             "2026-13-31T12:00:00Z",
             "2026-01-31T12:00:00Z!",
         ] {
-            let told = words::<crate::clock::Timestamp>(&format!("{text:?}"));
-            assert_eq!(told, "not a time such as 2026-01-31T12:00:00Z (RFC 3339)", "{text}");
+            let message = words::<crate::clock::Timestamp>(&format!("{text:?}"));
+            assert_eq!(message, "not a time such as 2026-01-31T12:00:00Z (RFC 3339)", "{text}");
         }
     }
 
     #[test]
-    fn other_words_and_what_callers_wrote_stay() {
+    fn other_messages_and_what_callers_wrote_stay() {
         for message in [
             "missing field `url`",
             "invalid type: string \"x, expected u8\", expected a string",

@@ -9,6 +9,7 @@ use super::subagent::SubagentRecord;
 use crate::agent::state::{AgentStepType, ErrorList, FinishReason, StepExecution, ToolExecution, ToolVerdict};
 use crate::clock::Timestamp;
 use crate::ids::{StepId, ToolExecutionId};
+use crate::json::is_default;
 use crate::message::Message;
 use crate::model_ref::ModelRef;
 use crate::usage::Usage;
@@ -64,7 +65,7 @@ pub struct ToolExecutionRecord {
     /// Whether the model reads the answer as an error.
     pub is_error: bool,
     /// Who answered, unless the tool did.
-    #[serde(default, skip_serializing_if = "ToolVerdict::is_executed")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub verdict: ToolVerdict,
     /// When it began.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]

@@ -8,7 +8,7 @@ use super::models::unpriced;
 use crate::agent::hooks::HookRegistry;
 use crate::agent::ports::{ModelCatalog, ModelLookupError, ToolCatalog, WebhookRules};
 use crate::agent::state::ExecutionBudget;
-use crate::agent::{AgentDefinition, AnswerShape, RunWebhook, check_prompt};
+use crate::agent::{AgentDefinition, CompiledFormat, RunWebhook, check_prompt};
 use crate::json::contains_nul;
 use crate::limits::{Limits, RunLimits};
 use crate::model_ref::ModelRef;
@@ -81,7 +81,7 @@ impl AgentChecks {
         };
         metadata.and(without_nul).map_err(invalid("metadata"))?;
         check_prompt(&definition.system_prompt)?;
-        AnswerShape::of(&definition.response_format)?;
+        CompiledFormat::of(&definition.response_format)?;
         definition.check_script().map_err(invalid("script"))?;
         if definition.model.is_some() != definition.models.is_empty() {
             return Err(Refusal::invalid("model", "an agent has either a model or models"));

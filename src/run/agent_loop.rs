@@ -5,12 +5,10 @@ use std::sync::Arc;
 use super::failure::Failure;
 use super::subagents::{SubagentPorts, subagent_tools};
 use super::work::{LoopFactory, Work};
-use crate::agent::drivers::{Driver, DriverPorts, ReactDriver, ScriptedDriver, ToolCallingDriver};
-use crate::agent::hooks::{
-    BudgetGuard, CancellationHook, ErrorPolicyHook, ExecutionPorts, HookRegistry, HookStack, StackSlot,
-};
+use crate::agent::drivers::{Driver, DriverPorts};
+use crate::agent::hooks::{ErrorPolicyHook, ExecutionGuard, ExecutionPorts, HookRegistry, HookStack, StackSlot};
 use crate::agent::ports::ToolCatalog;
-use crate::agent::{AgentLoop, DriverKind, RequestRoom};
+use crate::agent::{AgentLoop, RequestRoom};
 
 /// Guards come before everything that an agent attaches, policies after it.
 const GUARD_PRIORITY: i32 = 1_000;
@@ -35,8 +33,7 @@ impl LoopFactory for AgentLoops {
         let compiler = agent.compiler.compiler(agent.traces);
         let stack = HookStack::default()
             .with_events(Arc::clone(events))
-            .with_hook(GUARD_PRIORITY, Arc::new(CancellationHook::new(Arc::clone(control))))
-            .with_hook(GUARD_PRIORITY, Arc::new(BudgetGuard::new(Arc::clone(control))))
+            .with_hook(GUARD_PRIORITY, Arc::new(ExecutionGuard::new(Arc::clone(control))))
             .with_hook(
                 POLICY_PRIORITY,
                 Arc::new(ErrorPolicyHook::new(
@@ -70,7 +67,7 @@ impl LoopFactory for AgentLoops {
             call_seed: work.call_seed.clone(),
             journal: work.journal.as_ref().map(|journal| Arc::clone(&journal.recorder)),
             parallel_tool_calls: agent.parallel_tool_calls,
-            shapes: Arc::clone(&work.shapes),
+            formats: Arc::clone(&work.formats),
             max_corrections: agent.max_corrections,
             compiler,
             hooks: Arc::clone(&hooks),
@@ -79,11 +76,7 @@ impl LoopFactory for AgentLoops {
             ids: Arc::clone(&self.subagents.ids),
             events: Arc::clone(events),
         };
-        let driver: Box<dyn Driver> = match agent.driver {
-            DriverKind::ToolCalling => Box::new(ToolCallingDriver::new(ports)),
-            DriverKind::React => Box::new(ReactDriver::new(ports)),
-            DriverKind::Scripted => Box::new(ScriptedDriver::new(ports, agent.script.clone())),
-        };
+        let driver = Driver::new(ports, agent.driver, agent.script.clone());
         let (ids, events) = (Arc::clone(&self.subagents.ids), Arc::clone(events));
         let agent_loop = AgentLoop::new(driver, hooks, events, Arc::clone(control), ids);
         let agent_loop = match &work.journal {

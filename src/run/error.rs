@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::agent::hooks::HookConfigError;
 use crate::agent::ports::{ModelLookupError, UnknownTool};
-use crate::agent::{AnswerShapeError, PromptError};
+use crate::agent::{FormatError, PromptError};
 use crate::ids::{RunId, SessionId};
 use crate::model_ref::ModelRef;
 use crate::record::{MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES, RunStatus};
@@ -94,7 +94,7 @@ pub enum Refusal {
     Prompt(#[from] PromptError),
     /// No answer can be held to the shape that is demanded.
     #[error("response_format: {0}")]
-    ResponseFormat(#[from] AnswerShapeError),
+    ResponseFormat(#[from] FormatError),
     /// A value is out of range.
     #[error("{field}: {message}")]
     Invalid {

@@ -157,7 +157,7 @@ impl Executor {
             team: Arc::clone(&plan.team),
             slot,
             children: Children::default(),
-            shapes: Arc::clone(&plan.shapes),
+            formats: Arc::clone(&plan.formats),
             call_seed: CallSeed::of_run(run_id),
             journal: restored.journal.take(),
             inbox: Some(Arc::clone(&active.inbox) as _),

@@ -22,7 +22,7 @@ pub(super) fn execution_error(state: &AgentState) -> RunError {
         signal.is_some_and(|signal| error.message == signal.message || is_of_hook(signal))
     };
     let errors = state.errors();
-    let error = errors.iter().filter(is_told).last();
+    let error = errors.iter().rfind(is_told);
     let code = error.map_or(RunErrorCode::ExecutionFailed.as_str(), |error| error.code.as_str());
     let message = error
         .map(|error| &error.message)

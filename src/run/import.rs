@@ -10,7 +10,7 @@ use super::idempotency::IdempotencyKeys;
 use super::limits::Allowance;
 use super::request::RequestKey;
 use crate::agent::ports::ModelCatalog;
-use crate::agent::{AnswerShapes, check_prompt};
+use crate::agent::{FormatCache, check_prompt};
 use crate::clock::{Clock, Timestamp};
 use crate::ids::{AgentId, BranchId, IdSource, SessionId};
 use crate::json::{Object, Unread};
@@ -183,8 +183,8 @@ impl SessionImporter {
         for prompt in prompts.into_iter().flatten() {
             off_thread(tenant, move || check_prompt(&prompt)).await?;
         }
-        AnswerShapes::default()
-            .shape(tenant, &request.context.response_format)
+        FormatCache::default()
+            .compiled(tenant, &request.context.response_format)
             .await?;
         let checked = overrides.check();
         checked.map_err(|(field, words)| Refusal::within("context_state.overrides", (&field, words)))?;

@@ -20,7 +20,7 @@ use super::subagents::{Team, TeamSearch};
 use crate::agent::drivers::ModelChain;
 use crate::agent::ports::ToolCatalog;
 use crate::agent::state::ExecutionBudget;
-use crate::agent::{AgentDefinition, AnswerShapes, Durability};
+use crate::agent::{AgentDefinition, Durability, FormatCache};
 use crate::clock::Clock;
 use crate::ids::{AgentId, IdSource, RunId, SessionId};
 use crate::json::Object;
@@ -53,7 +53,7 @@ pub(super) struct RunPlan {
     pub(super) session_metadata: Object,
     pub(super) response_format: ResponseFormat,
     /// Has compiled the response format.
-    pub(super) shapes: Arc<AnswerShapes>,
+    pub(super) formats: Arc<FormatCache>,
     pub(super) durability: Durability,
     /// What the session sets instead of the agent's definition.
     pub(super) overrides: Option<Arc<Overrides>>,
@@ -219,8 +219,8 @@ impl Planner {
         let environment = environment_of(bundle, request.variables.clone())?;
         let session_metadata = session_metadata_of(bundle, &agent.definition, &request.metadata)?;
         let response_format = response_format_of(bundle, &agent.definition, request.response_format.clone());
-        let shapes = Arc::new(AnswerShapes::default());
-        shapes.shape(tenant, &response_format).await?;
+        let formats = Arc::new(FormatCache::default());
+        formats.compiled(tenant, &response_format).await?;
         let input = self.check_room(tenant, bundle, self.messages_of(input)?).await?;
         let webhook = request.webhook.take().or_else(|| agent.definition.webhook.clone());
         Ok(RunPlan {
@@ -238,7 +238,7 @@ impl Planner {
             environment,
             session_metadata,
             response_format,
-            shapes,
+            formats,
             overrides,
             tools,
             request: RunRequest {

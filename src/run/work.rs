@@ -11,7 +11,7 @@ use super::subagents::{Children, Slot, Team};
 use crate::agent::drivers::ModelChain;
 use crate::agent::state::AgentState;
 use crate::agent::{
-    AgentDefinition, AgentLoop, AnswerShapes, CallSeed, EventSink, ExecutionControl, HookConfig, Inbox, JournalEntry,
+    AgentDefinition, AgentLoop, CallSeed, EventSink, ExecutionControl, FormatCache, HookConfig, Inbox, JournalEntry,
     Journals, Recorder,
 };
 use crate::ids::SessionId;
@@ -63,8 +63,8 @@ pub(super) struct Work {
     pub(super) slot: Slot,
     /// The sessions that agents below it have made.
     pub(super) children: Children,
-    /// Makes the shapes that answers are held to.
-    pub(super) shapes: Arc<AnswerShapes>,
+    /// Makes the formats that answers are held to.
+    pub(super) formats: Arc<FormatCache>,
     /// What the keys of its calls are derived from.
     pub(super) call_seed: CallSeed,
     /// Where it is recorded, if it is.

@@ -26,7 +26,8 @@ pub struct Bundle {
     pub environment: Arc<EnvironmentState>,
     /// The agent's session data without metadata and counters, which are in the head.
     pub context: Arc<StoredContext>,
-    /// The messages of the line that running it needs: those from [`SessionHead::history_start`] on, or more.
+    /// The messages of the line that running it needs: those from [`SessionHead::history_start`]
+    /// on, or more.
     pub history: History,
 }
 
@@ -52,7 +53,8 @@ pub struct SessionHead {
     pub execution_count: u64,
     /// The number of messages in the whole history.
     pub message_count: u64,
-    /// The index from which the history is needed to run: the end of what its newest summary covers.
+    /// The index from which the history is needed to run: the end of what its newest summary
+    /// covers.
     #[serde(skip)]
     pub history_start: u64,
     /// Covers all of the session and, through its parent's, the whole line.
@@ -76,7 +78,7 @@ pub struct SessionHead {
     pub position: BranchPosition,
 }
 
-/// A place in the stored history: a segment of a branch.
+/// A position in the stored history: a segment of a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BranchPosition {
     /// The branch.
@@ -97,7 +99,8 @@ impl Bundle {
     }
 }
 
-/// A bundle on its way to the store: complete but for hashes and position, which the store adds as it publishes.
+/// A bundle on its way to the store: complete but for hashes and position, which the store adds as
+/// it publishes.
 #[derive(Debug, Clone)]
 #[must_use = "a draft is not visible until a store publishes it"]
 pub struct BundleDraft {
@@ -107,7 +110,8 @@ pub struct BundleDraft {
     pub parent: Option<Arc<Bundle>>,
     /// The run that publishes it.
     pub run_id: Option<RunId>,
-    /// The session of the agent that started this one, which the same commit publishes; none unless it is a subagent's.
+    /// The session of the agent that started this one, which the same commit publishes; none unless
+    /// it is a subagent's.
     pub subagent_of: Option<SessionId>,
     /// The agent's name.
     pub agent: String,
@@ -117,7 +121,8 @@ pub struct BundleDraft {
     pub environment: Arc<EnvironmentState>,
     /// The agent's session data; its `updated_at` becomes the session's `created_at`.
     pub context: ContextState,
-    /// The history; it goes on from the parent's and may lack what running the parent does not need.
+    /// The history; it goes on from the parent's and may lack what running the parent does not
+    /// need.
     pub history: History,
     /// Names the branch that is opened when the parent is no tip.
     pub new_branch_id: BranchId,

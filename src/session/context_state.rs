@@ -29,9 +29,11 @@ pub struct ContextState {
     pub updated_at: Timestamp,
 }
 
-/// The part of the context that is stored by its hash; a turn that leaves it alone does not write it again.
+/// The part of the context that is stored by its hash; a turn that leaves it alone does not write
+/// it again.
 ///
-/// Metadata, execution count and time of change differ from turn to turn and stand in the session's own row.
+/// Metadata, execution count and time of change differ from turn to turn and stand in the session's
+/// own row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct StoredContext {
     /// Names the agent instance.

@@ -8,19 +8,20 @@
 use super::history::History;
 use crate::message::{Coverage, Message, Role};
 
-/// Why a message can't stand for those that it covers. Indexes count the messages of the whole history from 0.
+/// Why a message can't stand for those that it covers. Indexes count the messages of the whole
+/// history from 0.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CoverageFault {
     /// The message is in another section than `summary`.
     #[error("the message at index {index} covers others and is not in the section `summary`")]
     NoSummary {
-        /// The message's place.
+        /// The message's index.
         index: u64,
     },
     /// The range is empty, or the summary itself or a later message is in it.
     #[error("the summary at index {index} covers {from} to {to}, and not one message or more before itself")]
     OutOfBounds {
-        /// The summary's place.
+        /// The summary's index.
         index: u64,
         /// The first index covered.
         from: u64,
@@ -32,7 +33,7 @@ pub enum CoverageFault {
         "the summary at index {index} covers {from} to {to} and does not go on from {start}, up to where all is covered"
     )]
     NoContinuation {
-        /// The summary's place.
+        /// The summary's index.
         index: u64,
         /// The first index covered.
         from: u64,
@@ -44,16 +45,18 @@ pub enum CoverageFault {
     /// A tool call is covered and its result is not.
     #[error("the summary at index {index} covers a tool call and not its result at index {to}")]
     SeparatesResult {
-        /// The summary's place.
+        /// The summary's index.
         index: u64,
-        /// The result's place.
+        /// The result's index.
         to: u64,
     },
 }
 
-/// Returns the index from which the history is needed to run: the end of what its newest summary covers, 0 without one.
+/// Returns the index from which the history is needed to run: the end of what its newest summary
+/// covers, 0 without one.
 ///
-/// Looks at the messages from the index `new` on; `start` is the answer for those before, and they are held from there on.
+/// Looks at the messages from the index `new` on; `start` is the answer for those before, and they
+/// are held from there on.
 pub fn find_history_start(history: &History, new: usize, start: u64) -> Result<u64, CoverageFault> {
     let mut start = start;
     for (index, message) in (new as u64..).zip(history.iter_from(new)) {
@@ -147,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_coverages_are_told() {
+    fn bad_coverages_are_reported() {
         for (more, words) in [
             (vec![covers("messages", 0, 1)], "is not in the section"),
             (vec![covers("summary", 0, 6)], "before itself"),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::bundle::Bundle;
-use crate::json::{Object, Value};
+use crate::json::{Object, Value, escape_token};
 use crate::message::Message;
 
 /// How one bundle differs from another.
@@ -33,7 +33,7 @@ pub struct StatesDiff {
     pub environment: Vec<ValueChange>,
 }
 
-/// A value that differs, at its place.
+/// A value that differs.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct ValueChange {
     /// A JSON pointer (RFC 6901) to the value.
@@ -46,7 +46,8 @@ pub struct ValueChange {
     pub right: Option<Value>,
 }
 
-/// Compares two bundles, whose histories must be whole: messages that are not loaded count as shared or absent.
+/// Compares two bundles, whose histories must be whole: messages that are not loaded count as
+/// shared or absent.
 pub fn diff_bundles(left: &Bundle, right: &Bundle) -> Result<BundleDiff, serde_json::Error> {
     let pairs = left.history.iter().zip(right.history.iter());
     let shared = pairs
@@ -94,7 +95,7 @@ fn diff_values(path: &str, left: Option<&Value>, right: Option<&Value>, changes:
 fn diff_objects(path: &str, left: &Object, right: &Object, changes: &mut Vec<ValueChange>) {
     let only_right = right.keys().filter(|key| !left.contains_key(*key));
     for key in left.keys().chain(only_right) {
-        let escaped = key.replace('~', "~0").replace('/', "~1");
-        diff_values(&format!("{path}/{escaped}"), left.get(key), right.get(key), changes);
+        let path = format!("{path}/{}", escape_token(key));
+        diff_values(&path, left.get(key), right.get(key), changes);
     }
 }

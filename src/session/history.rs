@@ -67,8 +67,8 @@ impl History {
         self.first_index + self.messages.len()
     }
 
-    /// Returns the bytes of the messages that are held, as JSON. Serializes those that were added since the last
-    /// [`counted`](Self::counted).
+    /// Returns the bytes of the messages that are held, as JSON. Serializes those that were added
+    /// since the last [`counted`](Self::counted).
     pub fn bytes(&self) -> usize {
         let added = self.iter_from(self.first_index + self.counted);
         self.counted_bytes + added.map(|message| json_length(&**message)).sum::<usize>()
@@ -102,7 +102,8 @@ impl History {
         messages.into_iter().fold(self, Self::with_message)
     }
 
-    /// Returns the history with the message at the index replaced; where none is held nothing changes.
+    /// Returns the history with the message at the index replaced; where none is held nothing
+    /// changes.
     ///
     /// Only for messages that are not committed yet.
     #[must_use]

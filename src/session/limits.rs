@@ -2,13 +2,12 @@
 //! with its base.
 
 use std::collections::BTreeMap;
-use std::io;
 
 use serde::Serialize;
 
 use super::bundle::BundleDraft;
 use super::coverage::find_history_start;
-use crate::json::{Object, Value};
+use crate::json::{Object, Value, json_length};
 
 /// The most key-value pairs of metadata.
 const MAX_METADATA_KEYS: usize = 64;
@@ -43,8 +42,8 @@ pub struct PartTooLarge {
     max_bytes: usize,
 }
 
-/// Checks the messages that running a session needs, its environment and its context, each as JSON. States that are its parent's
-/// were checked with it.
+/// Checks the messages that running a session needs, its environment and its context, each as JSON.
+/// States that are its parent's were checked with it.
 pub fn check_parts(draft: &BundleDraft, max_bytes: usize) -> Result<(), PartTooLarge> {
     check_history(needed_bytes(draft), max_bytes)?;
     let parent = draft.parent.as_deref();
@@ -80,22 +79,10 @@ fn needed_bytes(draft: &BundleDraft) -> usize {
 
 /// Both kinds of maps are sorted, so that their JSON is canonical as it is.
 fn check_size<T: Serialize>(values: &T, max_bytes: usize) -> Result<(), String> {
-    serde_json::to_writer(Allowance(max_bytes), values)
-        .map_err(|_| format!("at most {max_bytes} bytes of JSON are allowed"))
-}
-
-/// Fails once more is written than is left, so that no large value is serialized to its end.
-struct Allowance(usize);
-
-impl io::Write for Allowance {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::FileTooLarge)?;
-        Ok(bytes.len())
+    if json_length(values) > max_bytes {
+        return Err(format!("at most {max_bytes} bytes of JSON are allowed"));
     }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+    Ok(())
 }
 
 #[cfg(test)]

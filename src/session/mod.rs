@@ -10,6 +10,7 @@ mod history;
 mod limits;
 mod override_changes;
 mod overrides;
+mod root_hash;
 mod validity;
 
 pub use self::bundle::{BranchPosition, Bundle, BundleDraft, SessionHead};
@@ -17,9 +18,7 @@ pub use self::context_state::{ContextState, StoredContext};
 pub use self::coverage::{CoverageFault, find_history_start};
 pub use self::diff::{BundleDiff, StatesDiff, ValueChange, diff_bundles, diff_states};
 pub use self::environment_state::EnvironmentState;
-pub use self::hash::{
-    Hash, ParseHashError, RootHashInput, hash_context, hash_definition, hash_environment, hash_segment, root_hash,
-};
+pub use self::hash::{Hash, ParseHashError, hash_context, hash_definition, hash_environment, hash_segment};
 pub use self::history::History;
 pub use self::limits::{PartTooLarge, check_history, check_metadata, check_parts, check_variables};
 pub use self::override_changes::{OverrideChanges, Setting};

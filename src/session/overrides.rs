@@ -56,7 +56,8 @@ impl Overrides {
         agent.iter().filter(is_chosen).cloned().collect()
     }
 
-    /// Checks what can be said of the parameters and the tools alone. An error names the field and what is wrong with it.
+    /// Checks what can be said of the parameters and the tools alone. An error names the field and
+    /// what is wrong with it.
     pub fn check(&self) -> Result<(), (Cow<'static, str>, String)> {
         let parameters = self.parameters.check();
         parameters.map_err(|(field, rule)| (format!("parameters.{field}").into(), rule.to_owned()))?;
@@ -72,7 +73,8 @@ impl Overrides {
     }
 }
 
-/// Reads what a stored session sets. What this version can't read of it is the agent's again, and nothing else of it.
+/// Reads what a stored session sets. What this version can't read of it is the agent's again, and
+/// nothing else of it.
 pub(crate) fn stored_overrides<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Arc<Overrides>>, D::Error> {
     let mut stored = object(Value::deserialize(deserializer)?);
     let parameters = object(stored.remove("parameters").unwrap_or_default());

@@ -15,31 +15,31 @@ pub enum HistoryFault {
     /// A message says nothing.
     #[error("the message at index {index} has no content")]
     EmptyMessage {
-        /// The message's place.
+        /// The message's index.
         index: usize,
     },
     /// A message of another role than the assistant asks for a tool.
     #[error("the message at index {index} has a tool call, and only assistant messages may have one")]
     MisplacedCall {
-        /// The message's place.
+        /// The message's index.
         index: usize,
     },
     /// A message of another role than the tool brings a result.
     #[error("the message at index {index} has a tool result, and only tool messages may have one")]
     MisplacedResult {
-        /// The message's place.
+        /// The message's index.
         index: usize,
     },
     /// A tool message holds something else.
     #[error("the tool message at index {index} holds something else than tool results")]
     MixedToolMessage {
-        /// The message's place.
+        /// The message's index.
         index: usize,
     },
     /// A call without an id or without a tool.
     #[error("the message at index {index} has a tool call or result whose id or tool name is empty")]
     Nameless {
-        /// The message's place.
+        /// The message's index.
         index: usize,
     },
     /// A call was never answered.
@@ -113,7 +113,8 @@ fn check_content(message: &Message, index: usize) -> Result<(), HistoryFault> {
     Ok(())
 }
 
-/// Only what a model said may consist of a provider's fields, or of a text that is empty beside them.
+/// Only what a model said may consist of a provider's fields, or of a text that is empty beside
+/// them.
 fn is_empty(message: &Message) -> bool {
     match message.role {
         Role::Assistant => message.content.is_empty() && message.provider_fields.is_none(),
@@ -164,7 +165,8 @@ impl<'a> OpenCalls<'a> {
     }
 }
 
-/// Returns error results for the calls that the newest messages leave open. Their message needs the tags of the last message.
+/// Returns error results for the calls that the newest messages leave open. Their message needs the
+/// tags of the last message.
 pub fn close_open_tool_calls(history: &History, explanation: &str) -> Vec<ContentPart> {
     let mut answered: BTreeSet<&str> = BTreeSet::new();
     for message in history.iter().rev() {
@@ -237,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_agent_says_is_valid() {
+    fn what_an_agent_produces_is_valid() {
         let reasoning = message(Role::Assistant, vec![ContentPart::Reasoning(ReasoningPart::default())]);
         let fields_only = Message {
             provider_fields: Some(ProviderFields {
@@ -261,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_found_and_told() {
+    fn every_fault_is_found_and_described() {
         let mixed = message(Role::Tool, vec![result("a", "t"), ContentPart::text("x")]);
         let other_section = answers(&["a"]).with_tags(MessageTags {
             section: Section::new("notes"),

@@ -15,8 +15,7 @@ use super::weight::commit_bytes;
 use crate::ids::SessionId;
 use crate::off_thread::by_size_of;
 use crate::session::{
-    BranchPosition, Bundle, BundleDraft, EnvironmentState, Hash, History, RootHashInput, SessionHead, StoredContext,
-    hash_segment, root_hash,
+    BranchPosition, Bundle, BundleDraft, EnvironmentState, Hash, History, SessionHead, StoredContext, hash_segment,
 };
 use crate::tenant::TenantId;
 
@@ -160,7 +159,7 @@ fn prepare(tenant: &TenantId, draft: &BundleDraft, conflict: ConflictPolicy) -> 
         branch_id: draft.new_branch_id,
         position: 0,
     };
-    let head = SessionHead {
+    let mut head = SessionHead {
         session_id: draft.session_id,
         parent_session_id: parent.map(|parent| parent.head.session_id),
         run_id: draft.run_id,
@@ -171,7 +170,8 @@ fn prepare(tenant: &TenantId, draft: &BundleDraft, conflict: ConflictPolicy) -> 
         execution_count: draft.context.execution_count,
         message_count: draft.history.len() as u64,
         history_start: history_start as u64,
-        root_hash: prepare_root_hash(draft, environment_hash, context_hash, segment_hash)?,
+        // Replaced below: it covers the other fields.
+        root_hash: segment_hash,
         environment_hash,
         context_hash,
         segment_hash,
@@ -179,6 +179,8 @@ fn prepare(tenant: &TenantId, draft: &BundleDraft, conflict: ConflictPolicy) -> 
         created_at: draft.context.updated_at.trunc_subsecs(6),
         position: parent.map_or(fork, |parent| next_position(parent.head.position)),
     };
+    let parent_root = parent.map(|parent| parent.head.root_hash);
+    head.root_hash = head.compute_root_hash(parent_root).map_err(DraftFault::Json)?;
     Ok(Publication {
         tenant: tenant.clone(),
         metadata: serde_json::to_string(&head.metadata).map_err(DraftFault::Json)?,
@@ -217,24 +219,6 @@ fn prepare_context(draft: &BundleDraft) -> Result<(Hash, Option<Payload>, Arc<St
     }
     let (hash, payload) = encode_context(&draft.context.stored).map_err(DraftFault::Encode)?;
     Ok((hash, Some(payload), Arc::new(draft.context.stored.clone())))
-}
-
-fn prepare_root_hash(draft: &BundleDraft, environment: Hash, context: Hash, segment: Hash) -> Result<Hash, DraftFault> {
-    let input = RootHashInput {
-        session_id: draft.session_id,
-        parent: draft.parent.as_ref().map(|parent| parent.head.root_hash),
-        environment,
-        context,
-        segment,
-        agent_version: draft.agent_version,
-        agent: &draft.agent,
-        metadata: &draft.context.metadata,
-        execution_count: draft.context.execution_count,
-        message_count: draft.history.len() as u64,
-        created_at: draft.context.updated_at,
-        subagent_of: draft.subagent_of,
-    };
-    root_hash(&input).map_err(DraftFault::Json)
 }
 
 fn next_position(position: BranchPosition) -> BranchPosition {

@@ -11,7 +11,7 @@ use super::retention::Ancestor;
 use super::rows::{SegmentRow, StateRow};
 use super::traits::{VerifyFault, VerifyReport};
 use crate::ids::SessionId;
-use crate::session::{BranchPosition, Hash, RootHashInput, SessionHead, hash_context, hash_environment, root_hash};
+use crate::session::{BranchPosition, Hash, SessionHead, hash_context, hash_environment};
 
 /// The hashes of the stored bytes, against which the sessions are checked.
 #[derive(Debug)]
@@ -197,21 +197,8 @@ fn check_root(head: &SessionHead, parent: Option<Link>, faults: &mut Vec<VerifyF
         faults.push(fault(head.session_id, "root_hash", "the parent is missing"));
         return Ok(());
     }
-    let input = RootHashInput {
-        session_id: head.session_id,
-        parent: parent.map(|parent| parent.root_hash),
-        environment: head.environment_hash,
-        context: head.context_hash,
-        segment: head.segment_hash,
-        agent_version: head.agent_version,
-        agent: &head.agent,
-        metadata: &head.metadata,
-        execution_count: head.execution_count,
-        message_count: head.message_count,
-        created_at: head.created_at,
-        subagent_of: head.subagent_of,
-    };
-    let computed = root_hash(&input).map_err(StoreError::failed("verify session"))?;
+    let computed = head.compute_root_hash(parent.map(|parent| parent.root_hash));
+    let computed = computed.map_err(StoreError::failed("verify session"))?;
     if computed != head.root_hash {
         faults.push(fault(
             head.session_id,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
-use super::arguments::{ArgumentsError, parse_arguments};
+use super::arguments::parse_arguments;
 use super::output::capped;
 use crate::agent::ports::{Tool, ToolContext, ToolExecutor, ToolOutput, ToolSpec};
 use crate::agent::state::{AgentError, ErrorKind, ToolExecution, ToolTrace, ToolVerdict};
@@ -100,10 +100,11 @@ impl CheckedExecutor {
     /// Finds the tool and checks the arguments.
     fn prepare(&self, call: &ToolCall) -> Result<(&RegisteredTool, Value), AgentError> {
         let registered = self.find(call)?;
-        let arguments = parse_arguments(&call.arguments).map_err(|error| unreadable(call, &error))?;
+        let invalid = |message| error(call, ErrorKind::Validation, "tool_arguments_invalid", message);
+        let arguments = parse_arguments(&call.arguments).map_err(invalid)?;
         registered.schema.check(&arguments).map_err(|violations| {
-            let message = format!("the arguments do not fit the schema of {}: {violations}", call.name);
-            error(call, ErrorKind::Validation, "tool_arguments_invalid", message)
+            let name = &call.name;
+            invalid(format!("the arguments do not fit the schema of {name}: {violations}"))
         })?;
         Ok((registered, arguments))
     }
@@ -227,14 +228,6 @@ fn error(call: &ToolCall, kind: ErrorKind, code: &str, message: impl Into<String
         message: message.into(),
         source_name: Some(call.name.clone()),
     }
-}
-
-fn unreadable(call: &ToolCall, cause: &ArgumentsError) -> AgentError {
-    let message = match cause {
-        ArgumentsError::Parse(source) => format!("{cause}: {source}; write one JSON object"),
-        ArgumentsError::NotAnObject { .. } => cause.to_string(),
-    };
-    error(call, ErrorKind::Validation, "tool_arguments_invalid", message)
 }
 
 fn cancelled(call: &ToolCall) -> AgentError {

@@ -9,23 +9,23 @@ pub(super) fn capped(content: Vec<ContentPart>, max_bytes: usize) -> Vec<Content
         return content;
     }
     let mut left = max_bytes;
-    let mut kept = Vec::new();
+    let mut retained = Vec::new();
     for part in content {
         let bytes = size(&part);
         if bytes <= left {
             left -= bytes;
-            kept.push(part);
+            retained.push(part);
             continue;
         }
         if let Some(text) = part.as_text().filter(|_| left > 0) {
-            kept.push(ContentPart::text(&text[..text.floor_char_boundary(left)]));
+            retained.push(ContentPart::text(&text[..text.floor_char_boundary(left)]));
         }
         break;
     }
-    kept.push(ContentPart::text(format!(
+    retained.push(ContentPart::text(format!(
         "[The output is cut here: it had {total} bytes, and the limit is {max_bytes}. Ask for less at a time.]"
     )));
-    kept
+    retained
 }
 
 fn size(part: &ContentPart) -> usize {

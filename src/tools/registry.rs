@@ -10,9 +10,6 @@ use crate::clock::Clock;
 use crate::ids::IdSource;
 use crate::json::{JsonSchema, SchemaError};
 
-/// The longest name of a tool that every provider takes, in bytes.
-const MAX_NAME_LENGTH: usize = 64;
-
 /// All tools of the service.
 #[derive(Debug)]
 pub struct ToolRegistry {
@@ -129,8 +126,7 @@ impl ToolCatalog for ToolRegistry {
 
 fn register(tool: Arc<dyn Tool>) -> Result<RegisteredTool, ToolRegistryError> {
     let ToolSpec { name, parameters, .. } = tool.spec();
-    let allowed = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_');
-    if !(1..=MAX_NAME_LENGTH).contains(&name.len()) || !name.bytes().all(allowed) {
+    if !ToolSpec::is_valid_name(name) {
         return Err(ToolRegistryError::InvalidName { name: name.clone() });
     }
     let schema = JsonSchema::compile_object(parameters).map_err(|source| ToolRegistryError::InvalidSchema {

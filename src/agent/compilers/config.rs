@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AllSections, Compiler, Conversation, LastN, Sections, TokenWindow, Traces};
+use super::{Compiler, LastN, Sections, TokenWindow, Traces};
 use crate::message::Section;
 
 /// Which compiler an agent uses, and how.
@@ -43,11 +43,6 @@ impl Default for CompilerConfig {
 }
 
 impl CompilerConfig {
-    /// Returns whether the default compiler is used.
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// Checks the values. The error says what is wrong.
     pub fn check(&self) -> Result<(), String> {
         match self {
@@ -61,9 +56,9 @@ impl CompilerConfig {
     /// Makes the compiler, with the traces of earlier executions that the agent wants.
     pub fn compiler(&self, traces: Traces) -> Arc<dyn Compiler> {
         match self {
-            Self::Conversation {} => Arc::new(Conversation::new(traces)),
-            Self::AllSections {} => Arc::new(AllSections::new(traces)),
-            Self::Sections { names } => Arc::new(Sections::new(names.iter().cloned(), traces)),
+            Self::Conversation {} => Arc::new(Sections::conversation(traces)),
+            Self::AllSections {} => Arc::new(Sections::all(traces)),
+            Self::Sections { names } => Arc::new(Sections::named(names.iter().cloned(), traces)),
             Self::LastN { messages } => Arc::new(LastN::new(*messages as usize, traces)),
             Self::TokenWindow { max_tokens } => Arc::new(TokenWindow::new(*max_tokens, traces)),
         }
@@ -105,7 +100,7 @@ mod tests {
         ] {
             let read = read(config.clone()).unwrap();
             assert_eq!(serde_json::to_value(&read).unwrap(), config);
-            assert_eq!(read.is_default(), config["kind"] == "conversation");
+            assert_eq!(read == CompilerConfig::default(), config["kind"] == "conversation");
         }
     }
 

@@ -1,8 +1,8 @@
 //! The compiler that sends the newest turns of the conversation.
 
-use super::{Compiler, Conversation, IndexedMessage, Reading, Traces};
+use super::{Compiler, IndexedMessage, Reading, Traces};
 use crate::agent::state::{AgentState, Messages};
-use crate::message::Role;
+use crate::message::{Role, Section};
 
 /// Sends the newest turns that have no more messages together than allowed. The newest one is
 /// always sent, and so are those whose work a stop has interrupted, unless the agent wants no
@@ -15,22 +15,19 @@ use crate::message::Role;
 #[derive(Debug, Clone, Copy)]
 pub struct LastN {
     messages: usize,
-    conversation: Conversation,
+    traces: Traces,
 }
 
 impl LastN {
     /// Allows so many messages, and chooses the traces of earlier executions.
     pub fn new(messages: usize, traces: Traces) -> Self {
-        Self {
-            messages,
-            conversation: Conversation::new(traces),
-        }
+        Self { messages, traces }
     }
 }
 
 impl Compiler for LastN {
     fn read(&self, state: &AgentState) -> Reading {
-        self.conversation.read(state)
+        Reading::of(state, self.traces, Section::is_messages)
     }
 
     fn compile(&self, state: &AgentState) -> Messages {
@@ -40,14 +37,14 @@ impl Compiler for LastN {
         let newest = turns.len().saturating_sub(1);
         let from = turns.iter().position(is_unfinished).unwrap_or(newest);
         let (older, newest) = turns.split_at(from.min(newest));
-        let mut kept: usize = newest.iter().map(|turn| turn.len()).sum();
+        let mut retained: usize = newest.iter().map(|turn| turn.len()).sum();
         for turn in older.iter().rev() {
-            if kept + turn.len() > self.messages {
+            if retained + turn.len() > self.messages {
                 break;
             }
-            kept += turn.len();
+            retained += turn.len();
         }
-        let from = reading.messages.len() - kept;
+        let from = reading.messages.len() - retained;
         let messages = reading.messages.get(from..).unwrap_or_default().to_vec();
         Reading { messages, ..reading }.into_messages()
     }

@@ -11,17 +11,13 @@ mod config;
 mod reading;
 mod traces;
 
-mod all_sections;
-mod conversation;
 mod last_n;
 mod sections;
 mod token_window;
 
 use std::fmt;
 
-pub use self::all_sections::AllSections;
 pub use self::config::CompilerConfig;
-pub use self::conversation::Conversation;
 pub use self::last_n::LastN;
 pub use self::reading::{IndexedMessage, Reading};
 pub use self::sections::Sections;

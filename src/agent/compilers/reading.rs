@@ -116,7 +116,7 @@ fn is_summary(message: &Message) -> bool {
 /// accepts one without the other. Stored histories pair them. This makes sessions usable whose
 /// history does not.
 fn paired(chosen: &[(usize, &Arc<Message>)]) -> Vec<IndexedMessage> {
-    let mut kept = Vec::with_capacity(chosen.len());
+    let mut retained = Vec::with_capacity(chosen.len());
     for block in chosen.chunk_by(|_, (_, next)| is_result(next)) {
         let Some((&(index, first), answers)) = block.split_first() else {
             continue;
@@ -132,11 +132,11 @@ fn paired(chosen: &[(usize, &Arc<Message>)]) -> Vec<IndexedMessage> {
         let is_whole = is_unique && asked == answered;
         // A result is first only if the list begins with it.
         if !is_result(first) && (asked.is_empty() || is_whole) {
-            kept.push(indexed((index, first)));
+            retained.push(indexed((index, first)));
         }
         if !asked.is_empty() && is_whole {
-            kept.extend(answers.iter().copied().map(indexed));
+            retained.extend(answers.iter().copied().map(indexed));
         }
     }
-    kept
+    retained
 }

@@ -1,4 +1,4 @@
-//! The compiler that sends the configured sections.
+//! The compiler that sends the messages of the conversation, of other sections as well, or of all.
 
 use std::collections::BTreeSet;
 
@@ -6,26 +6,40 @@ use super::{Compiler, Reading, Traces};
 use crate::agent::state::AgentState;
 use crate::message::Section;
 
-/// Sends the messages of some sections in the order of the history, with the traces that the agent
-/// wants.
+/// Sends the messages of its sections in the order of the history, the traces of the current
+/// execution and, of those of earlier ones, what the agent wants.
+///
+/// The first request of each execution begins with the first one of the execution before, up to the
+/// next compaction. Where earlier executions had no final response, it begins with the last one,
+/// and once one has a final response the prefix changes once.
 #[derive(Debug, Clone)]
 pub struct Sections {
-    names: BTreeSet<Section>,
+    /// All when none is named.
+    names: Option<BTreeSet<Section>>,
     traces: Traces,
 }
 
 impl Sections {
-    /// Chooses the sections, and the traces of earlier executions.
-    pub fn new(names: impl IntoIterator<Item = Section>, traces: Traces) -> Self {
-        Self {
-            names: names.into_iter().collect(),
-            traces,
-        }
+    /// Sends the conversation: the default.
+    pub fn conversation(traces: Traces) -> Self {
+        Self::named([Section::default()], traces)
+    }
+
+    /// Sends the messages of the named sections.
+    pub fn named(names: impl IntoIterator<Item = Section>, traces: Traces) -> Self {
+        let names = Some(names.into_iter().collect());
+        Self { names, traces }
+    }
+
+    /// Sends the messages of all sections.
+    pub fn all(traces: Traces) -> Self {
+        Self { names: None, traces }
     }
 }
 
 impl Compiler for Sections {
     fn read(&self, state: &AgentState) -> Reading {
-        Reading::of(state, self.traces, |section| self.names.contains(section))
+        let is_chosen = |section: &Section| self.names.as_ref().is_none_or(|names| names.contains(section));
+        Reading::of(state, self.traces, is_chosen)
     }
 }

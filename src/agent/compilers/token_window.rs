@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Compiler, Conversation, IndexedMessage, Reading, Traces};
-use crate::agent::drivers::{content_bytes, estimated_tokens};
+use super::{Compiler, IndexedMessage, Reading, Traces};
+use crate::agent::drivers::{estimated_tokens, message_tokens};
 use crate::agent::state::{AgentState, Messages};
 use crate::ids::ExecutionId;
-use crate::message::{Message, Role};
+use crate::message::{Role, Section};
 
 /// Sends the newest messages whose estimated size fits, the system prompt and the summary counted.
 ///
@@ -17,22 +17,19 @@ use crate::message::{Message, Role};
 #[derive(Debug, Clone, Copy)]
 pub struct TokenWindow {
     max_tokens: u64,
-    conversation: Conversation,
+    traces: Traces,
 }
 
 impl TokenWindow {
     /// Allows so many tokens, and chooses the traces of earlier executions.
     pub fn new(max_tokens: u64, traces: Traces) -> Self {
-        Self {
-            max_tokens,
-            conversation: Conversation::new(traces),
-        }
+        Self { max_tokens, traces }
     }
 }
 
 impl Compiler for TokenWindow {
     fn read(&self, state: &AgentState) -> Reading {
-        self.conversation.read(state)
+        Reading::of(state, self.traces, Section::is_messages)
     }
 
     fn compile(&self, state: &AgentState) -> Messages {
@@ -42,18 +39,18 @@ impl Compiler for TokenWindow {
         let mut asked: BTreeSet<ExecutionId> = current.into_iter().collect();
         let inputs = input_tokens(&reading);
         let input_size = |id: &ExecutionId| inputs.get(id).copied().unwrap_or_default();
-        let summary = reading.summary.iter().map(|summary| tokens(&summary.message));
+        let summary = reading.summary.iter().map(|summary| message_tokens(&summary.message));
         let fixed = summary.sum::<u64>() + current.iter().map(input_size).sum::<u64>();
         let system = estimated_tokens(state.context().system_prompt.len() as u64);
         let mut left = self.max_tokens.saturating_sub(fixed + system);
 
         // Calls and their results are one block.
         let blocks: Vec<&[IndexedMessage]> = reading.messages.chunk_by(|_, next| next.is_result()).collect();
-        let mut kept: Vec<&[IndexedMessage]> = Vec::new();
+        let mut retained: Vec<&[IndexedMessage]> = Vec::new();
         let mut is_full = false;
         for (age, block) in blocks.iter().rev().enumerate() {
             if block.iter().any(|indexed| is_input_of(indexed, &asked)) {
-                kept.push(block);
+                retained.push(block);
                 continue;
             }
             if is_full {
@@ -61,25 +58,29 @@ impl Compiler for TokenWindow {
             }
             let asker = block.iter().find_map(work_of).filter(|id| !asked.contains(id));
             let question = asker.as_ref().map(input_size).unwrap_or_default();
-            let size = question + block.iter().map(|indexed| tokens(&indexed.message)).sum::<u64>();
+            let size = question
+                + block
+                    .iter()
+                    .map(|indexed| message_tokens(&indexed.message))
+                    .sum::<u64>();
             is_full = size > left && age > 0;
             if !is_full {
                 left = left.saturating_sub(size);
                 asked.extend(asker);
-                kept.push(block);
+                retained.push(block);
             }
         }
-        kept.reverse();
+        retained.reverse();
         if reading.summary.is_none() {
             // A completion without its question is of little use, and some providers refuse a
             // conversation that begins with one.
             let asks = |indexed: &IndexedMessage| matches!(indexed.message.role, Role::System | Role::User);
             let is_head = |indexed: &IndexedMessage| is_input_of(indexed, &asked) || asks(indexed);
-            if let Some(head) = kept.iter().position(|block| block.iter().any(is_head)) {
-                kept.drain(..head);
+            if let Some(head) = retained.iter().position(|block| block.iter().any(is_head)) {
+                retained.drain(..head);
             }
         }
-        let messages = kept.into_iter().flatten().cloned().collect();
+        let messages = retained.into_iter().flatten().cloned().collect();
         Reading { messages, ..reading }.into_messages()
     }
 }
@@ -105,12 +106,8 @@ fn input_tokens(reading: &Reading) -> BTreeMap<ExecutionId, u64> {
     let mut inputs = BTreeMap::new();
     for indexed in &reading.messages {
         if let Some(id) = input_of(indexed) {
-            *inputs.entry(id).or_default() += tokens(&indexed.message);
+            *inputs.entry(id).or_default() += message_tokens(&indexed.message);
         }
     }
     inputs
-}
-
-fn tokens(message: &Message) -> u64 {
-    estimated_tokens(content_bytes(&message.content))
 }

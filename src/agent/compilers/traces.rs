@@ -30,13 +30,6 @@ pub enum Traces {
     None,
 }
 
-impl Traces {
-    /// Returns whether the default is wanted.
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// The traces that the requests of one execution have.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::agent) struct VisibleTraces {

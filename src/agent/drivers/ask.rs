@@ -6,14 +6,14 @@
 use std::sync::Arc;
 
 use super::deltas::Emitted;
-use super::exchange::{Exchange, exchange_with};
+use super::exchange::{Exchange, exchange};
 use super::ports::ExchangePorts;
 use crate::agent::hooks::ExecutionPorts;
 use crate::agent::ports::ModelRequest;
 use crate::agent::state::AgentState;
 use crate::ids::MessageId;
 use crate::message::{Message, Role, joined_text};
-use crate::model_parameters::{ModelParameters, ToolChoice};
+use crate::model_parameters::ToolChoice;
 use crate::model_ref::ResponseFormat;
 
 /// A question to a model.
@@ -55,7 +55,7 @@ pub async fn ask(
     let Some(hooks) = ports.stack.get() else {
         return (state, Err(AskError::TooEarly));
     };
-    let control = &ports.control;
+    let control = &*ports.control;
     let mut forbidden = control
         .called_off()
         .into_iter()
@@ -64,25 +64,18 @@ pub async fn ask(
         return (state, Err(AskError::Cut(signal.message)));
     }
     let exchange_ports = ExchangePorts {
-        tenant: ports.tenant.clone(),
-        models: ports.models.clone(),
-        parameters: Arc::new(ModelParameters {
-            max_output_tokens: Some(question.max_output_tokens),
-            ..ModelParameters::default()
-        }),
-        hooks,
-        control: Arc::clone(control),
-        ids: Arc::clone(&ports.ids),
-        events: Arc::clone(&ports.events),
+        tenant: &ports.tenant,
+        models: &ports.models,
+        hooks: &hooks,
+        control,
+        ids: &*ports.ids,
+        events: &*ports.events,
     };
     let request = request(ports, question);
-    let (state, asked) = exchange_with(&exchange_ports, state, request, Emitted::Nothing).await;
-    let usage = asked
-        .response
-        .as_ref()
-        .map(|response| response.usage)
-        .unwrap_or_default();
-    (state.with_hook_usage(usage, control.now()), answer_of(asked))
+    let (state, asked) = exchange(exchange_ports, state, request, Emitted::Nothing).await;
+    let response = asked.response.as_ref();
+    let usage = response.map(|response| response.usage).unwrap_or_default();
+    (state.with_hook_usage(usage, control.now()), reply_of(asked))
 }
 
 fn request(ports: &ExecutionPorts, question: Question) -> ModelRequest {
@@ -96,27 +89,19 @@ fn request(ports: &ExecutionPorts, question: Question) -> ModelRequest {
         provider_tools: Arc::default(),
         tool_choice: ToolChoice::Auto,
         response_format: ResponseFormat::Text,
-        max_output_tokens: None,
+        max_output_tokens: Some(question.max_output_tokens),
         parameters: Arc::default(),
     }
 }
 
-fn answer_of(asked: Exchange) -> Result<String, AskError> {
-    let Exchange {
-        response,
-        failed_usage: _,
-        answered_by: _,
-        signal,
-        error,
-        hook_failure,
-    } = asked;
-    if let Some(failure) = hook_failure {
+fn reply_of(asked: Exchange) -> Result<String, AskError> {
+    if let Some(failure) = asked.hook_failure {
         return Err(AskError::Hook(failure.to_string()));
     }
-    if let Some(signal) = signal {
+    if let Some(signal) = asked.signal {
         return Err(AskError::Cut(signal.message));
     }
-    match (response, error) {
+    match (asked.response, asked.error) {
         (Some(response), None) => Ok(joined_text(&response.content)),
         (_, error) => {
             let message = error.map_or_else(|| "there is no answer".to_owned(), |error| error.message);

@@ -10,7 +10,7 @@ use crate::message::{ContentPart, ToolCall};
 /// What the model reads of a call that was not executed because the run ended.
 const NOT_EXECUTED: &str = "The run ended before this tool was called.";
 /// The text that replaces a result that no hook could check.
-const WITHHELD: &str = "The result is withheld, because a hook failed before it could be checked.";
+pub(super) const WITHHELD: &str = "The result is withheld, because a hook failed before it could be checked.";
 /// The code of a call whose end nobody saw.
 const EFFECT_UNCERTAIN: &str = "tool_effect_uncertain";
 /// The code of a call beyond the bound of a step.
@@ -61,19 +61,6 @@ pub(super) fn too_many(ports: &DriverPorts, call: ToolCall, calls: usize, max: u
         "this call was not made: the answer asks for {calls} calls, and the first {max} are made; ask for the others in your next answer"
     );
     failed(ports, call, TOO_MANY_CALLS, message)
-}
-
-/// Returns an execution without its result, since a hook that had to see it first was not called.
-pub(super) fn withheld(execution: ToolExecution) -> ToolExecution {
-    let error = execution.error.map(|error| AgentError {
-        message: WITHHELD.to_owned(),
-        ..error
-    });
-    ToolExecution {
-        content: vec![ContentPart::text(WITHHELD)],
-        error,
-        ..execution
-    }
 }
 
 fn blocked(ports: &DriverPorts, call: ToolCall, reason: String) -> ToolExecution {

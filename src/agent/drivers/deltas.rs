@@ -48,8 +48,8 @@ impl<'a> Deltas<'a> {
         }
         let step_number = self.step_number;
         let event = match event {
-            ModelEvent::TextDelta { text } => said(step_number, text, false),
-            ModelEvent::RefusalDelta { text } => said(step_number, text, true),
+            ModelEvent::TextDelta { text } => message_delta(step_number, text, false),
+            ModelEvent::RefusalDelta { text } => message_delta(step_number, text, true),
             ModelEvent::ReasoningDelta { text } => AgentEvent::ReasoningDelta { step_number, text },
             ModelEvent::ToolCallStarted { index, id, name } => {
                 self.call_ids.insert(index, id.clone());
@@ -74,6 +74,32 @@ impl<'a> Deltas<'a> {
         self.sink.emit(event);
         true
     }
+
+    /// Emits a whole part; the index is that of a call in its completion.
+    fn emit_part(&mut self, index: usize, part: &ContentPart) {
+        let event = match part {
+            ContentPart::Text(part) if !part.text.is_empty() => {
+                let text = part.text.clone();
+                ModelEvent::TextDelta { text }
+            }
+            ContentPart::Refusal { text } => ModelEvent::RefusalDelta { text: text.clone() },
+            ContentPart::Reasoning(part) if !part.text.is_empty() => {
+                let text = part.text.clone();
+                ModelEvent::ReasoningDelta { text }
+            }
+            ContentPart::ToolCall(call) => {
+                self.emit(ModelEvent::ToolCallStarted {
+                    index,
+                    id: call.id.clone(),
+                    name: call.name.clone(),
+                });
+                let arguments = call.arguments.clone();
+                ModelEvent::ToolCallDelta { index, arguments }
+            }
+            _ => return,
+        };
+        self.emit(event);
+    }
 }
 
 /// Emits the rest of a completion: the levels up to `emitted` that were not emitted as they
@@ -85,47 +111,21 @@ pub(super) fn emit_rest(
     already: Emitted,
     emitted: Emitted,
 ) {
+    let mut deltas = Deltas::new(sink, step_number, emitted);
     let mut index = 0;
     for part in content {
-        let kind = match part {
+        let level = match part {
             ContentPart::Reasoning(_) => Emitted::Reasoning,
             _ => Emitted::Everything,
         };
-        if already < kind && kind <= emitted {
-            emit_part(sink, step_number, index, part);
+        if already < level {
+            deltas.emit_part(index, part);
         }
         index += usize::from(matches!(part, ContentPart::ToolCall(_)));
     }
 }
 
-/// Emits a part; the index is that of a call in its completion.
-fn emit_part(sink: &dyn EventSink, step_number: usize, index: usize, part: &ContentPart) {
-    match part {
-        ContentPart::Text(part) if !part.text.is_empty() => sink.emit(said(step_number, part.text.clone(), false)),
-        ContentPart::Refusal { text } => sink.emit(said(step_number, text.clone(), true)),
-        ContentPart::Reasoning(part) if !part.text.is_empty() => {
-            let text = part.text.clone();
-            sink.emit(AgentEvent::ReasoningDelta { step_number, text });
-        }
-        ContentPart::ToolCall(call) => {
-            sink.emit(AgentEvent::ToolCallStarted {
-                step_number,
-                index,
-                call_id: call.id.clone(),
-                name: call.name.clone(),
-            });
-            sink.emit(AgentEvent::ToolCallDelta {
-                step_number,
-                index,
-                call_id: call.id.clone(),
-                arguments: call.arguments.clone(),
-            });
-        }
-        _ => (),
-    }
-}
-
-fn said(step_number: usize, text: String, refusal: bool) -> AgentEvent {
+fn message_delta(step_number: usize, text: String, refusal: bool) -> AgentEvent {
     AgentEvent::MessageDelta {
         step_number,
         text,

@@ -4,7 +4,7 @@
 //! The estimates are by size, so that budgets hold with every server.
 
 use crate::agent::ports::ModelRequest;
-use crate::message::ContentPart;
+use crate::message::{ContentPart, Message};
 use crate::usage::Usage;
 
 /// Bytes of text that count as one token.
@@ -15,9 +15,9 @@ const BYTES_PER_TOKEN: u64 = 4;
 const MAX_CHARS_PER_TOKEN: u64 = 8;
 
 /// Estimates the usage of a request and a completion of so many bytes.
-pub fn estimated_usage(request_bytes: u64, answer_bytes: u64) -> Usage {
+pub fn estimated_usage(request_bytes: u64, completion_bytes: u64) -> Usage {
     let input_tokens = estimated_tokens(request_bytes);
-    let output_tokens = estimated_tokens(answer_bytes);
+    let output_tokens = estimated_tokens(completion_bytes);
     Usage {
         input_tokens,
         output_tokens,
@@ -29,6 +29,11 @@ pub fn estimated_usage(request_bytes: u64, answer_bytes: u64) -> Usage {
 /// Returns how many tokens a text of so many bytes is about.
 pub fn estimated_tokens(bytes: u64) -> u64 {
     bytes.div_ceil(BYTES_PER_TOKEN)
+}
+
+/// Returns how many tokens a message is about.
+pub fn message_tokens(message: &Message) -> u64 {
+    estimated_tokens(content_bytes(&message.content))
 }
 
 /// Returns the fewest tokens that a text of so many characters can be, as [`chars_at_least`] counts
@@ -53,12 +58,12 @@ pub(super) fn chars_at_least(text: &str) -> u64 {
 /// or counts by its words, is left out: reasoning, media, the schemas of tools.
 pub(super) fn least_input_tokens(request: &ModelRequest) -> u64 {
     let messages = request.messages.iter();
-    let said: u64 = messages.map(|message| chars_of_content(&message.content)).sum();
+    let of_messages: u64 = messages.map(|message| chars_of_content(&message.content)).sum();
     let tools = request.tools.iter();
-    let offered: u64 = tools
+    let of_tools: u64 = tools
         .map(|tool| chars_at_least(&tool.name) + chars_at_least(&tool.description))
         .sum();
-    least_tokens(said + offered + chars_at_least(&request.system))
+    least_tokens(of_messages + of_tools + chars_at_least(&request.system))
 }
 
 fn chars_of_content(content: &[ContentPart]) -> u64 {
@@ -74,8 +79,8 @@ fn chars_of_content(content: &[ContentPart]) -> u64 {
 /// Returns the size of the words of a request; its tools are not counted.
 pub fn request_bytes(request: &ModelRequest) -> u64 {
     let messages = request.messages.iter();
-    let said: u64 = messages.map(|message| content_bytes(&message.content)).sum();
-    said + request.system.len() as u64
+    let of_messages: u64 = messages.map(|message| content_bytes(&message.content)).sum();
+    of_messages + request.system.len() as u64
 }
 
 /// Returns the size of the words of a content; pictures and documents, whose tokens depend on no

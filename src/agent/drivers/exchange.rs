@@ -2,15 +2,14 @@
 //! events.
 
 use std::error::Error as _;
-use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 
 use super::deltas::{Deltas, Emitted, emit_rest};
 use super::estimate::{content_bytes, estimated_usage, least_input_tokens, request_bytes};
-use super::partial::PartialAnswer;
-use super::ports::{DriverPorts, ExchangePorts, ModelChoice};
-use super::structured::{Shaped, shaped};
+use super::partial::PartialCompletion;
+use super::ports::{ExchangePorts, ModelChoice};
+use super::structured::{Formatted, formatted};
 use crate::agent::events::AgentEvent;
 use crate::agent::hooks::{HookContext, HookFailure, HookPoint, HookSubject};
 use crate::agent::ports::{ModelError, ModelErrorClass, ModelEvent, ModelRequest};
@@ -28,7 +27,7 @@ pub(super) struct Exchange {
     pub(super) response: Option<ModelResponse>,
     /// What failed attempts have used.
     pub(super) failed_usage: Usage,
-    /// The model of the completion.
+    /// The model of the completion; none where nothing arrived.
     pub(super) answered_by: Option<ModelRef>,
     /// Why it was cut.
     pub(super) signal: Option<StopSignal>,
@@ -36,40 +35,17 @@ pub(super) struct Exchange {
     pub(super) error: Option<AgentError>,
     /// The hook that failed on the way.
     pub(super) hook_failure: Option<HookFailure>,
+    /// Whether it failed before any delta was emitted, so that another model may be called.
+    pub(super) is_replaceable: bool,
 }
 
-/// What one model made of the request.
-struct Answer {
-    response: Option<ModelResponse>,
-    /// What failed attempts have used; the response's usage is its own.
-    failed_usage: Usage,
-    /// None where nothing arrived.
-    answered_by: Option<ModelRef>,
-    signal: Option<StopSignal>,
-    error: Option<AgentError>,
-    /// Whether anything of the completion was passed on.
-    was_heard: bool,
-}
-
-/// Calls the models in turn until one succeeds. A later one is called only if nothing was passed
-/// on.
+/// Calls the models in turn until one succeeds. A later one is called only if no delta was emitted.
 ///
 /// The request is the same for all but for the model's name, the tokens that its price allows and
-/// the way in which it is made to keep a shape. What hooks make of the state is returned with the
-/// exchange. Deltas beyond `emitted` are not sent.
+/// the way in which its response format is enforced. What hooks make of the state is returned with
+/// the exchange. Deltas beyond `emitted` are not sent.
 pub(super) async fn exchange(
-    ports: &DriverPorts,
-    state: AgentState,
-    request: ModelRequest,
-    emitted: Emitted,
-) -> (AgentState, Exchange) {
-    let parameters = Arc::clone(&request.parameters);
-    exchange_with(&ports.for_exchange(parameters), state, request, emitted).await
-}
-
-/// Does the same for callers that are no drivers.
-pub(super) async fn exchange_with(
-    ports: &ExchangePorts,
+    ports: ExchangePorts<'_>,
     state: AgentState,
     request: ModelRequest,
     emitted: Emitted,
@@ -80,20 +56,18 @@ pub(super) async fn exchange_with(
     let mut choice = ports.models.preferred();
     choices.next();
     loop {
-        let Shaped { request, answer_tool } = fitted(ports, choice, request.clone());
-        let live = live(ports, answer_tool.is_some()).min(emitted);
+        let Formatted { request, final_tool } = fitted(ports, choice, request.clone());
+        let live = live(ports, final_tool.is_some()).min(emitted);
         let (next, fitted) = match before_request(ports, state, request).await {
             Ok(ready) => ready,
             Err((state, hook_failure)) => return (state, Exchange::failed_before(hook_failure, spent)),
         };
-        let answer = ask_one(ports, &next, choice, fitted, live).await;
-        let answer = match &answer_tool {
-            Some(tool) => answer.with_answer_of(tool),
-            None => answer,
-        };
-        let gives_way = answer.error.is_some() && !answer.was_heard;
-        let fallback = choices.next().filter(|_| gives_way);
-        let (next, mut ended) = after_response(ports, next, answer).await;
+        let mut ended = ask_one(ports, &next, choice, fitted, live).await;
+        if let Some(tool) = &final_tool {
+            ended.response = ended.response.map(|response| Formatted::unwrapped(tool, response));
+        }
+        let fallback = choices.next().filter(|_| ended.is_replaceable);
+        let (next, mut ended) = after_response(ports, next, ended).await;
         spent = ended.add_earlier(spent);
         if let Some(fallback) = fallback.filter(|_| ended.hook_failure.is_none()) {
             let Some(signal) = ports.control.usage_limit(Usage::NOTHING) else {
@@ -104,7 +78,7 @@ pub(super) async fn exchange_with(
             (ended.signal, ended.error) = (Some(signal), None);
         }
         if let Some(response) = &ended.response {
-            emit_rest(&*ports.events, next.step_count() + 1, &response.content, live, emitted);
+            emit_rest(ports.events, next.step_count() + 1, &response.content, live, emitted);
         }
         return (next, ended);
     }
@@ -112,7 +86,7 @@ pub(super) async fn exchange_with(
 
 /// Returns which deltas are emitted at once: none while hooks must see the whole completion first,
 /// and no text if it may turn out to surround a call that is the final completion.
-fn live(ports: &ExchangePorts, by_tool: bool) -> Emitted {
+fn live(ports: ExchangePorts<'_>, by_tool: bool) -> Emitted {
     if ports.hooks.holds_back_deltas() {
         Emitted::Nothing
     } else if by_tool {
@@ -122,34 +96,50 @@ fn live(ports: &ExchangePorts, by_tool: bool) -> Emitted {
     }
 }
 
-impl Answer {
+impl Exchange {
+    /// Makes an exchange that has ended with this completion.
+    pub(super) fn of(response: ModelResponse) -> Self {
+        Self {
+            response: Some(response),
+            failed_usage: Usage::NOTHING,
+            answered_by: None,
+            signal: None,
+            error: None,
+            hook_failure: None,
+            is_replaceable: false,
+        }
+    }
+
+    /// No further model was called, because a hook failed. Only the usage of failed attempts
+    /// remains.
+    fn failed_before(hook_failure: HookFailure, spent: Usage) -> Self {
+        let unanswered = Self::of(ModelResponse {
+            usage: spent,
+            ..PartialCompletion::new(0).into_response()
+        });
+        Self {
+            response: unanswered.response.filter(|_| !spent.is_nothing()),
+            failed_usage: spent,
+            hook_failure: Some(hook_failure),
+            ..unanswered
+        }
+    }
+
     /// Leaves open what calls cost that the provider has executed itself, since it bills them apart
     /// from tokens. Nobody has counted those of an attempt that failed, or of a completion that was
     /// cut, to a request that offered such tools.
-    fn partly_priced(self, offers_tools: bool) -> Self {
-        let priced = |usage: Usage, has_calls| if has_calls { usage.partly_priced() } else { usage };
-        let response = self.response.map(|response| {
+    fn leave_cost_open(&mut self, offers_tools: bool) {
+        if let Some(response) = &mut self.response {
             let is_cut = response.finish_reason == FinishReason::Interrupted;
-            let has_calls = !response.provider_tool_calls.is_empty() || (is_cut && offers_tools);
-            let usage = priced(response.usage, has_calls);
-            ModelResponse { usage, ..response }
-        });
-        Self {
-            response,
-            failed_usage: priced(self.failed_usage, offers_tools),
-            ..self
+            if !response.provider_tool_calls.is_empty() || (is_cut && offers_tools) {
+                response.usage = response.usage.partly_priced();
+            }
+        }
+        if offers_tools {
+            self.failed_usage = self.failed_usage.partly_priced();
         }
     }
 
-    fn with_answer_of(self, tool: &str) -> Self {
-        Self {
-            response: self.response.map(|response| Shaped::answer_in(tool, response)),
-            ..self
-        }
-    }
-}
-
-impl Exchange {
     /// Counts what earlier models have used, which belongs to the step, as used by failed attempts.
     /// Returns all that was used.
     fn add_earlier(&mut self, earlier: Usage) -> Usage {
@@ -160,39 +150,23 @@ impl Exchange {
         response.usage = self.failed_usage + response.usage;
         response.usage
     }
-
-    /// No further model was called, because a hook failed. Only the usage of failed attempts
-    /// remains.
-    fn failed_before(hook_failure: HookFailure, spent: Usage) -> Self {
-        let unanswered = || ModelResponse {
-            usage: spent,
-            ..PartialAnswer::new(0).into_response()
-        };
-        Self {
-            response: (!spent.is_nothing()).then(unanswered),
-            failed_usage: spent,
-            answered_by: None,
-            signal: None,
-            error: None,
-            hook_failure: Some(hook_failure),
-        }
-    }
 }
 
 /// Returns the request for one of the models, before hooks make it larger or smaller.
-fn fitted(ports: &ExchangePorts, choice: &ModelChoice, request: ModelRequest) -> Shaped {
-    let left = ports.control.answer_limit(Usage::NOTHING, choice.price.as_ref());
+fn fitted(ports: ExchangePorts<'_>, choice: &ModelChoice, request: ModelRequest) -> Formatted {
+    let left = ports.control.completion_limit(Usage::NOTHING, choice.price.as_ref());
     let left = left.map(|limit| limit.tokens);
+    let limits = [left, request.max_output_tokens, request.parameters.max_output_tokens];
     let request = ModelRequest {
         model: choice.model_ref.model().to_owned(),
-        max_output_tokens: [left, ports.parameters.max_output_tokens].into_iter().flatten().min(),
+        max_output_tokens: limits.into_iter().flatten().min(),
         ..request
     };
-    shaped(request, choice.model.structured_output())
+    formatted(request, choice.model.structured_output())
 }
 
 async fn before_request(
-    ports: &ExchangePorts,
+    ports: ExchangePorts<'_>,
     state: AgentState,
     request: ModelRequest,
 ) -> Result<(AgentState, ModelRequest), (AgentState, HookFailure)> {
@@ -200,12 +174,12 @@ async fn before_request(
         return Ok((state, request));
     }
     let fallback = request.clone();
-    let context = HookContext {
-        point: HookPoint::BeforeModelRequest,
+    let context = HookContext::new(
+        HookPoint::BeforeModelRequest,
         state,
-        subject: HookSubject::Request(Box::new(request)),
-    };
-    let (context, failure) = ports.hooks.call(context, || ports.now()).await;
+        HookSubject::Request(Box::new(request)),
+    );
+    let (context, failure) = ports.hooks.call(context, || ports.control.now()).await;
     if let Some(failure) = failure {
         return Err((context.state, failure));
     }
@@ -217,56 +191,34 @@ async fn before_request(
 }
 
 /// Calls the hooks with the completion.
-async fn after_response(ports: &ExchangePorts, state: AgentState, answer: Answer) -> (AgentState, Exchange) {
-    let Answer {
-        response,
-        failed_usage,
-        answered_by,
-        signal,
-        error,
-        was_heard: _,
-    } = answer;
-    let (mut state, mut response, mut hook_failure) = (state, response, None);
-    if let Some(whole) = response.take_if(|_| ports.hooks.has_hooks_at(HookPoint::AfterModelRequest)) {
-        let context = HookContext {
-            point: HookPoint::AfterModelRequest,
+async fn after_response(ports: ExchangePorts<'_>, state: AgentState, ended: Exchange) -> (AgentState, Exchange) {
+    let (mut state, mut ended) = (state, ended);
+    let has_hooks = ports.hooks.has_hooks_at(HookPoint::AfterModelRequest);
+    if let Some(whole) = ended.response.take_if(|_| has_hooks) {
+        let context = HookContext::new(
+            HookPoint::AfterModelRequest,
             state,
-            subject: HookSubject::Response(Box::new(whole)),
-        };
-        let (context, failure) = ports.hooks.call(context, || ports.now()).await;
+            HookSubject::Response(Box::new(whole)),
+        );
+        let (context, failure) = ports.hooks.call(context, || ports.control.now()).await;
         state = context.state;
-        hook_failure = failure;
-        if let HookSubject::Response(changed) = context.subject {
-            let is_unseen = hook_failure.is_some() && ports.hooks.holds_back_deltas();
-            response = Some(if is_unseen { withheld(*changed) } else { *changed });
+        ended.hook_failure = failure;
+        if let HookSubject::Response(mut response) = context.subject {
+            if ended.hook_failure.is_some() && ports.hooks.holds_back_deltas() {
+                response.withhold();
+            }
+            ended.response = Some(*response);
         }
     }
-    let ended = Exchange {
-        response,
-        failed_usage,
-        answered_by,
-        signal,
-        error,
-        hook_failure,
-    };
     (state, ended)
 }
 
-/// Returns a completion without its text, since a hook that had to see it first was not called.
-fn withheld(response: ModelResponse) -> ModelResponse {
-    ModelResponse {
-        content: Vec::new(),
-        provider_fields: None,
-        ..response
-    }
-}
-
 /// Returns the least that a request uses. Nobody asks for it where nothing limits it.
-async fn least_usage(ports: &ExchangePorts, choice: &ModelChoice, request: &ModelRequest) -> Usage {
+async fn least_usage(ports: ExchangePorts<'_>, choice: &ModelChoice, request: &ModelRequest) -> Usage {
     if !ports.control.limits_usage() {
         return Usage::NOTHING;
     }
-    let tokens = by_size_of(&ports.tenant, request_bytes(request), request, least_input_tokens).await;
+    let tokens = by_size_of(ports.tenant, request_bytes(request), request, least_input_tokens).await;
     Usage {
         input_tokens: tokens,
         total_tokens: tokens,
@@ -278,28 +230,28 @@ async fn least_usage(ports: &ExchangePorts, choice: &ModelChoice, request: &Mode
 /// Calls one model and emits the request and its end. A request that leaves nothing of the budget
 /// is not sent.
 async fn ask_one(
-    ports: &ExchangePorts,
+    ports: ExchangePorts<'_>,
     state: &AgentState,
     choice: &ModelChoice,
     mut request: ModelRequest,
     live: Emitted,
-) -> Answer {
+) -> Exchange {
     let time_limit = ports.control.time_limit(state);
     let least = tokio::select! {
         biased;
         least = least_usage(ports, choice, &request) => least,
-        signal = ports.control.interrupted(time_limit) => return cut(choice, PartialAnswer::new(0), signal),
+        signal = ports.control.interrupted(time_limit) => return cut(choice, PartialCompletion::new(0), signal),
     };
-    if let Some(limit) = ports.control.answer_limit(least, choice.price.as_ref()) {
+    if let Some(limit) = ports.control.completion_limit(least, choice.price.as_ref()) {
         if let Some(signal) = limit.refusal(least.input_tokens) {
-            return cut(choice, PartialAnswer::new(0), signal);
+            return cut(choice, PartialCompletion::new(0), signal);
         }
         let most = request.max_output_tokens.unwrap_or(limit.tokens);
         request.max_output_tokens = Some(most.min(limit.tokens));
     }
-    let request_id = ModelRequestId::generate(&*ports.ids);
+    let request_id = ModelRequestId::generate(ports.ids);
     let step_number = state.step_count() + 1;
-    let began = ports.now();
+    let began = ports.control.now();
     ports.events.emit(AgentEvent::ModelRequested {
         step_number,
         request_id,
@@ -308,52 +260,47 @@ async fn ask_one(
         tool_count: request.tools.len(),
         max_output_tokens: request.max_output_tokens,
     });
-    let deltas = Deltas::new(&*ports.events, step_number, live);
+    let deltas = Deltas::new(ports.events, step_number, live);
     let offers_tools = !request.tools_of_provider(choice.model_ref.provider()).is_empty();
-    let answer = stream(ports, choice, request, least, deltas, time_limit).await;
-    let answer = if choice.price.is_some() {
-        answer.partly_priced(offers_tools)
-    } else {
-        // What the provider itself has billed includes its tools.
-        answer
-    };
-    let usage = answer.failed_usage
-        + answer
-            .response
-            .as_ref()
-            .map_or(Usage::NOTHING, |response| response.usage);
+    let mut ended = stream(ports, choice, request, least, deltas, time_limit).await;
+    // What the provider itself has billed includes its tools.
+    if choice.price.is_some() {
+        ended.leave_cost_open(offers_tools);
+    }
+    let response = ended.response.as_ref();
+    let usage = ended.failed_usage + response.map_or(Usage::NOTHING, |response| response.usage);
     ports.control.spend(usage);
     ports.events.emit(AgentEvent::ModelResponded {
         step_number,
         request_id,
         model: choice.model_ref.clone(),
-        finish_reason: answer.response.as_ref().map(|response| response.finish_reason.clone()),
+        finish_reason: response.map(|response| response.finish_reason.clone()),
         usage: Box::new(usage),
-        error: answer.error.clone().map(Box::new),
-        duration_ms: (ports.now() - began).num_milliseconds().max(0),
+        error: ended.error.clone().map(Box::new),
+        duration_ms: (ports.control.now() - began).num_milliseconds().max(0),
     });
-    answer
+    ended
 }
 
 /// Reads the completion until it ends or is cut. The request counts as `least` until its provider
 /// has counted it.
 async fn stream(
-    ports: &ExchangePorts,
+    ports: ExchangePorts<'_>,
     choice: &ModelChoice,
     request: ModelRequest,
     least: Usage,
     mut deltas: Deltas<'_>,
     time_limit: Option<Timestamp>,
-) -> Answer {
-    let control = &ports.control;
+) -> Exchange {
+    let control = ports.control;
     let price = choice.price.as_ref();
-    let mut limit = control.answer_limit(least, price);
+    let mut limit = control.completion_limit(least, price);
     let asked = request_bytes(&request);
     let mut events = choice.model.stream(request);
     let interrupted = control.interrupted(time_limit);
     tokio::pin!(interrupted);
-    let mut partial = PartialAnswer::new(asked);
-    let mut was_heard = false;
+    let mut partial = PartialCompletion::new(asked);
+    let mut was_emitted = false;
     loop {
         let event = tokio::select! {
             biased;
@@ -365,8 +312,8 @@ async fn stream(
                 return complete(choice, *response, asked, partial.failed_usage());
             }
             Some(Ok(event)) => event,
-            Some(Err(error)) => return fail(choice, partial, &error, was_heard),
-            None => return fail(choice, partial, &silent_end(), was_heard),
+            Some(Err(error)) => return fail(choice, partial, &error, was_emitted),
+            None => return fail(choice, partial, &silent_end(), was_emitted),
         };
         // A stream that is always ready would starve timers, readers and other runs of the thread.
         tokio::task::coop::consume_budget().await;
@@ -379,9 +326,9 @@ async fn stream(
         let asks_again = matches!(event, ModelEvent::AttemptFailed { .. });
         if asks_again || matches!(event, ModelEvent::Usage(_)) {
             let asked = partial.input_usage().map_or(least, |usage| usage.priced(price));
-            limit = control.answer_limit(partial.failed_usage().priced(price) + asked, price);
+            limit = control.completion_limit(partial.failed_usage().priced(price) + asked, price);
         }
-        was_heard |= deltas.emit(event);
+        was_emitted |= deltas.emit(event);
         let Some(limit) = &limit else { continue };
         let refusal = limit.refusal(least.input_tokens).filter(|_| asks_again);
         let overrun = || limit.is_overrun(partial.least_tokens()).then(|| limit.overrun());
@@ -392,7 +339,7 @@ async fn stream(
 }
 
 /// Ends a whole completion of a request of so many bytes. Without reported usage it is estimated.
-fn complete(choice: &ModelChoice, response: ModelResponse, asked: u64, failed_usage: Usage) -> Answer {
+fn complete(choice: &ModelChoice, response: ModelResponse, asked: u64, failed_usage: Usage) -> Exchange {
     let usage = if response.usage.total_tokens == 0 {
         let estimated = estimated_usage(asked, content_bytes(&response.content));
         let cost = response.usage.cost;
@@ -403,29 +350,25 @@ fn complete(choice: &ModelChoice, response: ModelResponse, asked: u64, failed_us
     end(choice, ModelResponse { usage, ..response }, failed_usage)
 }
 
-fn end(choice: &ModelChoice, response: ModelResponse, failed_usage: Usage) -> Answer {
+fn end(choice: &ModelChoice, response: ModelResponse, failed_usage: Usage) -> Exchange {
     let usage = response.usage.priced(choice.price.as_ref());
-    Answer {
-        response: Some(ModelResponse { usage, ..response }),
+    Exchange {
         failed_usage: failed_usage.priced(choice.price.as_ref()),
         answered_by: Some(choice.model_ref.clone()),
-        signal: None,
-        error: None,
-        was_heard: true,
+        ..Exchange::of(ModelResponse { usage, ..response })
     }
 }
 
-fn cut(choice: &ModelChoice, partial: PartialAnswer, signal: StopSignal) -> Answer {
-    let ended = end_partial(choice, partial);
-    Answer {
+fn cut(choice: &ModelChoice, partial: PartialCompletion, signal: StopSignal) -> Exchange {
+    Exchange {
         signal: Some(signal),
-        ..ended
+        ..end_partial(choice, partial)
     }
 }
 
 /// Logs the details of the failure for operators, and ends the completion. The provider's own words
 /// may repeat the prompt, so they are left to the caller.
-fn fail(choice: &ModelChoice, partial: PartialAnswer, error: &ModelError, was_heard: bool) -> Answer {
+fn fail(choice: &ModelChoice, partial: PartialCompletion, error: &ModelError, was_emitted: bool) -> Exchange {
     tracing::warn!(
         model = %choice.model_ref,
         url = error.address.as_ref().map(|address| address.url.as_str()),
@@ -434,19 +377,19 @@ fn fail(choice: &ModelChoice, partial: PartialAnswer, error: &ModelError, was_he
         cause = causes(error),
         "model call failed"
     );
-    Answer {
+    Exchange {
         error: Some(error.to_agent_error(&choice.model_ref)),
-        was_heard,
+        is_replaceable: !was_emitted,
         ..end_partial(choice, partial)
     }
 }
 
 /// Ends a completion that may be empty.
-fn end_partial(choice: &ModelChoice, partial: PartialAnswer) -> Answer {
+fn end_partial(choice: &ModelChoice, partial: PartialCompletion) -> Exchange {
     let has_begun = partial.has_begun();
     let failed_usage = partial.failed_usage();
     let ended = end(choice, partial.into_response(), failed_usage);
-    Answer {
+    Exchange {
         answered_by: ended.answered_by.filter(|_| has_begun),
         ..ended
     }

@@ -33,27 +33,45 @@ mod deltas;
 mod estimate;
 mod partial;
 
-use std::fmt;
-
 use futures_util::future::BoxFuture;
 
 pub use self::ask::{AskError, Question, ask};
-pub use self::estimate::{content_bytes, estimated_tokens, estimated_usage, request_bytes};
+pub use self::estimate::{content_bytes, estimated_tokens, estimated_usage, message_tokens, request_bytes};
 pub use self::ports::{DriverPorts, ModelChain, ModelChoice};
-pub use self::react::ReactDriver;
-pub use self::scripted::ScriptedDriver;
-pub use self::tool_calling::ToolCallingDriver;
+use self::step::finish;
+use super::definition::DriverKind;
 use super::progress::PendingStep;
+use super::script::ScriptStep;
 use super::state::AgentState;
 use crate::ids::StepId;
 
-/// Makes steps.
-pub trait Driver: Send + Sync + fmt::Debug {
+/// Makes the steps of an execution.
+#[derive(Debug)]
+pub struct Driver {
+    ports: DriverPorts,
+    kind: DriverKind,
+    script: Vec<ScriptStep>,
+}
+
+impl Driver {
+    /// Makes a driver. Only the scripted one plays the script.
+    pub fn new(ports: DriverPorts, kind: DriverKind, script: Vec<ScriptStep>) -> Self {
+        Self { ports, kind, script }
+    }
+
     /// Makes one step and returns the state that holds it. What fails is in the step, and the error
     /// policy decides what follows; a step that must be the last brings a stop signal.
-    fn step(&self, state: AgentState, step_id: StepId) -> BoxFuture<'_, AgentState>;
+    pub fn step(&self, state: AgentState, step_id: StepId) -> BoxFuture<'_, AgentState> {
+        match self.kind {
+            DriverKind::ToolCalling => Box::pin(tool_calling::make_step(&self.ports, state, step_id)),
+            DriverKind::React => Box::pin(react::make_step(&self.ports, state, step_id)),
+            DriverKind::Scripted => Box::pin(scripted::make_step(&self.ports, &self.script, state, step_id)),
+        }
+    }
 
     /// Ends a step that another process has left among its calls, and returns the state that holds
     /// it.
-    fn resume_step(&self, state: AgentState, pending: PendingStep) -> BoxFuture<'_, AgentState>;
+    pub fn resume_step(&self, state: AgentState, pending: PendingStep) -> BoxFuture<'_, AgentState> {
+        Box::pin(finish(&self.ports, state, pending))
+    }
 }

@@ -13,7 +13,7 @@ use crate::usage::Usage;
 /// Tool calls are left out: arguments that are cut short must not run, and a call without a result
 /// must not be stored.
 #[derive(Debug)]
-pub(super) struct PartialAnswer {
+pub(super) struct PartialCompletion {
     /// The size of the request.
     asked: u64,
     reasoning: String,
@@ -29,7 +29,7 @@ pub(super) struct PartialAnswer {
     uncounted: u64,
 }
 
-impl PartialAnswer {
+impl PartialCompletion {
     /// Makes an empty completion of a request of so many bytes.
     pub(super) fn new(asked: u64) -> Self {
         Self {

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::agent::answer::AnswerShapes;
 use crate::agent::call_key::CallSeed;
 use crate::agent::compilers::Compiler;
 use crate::agent::control::ExecutionControl;
@@ -12,6 +11,7 @@ use crate::agent::events::EventSink;
 use crate::agent::hooks::HookStack;
 use crate::agent::ports::{Model, ToolExecutor};
 use crate::agent::recorder::Recorder;
+use crate::agent::response_format::FormatCache;
 use crate::agent::state::{FinishReason, ModelResponse};
 use crate::clock::Timestamp;
 use crate::ids::{IdSource, MessageId};
@@ -85,8 +85,8 @@ pub struct DriverPorts {
     pub journal: Option<Arc<Recorder>>,
     /// Whether the calls of one completion work at the same time.
     pub parallel_tool_calls: bool,
-    /// Makes the shapes of completions.
-    pub shapes: Arc<AnswerShapes>,
+    /// Compiles response formats.
+    pub formats: Arc<FormatCache>,
     /// How often a completion that does not fit may be corrected.
     pub max_corrections: u32,
     /// Chooses the messages of requests.
@@ -104,35 +104,26 @@ pub struct DriverPorts {
 }
 
 /// What one exchange with models works with.
-#[derive(Debug, Clone)]
-pub(super) struct ExchangePorts {
-    pub(super) tenant: TenantId,
-    pub(super) models: ModelChain,
-    pub(super) parameters: Arc<ModelParameters>,
-    pub(super) hooks: Arc<HookStack>,
-    pub(super) control: Arc<ExecutionControl>,
-    pub(super) ids: Arc<dyn IdSource>,
-    pub(super) events: Arc<dyn EventSink>,
-}
-
-impl ExchangePorts {
-    /// Returns the time.
-    pub(super) fn now(&self) -> Timestamp {
-        self.control.now()
-    }
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ExchangePorts<'a> {
+    pub(super) tenant: &'a TenantId,
+    pub(super) models: &'a ModelChain,
+    pub(super) hooks: &'a HookStack,
+    pub(super) control: &'a ExecutionControl,
+    pub(super) ids: &'a dyn IdSource,
+    pub(super) events: &'a dyn EventSink,
 }
 
 impl DriverPorts {
-    /// Returns what an exchange with these parameters needs of them.
-    pub(super) fn for_exchange(&self, parameters: Arc<ModelParameters>) -> ExchangePorts {
+    /// Returns what an exchange needs of them.
+    pub(super) fn for_exchange(&self) -> ExchangePorts<'_> {
         ExchangePorts {
-            tenant: self.tenant.clone(),
-            models: self.models.clone(),
-            parameters,
-            hooks: Arc::clone(&self.hooks),
-            control: Arc::clone(&self.control),
-            ids: Arc::clone(&self.ids),
-            events: Arc::clone(&self.events),
+            tenant: &self.tenant,
+            models: &self.models,
+            hooks: &self.hooks,
+            control: &self.control,
+            ids: &*self.ids,
+            events: &*self.events,
         }
     }
 

@@ -8,17 +8,17 @@ use std::sync::Arc;
 use super::exchange::Exchange;
 use super::ports::DriverPorts;
 use super::tool_use::use_tools;
-use crate::agent::answer::AnswerShape;
 use crate::agent::hooks::HookFailure;
 use crate::agent::ports::{ModelRequest, ToolContext};
 use crate::agent::progress::PendingStep;
 use crate::agent::prompt::{is_template, render_prompt};
+use crate::agent::response_format::{CompiledFormat, FormatError};
 use crate::agent::run_error::RunErrorCode;
 use crate::agent::state::{
     AgentError, AgentState, AgentStep, ErrorKind, FinishReason, Messages, StopReason, StopSignal, ToolExecution,
 };
 use crate::ids::StepId;
-use crate::json::{Object, Value};
+use crate::json::Value;
 use crate::message::{ContentPart, Message, Role, ToolCall, joined_text};
 use crate::model_parameters::{ModelParameters, ToolChoice};
 use crate::off_thread::off_thread;
@@ -39,17 +39,11 @@ pub(super) struct Fault {
     pub(super) is_correctable: bool,
 }
 
-/// The outcome of a final completion.
-enum Verdict {
-    Accepted(Option<Value>),
-    Refused(Fault),
-}
-
 /// What a step begins with.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    /// The shape of the final completion.
-    pub(super) shape: Arc<AnswerShape>,
+    /// The format of the final completion.
+    pub(super) format: Arc<CompiledFormat>,
     /// The request, not yet for any model in particular.
     pub(super) request: ModelRequest,
 }
@@ -57,7 +51,7 @@ pub(super) struct Prepared {
 /// Why a step can't begin.
 #[derive(Debug)]
 pub(super) enum Unprepared {
-    /// The prompt or the shape can't be used.
+    /// The prompt or the response format can't be used.
     Failed(AgentError),
     /// The execution was called off, or its time was spent.
     Cut(StopSignal),
@@ -68,7 +62,7 @@ pub(super) async fn carry_out(
     ports: &DriverPorts,
     state: AgentState,
     mut step: AgentStep,
-    shape: &Arc<AnswerShape>,
+    format: &Arc<CompiledFormat>,
     exchange: Exchange,
 ) -> AgentState {
     let Exchange {
@@ -78,6 +72,7 @@ pub(super) async fn carry_out(
         signal,
         error,
         hook_failure,
+        is_replaceable: _,
     } = exchange;
     step.errors = error.into_iter().collect();
     step.answered_by = answered_by;
@@ -102,12 +97,12 @@ pub(super) async fn carry_out(
     if is_final && step.errors.is_empty() {
         let judged = tokio::select! {
             biased;
-            verdict = judge(ports, &state, &step, shape) => Ok(verdict),
+            verdict = judge(ports, &state, &step, format) => Ok(verdict),
             cut = ports.control.interrupted(ports.control.time_limit(&state)) => Err(cut),
         };
         match judged {
-            Ok(Verdict::Accepted(value)) => step.value = value,
-            Ok(Verdict::Refused(fault)) => return end_with_fault(ports, state, step, fault),
+            Ok(Ok(value)) => step.value = value,
+            Ok(Err(fault)) => return end_with_fault(ports, state, step, fault),
             Err(cut) => return end(ports, state, step, Some(cut), None),
         }
     }
@@ -148,13 +143,9 @@ fn ended_by_tools(ports: &DriverPorts, state: AgentState, executions: &[ToolExec
     let ending = executions.iter().filter(|execution| execution.trace.ends_run);
     ending.fold(state, |state, execution| {
         let ToolCall { id, name, .. } = &execution.call;
-        let signal = StopSignal::new(
-            StopReason::StopRequested,
-            name,
-            format!("the tool {name} ended the run"),
-        );
-        let context = Object::from_iter([("call".to_owned(), Value::from(id.as_str()))]);
-        state.with_stop_signal(signal.with_context(context), now)
+        let message = format!("the tool {name} ended the run");
+        let signal = StopSignal::new(StopReason::StopRequested, name, message);
+        state.with_stop_signal(signal.with_figure("call", id.as_str()), now)
     })
 }
 
@@ -168,7 +159,7 @@ pub(super) fn end_with_fault(ports: &DriverPorts, state: AgentState, mut step: A
         advice,
         is_correctable,
     } = fault;
-    step.errors = step.errors.with_error(validation_error(code, message.clone()));
+    step.errors.push(validation_error(code, message.clone()));
     let is_correctable = is_correctable && !ports.control.is_last_step(&state);
     let state = state.with_current_step(step, now);
     if is_correctable {
@@ -196,10 +187,7 @@ pub(super) fn end(
         Some(signal) => state.with_stop_signal(signal, now),
         None => state,
     };
-    match hook_failure {
-        Some(failure) => failure.in_state(state, now),
-        None => state,
-    }
+    HookFailure::applied(hook_failure, state, now)
 }
 
 /// Ends a step that could not begin.
@@ -211,7 +199,7 @@ pub(super) fn end_unprepared(
 ) -> AgentState {
     match unprepared {
         Unprepared::Failed(error) => {
-            step.errors = step.errors.with_error(error);
+            step.errors.push(error);
             end(ports, state, step, None, None)
         }
         Unprepared::Cut(signal) => end(ports, state, step, Some(signal), None),
@@ -224,21 +212,19 @@ pub(super) async fn prepare(
     state: &AgentState,
     messages: &Messages,
 ) -> Result<Prepared, Unprepared> {
-    let shape = prepare_shape(ports, state).await?;
+    let format = prepare_format(ports, state).await?;
     let request = uncut(ports, state, request(ports, state, messages)).await?;
-    Ok(Prepared { shape, request })
+    Ok(Prepared { format, request })
 }
 
-/// Makes the shape that the state demands of final completions, as above.
-pub(super) async fn prepare_shape(ports: &DriverPorts, state: &AgentState) -> Result<Arc<AnswerShape>, Unprepared> {
-    let shape = async {
-        let shape = ports
-            .shapes
-            .shape(&ports.tenant, &state.context().response_format)
-            .await;
-        shape.map_err(|error| validation_error(RunErrorCode::ResponseFormatInvalid, error.to_string()))
+/// Compiles the response format of the state, as above.
+pub(super) async fn prepare_format(ports: &DriverPorts, state: &AgentState) -> Result<Arc<CompiledFormat>, Unprepared> {
+    let format = async {
+        let format = ports.formats.compiled(&ports.tenant, &state.context().response_format);
+        let invalid = |error: FormatError| validation_error(RunErrorCode::ResponseFormatInvalid, error.to_string());
+        format.await.map_err(invalid)
     };
-    uncut(ports, state, shape).await
+    uncut(ports, state, format).await
 }
 
 async fn uncut<T>(
@@ -318,29 +304,28 @@ pub(super) fn has_error(step: &AgentStep, code: RunErrorCode) -> bool {
     step.errors.iter().any(|error| error.code == code.as_str())
 }
 
-/// A refusal of the model or its provider is final. A completion that ended too early can't be
+/// Returns the value of a final completion, or why it is none. A refusal of the model or its
+/// provider is final. A completion that ended too early can't be
 /// corrected by a retry.
-async fn judge(ports: &DriverPorts, state: &AgentState, step: &AgentStep, shape: &Arc<AnswerShape>) -> Verdict {
-    let Some(response) = &step.response else {
-        return Verdict::Accepted(None);
+async fn judge(
+    ports: &DriverPorts,
+    state: &AgentState,
+    step: &AgentStep,
+    format: &Arc<CompiledFormat>,
+) -> Result<Option<Value>, Fault> {
+    let Some(response) = step.response.as_ref().filter(|response| !response.is_refusal()) else {
+        return Ok(None);
     };
-    let has_refusal = response
-        .content
-        .iter()
-        .any(|part| matches!(part, ContentPart::Refusal { .. }));
-    if has_refusal || response.finish_reason == FinishReason::Refusal {
-        return Verdict::Accepted(None);
-    }
     let answer = joined_text(&response.content);
-    let read = if shape.has_schema() {
-        let shape = Arc::clone(shape);
-        off_thread(&ports.tenant, move || shape.read(&answer)).await
+    let read = if matches!(**format, CompiledFormat::JsonSchema(_)) {
+        let format = Arc::clone(format);
+        off_thread(&ports.tenant, move || format.read(&answer)).await
     } else {
-        shape.read(&answer)
+        format.read(&answer)
     };
-    let misfit = match read {
-        Ok(value) => return Verdict::Accepted(value),
-        Err(misfit) => misfit,
+    let violation = match read {
+        Ok(value) => return Ok(value),
+        Err(violation) => violation,
     };
     let ended_by = match response.finish_reason {
         FinishReason::Length => Some("its limit of tokens"),
@@ -348,9 +333,9 @@ async fn judge(ports: &DriverPorts, state: &AgentState, step: &AgentStep, shape:
         _ => None,
     };
     if let Some(cause) = ended_by {
-        return Verdict::Refused(Fault {
+        return Err(Fault {
             code: RunErrorCode::AnswerIncomplete,
-            message: format!("the answer was cut by {cause} and does not fit its shape: {misfit}"),
+            message: format!("the answer was cut by {cause} and does not fit its shape: {violation}"),
             advice: String::new(),
             is_correctable: false,
         });
@@ -359,10 +344,10 @@ async fn judge(ports: &DriverPorts, state: &AgentState, step: &AgentStep, shape:
         .steps()
         .filter(|step| has_error(step, RunErrorCode::AnswerInvalid))
         .count();
-    Verdict::Refused(Fault {
+    Err(Fault {
         code: RunErrorCode::AnswerInvalid,
-        message: format!("the answer does not fit its shape: {misfit}"),
-        advice: format!("Your answer does not fit its shape: {misfit}. Give the whole answer again, corrected."),
+        message: format!("the answer does not fit its shape: {violation}"),
+        advice: format!("Your answer does not fit its shape: {violation}. Give the whole answer again, corrected."),
         is_correctable: corrected < ports.max_corrections as usize,
     })
 }

@@ -4,7 +4,6 @@
 //! Does not check the response. A response that a model gave through a tool is stored as the text
 //! that it stands for.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::agent::ports::{ModelRequest, StructuredOutput, ToolSpec};
@@ -17,39 +16,39 @@ use crate::model_ref::ResponseFormat;
 /// The name of the tool for a completion without a schema.
 const ANSWER: &str = "answer";
 /// The description of the tool for the final completion.
-const ANSWER_TOOL: &str =
+const FINAL_TOOL: &str =
     "Gives the final answer: its arguments are the answer. Call it once, by itself, when all other work is done.";
 
-/// A request with the response format for one model.
+/// A request with the response format as one model takes it.
 #[derive(Debug)]
-pub(super) struct Shaped {
+pub(super) struct Formatted {
     /// The request.
     pub(super) request: ModelRequest,
     /// The tool whose call is the final completion.
-    pub(super) answer_tool: Option<String>,
+    pub(super) final_tool: Option<String>,
 }
 
 /// Adds the response format to a request.
-pub(super) fn shaped(request: ModelRequest, by: StructuredOutput) -> Shaped {
+pub(super) fn formatted(request: ModelRequest, by: StructuredOutput) -> Formatted {
     let (name, schema) = match &request.response_format {
-        ResponseFormat::Text => return Shaped::unchanged(request),
+        ResponseFormat::Text => return Formatted::unchanged(request),
         ResponseFormat::JsonObject => (ANSWER, None),
         ResponseFormat::JsonSchema { name, schema, .. } => (name.as_str(), Some(schema)),
     };
     match by {
-        StructuredOutput::Native => Shaped::unchanged(request),
+        StructuredOutput::Native => Formatted::unchanged(request),
         StructuredOutput::Tool => {
             let name = free_name(name, &request.tools);
             let parameters = schema.cloned().unwrap_or_else(|| serde_json::json!({"type": "object"}));
             let words = format!("When the work is done, give the final answer by calling the tool {name}.");
             let tool = ToolSpec {
                 name: name.clone(),
-                description: ANSWER_TOOL.to_owned(),
+                description: FINAL_TOOL.to_owned(),
                 parameters,
                 idempotent: true,
                 timeout: None,
             };
-            Shaped {
+            Formatted {
                 request: ModelRequest {
                     system: with_paragraph(&request.system, &words),
                     tools: request.tools.iter().cloned().chain([tool]).collect(),
@@ -61,13 +60,13 @@ pub(super) fn shaped(request: ModelRequest, by: StructuredOutput) -> Shaped {
                     response_format: ResponseFormat::Text,
                     ..request
                 },
-                answer_tool: Some(name),
+                final_tool: Some(name),
             }
         }
         StructuredOutput::Prompt => {
             let mut words = "Give the final answer as one JSON object, with nothing before or after it.".to_owned();
             words.push_str(&schema_words(schema));
-            Shaped::unchanged(ModelRequest {
+            Formatted::unchanged(ModelRequest {
                 system: with_paragraph(&request.system, &words),
                 response_format: ResponseFormat::Text,
                 ..request
@@ -76,11 +75,11 @@ pub(super) fn shaped(request: ModelRequest, by: StructuredOutput) -> Shaped {
     }
 }
 
-impl Shaped {
+impl Formatted {
     fn unchanged(request: ModelRequest) -> Self {
         Self {
             request,
-            answer_tool: None,
+            final_tool: None,
         }
     }
 
@@ -89,19 +88,17 @@ impl Shaped {
     /// Such a call is never executed. Beside calls of other tools it came too early: it is what the
     /// model said with them, and their results follow. Otherwise it is the completion, and words
     /// around it are no part of it.
-    pub(super) fn answer_in(answer_tool: &str, response: ModelResponse) -> ModelResponse {
-        let is_answer = |part: &ContentPart| matches!(part, ContentPart::ToolCall(call) if call.name == answer_tool);
-        if !response.content.iter().any(is_answer) {
+    pub(super) fn unwrapped(final_tool: &str, response: ModelResponse) -> ModelResponse {
+        let is_final = |part: &ContentPart| matches!(part, ContentPart::ToolCall(call) if call.name == final_tool);
+        if !response.content.iter().any(is_final) {
             return response;
         }
         let is_early = response
             .content
             .iter()
-            .any(|part| matches!(part, ContentPart::ToolCall(_)) && !is_answer(part));
+            .any(|part| matches!(part, ContentPart::ToolCall(_)) && !is_final(part));
         let content = response.content.into_iter().filter_map(|part| match part {
-            ContentPart::ToolCall(call) if call.name == answer_tool => {
-                Some(ContentPart::text(words_of(call.arguments)))
-            }
+            ContentPart::ToolCall(call) if call.name == final_tool => Some(ContentPart::text(words_of(call.arguments))),
             ContentPart::Text(_) if !is_early => None,
             part => Some(part),
         });
@@ -130,12 +127,7 @@ pub(super) fn with_paragraph(system: &str, paragraph: &str) -> Arc<str> {
 
 /// Describes a schema, if there is one, to follow a sentence. Equal schemas give equal bytes.
 pub(super) fn schema_words(schema: Option<&Value>) -> String {
-    let mut words = String::new();
-    if let Some(schema) = schema {
-        // Writing to a string can't fail.
-        let _ = write!(words, " It fits this JSON Schema:\n{schema}");
-    }
-    words
+    schema.map_or(String::new(), |schema| format!(" It fits this JSON Schema:\n{schema}"))
 }
 
 /// Several models write no arguments at all for an empty object.
@@ -156,8 +148,8 @@ fn free_name(name: &str, tools: &[ToolSpec]) -> String {
     let numbered = |number: usize| {
         let suffix = format!("_{number}");
         // The name is ASCII, and providers take 64 bytes.
-        let kept: String = name.chars().take(64 - suffix.len()).collect();
-        kept + &suffix
+        let retained: String = name.chars().take(64 - suffix.len()).collect();
+        retained + &suffix
     };
     // One more number than there are tools.
     let free = (2..=tools.len() + 2).map(numbered).find(|name| !is_taken(name));

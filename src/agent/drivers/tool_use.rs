@@ -14,12 +14,12 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 
-use super::call_ends::{never_made, not_executed, too_many, uncertain, withheld};
+use super::call_ends::{WITHHELD, never_made, not_executed, too_many, uncertain};
 use super::ports::DriverPorts;
 use crate::agent::events::AgentEvent;
 use crate::agent::hooks::{HookContext, HookFailure, HookPoint, HookSubject, ToolDecision, ToolUse};
 use crate::agent::ports::ToolContext;
-use crate::agent::progress::PendingCall;
+use crate::agent::progress::{CallStage, PendingCall};
 use crate::agent::recorder::JournalFailed;
 use crate::agent::state::{AgentState, ErrorKind, ToolExecution};
 use crate::message::ToolCall;
@@ -39,8 +39,8 @@ pub(super) async fn use_tools(
     context: ToolContext,
     hook_failure: Option<HookFailure>,
 ) -> (AgentState, Vec<ToolExecution>) {
-    let keeps = ports.journal.is_some();
-    let written = calls.iter().filter(|_| keeps).map(|call| call.as_written().clone());
+    let is_recorded = ports.journal.is_some();
+    let written = calls.iter().filter(|_| is_recorded).map(|call| call.call.clone());
     let written: Vec<_> = written.collect();
     let mut uses = Uses {
         ports,
@@ -57,9 +57,9 @@ pub(super) async fn use_tools(
         uses.state = JournalFailed::in_state(uses.state, ports.now());
     }
     // Only a journal that fails leaves calls without an end.
-    let missing = |place: usize| {
-        let call = written.get(place)?.clone();
-        let was_made = uses.in_flight.contains(&place);
+    let missing = |index: usize| {
+        let call = written.get(index)?.clone();
+        let was_made = uses.in_flight.contains(&index);
         Some(if was_made {
             uncertain(ports, call)
         } else {
@@ -67,7 +67,7 @@ pub(super) async fn use_tools(
         })
     };
     let executions = uses.ended.into_iter().enumerate();
-    let executions = executions.filter_map(|(place, ended)| ended.or_else(|| missing(place)));
+    let executions = executions.filter_map(|(index, ended)| ended.or_else(|| missing(index)));
     let executions = executions.collect();
     (uses.state, executions)
 }
@@ -95,7 +95,7 @@ struct Uses<'a> {
 
 /// A call that may begin.
 struct Next {
-    place: usize,
+    index: usize,
     /// As the model wrote it.
     call: ToolCall,
     tool_use: ToolUse,
@@ -125,8 +125,8 @@ impl<'a> Uses<'a> {
     /// Executes calls at the same time.
     async fn execute(&mut self, calls: Vec<(usize, PendingCall)>) -> Result<(), JournalFailed> {
         let mut waiting = Vec::with_capacity(calls.len());
-        for (place, call) in calls {
-            waiting.extend(self.next(place, call).await);
+        for (index, call) in calls {
+            waiting.extend(self.next(index, call).await);
         }
         // What the hooks before the calls did to the metadata reaches the tools.
         self.context.metadata = Arc::new(self.state.metadata().clone());
@@ -136,8 +136,8 @@ impl<'a> Uses<'a> {
         let first: Vec<_> = first.map(|next| self.begin(next)).collect();
         self.flush().await?;
         let mut working: FuturesUnordered<_> = first.into_iter().map(|call| self.go(call)).collect();
-        while let Some((place, execution)) = self.next_end(&mut working).await {
-            self.end(place, execution).await;
+        while let Some((index, execution)) = self.next_end(&mut working).await {
+            self.end(index, execution).await;
             let next = waiting.next().map(|next| self.begin(next));
             if next.is_some() || !working.is_empty() {
                 self.flush().await?;
@@ -148,33 +148,31 @@ impl<'a> Uses<'a> {
     }
 
     /// Lets the hooks decide about a call, unless they have; none when it has ended.
-    async fn next(&mut self, place: usize, call: PendingCall) -> Option<Next> {
-        let (call, tool_use, was_begun) = match call {
-            PendingCall::Open(call) if place >= self.ports.tools.max_calls() => {
+    async fn next(&mut self, index: usize, call: PendingCall) -> Option<Next> {
+        let PendingCall { call, stage } = call;
+        let (tool_use, was_begun) = match stage {
+            CallStage::Open if index >= self.ports.tools.max_calls() => {
                 let (calls, max) = (self.ended.len(), self.ports.tools.max_calls());
-                self.end(place, too_many(self.ports, call, calls, max)).await;
+                self.end(index, too_many(self.ports, call, calls, max)).await;
                 return None;
             }
-            PendingCall::Open(call) => {
-                let tool_use = self.decide(place, call.clone()).await;
-                (call, tool_use, false)
-            }
-            PendingCall::Decided { call, tool_use } => (call, tool_use, false),
-            PendingCall::Begun { call, tool_use } => (call, tool_use, true),
-            PendingCall::Ended(execution) => {
-                self.note_end(place, *execution);
+            CallStage::Open => (self.decide(index, call.clone()).await, false),
+            CallStage::Decided(tool_use) => (tool_use, false),
+            CallStage::Begun(tool_use) => (tool_use, true),
+            CallStage::Ended(execution) => {
+                self.note_end(index, *execution);
                 return None;
             }
         };
         Some(Next {
-            place,
+            index,
             call,
             tool_use,
             was_begun,
         })
     }
 
-    async fn decide(&mut self, place: usize, call: ToolCall) -> ToolUse {
+    async fn decide(&mut self, index: usize, call: ToolCall) -> ToolUse {
         let undecided = ToolUse {
             call,
             decision: ToolDecision::Execute,
@@ -182,11 +180,11 @@ impl<'a> Uses<'a> {
         if self.has_failed || !self.ports.hooks.has_hooks_at(HookPoint::BeforeToolUse) {
             return undecided;
         }
-        let context = HookContext {
-            point: HookPoint::BeforeToolUse,
-            state: self.state.clone(),
-            subject: HookSubject::ToolUse(undecided.clone()),
-        };
+        let context = HookContext::new(
+            HookPoint::BeforeToolUse,
+            self.state.clone(),
+            HookSubject::ToolUse(undecided.clone()),
+        );
         let (context, failure) = self.ports.hooks.call(context, || self.ports.now()).await;
         self.state = context.state;
         let tool_use = match context.subject {
@@ -198,7 +196,7 @@ impl<'a> Uses<'a> {
             Some(failure) => self.fail(failure),
             None => {
                 if let Some(journal) = &self.ports.journal {
-                    journal.decided(place, &tool_use, &self.state);
+                    journal.decided(index, &tool_use, &self.state);
                 }
             }
         }
@@ -208,14 +206,14 @@ impl<'a> Uses<'a> {
     /// Makes a call ready to go, and notes that it begins.
     fn begin(&self, next: Next) -> (usize, Working<'a>) {
         let Next {
-            place,
+            index,
             call,
             tool_use,
             was_begun,
         } = next;
         let ports = self.ports;
         if was_begun && (self.has_failed || !ports.tools.is_repeatable(&tool_use.call.name)) {
-            return (place, Box::pin(ready((place, uncertain(ports, call)))));
+            return (index, Box::pin(ready((index, uncertain(ports, call)))));
         }
         let tool_use = if self.has_failed {
             not_executed(tool_use)
@@ -224,20 +222,20 @@ impl<'a> Uses<'a> {
         };
         let begins = !was_begun && tool_use.decision == ToolDecision::Execute;
         if let Some(journal) = ports.journal.as_ref().filter(|_| begins) {
-            journal.begun(place);
+            journal.begun(index);
         }
         let context = ToolContext {
             call_id: call.id.clone(),
-            idempotency_key: ports.call_seed.key(self.context.step_number, place, &call),
+            idempotency_key: ports.call_seed.key(self.context.step_number, index, &call),
             ..self.context.clone()
         };
-        let work = async move { (place, ports.execution(call, tool_use, &context).await) };
-        (place, Box::pin(work))
+        let work = async move { (index, ports.execution(call, tool_use, &context).await) };
+        (index, Box::pin(work))
     }
 
     /// Starts a call whose beginning is persisted.
-    fn go(&mut self, (place, call): (usize, Working<'a>)) -> Working<'a> {
-        self.in_flight.push(place);
+    fn go(&mut self, (index, call): (usize, Working<'a>)) -> Working<'a> {
+        self.in_flight.push(index);
         call
     }
 
@@ -254,27 +252,28 @@ impl<'a> Uses<'a> {
     }
 
     /// Calls the hooks with the execution, then emits it.
-    async fn end(&mut self, place: usize, execution: ToolExecution) {
-        self.in_flight.retain(|other| *other != place);
+    async fn end(&mut self, index: usize, execution: ToolExecution) {
+        self.in_flight.retain(|other| *other != index);
         let hooks = &self.ports.hooks;
         let is_seen = !self.has_failed && !self.has_journal_failed() && hooks.has_hooks_at(HookPoint::AfterToolUse);
-        let execution = if is_seen { self.seen(execution).await } else { execution };
-        let is_unseen = self.has_failed && hooks.holds_back_deltas();
-        let execution = if is_unseen { withheld(execution) } else { execution };
+        let mut execution = if is_seen { self.seen(execution).await } else { execution };
+        if self.has_failed && hooks.holds_back_deltas() {
+            execution.withhold(WITHHELD);
+        }
         let emitted = AgentEvent::tool_call_completed(self.context.step_number, &execution);
         self.ports.events.emit(emitted);
         if let Some(journal) = &self.ports.journal {
-            journal.ended(place, &execution, &self.state);
+            journal.ended(index, &execution, &self.state);
         }
-        self.note_end(place, execution);
+        self.note_end(index, execution);
     }
 
     async fn seen(&mut self, execution: ToolExecution) -> ToolExecution {
-        let context = HookContext {
-            point: HookPoint::AfterToolUse,
-            state: self.state.clone(),
-            subject: HookSubject::ToolExecution(Box::new(execution.clone())),
-        };
+        let context = HookContext::new(
+            HookPoint::AfterToolUse,
+            self.state.clone(),
+            HookSubject::ToolExecution(Box::new(execution.clone())),
+        );
         let (context, failure) = self.ports.hooks.call(context, || self.ports.now()).await;
         self.state = context.state;
         if let Some(failure) = failure {
@@ -287,8 +286,8 @@ impl<'a> Uses<'a> {
         }
     }
 
-    fn note_end(&mut self, place: usize, execution: ToolExecution) {
-        if let Some(ended) = self.ended.get_mut(place) {
+    fn note_end(&mut self, index: usize, execution: ToolExecution) {
+        if let Some(ended) = self.ended.get_mut(index) {
             *ended = Some(execution);
         }
     }

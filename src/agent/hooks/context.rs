@@ -1,14 +1,28 @@
 //! What a hook receives and returns: the point, the state and the subject of the point.
 
 use serde::{Deserialize, Serialize};
+use strum::VariantArray as _;
 
 use crate::agent::ports::ModelRequest;
 use crate::agent::state::{AgentState, ErrorList, ModelResponse, ToolExecution};
 use crate::message::{ContentPart, Message, ToolCall};
 
 /// A point of the loop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    utoipa::ToSchema,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum HookPoint {
     /// Once, before the first step.
     BeforeExecution,
@@ -34,33 +48,11 @@ pub enum HookPoint {
 
 impl HookPoint {
     /// All points, in the order of the loop.
-    pub const ALL: [Self; 10] = [
-        Self::BeforeExecution,
-        Self::BeforeStep,
-        Self::BeforeModelRequest,
-        Self::AfterModelRequest,
-        Self::BeforeToolUse,
-        Self::AfterToolUse,
-        Self::OnError,
-        Self::AfterStep,
-        Self::OnStop,
-        Self::AfterExecution,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Returns the name that configuration and events use.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::BeforeExecution => "before_execution",
-            Self::BeforeStep => "before_step",
-            Self::BeforeModelRequest => "before_model_request",
-            Self::AfterModelRequest => "after_model_request",
-            Self::BeforeToolUse => "before_tool_use",
-            Self::AfterToolUse => "after_tool_use",
-            Self::OnError => "on_error",
-            Self::AfterStep => "after_step",
-            Self::OnStop => "on_stop",
-            Self::AfterExecution => "after_execution",
-        }
+        self.into()
     }
 }
 
@@ -98,20 +90,12 @@ impl HookSubject {
     /// Replaces the output of a model or a tool by a notice, and blocks a call.
     pub fn withhold(&mut self, words: &str) {
         match self {
-            Self::Response(response) => {
-                response.content.clear();
-                response.provider_fields = None;
-            }
+            Self::Response(response) => response.withhold(),
             Self::ToolUse(tool_use) => {
                 let reason = words.to_owned();
                 tool_use.decision = ToolDecision::Block { reason };
             }
-            Self::ToolExecution(execution) => {
-                execution.content = vec![ContentPart::text(words)];
-                if let Some(error) = &mut execution.error {
-                    words.clone_into(&mut error.message);
-                }
-            }
+            Self::ToolExecution(execution) => execution.withhold(words),
             Self::State | Self::Input(_) | Self::Request(_) | Self::Errors(_) => (),
         }
     }
@@ -146,12 +130,8 @@ pub enum ToolDecision {
 }
 
 impl HookContext {
-    /// Makes a context of a point that is about the state alone.
-    pub fn of_state(point: HookPoint, state: AgentState) -> Self {
-        Self {
-            point,
-            state,
-            subject: HookSubject::State,
-        }
+    /// Makes the context of a point.
+    pub fn new(point: HookPoint, state: AgentState, subject: HookSubject) -> Self {
+        Self { point, state, subject }
     }
 }

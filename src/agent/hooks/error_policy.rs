@@ -9,7 +9,6 @@ use super::{Hook, HookContext, HookError, HookPoint};
 use crate::agent::error_policy::{ErrorDecision, ErrorHandling, ErrorPolicy};
 use crate::agent::state::{AgentError, AgentState, AgentStep, ExecutionState, StopReason, StopSignal};
 use crate::clock::Clock;
-use crate::json::Object;
 
 /// Applies an error policy. An instance belongs to one execution.
 #[derive(Debug)]
@@ -32,18 +31,21 @@ impl ErrorPolicyHook {
             return state;
         }
         let Some(step) = state.current_step() else { return state };
-        let (decision, error) = (self.handling.decision_for(step), self.deciding_error(step));
-        let (Some(decision), Some(error)) = (decision, error) else {
+        let Some((decision, error)) = self.handling.decision_for(step) else {
             return state;
         };
-        let now = self.clock.now();
-        let failed = self.failed_steps(&state);
-        match decision {
-            ErrorDecision::Stop => state.with_stop_signal(self.signal(StopReason::ErrorForbade, &error, failed), now),
+        let (now, failed) = (self.clock.now(), self.failed_steps(&state));
+        let signal = |reason| self.signal(reason, error, failed);
+        let signal = match decision {
+            ErrorDecision::Stop => Some(signal(StopReason::ErrorForbade)),
             ErrorDecision::Retry if failed >= self.handling.max_consecutive as usize => {
-                state.with_stop_signal(self.signal(StopReason::RetryLimitReached, &error, failed), now)
+                Some(signal(StopReason::RetryLimitReached))
             }
-            ErrorDecision::Retry | ErrorDecision::Ignore => state.with_retry_wanted(now),
+            ErrorDecision::Retry | ErrorDecision::Ignore => None,
+        };
+        match signal {
+            Some(signal) => state.with_stop_signal(signal, now),
+            None => state.with_retry_wanted(now),
         }
     }
 
@@ -52,41 +54,16 @@ impl ErrorPolicyHook {
     fn failed_steps(&self, state: &AgentState) -> usize {
         let counts = |step: &AgentStep| {
             let decision = self.handling.decision_for(step);
-            decision.is_some_and(|decision| decision != ErrorDecision::Ignore)
+            decision.is_some_and(|(decision, _)| decision != ErrorDecision::Ignore)
         };
-        let completed: Vec<&AgentStep> = state.steps().collect();
-        let newest = state.current_step().into_iter();
-        newest
-            .chain(completed.into_iter().rev())
-            .take_while(|step| counts(step))
-            .count()
-    }
-
-    /// Returns the last error of those that the decision rests on.
-    fn deciding_error(&self, step: &AgentStep) -> Option<AgentError> {
-        let decision = self.handling.decision_for(step)?;
-        let own = step
-            .errors
-            .iter()
-            .filter(|error| self.handling.decision(error.kind) == decision);
-        let of_tools = step
-            .tool_executions
-            .iter()
-            .filter(|_| self.handling.tool == decision)
-            .filter_map(|execution| execution.error.as_ref());
-        own.chain(of_tools).last().cloned()
+        let newest = state.current_step().into_iter().chain(state.steps().rev());
+        newest.take_while(|step| counts(step)).count()
     }
 
     fn signal(&self, reason: StopReason, error: &AgentError, failed: usize) -> StopSignal {
-        let context = [
-            ("code", serde_json::json!(error.code)),
-            ("consecutive", serde_json::json!(failed)),
-        ];
-        let context: Object = context
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect();
-        StopSignal::new(reason, self.name(), error.message.clone()).with_context(context)
+        StopSignal::new(reason, self.name(), error.message.clone())
+            .with_figure("code", error.code.as_str())
+            .with_figure("consecutive", failed)
     }
 }
 

@@ -15,9 +15,8 @@ mod context;
 mod permissions;
 mod stack;
 
-mod budget_guard;
-mod cancellation;
 mod error_policy;
+mod guard;
 
 mod builtin;
 mod registry;
@@ -27,11 +26,10 @@ use std::fmt;
 
 use futures_util::future::BoxFuture;
 
-pub use self::budget_guard::BudgetGuard;
 pub use self::builtin::{SummarisationFactory, builtin_hooks, read_config};
-pub use self::cancellation::CancellationHook;
 pub use self::context::{HookContext, HookPoint, HookSubject, ToolDecision, ToolUse};
 pub use self::error_policy::ErrorPolicyHook;
+pub use self::guard::ExecutionGuard;
 pub use self::permissions::{HookField, PERMISSIONS, is_permitted};
 pub use self::registry::{ExecutionPorts, HookConfigError, HookFactory, HookRegistry, StackSlot};
 pub use self::stack::{HookFailure, HookStack};
@@ -116,7 +114,7 @@ mod tests {
         });
         let state = AgentState::new(AgentId::from_uuid(UuidV7Source.next_uuid()), SystemClock.now());
         let later = state.updated_at() + TimeDelta::seconds(1);
-        let context = HookContext::of_state(HookPoint::BeforeStep, state);
+        let context = HookContext::new(HookPoint::BeforeStep, state, HookSubject::State);
         let (context, failure) = stack.call(context, || later).await;
         assert!(failure.is_none());
         assert_eq!(context.state.context().system_prompt, "abcde");
@@ -128,7 +126,7 @@ mod tests {
         let stack = HookStack::default().with_hook(0, Arc::new(Named("")));
         let state = AgentState::new(AgentId::from_uuid(UuidV7Source.next_uuid()), SystemClock.now());
         let later = state.updated_at() + TimeDelta::seconds(1);
-        let context = HookContext::of_state(HookPoint::BeforeStep, state.clone());
+        let context = HookContext::new(HookPoint::BeforeStep, state.clone(), HookSubject::State);
         let (context, failure) = stack.call(context, || later).await;
         assert!(failure.is_none());
         assert_eq!(context.state, state);

@@ -1,69 +1,69 @@
 //! The table of what hooks may change at which point. What the table lacks belongs to the loop.
 
-use std::fmt;
 use std::sync::Arc;
+
+use strum::VariantArray as _;
 
 use super::context::{HookContext, HookPoint, HookSubject, ToolUse};
 use crate::agent::events::StatePart;
 use crate::agent::state::{AgentState, ExecutionState, ModelResponse, ToolExecution};
 
 /// A part of the context that a hook may or may not change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::Display, strum::VariantArray)]
 pub enum HookField {
     /// The key-value pairs of the agent's context.
+    #[strum(to_string = "the metadata")]
     Metadata,
     /// The instructions above the conversation.
+    #[strum(to_string = "the system prompt")]
     SystemPrompt,
     /// The format of final completions.
+    #[strum(to_string = "the response format")]
     ResponseFormat,
     /// Messages added at the end of the history.
+    #[strum(to_string = "the messages")]
     Messages,
     /// Stop signals and the request to go on.
+    #[strum(to_string = "what follows the step")]
     Continuation,
     /// What the hook has had a model use.
+    #[strum(to_string = "the usage of hooks")]
     Usage,
     /// The messages that the execution begins with.
+    #[strum(to_string = "the input")]
     Input,
     /// The request to the model.
+    #[strum(to_string = "the model request")]
     Request,
     /// The completion.
+    #[strum(to_string = "the model's answer")]
     Response,
     /// The arguments that the tool is given.
+    #[strum(to_string = "the arguments of the call")]
     ToolArguments,
     /// Whether the tool is used.
+    #[strum(to_string = "whether the tool is used")]
     ToolDecision,
     /// The result of a tool.
+    #[strum(to_string = "the tool's result")]
     ToolResult,
     /// Messages that are in the history already.
+    #[strum(to_string = "messages of the history")]
     History,
     /// Who the agent is, its model and its counters.
+    #[strum(to_string = "the agent's identity")]
     Identity,
     /// The steps, errors and times of the execution.
+    #[strum(to_string = "the record of the execution")]
     Execution,
     /// What the point is about.
+    #[strum(to_string = "what the point is about")]
     Subject,
 }
 
 impl HookField {
     /// All fields, in the order of the table's columns.
-    pub const ALL: [Self; 16] = [
-        Self::Metadata,
-        Self::SystemPrompt,
-        Self::ResponseFormat,
-        Self::Messages,
-        Self::Continuation,
-        Self::Usage,
-        Self::Input,
-        Self::Request,
-        Self::Response,
-        Self::ToolArguments,
-        Self::ToolDecision,
-        Self::ToolResult,
-        Self::History,
-        Self::Identity,
-        Self::Execution,
-        Self::Subject,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Returns the part of the state that is emitted when the field is changed.
     pub(super) fn state_part(self) -> Option<StatePart> {
@@ -163,7 +163,7 @@ fn state_changes(before: &AgentState, after: &AgentState) -> Vec<HookField> {
             right.is_some_and(|right| Arc::ptr_eq(left, right) || left == right)
         });
     let executions = before.execution().zip(after.execution());
-    let changes = [
+    changed([
         (HookField::Metadata, left.metadata != right.metadata),
         (HookField::SystemPrompt, left.system_prompt != right.system_prompt),
         (HookField::ResponseFormat, left.response_format != right.response_format),
@@ -182,11 +182,7 @@ fn state_changes(before: &AgentState, after: &AgentState) -> Vec<HookField> {
             HookField::Execution,
             !is_same_execution(before.execution(), after.execution()),
         ),
-    ];
-    changes
-        .into_iter()
-        .filter_map(|(field, changed)| changed.then_some(field))
-        .collect()
+    ])
 }
 
 fn identity(state: &AgentState) -> impl PartialEq + '_ {
@@ -205,14 +201,8 @@ fn is_same_execution(before: Option<&ExecutionState>, after: Option<&ExecutionSt
         return before.is_none() && after.is_none();
     };
     let steps = before.step_count() == after.step_count()
-        && match (before.step_executions.last(), after.step_executions.last()) {
-            (Some(left), Some(right)) => Arc::ptr_eq(left, right),
-            (left, right) => left.is_none() && right.is_none(),
-        };
-    let current = match (&before.current_step, &after.current_step) {
-        (Some(left), Some(right)) => Arc::ptr_eq(left, right),
-        (left, right) => left.is_none() && right.is_none(),
-    };
+        && is_shared(before.step_executions.last(), after.step_executions.last());
+    let current = is_shared(before.current_step.as_ref(), after.current_step.as_ref());
     let facts = |execution: &ExecutionState| {
         (
             execution.execution_id,
@@ -225,18 +215,25 @@ fn is_same_execution(before: Option<&ExecutionState>, after: Option<&ExecutionSt
     steps && current && facts(before) == facts(after) && before.errors == after.errors
 }
 
+/// Returns whether both are one allocation, or none is there.
+fn is_shared<T>(left: Option<&Arc<T>>, right: Option<&Arc<T>>) -> bool {
+    match (left, right) {
+        (Some(left), Some(right)) => Arc::ptr_eq(left, right),
+        (left, right) => left.is_none() && right.is_none(),
+    }
+}
+
 fn subject_changes(before: &HookSubject, after: &HookSubject) -> Vec<HookField> {
     use HookSubject as S;
-    let changed = |field, changed: bool| if changed { vec![field] } else { Vec::new() };
     match (before, after) {
         // A request may be changed wherever there is one, without an event. Comparing it would read
         // all messages.
         (S::State, S::State) | (S::Request(_), S::Request(_)) => Vec::new(),
-        (S::Input(left), S::Input(right)) => changed(HookField::Input, left != right),
+        (S::Input(left), S::Input(right)) => changed([(HookField::Input, left != right)]),
         (S::Response(left), S::Response(right)) => response_changes(left, right),
         (S::ToolUse(left), S::ToolUse(right)) => tool_use_changes(left, right),
         (S::ToolExecution(left), S::ToolExecution(right)) => tool_execution_changes(left, right),
-        (S::Errors(left), S::Errors(right)) => changed(HookField::Subject, left != right),
+        (S::Errors(left), S::Errors(right)) => changed([(HookField::Subject, left != right)]),
         _ => vec![HookField::Subject],
     }
 }
@@ -247,26 +244,20 @@ fn response_changes(before: &ModelResponse, after: &ModelResponse) -> Vec<HookFi
     let content = before.content != after.content
         || before.finish_reason != after.finish_reason
         || before.provider_fields != after.provider_fields;
-    [
+    changed([
         (HookField::Subject, facts(before) != facts(after)),
         (HookField::Response, content),
-    ]
-    .into_iter()
-    .filter_map(|(field, changed)| changed.then_some(field))
-    .collect()
+    ])
 }
 
 fn tool_use_changes(before: &ToolUse, after: &ToolUse) -> Vec<HookField> {
     let named = (&before.call.id, &before.call.name, &before.call.signature)
         == (&after.call.id, &after.call.name, &after.call.signature);
-    [
+    changed([
         (HookField::Subject, !named),
         (HookField::ToolArguments, before.call.arguments != after.call.arguments),
         (HookField::ToolDecision, before.decision != after.decision),
-    ]
-    .into_iter()
-    .filter_map(|(field, changed)| changed.then_some(field))
-    .collect()
+    ])
 }
 
 fn tool_execution_changes(before: &ToolExecution, after: &ToolExecution) -> Vec<HookField> {
@@ -276,31 +267,11 @@ fn tool_execution_changes(before: &ToolExecution, after: &ToolExecution) -> Vec<
         error: before.error.clone(),
         ..after.clone()
     };
-    [(HookField::Subject, facts != *before), (HookField::ToolResult, result)]
-        .into_iter()
-        .filter_map(|(field, changed)| changed.then_some(field))
-        .collect()
+    changed([(HookField::Subject, facts != *before), (HookField::ToolResult, result)])
 }
 
-impl fmt::Display for HookField {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Metadata => "the metadata",
-            Self::SystemPrompt => "the system prompt",
-            Self::ResponseFormat => "the response format",
-            Self::Messages => "the messages",
-            Self::Continuation => "what follows the step",
-            Self::Usage => "the usage of hooks",
-            Self::Input => "the input",
-            Self::Request => "the model request",
-            Self::Response => "the model's answer",
-            Self::ToolArguments => "the arguments of the call",
-            Self::ToolDecision => "whether the tool is used",
-            Self::ToolResult => "the tool's result",
-            Self::History => "messages of the history",
-            Self::Identity => "the agent's identity",
-            Self::Execution => "the record of the execution",
-            Self::Subject => "what the point is about",
-        })
-    }
+/// Returns the fields that are marked as changed.
+fn changed(fields: impl IntoIterator<Item = (HookField, bool)>) -> Vec<HookField> {
+    let marked = fields.into_iter().filter(|(_, is_changed)| *is_changed);
+    marked.map(|(field, _)| field).collect()
 }

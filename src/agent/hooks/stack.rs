@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 
-use super::context::{HookContext, HookPoint};
+use super::context::{HookContext, HookPoint, HookSubject};
 use super::permissions::{HookField, changed_fields, is_permitted};
 use super::{Hook, HookError};
 use crate::agent::events::{AgentEvent, EventSink, StatePart};
@@ -126,15 +126,22 @@ impl HookStack {
         if !self.has_hooks_at(point) {
             return state;
         }
-        let (context, failure) = self.call(HookContext::of_state(point, state), &now).await;
-        match failure {
-            Some(failure) => failure.in_state(context.state, now()),
-            None => context.state,
-        }
+        let (context, failure) = self
+            .call(HookContext::new(point, state, HookSubject::State), &now)
+            .await;
+        HookFailure::applied(failure, context.state, now())
     }
 }
 
 impl HookFailure {
+    /// Returns the state after hooks of which one may have failed.
+    pub fn applied(failure: Option<Self>, state: AgentState, now: Timestamp) -> AgentState {
+        match failure {
+            Some(failure) => failure.in_state(state, now),
+            None => state,
+        }
+    }
+
     /// Returns the failure as data of the execution.
     pub fn to_agent_error(&self) -> AgentError {
         AgentError {

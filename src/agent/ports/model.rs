@@ -56,9 +56,9 @@ pub enum StructuredOutput {
     /// The request has the schema, and the provider enforces it.
     #[default]
     Native,
-    /// The model calls a tool whose arguments have the shape.
+    /// The model calls a tool whose arguments are the response.
     Tool,
-    /// The instructions describe the shape.
+    /// The instructions describe the format.
     Prompt,
 }
 

@@ -30,6 +30,17 @@ pub struct ToolSpec {
     pub timeout: Option<Duration>,
 }
 
+impl ToolSpec {
+    /// The longest name that every provider takes, in bytes.
+    const MAX_NAME_LENGTH: usize = 64;
+
+    /// Returns whether every provider takes a tool, or a schema, of this name.
+    pub fn is_valid_name(name: &str) -> bool {
+        let allowed = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_');
+        (1..=Self::MAX_NAME_LENGTH).contains(&name.len()) && name.bytes().all(allowed)
+    }
+}
+
 /// What a call may know of its run.
 #[derive(Debug, Clone)]
 pub struct ToolContext {

@@ -232,7 +232,7 @@ mod unit_tests {
 
     #[test]
     fn errors_name_the_line_and_what_is_not_there() {
-        for (template, told) in [
+        for (template, message) in [
             ("a\n{{ variables.town }}", "line 2: `variables.town` is undefined"),
             ("{{ variables.a.b.c }}", "line 1: `variables.a` is undefined"),
             ("\n\n{{ nope }}", "line 3: `nope` is undefined"),
@@ -256,7 +256,7 @@ mod unit_tests {
             ("a\n{{ 'x'\n* 2 }}", "line 3: a prompt shows values "),
         ] {
             let error = render(template).unwrap_err();
-            assert!(error.contains(told), "{template:?}: {error}");
+            assert!(error.contains(message), "{template:?}: {error}");
         }
         assert!(check_prompt("{{ variables.town }}").is_ok(), "a later run may have it");
         assert!(check_prompt("{{ nope").is_err());

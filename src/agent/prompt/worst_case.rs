@@ -140,12 +140,12 @@ fn what_stands_in_tags_is_counted_in_each_and_in_all_together() {
     // As much as one tag may have.
     let tag = |more: &str| format!("{{{{ not variables{}{more} }}}}", ".a".repeat(49));
     assert!(check_prompt(&tag("")).is_ok());
-    let told = |template: &str| check_prompt(template).unwrap_err().to_string();
-    let words = told(&tag("."));
+    let message = |template: &str| check_prompt(template).unwrap_err().to_string();
+    let words = message(&tag("."));
     assert!(words.contains("the tag has more than 100 names"), "{words}");
     let most = tag("").repeat(500);
     assert!(check_prompt(&most).is_ok());
-    let words = told(&format!("{most}\n{{{{ 1 }}}}"));
+    let words = message(&format!("{most}\n{{{{ 1 }}}}"));
     assert!(words.contains("line 2: the tags have more than 50000 names"), "{words}");
 }
 
@@ -222,7 +222,7 @@ fn work_is_bounded_by_the_bytes_that_are_touched() {
 
 #[test]
 fn unknown_names_are_refused_when_a_prompt_is_stored() {
-    for (template, told) in [
+    for (template, message) in [
         ("{{ nope }}", "line 1: nothing can set `nope`"),
         ("a\n{{ variable.x }}", "line 2: nothing can set `variable`"),
         ("{% if nope is defined %}{% endif %}", "nothing can set `nope`"),
@@ -243,7 +243,7 @@ fn unknown_names_are_refused_when_a_prompt_is_stored() {
         ("{{ range(3) }}", "does not call them"),
     ] {
         let error = check_prompt(template).unwrap_err().to_string();
-        assert!(error.contains(told), "{template}: {error}");
+        assert!(error.contains(message), "{template}: {error}");
     }
     for template in [
         "{{ variables.nope.loop.is.not }} {{ metadata['nope'] }}",

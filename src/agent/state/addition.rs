@@ -41,7 +41,7 @@ pub enum AdditionGap {
     #[error(
         "the addition begins after {first_message} messages and {first_step} steps, and the state has {messages} and {steps}"
     )]
-    Place {
+    Position {
         /// The number of messages before the first that is added.
         first_message: usize,
         /// The number of steps before the first that is added.
@@ -52,10 +52,10 @@ pub enum AdditionGap {
         steps: usize,
     },
     /// A call belongs to no step in progress, or its agent has no entry.
-    #[error("nothing is known of the call {place} of a step")]
+    #[error("nothing is known of the call {index} of a step")]
     Call {
         /// The index of the call in its step.
-        place: usize,
+        index: usize,
     },
 }
 
@@ -121,7 +121,7 @@ impl StateAddition {
         let steps = earlier.steps_in_common(&state);
         let messages = earlier.context.store.history().len();
         if (new.first_index(), first_step) != (messages, steps) {
-            return Err(AdditionGap::Place {
+            return Err(AdditionGap::Position {
                 first_message: new.first_index(),
                 first_step,
                 messages,

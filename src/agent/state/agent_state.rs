@@ -10,9 +10,9 @@ use super::execution::{ExecutionState, ExecutionStatus};
 use super::step::{AgentStep, AgentStepType};
 use super::stop::{StopReason, StopSignal};
 use crate::clock::Timestamp;
-use crate::ids::{AgentId, ExecutionId};
+use crate::ids::AgentId;
 use crate::json::{Object, Unread, Value};
-use crate::message::{Message, MessageTags, Section, joined_text};
+use crate::message::{Message, Section, joined_text};
 use crate::model_ref::{ModelRef, ResponseFormat};
 use crate::session::Overrides;
 use crate::usage::Usage;
@@ -25,9 +25,9 @@ pub struct AgentState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     parent_agent_id: Option<AgentId>,
     created_at: Timestamp,
-    updated_at: Timestamp,
+    pub(super) updated_at: Timestamp,
     #[serde(default)]
-    execution_count: u64,
+    pub(super) execution_count: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     model: Option<ModelRef>,
     #[serde(default)]
@@ -37,29 +37,6 @@ pub struct AgentState {
     /// What a later version stored with it, its messages and its execution apart.
     #[serde(skip)]
     pub(super) unread: Unread,
-}
-
-/// The state in a few figures, for logs and assertions (document 001, "Debugging").
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct StateSummary {
-    /// Where the execution stands.
-    pub status: Option<ExecutionStatus>,
-    /// How many executions the agent has had.
-    pub execution_count: u64,
-    /// Whether there is an execution.
-    pub has_execution: bool,
-    /// Names the execution.
-    pub execution_id: Option<ExecutionId>,
-    /// The number of completed steps.
-    pub steps: usize,
-    /// Stop signals and requests, in words.
-    pub continuation: String,
-    /// Whether anything failed.
-    pub has_errors: bool,
-    /// What failed.
-    pub errors: ErrorList,
-    /// The usage of the execution.
-    pub usage: Usage,
 }
 
 /// Making, restoring and asking.
@@ -170,7 +147,7 @@ impl AgentState {
     }
 
     /// Iterates over the completed steps of the execution.
-    pub fn steps(&self) -> impl Iterator<Item = &AgentStep> {
+    pub fn steps(&self) -> impl DoubleEndedIterator<Item = &AgentStep> {
         self.execution
             .iter()
             .flat_map(|execution| execution.step_executions.iter().map(|done| &done.step))
@@ -184,11 +161,6 @@ impl AgentState {
     /// Returns the newest completed step.
     pub fn last_step(&self) -> Option<&AgentStep> {
         self.execution().and_then(ExecutionState::last_step)
-    }
-
-    /// Returns what the newest completed step was.
-    pub fn last_step_type(&self) -> Option<AgentStepType> {
-        self.last_step().map(AgentStep::step_type)
     }
 
     /// Returns the model that answered last in the execution.
@@ -206,7 +178,7 @@ impl AgentState {
     /// Returns the signal that decides; none when nobody wants to stop.
     pub fn stop_signal(&self) -> Option<&StopSignal> {
         self.execution()
-            .and_then(|execution| execution.continuation.stop_signals.deciding())
+            .and_then(|execution| execution.continuation.deciding_signal())
     }
 
     /// Returns the usage of the execution.
@@ -220,28 +192,20 @@ impl AgentState {
         of_hooks.unwrap_or_default()
     }
 
-    /// Returns whether anything failed; none between executions.
-    pub fn has_errors(&self) -> Option<bool> {
-        self.execution().map(|execution| !execution.all_errors().is_empty())
-    }
-
     /// Returns all errors of the execution, oldest first.
     pub fn errors(&self) -> ErrorList {
         self.execution().map(ExecutionState::all_errors).unwrap_or_default()
     }
 
-    /// Returns whether the newest completed step is a final response.
-    pub fn has_final_response(&self) -> bool {
-        self.last_step_type() == Some(AgentStepType::FinalResponse)
+    /// Returns the newest completed step if it is a final response.
+    fn final_step(&self) -> Option<&AgentStep> {
+        self.last_step()
+            .filter(|step| step.step_type() == AgentStepType::FinalResponse)
     }
 
     /// Returns the messages of the final response; empty when there is none.
     pub fn final_response(&self) -> &[Arc<Message>] {
-        if self.has_final_response() {
-            self.current_response()
-        } else {
-            &[]
-        }
+        self.final_step().map_or(&[], |step| &step.output_messages)
     }
 
     /// Returns the messages of the final response or else of the latest step.
@@ -259,35 +223,14 @@ impl AgentState {
             .collect()
     }
 
-    /// Returns what the final response says, where a shape was demanded of it.
+    /// Returns the value of the final response, if its format is JSON.
     pub fn final_value(&self) -> Option<&Value> {
-        self.last_step()
-            .filter(|_| self.has_final_response())
-            .and_then(|step| step.value.as_ref())
+        self.final_step().and_then(|step| step.value.as_ref())
     }
 
     /// Decides whether the loop ends after a step; true between executions.
     pub fn should_stop(&self) -> bool {
         self.execution().is_none_or(ExecutionState::should_stop)
-    }
-
-    /// Summarises the state.
-    pub fn debug(&self) -> StateSummary {
-        StateSummary {
-            status: self.status(),
-            execution_count: self.execution_count,
-            has_execution: self.execution.is_some(),
-            execution_id: self.execution().map(|execution| execution.execution_id),
-            steps: self.step_count(),
-            continuation: self
-                .execution
-                .as_ref()
-                .map(|execution| execution.continuation.to_string())
-                .unwrap_or_default(),
-            has_errors: self.has_errors().unwrap_or_default(),
-            errors: self.errors(),
-            usage: self.usage(),
-        }
     }
 }
 
@@ -317,7 +260,7 @@ impl AgentState {
         self
     }
 
-    /// Sets the shape of final completions.
+    /// Sets the format of final completions.
     #[must_use]
     pub fn with_response_format(mut self, response_format: ResponseFormat) -> Self {
         self.context.response_format = response_format;
@@ -336,153 +279,5 @@ impl AgentState {
     pub fn with_metadata(mut self, changes: Object) -> Self {
         self.context.metadata.extend(changes);
         self
-    }
-}
-
-/// What changes are made of.
-impl AgentState {
-    /// Adds messages at the end of the history.
-    pub(super) fn with_messages(mut self, messages: impl IntoIterator<Item = Arc<Message>>) -> Self {
-        self.context.store = self.context.store.with_messages(messages);
-        self
-    }
-
-    /// Notes the time of a change.
-    pub(in crate::agent) fn updated(self, now: Timestamp) -> Self {
-        Self {
-            updated_at: now,
-            ..self
-        }
-    }
-}
-
-/// Changes of what passes. Without an execution they change nothing.
-impl AgentState {
-    /// Begins an execution; an earlier one is forgotten.
-    #[must_use]
-    pub fn start_execution(self, execution_id: ExecutionId, now: Timestamp) -> Self {
-        let execution = Some(Box::new(ExecutionState::start(execution_id, now)));
-        Self {
-            execution_count: self.execution_count.saturating_add(1),
-            execution,
-            ..self
-        }
-        .updated(now)
-    }
-
-    /// Ends the execution; its status follows from the deciding stop signal.
-    #[must_use]
-    pub fn with_execution_ended(self, now: Timestamp) -> Self {
-        self.map_execution(now, |execution| execution.with_ended(now))
-    }
-
-    /// Removes the execution and leaves the data of the session, ready for the next execution.
-    #[must_use]
-    pub fn for_next_execution(self) -> Self {
-        Self {
-            execution: None,
-            ..self
-        }
-    }
-
-    /// Begins a step.
-    #[must_use]
-    pub fn with_step_started(self, now: Timestamp) -> Self {
-        self.map_execution(now, |execution| execution.with_step_started(now))
-    }
-
-    /// Resumes a step that began then.
-    #[must_use]
-    pub fn with_step_resumed(self, started_at: Timestamp, now: Timestamp) -> Self {
-        self.map_execution(now, |execution| execution.with_step_resumed(started_at))
-    }
-
-    /// Holds the step that the driver made, tags its messages and adds them to the store; once for
-    /// each step.
-    #[must_use]
-    pub fn with_current_step(self, mut step: AgentStep, now: Timestamp) -> Self {
-        let Some(execution) = &self.execution else { return self };
-        let tags = MessageTags {
-            step_id: Some(step.id),
-            execution_id: Some(execution.execution_id),
-            agent_id: Some(self.agent_id),
-            is_trace: step.step_type() != AgentStepType::FinalResponse,
-            ..MessageTags::default()
-        };
-        for message in &mut step.output_messages {
-            let made = message.tags.clone();
-            Arc::make_mut(message).tags = MessageTags {
-                section: made.section,
-                is_partial: made.is_partial,
-                context_tokens: made.context_tokens,
-                covers: made.covers,
-                ..tags.clone()
-            };
-        }
-        let step = Arc::new(step);
-        self.with_messages(step.output_messages.iter().cloned())
-            .map_execution(now, |execution| execution.with_current_step(step))
-    }
-
-    /// Archives the step in progress with its timing. A completion is a trace if the loop continues
-    /// after it.
-    #[must_use]
-    pub fn with_step_recorded(mut self, now: Timestamp) -> Self {
-        let goes_on = !self.should_stop();
-        if let Some(step) = self.current_step().filter(|_| goes_on)
-            && step.step_type() == AgentStepType::FinalResponse
-        {
-            let step_id = step.id;
-            self.context.store = self.context.store.with_step_as_trace(step_id);
-        }
-        self.map_execution(now, |execution| execution.with_step_recorded(now))
-    }
-
-    /// Adds a wish to stop.
-    #[must_use]
-    pub fn with_stop_signal(self, signal: StopSignal, now: Timestamp) -> Self {
-        self.map_execution(now, |execution| execution.with_stop_signal(signal))
-    }
-
-    /// Asks for one more step in spite of stop signals.
-    #[must_use]
-    pub fn with_continuation_requested(self, now: Timestamp) -> Self {
-        self.map_execution(now, ExecutionState::with_continuation_requested)
-    }
-
-    /// Has the failed step tried again, unless somebody wants to stop.
-    #[must_use]
-    pub fn with_retry_wanted(self, now: Timestamp) -> Self {
-        self.map_execution(now, ExecutionState::with_retry_wanted)
-    }
-
-    /// Lets the driver make the step. Requests from before it are settled.
-    #[must_use]
-    pub fn with_step_granted(self, now: Timestamp) -> Self {
-        self.map_execution(now, ExecutionState::with_step_granted)
-    }
-
-    /// Counts what a hook has had a model use.
-    #[must_use]
-    pub fn with_hook_usage(self, usage: Usage, now: Timestamp) -> Self {
-        self.map_execution(now, |execution| execution.with_hook_usage(usage))
-    }
-
-    /// Adds an error that belongs to no step.
-    #[must_use]
-    pub fn with_error(self, error: super::error::AgentError, now: Timestamp) -> Self {
-        self.map_execution(now, |execution| {
-            let errors = execution.errors.clone().with_error(error);
-            ExecutionState { errors, ..execution }
-        })
-    }
-
-    fn map_execution(self, now: Timestamp, change: impl FnOnce(ExecutionState) -> ExecutionState) -> Self {
-        let Some(execution) = self.execution else { return self };
-        Self {
-            execution: Some(Box::new(change(*execution))),
-            ..self
-        }
-        .updated(now)
     }
 }

@@ -1,17 +1,15 @@
 //! Decides whether the loop continues after a step: stop signals against a request to continue.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
-use super::stop::{StopSignal, StopSignals};
+use super::stop::StopSignal;
 
 /// What hooks and guards want of the next step.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ExecutionContinuation {
-    /// Who wants to stop.
-    pub stop_signals: StopSignals,
+    /// Who wants to stop, in the order of arrival.
+    pub stop_signals: Vec<StopSignal>,
     /// Whether one more step is wanted in spite of them.
     pub is_continuation_requested: bool,
     /// Whether a step that failed is to be tried again, unless somebody wants to stop.
@@ -26,48 +24,41 @@ impl ExecutionContinuation {
         binds || (!self.stop_signals.is_empty() && !self.is_continuation_requested)
     }
 
-    /// Returns the continuation with one more signal.
-    #[must_use]
-    pub fn with_stop_signal(self, signal: StopSignal) -> Self {
-        Self {
-            stop_signals: self.stop_signals.with_signal(signal),
-            ..self
-        }
-    }
-
-    /// Returns the continuation with one more step wanted.
-    #[must_use]
-    pub fn with_continuation_requested(self) -> Self {
-        Self {
-            is_continuation_requested: true,
-            ..self
-        }
-    }
-
-    /// Returns the continuation with the failed step to be tried again.
-    #[must_use]
-    pub fn with_retry_wanted(self) -> Self {
-        Self {
-            is_retry_wanted: true,
-            ..self
-        }
-    }
-
-    /// Returns the continuation of the next step: signals no longer count, and a request holds
-    /// until that step is made.
-    #[must_use]
-    pub fn for_next_step(self) -> Self {
-        Self {
-            stop_signals: StopSignals::default(),
-            is_retry_wanted: false,
-            ..self
-        }
+    /// Returns the signal that decides: of the highest reason the first.
+    pub fn deciding_signal(&self) -> Option<&StopSignal> {
+        // `min_by_key` returns the first of equal elements.
+        self.stop_signals.iter().min_by_key(|signal| signal.reason)
     }
 }
 
-impl fmt::Display for ExecutionContinuation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let requested = if self.is_continuation_requested { "Yes" } else { "No" };
-        write!(f, "{}; Continuation Requested: {requested}", self.stop_signals)
+#[cfg(test)]
+mod tests {
+    use super::super::stop::StopReason;
+    use super::*;
+
+    fn deciding(stop_signals: Vec<StopSignal>) -> Option<StopSignal> {
+        let continuation = ExecutionContinuation {
+            stop_signals,
+            ..ExecutionContinuation::default()
+        };
+        continuation.deciding_signal().cloned()
+    }
+
+    #[test]
+    fn the_highest_reason_decides_in_any_order_of_arrival() {
+        for (rank, high) in StopReason::ALL.iter().enumerate() {
+            for low in &StopReason::ALL[rank + 1..] {
+                let (high, low) = (StopSignal::new(*high, "a", ""), StopSignal::new(*low, "b", ""));
+                for order in [[&high, &low], [&low, &high]] {
+                    assert_eq!(deciding(order.map(Clone::clone).to_vec()).as_ref(), Some(&high));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn of_equal_reasons_the_first_decides() {
+        let signals = ["first", "second"].map(|by| StopSignal::new(StopReason::StopRequested, by, ""));
+        assert_eq!(deciding(signals.to_vec()).as_ref(), Some(&signals[0]));
     }
 }

@@ -44,11 +44,9 @@ pub struct AgentError {
 pub struct ErrorList(Vec<AgentError>);
 
 impl ErrorList {
-    /// Returns the list with one more error.
-    #[must_use]
-    pub fn with_error(mut self, error: AgentError) -> Self {
+    /// Adds an error.
+    pub fn push(&mut self, error: AgentError) {
         self.0.push(error);
-        self
     }
 
     /// Returns whether there is no error.
@@ -67,7 +65,7 @@ impl ErrorList {
     }
 
     /// Iterates over the errors, oldest first.
-    pub fn iter(&self) -> impl Iterator<Item = &AgentError> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &AgentError> {
         self.0.iter()
     }
 }

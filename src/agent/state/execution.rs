@@ -127,14 +127,17 @@ impl ExecutionState {
             .iter()
             .map(|execution| &execution.step)
             .chain(self.pending_step());
-        let of_steps = steps.flat_map(|step| step.all_errors().iter().cloned().collect::<Vec<_>>());
-        of_steps.chain(self.errors.iter().cloned()).collect()
+        steps
+            .flat_map(AgentStep::iter_errors)
+            .chain(self.errors.iter())
+            .cloned()
+            .collect()
     }
 
     /// Returns why the execution stopped or, with no signal, that it completed; `None` while it
     /// runs.
     pub fn stop_reason(&self) -> Option<StopReason> {
-        let signalled = self.continuation.stop_signals.deciding().map(|signal| signal.reason);
+        let signalled = self.continuation.deciding_signal().map(|signal| signal.reason);
         if self.status.is_terminal() {
             Some(signalled.unwrap_or(StopReason::Completed))
         } else {
@@ -161,49 +164,8 @@ impl ExecutionState {
         !continuation.is_continuation_requested && !continuation.is_retry_wanted && !self.goes_on()
     }
 
-    /// Begins a step: signals after the last one no longer count. A request to go on holds until
-    /// this step is made, so that no guard before it takes back what was granted.
-    #[must_use]
-    pub fn with_step_started(self, now: Timestamp) -> Self {
-        Self {
-            current_step_started_at: Some(now),
-            current_step: None,
-            continuation: self.continuation.for_next_step(),
-            ..self
-        }
-    }
-
-    /// Resumes a step that began then. Requests for the next step stay.
-    #[must_use]
-    pub fn with_step_resumed(self, started_at: Timestamp) -> Self {
-        Self {
-            current_step_started_at: Some(started_at),
-            current_step: None,
-            ..self
-        }
-    }
-
-    /// Lets the driver make the step. Requests from before it are settled.
-    #[must_use]
-    pub fn with_step_granted(self) -> Self {
-        Self {
-            continuation: ExecutionContinuation::default(),
-            ..self
-        }
-    }
-
-    /// Holds the step that the driver made.
-    #[must_use]
-    pub fn with_current_step(self, step: Arc<AgentStep>) -> Self {
-        Self {
-            current_step: Some(step),
-            ..self
-        }
-    }
-
     /// Archives the step in progress with its timing; without one, nothing changes.
-    #[must_use]
-    pub fn with_step_recorded(mut self, now: Timestamp) -> Self {
+    pub(super) fn record_step(&mut self, now: Timestamp) {
         if let (Some(started_at), Some(step)) = (self.current_step_started_at.take(), &self.current_step) {
             self.step_executions.push_back_mut(Arc::new(StepExecution {
                 step: (**step).clone(),
@@ -213,69 +175,21 @@ impl ExecutionState {
                 unread: Unread::default(),
             }));
         }
-        self
     }
 
-    /// Adds a wish to stop.
-    #[must_use]
-    pub fn with_stop_signal(self, signal: StopSignal) -> Self {
-        Self {
-            continuation: self.continuation.with_stop_signal(signal),
-            ..self
+    /// Ends the execution. The deciding signal gives its status; an unhandled error in the last
+    /// step is such a signal.
+    pub(super) fn end(&mut self, now: Timestamp) {
+        if let Some(signal) = self.unhandled_error() {
+            self.continuation.stop_signals.push(signal);
         }
-    }
-
-    /// Asks for one more step.
-    #[must_use]
-    pub fn with_continuation_requested(self) -> Self {
-        Self {
-            continuation: self.continuation.with_continuation_requested(),
-            ..self
-        }
-    }
-
-    /// Has the failed step tried again, unless somebody wants to stop.
-    #[must_use]
-    pub fn with_retry_wanted(self) -> Self {
-        Self {
-            continuation: self.continuation.with_retry_wanted(),
-            ..self
-        }
-    }
-
-    /// Counts what a hook has had a model use.
-    #[must_use]
-    pub fn with_hook_usage(self, usage: Usage) -> Self {
-        Self {
-            hook_usage: self.hook_usage + usage,
-            ..self
-        }
-    }
-
-    /// Ends the execution; the deciding signal gives its status. An error at the end that nobody
-    /// decided about forbids.
-    #[must_use]
-    pub fn with_ended(self, now: Timestamp) -> Self {
-        let undecided = self.undecided_error();
-        let execution = match undecided {
-            Some(signal) => self.with_stop_signal(signal),
-            None => self,
-        };
-        execution.with_status_of_end(now)
-    }
-
-    fn with_status_of_end(self, now: Timestamp) -> Self {
-        let status = match self.continuation.stop_signals.deciding().map(|signal| signal.reason) {
+        self.status = match self.continuation.deciding_signal().map(|signal| signal.reason) {
             Some(StopReason::ErrorForbade) => ExecutionStatus::Failed,
             Some(reason) if reason.was_force_stopped() => ExecutionStatus::Stopped,
             _ => ExecutionStatus::Completed,
         };
-        Self {
-            status,
-            completed_at: Some(now),
-            current_step_started_at: None,
-            ..self
-        }
+        self.completed_at = Some(now);
+        self.current_step_started_at = None;
     }
 
     fn goes_on(&self) -> bool {
@@ -283,7 +197,7 @@ impl ExecutionState {
         newest.is_some_and(|step| step.has_tool_calls() || step.is_paused())
     }
 
-    fn undecided_error(&self) -> Option<StopSignal> {
+    fn unhandled_error(&self) -> Option<StopSignal> {
         let error = self.last_step()?.errors.last()?;
         let source = error.source_name.clone().unwrap_or_else(|| "execution".to_owned());
         let signal = StopSignal::new(StopReason::ErrorForbade, source, error.message.clone());

@@ -25,9 +25,10 @@ mod step;
 mod stop;
 mod stored;
 mod tool_execution;
+mod transitions;
 
 pub use self::addition::{AdditionGap, StateAddition};
-pub use self::agent_state::{AgentState, StateSummary};
+pub use self::agent_state::AgentState;
 pub use self::budget::ExecutionBudget;
 pub use self::context::{AgentContext, MessageStore};
 pub use self::continuation::ExecutionContinuation;
@@ -35,5 +36,5 @@ pub use self::error::{AgentError, ErrorKind, ErrorList};
 pub use self::execution::{ExecutionState, ExecutionStatus};
 pub use self::response::{FinishReason, ModelResponse};
 pub use self::step::{AgentStep, AgentStepType, Messages, StepExecution};
-pub use self::stop::{StopReason, StopSignal, StopSignals};
+pub use self::stop::{StopReason, StopSignal};
 pub use self::tool_execution::{SubagentExecution, ToolExecution, ToolTrace, ToolVerdict};

@@ -84,6 +84,20 @@ pub struct ModelResponse {
     pub response_id: Option<String>,
 }
 
+impl ModelResponse {
+    /// Returns whether the model or its provider refused.
+    pub fn is_refusal(&self) -> bool {
+        let is_refusal = |part: &ContentPart| matches!(part, ContentPart::Refusal { .. });
+        self.finish_reason == FinishReason::Refusal || self.content.iter().any(is_refusal)
+    }
+
+    /// Removes what the model wrote, since a hook that had to see it first was not called.
+    pub fn withhold(&mut self) {
+        self.content.clear();
+        self.provider_fields = None;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -126,7 +126,8 @@ impl AgentStep {
             .sum()
     }
 
-    fn iter_errors(&self) -> impl Iterator<Item = &AgentError> {
+    /// Iterates over all errors, those of tools last.
+    pub(super) fn iter_errors(&self) -> impl Iterator<Item = &AgentError> {
         let of_tools = self
             .tool_executions
             .iter()

@@ -1,16 +1,31 @@
 //! Stop signals: who wants an execution to end, and why. Several coexist; the highest reason
 //! decides.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
+use strum::VariantArray as _;
 
-use crate::json::Object;
+use crate::json::{Object, Value};
 
 // Document 001, "Continuation and Stop Signals".
 /// Why an execution stops, highest priority first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    utoipa::ToSchema,
+    strum::Display,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum StopReason {
     /// An error prevents continuation.
     ErrorForbade,
@@ -37,18 +52,7 @@ pub enum StopReason {
 
 impl StopReason {
     /// All reasons, highest priority first.
-    pub const ALL: [Self; 10] = [
-        Self::ErrorForbade,
-        Self::StopRequested,
-        Self::StepsLimitReached,
-        Self::TokenLimitReached,
-        Self::TimeLimitReached,
-        Self::RetryLimitReached,
-        Self::FinishReasonReceived,
-        Self::UserRequested,
-        Self::Completed,
-        Self::Unknown,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Returns whether the execution ended before its work was done.
     pub fn was_force_stopped(self) -> bool {
@@ -57,24 +61,7 @@ impl StopReason {
 
     /// Returns the name that JSON and storage use.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::ErrorForbade => "error_forbade",
-            Self::StopRequested => "stop_requested",
-            Self::StepsLimitReached => "steps_limit_reached",
-            Self::TokenLimitReached => "token_limit_reached",
-            Self::TimeLimitReached => "time_limit_reached",
-            Self::RetryLimitReached => "retry_limit_reached",
-            Self::FinishReasonReceived => "finish_reason_received",
-            Self::UserRequested => "user_requested",
-            Self::Completed => "completed",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
-impl fmt::Display for StopReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        self.into()
     }
 }
 
@@ -88,7 +75,7 @@ pub struct StopSignal {
     /// Figures that explain it.
     #[serde(default, skip_serializing_if = "Object::is_empty")]
     pub context: Object,
-    /// The part that gave the signal, such as `budget_guard`.
+    /// The part that gave the signal, such as `budget`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// Whether no request to go on overrides it: the caller went away, a budget is spent, or a hook
@@ -118,53 +105,11 @@ impl StopSignal {
         }
     }
 
-    /// Returns the signal with figures that explain it.
+    /// Adds a figure that explains the signal.
     #[must_use]
-    pub fn with_context(self, context: Object) -> Self {
-        Self { context, ..self }
-    }
-}
-
-/// All signals of an execution, in the order of arrival.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct StopSignals(Vec<StopSignal>);
-
-impl StopSignals {
-    /// Returns the signals with one more.
-    #[must_use]
-    pub fn with_signal(mut self, signal: StopSignal) -> Self {
-        self.0.push(signal);
+    pub fn with_figure(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.context.insert(name.to_owned(), value.into());
         self
-    }
-
-    /// Returns the signal that decides: of the highest reason the first.
-    pub fn deciding(&self) -> Option<&StopSignal> {
-        // `min_by_key` returns the first of equal elements.
-        self.0.iter().min_by_key(|signal| signal.reason)
-    }
-
-    /// Returns whether nobody wants to stop.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Iterates in the order of arrival.
-    pub fn iter(&self) -> impl Iterator<Item = &StopSignal> {
-        self.0.iter()
-    }
-}
-
-impl fmt::Display for StopSignals {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_empty() {
-            return f.write_str("No Stop Signals");
-        }
-        for (index, signal) in self.0.iter().enumerate() {
-            let separator = if index == 0 { "" } else { ", " };
-            write!(f, "{separator}{}: {}", signal.reason, signal.message)?;
-        }
-        Ok(())
     }
 }
 
@@ -173,32 +118,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_highest_reason_decides_in_any_order_of_arrival() {
-        for (rank, high) in StopReason::ALL.into_iter().enumerate() {
-            for low in &StopReason::ALL[rank + 1..] {
-                let (high, low) = (StopSignal::new(high, "a", ""), StopSignal::new(*low, "b", ""));
-                for order in [[&high, &low], [&low, &high]] {
-                    let signals = order
-                        .into_iter()
-                        .cloned()
-                        .fold(StopSignals::default(), StopSignals::with_signal);
-                    assert_eq!(signals.deciding(), Some(&high));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn of_equal_reasons_the_first_decides() {
-        let [first, second] = ["first", "second"].map(|by| StopSignal::new(StopReason::StopRequested, by, ""));
-        let signals = StopSignals::default().with_signal(first.clone()).with_signal(second);
-        assert_eq!(signals.deciding(), Some(&first));
-    }
-
-    #[test]
     fn only_natural_ends_are_not_forced() {
         let natural: Vec<_> = StopReason::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .filter(|reason| !reason.was_force_stopped())
             .collect();
         assert_eq!(natural, [StopReason::FinishReasonReceived, StopReason::Completed]);
@@ -206,7 +129,7 @@ mod tests {
 
     #[test]
     fn names_are_those_of_json_and_unknown_ones_load() {
-        for reason in StopReason::ALL {
+        for reason in StopReason::ALL.iter().copied() {
             assert_eq!(serde_json::to_value(reason).unwrap(), reason.as_str());
         }
         assert_eq!(

@@ -121,7 +121,7 @@ fn with_unread_steps(execution: ExecutionState, unread: Vec<Unread>) -> Executio
     }
 }
 
-/// Takes two lists out of their places, and returns what was not read of each item.
+/// Takes two lists out of the values, and returns what was not read of each item.
 fn unread_items(read: &mut Value, stored: &mut Value, path: &[&str]) -> Vec<Unread> {
     let take = |value: &mut Value| list(value, path).map(std::mem::take).unwrap_or_default();
     let (read, stored) = (take(read), take(stored));
@@ -135,7 +135,7 @@ fn restore_items<'a>(written: Option<&mut Vec<Value>>, unread: impl Iterator<Ite
     }
 }
 
-/// Returns the list at the place. A history that is not whole has its messages one level deeper.
+/// Returns the list at the path. A history that is not whole has its messages one level deeper.
 fn list<'a>(value: &'a mut Value, path: &[&str]) -> Option<&'a mut Vec<Value>> {
     let at = path.iter().try_fold(value, |value, name| value.get_mut(name))?;
     let at = if at.is_object() { at.get_mut("messages")? } else { at };

@@ -11,6 +11,7 @@ use super::step::StepExecution;
 use super::stop::StopReason;
 use crate::clock::Timestamp;
 use crate::ids::{AgentId, ExecutionId, SessionId, ToolExecutionId};
+use crate::json::is_default;
 use crate::message::{ContentPart, ToolCall, ToolResult};
 use crate::usage::Usage;
 
@@ -32,10 +33,10 @@ pub struct ToolExecution {
     /// When it ended.
     pub completed_at: Timestamp,
     /// Who answered: the tool, or a hook in its place.
-    #[serde(default, skip_serializing_if = "ToolVerdict::is_executed")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub verdict: ToolVerdict,
     /// What the call did besides its result.
-    #[serde(default, skip_serializing_if = "ToolTrace::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub trace: ToolTrace,
 }
 
@@ -55,13 +56,6 @@ pub enum ToolVerdict {
     Unknown,
 }
 
-impl ToolVerdict {
-    /// Returns whether the tool answered.
-    pub fn is_executed(&self) -> bool {
-        *self == Self::Executed
-    }
-}
-
 /// What a call did beside answering.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -74,13 +68,6 @@ pub struct ToolTrace {
     /// Whether the execution stops after this step, at the request of the tool.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub ends_run: bool,
-}
-
-impl ToolTrace {
-    /// Returns whether there is nothing to store.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// An execution of another agent on behalf of a call.
@@ -114,6 +101,14 @@ impl ToolExecution {
     /// forbidden.
     pub fn is_error_result(&self) -> bool {
         self.has_error() || self.verdict == ToolVerdict::Blocked
+    }
+
+    /// Replaces the result by a notice, since a hook that had to see it first was not called.
+    pub fn withhold(&mut self, notice: &str) {
+        self.content = vec![ContentPart::text(notice)];
+        if let Some(error) = &mut self.error {
+            notice.clone_into(&mut error.message);
+        }
     }
 
     /// Returns the time it took.

@@ -259,9 +259,7 @@ impl<'a> Survey<'a> {
             None => (),
         }
         if depth >= MAX_HEIGHT {
-            return Err(too_much(&format!(
-                "more than {MAX_HEIGHT} of its schemas refer to each other in a row"
-            )));
+            return Err(too_high());
         }
         self.counted.insert(key, Counted::Underway);
         let mut tally = Tally {
@@ -282,9 +280,7 @@ impl<'a> Survey<'a> {
         }
         tally.height += 1;
         if tally.height > MAX_HEIGHT {
-            return Err(too_much(&format!(
-                "more than {MAX_HEIGHT} of its schemas refer to each other in a row"
-            )));
+            return Err(too_high());
         }
         if tally.checks > MAX_CHECKS {
             let words = format!("it comes to more than {MAX_CHECKS} checks of one value, with each $ref counted out");
@@ -338,6 +334,12 @@ fn unescaped(pointer: &str) -> Option<String> {
         }
     }
     String::from_utf8(bytes).ok()
+}
+
+fn too_high() -> SchemaError {
+    too_much(&format!(
+        "more than {MAX_HEIGHT} of its schemas refer to each other in a row"
+    ))
 }
 
 fn too_much(words: &str) -> SchemaError {

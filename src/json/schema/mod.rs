@@ -49,15 +49,8 @@ pub struct JsonSchema {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct SchemaViolations {
     violations: Vec<String>,
-    left_out: LeftOut,
-}
-
-/// How many more there are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LeftOut {
-    Known(usize),
-    /// Nobody has counted them.
-    Unknown,
+    /// How many more there are; none if nobody has counted them.
+    left_out: Option<usize>,
 }
 
 impl JsonSchema {
@@ -118,7 +111,7 @@ impl JsonSchema {
                     .take(MAX_VIOLATIONS)
                     .map(|error| described(&error, value))
                     .collect(),
-                left_out: LeftOut::Known(errors.count()),
+                left_out: Some(errors.count()),
             }
         });
         let first = || {
@@ -126,7 +119,7 @@ impl JsonSchema {
                 let error = self.validator.validate(Counted::new(value, allowance)).err()?;
                 Some(SchemaViolations {
                     violations: vec![described(&error, value)],
-                    left_out: LeftOut::Unknown,
+                    left_out: None,
                 })
             })
         };
@@ -139,7 +132,7 @@ impl SchemaViolations {
     fn one(words: &str) -> Self {
         Self {
             violations: vec![format!("(root): {words}")],
-            left_out: LeftOut::Known(0),
+            left_out: Some(0),
         }
     }
 }
@@ -148,9 +141,9 @@ impl fmt::Display for SchemaViolations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.violations.join("; "))?;
         match self.left_out {
-            LeftOut::Known(0) => Ok(()),
-            LeftOut::Unknown => f.write_str("; there may be more"),
-            LeftOut::Known(count) => write!(f, "; and {count} more"),
+            Some(0) => Ok(()),
+            None => f.write_str("; there may be more"),
+            Some(count) => write!(f, "; and {count} more"),
         }
     }
 }

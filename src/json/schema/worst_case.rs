@@ -211,8 +211,8 @@ fn a_check_ends_for_every_schema() {
     }
     for (name, schema) in [("a union", many), ("unique", wide)] {
         let schema = Arc::new(compile(name, schema).unwrap());
-        let told = check(name, &schema, list.clone()).unwrap_err();
-        assert!(told.len() < 5_000, "{told}");
+        let message = check(name, &schema, list.clone()).unwrap_err();
+        assert!(message.len() < 5_000, "{message}");
     }
 }
 
@@ -224,8 +224,8 @@ fn patterns_are_matched_against_bounded_text() {
     let text = "ab".repeat(MAX_MATCHED_BYTES / 2 - 10);
     let (fits, too_long) = (json!({"a": text}), json!({"a": text.repeat(2)}));
     let _ = check("a slow match", &schema, fits);
-    let told = check("too long a match", &schema, too_long).unwrap_err();
-    assert!(told.contains("too much work"), "{told}");
+    let message = check("too long a match", &schema, too_long).unwrap_err();
+    assert!(message.contains("too much work"), "{message}");
     let many: Vec<Value> = (0..200)
         .map(|at| json!({"pattern": format!("^{at}[a-z]{{1,20}}$")}))
         .collect();
@@ -265,10 +265,10 @@ fn names_are_matched_against_bounded_patterns() {
     ] {
         let schema = compile(form, schema).unwrap();
         assert_eq!(schema.check(&value(5)), Ok(()), "{form}");
-        let told = schema.check(&many).unwrap_err().to_string();
+        let message = schema.check(&many).unwrap_err().to_string();
         // Where the first name ends the check, the words for the others are what is bounded.
-        let is_bounded = told.contains("too much work") || told.ends_with("; there may be more");
-        assert!(is_bounded, "{form}: {told}");
+        let is_bounded = message.contains("too much work") || message.ends_with("; there may be more");
+        assert!(is_bounded, "{form}: {message}");
     }
     // Patterns that no name is tried against together cost a name nothing more.
     let of_texts: super::super::Object = (0..50)
@@ -366,9 +366,9 @@ fn what_errors_hold_is_bounded() {
         ("items of draft 7", draft_7, many(json!(1)), "/a: [1,1,1,"),
     ] {
         let schema = Arc::new(compile(name, schema).unwrap());
-        let told = check(name, &schema, value).unwrap_err();
-        assert!(told.contains(words), "{name}: {told}");
-        assert!(told.len() < 5_000, "{name}: {told}");
+        let message = check(name, &schema, value).unwrap_err();
+        assert!(message.contains(words), "{name}: {message}");
+        assert!(message.len() < 5_000, "{name}: {message}");
     }
 }
 
@@ -408,6 +408,6 @@ fn what_a_check_remembers_is_bounded() {
         check("references", &schema, json!({"a": vec![json!({}); 20_000]})),
         Ok(())
     );
-    let told = check("more references", &schema, json!({"a": vec![json!({}); 30_000]})).unwrap_err();
-    assert!(told.contains("too much work"), "{told}");
+    let message = check("more references", &schema, json!({"a": vec![json!({}); 30_000]})).unwrap_err();
+    assert!(message.contains("too much work"), "{message}");
 }

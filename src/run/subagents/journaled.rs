@@ -61,14 +61,13 @@ fn restore_below(
     progress: &Progress,
     children: &Children,
 ) -> Result<(), AdditionGap> {
-    for (step_number, position, execution) in progress.ended_calls() {
+    for (step_number, index, execution) in progress.ended_calls() {
         let subagent = execution.trace.subagent.as_ref();
         let Some(subagent) = subagent.filter(|subagent| subagent.status.has_session()) else {
             continue;
         };
-        let scope = seed.key(step_number, position, &execution.call);
-        let journaled =
-            JournaledSubagent::read(journals.entries(&scope))?.ok_or(AdditionGap::Call { place: position })?;
+        let scope = seed.key(step_number, index, &execution.call);
+        let journaled = JournaledSubagent::read(journals.entries(&scope))?.ok_or(AdditionGap::Call { index })?;
         let below = Children::default();
         let seed = CallSeed::of_call(&scope);
         restore_below(journals, &seed, journaled.session_id, &journaled.progress, &below)?;

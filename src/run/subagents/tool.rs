@@ -243,7 +243,7 @@ impl SubagentTool {
             team: Arc::clone(&above.team),
             slot,
             children: Children::default(),
-            shapes: Arc::default(),
+            formats: Arc::default(),
             call_seed: CallSeed::of_call(&context.idempotency_key),
             journal,
             inbox: None,

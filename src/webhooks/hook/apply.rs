@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::reply::{Decision, NewContent, NewMessage, NewRole, Reply};
 use crate::agent::hooks::{HookContext, HookField, HookPoint, HookSubject, ToolDecision, is_permitted};
 use crate::agent::state::{AgentState, StopSignal};
-use crate::agent::{AnswerShape, check_prompt};
+use crate::agent::{CompiledFormat, check_prompt};
 use crate::clock::Timestamp;
 use crate::ids::{IdSource, MessageId};
 use crate::json::{Object, Value};
@@ -122,7 +122,7 @@ fn with_context(state: AgentState, reply: &Reply) -> Result<AgentState, String> 
     };
     Ok(match &reply.response_format {
         Some(response_format) => {
-            AnswerShape::check_size(response_format).map_err(|error| format!("response_format: {error}"))?;
+            CompiledFormat::check_size(response_format).map_err(|error| format!("response_format: {error}"))?;
             state.with_response_format(response_format.clone())
         }
         None => state,
@@ -247,7 +247,7 @@ mod tests {
             (HookPoint::AfterExecution, vec!["metadata"]),
         ] {
             for field in ALL {
-                let context = HookContext::of_state(point, state.clone());
+                let context = HookContext::new(point, state.clone(), HookSubject::State);
                 let applied = apply(reply(field), context, "webhook", &UuidV7Source, SystemClock.now());
                 match applied {
                     Ok(_) => assert!(allowed.contains(&field), "{point:?} allows {field}"),

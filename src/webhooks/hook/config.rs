@@ -99,10 +99,11 @@ fn points(names: &[String]) -> Result<Vec<HookPoint>, String> {
         return Err("points: at least one is needed".to_owned());
     }
     let point = |name: &String| {
-        let mut all = HookPoint::ALL.into_iter();
+        let mut all = HookPoint::ALL.iter().copied();
         let found = all.find(|point| point.as_str() == name);
         found.ok_or_else(|| {
-            let known = HookPoint::ALL.map(HookPoint::as_str).join(", ");
+            let known: Vec<_> = HookPoint::ALL.iter().map(|point| point.as_str()).collect();
+            let known = known.join(", ");
             format!("points: there is no point {name:?}; known are {known}")
         })
     };
@@ -165,7 +166,7 @@ mod tests {
         assert_eq!((config.on_failure, config.timeout), (OnFailure::Closed, None));
         assert!(config.keys.is_none() && config.headers.is_empty() && !config.include_messages);
         let config = read(&json!({
-            "points": HookPoint::ALL.map(HookPoint::as_str),
+            "points": HookPoint::ALL,
             "secret": "main",
             "timeout": "250ms",
             "on_failure": "open",

@@ -124,7 +124,7 @@ fn stop_requested() -> StopReason {
 /// Refuses unknown reasons. Stored ones load, since a later version may have written them.
 fn known_reason<'de, D: Deserializer<'de>>(deserializer: D) -> Result<StopReason, D::Error> {
     let name = String::deserialize(deserializer)?;
-    let mut all = StopReason::ALL.into_iter();
+    let mut all = StopReason::ALL.iter().copied();
     let found = all.find(|reason| reason.as_str() == name);
     found.ok_or_else(|| serde::de::Error::custom(format!("there is no stop reason {name:?}")))
 }

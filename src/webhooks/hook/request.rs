@@ -9,7 +9,7 @@ use crate::agent::hooks::{HookContext, HookPoint, HookSubject, ToolDecision};
 use crate::agent::ports::ModelRequest;
 use crate::agent::state::{
     AgentError, AgentState, AgentStep, AgentStepType, ErrorList, FinishReason, Messages, ModelResponse, StopReason,
-    StopSignals, ToolExecution, ToolVerdict,
+    StopSignal, ToolExecution, ToolVerdict,
 };
 use crate::clock::Timestamp;
 use crate::ids::{AgentId, ExecutionId, StepId, ToolExecutionId};
@@ -63,11 +63,11 @@ enum Subject<'a> {
     },
     StepEnd {
         step: Option<Step<'a>>,
-        stop_signals: Option<&'a StopSignals>,
+        stop_signals: Option<&'a [StopSignal]>,
     },
     End {
         stop_reason: Option<StopReason>,
-        stop_signals: Option<&'a StopSignals>,
+        stop_signals: Option<&'a [StopSignal]>,
         steps: usize,
         usage: Usage,
         errors: ErrorList,
@@ -232,7 +232,7 @@ fn subject(context: &HookContext, include_messages: bool) -> Subject<'_> {
 }
 
 fn of_state(point: HookPoint, state: &AgentState) -> Subject<'_> {
-    let stop_signals = state.execution().map(|execution| &execution.continuation.stop_signals);
+    let stop_signals = state.execution().map(|execution| &*execution.continuation.stop_signals);
     match point {
         HookPoint::AfterStep => Subject::StepEnd {
             step: state.current_step().map(of_step),

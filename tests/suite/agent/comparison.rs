@@ -1,12 +1,31 @@
 //! Compares states of executions that did the same at other times and under other ids.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 
 use agent_runtime::agent::state::AgentState;
 use agent_runtime::json::Value;
 
 /// The code of a call whose effect nobody knows.
 const UNCERTAIN: &str = "tool_effect_uncertain";
+
+/// Returns where the execution stands, in a few figures.
+pub(super) fn summary(state: &AgentState) -> impl PartialEq + Debug {
+    let execution = state.execution();
+    (
+        execution.map(|execution| (execution.execution_id, execution.status)),
+        execution.map(|execution| execution.continuation.clone()),
+        (state.execution_count(), state.step_count()),
+        (state.errors(), state.usage()),
+    )
+}
+
+/// Returns the state between executions, as a session has it.
+pub(super) fn without_execution(state: &AgentState) -> AgentState {
+    let mut json = state.to_json().unwrap();
+    json.as_object_mut().unwrap().remove("execution");
+    AgentState::from_json(json).unwrap()
+}
 
 /// Replaces ids by their order and leaves out times.
 pub(super) fn normal(state: &AgentState) -> Value {

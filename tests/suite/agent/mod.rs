@@ -1,35 +1,14 @@
-//! The loop, the driver, the hooks and the state, against a scripted model and a clock that tests move.
+//! The loop, the drivers, the hooks and the state, against a scripted model and a clock that tests
+//! move. The folders are those of `src/agent`.
 
 mod comparison;
 mod setup;
 
-mod any_execution;
-mod billed_apart;
-mod budgets;
+mod agent_loop;
 mod compilers;
-mod cuts;
-mod ending_tools;
-mod error_policies;
-mod events_and_hooks;
-mod failures;
-mod fallbacks;
+mod control;
+mod drivers;
 mod hooks;
-mod interruptions;
-mod journal_failures;
-mod left_in_midst;
-mod pauses;
-mod react;
-mod resumption;
-mod round_trips;
-mod scripted;
-mod should_stop;
-mod spending;
+mod progress;
+mod recorder;
 mod state;
-mod steering;
-mod stops;
-mod structured;
-mod tool_choice;
-mod tool_steps;
-mod traces;
-mod transitions;
-mod updates;

@@ -3,13 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use agent_runtime::agent::compilers::Conversation;
-use agent_runtime::agent::drivers::{
-    Driver, DriverPorts, ModelChain, ModelChoice, ReactDriver, ScriptedDriver, ToolCallingDriver,
-};
+use agent_runtime::agent::compilers::{Sections, Traces};
+use agent_runtime::agent::drivers::{Driver, DriverPorts, ModelChain, ModelChoice};
 use agent_runtime::agent::hooks::{
-    BudgetGuard, CancellationHook, ErrorPolicyHook, ExecutionPorts, Hook, HookRegistry, HookStack, StackSlot,
-    builtin_hooks,
+    ErrorPolicyHook, ExecutionGuard, ExecutionPorts, Hook, HookRegistry, HookStack, StackSlot, builtin_hooks,
 };
 use agent_runtime::agent::ports::{Tool, ToolCatalog as _};
 use agent_runtime::agent::state::{AgentState, ExecutionBudget};
@@ -34,7 +31,8 @@ use crate::support::fake_tool::FakeTool;
 use crate::support::provider_rules::assert_history_valid;
 use crate::support::recorder::Recorder;
 
-/// Makes and runs the agent. Guards come before all other hooks and the error policy after them, as in the service.
+/// Makes and runs the agent. Guards come before all other hooks and the error policy after them, as
+/// in the service.
 pub(super) struct Setup {
     pub(super) model: Arc<FakeModel>,
     pub(super) events: Arc<Recorder>,
@@ -293,8 +291,7 @@ impl Setup {
         let _ = self.control.set(Arc::clone(&control));
         let guards = HookStack::default()
             .with_events(Arc::clone(&self.events) as _)
-            .with_hook(1_000, Arc::new(CancellationHook::new(Arc::clone(&control))))
-            .with_hook(1_000, Arc::new(BudgetGuard::new(Arc::clone(&control))))
+            .with_hook(1_000, Arc::new(ExecutionGuard::new(Arc::clone(&control))))
             .with_hook(-1_000, Arc::new(ErrorPolicyHook::new(self.policy, clock.clone())));
         let hooks = self.hooks.iter().fold(guards, |stack, (priority, hook)| {
             stack.with_hook(*priority, Arc::clone(hook))
@@ -312,12 +309,13 @@ impl Setup {
             price: self.price,
         };
         let models = ModelChain::new(choice, self.fallbacks.clone());
-        // One of its own: work that other tests have done beside the async workers keeps nobody here waiting.
+        // One of its own: work that other tests have done beside the async workers keeps nobody
+        // here waiting.
         let tenant: TenantId = format!("tenant-{}", AgentId::generate(&UuidV7Source)).parse().unwrap();
         let execution = ExecutionPorts {
             tenant: tenant.clone(),
             models: models.clone(),
-            compiler: Arc::new(Conversation::default()),
+            compiler: Arc::new(Sections::conversation(Traces::default())),
             control: Arc::clone(&control),
             ids: Arc::new(UuidV7Source),
             events: Arc::clone(&self.events) as _,
@@ -332,23 +330,19 @@ impl Setup {
             parameters: Arc::new(self.parameters.clone()),
             provider_tools: Arc::clone(&self.provider_tools),
             parallel_tool_calls: self.parallel_tool_calls,
-            shapes: Arc::default(),
+            formats: Arc::default(),
             max_corrections: 2,
             hooks: Arc::clone(&hooks),
             tools: tools.unwrap().executor(&names).unwrap(),
             call_seed: CallSeed::of_call("run"),
             journal,
-            compiler: Arc::new(Conversation::default()),
+            compiler: Arc::new(Sections::conversation(Traces::default())),
             control: Arc::clone(&control),
             variables: Arc::new(BTreeMap::new()),
             ids: Arc::new(UuidV7Source),
             events: Arc::clone(&self.events) as _,
         };
-        let driver: Box<dyn Driver> = match self.driver {
-            DriverKind::ToolCalling => Box::new(ToolCallingDriver::new(ports)),
-            DriverKind::React => Box::new(ReactDriver::new(ports)),
-            DriverKind::Scripted => Box::new(ScriptedDriver::new(ports, self.script.clone())),
-        };
+        let driver = Driver::new(ports, self.driver, self.script.clone());
         AgentLoop::new(
             driver,
             hooks,

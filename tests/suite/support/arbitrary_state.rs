@@ -251,7 +251,10 @@ fn subagent() -> impl Strategy<Value = SubagentExecution> {
             let steps = steps.into_iter().map(|(step, signal, started_at, completed_at)| {
                 Arc::new(StepExecution {
                     step,
-                    continuation: ExecutionContinuation::default().with_stop_signal(signal),
+                    continuation: ExecutionContinuation {
+                        stop_signals: vec![signal],
+                        ..ExecutionContinuation::default()
+                    },
                     started_at,
                     completed_at,
                     unread: Unread::default(),

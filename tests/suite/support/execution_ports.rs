@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::compilers::Conversation;
+use agent_runtime::agent::compilers::{Sections, Traces};
 use agent_runtime::agent::drivers::{ModelChain, ModelChoice};
 use agent_runtime::agent::hooks::{ExecutionPorts, StackSlot};
 use agent_runtime::agent::{ExecutionControl, RequestRoom};
@@ -22,7 +22,7 @@ pub(crate) fn execution_ports(tenant: &TenantId, control: ExecutionControl) -> E
     ExecutionPorts {
         tenant: tenant.clone(),
         models: ModelChain::new(choice, []),
-        compiler: Arc::new(Conversation::default()),
+        compiler: Arc::new(Sections::conversation(Traces::default())),
         control: Arc::new(control),
         ids: Arc::new(UuidV7Source),
         events: Arc::new(Recorder::default()),

@@ -1,4 +1,4 @@
-//! Every call of a step becomes exactly one execution, whatever its tool does.
+//! Every call of a step becomes exactly one execution, also if its tool fails, panics or hangs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -141,7 +141,7 @@ async fn arguments_are_checked_before_the_tool_sees_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_tool_is_answered_with_the_known_ones() {
+async fn the_error_of_an_unknown_tool_names_the_known_ones() {
     let step = Step::new();
     let executions = step.execute(&[], &[("abacus", "not even JSON")]).await;
     let message = "no tool is named \"abacus\"; the tools are calculator, current_time";
@@ -237,7 +237,7 @@ async fn cancellation_cuts_calls_and_lets_no_other_begin() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn long_answers_are_cut_and_say_so() {
+async fn long_results_are_cut_and_marked() {
     let step = Step::new();
     let tools = [
         FakeTool::new("talks", Behaviour::Answer("é".repeat(5_000))),

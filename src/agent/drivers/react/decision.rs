@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn decisions_are_read_in_fences_and_among_words() {
+    fn decisions_are_read_in_fences_and_in_text() {
         for (text, expected) in [
             (r#"{"thought": "t", "answer": "Bern"}"#, answer("t", "Bern")),
             (r#"{"answer": "Bern"}"#, answer("", "Bern")),
@@ -263,7 +263,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_decision_is_read_among_any_words_without_braces(
+        fn any_decision_is_read_in_any_text_without_braces(
             thought in ".{0,20}", words in "[^{ ]{1,20}", before in "[^{]{0,20}", after in "[^{]{0,20}",
         ) {
             let decision = json!({"thought": thought, "answer": words});

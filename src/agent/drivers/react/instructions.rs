@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tools_and_the_shape_of_the_answer_are_described() {
+    fn tools_and_the_response_format_are_described() {
         let tool = ToolSpec {
             name: "weather".to_owned(),
             description: "Tells the weather.".to_owned(),

@@ -11,24 +11,20 @@ mod decision;
 mod instructions;
 mod transcript;
 
-use futures_util::future::BoxFuture;
-
 use self::decision::{Choice, Decision, read_decision};
 use self::instructions::instructions;
 use self::transcript::{UNREADABLE, rendered};
-use super::Driver;
 use super::deltas::{Emitted, emit_rest};
 use super::exchange::{Exchange, exchange};
 use super::ports::DriverPorts;
 use super::step::{
-    Fault, Prepared, Unprepared, call_id, carry_out, end_unprepared, end_with_fault, finish, has_error, prepare,
+    Fault, Prepared, Unprepared, call_id, carry_out, end_unprepared, end_with_fault, has_error, prepare,
     validation_error,
 };
 use super::structured::with_paragraph;
-use crate::agent::answer::AnswerShape;
 use crate::agent::events::AgentEvent;
 use crate::agent::ports::ModelRequest;
-use crate::agent::progress::PendingStep;
+use crate::agent::response_format::CompiledFormat;
 use crate::agent::run_error::RunErrorCode;
 use crate::agent::state::{AgentError, AgentState, AgentStep, FinishReason, ModelResponse};
 use crate::ids::StepId;
@@ -40,176 +36,143 @@ use crate::model_ref::ResponseFormat;
 const MAX_CORRECTIONS: usize = 2;
 
 /// Asks the model for one decision, then executes the tool that it decides for.
-#[derive(Debug)]
-pub struct ReactDriver {
-    ports: DriverPorts,
+pub(in crate::agent::drivers) async fn make_step(
+    ports: &DriverPorts,
+    state: AgentState,
+    step_id: StepId,
+) -> AgentState {
+    let step = AgentStep::new(step_id, state.messages(&*ports.compiler));
+    let prepared = prepare(ports, &state, &step.input_messages).await;
+    let in_words = prepared.and_then(|Prepared { format, request }| {
+        let request = in_words(request, &format).map_err(Unprepared::Failed)?;
+        Ok(Prepared { format, request })
+    });
+    let Prepared { format, request } = match in_words {
+        Ok(prepared) => prepared,
+        Err(unprepared) => return end_unprepared(ports, state, step, unprepared),
+    };
+    let (state, asked) = exchange(ports.for_exchange(), state, request, Emitted::Reasoning).await;
+    let asked = without_calls(asked);
+    let step_number = state.step_count() + 1;
+    match read(&asked) {
+        Some(Ok(decision)) => {
+            let decided = decided(ports, asked, decision, &step, step_number);
+            carry_out(ports, state, step, &format, decided).await
+        }
+        Some(Err(fault)) => end_malformed(ports, state, step, asked, &fault),
+        None => {
+            if let Some(response) = asked.response.as_ref().filter(|response| is_declined(response)) {
+                emit(ports, step_number, &response.content);
+            }
+            carry_out(ports, state, step, &format, asked).await
+        }
+    }
 }
 
-/// What a model wrote instead of calls.
-enum Reading {
-    /// A decision.
-    Decided(Decision),
-    /// What is wrong with it.
-    Malformed(String),
-    /// No decision is due: the completion was cut, refused or failed.
-    NotDue,
-}
-
-impl ReactDriver {
-    /// Makes a driver.
-    pub fn new(ports: DriverPorts) -> Self {
-        Self { ports }
-    }
-
-    async fn make_step(&self, state: AgentState, step_id: StepId) -> AgentState {
-        let ports = &self.ports;
-        let step = AgentStep::new(step_id, state.messages(&*ports.compiler));
-        let prepared = prepare(ports, &state, &step.input_messages).await;
-        let in_words = prepared.and_then(|Prepared { shape, request }| {
-            let request = in_words(request, &shape).map_err(Unprepared::Failed)?;
-            Ok(Prepared { shape, request })
-        });
-        let Prepared { shape, request } = match in_words {
-            Ok(prepared) => prepared,
-            Err(unprepared) => return end_unprepared(ports, state, step, unprepared),
-        };
-        let (state, asked) = exchange(ports, state, request, Emitted::Reasoning).await;
-        let asked = without_calls(asked);
-        let step_number = state.step_count() + 1;
-        match read(&asked) {
-            Reading::Decided(decision) => {
-                let decided = self.decided(asked, decision, &step, step_number);
-                carry_out(ports, state, step, &shape, decided).await
-            }
-            Reading::Malformed(fault) => self.end_malformed(state, step, asked, &fault),
-            Reading::NotDue => {
-                if let Some(response) = asked.response.as_ref().filter(|response| is_declined(response)) {
-                    self.emit(step_number, &response.content);
-                }
-                carry_out(ports, state, step, &shape, asked).await
-            }
-        }
-    }
-
-    /// Returns the exchange with the decision in its neutral form, once listeners know of it.
-    fn decided(&self, asked: Exchange, decision: Decision, step: &AgentStep, step_number: usize) -> Exchange {
-        let Decision { thought, choice } = decision;
-        if !thought.is_empty() {
-            self.ports.events.emit(AgentEvent::ReasoningDelta {
-                step_number,
-                text: thought.clone(),
-            });
-        }
-        let has_thought = !thought.is_empty();
-        let (thought, said, finish_reason) = match choice {
-            Choice::Act { tool, arguments } => {
-                let call = ToolCall {
-                    id: call_id(step.id, 0),
-                    name: tool,
-                    arguments,
-                    signature: None,
-                };
-                let thought = ContentPart::text(thought);
-                (thought, ContentPart::ToolCall(call), FinishReason::ToolCalls)
-            }
-            Choice::Answer(words) => {
-                let thought = ContentPart::Reasoning(ReasoningPart {
-                    text: thought,
-                    ..ReasoningPart::default()
-                });
-                (thought, ContentPart::text(words), FinishReason::Stop)
-            }
-        };
-        self.emit(step_number, std::slice::from_ref(&said));
-        let response = asked.response.map(|response| {
-            let kept = response.content.into_iter().filter(|part| part.as_text().is_none());
-            ModelResponse {
-                content: kept.chain(has_thought.then_some(thought)).chain([said]).collect(),
-                finish_reason,
-                ..response
-            }
-        });
-        Exchange { response, ..asked }
-    }
-
-    /// Retains what the model wrote, for a correction.
-    fn end_malformed(&self, state: AgentState, mut step: AgentStep, asked: Exchange, fault: &str) -> AgentState {
-        step.answered_by = asked.answered_by;
-        if let Some(response) = asked.response {
-            step.output_messages
-                .extend(self.ports.assistant_message(&response, asked.failed_usage));
-            step.response = Some(response);
-        }
-        let completed: Vec<&AgentStep> = state.steps().collect();
-        let in_a_row = completed
-            .into_iter()
-            .rev()
-            .take_while(|step| has_error(step, RunErrorCode::DecisionMalformed))
-            .count();
-        let fault = Fault {
-            code: RunErrorCode::DecisionMalformed,
-            message: format!("the model's decision can't be read: {fault}"),
-            advice: format!("{UNREADABLE}{fault}. Answer with exactly one JSON object as described above."),
-            is_correctable: in_a_row < MAX_CORRECTIONS,
-        };
-        end_with_fault(&self.ports, state, step, fault)
-    }
-
-    fn emit(&self, step_number: usize, content: &[ContentPart]) {
-        emit_rest(
-            &*self.ports.events,
+/// Returns the exchange with the decision in its neutral form, once listeners know of it.
+fn decided(ports: &DriverPorts, asked: Exchange, decision: Decision, step: &AgentStep, step_number: usize) -> Exchange {
+    let Decision { thought, choice } = decision;
+    if !thought.is_empty() {
+        ports.events.emit(AgentEvent::ReasoningDelta {
             step_number,
-            content,
-            Emitted::Reasoning,
-            Emitted::Everything,
-        );
+            text: thought.clone(),
+        });
     }
+    let has_thought = !thought.is_empty();
+    let (thought, said, finish_reason) = match choice {
+        Choice::Act { tool, arguments } => {
+            let call = ToolCall {
+                id: call_id(step.id, 0),
+                name: tool,
+                arguments,
+                signature: None,
+            };
+            let thought = ContentPart::text(thought);
+            (thought, ContentPart::ToolCall(call), FinishReason::ToolCalls)
+        }
+        Choice::Answer(words) => {
+            let thought = ContentPart::Reasoning(ReasoningPart {
+                text: thought,
+                ..ReasoningPart::default()
+            });
+            (thought, ContentPart::text(words), FinishReason::Stop)
+        }
+    };
+    emit(ports, step_number, std::slice::from_ref(&said));
+    let response = asked.response.map(|response| {
+        let others = response.content.into_iter().filter(|part| part.as_text().is_none());
+        ModelResponse {
+            content: others.chain(has_thought.then_some(thought)).chain([said]).collect(),
+            finish_reason,
+            ..response
+        }
+    });
+    Exchange { response, ..asked }
 }
 
-impl Driver for ReactDriver {
-    fn step(&self, state: AgentState, step_id: StepId) -> BoxFuture<'_, AgentState> {
-        Box::pin(self.make_step(state, step_id))
+/// Retains what the model wrote, for a correction.
+fn end_malformed(
+    ports: &DriverPorts,
+    state: AgentState,
+    mut step: AgentStep,
+    asked: Exchange,
+    fault: &str,
+) -> AgentState {
+    step.answered_by = asked.answered_by;
+    if let Some(response) = asked.response {
+        step.output_messages
+            .extend(ports.assistant_message(&response, asked.failed_usage));
+        step.response = Some(response);
     }
+    let newest = state.steps().rev();
+    let in_a_row = newest.take_while(|step| has_error(step, RunErrorCode::DecisionMalformed));
+    let fault = Fault {
+        code: RunErrorCode::DecisionMalformed,
+        message: format!("the model's decision can't be read: {fault}"),
+        advice: format!("{UNREADABLE}{fault}. Answer with exactly one JSON object as described above."),
+        is_correctable: in_a_row.count() < MAX_CORRECTIONS,
+    };
+    end_with_fault(ports, state, step, fault)
+}
 
-    fn resume_step(&self, state: AgentState, pending: PendingStep) -> BoxFuture<'_, AgentState> {
-        Box::pin(finish(&self.ports, state, pending))
-    }
+fn emit(ports: &DriverPorts, step_number: usize, content: &[ContentPart]) {
+    emit_rest(
+        &*ports.events,
+        step_number,
+        content,
+        Emitted::Reasoning,
+        Emitted::Everything,
+    );
 }
 
 /// Returns the request with a description instead of tools. The response format is also described,
 /// since decisions have another format.
-fn in_words(request: ModelRequest, shape: &AnswerShape) -> Result<ModelRequest, AgentError> {
+fn in_words(request: ModelRequest, format: &CompiledFormat) -> Result<ModelRequest, AgentError> {
     if request.tool_choice != ToolChoice::Auto {
         let words = "only the driver tool_calling takes a tool_choice";
         return Err(validation_error(RunErrorCode::UnsupportedToolChoice, words.to_owned()));
     }
     Ok(ModelRequest {
         system: with_paragraph(&request.system, &instructions(&request.tools, &request.response_format)),
-        messages: rendered(&request.messages, !shape.is_words()),
+        messages: rendered(&request.messages, !format.is_text()),
         tools: [].into(),
         response_format: ResponseFormat::Text,
         ..request
     })
 }
 
-fn read(asked: &Exchange) -> Reading {
+/// Reads the decision, or what is wrong with it. None is due if the completion was cut, refused or
+/// failed.
+fn read(asked: &Exchange) -> Option<Result<Decision, String>> {
     let is_whole = asked.signal.is_none() && asked.error.is_none() && asked.hook_failure.is_none();
-    match &asked.response {
-        Some(response) if is_whole && !is_declined(response) => match read_decision(&joined_text(&response.content)) {
-            Ok(decision) => Reading::Decided(decision),
-            Err(fault) => Reading::Malformed(fault),
-        },
-        _ => Reading::NotDue,
-    }
+    let response = asked.response.as_ref().filter(|_| is_whole);
+    let response = response.filter(|response| !is_declined(response))?;
+    Some(read_decision(&joined_text(&response.content)))
 }
 
 /// Returns whether the model or its provider refused, or paused.
 fn is_declined(response: &ModelResponse) -> bool {
-    let has_refusal = response
-        .content
-        .iter()
-        .any(|part| matches!(part, ContentPart::Refusal { .. }));
-    has_refusal || matches!(response.finish_reason, FinishReason::Refusal | FinishReason::PauseTurn)
+    response.is_refusal() || response.finish_reason == FinishReason::PauseTurn
 }
 
 /// Leaves out calls of a model that was offered no tools: they have no results.

@@ -16,8 +16,8 @@ pub(super) const UNREADABLE: &str = "Your last message can't be read: ";
 /// Returns the messages as a model without tools reads them. Equal messages give equal bytes.
 ///
 /// What the model wrote instead of a decision stays as it is: the advice to mend it follows.
-/// Answers that are JSON are shown as such where `has_shape`, and else as words.
-pub(super) fn rendered(messages: &[Arc<Message>], has_shape: bool) -> Messages {
+/// Completions that are JSON are shown as such where `is_json`, and else as text.
+pub(super) fn rendered(messages: &[Arc<Message>], is_json: bool) -> Messages {
     let mut shown = Vec::with_capacity(messages.len());
     let mut rest = messages;
     while let Some((message, after)) = rest.split_first() {
@@ -26,12 +26,12 @@ pub(super) fn rendered(messages: &[Arc<Message>], has_shape: bool) -> Messages {
         if message.role != Role::Assistant || is_raw {
             shown.push(Arc::clone(message));
         } else if message.tool_calls().next().is_none() {
-            shown.push(answer(message, has_shape));
+            shown.push(answer(message, is_json));
         } else {
-            let answers = after.iter().take_while(|next| next.role == Role::Tool).count();
-            let (answers, after) = after.split_at(answers);
+            let results = after.iter().take_while(|next| next.role == Role::Tool).count();
+            let (results, after) = after.split_at(results);
             rest = after;
-            push_actions(message, answers, &mut shown);
+            push_actions(message, results, &mut shown);
         }
     }
     shown.into()
@@ -42,35 +42,38 @@ fn is_advice(message: &Message) -> bool {
 }
 
 /// Shows a completion as the decision that it was; one without text is no decision.
-fn answer(message: &Arc<Message>, has_shape: bool) -> Arc<Message> {
+fn answer(message: &Arc<Message>, is_json: bool) -> Arc<Message> {
     let words = joined_text(&message.content);
     if words.is_empty() {
         return Arc::clone(message);
     }
-    let value = has_shape.then(|| parse_strict(&words).ok()).flatten();
+    let value = is_json.then(|| parse_strict(&words).ok()).flatten();
     let value = value.filter(Value::is_object).unwrap_or_else(|| Value::from(words));
-    let kept = without_words(message);
-    said(
+    let retained = without_words(message);
+    rewritten(
         message,
         Role::Assistant,
-        kept.chain([ContentPart::text(written_answer(value))]),
+        retained.chain([ContentPart::text(written_answer(value))]),
     )
 }
 
 /// Shows each call as a decision of its own, followed by its result.
-fn push_actions(message: &Arc<Message>, answers: &[Arc<Message>], shown: &mut Vec<Arc<Message>>) {
+fn push_actions(message: &Arc<Message>, results: &[Arc<Message>], shown: &mut Vec<Arc<Message>>) {
     let mut thought = joined_text(&message.content);
-    let mut kept: Vec<ContentPart> = without_words(message).collect();
+    let mut retained: Vec<ContentPart> = without_words(message).collect();
     for call in message.tool_calls() {
         let decision = written_action(&thought, &call.name, &call.arguments);
         thought.clear();
-        let content = kept.drain(..).chain([ContentPart::text(decision)]).collect::<Vec<_>>();
-        shown.push(said(message, Role::Assistant, content));
-        let result = answers
+        let content = retained
+            .drain(..)
+            .chain([ContentPart::text(decision)])
+            .collect::<Vec<_>>();
+        shown.push(rewritten(message, Role::Assistant, content));
+        let result = results
             .iter()
             .find_map(|answer| result_of(answer, call).map(|result| (answer, result)));
         if let Some((answer, result)) = result {
-            shown.push(said(answer, Role::User, observation(result)));
+            shown.push(rewritten(answer, Role::User, observation(result)));
         }
     }
 }
@@ -91,15 +94,15 @@ fn observation(result: &ToolResult) -> Vec<ContentPart> {
 }
 
 fn without_words(message: &Message) -> impl Iterator<Item = ContentPart> {
-    let kept = message
+    let retained = message
         .content
         .iter()
         .filter(|part| !matches!(part, ContentPart::Text(_) | ContentPart::ToolCall(_)));
-    kept.cloned()
+    retained.cloned()
 }
 
 /// What one provider wants back unchanged belongs to the content that it gave, not to this one.
-fn said(message: &Message, role: Role, content: impl IntoIterator<Item = ContentPart>) -> Arc<Message> {
+fn rewritten(message: &Message, role: Role, content: impl IntoIterator<Item = ContentPart>) -> Arc<Message> {
     Arc::new(Message {
         role,
         content: content.into_iter().collect(),
@@ -166,7 +169,7 @@ mod tests {
         };
         let words = rendered(&history, false);
         assert_eq!(shown(&words), expected(r#"{"answer":"{\"b\": 1}"}"#));
-        assert_eq!(words[2].content.len(), 2, "the picture is kept");
+        assert_eq!(words[2].content.len(), 2, "the picture is retained");
         let values = rendered(&history, true);
         assert_eq!(shown(&values), expected(r#"{"answer":{"b":1}}"#));
         assert!(values.iter().all(|message| message.tool_calls().next().is_none()));

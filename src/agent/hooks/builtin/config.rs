@@ -7,13 +7,9 @@ use crate::json::{Object, Value, plain_words};
 /// Reads the configuration of a hook; an error names the key.
 pub fn read_config<T: DeserializeOwned>(config: &Object) -> Result<T, String> {
     serde_path_to_error::deserialize(Value::Object(config.clone())).map_err(|error| {
-        let place = error.path().to_string();
+        let path = error.path().to_string();
         let fault = plain_words(&error.into_inner().to_string());
-        if place == "." {
-            fault
-        } else {
-            format!("{place}: {fault}")
-        }
+        if path == "." { fault } else { format!("{path}: {fault}") }
     })
 }
 

@@ -7,15 +7,15 @@ use futures_util::future::BoxFuture;
 use serde::Deserialize;
 
 use super::config::{ensure, read_config};
-use crate::agent::answer::AnswerShape;
 use crate::agent::hooks::{ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookPoint};
 use crate::agent::prompt::check_prompt;
+use crate::agent::response_format::CompiledFormat;
 use crate::json::Object;
 use crate::model_ref::ResponseFormat;
 
 const NAME: &str = "context_config";
 
-/// What is set. It stays in the session, as an agent's own prompt and shape do.
+/// What is set. It stays in the session, as an agent's own prompt and format do.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ContextConfig {
@@ -47,7 +47,7 @@ impl HookFactory for ContextConfigFactory {
         let config = ContextConfig::read(config)?;
         let prompt = config.system_prompt.as_deref().unwrap_or_default();
         check_prompt(prompt).map_err(|error| error.to_string())?;
-        let shape = config.response_format.as_ref().map(AnswerShape::of).transpose();
+        let shape = config.response_format.as_ref().map(CompiledFormat::of).transpose();
         shape.map(drop).map_err(|error| format!("response_format: {error}"))
     }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
-use serde_json::json;
 
 use super::config::{ensure, read_config};
 use crate::agent::control::ExecutionControl;
@@ -67,8 +66,7 @@ impl FinishReasonGuard {
         }
         let word = String::from(reason.clone());
         let message = format!("the model ended its answer with {word:?}");
-        let context = Object::from_iter([(NAME.to_owned(), json!(word))]);
-        Some(StopSignal::new(StopReason::FinishReasonReceived, NAME, message).with_context(context))
+        Some(StopSignal::new(StopReason::FinishReasonReceived, NAME, message).with_figure(NAME, word))
     }
 }
 

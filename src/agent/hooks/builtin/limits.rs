@@ -12,6 +12,7 @@ use super::config::{ensure, read_config};
 use crate::agent::control::ExecutionControl;
 use crate::agent::hooks::{ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookPoint};
 use crate::agent::state::{AgentState, ExecutionBudget, ExecutionState, StopReason, StopSignal};
+use crate::clock::Timestamp;
 use crate::json::{Object, Value};
 
 const NAME: &str = "limits";
@@ -61,36 +62,21 @@ impl Limits {
     /// Returns the signals of all limits that are reached after so many steps.
     fn reached(&self, execution: &ExecutionState, steps: usize) -> Vec<StopSignal> {
         let (budget, usage, now) = (&self.budget, self.control.spent(), self.control.now());
+        let began_at = self.control.first_beginning(execution.started_at);
+        let is_over = |end: Option<Timestamp>| end.is_some_and(|end| now >= end);
         let max_steps = budget.max_steps.filter(|max| steps >= *max as usize);
         let max_tokens = budget.max_tokens.filter(|max| usage.total_tokens >= *max);
         let max_cost = budget.max_cost.filter(|max| usage.known_cost() >= *max);
-        let max_seconds = budget.max_seconds.filter(|_| {
-            budget
-                .end_of_seconds(self.control.first_beginning(execution.started_at))
-                .is_some_and(|end| now >= end)
-        });
-        let deadline = budget.deadline.filter(|deadline| now >= *deadline);
-        let steps = max_steps.map(|max| {
-            let message = "the steps of the limit are spent";
-            signal(StopReason::StepsLimitReached, "max_steps", json!(max), message).binding()
-        });
-        let tokens = max_tokens.map(|max| {
-            let message = "the tokens of the limit are spent";
-            signal(StopReason::TokenLimitReached, "max_tokens", json!(max), message).binding()
-        });
-        let cost = max_cost.map(|max| {
-            let message = "the money of the limit is spent";
-            signal(StopReason::TokenLimitReached, "max_cost", json!(max), message).binding()
-        });
-        let seconds = max_seconds.map(|max| {
-            let message = "the seconds of the limit are spent";
-            signal(StopReason::TimeLimitReached, "max_seconds", json!(max), message).binding()
-        });
-        let deadline = deadline.map(|at| {
-            let message = "the deadline of the limit has passed";
-            signal(StopReason::TimeLimitReached, "deadline", json!(at), message).binding()
-        });
-        [steps, tokens, cost, seconds, deadline].into_iter().flatten().collect()
+        let max_seconds = budget.max_seconds.filter(|_| is_over(budget.end_of_seconds(began_at)));
+        let deadline = budget.deadline.filter(|_| is_over(budget.deadline));
+        let signals = [
+            max_steps.map(|max| signal("max_steps", json!(max), "the steps of the limit are spent")),
+            max_tokens.map(|max| signal("max_tokens", json!(max), "the tokens of the limit are spent")),
+            max_cost.map(|max| signal("max_cost", json!(max), "the money of the limit is spent")),
+            max_seconds.map(|max| signal("max_seconds", json!(max), "the seconds of the limit are spent")),
+            deadline.map(|at| signal("deadline", json!(at), "the deadline of the limit has passed")),
+        ];
+        signals.into_iter().flatten().collect()
     }
 
     /// After a step the limits matter only where another would follow: a complete one is a natural
@@ -125,7 +111,12 @@ impl Hook for Limits {
     }
 }
 
-fn signal(reason: StopReason, name: &str, value: Value, message: &str) -> StopSignal {
-    let message = format!("{message}: {name} is {value}");
-    StopSignal::new(reason, NAME, message).with_context(Object::from_iter([(name.to_owned(), value)]))
+fn signal(name: &str, value: Value, message: &str) -> StopSignal {
+    let reason = match name {
+        "max_steps" => StopReason::StepsLimitReached,
+        "max_tokens" | "max_cost" => StopReason::TokenLimitReached,
+        _ => StopReason::TimeLimitReached,
+    };
+    let signal = StopSignal::new(reason, NAME, format!("{message}: {name} is {value}"));
+    signal.with_figure(name, value).binding()
 }

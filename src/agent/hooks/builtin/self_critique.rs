@@ -176,9 +176,8 @@ impl Hook for SelfCritique {
 
     fn call(&self, context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
         Box::pin(async move {
-            let HookContext { point, state, subject } = context;
-            let state = self.review(state).await?;
-            Ok(HookContext { point, state, subject })
+            let state = self.review(context.state).await?;
+            Ok(HookContext { state, ..context })
         })
     }
 }

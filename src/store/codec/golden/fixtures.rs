@@ -10,8 +10,8 @@ use uuid::Uuid;
 
 use crate::agent::hooks::{ToolDecision, ToolUse};
 use crate::agent::state::{
-    AgentError, AgentState, AgentStep, ErrorKind, ErrorList, ExecutionStatus, FinishReason, ModelResponse,
-    StateAddition, StepExecution, StopReason, StopSignal, SubagentExecution, ToolExecution, ToolTrace, ToolVerdict,
+    AgentError, AgentState, AgentStep, ErrorKind, ExecutionStatus, FinishReason, ModelResponse, StateAddition,
+    StepExecution, StopReason, StopSignal, SubagentExecution, ToolExecution, ToolTrace, ToolVerdict,
 };
 use crate::agent::{AgentDefinition, AgentEvent, JournalEntry};
 use crate::clock::Timestamp;
@@ -306,7 +306,7 @@ fn final_step(n: u128) -> AgentStep {
     step.output_messages = vec![Arc::new(message(n + 1, Role::Assistant, vec![ContentPart::text("2")]))];
     step.response = Some(response(FinishReason::Other("tired".to_owned())));
     step.value = Some(json!({"sum": 2}));
-    step.errors = ErrorList::default().with_error(error(ErrorKind::RateLimit, "model_overloaded"));
+    step.errors.push(error(ErrorKind::RateLimit, "model_overloaded"));
     step
 }
 
@@ -327,7 +327,7 @@ pub(super) fn states() -> [AgentState; 3] {
         .start_execution(ExecutionId::from_uuid(id(21)), at(10))
         .with_input([message(50, Role::User, vec![ContentPart::text("And 2 + 2?")])], at(10));
     let signal = StopSignal::new(StopReason::StopRequested, "guard", "enough")
-        .with_context(object(json!({"max": 3})))
+        .with_figure("max", 3)
         .binding();
     let first = begun
         .clone()

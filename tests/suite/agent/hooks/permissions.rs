@@ -1,4 +1,5 @@
-//! The table of permissions, every point against every field: a change inside is kept, a change outside fails and names hook and field.
+//! The table of permissions, every point against every field: a permitted change stays, and any
+//! other fails with the names of hook and field.
 
 use std::sync::Arc;
 
@@ -19,8 +20,9 @@ use agent_runtime::usage::Usage;
 use chrono::TimeDelta;
 use serde_json::json;
 
-use super::super::setup::Setup;
-use super::probe::Probe;
+use crate::agent::comparison::without_execution;
+use crate::agent::hooks::probe::Probe;
+use crate::agent::setup::Setup;
 use crate::support::fake_model::{asks_for, says, usage};
 use crate::support::fake_tool::{Behaviour, FakeTool};
 use crate::support::model_request::model_request;
@@ -92,7 +94,8 @@ fn context_at(point: HookPoint) -> HookContext {
     HookContext { point, state, subject }
 }
 
-/// Changes the field and nothing else, in each way that there is; empty where the point has no such field.
+/// Changes the field and nothing else, in each way that there is; empty where the point has no such
+/// field.
 fn changes(field: HookField, before: &HookContext) -> Vec<HookContext> {
     let of_subject = subjects(field, &before.subject).into_iter().map(|subject| HookContext {
         subject,
@@ -148,7 +151,7 @@ fn states(field: HookField, before: &HookContext) -> Vec<HookContext> {
         ],
         HookField::Execution => vec![
             of_state(&|state| state.with_error(error("new"), NOW)),
-            of_state(&AgentState::for_next_execution),
+            of_state(&|state| without_execution(&state)),
             of_state(&|state| state.with_execution_ended(NOW)),
         ],
         _ => Vec::new(),
@@ -205,7 +208,11 @@ fn subjects(field: HookField, subject: &HookSubject) -> Vec<HookSubject> {
 
 /// Claims to be at another point.
 fn elsewhere(before: &HookContext) -> HookContext {
-    let point = HookPoint::ALL.into_iter().find(|point| *point != before.point).unwrap();
+    let point = HookPoint::ALL
+        .iter()
+        .copied()
+        .find(|point| *point != before.point)
+        .unwrap();
     HookContext {
         point,
         ..before.clone()
@@ -261,10 +268,10 @@ fn updated(state: AgentState, updated_at: Timestamp) -> AgentState {
 }
 
 #[tokio::test]
-async fn every_field_at_every_point_is_kept_or_refused_as_the_table_says() {
+async fn every_field_at_every_point_may_change_only_as_the_table_says() {
     let (mut kept, mut refused) = (0, 0);
-    for point in HookPoint::ALL {
-        for field in HookField::ALL {
+    for point in HookPoint::ALL.iter().copied() {
+        for field in HookField::ALL.iter().copied() {
             let before = context_at(point);
             let changed = changes(field, &before);
             assert!(
@@ -310,7 +317,7 @@ fn the_table_names_every_point_once_and_nothing_that_belongs_to_the_loop() {
         HookField::Subject,
     ] {
         assert!(
-            HookPoint::ALL.into_iter().all(|point| !is_permitted(point, field)),
+            HookPoint::ALL.iter().copied().all(|point| !is_permitted(point, field)),
             "{field}"
         );
     }
@@ -318,7 +325,7 @@ fn the_table_names_every_point_once_and_nothing_that_belongs_to_the_loop() {
 
 #[tokio::test(start_paused = true)]
 async fn a_forbidden_change_at_any_point_fails_the_run_and_is_undone() {
-    for point in HookPoint::ALL {
+    for point in HookPoint::ALL.iter().copied() {
         let setup = Setup::new([asks_for(&[("c1", "echo", "{}"), ("c2", "unknown", "{}")]), says("done")])
             .with_tool(&FakeTool::new("echo", Behaviour::EchoArguments))
             .with_hook(Probe::changing(point, |context| HookContext {

@@ -1,4 +1,5 @@
-//! Hooks by name: what can't be attached is refused with a reason, and each execution has instances of its own.
+//! Hooks by name: what can't be attached is refused with a reason, and each execution has instances
+//! of its own.
 
 use agent_runtime::agent::HookConfig;
 use agent_runtime::agent::hooks::{HookConfigError, HookRegistry, builtin_hooks};

@@ -25,8 +25,7 @@ use crate::support::webhook_receiver::{Reaction, WebhookReceiver};
 /// Returns the hooks of an execution that the token cancels: one webhook at every point.
 fn stack(receiver: &WebhookReceiver, on_failure: &str, cancellation: &CancellationToken) -> HookStack {
     let registry = webhook_hooks();
-    let points = HookPoint::ALL.map(HookPoint::as_str);
-    let config = json!({"url": receiver.url("/"), "points": points, "on_failure": on_failure});
+    let config = json!({"url": receiver.url("/"), "points": HookPoint::ALL, "on_failure": on_failure});
     let attached: HookConfig = serde_json::from_value(json!({"name": "webhook", "config": config})).unwrap();
     let control = ExecutionControl::new(ExecutionBudget::default(), cancellation.clone(), Arc::new(SystemClock));
     let ports = execution_ports(&TenantId::anonymous(), control);
@@ -97,7 +96,7 @@ fn is_withheld(subject: &HookSubject) -> bool {
 
 #[tokio::test]
 async fn a_cancelled_run_waits_for_no_webhook_and_a_closed_one_releases_nothing() {
-    for point in HookPoint::ALL {
+    for point in HookPoint::ALL.iter().copied() {
         for on_failure in ["closed", "open"] {
             let shown = format!("{point:?}, {on_failure}");
             let receiver = WebhookReceiver::start(|_| Reaction::Hang).await;

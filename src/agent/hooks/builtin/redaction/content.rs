@@ -262,11 +262,11 @@ mod tests {
             redactor.redacted_message(message(sealed.clone(), json!([["a", "{\"b\":\"sk-1\"}"]]))),
             None
         );
-        let kept = redactor
+        let retained = redactor
             .redacted_message(message(sealed, json!([["a", "{\"b\":\"sk-1\"}"], ["c", "1"]])))
             .unwrap();
-        assert_eq!(kept.name.as_deref(), Some("[k]"));
-        assert_eq!(json!(kept.metadata), json!({"k": ["[k]"]}));
-        assert_eq!(kept.provider_fields.unwrap().fields.len(), 1);
+        assert_eq!(retained.name.as_deref(), Some("[k]"));
+        assert_eq!(json!(retained.metadata), json!({"k": ["[k]"]}));
+        assert_eq!(retained.provider_fields.unwrap().fields.len(), 1);
     }
 }

@@ -104,23 +104,18 @@ impl Hook for Redaction {
         ]
     }
 
-    fn call(&self, context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
+    fn call(&self, mut context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
         Box::pin(async move {
-            let HookContext {
-                point,
-                mut state,
-                mut subject,
-            } = context;
-            let time_limit = self.ports.control.time_limit(&state);
+            let time_limit = self.ports.control.time_limit(&context.state);
             tokio::select! {
                 biased;
-                redacted = self.redact(&mut subject) => redacted?,
+                redacted = self.redact(&mut context.subject) => redacted?,
                 signal = self.ports.control.interrupted_for(time_limit, GRACE) => {
-                    withhold(&mut subject);
-                    state = state.with_stop_signal(signal, self.ports.control.now());
+                    withhold(&mut context.subject);
+                    context.state = context.state.with_stop_signal(signal, self.ports.control.now());
                 }
             }
-            Ok(HookContext { point, state, subject })
+            Ok(context)
         })
     }
 

@@ -321,8 +321,8 @@ mod tests {
                 r#"a text of the pattern "a" is longer than 1000 bytes"#,
             ),
         ] {
-            let told = patterns(config.clone()).unwrap_err();
-            assert!(told.starts_with(fault), "{config}: {told}");
+            let message = patterns(config.clone()).unwrap_err();
+            assert!(message.starts_with(fault), "{config}: {message}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Where a summary ends and the retained messages begin.
 
-use super::size::tokens_of;
 use crate::agent::compilers::{IndexedMessage, Reading};
+use crate::agent::drivers::message_tokens;
 use crate::ids::ExecutionId;
 
 /// The part at the end of a conversation that is not summarised.
@@ -33,13 +33,13 @@ pub(super) fn find_cut(reading: &Reading, keep: RecentPart, current: Option<Exec
     let blocks: Vec<&[IndexedMessage]> = open
         .chunk_by(|left, right| right.is_result() || (is_input(left) && is_input(right)))
         .collect();
-    let (mut kept, mut tokens, mut covered) = (0, 0, blocks.len());
+    let (mut retained, mut tokens, mut covered) = (0, 0, blocks.len());
     for block in blocks.iter().rev() {
         let size = tokens_in(block);
-        if kept > 0 && (kept + block.len() > keep.messages || tokens + size > keep.tokens) {
+        if retained > 0 && (retained + block.len() > keep.messages || tokens + size > keep.tokens) {
             break;
         }
-        kept += block.len();
+        retained += block.len();
         tokens += size;
         covered -= 1;
     }
@@ -50,5 +50,5 @@ pub(super) fn find_cut(reading: &Reading, keep: RecentPart, current: Option<Exec
 }
 
 fn tokens_in(block: &[IndexedMessage]) -> u64 {
-    block.iter().map(|indexed| tokens_of(&indexed.message)).sum()
+    block.iter().map(|indexed| message_tokens(&indexed.message)).sum()
 }

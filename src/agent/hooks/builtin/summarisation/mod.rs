@@ -15,12 +15,12 @@ use futures_util::future::BoxFuture;
 
 use self::config::SummarisationConfig;
 use self::cut::{RecentPart, find_cut};
-use self::size::{context_tokens, tokens_of};
+use self::size::context_tokens;
 use self::transcript::{question, transcribe};
 use super::config::ensure;
 use crate::agent::compilers::{IndexedMessage, Reading};
 use crate::agent::definition::AgentDefinition;
-use crate::agent::drivers::{AskError, ModelChain, ModelChoice, Question, ask};
+use crate::agent::drivers::{AskError, ModelChain, ModelChoice, Question, ask, message_tokens};
 use crate::agent::events::AgentEvent;
 use crate::agent::hooks::{ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookPoint};
 use crate::agent::ports::{ModelCatalog, ModelErrorClass};
@@ -247,7 +247,7 @@ impl Summarisation {
             .filter(is_covered)
             .map(|indexed| &*indexed.message)
             .collect();
-        let all: u64 = covered.iter().map(|message| tokens_of(message)).sum();
+        let all: u64 = covered.iter().map(|message| message_tokens(message)).sum();
         let pieces = transcribe(&covered, self.piece_tokens.unwrap_or(all / 2 + 1));
         if pieces.len() > MAX_PIECES {
             let words = format!("it takes more than {MAX_PIECES} requests");
@@ -320,12 +320,11 @@ impl Hook for Summarisation {
 
     fn call(&self, context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
         Box::pin(async move {
-            let HookContext { point, state, subject } = context;
-            let state = match point {
-                HookPoint::OnError => self.on_error(state).await?,
-                _ => self.before_step(state).await?,
+            let state = match context.point {
+                HookPoint::OnError => self.on_error(context.state).await?,
+                _ => self.before_step(context.state).await?,
             };
-            Ok(HookContext { point, state, subject })
+            Ok(HookContext { state, ..context })
         })
     }
 }

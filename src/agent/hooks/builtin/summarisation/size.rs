@@ -1,9 +1,8 @@
 //! The size of the next request: the provider's own count of the last one, or an estimate.
 
 use crate::agent::compilers::{IndexedMessage, Reading};
-use crate::agent::drivers::{content_bytes, estimated_tokens};
+use crate::agent::drivers::{estimated_tokens, message_tokens};
 use crate::agent::state::AgentState;
-use crate::message::Message;
 
 /// Returns about how many tokens the messages that can be read are.
 ///
@@ -27,15 +26,10 @@ pub(super) fn context_tokens(state: &AgentState, reading: &Reading) -> u64 {
     let before = (reading.start..answer.index).filter_map(|index| Some((index, history.get(index)?)));
     let traces = before.filter(|(_, message)| message.tags.is_trace && !message.tags.is_partial);
     let left_out = traces.filter(|(index, message)| had.have(*index, message) && !have.have(*index, message));
-    let left_out: u64 = left_out.map(|(_, message)| tokens_of(message)).sum();
+    let left_out: u64 = left_out.map(|(_, message)| message_tokens(message)).sum();
     tokens.saturating_sub(left_out) + after.map(of).sum::<u64>()
 }
 
-/// Returns about how many tokens a message is.
-pub(super) fn tokens_of(message: &Message) -> u64 {
-    estimated_tokens(content_bytes(&message.content))
-}
-
 fn of(indexed: &IndexedMessage) -> u64 {
-    tokens_of(&indexed.message)
+    message_tokens(&indexed.message)
 }

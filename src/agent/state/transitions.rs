@@ -1,0 +1,154 @@
+//! The transitions of an execution, from its start over its steps to its end.
+//!
+//! Each consumes a state and returns the next. Without an execution they change nothing, apart from
+//! the start.
+
+use std::sync::Arc;
+
+use super::agent_state::AgentState;
+use super::continuation::ExecutionContinuation;
+use super::error::AgentError;
+use super::execution::ExecutionState;
+use super::step::{AgentStep, AgentStepType};
+use super::stop::StopSignal;
+use crate::clock::Timestamp;
+use crate::ids::ExecutionId;
+use crate::message::{Message, MessageTags};
+use crate::usage::Usage;
+
+impl AgentState {
+    /// Begins an execution; an earlier one is forgotten.
+    #[must_use]
+    pub fn start_execution(mut self, execution_id: ExecutionId, now: Timestamp) -> Self {
+        self.execution_count = self.execution_count.saturating_add(1);
+        self.execution = Some(Box::new(ExecutionState::start(execution_id, now)));
+        self.updated(now)
+    }
+
+    /// Ends the execution; its status follows from the deciding stop signal. An unhandled error in
+    /// the last step fails it.
+    #[must_use]
+    pub fn with_execution_ended(self, now: Timestamp) -> Self {
+        self.with_execution(now, |execution| execution.end(now))
+    }
+
+    /// Begins a step: signals after the last one no longer count. A request to go on holds until
+    /// this step is made, so that no guard before it takes back what was granted.
+    #[must_use]
+    pub fn with_step_started(self, now: Timestamp) -> Self {
+        self.with_execution(now, |execution| {
+            execution.current_step_started_at = Some(now);
+            execution.current_step = None;
+            execution.continuation.stop_signals.clear();
+            execution.continuation.is_retry_wanted = false;
+        })
+    }
+
+    /// Resumes a step that began then. Requests for the next step stay.
+    #[must_use]
+    pub fn with_step_resumed(self, started_at: Timestamp, now: Timestamp) -> Self {
+        self.with_execution(now, |execution| {
+            execution.current_step_started_at = Some(started_at);
+            execution.current_step = None;
+        })
+    }
+
+    /// Lets the driver make the step. Requests from before it are settled.
+    #[must_use]
+    pub fn with_step_granted(self, now: Timestamp) -> Self {
+        self.with_execution(now, |execution| {
+            execution.continuation = ExecutionContinuation::default();
+        })
+    }
+
+    /// Holds the step that the driver made, tags its messages and adds them to the store; once for
+    /// each step.
+    #[must_use]
+    pub fn with_current_step(self, mut step: AgentStep, now: Timestamp) -> Self {
+        let Some(execution) = &self.execution else { return self };
+        let tags = MessageTags {
+            step_id: Some(step.id),
+            execution_id: Some(execution.execution_id),
+            agent_id: Some(self.agent_id()),
+            is_trace: step.step_type() != AgentStepType::FinalResponse,
+            ..MessageTags::default()
+        };
+        for message in &mut step.output_messages {
+            let made = message.tags.clone();
+            Arc::make_mut(message).tags = MessageTags {
+                section: made.section,
+                is_partial: made.is_partial,
+                context_tokens: made.context_tokens,
+                covers: made.covers,
+                ..tags.clone()
+            };
+        }
+        let step = Arc::new(step);
+        self.with_messages(step.output_messages.iter().cloned())
+            .with_execution(now, |execution| execution.current_step = Some(step))
+    }
+
+    /// Archives the step in progress with its timing. A completion is a trace if the loop continues
+    /// after it.
+    #[must_use]
+    pub fn with_step_recorded(mut self, now: Timestamp) -> Self {
+        let goes_on = !self.should_stop();
+        if let Some(step) = self.current_step().filter(|_| goes_on)
+            && step.step_type() == AgentStepType::FinalResponse
+        {
+            let step_id = step.id;
+            self.context.store = self.context.store.with_step_as_trace(step_id);
+        }
+        self.with_execution(now, |execution| execution.record_step(now))
+    }
+
+    /// Adds a wish to stop.
+    #[must_use]
+    pub fn with_stop_signal(self, signal: StopSignal, now: Timestamp) -> Self {
+        self.with_execution(now, |execution| execution.continuation.stop_signals.push(signal))
+    }
+
+    /// Asks for one more step in spite of stop signals.
+    #[must_use]
+    pub fn with_continuation_requested(self, now: Timestamp) -> Self {
+        self.with_execution(now, |execution| execution.continuation.is_continuation_requested = true)
+    }
+
+    /// Has the failed step tried again, unless somebody wants to stop.
+    #[must_use]
+    pub fn with_retry_wanted(self, now: Timestamp) -> Self {
+        self.with_execution(now, |execution| execution.continuation.is_retry_wanted = true)
+    }
+
+    /// Counts what a hook has had a model use.
+    #[must_use]
+    pub fn with_hook_usage(self, usage: Usage, now: Timestamp) -> Self {
+        self.with_execution(now, |execution| execution.hook_usage = execution.hook_usage + usage)
+    }
+
+    /// Adds an error that belongs to no step.
+    #[must_use]
+    pub fn with_error(self, error: AgentError, now: Timestamp) -> Self {
+        self.with_execution(now, |execution| execution.errors.push(error))
+    }
+
+    /// Adds messages at the end of the history.
+    pub(super) fn with_messages(mut self, messages: impl IntoIterator<Item = Arc<Message>>) -> Self {
+        self.context.store = self.context.store.with_messages(messages);
+        self
+    }
+
+    /// Notes the time of a change.
+    pub(in crate::agent) fn updated(mut self, now: Timestamp) -> Self {
+        self.updated_at = now;
+        self
+    }
+
+    fn with_execution(mut self, now: Timestamp, change: impl FnOnce(&mut ExecutionState)) -> Self {
+        let Some(execution) = &mut self.execution else {
+            return self;
+        };
+        change(execution);
+        self.updated(now)
+    }
+}

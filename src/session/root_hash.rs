@@ -1,0 +1,92 @@
+//! The root hash of a session: it covers the session's parts, its parent's root hash and, if present,
+//! `subagent_of`.
+
+use super::bundle::SessionHead;
+use super::hash::Hash;
+use crate::json::canonical_bytes;
+
+impl SessionHead {
+    /// Returns the root hash that the session must have: through the parent's it covers the whole
+    /// line of sessions.
+    pub fn compute_root_hash(&self, parent: Option<Hash>) -> Result<Hash, serde_json::Error> {
+        let mut hasher = blake3::Hasher::new_derive_key("agent-runtime root v1");
+        hasher.update(self.session_id.as_uuid().as_bytes());
+        for part in [
+            parent,
+            Some(self.environment_hash),
+            Some(self.context_hash),
+            Some(self.segment_hash),
+            self.agent_version,
+        ] {
+            // A missing part and a part of zeros must differ, so each has a mark of its own.
+            match part {
+                Some(hash) => hasher.update(&[1]).update(hash.as_bytes()),
+                None => hasher.update(&[0]),
+            };
+        }
+        for bytes in [self.agent.as_bytes(), &canonical_bytes(&self.metadata)?] {
+            hasher.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
+        }
+        hasher.update(&self.execution_count.to_le_bytes());
+        hasher.update(&self.message_count.to_le_bytes());
+        hasher.update(&self.created_at.timestamp_micros().to_le_bytes());
+        // The last part, and none without a value: sessions from before it was known keep their
+        // hashes.
+        if let Some(session_id) = self.subagent_of {
+            hasher.update(session_id.as_uuid().as_bytes());
+        }
+        Ok(Hash::from(*hasher.finalize().as_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Timestamp;
+    use crate::ids::{BranchId, SessionId};
+    use crate::json::Object;
+    use crate::session::{BranchPosition, hash_segment};
+
+    #[test]
+    fn a_session_without_a_starter_has_the_root_hash_that_it_always_had() {
+        let part = hash_segment(b"part");
+        let id = uuid::Uuid::from_u128(1);
+        let head = SessionHead {
+            session_id: SessionId::from_uuid(id),
+            parent_session_id: None,
+            run_id: None,
+            subagent_of: None,
+            agent: "demo".to_owned(),
+            agent_version: None,
+            depth: 1,
+            execution_count: 2,
+            message_count: 3,
+            history_start: 0,
+            root_hash: part,
+            environment_hash: part,
+            context_hash: part,
+            segment_hash: part,
+            metadata: Object::new(),
+            created_at: Timestamp::UNIX_EPOCH,
+            position: BranchPosition {
+                branch_id: BranchId::from_uuid(id),
+                position: 0,
+            },
+        };
+        let hash = head.compute_root_hash(Some(part)).unwrap();
+        assert_eq!(
+            hash.to_string(),
+            "549630e74da30db533859e003004ad9d0187e059a8fe2599b4ec1a2d6a20da54"
+        );
+        let started = |by: u128| {
+            let subagent_of = Some(SessionId::from_uuid(uuid::Uuid::from_u128(by)));
+            let head = SessionHead {
+                subagent_of,
+                ..head.clone()
+            };
+            head.compute_root_hash(Some(part)).unwrap()
+        };
+        let hashes = [hash, started(0), started(4)];
+        assert!(hashes[0] != hashes[1] && hashes[1] != hashes[2]);
+    }
+}

@@ -1,0 +1,4 @@
+//! The tool calls of a step.
+
+mod calls;
+mod ending_tools;

@@ -1,0 +1,128 @@
+//! Which transitions move the time of the last change: all but settings, whose time others note.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use agent_runtime::agent::state::{AgentError, AgentState, AgentStep, ErrorKind, StopReason, StopSignal};
+use agent_runtime::clock::Timestamp;
+use agent_runtime::ids::{AgentId, ExecutionId, MessageId, StepId, UuidV7Source};
+use agent_runtime::message::{Coverage, Message, Role};
+use agent_runtime::model_ref::ResponseFormat;
+use agent_runtime::session::Overrides;
+use agent_runtime::usage::Usage;
+use chrono::TimeDelta;
+use serde_json::json;
+
+const BEGUN: Timestamp = Timestamp::UNIX_EPOCH;
+
+/// Where transitions stand.
+const SOURCES: [&str; 3] = [
+    include_str!("../../../../src/agent/state/agent_state.rs"),
+    include_str!("../../../../src/agent/state/conversation.rs"),
+    include_str!("../../../../src/agent/state/transitions.rs"),
+];
+
+/// Returns the public transitions, each with whether it is told the time.
+fn transitions() -> BTreeMap<String, bool> {
+    let functions = SOURCES.iter().flat_map(|source| source.split("    pub fn ").skip(1));
+    let signatures = functions.filter_map(|function| function.split(" {\n").next());
+    let transitions = signatures.filter(|signature| signature.ends_with("-> Self") && signature.contains("self"));
+    let told = transitions.map(|signature| {
+        let name = signature.split('(').next().unwrap().to_owned();
+        (name, signature.contains("now: Timestamp"))
+    });
+    // This one is given the time that was noted before.
+    told.filter(|(name, _)| name != "restored").collect()
+}
+
+fn message() -> Message {
+    Message::text(MessageId::generate(&UuidV7Source), Role::User, "hi", BEGUN)
+}
+
+fn in_step() -> AgentState {
+    AgentState::new(AgentId::generate(&UuidV7Source), BEGUN)
+        .start_execution(ExecutionId::generate(&UuidV7Source), BEGUN)
+        .with_step_started(BEGUN)
+}
+
+/// Makes the change of this name.
+fn changed(name: &str, state: AgentState, now: Timestamp) -> AgentState {
+    let step = || AgentStep::new(StepId::generate(&UuidV7Source), Arc::from([Arc::new(message())]));
+    let error = || AgentError {
+        kind: ErrorKind::Model,
+        code: "broken".to_owned(),
+        message: "it broke".to_owned(),
+        source_name: None,
+    };
+    match name {
+        "start_execution" => state.start_execution(ExecutionId::generate(&UuidV7Source), now),
+        "with_execution_ended" => state.with_execution_ended(now),
+        "with_step_started" => state.with_step_started(now),
+        "with_step_resumed" => state.with_step_resumed(now, now),
+        "with_current_step" => state.with_current_step(step(), now),
+        "with_step_recorded" => state.with_current_step(step(), BEGUN).with_step_recorded(now),
+        "with_stop_signal" => state.with_stop_signal(StopSignal::new(StopReason::StopRequested, "test", "enough"), now),
+        "with_continuation_requested" => state.with_continuation_requested(now),
+        "with_retry_wanted" => state.with_retry_wanted(now),
+        "with_step_granted" => state.with_retry_wanted(BEGUN).with_step_granted(now),
+        "with_hook_usage" => state.with_hook_usage(Usage::default(), now),
+        "with_error" => state.with_error(error(), now),
+        "with_input" => state.with_input([message()], now),
+        "with_trace" => state.with_trace([message()], now),
+        "with_summary" => state.with_summary(message(), Coverage { from: 0, to: 0 }, now),
+        "with_parent_agent_id" => state.with_parent_agent_id(Some(AgentId::generate(&UuidV7Source))),
+        "with_model" => state.with_model(Some("a/b".parse().unwrap())),
+        "with_system_prompt" => state.with_system_prompt("Be brief."),
+        "with_response_format" => state.with_response_format(ResponseFormat::JsonObject),
+        "with_overrides" => state.with_overrides(
+            Overrides {
+                system_prompt: Some("Be brief.".to_owned()),
+                ..Overrides::default()
+            }
+            .into_shared(),
+        ),
+        "with_metadata" => state.with_metadata([("k".to_owned(), json!(1))].into_iter().collect()),
+        other => panic!("the change {other} is not tried"),
+    }
+}
+
+/// Changes that are told no time. Whoever calls hooks notes that of theirs
+/// (`hooks/permissions.rs`), and an execution begins after those that are made with a state.
+const SETTINGS: [&str; 6] = [
+    "with_metadata",
+    "with_model",
+    "with_overrides",
+    "with_parent_agent_id",
+    "with_response_format",
+    "with_system_prompt",
+];
+
+#[test]
+fn every_change_but_a_setting_moves_the_time_of_the_last_change() {
+    let later = BEGUN + TimeDelta::seconds(7);
+    let transitions = transitions();
+    let untold: Vec<_> = transitions.iter().filter(|(_, is_told)| !**is_told).collect();
+    let untold: Vec<_> = untold.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(untold, SETTINGS, "a change that takes no time");
+    assert!(transitions.len() > 20, "{transitions:?}");
+    for (name, is_told) in transitions {
+        let before = in_step();
+        let state = changed(&name, before.clone(), later);
+        assert_ne!(state, before, "{name} changes nothing");
+        assert_eq!(state.updated_at(), if is_told { later } else { BEGUN }, "{name}");
+        assert_eq!(state.created_at(), BEGUN, "{name}");
+        let next = state.start_execution(ExecutionId::generate(&UuidV7Source), later);
+        assert_eq!(next.updated_at(), later, "{name}");
+    }
+}
+
+#[test]
+fn what_changes_nothing_moves_no_time() {
+    let later = BEGUN + TimeDelta::seconds(7);
+    let idle = AgentState::new(AgentId::generate(&UuidV7Source), BEGUN);
+    let of_sessions = ["start_execution", "with_input", "with_summary", "with_trace"];
+    for (name, _) in transitions().into_iter().filter(|(_, is_told)| *is_told) {
+        let state = changed(&name, idle.clone(), later);
+        assert_eq!(state != idle, of_sessions.contains(&name.as_str()), "{name}");
+    }
+}
