@@ -1,7 +1,7 @@
 //! agent-runtime runs LLM agents over immutable sessions.
 //!
 //! Read the modules in the order below: first plain values, then what is built from them. Each
-//! module may import only modules above it; `tests/tidy` checks that. `ARCHITECTURE.md` has the
+//! module may import only modules above it; `tests/suite/tidy` checks that. `ARCHITECTURE.md` has the
 //! map.
 
 pub mod clock;

@@ -84,7 +84,7 @@ impl App {
             store: Arc::clone(&store) as _,
             sender,
             secrets,
-            sign: Arc::new(Notify::new()),
+            wake_up: Arc::new(Notify::new()),
             clock: Arc::clone(&clock),
         };
         let ports = RunPorts {

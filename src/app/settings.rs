@@ -223,11 +223,7 @@ fn settings_of(name: &str, provider: &config::ProviderConfig) -> ProviderSetting
         models: provider.models.clone(),
         stream: provider.stream,
         structured_output: provider.structured_output,
-        headers: provider
-            .headers
-            .iter()
-            .map(|(name, value)| (name.clone(), value.expose_secret().to_owned()))
-            .collect(),
+        headers: provider.headers.clone(),
         aws: AwsSettings {
             region: provider.aws.region.clone().unwrap_or_default(),
             credentials: credentials(&provider.aws),

@@ -1,5 +1,6 @@
 //! Webhook messages of runs: what is to be sent, and the state of its delivery.
 
+use serde::Serialize;
 use url::Url;
 
 use super::named::named_values;

@@ -19,8 +19,6 @@ mod models;
 mod outbox;
 mod process;
 mod store;
+mod tidy;
 mod tools;
 mod webhooks;
-
-#[path = "../tidy.rs"]
-mod tidy;

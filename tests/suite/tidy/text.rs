@@ -4,7 +4,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use crate::rust_files;
+use super::rust_files;
 
 /// The most characters of a line of text. `rustfmt.toml` has the width of code.
 const TEXT_WIDTH: usize = 100;
@@ -155,7 +155,7 @@ fn defined_name(line: &str) -> Option<&str> {
         let is_start = at == 0 || code[..at].ends_with(' ');
         is_start.then(|| code.split_at(at + kind.len()))
     })?;
-    Some(crate::identifier(name.trim_start_matches("mut ")))
+    Some(super::identifier(name.trim_start_matches("mut ")))
 }
 
 /// The words of a text or of a name, in lower case.

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::Path;
 
-use crate::rust_files;
+use super::rust_files;
 
 /// Which file imports an item of which other file of its module. An import of a re-exported name is
 /// an import of the file that defines it. Tests inside a file don't count: they
 /// may import anything.
-pub(crate) struct ImportGraph {
+pub(super) struct ImportGraph {
     /// The code of each file, by the path of its module: `run::queue::worker`.
     files: BTreeMap<Vec<String>, SourceFile>,
 }
@@ -20,7 +20,7 @@ struct SourceFile {
 }
 
 impl ImportGraph {
-    pub(crate) fn read(root: &Path) -> Self {
+    pub(super) fn read(root: &Path) -> Self {
         let files = rust_files(root).into_iter().map(|file| {
             let below = file.strip_prefix(root).unwrap().with_extension("");
             let names = below.iter().map(|name| name.to_str().unwrap().to_owned());
@@ -36,7 +36,7 @@ impl ImportGraph {
     }
 
     /// Returns each circle once, as the paths of its files; the last is the first again.
-    pub(crate) fn circles(&self) -> Vec<Vec<String>> {
+    pub(super) fn circles(&self) -> Vec<Vec<String>> {
         let imports: BTreeMap<_, _> = self.files.keys().map(|from| (from, self.imports(from))).collect();
         let mut seen = BTreeSet::new();
         let mut circles = Vec::new();
@@ -168,7 +168,7 @@ fn absolute(module: &[String], path: &[String]) -> Option<Vec<String>> {
     Some([&base, rest].concat())
 }
 
-pub(crate) fn identifier(text: &str) -> &str {
+pub(super) fn identifier(text: &str) -> &str {
     let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_'));
     &text[..end.unwrap_or(text.len())]
 }
