@@ -1,8 +1,8 @@
 //! agent-runtime runs LLM agents over immutable sessions.
 //!
 //! Read the modules in the order below: first plain values, then what is built from them. Each
-//! module may import only modules above it; `tests/suite/tidy` checks that. `ARCHITECTURE.md` has the
-//! map.
+//! module may import only modules above it; `tests/suite/tidy` checks that. `ARCHITECTURE.md` has
+//! the map.
 
 pub mod clock;
 pub mod http_headers;

@@ -48,7 +48,8 @@ pub struct StepRecord {
     pub tool_executions: Vec<ToolExecutionRecord>,
     /// What failed.
     pub errors: ErrorList,
-    /// The messages that it produced. A committed session holds them already, so stores keep them for other runs only.
+    /// The messages that it produced. A committed session holds them already, so stores keep them
+    /// for other runs only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<Arc<Message>>,
 }

@@ -12,7 +12,8 @@ use crate::ids::SessionId;
 /// The longest name of a thread, in bytes.
 const MAX_LENGTH: usize = 128;
 
-/// Names a thread of a tenant: 1 to 128 letters, digits, `-`, `_`, `.`, `:` and `@`, but neither `.` nor `..`, which no address can hold.
+/// Names a thread of a tenant: 1 to 128 letters, digits, `-`, `_`, `.`, `:` and `@`, but neither
+/// `.` nor `..`, which no address can hold.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._:@-]{1,128}$")]

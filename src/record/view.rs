@@ -41,8 +41,8 @@ pub struct RunSummaryView {
     durability: Durability,
     /// The thread that it continues and moves.
     thread: Option<ThreadName>,
-    /// Whether its end has moved the thread to its session; null where it was not to, or has not ended so, and in messages to webhooks,
-    /// which are written before.
+    /// Whether its end has moved the thread to its session; null where it was not to, or has not
+    /// ended so, and in messages to webhooks, which are written before.
     thread_moved: Option<bool>,
     /// How often a worker has begun it.
     attempts: u32,
@@ -82,7 +82,8 @@ pub struct RunView {
     output_text: String,
     /// The messages of the final step.
     output: Vec<Arc<Message>>,
-    /// The final answer as a value, where a `response_format` demanded a shape and the answer fits it.
+    /// The final answer as a value, where a `response_format` demanded a shape and the answer fits
+    /// it.
     output_value: Option<Value>,
     /// What ended its execution; null where nobody wanted to stop.
     stop_signal: Option<StopSignalView>,

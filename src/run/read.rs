@@ -53,8 +53,8 @@ impl RunReader {
     }
 
     /// Reads a run, live or ended. One that is unknown may have begun elsewhere just now, so it is
-    /// waited for where a board is shared. That costs other callers nothing. The id does not matter:
-    /// callers make ids up.
+    /// waited for where a board is shared. That costs other callers nothing. The id does not
+    /// matter: callers make ids up.
     pub async fn run_lookup(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<RunRecord>, StoreError> {
         let found = self.find_run(tenant, run_id).await?;
         if found.is_some() || !self.board.is_shared() {

@@ -1,5 +1,5 @@
-//! The root hash of a session: it covers the session's parts, its parent's root hash and, if present,
-//! `subagent_of`.
+//! The root hash of a session: it covers the session's parts, its parent's root hash and, if
+//! present, `subagent_of`.
 
 use super::bundle::SessionHead;
 use super::hash::Hash;

@@ -317,8 +317,9 @@ pub trait LeaseStore: Send + Sync + fmt::Debug {
     /// lease that is missing in the result is lost, or its run has ended.
     async fn lease_renew(&self, leases: &[Lease], until: Timestamp) -> Result<Vec<RenewedLease>, StoreError>;
 
-    /// Releases a run to the head of its level. It has its old turn, or gets the first one that waits
-    /// if that is earlier. The attempt does not count. Returns whether the lease was in force.
+    /// Releases a run to the head of its level. It has its old turn, or gets the first one that
+    /// waits if that is earlier. The attempt does not count. Returns whether the lease was in
+    /// force.
     async fn lease_release(&self, lease: &Lease) -> Result<bool, StoreError>;
 
     /// Releases a run, not to be leased before the given time; then it is leased like one whose

@@ -1,5 +1,5 @@
-//! `GET /v1/runs/{run_id}/events`, and every other stream of the events of a run. A stream begins at
-//! once, is never buffered, and ends after the terminal event.
+//! `GET /v1/runs/{run_id}/events`, and every other stream of the events of a run. A stream begins
+//! at once, is never buffered, and ends after the terminal event.
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -164,7 +164,8 @@ impl Reader {
         }
     }
 
-    /// Reads the next event. If it does not come soon, gives back the room that was acquired for it.
+    /// Reads the next event. If it does not come soon, gives back the room that was acquired for
+    /// it.
     async fn read(&mut self) -> Option<Followed> {
         let mut next = pin!(self.events.next());
         if let Ok(followed) = timeout(ROOM_PATIENCE, &mut next).await {

@@ -103,7 +103,8 @@ async fn uploads_that_never_end_leave_room_for_other_tenants() {
         let request = service.request(Method::POST, "/v1/sessions").bearer_auth(key);
         read(with_json(request, &history(&[size]))).await
     };
-    // As large, and with a short response: the stored session would need room once more to be shown.
+    // As large, and with a short response: the stored session would need room once more to be
+    // shown.
     let nobody = json!({"agent": "nobody", "input": "x".repeat(3_000_000)});
     let mut upload = begin_upload(&service, &slow).await;
     until("the upload never took room", async || {

@@ -1,5 +1,5 @@
-//! The request id, and the log line of each request: it has the cause, which the caller never reads,
-//! and nothing that the caller sent.
+//! The request id, and the log line of each request: it has the cause, which the caller never
+//! reads, and nothing that the caller sent.
 
 use agent_runtime::store::Scope;
 use reqwest::{Method, header};

@@ -88,8 +88,8 @@ async fn a_replica_waits_for_no_run_to_say_that_a_session_is_not_there() {
         return;
     };
     let app = GatedApp::start(&database, &[("board.url", &redis.url())]).await;
-    // The service waits up to a second for a run that another replica has just begun. A busy machine
-    // may be as slow now and then.
+    // The service waits up to a second for a run that another replica has just begun. A busy
+    // machine may be as slow now and then.
     let path = format!("/v1/sessions/{NOWHERE}");
     let mut is_quick = false;
     for _ in 0..5 {

@@ -94,31 +94,40 @@ fn names_use_the_terms_of_the_field() {
 }
 
 /// Each line of comments and of pages, with its file and its number. Tables, addresses and examples
-/// on pages are as wide as they must be.
+/// are as wide as they must be.
 fn prose() -> Vec<(PathBuf, usize, String)> {
     let mut lines = Vec::new();
     for file in code_files() {
         let text = fs::read_to_string(&file).unwrap();
-        let comments = text.lines().enumerate().filter(|(_, line)| is_comment(line));
-        lines.extend(comments.map(|(index, line)| (file.clone(), index + 1, line.to_owned())));
+        let mut is_example = false;
+        for (index, line) in text.lines().enumerate().filter(|(_, line)| is_comment(line)) {
+            if is_prose(line.trim_start().trim_start_matches(['/', '!', ' ']), &mut is_example) {
+                lines.push((file.clone(), index + 1, line.to_owned()));
+            }
+        }
     }
     for file in pages() {
         let text = fs::read_to_string(&file).unwrap();
         let (mut is_example, mut is_bad_example) = (false, false);
         for (index, line) in text.lines().enumerate() {
-            if line.trim_start().starts_with("```") {
-                is_example = !is_example;
-            }
             if file.ends_with(BAD_EXAMPLES.0) {
                 is_bad_example = (is_bad_example || line == BAD_EXAMPLES.1.start) && line != BAD_EXAMPLES.1.end;
             }
-            let is_address = line.starts_with('[') && !line.contains(' ');
-            if !is_example && !is_bad_example && !is_address && !line.starts_with('|') {
+            if is_prose(line, &mut is_example) && !is_bad_example {
                 lines.push((file.clone(), index + 1, line.to_owned()));
             }
         }
     }
     lines
+}
+
+/// Returns whether a line is prose. It is no prose between two fences.
+fn is_prose(line: &str, is_example: &mut bool) -> bool {
+    if line.starts_with("```") {
+        *is_example = !*is_example;
+    }
+    let is_address = line.starts_with('[') && !line.contains(' ');
+    !*is_example && !is_address && !line.starts_with('|')
 }
 
 fn code_files() -> Vec<PathBuf> {

@@ -1,5 +1,5 @@
-//! `DELETE /v1/sessions/{session_id}`: what it removes, what it refuses, and that nothing removed is
-//! read from memory.
+//! `DELETE /v1/sessions/{session_id}`: what it removes, what it refuses, and that nothing removed
+//! is read from memory.
 
 use futures_util::future::join_all;
 use reqwest::Method;
