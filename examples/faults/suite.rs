@@ -58,8 +58,8 @@ pub(crate) async fn run(options: &Options) -> Result<bool> {
     let findings = checks::check(&facts, &stored, &effects, &client.anew()).await?;
     let mut report = Report::default();
     report.add("seed", seed.to_string());
-    tell_load(&mut report, &facts, &counts, took);
-    tell_stored(&mut report, &stored, &effects, &findings, statements);
+    report_load(&mut report, &facts, &counts, took);
+    report_stored(&mut report, &stored, &effects, &findings, statements);
     report.add("violations", findings.violations.len().to_string());
     report.print(options.markdown);
     for violation in findings.violations.iter().take(SHOWN) {
@@ -126,7 +126,7 @@ async fn load(
     callers.join_all().await
 }
 
-fn tell_load(report: &mut Report, facts: &[Facts], counts: &Counts, took: Duration) {
+fn report_load(report: &mut Report, facts: &[Facts], counts: &Counts, took: Duration) {
     let accepted = facts.iter().filter(|fact| fact.run.is_some()).count();
     report.add("runs asked for / accepted", format!("{} / {accepted}", facts.len()));
     report.add("time", format!("{:.1} s", took.as_secs_f64()));
@@ -152,7 +152,13 @@ fn tell_load(report: &mut Report, facts: &[Facts], counts: &Counts, took: Durati
     }
 }
 
-fn tell_stored(report: &mut Report, stored: &Stored, effects: &[Effect], findings: &Findings, statements: Option<i64>) {
+fn report_stored(
+    report: &mut Report,
+    stored: &Stored,
+    effects: &[Effect],
+    findings: &Findings,
+    statements: Option<i64>,
+) {
     let mut ends: BTreeMap<String, u64> = BTreeMap::new();
     let (mut attempts, mut most, mut beyond) = (0, 0, 0);
     for run in stored.runs.values() {

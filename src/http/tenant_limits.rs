@@ -86,7 +86,7 @@ mod tests {
     use crate::limits::RequestRate;
 
     #[test]
-    fn headers_say_what_is_left_and_when_it_is_back() {
+    fn headers_show_what_is_left_and_when_it_is_back() {
         let number = |number| NonZeroU32::new(number).unwrap();
         let standing = |per_second, burst, remaining, wait: Option<u64>| RateStanding {
             rate: RequestRate {

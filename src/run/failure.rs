@@ -12,17 +12,17 @@ use crate::record::{RunError, RunPhase};
 use crate::session::PartTooLarge;
 use crate::store::{CommitError, StoreError};
 
-/// The error that ended a failed execution: the newest one that its deciding signal speaks of. A
-/// signal that speaks of none, such as a webhook's, speaks for itself; errors that the execution
-/// went on after are not why it failed.
+/// Returns the error that ended a failed execution: the newest one that its deciding signal names.
+/// A signal may name none, such as that of a webhook. Then the signal's own message is the error.
+/// Errors after which the execution continued did not end it.
 pub(super) fn execution_error(state: &AgentState) -> RunError {
     let signal = state.stop_signal();
-    let is_told = |error: &&AgentError| {
+    let is_deciding = |error: &&AgentError| {
         let is_of_hook = |signal: &StopSignal| error.kind == ErrorKind::Hook && error.source_name == signal.source;
         signal.is_some_and(|signal| error.message == signal.message || is_of_hook(signal))
     };
     let errors = state.errors();
-    let error = errors.iter().rfind(is_told);
+    let error = errors.iter().rfind(is_deciding);
     let code = error.map_or(RunErrorCode::ExecutionFailed.as_str(), |error| error.code.as_str());
     let message = error
         .map(|error| &error.message)

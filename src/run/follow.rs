@@ -128,7 +128,7 @@ impl Stall {
 enum Step {
     /// It holds events, or moved its cursor.
     Continue,
-    /// It waits, at most until then.
+    /// It waits, at most until this time.
     Wait(Option<Instant>),
     /// It drops its reader.
     Drop(&'static str),

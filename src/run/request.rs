@@ -74,7 +74,7 @@ pub struct EventOptions {
 }
 
 impl RunRequest {
-    /// Tells whether the run shall outlive this process, whatever its agent says.
+    /// Returns whether the request asks for a run that outlives this process.
     pub(super) fn asks_for_queue(&self) -> bool {
         self.mode == RunMode::Async
             || self.idempotency.is_some()

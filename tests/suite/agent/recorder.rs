@@ -20,9 +20,9 @@ use crate::support::recorder::event_name;
 struct Calls(AtomicUsize);
 
 #[derive(Debug)]
-struct Heard(Arc<Calls>);
+struct CallCounter(Arc<Calls>);
 
-impl Hook for Heard {
+impl Hook for CallCounter {
     fn name(&self) -> &'static str {
         "heard"
     }
@@ -82,7 +82,7 @@ async fn an_execution_whose_journal_fails_at_any_entry_fails_and_does_nothing_mo
         );
         let setup = setup(&tools)
             .with_journal(Arc::clone(&journal) as _)
-            .with_hook(Heard(Arc::clone(&calls)));
+            .with_hook(CallCounter(Arc::clone(&calls)));
         let state = setup.run().await;
         assert_failed(&state, &case);
         assert_eq!(
@@ -127,7 +127,7 @@ async fn no_hook_is_called_after_a_journal_failure() {
     let calls = Arc::new(Calls::default());
     let setup = Setup::new([says("never")])
         .with_journal(journal)
-        .with_hook(Heard(Arc::clone(&calls)));
+        .with_hook(CallCounter(Arc::clone(&calls)));
     let state = setup.run().await;
     assert_failed(&state, "at the first entry");
     assert_eq!(

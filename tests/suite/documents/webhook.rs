@@ -60,12 +60,12 @@ async fn the_page_on_webhooks_shows_what_is_sent() {
     })
     .await;
     let mock = MockModel::start(|request| {
-        let is_told = request["messages"]
+        let is_sent = request["messages"]
             .as_array()
             .unwrap()
             .iter()
             .any(|message| message["role"] == "tool");
-        if is_told {
+        if is_sent {
             Reply::text("Nothing can be divided by zero.")
         } else {
             Reply::call("call_1", "calculator", &json!({"expression": "6 / 0"}))

@@ -149,7 +149,7 @@ async fn the_events_of_an_ended_run_are_read_from_any_of_them_on(database: TestD
     for after in 0..=last {
         let rest = &all[usize::try_from(after).unwrap()..];
         assert_eq!(app.events_after(&run, after).await, rest, "{after}");
-        // Whoever asks for what follows on the end is told the end once more.
+        // A reader that continues after the end receives the end once more.
         let rest = if after == last { &all[all.len() - 2..] } else { rest };
         let asked = app.try_get(&format!("{path}?after={after}")).await;
         assert_eq!(sse_data(&asked.text()), rest, "{after}");
@@ -181,14 +181,14 @@ async fn the_end_of_a_run_is_read_when_all_of_its_events_are_gone(database: Test
     app.ended(&completed).await;
     let stopped = app.begin("wait", json!({})).await;
     app.gate.until_waiting(1).await;
-    app.tell(&stopped, "stop").await;
+    app.control(&stopped, "stop").await;
     app.ended(&stopped).await;
     app.gate.until_waiting(0).await;
     let cancelled = app.begin("wait", json!({})).await;
     app.gate.until_waiting(1).await;
-    app.tell(&cancelled, "cancel").await;
+    app.control(&cancelled, "cancel").await;
     app.ended(&cancelled).await;
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for (run, ends) in [
         (completed, vec!["session.committed", "run.completed"]),
         (stopped, vec!["session.committed", "run.stopped"]),
@@ -198,14 +198,14 @@ async fn the_end_of_a_run_is_read_when_all_of_its_events_are_gone(database: Test
         let last = all[all.len() - ends.len()..].to_vec();
         let types: Vec<_> = last.iter().map(|event| event["type"].as_str().unwrap()).collect();
         assert_eq!(types, ends);
-        told.push((run, all.len() as u64, last));
+        reported.push((run, all.len() as u64, last));
     }
     app.finish().await;
     database.execute("delete from run_events").await.unwrap();
 
     // A board of its own, which has never heard of them.
     let app = GatedApp::start(&database, &[]).await;
-    for (run, count, last) in told {
+    for (run, count, last) in reported {
         for after in 0..=count {
             let rest = if after == count { &[][..] } else { &last };
             assert_eq!(app.events_after(&run, after).await, rest, "{after}");
@@ -245,9 +245,9 @@ async fn a_stopped_run_publishes_what_it_has(database: TestDatabase) {
     let app = GatedApp::start(&database, &[]).await;
     let run = app.begin("wait", json!({})).await;
     app.gate.until_waiting(1).await;
-    let told = app.tell(&run, "stop").await;
-    assert_eq!(told.status, StatusCode::ACCEPTED, "{}", told.text());
-    assert_eq!(told.json()["run_id"], run["run_id"]);
+    let reported = app.control(&run, "stop").await;
+    assert_eq!(reported.status, StatusCode::ACCEPTED, "{}", reported.text());
+    assert_eq!(reported.json()["run_id"], run["run_id"]);
     let ended = app.ended(&run).await;
     assert_eq!(
         (&ended["status"], &ended["stop_reason"]),
@@ -258,7 +258,7 @@ async fn a_stopped_run_publishes_what_it_has(database: TestDatabase) {
     assert_eq!(app.events_after(&run, 0).await.last().unwrap()["type"], "run.stopped");
     let shown = without_output(&ended);
     for action in ["stop", "cancel"] {
-        let late = app.tell(&run, action).await;
+        let late = app.control(&run, action).await;
         assert_eq!((late.status, late.json()), (StatusCode::OK, shown.clone()), "{action}");
     }
     let next = json!({"base_session_id": run["session_id"]});
@@ -283,11 +283,11 @@ async fn a_cancelled_run_publishes_nothing(database: TestDatabase) {
     app.gate.until_waiting(1).await;
     for _ in 0..2 {
         // The second one may come before the end, or after it.
-        let told = app.tell(&run, "cancel").await;
+        let reported = app.control(&run, "cancel").await;
         assert!(
-            [StatusCode::ACCEPTED, StatusCode::OK].contains(&told.status),
+            [StatusCode::ACCEPTED, StatusCode::OK].contains(&reported.status),
             "{}",
-            told.text()
+            reported.text()
         );
     }
     let ended = app.ended(&run).await;
@@ -301,7 +301,7 @@ async fn a_cancelled_run_publishes_nothing(database: TestDatabase) {
     assert_eq!(app.events_after(&run, 0).await.last().unwrap()["type"], "run.cancelled");
     let shown = without_output(&ended);
     for action in ["stop", "cancel"] {
-        let late = app.tell(&run, action).await;
+        let late = app.control(&run, action).await;
         assert_eq!((late.status, late.json()), (StatusCode::OK, shown.clone()), "{action}");
     }
     app.finish().await;
@@ -315,8 +315,8 @@ async fn runs_that_have_not_begun_are_stopped_and_cancelled(database: TestDataba
     let stopped = app.begin("stopped", queued.clone()).await;
     let cancelled = app.begin("cancelled", queued.clone()).await;
     let spared = app.begin("spared", queued).await;
-    assert_eq!(app.tell(&stopped, "stop").await.status, StatusCode::ACCEPTED);
-    assert_eq!(app.tell(&cancelled, "cancel").await.status, StatusCode::ACCEPTED);
+    assert_eq!(app.control(&stopped, "stop").await.status, StatusCode::ACCEPTED);
+    assert_eq!(app.control(&cancelled, "cancel").await.status, StatusCode::ACCEPTED);
     app.gate.open(1);
     assert_eq!(app.ended(&first).await["status"], "completed");
     assert_eq!(app.ended(&stopped).await["status"], "stopped");
@@ -335,7 +335,7 @@ async fn a_run_that_somebody_waits_for_is_stopped_as_well(database: TestDatabase
         let telling = async {
             app.gate.until_waiting(1).await;
             let run = app.get("/v1/runs?status=running").await["data"][0].clone();
-            assert_eq!(app.tell(&run, action).await.status, StatusCode::ACCEPTED);
+            assert_eq!(app.control(&run, action).await.status, StatusCode::ACCEPTED);
         };
         let (answer, ()) = tokio::join!(waiting, telling);
         let ended = answer.ok();
@@ -345,7 +345,7 @@ async fn a_run_that_somebody_waits_for_is_stopped_as_well(database: TestDatabase
         );
         assert_session(&app, &ended, action == "stop").await;
         until("the record is not stored", async || {
-            app.tell(&ended, action).await.status == StatusCode::OK
+            app.control(&ended, action).await.status == StatusCode::OK
         })
         .await;
     }

@@ -15,7 +15,7 @@ use crate::support::gated::GatedApp;
 use crate::support::logs::listen;
 use crate::support::wait::until;
 
-/// Panics in the midst of whatever logs this effect of an outage, once.
+/// Panics once, in the code that logs this effect of an outage.
 struct PanicAt {
     effect: &'static str,
     has_panicked: Arc<AtomicBool>,

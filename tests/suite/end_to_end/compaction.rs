@@ -101,12 +101,12 @@ async fn a_long_conversation_goes_on_from_its_summary(database: TestDatabase) {
         .filter(|event| event["type"] == "history.compacted")
         .collect();
     assert_eq!(compacted.len(), 1);
-    let told = &compacted[0]["data"];
+    let reported = &compacted[0]["data"];
     assert_eq!(
-        (&told["from"], &told["to"], &told["step_number"]),
+        (&reported["from"], &reported["to"], &reported["step_number"]),
         (&json!(0), &json!(2), &json!(1))
     );
-    assert_eq!(told["usage"]["total_tokens"], 15);
+    assert_eq!(reported["usage"]["total_tokens"], 15);
     let second = &events.last().unwrap()["data"];
     assert_eq!(second["usage"]["total_tokens"], 30, "the summary is paid for");
 
@@ -332,14 +332,14 @@ async fn a_summary_that_takes_too_many_requests_is_given_up_before_the_first(dat
         let events = app
             .stream(json!({"agent": "echo", "input": "go on", "base_session_id": made["session_id"]}))
             .await;
-        let told = |name: &str| events.iter().find(|event| event["type"] == name);
+        let reported = |name: &str| events.iter().find(|event| event["type"] == name);
         if count == 32 {
-            assert_eq!(told("history.compacted").unwrap()["data"]["to"], 32);
-            assert!(told("hook.warned").is_none());
+            assert_eq!(reported("history.compacted").unwrap()["data"]["to"], 32);
+            assert!(reported("hook.warned").is_none());
         } else {
-            assert!(told("history.compacted").is_none());
+            assert!(reported("history.compacted").is_none());
             assert_eq!(
-                told("hook.warned").unwrap()["data"]["message"],
+                reported("hook.warned").unwrap()["data"]["message"],
                 "the conversation is not summarised: it takes more than 32 requests"
             );
         }
@@ -403,7 +403,7 @@ async fn a_window_that_is_not_known_is_refused_with_the_agent(database: TestData
     let mock = summarising_mock().await;
     let app = TestApp::start_bare(database.url(), &mock, &[("context_windows.\"mock/m\"", "100")]).await;
     let agent = |models: &[&str], config: Value| json!({"models": models, "hooks": [{"name": "summarisation", "config": config}]});
-    for (models, config, told) in [
+    for (models, config, reported) in [
         (
             vec!["mock/m", "mock/n"],
             json!({}),
@@ -423,7 +423,7 @@ async fn a_window_that_is_not_known_is_refused_with_the_agent(database: TestData
         let answer = app.put("/v1/agents/echo", &agent(&models, config)).await;
         let problem: Value = serde_json::from_slice(&answer.body).unwrap();
         assert_eq!(problem["code"], "invalid_hook", "{problem:#}");
-        assert!(problem["detail"].as_str().unwrap().contains(told), "{problem:#}");
+        assert!(problem["detail"].as_str().unwrap().contains(reported), "{problem:#}");
     }
     app.put_agent("echo", agent(&["mock/n"], json!({"context_window": 1_000})))
         .await;

@@ -46,8 +46,8 @@ async fn hooks_that_can_not_work_are_refused_when_the_agent_is_stored(database: 
         assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{hook}");
         let problem: Value = serde_json::from_slice(&answer.body).unwrap();
         assert_eq!(problem["code"], code, "{hook}");
-        let told = problem["detail"].as_str().unwrap();
-        assert!(told.contains(detail), "{told}");
+        let reported = problem["detail"].as_str().unwrap();
+        assert!(reported.contains(detail), "{reported}");
         assert_eq!(app.try_get("/v1/agents/hooked").await.status, StatusCode::NOT_FOUND);
     }
     app.finish().await;
@@ -109,7 +109,7 @@ async fn a_limit_of_cost_without_a_price_fails_the_run_before_it_costs_anything(
 #[tokio::test]
 async fn hooks_of_a_configured_agent_that_can_not_work_are_reported_at_the_start() {
     let (mock, database) = (MockModel::echoing().await, TestDatabase::sqlite());
-    for (hook, told) in [
+    for (hook, reported) in [
         ("name = \"audit\"", "no hook is named \"audit\""),
         (
             "name = \"limits\"",
@@ -123,7 +123,7 @@ async fn hooks_of_a_configured_agent_that_can_not_work_are_reported_at_the_start
         let config = config_for(database.url(), &mock, &settings);
         let error = App::build(&config, Extensions::default()).await.unwrap_err();
         let story = format!("{error:#}");
-        assert!(story.contains(told) && story.contains("hooked"), "{story}");
+        assert!(story.contains(reported) && story.contains("hooked"), "{story}");
     }
 }
 

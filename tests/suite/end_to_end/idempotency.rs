@@ -267,14 +267,14 @@ async fn what_may_be_repeated_is_checked_for_being_the_same(database: TestDataba
     app.post_keyed(&path("steer"), "k-1", &other)
         .await
         .assert_problem("idempotency_key_reused");
-    let tell = async |action: &str| {
+    let control = async |action: &str| {
         let request = app.request(Method::POST, &path(action));
         read(request.header("idempotency-key", "k-2")).await
     };
-    assert_eq!(tell("stop").await.status, StatusCode::ACCEPTED);
-    tell("cancel").await.assert_problem("idempotency_key_reused");
+    assert_eq!(control("stop").await.status, StatusCode::ACCEPTED);
+    control("cancel").await.assert_problem("idempotency_key_reused");
     assert_eq!(app.ended(&run).await["status"], "stopped");
-    assert_eq!(tell("stop").await.status, StatusCode::OK);
+    assert_eq!(control("stop").await.status, StatusCode::OK);
     app.finish().await;
 }
 

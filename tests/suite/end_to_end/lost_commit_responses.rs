@@ -30,11 +30,13 @@ async fn lose_the_answer(commit_patience: &str) {
     assert_eq!(proxy.cuts(), 1, "no answer was lost");
     let names: Vec<_> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!(names[names.len() - 2..], ["session.committed", "run.completed"]);
-    let told = &events.last().unwrap()["data"];
-    let run = app.get(&format!("/v1/runs/{}", told["run_id"].as_str().unwrap())).await;
+    let reported = &events.last().unwrap()["data"];
+    let run = app
+        .get(&format!("/v1/runs/{}", reported["run_id"].as_str().unwrap()))
+        .await;
     assert_eq!((&run["status"], &run["error"]), (&json!("completed"), &json!(null)));
     let session = app
-        .get(&format!("/v1/sessions/{}", told["session_id"].as_str().unwrap()))
+        .get(&format!("/v1/sessions/{}", reported["session_id"].as_str().unwrap()))
         .await;
     assert_eq!(
         session["message_history_state"]["messages"].as_array().unwrap().len(),

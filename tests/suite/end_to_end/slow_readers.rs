@@ -43,7 +43,7 @@ async fn start(database: &TestDatabase) -> (TestApp, Arc<Gate>, MockModel) {
     .await;
     let settings = [
         ("board.max_run_event_bytes", "65536"),
-        // Whoever reads nothing for so long is cut off.
+        // The service drops a reader that reads nothing for so long.
         ("http.request_timeout", "5m"),
     ];
     (TestApp::start(database.url(), &mock, &settings).await, gate, mock)
@@ -121,8 +121,8 @@ async fn a_reader_of_a_light_run_that_is_too_slow_is_dropped_and_gets_the_end_la
     );
     let reason = dropped["data"]["reason"].as_str().unwrap();
     assert!(reason.contains("too far behind"), "{reason}");
-    let farewell = text.trim_end().rsplit("\n\n").next().unwrap();
-    assert!(!farewell.contains("id: "), "{farewell}");
+    let last_frame = text.trim_end().rsplit("\n\n").next().unwrap();
+    assert!(!last_frame.contains("id: "), "{last_frame}");
     // What follows is gone, and the run has not told how it ends.
     assert_eq!(app.events_after(&run, last).await, [dropped]);
 

@@ -37,11 +37,11 @@ async fn with_subagent(database: &TestDatabase) -> (TestApp, MockModel, Arc<Gate
         }
         let messages = request["messages"].as_array().unwrap();
         if messages.iter().any(|message| message["role"] == "tool") {
-            let heard = format!("heard: {}", last_user_text(request));
-            if heard.starts_with("heard: wait") {
-                return Reply::Held(Arc::clone(&behind), heard);
+            let emitted = format!("heard: {}", last_user_text(request));
+            if emitted.starts_with("heard: wait") {
+                return Reply::Held(Arc::clone(&behind), emitted);
             }
-            return Reply::text(&heard);
+            return Reply::text(&emitted);
         }
         Reply::call("c1", "research", &json!({"task": "look"}))
     });
@@ -99,7 +99,7 @@ async fn a_message_is_read_at_the_next_step_and_only_once(database: TestDatabase
     let ended = app.get(shown).await;
     assert_eq!(ended["output_text"], "heard: be brief");
     assert_eq!(occurrences(&app, &mock, &ended, "be brief").await, (1, 1));
-    // The first message is known by its id, whatever is said under it.
+    // The id alone identifies a message: the first text stays.
     for (key, status) in [("m-1", "applied"), ("m-2", "too_late")] {
         let late = app.post(&path, &json!({"id": key, "input": "once more"})).await;
         assert_eq!(
@@ -269,7 +269,7 @@ async fn a_run_takes_no_more_messages_than_it_can_hold(database: TestDatabase) {
         assert_eq!(refused.json()["run_id"], run["run_id"]);
         assert_eq!(app.steer(run, "m-1", &long).await.json()["status"], "received");
         assert_eq!(app.steer(run, "m-3", "be brief").await.json()["status"], "received");
-        app.tell(run, "cancel").await;
+        app.control(run, "cancel").await;
     };
     let queued = app.begin("wait", json!({})).await;
     app.gate.until_waiting(1).await;
@@ -291,8 +291,8 @@ async fn a_stopped_run_stops_those_who_work_for_it(database: TestDatabase) {
     let body = json!({"agent": "lead", "input": "begin", "mode": "async"});
     let run = app.post("/v1/runs", &body).await.json();
     gate.until_waiting(1).await;
-    let told = app.post(&format!("/v1/runs/{}/stop", id(&run)), &json!({})).await;
-    assert_eq!(told.status, StatusCode::ACCEPTED, "{}", told.text());
+    let reported = app.post(&format!("/v1/runs/{}/stop", id(&run)), &json!({})).await;
+    assert_eq!(reported.status, StatusCode::ACCEPTED, "{}", reported.text());
     gate.until_waiting(0).await;
     let shown = format!("/v1/runs/{}", id(&run));
     until("the run does not stop", async || {

@@ -55,12 +55,12 @@ async fn the_value_is_in_the_result_and_in_the_store(database: TestDatabase) {
             (&last["type"], &last["data"]["output_value"]),
             (&json!("run.completed"), &result["output_value"])
         );
-        let heard: Vec<Value> = streamed
+        let emitted: Vec<Value> = streamed
             .iter()
             .filter(|event| event["type"] == "message.delta")
             .map(words)
             .collect();
-        assert_eq!(heard, [result["output_text"].clone()], "{by}");
+        assert_eq!(emitted, [result["output_text"].clone()], "{by}");
 
         let request = &mock.requests()[0];
         let (tools, format, system) = (&request["tools"], &request["response_format"], system(request));

@@ -308,7 +308,7 @@ async fn a_run_retains_its_agent_when_the_run_ahead_publishes_nothing(database: 
     let first = app.begin("wait", json!({"thread": "t", "agent": "slow"})).await;
     app.gate.until_waiting(1).await;
     let second = follow_up(&app, "two", "queue").await;
-    app.tell(&first, "cancel").await;
+    app.control(&first, "cancel").await;
     assert_eq!(app.ended(&first).await["status"], "cancelled");
     let ended = assert_agent(&app, &second, "slow", "two").await;
     assert_eq!(ended["base_session_id"], root["session_id"]);

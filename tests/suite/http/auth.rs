@@ -128,7 +128,7 @@ async fn without_any_key_everybody_is_the_default_tenant() {
 }
 
 #[tokio::test]
-async fn a_key_opens_what_its_scopes_say() {
+async fn a_key_opens_what_its_scopes_allow() {
     let service = Service::start().await;
     for scopes in [
         &[Scope::RunsWrite][..],

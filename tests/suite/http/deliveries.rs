@@ -133,8 +133,9 @@ async fn only_the_configured_ends_are_sent(service: &Service) {
 
 async fn a_dead_message_is_listed_and_sent_again_by_hand(service: &Service) {
     let status = Arc::new(AtomicU16::new(503));
-    let told = Arc::clone(&status);
-    let receiver = WebhookReceiver::start(move |_| Reaction::Status(told.load(Ordering::SeqCst), String::new())).await;
+    let reported = Arc::clone(&status);
+    let receiver =
+        WebhookReceiver::start(move |_| Reaction::Status(reported.load(Ordering::SeqCst), String::new())).await;
     put_agent(service, &receiver.url("/")).await;
     let run = service.run_with(json!({"agent": "told", "input": "hi"})).await;
     let dead = until_status(service, &run, "dead").await;

@@ -82,7 +82,7 @@ fn the_description_has_every_route_and_all_its_references_resolve() {
 #[test]
 fn every_route_of_the_description_lists_its_problems_and_itself() {
     let description = serde_json::to_value(openapi()).unwrap();
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     for (path, item) in description["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
             let place = format!("{method} {path}");
@@ -105,7 +105,7 @@ fn every_route_of_the_description_lists_its_problems_and_itself() {
                 for code in codes {
                     let code = code.as_str().unwrap();
                     assert_eq!(ProblemCode::find(code).unwrap().status().as_str(), status, "{place}");
-                    told.insert(code.to_owned());
+                    reported.insert(code.to_owned());
                 }
                 let may_help_later = ["429", "503"].contains(&status.as_str());
                 assert_eq!(
@@ -118,10 +118,10 @@ fn every_route_of_the_description_lists_its_problems_and_itself() {
     }
     // These are answered where there is no route.
     for code in ["route_not_found", "method_not_allowed"] {
-        assert!(told.insert(code.to_owned()), "{code}");
+        assert!(reported.insert(code.to_owned()), "{code}");
     }
     let known: BTreeSet<String> = ProblemCode::ALL.iter().map(|code| code.as_str().to_owned()).collect();
-    assert_eq!(told, known);
+    assert_eq!(reported, known);
 }
 
 #[test]

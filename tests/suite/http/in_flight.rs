@@ -217,14 +217,14 @@ async fn an_import_that_can_not_be_read_again_is_answered_without_its_states() {
     let answer = importing.await.unwrap();
     service.database.mend_tables(&["sessions"]).await;
     assert_eq!(answer.status, 201, "{}", answer.text());
-    let told = log.text();
-    let told: Vec<_> = told
+    let reported = log.text();
+    let reported: Vec<_> = reported
         .lines()
         .filter(|line| line.contains("an imported session"))
         .collect();
     assert!(
-        matches!(told[..], [line] if line.contains("WARN") && line.contains("shown without its states") && line.contains("sessions")),
-        "{told:?}"
+        matches!(reported[..], [line] if line.contains("WARN") && line.contains("shown without its states") && line.contains("sessions")),
+        "{reported:?}"
     );
     let made = answer.json();
     for state in ["environment_state", "context_state", "message_history_state"] {

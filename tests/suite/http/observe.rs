@@ -52,7 +52,7 @@ async fn each_request_has_one_line_without_what_was_sent() {
         .await
         .assert_problem("internal_error");
 
-    let told: Vec<_> = of_requests(&lines).into_iter().map(without_duration).collect();
+    let reported: Vec<_> = of_requests(&lines).into_iter().map(without_duration).collect();
     let line = |message: &str, method: &str, route: &str, status: u16| json!({"message": message, "method": method, "route": route, "status": status, "request_id": "r-1"});
     let mut expected = [
         line("request answered", "POST", "/v1/runs", 200),
@@ -69,7 +69,7 @@ async fn each_request_has_one_line_without_what_was_sent() {
     expected[2]["cause"] = json!(format!(
         "the store failed: list sessions: error returned from database: {said}"
     ));
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     let all = lines.text();
     for secret in ["body-secret", "path-secret", "query-secret", "cookie-secret", &key] {
         assert!(!all.contains(secret), "{secret} is in the log: {all}");
@@ -89,13 +89,13 @@ async fn mistakes_of_clients_are_not_logged_as_errors() {
     let head = "POST /v1/runs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
     service.send_raw(format!("{head}zz\r\n").as_bytes()).await;
     service.send_raw(b"what is this\r\n\r\n").await;
-    let told: Vec<_> = of_requests(&lines)
+    let reported: Vec<_> = of_requests(&lines)
         .into_iter()
         .map(|line| (line["message"].clone(), line["code"].clone(), line["route"].clone()))
         .collect();
     let answered = json!("request answered");
     assert_eq!(
-        told,
+        reported,
         [
             (answered.clone(), json!("malformed_body"), json!("/v1/runs")),
             (answered, json!("malformed_request"), json!("unread")),
@@ -103,7 +103,7 @@ async fn mistakes_of_clients_are_not_logged_as_errors() {
     );
     let all = lines.text();
     assert!(!all.contains(r#""level":"ERROR""#), "{all}");
-    // The cause helps whoever looks for it.
+    // The log has the cause for the operator.
     assert!(all.contains("Invalid chunk size line"), "{all}");
     service.finish().await;
 }

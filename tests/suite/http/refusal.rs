@@ -22,31 +22,31 @@ async fn ids(service: &Service) -> [String; 2] {
     ["run_id", "session_id"].map(|name| run[name].as_str().unwrap().to_owned())
 }
 
-fn assert_told(answer: &Answer, code: &str, detail: &str) {
+fn assert_problem(answer: &Answer, code: &str, detail: &str) {
     answer.assert_problem(code);
     assert_eq!(answer.json()["detail"], detail);
 }
 
 async fn the_id_of_a_run_leads_to_its_session(service: &Service) {
     let [run_id, session_id] = ids(service).await;
-    for (id, told) in [
+    for (id, reported) in [
         (
             run_id.as_str(),
             format!(": it is the id of a run, whose session is {session_id}"),
         ),
         (NOWHERE, String::new()),
     ] {
-        let detail = format!("there is no session {id}{told}");
+        let detail = format!("there is no session {id}{reported}");
         for path in ["", "?include=", "/messages", "/lineage"] {
             let answer = service.try_get(&format!("/v1/sessions/{id}{path}")).await;
-            assert_told(&answer, "session_not_found", &detail);
+            assert_problem(&answer, "session_not_found", &detail);
         }
         for (method, path, body) in [
             (Method::POST, "/v1/runs", json!({"input": "hi", "base_session_id": id})),
             (Method::PUT, "/v1/threads/t", json!({"session_id": id})),
         ] {
             let answer = read(with_json(service.request(method, path), &body)).await;
-            assert_told(&answer, "session_not_found", &detail);
+            assert_problem(&answer, "session_not_found", &detail);
         }
     }
 }
@@ -62,7 +62,7 @@ async fn the_id_of_a_session_leads_to_its_run(service: &Service) {
         .await
         .ok();
     let imported = imported["session_id"].as_str().unwrap();
-    for (id, told) in [
+    for (id, reported) in [
         (
             session_id.as_str(),
             format!(": it is the id of a session, which the run {run_id} has made"),
@@ -70,20 +70,20 @@ async fn the_id_of_a_session_leads_to_its_run(service: &Service) {
         (imported, ": it is the id of a session".to_owned()),
         (NOWHERE, String::new()),
     ] {
-        let detail = format!("there is no run {id}{told}");
+        let detail = format!("there is no run {id}{reported}");
         for path in ["", "/steps", "/events"] {
             let answer = service.try_get(&format!("/v1/runs/{id}{path}")).await;
-            assert_told(&answer, "run_not_found", &detail);
+            assert_problem(&answer, "run_not_found", &detail);
         }
         for path in ["stop", "cancel"] {
             let answer = read(service.request(Method::POST, &format!("/v1/runs/{id}/{path}"))).await;
-            assert_told(&answer, "run_not_found", &detail);
+            assert_problem(&answer, "run_not_found", &detail);
         }
     }
 }
 
 #[tokio::test]
-async fn a_replica_waits_for_no_run_to_say_that_a_session_is_not_there() {
+async fn a_replica_refuses_an_unknown_session_without_waiting_for_a_run() {
     let (Some(database), Some(redis)) = (TestDatabase::new(Engine::Postgres).await, PrivateServer::start()) else {
         return;
     };

@@ -147,7 +147,7 @@ impl Service {
         .await;
     }
 
-    /// Makes a request whose body is announced as JSON, whatever it is.
+    /// Makes a request whose content type is JSON, with any body.
     pub(super) fn send_json(&self, method: Method, path: &str, body: impl Into<Body>) -> RequestBuilder {
         let request = self.request(method, path);
         request.header(header::CONTENT_TYPE, "application/json").body(body)

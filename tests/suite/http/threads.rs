@@ -156,17 +156,17 @@ async fn threads_are_listed_by_name_in_pages(service: &Service) {
 }
 
 async fn the_messages_of_a_thread_are_those_of_its_session(service: &Service) {
-    let say = async |text: &str| service.run_with(json!({"thread": "ada", "input": text})).await["session_id"].clone();
+    let send = async |text: &str| service.run_with(json!({"thread": "ada", "input": text})).await["session_id"].clone();
     let path = "/v1/threads/ada/messages";
     service.try_get(path).await.assert_problem("thread_not_found");
-    let first = say("one").await;
+    let first = send("one").await;
     let page = service.get(&format!("{path}?limit=1")).await;
     assert_eq!(
         (&page["session_id"], &page["from"], &page["total"]),
         (&first, &json!(0), &json!(2))
     );
     assert_eq!(page["data"].as_array().unwrap().len(), 1);
-    let second = say("two").await;
+    let second = send("two").await;
     let mut all = page["data"].as_array().unwrap().clone();
     // The thread has moved since, and the cursor goes on where it was.
     let mut cursor = page["next_cursor"].clone();

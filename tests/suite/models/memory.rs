@@ -1,5 +1,5 @@
-//! What the answers of a provider take in memory while they are decoded: a bounded multiple of the
-//! bytes that are allowed, whatever they say.
+//! The memory that a response of a provider takes while it is decoded: a bounded multiple of the
+//! bytes that are allowed, for each content.
 
 use agent_runtime::models::CapSettings;
 use allocation_counter::measure;
@@ -108,8 +108,7 @@ fn values() -> Vec<String> {
     ]
 }
 
-/// Has an answer decoded, whatever comes of it, and looks at the most bytes that were held at a
-/// time.
+/// Decodes a response, ignores the result, and checks the peak of the allocated bytes.
 fn decode(name: &str, shown: &str, make: Make, kind: Option<&str>, bytes: &[u8], beside: u64) {
     let taken = measure(|| decode_within(CAPS, make, kind, bytes));
     let most = PER_BYTE * CAPS.response_bytes as u64 + PER_PART * CAPS.parts as u64 + beside;

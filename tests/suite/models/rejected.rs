@@ -60,11 +60,11 @@ fn a_rejected_completion_reports_its_usage() {
                 .push(bytes.as_bytes(), &mut events)
                 .and_then(|()| decoder.finish(&mut events));
             assert_eq!(outcome.is_err(), is_rejected, "{protocol}: {names:?}");
-            let told = events.iter().filter_map(|event| match event {
+            let reported = events.iter().filter_map(|event| match event {
                 ModelEvent::Usage(usage) => Some((usage.input_tokens, usage.output_tokens, usage.total_tokens)),
                 _ => None,
             });
-            assert_eq!(told.collect::<Vec<_>>(), [(3, 2, 5)], "{protocol}: {names:?}");
+            assert_eq!(reported.collect::<Vec<_>>(), [(3, 2, 5)], "{protocol}: {names:?}");
         }
     }
 }

@@ -368,7 +368,7 @@ async fn anthropic_gets_a_beta_header_for_requests_with_files() {
         message(Role::Assistant, vec![call]),
         result("c", vec![document("test")]),
     ];
-    for (messages, is_told) in [
+    for (messages, is_sent) in [
         (vec![message(Role::User, vec![document("test")])], true),
         (in_result, true),
         (vec![message(Role::User, vec![document("other")])], false),
@@ -378,7 +378,7 @@ async fn anthropic_gets_a_beta_header_for_requests_with_files() {
         let header = captured.headers.get("anthropic-beta");
         assert_eq!(
             header.is_some_and(|value| value == "files-api-2025-04-14"),
-            is_told,
+            is_sent,
             "{header:?}"
         );
     }

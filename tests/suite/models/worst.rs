@@ -166,12 +166,12 @@ fn values() -> Vec<String> {
     ]
 }
 
-/// Has an answer decoded, whatever comes of it.
+/// Decodes a response, and ignores the result.
 fn decode(make: Make, kind: Option<&str>, bytes: &[u8]) {
     decode_within(CapSettings::default(), make, kind, bytes);
 }
 
-/// Has an answer decoded within limits, whatever comes of it.
+/// Decodes a response within limits, and ignores the result.
 pub(super) fn decode_within(caps: CapSettings, make: Make, kind: Option<&str>, bytes: &[u8]) {
     let mut decoder = make(kind, caps);
     let mut events = Vec::new();

@@ -217,7 +217,7 @@ async fn a_removal_makes_no_other_tenant_ask_again(fixture: Fixture) {
     let removal = sessions.remove(turn, &others, other, false).await.unwrap();
     assert!(matches!(removal, SessionRemoval::Removed(_)));
     assert_eq!(sessions.bundle(&others, other).await.unwrap(), None);
-    // Whoever asks the store now finds nothing.
+    // A read of the store now finds nothing.
     fixture.database.execute("delete from sessions").await.unwrap();
     let hot = sessions.bundle(&fixture.tenant, root.head.session_id).await.unwrap();
     assert!(hot.is_some_and(|hot| Arc::ptr_eq(&hot, &root)));

@@ -56,7 +56,7 @@ async fn a_removed_file_takes_no_writes() {
     let fixture = Fixture::new(Engine::Sqlite).await.unwrap();
     let path = PathBuf::from(fixture.database.url().strip_prefix("sqlite://").unwrap());
     let elsewhere = path.with_extension("away");
-    let told = async |cause: &str| {
+    let reported = async |cause: &str| {
         let health = fixture.store.health_check().await.unwrap_err();
         let commit = fixture.commit(None, &["lost"]);
         let CommitError::Store(refused) = fixture.store.session_commit(&commit).await.unwrap_err() else {
@@ -74,9 +74,9 @@ async fn a_removed_file_takes_no_writes() {
     };
     let root = fixture.root(&["root"]).await;
     fs::rename(&path, &elsewhere).unwrap();
-    let refused = [told("was removed").await, {
+    let refused = [reported("was removed").await, {
         fs::write(&path, "").unwrap();
-        told("was replaced").await
+        reported("was replaced").await
     }];
     // Once it is back all is as before.
     fs::rename(&elsewhere, &path).unwrap();

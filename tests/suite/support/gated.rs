@@ -75,7 +75,7 @@ impl TestApp {
     }
 
     /// Sends a request without a body about a run, such as `stop`.
-    pub(crate) async fn tell(&self, run: &Value, action: &str) -> Answer {
+    pub(crate) async fn control(&self, run: &Value, action: &str) -> Answer {
         let path = format!("/v1/runs/{}/{action}", id(run));
         read(self.request(Method::POST, &path)).await
     }

@@ -35,7 +35,7 @@ impl Recorder {
 
     /// Waits for an event of this name, also on a clock that stands still; fails after twenty
     /// seconds.
-    pub(crate) async fn until_told(&self, name: &str) {
+    pub(crate) async fn until_emitted(&self, name: &str) {
         let begun = std::time::Instant::now();
         while !self.names().iter().any(|emitted| emitted == name) {
             assert!(begun.elapsed().as_secs() < 20, "{name} is not emitted");

@@ -36,10 +36,10 @@ async fn an_execution_paused_at_any_event_is_left_between_two_steps_and_continue
         setup.events.at(at, move || pause.cancel());
         let begun = setup.new_state();
         let state = setup.run_from(begun.clone(), "go").await;
-        let heard = setup.events.names();
+        let emitted = setup.events.names();
         if state.has_active_execution() {
-            assert_eq!(heard, events[..heard.len()], "{case}");
-            let last = heard.last().unwrap();
+            assert_eq!(emitted, events[..heard.len()], "{case}");
+            let last = emitted.last().unwrap();
             assert!(
                 ["execution.started", "continuation.evaluated"].contains(&last.as_str()),
                 "{case}: {last}"
@@ -47,7 +47,7 @@ async fn an_execution_paused_at_any_event_is_left_between_two_steps_and_continue
         } else {
             // The last step had begun.
             assert_eq!(
-                (heard, state.status()),
+                (emitted, state.status()),
                 (events.clone(), Some(ExecutionStatus::Completed)),
                 "{case}"
             );

@@ -177,7 +177,7 @@ fn asked(requests: &[ModelRequest]) -> Vec<(Vec<String>, Option<u64>)> {
 }
 
 /// Who said what, and what of it is a trace.
-fn told(state: &AgentState) -> Vec<(String, bool)> {
+fn reported(state: &AgentState) -> Vec<(String, bool)> {
     let traces = state.stored_messages().map(|message| message.tags.is_trace);
     shown(state.stored_messages()).into_iter().zip(traces).collect()
 }
@@ -204,7 +204,7 @@ async fn an_execution_that_is_cut_after_any_step_ends_like_one_that_is_not() {
             let resumed = setup.resume_from(read).await;
             assert_eq!(summary(&resumed), summary(&base), "{case}");
             assert_eq!(resumed.execution_count(), 1, "{case}");
-            assert_eq!(told(&resumed), told(&base), "{case}");
+            assert_eq!(reported(&resumed), reported(&base), "{case}");
             assert_eq!(asked(&setup.model.requests()), requests[steps..], "{case}");
             let ids: BTreeSet<_> = resumed.stored_messages().map(|message| message.id).collect();
             assert_eq!(
@@ -302,9 +302,9 @@ async fn the_time_before_the_cut_counts() {
 async fn an_execution_that_has_ended_is_not_resumed() {
     let setup = Setup::new([says("done")]);
     let ended = setup.run().await;
-    let heard = setup.events.events().len();
+    let emitted = setup.events.events().len();
     for state in [ended.clone(), without_execution(&ended)] {
         assert_eq!(setup.resume_from(state.clone()).await, state);
     }
-    assert_eq!(setup.events.events().len(), heard, "nothing is told of it");
+    assert_eq!(setup.events.events().len(), emitted, "nothing is told of it");
 }

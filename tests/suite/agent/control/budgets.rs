@@ -159,13 +159,16 @@ async fn a_completion_that_costs_too_much_is_cut() {
     let price = Price::per_million(0.0, 1e6, None, None).unwrap();
     let max_cost = Cost::from_dollars(10.0);
     // What is not told is estimated: four bytes a token.
-    let told = vec![
+    let reported = vec![
         text("a"),
         Beat::Event(ModelEvent::Usage(usage(5, 11))),
         text("never read"),
     ];
     let untold = (0..100).map(|_| text("lorem ipsum ")).chain([Beat::Hang]).collect();
-    for (beats, words, cost) in [(told, "a".to_owned(), 11.0), (untold, "lorem ipsum ".repeat(13), 39.0)] {
+    for (beats, words, cost) in [
+        (reported, "a".to_owned(), 11.0),
+        (untold, "lorem ipsum ".repeat(13), 39.0),
+    ] {
         let setup = Setup::new([beats])
             .with_price(price)
             .with_budget(budget(|b| b.max_cost = max_cost));

@@ -128,8 +128,8 @@ async fn neither_a_fallback_nor_an_attempt_is_asked_for_what_does_not_fit() {
     let setup = Setup::new([beats]).with_budget(tokens(150));
     let state = setup.run_from(setup.new_state(), &input()).await;
     assert_stopped(&state);
-    let told = vec![format!("user: {}", input())];
-    assert_eq!((transcript(&state), state.usage()), (told, usage(40, 0)));
+    let reported = vec![format!("user: {}", input())];
+    assert_eq!((transcript(&state), state.usage()), (reported, usage(40, 0)));
 }
 
 /// Returns the words of what a request says, and none of its other fields.
@@ -149,8 +149,8 @@ fn words(said: &Value) -> Vec<&str> {
     match said {
         Value::Array(parts) => parts.iter().flat_map(words).collect(),
         Value::Object(fields) => {
-            let told = fields.iter().filter(|(name, _)| !other.contains(&name.as_str()));
-            told.flat_map(|(_, value)| words(value)).collect()
+            let reported = fields.iter().filter(|(name, _)| !other.contains(&name.as_str()));
+            reported.flat_map(|(_, value)| words(value)).collect()
         }
         said => said.as_str().into_iter().collect(),
     }
@@ -288,10 +288,10 @@ fn the_tokens_of_a_large_request_are_counted_beside_the_async_workers_and_the_ti
             tokio::time::pause();
         });
         let passing = async {
-            setup.events.until_told("step.started").await;
+            setup.events.until_emitted("step.started").await;
             // Timers end at whole milliseconds, and the clock stands between two.
             tokio::time::advance(Duration::from_mins(1) + Duration::from_millis(1)).await;
-            setup.events.until_told("execution.ended").await;
+            setup.events.until_emitted("execution.ended").await;
             drop(release);
         };
         let input = input().repeat(100);
@@ -300,7 +300,13 @@ fn the_tokens_of_a_large_request_are_counted_beside_the_async_workers_and_the_ti
             (state.status(), state.stop_reason()),
             (Some(ExecutionStatus::Stopped), Some(StopReason::TimeLimitReached))
         );
-        assert!(!setup.events.names().iter().any(|told| told == "model.requested"));
+        assert!(
+            !setup
+                .events
+                .names()
+                .iter()
+                .any(|reported| reported == "model.requested")
+        );
         assert!(setup.model.requests().is_empty());
     });
 }

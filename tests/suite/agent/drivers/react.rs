@@ -86,7 +86,7 @@ async fn thoughts_actions_and_observations_are_text_for_the_model_and_neutral_in
 async fn events_have_thoughts_and_final_texts_and_no_raw_decision() {
     let setup = setup([says(ACT), says(ANSWER)]).with_tool(&look());
     setup.run().await;
-    let told = setup.events.events().into_iter().filter_map(|event| match event {
+    let reported = setup.events.events().into_iter().filter_map(|event| match event {
         AgentEvent::ReasoningDelta { text, .. } => Some(format!("thought: {text}")),
         AgentEvent::MessageDelta { text, .. } => Some(format!("words: {text}")),
         AgentEvent::ToolCallStarted { name, .. } => Some(format!("call: {name}")),
@@ -94,7 +94,7 @@ async fn events_have_thoughts_and_final_texts_and_no_raw_decision() {
         _ => None,
     });
     assert_eq!(
-        told.collect::<Vec<_>>(),
+        reported.collect::<Vec<_>>(),
         [
             "thought: I look.",
             "call: look",
@@ -229,9 +229,9 @@ async fn refusals_end_the_run_and_cuts_stop_it() {
     let setup_refused = setup([vec![completed(vec![refusal], FinishReason::Stop, usage(1, 1))]]);
     let state = setup_refused.run().await;
     assert_eq!(state.status(), Some(ExecutionStatus::Completed));
-    let told = setup_refused.events.events();
+    let reported = setup_refused.events.events();
     let refused = |event: &AgentEvent| matches!(event, AgentEvent::MessageDelta { refusal: true, .. });
-    assert!(told.iter().any(refused));
+    assert!(reported.iter().any(refused));
 
     let budget = ExecutionBudget {
         max_tokens: Some(20),
@@ -274,7 +274,7 @@ async fn a_run_cancelled_at_any_event_leaves_a_history_that_any_driver_continues
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Answers that are no decision never complete a run, whatever they look like.
+    /// A completion that is no decision never completes a run.
     #[test]
     fn garbage_never_completes_silently(
         garbage in prop::collection::vec("(\\{|\\}|\\[|\\]|\"|:|,|```|\"thought\"|\"action\"|\"tool\"|[ a-z\n]){0,40}", 3),

@@ -28,10 +28,13 @@ async fn steps_are_played_in_order_and_tools_are_really_executed() {
     }
     assert_eq!(tool.begun(), 2, "each execution begins with the first step");
     assert!(setup.model.requests().is_empty());
-    let told = setup.events.names();
-    let told = told[..told.len() / 2].iter().map(String::as_str).collect::<Vec<_>>();
+    let reported = setup.events.names();
+    let reported = reported[..told.len() / 2]
+        .iter()
+        .map(String::as_str)
+        .collect::<Vec<_>>();
     assert_eq!(
-        told,
+        reported,
         [
             "execution.started",
             "step.started",

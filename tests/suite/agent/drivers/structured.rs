@@ -47,7 +47,7 @@ fn failure(state: &AgentState) -> (Option<ExecutionStatus>, Option<StopReason>, 
 }
 
 /// All words that listeners heard.
-fn heard(setup: &Setup) -> String {
+fn emitted(setup: &Setup) -> String {
     let words = setup.events.events().into_iter().filter_map(|event| match event {
         AgentEvent::MessageDelta { text, .. } => Some(text),
         _ => None,
@@ -69,7 +69,7 @@ async fn each_kind_of_model_is_asked_in_its_own_way() {
         assert_eq!(state.status(), Some(ExecutionStatus::Completed), "{kind:?}");
         assert_eq!(state.final_value(), Some(&json!({"celsius": 21})), "{kind:?}");
         assert_eq!(
-            (state.final_text().as_str(), heard(&setup).as_str()),
+            (state.final_text().as_str(), emitted(&setup).as_str()),
             (GOOD, GOOD),
             "{kind:?}"
         );
@@ -178,7 +178,7 @@ async fn a_final_call_beside_other_calls_is_too_early_and_text_beside_it_is_no_p
         reasons.collect::<Vec<_>>(),
         [FinishReason::ToolCalls, FinishReason::Stop]
     );
-    assert_eq!(heard(&setup), format!(r#"{{"celsius": 0}}{GOOD}"#));
+    assert_eq!(emitted(&setup), format!(r#"{{"celsius": 0}}{GOOD}"#));
     assert_eq!(tool.begun(), 1);
 }
 
@@ -311,7 +311,7 @@ async fn text_of_a_failed_model_is_not_emitted_after_a_fallback() {
     let setup = by(StructuredOutput::Tool, [broken]).with_fallback("fake/two", &fallback, None);
     let state = setup.run().await;
     assert_eq!(state.status(), Some(ExecutionStatus::Completed));
-    assert_eq!(heard(&setup), GOOD);
+    assert_eq!(emitted(&setup), GOOD);
 }
 
 #[tokio::test]
@@ -350,10 +350,10 @@ fn the_time_limit_cuts_the_check_of_a_completion() {
             tokio::time::pause();
         });
         let passing = async {
-            setup.events.until_told("model.responded").await;
+            setup.events.until_emitted("model.responded").await;
             // Timers end at whole milliseconds, and the clock stands between two.
             tokio::time::advance(Duration::from_mins(1) + Duration::from_millis(1)).await;
-            setup.events.until_told("execution.ended").await;
+            setup.events.until_emitted("execution.ended").await;
             drop(release);
         };
         tokio::join!(setup.run(), passing).0

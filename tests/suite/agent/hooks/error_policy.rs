@@ -101,7 +101,7 @@ async fn a_prompt_that_can_not_be_rendered_is_an_error_of_validation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn presets_do_what_their_names_say() {
+async fn presets_do_what_their_names_mean() {
     use ErrorPolicyPreset::{IgnoreToolErrors, RetryAll, RetryToolErrors, StopOnAnyError};
     for (preset, kind, failures, steps, (status, reason)) in [
         (StopOnAnyError, ErrorKind::Tool, 1, 1, FAILED),
@@ -199,11 +199,11 @@ async fn a_failed_model_call_leaves_its_error_and_what_had_arrived() {
         ("model_unreachable", "reset")
     );
     assert_eq!(error.source_name.as_deref(), Some("fake/one"));
-    let told = setup.events.events().into_iter().find_map(|event| match event {
+    let reported = setup.events.events().into_iter().find_map(|event| match event {
         AgentEvent::ModelResponded { error, .. } => error,
         _ => None,
     });
-    assert_eq!(told, Some(Box::new(error)));
+    assert_eq!(reported, Some(Box::new(error)));
     let ended = setup.events.events().into_iter().find_map(|event| match event {
         AgentEvent::ExecutionEnded {
             status,

@@ -15,8 +15,11 @@ fn an_unknown_name_is_refused_with_the_known_ones() {
     let registry = HookRegistry::new(builtin_hooks());
     let error = registry.check(&[hook("audit", json!({}))]).unwrap_err();
     assert!(matches!(&error, HookConfigError::Unknown { name, .. } if name == "audit"));
-    let told = error.to_string();
-    assert!(told.starts_with("no hook is named \"audit\"; known are "), "{told}");
+    let reported = error.to_string();
+    assert!(
+        reported.starts_with("no hook is named \"audit\"; known are "),
+        "{reported}"
+    );
     for name in [
         "context_config",
         "finish_reason",
@@ -24,7 +27,7 @@ fn an_unknown_name_is_refused_with_the_known_ones() {
         "redaction",
         "self_critique",
     ] {
-        assert!(told.contains(name), "{told}");
+        assert!(reported.contains(name), "{reported}");
     }
 }
 
@@ -91,9 +94,9 @@ fn a_wrong_configuration_is_refused_with_its_key() {
             "the pattern \"a\" can't be used",
         ),
     ] {
-        let told = registry.check(&[hook(name, config.clone())]).unwrap_err().to_string();
+        let reported = registry.check(&[hook(name, config.clone())]).unwrap_err().to_string();
         let begin = format!("the configuration of the hook {name:?} is wrong: {fault}");
-        assert!(told.starts_with(&begin), "{config}: {told}");
+        assert!(reported.starts_with(&begin), "{config}: {reported}");
     }
 }
 

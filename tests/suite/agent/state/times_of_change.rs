@@ -27,12 +27,12 @@ fn transitions() -> BTreeMap<String, bool> {
     let functions = SOURCES.iter().flat_map(|source| source.split("    pub fn ").skip(1));
     let signatures = functions.filter_map(|function| function.split(" {\n").next());
     let transitions = signatures.filter(|signature| signature.ends_with("-> Self") && signature.contains("self"));
-    let told = transitions.map(|signature| {
+    let reported = transitions.map(|signature| {
         let name = signature.split('(').next().unwrap().to_owned();
         (name, signature.contains("now: Timestamp"))
     });
     // This one is given the time that was noted before.
-    told.filter(|(name, _)| name != "restored").collect()
+    reported.filter(|(name, _)| name != "restored").collect()
 }
 
 fn message() -> Message {
@@ -86,8 +86,8 @@ fn changed(name: &str, state: AgentState, now: Timestamp) -> AgentState {
     }
 }
 
-/// Changes that are told no time. Whoever calls hooks notes that of theirs
-/// (`hooks/permissions.rs`), and an execution begins after those that are made with a state.
+/// Changes that take no time. The hook stack sets the time of changes by hooks
+/// (`hooks/permissions.rs`), and an execution begins after the others.
 const SETTINGS: [&str; 6] = [
     "with_metadata",
     "with_model",
@@ -101,15 +101,15 @@ const SETTINGS: [&str; 6] = [
 fn every_change_but_a_setting_moves_the_time_of_the_last_change() {
     let later = BEGUN + TimeDelta::seconds(7);
     let transitions = transitions();
-    let untold: Vec<_> = transitions.iter().filter(|(_, is_told)| !**is_told).collect();
-    let untold: Vec<_> = untold.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(untold, SETTINGS, "a change that takes no time");
+    let timeless: Vec<_> = transitions.iter().filter(|(_, takes_time)| !**takes_time).collect();
+    let timeless: Vec<_> = timeless.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(timeless, SETTINGS, "a change that takes no time");
     assert!(transitions.len() > 20, "{transitions:?}");
-    for (name, is_told) in transitions {
+    for (name, takes_time) in transitions {
         let before = in_step();
         let state = changed(&name, before.clone(), later);
         assert_ne!(state, before, "{name} changes nothing");
-        assert_eq!(state.updated_at(), if is_told { later } else { BEGUN }, "{name}");
+        assert_eq!(state.updated_at(), if takes_time { later } else { BEGUN }, "{name}");
         assert_eq!(state.created_at(), BEGUN, "{name}");
         let next = state.start_execution(ExecutionId::generate(&UuidV7Source), later);
         assert_eq!(next.updated_at(), later, "{name}");
@@ -121,7 +121,7 @@ fn what_changes_nothing_moves_no_time() {
     let later = BEGUN + TimeDelta::seconds(7);
     let idle = AgentState::new(AgentId::generate(&UuidV7Source), BEGUN);
     let of_sessions = ["start_execution", "with_input", "with_summary", "with_trace"];
-    for (name, _) in transitions().into_iter().filter(|(_, is_told)| *is_told) {
+    for (name, _) in transitions().into_iter().filter(|(_, takes_time)| *takes_time) {
         let state = changed(&name, idle.clone(), later);
         assert_eq!(state != idle, of_sessions.contains(&name.as_str()), "{name}");
     }

@@ -60,7 +60,7 @@ async fn the_oldest_events_of_a_long_run_go_first() {
     assert_eq!(read(&board, &tenant, &run, 95).await, "96a 97a 98a 99a 100a");
     assert_eq!(read(&board, &tenant, &run, 94).await, "");
     assert_eq!(read(&board, &tenant, &run, 0).await, "");
-    // The last one is retained, whatever it weighs.
+    // The last one is retained, however large it is.
     board.event_append(&tenant, event(&run, 101, &"x".repeat(1 << 20)));
     assert_eq!(read(&board, &tenant, &run, 100).await, "101xxxx");
     assert_eq!(read(&board, &tenant, &run, 99).await, "");

@@ -1,5 +1,5 @@
-//! Events of replicas that share a server: read by all, without gaps, whatever the server loses and
-//! whichever replica goes on with a run.
+//! Events of replicas that share a server: all read them without gaps, also after the server lost
+//! data and after another replica took a run over.
 
 use std::sync::Arc;
 use std::time::Duration;

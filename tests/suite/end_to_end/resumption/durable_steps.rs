@@ -150,14 +150,14 @@ async fn a_run_that_was_taken_over_ends_as_one_that_was_not(database: TestDataba
     }
     assert_eq!((&spared["attempts"], &ended["attempts"]), (&json!(1), &json!(2)));
     assert_eq!(steps_of(&second, &run).await, steps_of(&second, &spared).await);
-    let told = async |run: &Value| -> Vec<(String, Value)> {
+    let reported = async |run: &Value| -> Vec<(String, Value)> {
         let messages = messages_of(&second, run).await;
-        let told = messages
+        let reported = messages
             .iter()
             .map(|message| (message["role"].to_string(), message["content"].clone()));
-        told.collect()
+        reported.collect()
     };
-    assert_eq!(told(&run).await, told(&spared).await);
+    assert_eq!(reported(&run).await, reported(&spared).await);
     resumed_events(&second, &run, &[2]).await;
     second.finish().await;
 }

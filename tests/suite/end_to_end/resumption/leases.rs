@@ -26,7 +26,7 @@ on_every_store!(
     steps_that_only_the_board_has_count_at_the_end,
 );
 
-/// Waits at the gate before it answers whatever begins with `wait`.
+/// Waits at the gate before it responds to a message that begins with `wait`.
 fn gated(gate: &Arc<Gate>) -> impl Fn(&Value) -> Reply + Send + 'static {
     let gate = Arc::clone(gate);
     move |request| {
@@ -179,9 +179,9 @@ async fn a_run_that_shall_end_is_not_taken_up_again(database: TestDatabase) {
         let asked = world.asked().len();
         // Nobody works on it, and it can be told all the same.
         let second = world.replica().await;
-        let told = second.tell(&run, action).await;
+        let reported = second.control(&run, action).await;
         assert_eq!(
-            (told.status.as_u16(), &told.json()["status"]),
+            (reported.status.as_u16(), &reported.json()["status"]),
             (202, &json!("running")),
             "{action}"
         );
@@ -235,7 +235,7 @@ async fn steps_that_only_the_board_has_count_at_the_end(database: TestDatabase) 
         }
         let second = world.replica_with(&settings).await;
         if let Some(action) = action {
-            second.tell(&run, action).await;
+            second.control(&run, action).await;
         }
         world.expire_leases().await;
         let ended = second.ended(&run).await;
@@ -276,8 +276,7 @@ async fn a_worker_survives_that_all_of_its_connections_go_silent() {
     };
     let before = leased_until().await;
     proxy.silence();
-    // Whoever has it then has it because of a connection that was opened afterwards, and two leases
-    // have passed.
+    // Two leases have passed, so the holder renewed it over a connection that it opened afterwards.
     until("the run is not worked on", async || leased_until().await > before + 7).await;
     gate.open(8);
     let ended = replica.ended(&run).await;

@@ -1,5 +1,5 @@
-//! What runs have spent and emitted is persisted while they work, whatever the runs of other
-//! tenants do.
+//! Usage and events of runs are persisted while the runs work, also beside busy runs of other
+//! tenants.
 
 use std::sync::Arc;
 

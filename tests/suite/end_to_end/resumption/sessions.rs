@@ -46,7 +46,7 @@ async fn a_run_starts_over(database: TestDatabase) {
     world.tool_gate.until_waiting(0).await;
     world.tool_gate.open(1);
     let second = world.replica().await;
-    // Whoever works on it next does it as it was asked, not as the agent is by then.
+    // The next worker runs the agent as it was at the request, not as it is now.
     second.put_agent("worker", json!({"model": "mock/other"})).await;
     let ended = second.ended(&run).await;
     assert_eq!(

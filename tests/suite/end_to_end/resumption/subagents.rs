@@ -404,12 +404,12 @@ async fn subagents_that_have_ended_count_among_those_a_run_may_have(database: Te
         counts(&[("level0", 4), ("level1", 4), ("level2", 2), ("level3", 1)])
     );
     let refused = "the agent level2 can't begin: the run has had all 4 agents that it may have; go on without";
-    let told = world
+    let reported = world
         .mock
         .requests()
         .iter()
         .filter(|request| request.to_string().contains(refused))
         .count();
-    assert_eq!(told, 1);
+    assert_eq!(reported, 1);
     second.finish().await;
 }

@@ -61,8 +61,8 @@ async fn a_request_of_a_newer_version_waits_for_one_that_reads_it(database: Test
     let shown = worker.shown(&run).await;
     assert_eq!((&shown["status"], &shown["attempts"]), (&json!("queued"), &json!(0)));
     assert_eq!(world.asked(), []);
-    // Whoever wants such a run to end need not wait for a newer version.
-    worker.tell(&given_up, "cancel").await;
+    // A caller can end such a run without waiting for a newer version.
+    worker.control(&given_up, "cancel").await;
     assert_eq!(worker.ended(&given_up).await["status"], "cancelled");
 
     let run_id = of_run(&world.database, &run);

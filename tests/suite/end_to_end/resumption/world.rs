@@ -159,9 +159,9 @@ pub(super) async fn resumed_events(app: &TestApp, run: &Value, resumed: &[u64]) 
         .zip(resumed)
         .map(|(attempts, steps)| json!({"attempts": attempts, "step_count": steps}))
         .collect();
-    let told = events.iter().filter(|event| event["type"] == "run.resumed");
+    let reported = events.iter().filter(|event| event["type"] == "run.resumed");
     assert_eq!(
-        told.map(|event| &event["data"]).collect::<Vec<_>>(),
+        reported.map(|event| &event["data"]).collect::<Vec<_>>(),
         expected.iter().collect::<Vec<_>>(),
         "{types:?}"
     );

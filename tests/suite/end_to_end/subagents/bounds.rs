@@ -61,8 +61,8 @@ async fn calls_beyond_the_bound_of_a_step_are_errors_that_the_model_reads(databa
     let result = app.run_with(go()).await;
     assert_eq!(end(&result).0, "completed");
     let refused = "this call was not made: the answer asks for 5 calls, and the first 2 are made; ask for the others in your next answer";
-    let told = format!("results: {}", ["fine", "fine", refused, refused, refused].join(" | "));
-    assert_eq!(result["output_text"], told.as_str());
+    let reported = format!("results: {}", ["fine", "fine", refused, refused, refused].join(" | "));
+    assert_eq!(result["output_text"], reported.as_str());
     let steps = steps_of(&app, &result).await;
     let executions = steps[0]["tool_executions"].as_array().unwrap();
     let failed: Vec<_> = executions
@@ -94,7 +94,7 @@ async fn subagents_beyond_the_bound_of_a_run_are_errors_that_the_model_reads(dat
     assert!(
         mock.requests()
             .iter()
-            .any(|request| results(request).iter().any(|told| told.contains(refused)))
+            .any(|request| results(request).iter().any(|reported| reported.contains(refused)))
     );
     app.finish().await;
 }

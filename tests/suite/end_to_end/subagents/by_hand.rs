@@ -138,7 +138,7 @@ pub(super) async fn run(service: &Runs) -> (RunRecord, Vec<StepRecord>) {
     let handle = service.starter.start(tenant.clone(), request()).await.unwrap();
     let run_id = handle.run_id;
     let record = handle.result().await.unwrap();
-    // The record may still be on its way to the store, and is on the board until then.
+    // The board shows the record until the store has it.
     let steps = service.reader.step_list(&tenant, run_id).await.unwrap().unwrap();
     (Arc::unwrap_or_clone(record), steps)
 }

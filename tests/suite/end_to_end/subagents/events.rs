@@ -136,7 +136,7 @@ async fn changes_of_a_hook_are_emitted(database: TestDatabase) {
     let hooks = json!([{"name": "context_config", "config": {"system_prompt": "Be brief."}}]);
     app.put_agent("brief", json!({"model": "mock/low", "hooks": hooks}))
         .await;
-    let told = async |body: Value| {
+    let reported = async |body: Value| {
         let events = app.stream(body).await;
         let changed = events.into_iter().filter(|event| event["type"] == "state.changed");
         changed.map(|event| event["data"].clone()).collect::<Vec<_>>()
@@ -144,8 +144,11 @@ async fn changes_of_a_hook_are_emitted(database: TestDatabase) {
     let changed = json!({
         "step_number": 1, "hook": "context_config", "point": "before_execution", "changes": ["system_prompt"],
     });
-    assert_eq!(told(json!({"agent": "brief", "input": "go"})).await, [changed]);
+    assert_eq!(reported(json!({"agent": "brief", "input": "go"})).await, [changed]);
     // Nothing is told where nothing changes.
-    assert_eq!(told(json!({"agent": "low", "input": "go"})).await, Vec::<Value>::new());
+    assert_eq!(
+        reported(json!({"agent": "low", "input": "go"})).await,
+        Vec::<Value>::new()
+    );
     app.finish().await;
 }

@@ -96,7 +96,7 @@ async fn what_works_below_a_subagent_that_fails_leaves_no_session(database: Test
     let mid = subagents(&steps)[0];
     let low = subagents(&mid["steps"])[0];
     assert_eq!((end(mid).0, end(low).0), ("failed", "completed"));
-    // What both have used is counted, whatever the failed request has cost on top.
+    // The usage of both counts, and that of the failed request as well.
     assert_eq!(end(low).2, 15);
     assert!(end(mid).2 >= 30 && end(&result).2 == end(mid).2 + 30, "{steps:#}");
     assert_no_session(&app, &mid["session_id"]).await;

@@ -37,7 +37,7 @@ fn asking() -> Arc<FakeModel> {
 }
 
 /// What the model that leads reads of its call.
-fn told(lead: &FakeModel) -> String {
+fn reported(lead: &FakeModel) -> String {
     let requests = lead.requests();
     let result = requests[1].messages.last().unwrap().tool_results().next().unwrap();
     assert!(result.is_error);
@@ -55,10 +55,10 @@ async fn a_subagent_that_can_not_begin_is_a_tool_error() {
     let service = service(&database, &lead, &worker, Unmakable, agents).await;
     let (record, steps) = run(&service).await;
     assert_eq!(record.summary.status, RunStatus::Completed);
-    let told = told(&lead);
+    let reported = reported(&lead);
     assert!(
-        told.starts_with("the agent worker can't begin: ") && told.contains("its file is gone"),
-        "{told}"
+        reported.starts_with("the agent worker can't begin: ") && reported.contains("its file is gone"),
+        "{reported}"
     );
     assert!(steps[0].tool_executions[0].subagent.is_none());
     assert!(worker.requests().is_empty());
@@ -78,7 +78,7 @@ async fn a_subagent_that_breaks_off_is_a_tool_error_with_its_trace_and_usage() {
     let service = service(&database, &lead, &worker, Unmakable, agents).await;
     let (record, steps) = run(&service).await;
     assert_eq!(record.summary.status, RunStatus::Completed);
-    assert_eq!(told(&lead), "the agent worker met an internal error");
+    assert_eq!(reported(&lead), "the agent worker met an internal error");
     assert_eq!(record.summary.usage.total_tokens, 45);
     let execution = &steps[0].tool_executions[0];
     let subagent = execution.subagent.as_ref().unwrap();

@@ -83,8 +83,8 @@ async fn a_reload_with_a_faulty_file_changes_nothing(service: &Service) {
     let endless = format!("model = 'mock/echo'\nsystem_prompt = '{}'", endless_prompt(5_000));
     let schemas = endless_agents("mock/echo");
     let schemas = schemas.each_ref().map(|(text, _)| {
-        let told = "bad.toml: the agent \"bad\" can't work: response_format: the schema can't be used: ";
-        (text.as_str(), told)
+        let reported = "bad.toml: the agent \"bad\" can't work: response_format: the schema can't be used: ";
+        (text.as_str(), reported)
     });
     let faulty = [
         ("model = 7", "bad.toml: line 1: `model`: "),
@@ -98,14 +98,14 @@ async fn a_reload_with_a_faulty_file_changes_nothing(service: &Service) {
         ),
         ("name = 'demo'\nmodel = 'mock/echo'", "both define the agent \"demo\""),
     ];
-    for (text, told) in faulty.into_iter().chain(schemas) {
+    for (text, reported) in faulty.into_iter().chain(schemas) {
         std::fs::write(service.agents.path().join("bad.toml"), text).unwrap();
         // Of two files, the good one is not taken over either.
         std::fs::write(service.agents.path().join("good.toml"), "model = 'mock/echo'").unwrap();
         let answer = read(service.request(Method::POST, "/v1/configuration/reload")).await;
         answer.assert_problem("agent_files_invalid");
         let detail = &answer.json()["detail"];
-        assert!(detail.as_str().unwrap().contains(told), "{detail}");
+        assert!(detail.as_str().unwrap().contains(reported), "{detail}");
         assert_eq!(service.get("/v1/agents").await, before);
     }
     let (_, key) = service
@@ -141,7 +141,7 @@ async fn a_reload_without_the_directory_changes_nothing(service: &Service) {
     std::fs::remove_dir(folder).unwrap();
     std::fs::rename(&away, folder).unwrap();
     assert_eq!(reload(service).await, ["added", "demo"]);
-    // Whoever wants no agents leaves something else there.
+    // A folder without agents must hold another file.
     std::fs::write(folder.join(".none"), "").unwrap();
     std::fs::remove_file(folder.join("added.toml")).unwrap();
     assert_eq!(reload(service).await, ["demo"]);

@@ -216,10 +216,10 @@ fn whole(request: &str, mut body: Value) -> Value {
 }
 
 fn assert_plain(problem: &Value) {
-    let mut told = vec![problem["detail"].as_str().unwrap()];
+    let mut reported = vec![problem["detail"].as_str().unwrap()];
     let errors = problem["errors"].as_array().into_iter().flatten();
-    told.extend(errors.map(|error| error["message"].as_str().unwrap()));
-    for words in told {
+    reported.extend(errors.map(|error| error["message"].as_str().unwrap()));
+    for words in reported {
         let named = words
             .split(|c: char| !c.is_alphanumeric())
             .find(|word| FOREIGN.contains(word));

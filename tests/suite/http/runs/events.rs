@@ -78,10 +78,10 @@ async fn events_leave_at_once_and_silence_is_filled_with_comments() {
     let request = service.request(Method::POST, "/v1/runs");
     let body = json!({"input": "hi", "mode": "stream", "model": "mock/gated"});
     let mut caller = with_json(request, &body).send().await.unwrap();
-    let mut told = String::new();
-    read_up_to(&mut caller, &mut told, ": keep-alive").await;
+    let mut reported = String::new();
+    read_up_to(&mut caller, &mut reported, ": keep-alive").await;
     // The model has not said a word yet.
-    assert!(told.contains("event: run.started"), "{told}");
+    assert!(reported.contains("event: run.started"), "{reported}");
     let run = &service.get("/v1/runs?status=running").await["data"][0];
     let path = format!("/v1/runs/{}/events", run["run_id"].as_str().unwrap());
     let mut reader = service.request(Method::GET, &path).send().await.unwrap();
@@ -89,7 +89,7 @@ async fn events_leave_at_once_and_silence_is_filled_with_comments() {
     read_up_to(&mut reader, &mut read, ": keep-alive").await;
     assert!(read.contains("event: run.started"), "{read}");
     service.gate.open(1);
-    read_up_to(&mut caller, &mut told, "event: run.completed").await;
+    read_up_to(&mut caller, &mut reported, "event: run.completed").await;
     read_up_to(&mut reader, &mut read, "event: run.completed").await;
     service.finish().await;
 }

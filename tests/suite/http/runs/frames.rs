@@ -149,8 +149,8 @@ async fn a_reader_that_waits_for_room_is_sent_comments() {
         .await;
     assert!(!reader.text.contains("xxx"), "{}", reader.text);
     drop(crowd);
-    let told = reader.rest().await;
-    assert_eq!(names(&told).last(), Some(&"run.completed"));
+    let reported = reader.rest().await;
+    assert_eq!(names(&reported).last(), Some(&"run.completed"));
     service.app.finish().await;
 }
 
@@ -171,8 +171,8 @@ async fn a_caller_whose_stream_is_dropped_after_a_wait_for_room_has_not_gone_awa
     let other = Stream::new(with_json(request, &other).send().await.unwrap());
     service.until_completed(1).await;
     drop(crowd);
-    let told = stream.rest().await;
-    assert_eq!(names(&told).last(), Some(&"stream.dropped"), "{told}");
+    let reported = stream.rest().await;
+    assert_eq!(names(&reported).last(), Some(&"stream.dropped"), "{reported}");
     other.rest().await;
     service.gate.open(1);
     service.until_completed(2).await;
@@ -194,8 +194,8 @@ async fn readers_who_wait_for_room_get_each_event_once() {
     });
     let readers = join_all(readers).await;
     drop(crowd);
-    for told in join_all(readers.into_iter().map(Stream::rest)).await {
-        assert_eq!(names(&told), ["session.committed", "run.completed"]);
+    for reported in join_all(readers.into_iter().map(Stream::rest)).await {
+        assert_eq!(names(&reported), ["session.committed", "run.completed"]);
     }
     service.app.finish().await;
 }

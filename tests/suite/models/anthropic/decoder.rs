@@ -78,17 +78,17 @@ fn a_refusal_without_text_has_a_reason() {
     let refusal = ContentPart::Refusal {
         text: "Not this.".to_owned(),
     };
-    let told = vec![ModelEvent::RefusalDelta {
+    let reported = vec![ModelEvent::RefusalDelta {
         text: "Not this.".to_owned(),
     }];
     let (events, response) = plain(&json!({"content": [], "stop_reason": "refusal", "stop_details": details}));
     assert_eq!(
         (events, response.unwrap().content),
-        (told.clone(), vec![refusal.clone()])
+        (reported.clone(), vec![refusal.clone()])
     );
     let ending = json!({"type": "message_delta", "delta": {"stop_reason": "refusal", "stop_details": details}});
     let (events, response) = stream(&[json!({"type": "message_start", "message": {}}), ending.clone(), stop()]);
-    assert_eq!((events, response.unwrap().content), (told, vec![refusal]));
+    assert_eq!((events, response.unwrap().content), (reported, vec![refusal]));
     let (_, response) = stream(&[start(), text_delta(0, "No."), ending, stop()]);
     assert_eq!(response.unwrap().content, [ContentPart::text("No.")]);
 }

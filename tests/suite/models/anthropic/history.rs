@@ -203,7 +203,7 @@ fn what_belongs_to_a_provider_goes_back_to_it_alone() {
 }
 
 #[test]
-fn results_are_words_or_blocks_and_errors_say_so() {
+fn results_are_words_or_blocks_and_errors_are_marked() {
     let image = ContentPart::Image(ImagePart {
         source: MediaSource::Base64 {
             media_type: "image/png".to_owned(),

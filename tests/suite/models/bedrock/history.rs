@@ -34,7 +34,7 @@ fn part(part: Value) -> ContentPart {
 #[test]
 fn turns_alternate_and_the_caller_has_the_first_and_the_last() {
     let says = |words: &str| message(Role::Assistant, vec![ContentPart::text(words)]);
-    let told = |words: &str| message(Role::System, vec![ContentPart::text(words)]);
+    let reported = |words: &str| message(Role::System, vec![ContentPart::text(words)]);
     for (history, expected) in [
         (vec![], json!([turn("user", &[text("Continue.")])])),
         (
@@ -52,7 +52,7 @@ fn turns_alternate_and_the_caller_has_the_first_and_the_last() {
                 says("c"),
                 says("d"),
                 user(" "),
-                told("e"),
+                reported("e"),
                 user("f"),
             ],
             json!([

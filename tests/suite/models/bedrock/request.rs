@@ -47,7 +47,7 @@ fn a_bare_request_has_only_required_fields() {
 }
 
 #[test]
-fn tools_say_that_they_take_an_object() {
+fn tools_state_that_they_take_an_object() {
     let body = encoded(&ModelRequest {
         tools: Arc::new([
             tool("d", json!({"type": "object", "properties": {}})),

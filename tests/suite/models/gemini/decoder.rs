@@ -160,12 +160,12 @@ fn a_withheld_completion_has_a_reason() {
                 (reason.clone(), content.clone()),
                 "{body}"
             );
-            let told = outcome
+            let reported = outcome
                 .0
                 .iter()
                 .any(|event| matches!(event, ModelEvent::RefusalDelta { .. }));
             assert_eq!(
-                told,
+                reported,
                 matches!(content.first(), Some(ContentPart::Refusal { .. })),
                 "{body}"
             );

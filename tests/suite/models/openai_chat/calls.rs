@@ -27,7 +27,7 @@ fn calls(lists: &[&str]) -> Vec<(String, String, String)> {
         .into_iter()
         .map(|call| (call.id, call.name, call.arguments))
         .collect();
-    assert_eq!(told(&events), calls);
+    assert_eq!(reported(&events), calls);
     calls
 }
 
@@ -39,7 +39,7 @@ fn call(part: ContentPart) -> Option<ToolCall> {
 }
 
 /// Returns the calls as the events tell them.
-fn told(events: &[ModelEvent]) -> Vec<(String, String, String)> {
+fn reported(events: &[ModelEvent]) -> Vec<(String, String, String)> {
     let mut calls: Vec<(String, String, String)> = Vec::new();
     for event in events {
         match event {
@@ -227,7 +227,7 @@ fn the_first_form_of_the_protocol_is_understood() {
     let finish = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"function_call"}]}"#;
     let (events, end) = stream(&[&data[0], &data[1], &data[2], finish]);
     assert_eq!(
-        told(&events),
+        reported(&events),
         [(generated_id(1), "f".to_owned(), "{\"x\":1}".to_owned())]
     );
     assert_eq!(end.unwrap().finish_reason, FinishReason::ToolCalls);
@@ -251,7 +251,7 @@ fn an_empty_call_beside_an_answer_is_none() {
             let response = end.unwrap();
             assert_eq!(response.content, [ContentPart::text("hello")], "{call}");
             assert_eq!(response.finish_reason, FinishReason::Stop, "{call}");
-            assert!(told(&events).is_empty(), "{call}");
+            assert!(reported(&events).is_empty(), "{call}");
         }
     }
     expect(
@@ -303,7 +303,7 @@ fn fifty_thousand_fragments_take_linear_time() {
     data.extend(std::iter::repeat_n(chunk, 50_000));
     data.push(FINISH);
     let start = std::time::Instant::now();
-    let calls = told(&stream(&data).0);
+    let calls = reported(&stream(&data).0);
     assert_eq!((calls.len(), calls[0].2.len()), (1, 6 + 4 * 50_000));
     // Quadratic work would take minutes here.
     assert!(start.elapsed() < std::time::Duration::from_secs(20));

@@ -1,4 +1,4 @@
-//! How items are put together, whatever servers call and count them.
+//! How items are assembled. Servers name and number them in different ways.
 
 use agent_runtime::agent::ports::{ModelErrorClass, ModelEvent};
 use agent_runtime::message::{ContentPart, ToolCall};

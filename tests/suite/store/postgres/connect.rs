@@ -1,5 +1,5 @@
-//! Connections to PostgreSQL: durable commits whatever the defaults of the server are, servers that
-//! can't be reached, and connections that are dropped.
+//! Connections to PostgreSQL: commits that are durable with any defaults of the server, servers
+//! that can't be reached, and connections that are dropped.
 
 use agent_runtime::record::RunStatus;
 use agent_runtime::store::open;

@@ -41,12 +41,12 @@ async fn a_failed_model_call_is_logged_once_with_its_cause_and_without_its_messa
     let fields = text
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap()["fields"].clone());
-    let told: Vec<_> = fields
+    let reported: Vec<_> = fields
         .filter(|fields| fields["message"] == "model call failed")
         .collect();
     let expected = json!({"message": "model call failed", "model": "fake/one", "class": "model_server_error", "status": 503,
         "url": "https://models.test:8443/v1/one", "cause": "connection reset"});
-    assert_eq!(told, [expected]);
+    assert_eq!(reported, [expected]);
 }
 
 #[tokio::test]

@@ -232,11 +232,11 @@ async fn what_failed_attempts_have_used_is_spent_and_no_part_of_the_context() {
     let state = setup.run().await;
     let all = usage(10 + 10 + 20 + 10, 4_000 + 2_000 + 5);
     assert_eq!((state.usage(), setup.control().unwrap().spent()), (all, all));
-    let told = setup.events.events().into_iter().filter_map(|event| match event {
+    let reported = setup.events.events().into_iter().filter_map(|event| match event {
         AgentEvent::ModelResponded { usage, .. } => Some(usage.total_tokens),
         _ => None,
     });
-    assert_eq!(told.collect::<Vec<_>>(), [4_020, 2_035]);
+    assert_eq!(reported.collect::<Vec<_>>(), [4_020, 2_035]);
     let context = state.stored_messages().next_back().unwrap().tags.context_tokens;
     assert_eq!(context, Some(15), "the request that was answered, and the answer");
 }
@@ -328,13 +328,20 @@ async fn an_attempt_is_bounded_by_what_those_before_it_have_left() {
         max_cost: Cost::from_dollars(100.0),
         ..ExecutionBudget::default()
     };
-    let told = |output| Beat::Event(ModelEvent::Usage(usage(0, output)));
+    let reported = |output| Beat::Event(ModelEvent::Usage(usage(0, output)));
     let endless = || (0..100).map(|_| text("lorem ipsum "));
     for budget in [tokens, dollars] {
         // 90 are spent and 10 left: 8 characters for each of them, and 8 tokens to spare.
         let failed = Beat::Event(ModelEvent::AttemptFailed { usage: usage(60, 30) });
         let untold: Vec<_> = std::iter::once(failed.clone()).chain(endless()).collect();
-        let counted = vec![failed, text("a"), told(10), text("b"), told(11), text("never read")];
+        let counted = vec![
+            failed,
+            text("a"),
+            reported(10),
+            text("b"),
+            reported(11),
+            text("never read"),
+        ];
         for (beats, words) in [(untold, "lorem ipsum ".repeat(13)), (counted, "ab".to_owned())] {
             let setup = Setup::new([beats]).with_price(price).with_budget(budget.clone());
             let state = setup.run().await;

@@ -34,7 +34,7 @@ fn shown(usage: Usage) -> (Option<f64>, Option<f64>) {
     (usage.cost.map(Cost::dollars), usage.cost_known_part.map(Cost::dollars))
 }
 
-fn told(setup: &Setup) -> Vec<(Option<f64>, Option<f64>)> {
+fn reported(setup: &Setup) -> Vec<(Option<f64>, Option<f64>)> {
     let responded = setup.events.events().into_iter().filter_map(|event| match event {
         AgentEvent::ModelResponded { usage, .. } => Some(shown(*usage)),
         _ => None,
@@ -58,7 +58,7 @@ async fn a_call_that_the_provider_executes_leaves_the_step_and_the_run_without_a
     let (known, unknown) = ((Some(15.0), None), (None, Some(15.0)));
     let steps = state.steps().map(|step| shown(step.usage()));
     assert_eq!(steps.collect::<Vec<_>>(), [known, unknown, known]);
-    assert_eq!(told(&setup), [known, unknown, known]);
+    assert_eq!(reported(&setup), [known, unknown, known]);
     assert_eq!(shown(state.usage()), (None, Some(45.0)));
     assert_eq!(shown(setup.control().unwrap().spent()), (None, Some(45.0)));
 }

@@ -66,11 +66,11 @@ async fn calls_in_turn_end_before_the_next_begins() {
         let setup = Setup::new([asks_for(&calls), says("done")]).with_tool(&wait);
         let setup = if parallel { setup } else { setup.with_calls_in_turn() };
         let state = setup.run().await;
-        let told = setup.events.events().into_iter().filter_map(|event| match event {
+        let reported = setup.events.events().into_iter().filter_map(|event| match event {
             AgentEvent::ToolCallCompleted { call_id, .. } => Some(call_id),
             _ => None,
         });
-        assert_eq!(told.collect::<Vec<_>>(), ended);
+        assert_eq!(reported.collect::<Vec<_>>(), ended);
         assert_eq!(wait.peak(), peak);
         let step = &state.execution().unwrap().step_executions[0];
         assert_eq!(step.duration(), TimeDelta::milliseconds(millis));

@@ -143,11 +143,11 @@ async fn the_critic_reads_the_task_the_completion_and_the_criteria_without_event
         message.joined_text(),
         "<task>\nA poem, please.\n</task>\n\n<answer>\nroses\n</answer>"
     );
-    let heard = setup.events.events().into_iter().filter_map(|event| match event {
+    let emitted = setup.events.events().into_iter().filter_map(|event| match event {
         AgentEvent::MessageDelta { text, .. } => Some(text),
         _ => None,
     });
-    assert_eq!(heard.collect::<Vec<_>>(), ["old", "roses"]);
+    assert_eq!(emitted.collect::<Vec<_>>(), ["old", "roses"]);
     let names = setup.events.names();
     let count = |wanted: &str| names.iter().filter(|name| *name == wanted).count();
     assert_eq!((count("model.requested"), count("model.responded")), (5, 5));

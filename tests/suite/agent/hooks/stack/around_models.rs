@@ -60,12 +60,12 @@ async fn a_changed_completion_is_stored_and_emitted_as_changed_when_deltas_are_h
         let setup = Setup::new([says("done")]).with_hook(shouting);
         let state = setup.run().await;
         assert_eq!(state.final_text(), "DONE");
-        let heard = setup.events.events().into_iter().filter_map(|event| match event {
+        let emitted = setup.events.events().into_iter().filter_map(|event| match event {
             AgentEvent::MessageDelta { text, .. } => Some(text),
             _ => None,
         });
         let expected = if holds_back { "DONE" } else { "done" };
-        assert_eq!(heard.collect::<String>(), expected, "holds back: {holds_back}");
+        assert_eq!(emitted.collect::<String>(), expected, "holds back: {holds_back}");
     }
 }
 
@@ -90,8 +90,8 @@ async fn deltas_that_were_held_back_are_emitted_in_their_pieces() {
             ContentPart::text("Look:"),
         ];
         response.content.splice(0..0, said);
-        let heard = ModelEvent::ReasoningDelta { text: "hm".to_owned() };
-        beats.splice(0..0, [Beat::Event(heard), text("Look:")]);
+        let emitted = ModelEvent::ReasoningDelta { text: "hm".to_owned() };
+        beats.splice(0..0, [Beat::Event(emitted), text("Look:")]);
 
         let probe = Probe::changing(HookPoint::AfterModelRequest, |context| context);
         let probe = if holds_back { probe.holding_back() } else { probe };

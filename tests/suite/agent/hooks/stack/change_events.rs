@@ -47,11 +47,11 @@ async fn each_part_that_a_hook_changes_is_named_and_new_metadata_is_emitted() {
     let metadata = object([("kept", json!(1)), ("city", json!("Basel"))]);
     let state = setup.run_from(setup.new_state().with_metadata(metadata), "go").await;
     assert_eq!(state.final_value(), Some(&json!({})));
-    let told = setup.events.events().into_iter();
-    let told = told.map(|event| serde_json::to_value(event).unwrap());
-    let told = told.filter(|event| event["type"] == "state.changed");
+    let reported = setup.events.events().into_iter();
+    let reported = reported.map(|event| serde_json::to_value(event).unwrap());
+    let reported = reported.filter(|event| event["type"] == "state.changed");
     assert_eq!(
-        told.map(|event| event["data"].clone()).collect::<Value>(),
+        reported.map(|event| event["data"].clone()).collect::<Value>(),
         json!([
             {
                 "step_number": 1, "hook": "probe", "point": "before_execution",

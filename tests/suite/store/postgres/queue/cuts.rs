@@ -79,7 +79,7 @@ async fn a_commit_that_is_cut_anywhere_is_whole_or_nothing() {
             end.events = events(run_id, 1, 3);
             end.deliveries = vec![delivery(), delivery()];
         }
-        let told = format!("webhook_deliveries where run_id = '{run_id}'");
+        let reported = format!("webhook_deliveries where run_id = '{run_id}'");
         let (store, _proxy) = cut_commit(&fixture, mark, &commit).await;
         // The server may not have noticed yet; a lock tells when it has.
         let lock = format!("begin; select from run_queue where run_id = '{run_id}' for update; commit");
@@ -106,13 +106,13 @@ async fn a_commit_that_is_cut_anywhere_is_whole_or_nothing() {
         assert_eq!(session.is_some(), is_done, "{mark}");
         let kept = fixture.store.event_last(&fixture.tenant, run_id).await.unwrap();
         assert_eq!(kept, if is_done { 3 } else { 0 }, "{mark}");
-        assert_eq!(fixture.count(&told).await, if is_done { 2 } else { 0 }, "{mark}");
+        assert_eq!(fixture.count(&reported).await, if is_done { 2 } else { 0 }, "{mark}");
 
         let committed = store.session_commit(&commit).await.unwrap();
         assert!(committed.thread_moved, "{mark}");
         assert_eq!(fixture.load(commit.draft.session_id).await, committed.session);
         assert_eq!(fixture.count(&left).await, 0, "{mark}");
-        assert_eq!(fixture.count(&told).await, 2, "{mark}");
+        assert_eq!(fixture.count(&reported).await, 2, "{mark}");
         store.close().await;
     }
     assert_eq!(fixture.count("sessions").await, 8);
@@ -197,7 +197,7 @@ async fn what_is_repeated_after_a_lost_response_returns_the_first_result() {
         let (store, proxy) = cut_store(&fixture, mark).await;
         let mut end = failed_end(&leased);
         end.deliveries = vec![delivery(), delivery()];
-        let told = format!("webhook_deliveries where run_id = '{}'", leased.lease.run_id);
+        let reported = format!("webhook_deliveries where run_id = '{}'", leased.lease.run_id);
         let error = store.run_record(&fixture.tenant, &end).await.unwrap_err();
         assert!(error.is_transient() && proxy.cuts() == 1, "{error:?}");
         let lock = format!(
@@ -206,13 +206,13 @@ async fn what_is_repeated_after_a_lost_response_returns_the_first_result() {
         );
         fixture.database.execute(&lock).await.unwrap();
         let written = if recorded == Recorded::Before { 2 } else { 0 };
-        assert_eq!(fixture.count(&told).await, written, "{mark}");
+        assert_eq!(fixture.count(&reported).await, written, "{mark}");
         assert_eq!(
             store.run_record(&fixture.tenant, &end).await.unwrap(),
             recorded,
             "{mark}"
         );
-        assert_eq!(fixture.count(&told).await, 2, "{mark}");
+        assert_eq!(fixture.count(&reported).await, 2, "{mark}");
         store.close().await;
     }
 }

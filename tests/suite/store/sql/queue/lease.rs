@@ -308,7 +308,10 @@ async fn nobody_leases_a_run_twice(fixture: Fixture) {
 
 async fn the_time_comes_from_the_database(fixture: Fixture) {
     let before = crate::store::fixtures::now();
-    let told = fixture.store.lease_time().await.unwrap();
+    let reported = fixture.store.lease_time().await.unwrap();
     // Server and test share a machine; SQLite tells milliseconds.
-    assert!((told - before).abs() < chrono::TimeDelta::minutes(1), "{told} {before}");
+    assert!(
+        (reported - before).abs() < chrono::TimeDelta::minutes(1),
+        "{reported} {before}"
+    );
 }

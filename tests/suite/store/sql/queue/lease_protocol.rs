@@ -201,9 +201,9 @@ impl<'f> Course<'f> {
         let next = self.model.appended + 1;
         let store = &self.fixture.store;
         let kept = store.journal_append(&leased.lease, &journal(next, next)).await.unwrap();
-        let told = events(leased.lease.run_id, next, next);
+        let reported = events(leased.lease.run_id, next, next);
         assert_eq!(
-            store.event_append(&leased.lease, &told).await.unwrap(),
+            store.event_append(&leased.lease, &reported).await.unwrap(),
             kept,
             "{:?}",
             self.done

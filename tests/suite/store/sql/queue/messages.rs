@@ -127,7 +127,7 @@ async fn a_run_takes_a_limited_size_of_messages_even_at_once(fixture: Fixture) {
         assert_eq!(message.size(), bytes);
         message
     };
-    // Each takes a fourth: no more than four fit, whoever comes first.
+    // Each takes a fourth, so four of them fit.
     let messages: Vec<_> = (0..12).map(|key| of_bytes(key, MAX_RUN_MESSAGES_BYTES / 4)).collect();
     let puts = messages
         .iter()

@@ -278,7 +278,7 @@ async fn racing_runs_on_a_thread_go_one_by_one(fixture: Fixture) {
     for answer in join_all(first.iter().map(|run| fixture.store.run_enqueue(run))).await {
         assert_eq!(answer.unwrap(), accepted(None));
     }
-    // Ends and arrivals race: whoever ends must see who has come, or the last would wait for ever.
+    // Ends and arrivals race. An end must see each arrival, or the last run would wait for ever.
     let arriving = async {
         for run in second {
             assert_eq!(fixture.store.run_enqueue(run).await.unwrap(), accepted(None));

@@ -174,7 +174,7 @@ async fn a_deferred_run_is_leased_when_it_is_due(fixture: Fixture) {
         .summary;
     assert_eq!((summary.status, summary.attempts), (RunStatus::Queued, 0));
     assert_eq!(fixture.lease_at(50, 10).await, []);
-    // Whoever wants it to end need not wait.
+    // A caller can end it without waiting.
     let now = terms(worker(), 10, 20);
     let leased = store
         .run_lease_now(&now, &fixture.tenant, run_id)

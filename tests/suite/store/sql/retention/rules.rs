@@ -109,7 +109,7 @@ async fn what_is_in_use_stays_at_any_age(fixture: Fixture) {
     for (bundle, messages) in [(&pointed, 1), (&base, 1), (&young, 2)] {
         fixture.assert_whole(bundle, messages).await;
     }
-    // Whatever the rules say, nothing goes that is younger than the least age.
+    // No rule removes anything that is younger than the least age.
     assert_eq!(
         fixture
             .sweep(older_than(0), now() - TimeDelta::minutes(5), 10)

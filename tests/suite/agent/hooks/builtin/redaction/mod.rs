@@ -38,14 +38,14 @@ fn assert_gone(setup: &Setup, state: &AgentState) {
     assert!(!kept.contains(SECRET), "kept: {kept}");
     let current = format!("{state:?}");
     assert!(!current.contains(SECRET), "in memory: {current}");
-    let told = serde_json::to_string(&setup.events.events()).unwrap();
-    assert!(!told.contains(SECRET), "told: {told}");
+    let reported = serde_json::to_string(&setup.events.events()).unwrap();
+    assert!(!reported.contains(SECRET), "told: {reported}");
     let sent = format!("{:?}", setup.model.requests());
     assert!(!sent.contains(SECRET), "sent: {sent}");
 }
 
 /// What listeners hear of words, joined.
-fn heard(setup: &Setup) -> String {
+fn emitted(setup: &Setup) -> String {
     let events = serde_json::to_value(setup.events.events()).unwrap();
     let deltas = events
         .as_array()
@@ -113,7 +113,7 @@ async fn nothing_of_an_execution_holds_the_secret() {
             "assistant: the key is [key].",
         ]
     );
-    assert_eq!(heard(&setup), "the key is [key].");
+    assert_eq!(emitted(&setup), "the key is [key].");
     // The signed reasoning is gone whole, and the call has lost its signature with its words.
     let first = state.stored_messages().nth(1).unwrap();
     let [ContentPart::Reasoning(reasoning), ContentPart::ToolCall(call)] = &first.content[..] else {
@@ -147,7 +147,7 @@ async fn a_secret_in_pieces_is_found() {
     let state = setup.run().await;
     assert_gone(&setup, &state);
     assert_eq!(
-        (heard(&setup).as_str(), state.final_text().as_str()),
+        (emitted(&setup).as_str(), state.final_text().as_str()),
         ("the key is [key].", "the key is [key].")
     );
 }
@@ -191,7 +191,7 @@ async fn a_completion_that_is_cut_or_fails_midway_holds_no_secret() {
         let (state, ()) = tokio::join!(setup.run(), cancel);
         assert_eq!(state.status(), Some(status));
         assert_gone(&setup, &state);
-        assert_eq!(heard(&setup), "the key is [key] and");
+        assert_eq!(emitted(&setup), "the key is [key] and");
         assert_eq!(transcript(&state), ["user: go", "assistant: the key is [key] and"]);
     }
 }
