@@ -41,6 +41,11 @@ const READS: [&str; 5] = [
 const TABLES: [&str; 4] = ["runs", "sessions", "agents", "schema_migrations"];
 
 async fn assert_all_fail(service: &Service, paths: &[&str], code: &str) {
+    // The result of a readiness check holds for a second.
+    until("the service stays ready", async || {
+        service.try_get("/readyz").await.status != 200
+    })
+    .await;
     for path in paths {
         let answer = service.try_get(path).await;
         assert_eq!(answer.code(), code, "{path}: {}", answer.text());
