@@ -29,7 +29,7 @@ async fn steps_are_played_in_order_and_tools_are_really_executed() {
     assert_eq!(tool.begun(), 2, "each execution begins with the first step");
     assert!(setup.model.requests().is_empty());
     let reported = setup.events.names();
-    let reported = reported[..told.len() / 2]
+    let reported = reported[..reported.len() / 2]
         .iter()
         .map(String::as_str)
         .collect::<Vec<_>>();
