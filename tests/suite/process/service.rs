@@ -182,7 +182,7 @@ impl Service {
         self.process.id()
     }
 
-    /// Returns what it banner_of with.
+    /// Returns what it has written to standard output so far.
     pub(super) fn banner(&self) -> String {
         self.process.stdout()
     }
