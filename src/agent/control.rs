@@ -7,9 +7,10 @@
 //! return between two steps, so that another process can resume the execution.
 
 use std::iter;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -371,7 +372,7 @@ impl ExecutionControl {
 
     fn spent_mut(&self) -> MutexGuard<'_, SpentUsage> {
         // A sum is written at once, so a panic elsewhere leaves it whole.
-        self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+        self.spent.lock()
     }
 }
 

@@ -62,7 +62,7 @@ pub struct AgentDefinition {
     #[schema(max_items = 32)]
     pub subagents: Vec<SubagentConfig>,
     /// The most levels of agents below it, even if theirs allow more; 0 to 8.
-    #[serde(default = "number::<MAX_DEPTH>", skip_serializing_if = "is_number::<MAX_DEPTH>")]
+    #[serde(default = "exactly::<MAX_DEPTH>", skip_serializing_if = "is_exactly::<MAX_DEPTH>")]
     #[schema(maximum = 8)]
     pub max_depth: u32,
     /// Limits of each execution.
@@ -73,8 +73,8 @@ pub struct AgentDefinition {
     pub response_format: ResponseFormat,
     /// How often the model may correct a completion that does not fit its format.
     #[serde(
-        default = "number::<MAX_CORRECTIONS>",
-        skip_serializing_if = "is_number::<MAX_CORRECTIONS>"
+        default = "exactly::<MAX_CORRECTIONS>",
+        skip_serializing_if = "is_exactly::<MAX_CORRECTIONS>"
     )]
     pub max_corrections: u32,
     /// Chooses the messages of the history that go to the model.
@@ -170,12 +170,12 @@ fn is_yes(value: &bool) -> bool {
     *value
 }
 
-fn number<const N: u32>() -> u32 {
+fn exactly<const N: u32>() -> u32 {
     N
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
-fn is_number<const N: u32>(value: &u32) -> bool {
+fn is_exactly<const N: u32>(value: &u32) -> bool {
     *value == N
 }
 

@@ -3,7 +3,9 @@
 //! The recorder knows the state that the entries so far amount to. So each new entry contains only
 //! what has changed since (`AgentState::since`).
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::hooks::ToolUse;
 use super::journal::{Journal, JournalEntry, JournalError};
@@ -137,7 +139,7 @@ impl Recorder {
 
     fn recording(&self) -> MutexGuard<'_, Recording> {
         // A note is taken at once, so a panic elsewhere leaves the recording whole.
-        self.recording.lock().unwrap_or_else(PoisonError::into_inner)
+        self.recording.lock()
     }
 }
 

@@ -2,7 +2,9 @@
 //!
 //! Does not call a model.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::ports::ToolSpec;
 use crate::json::{JsonSchema, SchemaError, Value, parse_strict};
@@ -104,12 +106,12 @@ impl FormatCache {
         let format = format.clone();
         let work = move || CompiledFormat::of(&format).map(|compiled| (format, Arc::new(compiled)));
         let (format, compiled) = off_thread(tenant, work).await?;
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((format, Arc::clone(&compiled)));
+        *self.last.lock() = Some((format, Arc::clone(&compiled)));
         Ok(compiled)
     }
 
     fn known(&self, format: &ResponseFormat) -> Option<Arc<CompiledFormat>> {
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = self.last.lock();
         let (_, compiled) = last.as_ref().filter(|(known, _)| known == format)?;
         Some(Arc::clone(compiled))
     }

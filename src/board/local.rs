@@ -62,9 +62,15 @@ impl LocalBoard {
         find_rival(&self.runs.lock(), tenant, run)
     }
 
+    /// Shows where a run stands, unless a newer attempt at it is shown.
     pub(super) fn update(&self, tenant: &TenantId, run: Arc<LiveRun>) {
         let run_id = run.summary.run_id;
-        self.runs.lock().insert((tenant.clone(), run_id), run);
+        let mut runs = self.runs.lock();
+        let shown = runs.entry((tenant.clone(), run_id)).or_insert_with(|| Arc::clone(&run));
+        if shown.fence <= run.fence {
+            *shown = run;
+        }
+        drop(runs);
         self.changes.notify(run_id);
     }
 

@@ -7,13 +7,14 @@ use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::future::{Ready, ready};
 use std::mem;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 
 use axum::body::Bytes;
 use axum::extract::FromRequestParts;
 use axum::http::header;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse as _, Redirect, Response};
+use parking_lot::Mutex;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
 
 use super::codes::ProblemCode;
@@ -131,7 +132,7 @@ fn run_error_page(code: &str) -> Option<String> {
 fn respond(form: Form, path: &str, folder: &str, markdown: &str) -> Response {
     static PAGES: LazyLock<Mutex<HashMap<(Form, String), Bytes>>> = LazyLock::new(Mutex::default);
     // Each change is a single call.
-    let mut pages = PAGES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut pages = PAGES.lock();
     let page = pages.entry((form, path.to_owned())).or_insert_with(|| match form {
         Form::Markdown => to_markdown(folder, markdown).into(),
         Form::Html => to_html(folder, markdown).into(),

@@ -6,10 +6,11 @@
 //! wrong keys does not become a flood of queries. Known keys are not limited.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use super::codes::ProblemCode;
@@ -227,7 +228,7 @@ fn too_many() -> Problem {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // A panic leaves it valid: each map is changed by single calls, and a missing entry is looked
     // up again.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ pub fn plain_words(message: &str) -> String {
     };
     let kind = FOUND
         .iter()
-        .find_map(|(message, plain)| Some((found.strip_suffix(message)?, plain)));
+        .find_map(|(kind, plain)| Some((found.strip_suffix(kind)?, plain)));
     let (before, found) = kind.unwrap_or((found, &""));
     let expected = plain_kind(expected).unwrap_or(expected);
     format!("{before}{found}{EXPECTED}{expected}")

@@ -1,7 +1,9 @@
 //! Counts how many of something each tenant uses in this process.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::tenant::TenantId;
 
@@ -33,7 +35,7 @@ impl TenantShares {
 
     fn counts(&self) -> MutexGuard<'_, BTreeMap<TenantId, u32>> {
         // Each change is a single call.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::record::receiver_of;
 use crate::store::DueDelivery;
@@ -82,7 +84,7 @@ impl Receivers {
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
         // Each change is that of one count, so a panic elsewhere leaves no half of it.
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counts.lock()
     }
 }
 

@@ -61,7 +61,7 @@ pub struct RunStarter {
 impl RunStarter {
     /// Begins a run, or puts it into the queue if it shall outlive this process.
     ///
-    /// The run goes on by itself, and dropping the handle is the departure of its caller. So
+    /// The run continues without its caller. Dropping the handle means that the caller has left. So
     /// does dropping the future before it resolves, unless nothing has happened yet.
     pub async fn start(self: &Arc<Self>, tenant: TenantId, request: RunRequest) -> Result<RunHandle, Refusal> {
         if let Some(key) = &request.idempotency

@@ -2,12 +2,13 @@
 //! with its base.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use serde::Serialize;
 
 use super::bundle::BundleDraft;
 use super::coverage::find_history_start;
-use crate::json::{Object, Value, json_length};
+use crate::json::{Object, Value};
 
 /// The most key-value pairs of metadata.
 const MAX_METADATA_KEYS: usize = 64;
@@ -79,10 +80,22 @@ fn needed_bytes(draft: &BundleDraft) -> usize {
 
 /// Both kinds of maps are sorted, so that their JSON is canonical as it is.
 fn check_size<T: Serialize>(values: &T, max_bytes: usize) -> Result<(), String> {
-    if json_length(values) > max_bytes {
-        return Err(format!("at most {max_bytes} bytes of JSON are allowed"));
+    serde_json::to_writer(Allowance(max_bytes), values)
+        .map_err(|_| format!("at most {max_bytes} bytes of JSON are allowed"))
+}
+
+/// Fails once more is written than is left, so that no large value is serialized to its end.
+struct Allowance(usize);
+
+impl io::Write for Allowance {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::FileTooLarge)?;
+        Ok(bytes.len())
     }
-    Ok(())
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::OwnedMutexGuard;
 
 /// Gives turns. Holds an entry only as long as somebody waits for it or has it.
@@ -49,7 +50,7 @@ impl<K: Eq + Hash + Clone> Turns<K> {
 impl<K: Eq + Hash> Turns<K> {
     fn queues(&self) -> MutexGuard<'_, Queues<K>> {
         // No call under the lock can leave the map half changed.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -305,8 +305,7 @@ pub(super) fn has_error(step: &AgentStep, code: RunErrorCode) -> bool {
 }
 
 /// Returns the value of a final completion, or why it is none. A refusal of the model or its
-/// provider is final. A completion that ended too early can't be
-/// corrected by a retry.
+/// provider is final. A retry can't correct a completion that ended too early.
 async fn judge(
     ports: &DriverPorts,
     state: &AgentState,

@@ -167,10 +167,14 @@ impl SharedBoard {
         let shown = self.writer.show(tenant, &run, exclusive).await;
         let is_shown = shown.as_ref().is_ok_and(Vec::is_empty);
         let mut rivals = shown.unwrap_or_default();
-        rivals.retain(|rival| !own.contains(rival) && !self.own_runs(tenant).contains(rival));
-        if let Some(rival) = rivals.first() {
-            opening.run = None;
-            return Err(*rival);
+        rivals.retain(|rival| !own.contains(rival));
+        if !rivals.is_empty() {
+            // Others of this process may have begun meanwhile.
+            let own = self.own_runs(tenant);
+            if let Some(rival) = rivals.into_iter().find(|rival| !own.contains(rival)) {
+                opening.run = None;
+                return Err(rival);
+            }
         }
         // Another attempt at a queued run must find what readers were shown.
         let is_durable_at_once = run.fence == 0;

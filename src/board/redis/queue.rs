@@ -12,6 +12,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use super::keys::RunKeys;
 use crate::board::LiveRun;
@@ -88,7 +89,9 @@ impl Queue {
     /// Lists the runs of a tenant that have ended here, and that the server may still show.
     pub(super) fn ended(&self, tenant: &TenantId) -> BTreeSet<RunId> {
         let state = self.state.lock();
-        let of_tenant = state.ended.keys().filter(|(owner, _)| owner == tenant);
+        let from = (tenant.clone(), RunId::from_uuid(Uuid::nil()));
+        let of_tenant = state.ended.range(from..).map(|(run, _)| run);
+        let of_tenant = of_tenant.take_while(|(owner, _)| owner == tenant);
         of_tenant.map(|(_, run_id)| *run_id).collect()
     }
 

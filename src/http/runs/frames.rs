@@ -4,9 +4,10 @@
 //! share its last event.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use axum::body::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use tokio::sync::OnceCell;
 
@@ -184,5 +185,5 @@ fn envelope<T: Serialize>(text: &mut Vec<u8>, event: &RunEvent, data: T) -> Resu
 
 fn lock(sent: &Sent) -> MutexGuard<'_, HashMap<Key, Weak<Frame>>> {
     // Each change is a single call of the map.
-    sent.lock().unwrap_or_else(PoisonError::into_inner)
+    sent.lock()
 }

@@ -2,9 +2,10 @@
 
 use std::net::IpAddr;
 use std::str::FromStr as _;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
 use sqlx::{Connection as _, Executor as _, PgConnection};
 use tokio::sync::Semaphore;
@@ -51,7 +52,7 @@ impl Silences {
 
     fn last(&self) -> MutexGuard<'_, Option<Instant>> {
         // The only change is an assignment.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) use self::commit::{Refusal, answer, settle, successor_statement};
 pub(crate) use self::connection::{Connection, Ended};
 pub(crate) use self::engine::{Engine, half_of};
 pub(crate) use self::engine_row::{EngineRow, Tally};
-pub(crate) use self::queue::{Attempt, accepted, admit_in_txn, key_claim_statement, next_turn};
+pub(crate) use self::queue::{Attempt, admit_in_txn, ended, key_claim_statement, next_turn};
 pub(crate) use self::runs::run_insert_statement;
 pub(crate) use self::schema::{check_schema, migrate_in_txn};
 pub(crate) use self::statement::{Statement, insert_statement};

@@ -68,7 +68,7 @@ impl Limits {
         let max_tokens = budget.max_tokens.filter(|max| usage.total_tokens >= *max);
         let max_cost = budget.max_cost.filter(|max| usage.known_cost() >= *max);
         let max_seconds = budget.max_seconds.filter(|_| is_over(budget.end_of_seconds(began_at)));
-        let deadline = budget.deadline.filter(|_| is_over(budget.deadline));
+        let deadline = budget.deadline.filter(|deadline| now >= *deadline);
         let signals = [
             max_steps.map(|max| signal("max_steps", json!(max), "the steps of the limit are spent")),
             max_tokens.map(|max| signal("max_tokens", json!(max), "the tokens of the limit are spent")),

@@ -2,11 +2,11 @@
 //! a thread, or of a tenant whose waiting runs are limited, takes a transaction around it.
 //!
 //! A thread has one active run: the unique index `run_queue_active` arbitrates. A run that is
-//! accepted behind the active one locks its row, so that the end of that run sees the new one. A
-//! run that does not wait for the active one locks nothing of the thread: many such runs at once
-//! would hold up the end of the active one. Where no run is active, of two that are accepted at
-//! once one violates the index, and tries again. Rows are locked in the order in which the end of a
-//! run and a lease lock them: those of the queue before those of threads.
+//! accepted behind the active one locks its row, so that the end of that run sees the new one.
+//! Behind an active run, a run that does not wait for it locks nothing of the thread: many such
+//! runs at once would delay the end of the active one. Where no run is active, of two that are
+//! accepted at once one violates the index, and tries again. Rows are locked in the order in which
+//! the end of a run and a lease lock them: those of the queue before those of threads.
 
 use super::super::PostgresStore;
 use super::super::timeouts::in_time;
@@ -15,7 +15,7 @@ use crate::store::error::StoreError;
 use crate::store::new_queued_run::{NewQueueRow, OPERATION};
 use crate::store::queue::IfBusy;
 use crate::store::rows::values;
-use crate::store::sql::{Attempt, Connection, Ended, Engine as _, Statement, accepted, admit_in_txn, next_turn};
+use crate::store::sql::{Attempt, Connection, Ended, Engine as _, Statement, admit_in_txn, ended, next_turn};
 use crate::store::turns::Turn;
 use crate::tenant::TenantId;
 
@@ -78,7 +78,7 @@ async fn accept_in_txn(mut connection: Connection<'_>, row: NewQueueRow) -> Resu
         Err(conflict) => return Ok(Ended::RolledBack(conflict)),
     };
     let conflict = rows_insert(&mut connection, &run.row).await?;
-    Ok(accepted(&run, conflict))
+    Ok(ended(&run, conflict))
 }
 
 /// Locks the row of a tenant, so that no other request of the tenant is accepted before the

@@ -115,7 +115,7 @@ fn admit_to_thread(mut row: NewQueueRow, found: &ThreadState) -> Result<Admitted
 }
 
 /// Ends the transaction of a run whose rows are inserted, unless there was a conflict.
-pub(crate) fn accepted(run: &AdmittedRun, conflict: Option<Attempt>) -> Ended<Attempt> {
+pub(crate) fn ended(run: &AdmittedRun, conflict: Option<Attempt>) -> Ended<Attempt> {
     if let Some(conflict) = conflict {
         return Ended::RolledBack(conflict);
     }

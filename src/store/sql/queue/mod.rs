@@ -13,6 +13,6 @@ mod ending;
 mod messages;
 mod progress;
 
-pub(crate) use self::acceptance::{Attempt, accepted, admit_in_txn, next_turn};
+pub(crate) use self::acceptance::{Attempt, admit_in_txn, ended, next_turn};
 pub(crate) use self::ending::{end_insert, lease_end};
 pub(crate) use self::enqueue::{key_claim_statement, key_lookup};

@@ -8,8 +8,6 @@ use crate::store::sql::connection::Ended;
 use crate::store::sql::engine::Engine;
 use crate::store::sql::statement::Statement;
 
-const OPERATION: &str = "release lease";
-
 /// The fence token grows here, too, so that the former lease holder writes nothing any more.
 const RELEASE: &str = "update run_queue set
         leased_until = null, owner = null, attempts = attempts - 1, fence = fence + 1,
@@ -34,11 +32,12 @@ pub(super) async fn lease_release(
     key: LeaseKey,
     until: Option<Timestamp>,
 ) -> Result<bool, StoreError> {
-    let releasing = engine.transact(OPERATION, move |mut connection| {
+    let operation = if until.is_some() { "defer run" } else { "release lease" };
+    let releasing = engine.transact(operation, move |mut connection| {
         Box::pin(async move {
             let release = match until {
-                None => Statement::new(OPERATION, RELEASE).bind_key(&key),
-                Some(until) => Statement::new(OPERATION, DEFER).bind_key(&key).bind(StoredTime(until)),
+                None => Statement::new(operation, RELEASE).bind_key(&key),
+                Some(until) => Statement::new(operation, DEFER).bind_key(&key).bind(StoredTime(until)),
             };
             let Some((attempts,)): Option<(i32,)> = connection.fetch_optional(release).await? else {
                 return Ok(Ended::RolledBack(false));
@@ -46,7 +45,7 @@ pub(super) async fn lease_release(
             let statement = "update runs set status = $3, attempts = $4 where tenant = $1 and run_id = $2";
             let values = values![&key.tenant, key.run_id, RunStatus::Queued.as_str(), attempts];
             connection
-                .execute(Statement::with(OPERATION, statement, values))
+                .execute(Statement::with(operation, statement, values))
                 .await?;
             Ok(match until {
                 None => Ended::CommittedForWorkers(true),

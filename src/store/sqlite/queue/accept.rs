@@ -3,7 +3,7 @@
 use crate::store::new_queued_run::{NewQueueRow, OPERATION};
 use crate::store::rows::values;
 use crate::store::sql::{
-    Attempt, Connection, Ended, Statement, accepted, admit_in_txn, key_claim_statement, next_turn, run_insert_statement,
+    Attempt, Connection, Ended, Statement, admit_in_txn, ended, key_claim_statement, next_turn, run_insert_statement,
 };
 
 /// Accepts a run.
@@ -16,7 +16,7 @@ pub(in crate::store::sqlite) async fn accept_in_txn(
         Err(conflict) => return Ok(Ended::RolledBack(conflict)),
     };
     let conflict = rows_insert(&mut connection, &run.row).await?;
-    Ok(accepted(&run, conflict))
+    Ok(ended(&run, conflict))
 }
 
 /// Reads the state of the thread.

@@ -134,6 +134,7 @@ async fn an_attempt_that_is_released_late_leaves_the_next_one_as_it_is(board: &B
     let next = Arc::new(LiveRun::clone(&run).leased(run.fence + 1));
     open(board, &tenant, &next, false).await.unwrap();
     append(board, &tenant, &run, 3..=3, "b");
+    board.run_update(&tenant, Arc::clone(&run));
     board.run_release(&tenant, run.summary.run_id, run.fence);
     assert_eq!(lookup(board, &tenant, &run).await, Some(next));
     append(board, &tenant, &run, 4..=4, "b");

@@ -1,7 +1,9 @@
 //! Compiled patterns, shared by all active executions with the same configuration.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
 
 use super::patterns::{Patterns, RedactionConfig};
 use crate::off_thread::off_thread;
@@ -24,7 +26,7 @@ impl KnownPatterns {
         })
         .await;
         let patterns = Arc::new(patterns?);
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         // Another execution may have compiled them meanwhile.
         if let Some(patterns) = known.get(&config).and_then(Weak::upgrade) {
             return Ok(patterns);
@@ -35,7 +37,7 @@ impl KnownPatterns {
     }
 
     fn known(&self, config: &RedactionConfig) -> Option<Arc<Patterns>> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.lock();
         known.get(config)?.upgrade()
     }
 }
