@@ -70,26 +70,32 @@ async fn a_leased_run_retains_the_session_of_its_thread() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_that_is_accepted_with_a_lease_retains_the_session_of_its_thread() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
-    let [from, to] = [fixture.root(&["from"]).await, fixture.root(&["to"]).await];
-    point(&fixture, &from).await;
-    let mut run = NewQueuedRun {
-        lease: Some(terms(worker(), 0, 10)),
-        ..thread_run(&fixture.tenant, "t", IfBusy::Reject)
-    };
-    run.summary.base_session_id = Some(from.head.session_id);
-    let held = Held::begin(&fixture, "lock table run_queue in share mode").await;
-    let accepting = fixture.store.run_enqueue(&run);
-    let (accepted, removal) = move_and_remove(&fixture, [&from, &to], held, accepting).await;
-    let accepted = accepted.unwrap();
-    assert!(
-        matches!(accepted, Enqueued::Accepted { lease: Some(_), .. }),
-        "{accepted:?}"
-    );
-    assert_eq!(removal, SessionRemoval::InUse);
-    fixture.assert_whole(&from, 1).await;
+    for if_busy in [IfBusy::Reject, IfBusy::Fork] {
+        let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+            return;
+        };
+        if if_busy == IfBusy::Fork {
+            // Behind this run, the fork locks neither its row nor that of the thread.
+            fixture.enqueue(&thread_run(&fixture.tenant, "t", if_busy)).await;
+        }
+        let [from, to] = [fixture.root(&["from"]).await, fixture.root(&["to"]).await];
+        point(&fixture, &from).await;
+        let mut run = NewQueuedRun {
+            lease: Some(terms(worker(), 0, 10)),
+            ..thread_run(&fixture.tenant, "t", if_busy)
+        };
+        run.summary.base_session_id = Some(from.head.session_id);
+        let held = Held::begin(&fixture, "lock table run_queue in share mode").await;
+        let accepting = fixture.store.run_enqueue(&run);
+        let (accepted, removal) = move_and_remove(&fixture, [&from, &to], held, accepting).await;
+        let accepted = accepted.unwrap();
+        assert!(
+            matches!(accepted, Enqueued::Accepted { lease: Some(_), .. }),
+            "{if_busy:?}: {accepted:?}"
+        );
+        assert_eq!(removal, SessionRemoval::InUse, "{if_busy:?}");
+        fixture.assert_whole(&from, 1).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
