@@ -92,7 +92,7 @@ pub(super) async fn list_agents(call: Call, query: QueryParameters) -> Result<Js
         limit,
         bytes: PAGE_BYTES,
     };
-    let list = call.service.agents.list(&call.tenant, &page).await?;
+    let list = call.api.service.agents.list(&call.tenant, &page).await?;
     let last = list.agents.last().filter(|_| !list.is_last);
     let next = last.map(|agent| agent.definition.name.clone());
     let agents = list.agents.into_iter().map(|agent| AgentView::new(&call, agent));
@@ -105,11 +105,11 @@ pub(super) async fn list_agents(call: Call, query: QueryParameters) -> Result<Js
 ))]
 pub(super) async fn get_agent(call: Call, path: PathParameters, _: NoParameters) -> Result<Json<AgentView>, Problem> {
     let name = known_name(&path)?;
-    if let Some(agent) = call.service.agents.lookup(&call.tenant, name).await? {
+    if let Some(agent) = call.api.service.agents.lookup(&call.tenant, name).await? {
         return Ok(Json(AgentView::new(&call, agent)));
     }
     // The caller may list all of them.
-    let similar = call.service.agents.similar(&call.tenant, name, |_| true).await?;
+    let similar = call.api.service.agents.similar(&call.tenant, name, |_| true).await?;
     Err(agent_not_found(name, similar.as_deref()))
 }
 
@@ -122,11 +122,12 @@ pub(super) async fn get_agent(call: Call, path: PathParameters, _: NoParameters)
 pub(super) async fn put_agent(
     call: Call,
     path: PathParameters,
-    _: NoParameters,
+    query: QueryParameters,
     JsonBody(body): JsonBody<AgentDefinition>,
 ) -> Result<Json<AgentView>, Problem> {
+    query.finish()?;
     let definition = named(body, path.text("name"))?;
-    let agent = call.service.agents.put(&call.tenant, definition).await?;
+    let agent = call.api.service.agents.put(&call.tenant, definition).await?;
     Ok(Json(AgentView::new(&call, agent)))
 }
 
@@ -136,7 +137,7 @@ pub(super) async fn put_agent(
 ))]
 pub(super) async fn delete_agent(call: Call, path: PathParameters, _: NoParameters) -> Result<StatusCode, Problem> {
     let name = known_name(&path)?;
-    if call.service.agents.delete(&call.tenant, name).await? {
+    if call.api.service.agents.delete(&call.tenant, name).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {
         Err(agent_not_found(name, None))
@@ -230,7 +231,7 @@ impl AgentView {
 
     /// Shows as much of an agent as the caller may see.
     fn new(call: &Call, agent: AgentRecord) -> Self {
-        let mut view = Self::whole(&call.service.agents, agent);
+        let mut view = Self::whole(&call.api.service.agents, agent);
         if let ShownDefinition::Whole(agent) = &view.definition
             && view.configured
             && !call.is_administrator()

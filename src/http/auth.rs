@@ -1,7 +1,6 @@
 //! Authentication: an API key leads to a tenant and scopes. `host.rs` protects a service without
 //! keys.
 
-use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, Request, State};
@@ -40,14 +39,6 @@ impl Call {
     /// Returns what the API key allows its runs; nothing is limited without a key.
     pub(super) fn run_limits(&self) -> RunLimits {
         self.key.as_ref().map(|key| key.limits.clone()).unwrap_or_default()
-    }
-}
-
-impl Deref for Call {
-    type Target = Api;
-
-    fn deref(&self) -> &Api {
-        &self.api
     }
 }
 

@@ -33,7 +33,11 @@ pub(super) async fn list_deliveries(call: Call, mut query: QueryParameters) -> R
         run_id: query.id("run_id")?,
     };
     let page = Paging::<DeliveryId>::take(query)?;
-    let list = call.service.store.delivery_list(&call.tenant, &filter, page.one_more());
+    let list = call
+        .api
+        .service
+        .store
+        .delivery_list(&call.tenant, &filter, page.one_more());
     Ok(page.page(list.await?, |delivery| delivery.delivery_id))
 }
 
@@ -49,7 +53,12 @@ pub(super) async fn get_delivery(
     _: NoParameters,
 ) -> Result<Json<DeliveryRecord>, Problem> {
     let delivery_id = path.id("delivery_id")?;
-    let delivery = call.service.store.delivery_lookup(&call.tenant, delivery_id).await?;
+    let delivery = call
+        .api
+        .service
+        .store
+        .delivery_lookup(&call.tenant, delivery_id)
+        .await?;
     let delivery = delivery.ok_or_else(|| delivery_not_found(delivery_id))?;
     Ok(Json(delivery))
 }
@@ -64,11 +73,12 @@ pub(super) async fn get_delivery(
 pub(super) async fn redeliver(
     call: Call,
     path: PathParameters,
-    _: NoParameters,
+    query: QueryParameters,
     KeyedRequest(key): KeyedRequest,
 ) -> Result<Response, Problem> {
+    query.finish()?;
     let delivery_id: DeliveryId = path.id("delivery_id")?;
-    let redelivery = &call.service.runs.redelivery;
+    let redelivery = &call.api.service.runs.redelivery;
     let redelivered = redelivery.redeliver(&call.tenant, delivery_id, key.as_ref()).await?;
     let Redelivered { delivery, is_replay } = redelivered.ok_or_else(|| delivery_not_found(delivery_id))?;
     let mut response = (StatusCode::ACCEPTED, Json(delivery)).into_response();

@@ -95,7 +95,7 @@ fn check_transfer_encoding(headers: &HeaderMap) -> Result<(), Problem> {
 
 /// Counts the bytes of responses: a page while it is made, and then its bytes until they are sent.
 pub(super) async fn count_bytes(call: Call, request: Request, next: Next) -> Result<Response, Problem> {
-    let mut share = call.in_flight.take_soon(&call.tenant, PAGE_BYTES).await?;
+    let mut share = call.api.in_flight.take_soon(&call.tenant, PAGE_BYTES).await?;
     let (parts, body) = next.run(request).await.into_parts();
     if body.size_hint().exact().is_none() {
         return Ok(Response::from_parts(parts, body));

@@ -10,7 +10,7 @@ use crate::http::auth::Call;
 use crate::http::headers::is_visible;
 use crate::http::idempotency::{KeyedBody, KeyedRequest};
 use crate::http::input::{RunInput, decode_input};
-use crate::http::parameters::{NoParameters, PathParameters};
+use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::Problem;
 use crate::ids::RunId;
 use crate::message::Role;
@@ -54,9 +54,10 @@ pub(in crate::http) struct SteeringView {
 pub(in crate::http) async fn stop_run(
     call: Call,
     path: PathParameters,
-    _: NoParameters,
+    query: QueryParameters,
     KeyedRequest(key): KeyedRequest,
 ) -> Result<(StatusCode, Json<RunSummaryView>), Problem> {
+    query.finish()?;
     control(&call, path.id("run_id")?, key, RunControl::Stop).await
 }
 
@@ -71,9 +72,10 @@ pub(in crate::http) async fn stop_run(
 pub(in crate::http) async fn cancel_run(
     call: Call,
     path: PathParameters,
-    _: NoParameters,
+    query: QueryParameters,
     KeyedRequest(key): KeyedRequest,
 ) -> Result<(StatusCode, Json<RunSummaryView>), Problem> {
+    query.finish()?;
     control(&call, path.id("run_id")?, key, RunControl::Cancel).await
 }
 
@@ -88,12 +90,13 @@ pub(in crate::http) async fn cancel_run(
 pub(in crate::http) async fn steer_run(
     call: Call,
     path: PathParameters,
-    _: NoParameters,
+    query: QueryParameters,
     KeyedBody { key, body, .. }: KeyedBody<SteerRun>,
 ) -> Result<(StatusCode, Json<SteeringView>), Problem> {
+    query.finish()?;
     let run_id: RunId = path.id("run_id")?;
     let (id, message) = body.into_message()?;
-    let runs = &call.service.runs;
+    let runs = &call.api.service.runs;
     runs.keys.check(&call.tenant, key.as_ref(), run_id.as_uuid()).await?;
     let status = runs.controller.steer(&call.tenant, run_id, id.clone(), message).await?;
     let code = accepted_if(status == SteeringStatus::Received);
@@ -106,7 +109,7 @@ async fn control(
     key: Option<RequestKey>,
     control: RunControl,
 ) -> Result<(StatusCode, Json<RunSummaryView>), Problem> {
-    let runs = &call.service.runs;
+    let runs = &call.api.service.runs;
     runs.keys.check(&call.tenant, key.as_ref(), run_id.as_uuid()).await?;
     let ControlOutcome { run, came_too_late } = runs.controller.control(&call.tenant, run_id, control).await?;
     Ok((accepted_if(!came_too_late), Json(run.summary.into())))

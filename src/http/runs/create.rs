@@ -16,7 +16,7 @@ use crate::http::auth::Call;
 use crate::http::codes::ProblemCode;
 use crate::http::idempotency::{KeyedBody, mark_replay};
 use crate::http::observe::StartedRun;
-use crate::http::parameters::NoParameters;
+use crate::http::parameters::QueryParameters;
 use crate::http::problem::Problem;
 use crate::limits::TenantShare;
 use crate::off_thread::by_size;
@@ -44,7 +44,7 @@ use crate::run::{RunHandle, RunRequest};
 ))]
 pub(in crate::http) async fn create_run(
     call: Call,
-    _: NoParameters,
+    query: QueryParameters,
     preference: Preference,
     KeyedBody {
         key,
@@ -53,12 +53,19 @@ pub(in crate::http) async fn create_run(
         request_id,
     }: KeyedBody<CreateRun>,
 ) -> Result<Response, Problem> {
+    query.finish()?;
     let (api, of_key) = (Arc::clone(&call.api), call.run_limits());
     let decode = move || body.into_request(&api.limits, preference, key, of_key);
     let request = by_size(&call.tenant, bytes, decode).await?;
     let request = RunRequest { request_id, ..request };
     let mode = request.mode;
-    let handle = call.service.runs.starter.start(call.tenant.clone(), request).await?;
+    let handle = call
+        .api
+        .service
+        .runs
+        .starter
+        .start(call.tenant.clone(), request)
+        .await?;
     let (run_id, is_replay) = (handle.run_id, handle.is_replay);
     Span::current().record("run_id", display(run_id));
     // Those who repeat a request wait for its run, or follow it, as other readers do.
@@ -68,7 +75,7 @@ pub(in crate::http) async fn create_run(
         RunMode::Async => false,
     };
     let reader = (is_replay && reads)
-        .then(|| call.take_reader(&call.tenant))
+        .then(|| call.api.take_reader(&call.tenant))
         .transpose()?;
     let mut response = match mode {
         RunMode::Sync => result(&call, handle.result().await?).await.into_response(),

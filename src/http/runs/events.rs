@@ -59,9 +59,9 @@ pub(in crate::http) async fn follow_run(
     let last_read = last_event_id(&headers)?;
     let after = last_read.or(asked).unwrap_or(0);
     let run_id = path.id("run_id")?;
-    let reader = call.take_reader(&call.tenant)?;
-    let following = call.service.runs.followers.follow(&call.tenant, run_id, after);
-    let followed = within(call.limits.request_timeout, following).await??;
+    let reader = call.api.take_reader(&call.tenant)?;
+    let following = call.api.service.runs.followers.follow(&call.tenant, run_id, after);
+    let followed = within(call.api.limits.request_timeout, following).await??;
     let followed = found(&call, run_id, followed).await?;
     if followed.is_over && last_read.is_some() {
         return Ok(StatusCode::NO_CONTENT.into_response());
@@ -85,7 +85,7 @@ pub(super) fn respond(
     caller: Option<CallerGuard>,
     counted: Option<TenantShare>,
 ) -> Response {
-    let interval = call.limits.keep_alive_interval;
+    let interval = call.api.limits.keep_alive_interval;
     let reader = Reader {
         call,
         last: events.after(),
@@ -145,7 +145,7 @@ impl Reader {
                 Followed::Event(event) => event,
                 Followed::Dropped { reason } => return Some(dropped_frame(self.events.run_id(), reason, self.last)),
             };
-            let (frames, in_flight) = (&self.call.frames, &self.call.in_flight);
+            let (frames, in_flight) = (&self.call.api.frames, &self.call.api.in_flight);
             match frames
                 .encode(in_flight, &self.call.tenant, &event, &mut self.room)
                 .await

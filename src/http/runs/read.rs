@@ -59,6 +59,7 @@ pub(in crate::http) async fn list_runs(call: Call, mut query: QueryParameters) -
     };
     let page = Paging::<RunId>::take(query)?;
     let list = call
+        .api
         .service
         .runs
         .reader
@@ -83,14 +84,16 @@ pub(in crate::http) async fn get_run(
     let wait = take_wait(&mut query)?;
     query.finish()?;
     let run_id = path.id("run_id")?;
-    let _reader = (!wait.is_zero()).then(|| call.take_reader(&call.tenant)).transpose()?;
+    let _reader = (!wait.is_zero())
+        .then(|| call.api.take_reader(&call.tenant))
+        .transpose()?;
     let run = read(&call, run_id, wait).await?;
     show(&call, run).await
 }
 
 async fn read(call: &Call, run_id: RunId, wait: Duration) -> Result<Arc<RunRecord>, Problem> {
-    let reading = call.service.runs.reader.run_wait(&call.tenant, run_id, wait);
-    let run = within(wait + call.limits.request_timeout, reading).await??;
+    let reading = call.api.service.runs.reader.run_wait(&call.tenant, run_id, wait);
+    let run = within(wait + call.api.limits.request_timeout, reading).await??;
     found(call, run_id, run).await
 }
 
@@ -99,13 +102,13 @@ pub(super) async fn show(call: &Call, run: Arc<RunRecord>) -> Result<Response, P
     let words = record_weight(&run);
     let counted = Arc::clone(&run);
     let bytes = by_size(&call.tenant, words as u64, move || cost(&counted)).await;
-    let (run, room) = if let Some(room) = call.in_flight.try_take(&call.tenant, bytes) {
+    let (run, room) = if let Some(room) = call.api.in_flight.try_take(&call.tenant, bytes) {
         (run, room)
     } else {
         // A request that waits for room holds nothing else.
         let run_id = run.summary.run_id;
         drop(run);
-        let room = call.in_flight.take(&call.tenant, bytes).await;
+        let room = call.api.in_flight.take(&call.tenant, bytes).await;
         (Box::pin(read(call, run_id, Duration::ZERO)).await?, room)
     };
     let view = move || RunView::from(Arc::unwrap_or_clone(run));
@@ -136,9 +139,9 @@ pub(in crate::http) async fn list_steps(
 ) -> Result<Response, Problem> {
     let paging = Paging::take_with(query, u32::MAX)?;
     let run_id = path.id("run_id")?;
-    let bytes = call.service.runs.reader.steps_size(&call.tenant, run_id).await?;
-    let room = call.in_flight.take_soon(&call.tenant, reading(bytes)).await?;
-    let steps = call.service.runs.reader.step_list(&call.tenant, run_id).await?;
+    let bytes = call.api.service.runs.reader.steps_size(&call.tenant, run_id).await?;
+    let room = call.api.in_flight.take_soon(&call.tenant, reading(bytes)).await?;
+    let steps = call.api.service.runs.reader.step_list(&call.tenant, run_id).await?;
     let steps = found(&call, run_id, steps).await?;
     let first = paging.after.map_or(0, |StepIndex(index)| index);
     let rest = (1..).zip(steps).skip(usize::try_from(first).unwrap_or(usize::MAX));
@@ -166,6 +169,13 @@ fn take_wait(query: &mut QueryParameters) -> Result<Duration, Problem> {
 pub(super) async fn found<T>(call: &Call, run_id: RunId, value: Option<T>) -> Result<T, Problem> {
     match value {
         Some(value) => Ok(value),
-        None => Err(call.service.runs.reader.absent_run(&call.tenant, run_id).await.into()),
+        None => Err(call
+            .api
+            .service
+            .runs
+            .reader
+            .absent_run(&call.tenant, run_id)
+            .await
+            .into()),
     }
 }

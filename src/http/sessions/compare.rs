@@ -120,7 +120,7 @@ struct Compared {
 impl Pair<'_> {
     /// Reads on until the messages differ. Returns the share of all that it has read last.
     async fn compare(&self) -> Result<(Compared, Share), Problem> {
-        let store = &self.call.service.store;
+        let store = &self.call.api.service.store;
         let [left, right] = self.sessions;
         let states =
             store.states_size(&self.call.tenant, left).await? + store.states_size(&self.call.tenant, right).await?;
@@ -140,7 +140,7 @@ impl Pair<'_> {
 
     /// Counts the messages of the stored segments that both begin with, without reading them.
     async fn shared_segments(&self) -> Result<u64, Problem> {
-        let store = &self.call.service.store;
+        let store = &self.call.api.service.store;
         let [left_id, right_id] = self.sessions;
         let mut shared = 0;
         loop {
@@ -170,7 +170,7 @@ impl Pair<'_> {
         let left_plan = self.found(0, left.plan(from, u32::MAX).await?).await?;
         let right_plan = self.found(1, right.plan(from, u32::MAX).await?).await?;
         let cost = more.saturating_add(left_plan.cost).saturating_add(right_plan.cost);
-        let share = self.call.in_flight.take_soon(&self.call.tenant, cost).await?;
+        let share = self.call.api.in_flight.take_soon(&self.call.tenant, cost).await?;
         let left = self.found(0, left.load(left_plan).await?).await?;
         let right = self.found(1, right.load(right_plan).await?).await?;
         Ok(([left, right], share))
@@ -178,7 +178,7 @@ impl Pair<'_> {
 
     /// Compares the states, which have so many bytes together.
     async fn states(&self, bytes: u64) -> Result<StatesDiff, Problem> {
-        let store = &self.call.service.store;
+        let store = &self.call.api.service.store;
         let [left, right] = self.sessions;
         let left = self.found(0, store.states_load(&self.call.tenant, left).await?).await?;
         let right = self
@@ -217,7 +217,7 @@ pub(in crate::http) async fn verify_session(
     _: NoParameters,
 ) -> Result<Json<Verification>, Problem> {
     let session_id = path.id("session_id")?;
-    let report = call.service.store.session_verify(&call.tenant, session_id).await?;
+    let report = call.api.service.store.session_verify(&call.tenant, session_id).await?;
     let report = found(&call, session_id, report).await?;
     Ok(Json(Verification {
         session_id,

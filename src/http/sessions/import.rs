@@ -15,7 +15,7 @@ use crate::http::auth::Call;
 use crate::http::codes::ProblemCode;
 use crate::http::idempotency::{KeyedBody, mark_replay};
 use crate::http::in_flight::{SMALL, respond_with};
-use crate::http::parameters::NoParameters;
+use crate::http::parameters::QueryParameters;
 use crate::http::problem::Problem;
 use crate::json::json_length;
 use crate::off_thread::by_size;
@@ -34,12 +34,13 @@ use crate::session::SessionHead;
 ))]
 pub(in crate::http) async fn import_session(
     call: Call,
-    _: NoParameters,
+    query: QueryParameters,
     KeyedBody { key, body, bytes, .. }: KeyedBody<ImportSession>,
 ) -> Result<Response, Problem> {
+    query.finish()?;
     let api = Arc::clone(&call.api);
     let request = by_size(&call.tenant, bytes, move || body.into_request(&api.service, key)).await?;
-    let importer = &call.service.runs.importer;
+    let importer = &call.api.service.runs.importer;
     let Imported { bundle, is_replay } = importer.import(call.tenant.clone(), request).await?;
     let location = format!("/v1/sessions/{}", bundle.head.session_id);
     let location = HeaderValue::from_str(&location).map_err(Problem::internal)?;
@@ -62,7 +63,7 @@ pub(in crate::http) async fn import_session(
 /// read, it is shown without its states.
 async fn show(call: &Call, head: SessionHead, (view, length): (SessionView, usize)) -> Result<Response, Problem> {
     let room = if length <= SMALL { 0 } else { 2 * length };
-    if let Some(room) = call.in_flight.try_take(&call.tenant, room) {
+    if let Some(room) = call.api.in_flight.try_take(&call.tenant, room) {
         let response = respond_with(room, view).await?;
         return Ok((etag::headers(head.root_hash), response).into_response());
     }
@@ -77,7 +78,7 @@ async fn show(call: &Call, head: SessionHead, (view, length): (SessionView, usiz
             }
         }
     };
-    match timeout(call.limits.request_timeout / 2, waiting).await {
+    match timeout(call.api.limits.request_timeout / 2, waiting).await {
         Ok(Ok(shown)) => return Ok(shown),
         Ok(Err(problem)) => {
             let (code, cause) = (problem.code().as_str(), problem.cause_chain());

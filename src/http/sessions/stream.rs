@@ -97,7 +97,7 @@ impl PageReader {
         let Some(plan) = self.plan(from, limit).await? else {
             return Ok(None);
         };
-        let share = self.call.in_flight.take_soon(&self.call.tenant, plan.cost).await?;
+        let share = self.call.api.in_flight.take_soon(&self.call.tenant, plan.cost).await?;
         Ok(self.load(plan).await?.map(|page| (page, share)))
     }
 
@@ -106,14 +106,14 @@ impl PageReader {
         let Some(plan) = self.plan(from, u32::MAX).await? else {
             return Ok(None);
         };
-        let share = self.call.in_flight.take(&self.call.tenant, plan.cost).await;
+        let share = self.call.api.in_flight.take(&self.call.tenant, plan.cost).await;
         Ok(self.load(plan).await?.map(|page| (page, share)))
     }
 
     /// Plans the next page without reading it. `None` when the session does not exist.
     pub(super) async fn plan(&mut self, from: u64, limit: u32) -> Result<Option<Plan>, Problem> {
         if self.listed.is_empty() {
-            let store = &self.call.service.store;
+            let store = &self.call.api.service.store;
             let listed = store
                 .segment_list(&self.call.tenant, self.session_id, from, limit)
                 .await?;
@@ -142,7 +142,7 @@ impl PageReader {
 
     /// Reads what was planned, for which there must be room.
     pub(super) async fn load(&self, plan: Plan) -> Result<Option<Page>, Problem> {
-        let store = &self.call.service.store;
+        let store = &self.call.api.service.store;
         let from = plan.indexes.start;
         let messages = store
             .message_list(&self.call.tenant, self.session_id, plan.indexes)

@@ -137,7 +137,8 @@ pub(super) async fn found<T>(call: &Call, session_id: SessionId, value: Option<T
 
 /// Makes the problem of a session id that is reserved or leads nowhere.
 pub(in crate::http) async fn absent_session(call: &Call, session_id: SessionId) -> Problem {
-    call.service
+    call.api
+        .service
         .runs
         .reader
         .absent_session(&call.tenant, session_id)

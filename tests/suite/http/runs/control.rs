@@ -47,6 +47,26 @@ const BAD_MESSAGES: &[(&str, &str, &str)] = &[
 ];
 
 #[tokio::test]
+async fn problems_of_a_body_come_before_those_of_the_query() {
+    let service = Service::start().await;
+    for path in [
+        "/v1/runs".to_owned(),
+        "/v1/sessions".to_owned(),
+        format!("/v1/runs/{NOWHERE}/steer"),
+        format!("/v1/runs/{NOWHERE}/stop"),
+        format!("/v1/webhooks/deliveries/{NOWHERE}/redeliver"),
+    ] {
+        let request = service.send_json(Method::POST, &format!("{path}?x=1"), "{".to_owned());
+        assert_refused(request, "malformed_json", "", &path).await;
+    }
+    for path in ["/v1/agents/a?x=1", "/v1/threads/t?x=1"] {
+        let request = service.send_json(Method::PUT, path, "{".to_owned());
+        assert_refused(request, "malformed_json", "", path).await;
+    }
+    service.finish().await;
+}
+
+#[tokio::test]
 async fn a_steering_request_has_an_id_and_one_message_of_the_user() {
     let service = Service::start().await;
     let path = format!("/v1/runs/{NOWHERE}/steer");
