@@ -116,6 +116,8 @@ fn is_of_proxy(name: &HeaderName) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use axum::body::Body;
 
     use super::*;
@@ -130,9 +132,19 @@ mod tests {
 
     fn limits(is_exposed: bool) -> HttpLimits {
         HttpLimits {
+            max_body_bytes: 0,
+            max_json_depth: 0,
+            max_json_values: 0,
+            max_header_bytes: 0,
             allowed_hosts: ["agents.example".to_owned()].into(),
             is_exposed,
-            ..HttpLimits::default()
+            header_timeout: Duration::ZERO,
+            request_timeout: Duration::ZERO,
+            min_transfer_rate: 0,
+            max_bytes_in_flight: 0,
+            max_connections: 0,
+            max_input_messages: 0,
+            keep_alive_interval: Duration::ZERO,
         }
     }
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 /// What a request may cost, and which may come while there is no API key.
 #[derive(Debug, Clone)]
-#[cfg_attr(test, derive(Default))]
 pub struct HttpLimits {
     /// The largest body, in bytes.
     pub max_body_bytes: usize,

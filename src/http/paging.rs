@@ -169,33 +169,73 @@ pub(super) struct MessageIndex(pub(super) u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StepIndex(pub(super) u64);
 
-macro_rules! cursor_keys {
-    ($($key:ty = $kind:literal, $to_bytes:expr, $from_bytes:expr;)+) => {$(
-        impl CursorKey for $key {
+macro_rules! id_keys {
+    ($($id:ty = $kind:literal),+) => {$(
+        impl CursorKey for $id {
             const KIND: char = $kind;
 
             fn to_bytes(&self) -> Vec<u8> {
-                let to_bytes: fn(&Self) -> Vec<u8> = $to_bytes;
-                to_bytes(self)
+                self.as_uuid().as_bytes().to_vec()
             }
 
             fn from_bytes(bytes: Vec<u8>) -> Option<Self> {
-                let from_bytes: fn(Vec<u8>) -> Option<Self> = $from_bytes;
-                from_bytes(bytes)
+                Uuid::from_slice(&bytes).ok().map(Self::from_uuid)
             }
         }
     )+};
 }
 
-cursor_keys! {
-    RunId = 'r', |id| id.as_uuid().as_bytes().to_vec(), |bytes| read_uuid(&bytes).map(Self::from_uuid);
-    SessionId = 's', |id| id.as_uuid().as_bytes().to_vec(), |bytes| read_uuid(&bytes).map(Self::from_uuid);
-    DeliveryId = 'd', |id| id.as_uuid().as_bytes().to_vec(), |bytes| read_uuid(&bytes).map(Self::from_uuid);
-    MessageIndex = 'm', |index| index.0.to_be_bytes().to_vec(), |bytes| read_index(bytes).filter(|index| u32::try_from(*index).is_ok()).map(Self);
-    StepIndex = 'n', |index| index.0.to_be_bytes().to_vec(), |bytes| read_index(bytes).map(Self);
-    // Of an agent.
-    String = 'a', |name| name.as_bytes().to_vec(), |bytes| read_text(bytes).filter(|name| !name.contains('\0'));
-    ThreadName = 't', |name| name.as_str().as_bytes().to_vec(), |bytes| read_text(bytes)?.parse().ok();
+id_keys!(RunId = 'r', SessionId = 's', DeliveryId = 'd');
+
+impl CursorKey for MessageIndex {
+    const KIND: char = 'm';
+
+    fn to_bytes(&self) -> Vec<u8> {
+        self.0.to_be_bytes().to_vec()
+    }
+
+    fn from_bytes(bytes: Vec<u8>) -> Option<Self> {
+        let index = read_index(bytes)?;
+        u32::try_from(index).is_ok().then_some(Self(index))
+    }
+}
+
+impl CursorKey for StepIndex {
+    const KIND: char = 'n';
+
+    fn to_bytes(&self) -> Vec<u8> {
+        self.0.to_be_bytes().to_vec()
+    }
+
+    fn from_bytes(bytes: Vec<u8>) -> Option<Self> {
+        read_index(bytes).map(Self)
+    }
+}
+
+/// The name of an agent.
+impl CursorKey for String {
+    const KIND: char = 'a';
+
+    fn to_bytes(&self) -> Vec<u8> {
+        self.as_bytes().to_vec()
+    }
+
+    fn from_bytes(bytes: Vec<u8>) -> Option<Self> {
+        let name = Self::from_utf8(bytes).ok()?;
+        (!name.contains('\0')).then_some(name)
+    }
+}
+
+impl CursorKey for ThreadName {
+    const KIND: char = 't';
+
+    fn to_bytes(&self) -> Vec<u8> {
+        self.as_str().as_bytes().to_vec()
+    }
+
+    fn from_bytes(bytes: Vec<u8>) -> Option<Self> {
+        String::from_utf8(bytes).ok()?.parse().ok()
+    }
 }
 
 fn encode<K: CursorKey>(key: &K) -> String {
@@ -209,16 +249,8 @@ fn decode<K: CursorKey>(text: &str) -> Option<K> {
     K::from_bytes(decode_hex(text.strip_prefix(K::KIND)?)?)
 }
 
-fn read_uuid(bytes: &[u8]) -> Option<Uuid> {
-    Uuid::from_slice(bytes).ok()
-}
-
 fn read_index(bytes: Vec<u8>) -> Option<u64> {
     bytes.try_into().ok().map(u64::from_be_bytes)
-}
-
-fn read_text(bytes: Vec<u8>) -> Option<String> {
-    String::from_utf8(bytes).ok()
 }
 
 fn decode_hex(text: &str) -> Option<Vec<u8>> {
