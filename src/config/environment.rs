@@ -9,7 +9,7 @@ use std::fmt;
 use std::path::Path;
 
 use super::error::ConfigError;
-use super::schema::{Shape, known_keys, shape};
+use super::schema::{Shape, keys_below, known_keys, shape};
 use super::secrets::read_secret;
 use super::settings::{KeyPath, Origin, Settings, dotted, key_path};
 use super::toml_layer::{read_text, unknown};
@@ -172,16 +172,14 @@ fn resolve(name: &str, settings: &Settings) -> Result<KeyPath, KeyPath> {
     let mut path = KeyPath::new();
     let mut is_known = true;
     for segment in name.split("__") {
-        let mut names = match shape(&path) {
+        let known: Vec<&str> = match shape(&path) {
+            Some(Shape::Section) => keys_below(&path),
             Some(Shape::Named) => settings.names_below(&path),
             _ => Vec::new(),
         };
-        names.retain(|name| comparable(name) == comparable(segment));
-        path.push(
-            names
-                .first()
-                .map_or_else(|| segment.to_lowercase(), |name| (*name).to_owned()),
-        );
+        let same = known.iter().find(|key| comparable(key) == comparable(segment));
+        let key = same.map_or_else(|| segment.to_lowercase(), |key| (*key).to_owned());
+        path.push(key);
         is_known &= shape(&path).is_some() && !segment.is_empty();
     }
     if is_known { Ok(path) } else { Err(path) }

@@ -198,6 +198,7 @@ fn variables_reach_existing_names_in_any_case() {
             ("AGENT_RUNTIME__PRICES__OPENAI_GPT_4_1__CACHE_READ", "0.5"),
             ("AGENT_RUNTIME__CONTEXT_WINDOWS__OPENAI_GPT_4_1", "1047576"),
             ("AGENT_RUNTIME__RUNS__BUDGET__MAX_TOKENS", "9"),
+            ("AGENT_RUNTIME__HTTP__MAX-CONNECTIONS", "5"),
             ("AGENT_RUNTIME__RUNS__DEFAULT_AGENT", "true"),
             ("AGENT_RUNTIME__PROVIDERS__VLLM__HEADERS", "{ X-Title = 'lab' }"),
             ("AGENT_RUNTIME__PROVIDERS__NEW", "{ kind = 'scripted' }"),
@@ -212,6 +213,7 @@ fn variables_reach_existing_names_in_any_case() {
         prices,
         context_windows,
         runs,
+        http,
         ..
     } = loaded.config;
     assert_eq!(providers.len(), 15, "{:?}", providers.keys());
@@ -230,6 +232,7 @@ fn variables_reach_existing_names_in_any_case() {
     assert_eq!(prices["openai/gpt-4.1"], price);
     assert_eq!(context_windows["openai/gpt-4.1"].get(), 1_047_576);
     assert_eq!(runs.budget.max_tokens, Some(9));
+    assert_eq!(http.max_connections, 5);
     assert_eq!(runs.default_agent, "true", "a string is taken as it stands");
 }
 
