@@ -20,15 +20,15 @@ pub(super) fn object(fields: &[(&str, Part)]) -> Option<Part> {
     raw(&Map(fields))
 }
 
-/// Encodes an object, and adds the fields of a mark that it does not have. Those of some names are
-/// left out.
+/// Encodes an object, and adds the fields of a mark that it does not have, even two of one name.
+/// Those of some names are left out.
 pub(super) fn marked(fields: Vec<(&str, Part)>, mark: Option<&str>, left_out: &[&str]) -> Option<Part> {
     let mark = mark.and_then(Fields::parse).unwrap_or_default();
+    let known: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
     let mut all: Vec<(&str, Part)> = fields;
-    for (name, value) in mark.iter().filter(|(name, _)| !left_out.contains(name)) {
-        if !all.iter().any(|(known, _)| *known == name) {
-            all.push((name, value.to_owned()));
-        }
+    let unknown = |name: &str| !known.contains(&name) && !left_out.contains(&name);
+    for (name, value) in mark.iter().filter(|(name, _)| unknown(name)) {
+        all.push((name, value.to_owned()));
     }
     object(&all)
 }

@@ -103,9 +103,12 @@ fn is_text(media_type: &str) -> bool {
 }
 
 /// Decodes base64 (RFC 4648, with or without padding) to text; `None` if it is not UTF-8 or not
-/// base64.
+/// base64. A last digit that is no whole byte is ignored.
 fn decoded_text(data: &str) -> Option<String> {
-    let bytes = BASE64.decode(data.trim_end_matches('=')).ok()?;
+    let data = data.trim_end_matches('=');
+    let shorter = data.strip_suffix(|c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/'));
+    let data = shorter.filter(|_| data.len() % 4 == 1).unwrap_or(data);
+    let bytes = BASE64.decode(data).ok()?;
     String::from_utf8(bytes).ok()
 }
 
@@ -132,6 +135,8 @@ mod tests {
             ("application/pdf", "e30=", None),
             ("text/plain", "//8=", None),
             ("text/plain", "e 30", None),
+            ("text/plain", "YWJjZ", Some("abc")),
+            ("text/plain", "YWJj-", None),
         ] {
             let source = MediaSource::Base64 {
                 media_type: media_type.to_owned(),

@@ -34,12 +34,12 @@ pub(super) trait MessageEncoder {
     /// Encodes a message of the caller, without results of calls. The protocols refuse blank text,
     /// so it is left out.
     fn caller_parts(&mut self, message: &Message) -> Vec<Part> {
-        self.visible_parts(&message.content)
+        self.visible_parts(&message.content, text_or_refusal)
     }
 
-    /// Encodes words and media, without blank text.
-    fn visible_parts(&mut self, content: &[ContentPart]) -> Vec<Part> {
-        let parts = content.iter().filter_map(|part| match text_or_refusal(part) {
+    /// Encodes media, and the words of parts that have some, without blank text.
+    fn visible_parts(&mut self, content: &[ContentPart], words: fn(&ContentPart) -> Option<&str>) -> Vec<Part> {
+        let parts = content.iter().filter_map(|part| match words(part) {
             Some(text) => is_visible(text).then(|| Self::text(text))?,
             None => raw(&self.media(part)?),
         });

@@ -7,9 +7,10 @@ use super::media;
 use super::server_tools::ServerTools;
 use crate::json::Value;
 use crate::message::{ContentPart, Message, ReasoningPart, ToolCall, ToolResult};
-use crate::models::encode::{Part, is_own, is_visible, lines, marked, object, raw, verbatim};
+use crate::models::encode::{Part, is_own, is_visible, lines, object, raw, verbatim};
 use crate::models::names::{IdRule, WireIds, arguments, tool_name};
 use crate::models::turns::MessageEncoder;
+use crate::models::wire::Fields;
 
 /// The text of an error result without text.
 const WORDLESS_ERROR: &str = "The tool failed without a message.";
@@ -102,7 +103,7 @@ impl BlockEncoder<'_> {
         let id = self.ids.of_result(result);
         let is_media = |part: &ContentPart| matches!(part, ContentPart::Image(_) | ContentPart::Document(_));
         let content = if result.content.iter().any(is_media) {
-            raw(&self.visible_parts(&result.content))?
+            raw(&self.visible_parts(&result.content, ContentPart::as_text))?
         } else {
             let text = lines(&result.content);
             if result.is_error && !is_visible(&text) {
@@ -155,11 +156,19 @@ fn thinking(part: &ReasoningPart) -> Option<Part> {
 
 /// Encodes a call. Arguments that are a JSON object go back verbatim.
 fn call(call: &ToolCall, id: &str, own: bool) -> Option<Part> {
-    let fields = vec![
+    let mut fields = vec![
         ("type", raw("tool_use")?),
         ("id", raw(id)?),
         ("name", raw(&tool_name(&call.name))?),
         ("input", RawValue::from_string(arguments(call).into_owned()).ok()?),
     ];
-    marked(fields, call.signature.as_deref().filter(|_| own), &[])
+    let mark = call.signature.as_deref().filter(|_| own).and_then(Fields::parse);
+    let mark = mark.unwrap_or_default();
+    for (name, value) in mark.iter() {
+        // Of two fields with one name, the first goes back.
+        if !fields.iter().any(|(known, _)| *known == name) {
+            fields.push((name, value.to_owned()));
+        }
+    }
+    object(&fields)
 }

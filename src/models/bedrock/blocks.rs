@@ -9,7 +9,7 @@ use super::media;
 use super::names::DocumentNames;
 use crate::json::{RawJson, Value};
 use crate::message::{ContentPart, Message, ReasoningPart, TextPart, ToolCall, ToolResult};
-use crate::models::encode::{Part, is_own, is_visible, marked, object, raw, verbatim};
+use crate::models::encode::{Part, is_own, is_visible, marked, object, raw, text_or_refusal, verbatim};
 use crate::models::names::{IdRule, WireIds, arguments, tool_name};
 use crate::models::turns::MessageEncoder;
 use crate::models::wire::Fields;
@@ -55,7 +55,7 @@ impl MessageEncoder for BlockEncoder<'_> {
     }
 
     fn caller_parts(&mut self, message: &Message) -> Vec<Part> {
-        let mut blocks = self.visible_parts(&message.content);
+        let mut blocks = self.visible_parts(&message.content, text_or_refusal);
         let has = |kind: &str| {
             let mut fields = blocks.iter().filter_map(|block| Fields::parse(block.get()));
             fields.any(|fields| fields.has(kind))
@@ -134,7 +134,7 @@ impl BlockEncoder<'_> {
 
     fn result_block(&mut self, result: &ToolResult) -> Option<Part> {
         let id = self.ids.of_result(result);
-        let mut content = self.visible_parts(&result.content);
+        let mut content = self.visible_parts(&result.content, ContentPart::as_text);
         if content.is_empty() {
             content.extend(Self::text(NO_OUTPUT));
         }

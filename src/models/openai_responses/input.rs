@@ -171,7 +171,7 @@ impl<'a> CompletionItems<'a> {
         }
     }
 
-    /// Encodes a call. Its arguments go back as the model wrote them.
+    /// Encodes a call. Its arguments go back as the model wrote them. The id of a mark does not.
     fn call_item(&self, call: &ToolCall, id: &str) -> Option<Part> {
         let arguments = if call.arguments.is_empty() {
             "{}"
@@ -184,7 +184,7 @@ impl<'a> CompletionItems<'a> {
             ("name", raw(&tool_name(&call.name))?),
             ("arguments", raw(arguments)?),
         ];
-        marked(fields, call.signature.as_deref().filter(|_| self.is_own), &[])
+        marked(fields, call.signature.as_deref().filter(|_| self.is_own), &["id"])
     }
 }
 

@@ -212,6 +212,7 @@ fn results_are_words_or_blocks_and_errors_are_marked() {
         detail: None,
     });
     let picture = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}});
+    let refusal = ContentPart::Refusal { text: "No.".to_owned() };
     for (content, is_error, expected) in [
         (vec![], false, json!({"content": ""})),
         (
@@ -225,10 +226,11 @@ fn results_are_words_or_blocks_and_errors_are_marked() {
             json!({"content": "a\n", "is_error": true}),
         ),
         (
-            vec![ContentPart::text(" "), image, ContentPart::text("b")],
+            vec![ContentPart::text(" "), image.clone(), ContentPart::text("b")],
             false,
             json!({"content": [picture, text("b")]}),
         ),
+        (vec![refusal, image], false, json!({"content": [picture]})),
     ] {
         let answer = ContentPart::ToolResult(ToolResult {
             call_id: "a".to_owned(),

@@ -34,7 +34,7 @@ fn part(part: Value) -> ContentPart {
 #[test]
 fn turns_alternate_and_the_caller_has_the_first_and_the_last() {
     let says = |words: &str| message(Role::Assistant, vec![ContentPart::text(words)]);
-    let reported = |words: &str| message(Role::System, vec![ContentPart::text(words)]);
+    let instruction = |words: &str| message(Role::System, vec![ContentPart::text(words)]);
     for (history, expected) in [
         (vec![], json!([turn("user", &[text("Continue.")])])),
         (
@@ -52,7 +52,7 @@ fn turns_alternate_and_the_caller_has_the_first_and_the_last() {
                 says("c"),
                 says("d"),
                 user(" "),
-                reported("e"),
+                instruction("e"),
                 user("f"),
             ],
             json!([
@@ -82,7 +82,7 @@ fn results_follow_their_calls_at_once_and_hold_pictures() {
         result("a", vec![ContentPart::text("x"), picture]),
         user("steer"),
         message(Role::Tool, vec![ContentPart::ToolResult(failed)]),
-        result("c", vec![]),
+        result("c", vec![ContentPart::Refusal { text: "No.".to_owned() }]),
     ];
     let shown = json!({"image": {"format": "png", "source": {"bytes": "AAAA"}}});
     let expected = json!([

@@ -41,7 +41,7 @@ fn response(id: &str, output: &str) -> Value {
 #[test]
 fn turns_alternate_and_the_caller_has_the_first_and_the_last() {
     let says = |words: &str| message(Role::Assistant, vec![ContentPart::text(words)]);
-    let reported = |words: &str| message(Role::System, vec![ContentPart::text(words)]);
+    let instruction = |words: &str| message(Role::System, vec![ContentPart::text(words)]);
     for (messages, expected) in [
         (vec![], json!([turn("user", &[text("Continue.")])])),
         (
@@ -59,7 +59,7 @@ fn turns_alternate_and_the_caller_has_the_first_and_the_last() {
                 says("c"),
                 says("d"),
                 user(" "),
-                reported("e"),
+                instruction("e"),
                 user("f"),
             ],
             json!([
@@ -73,7 +73,7 @@ fn turns_alternate_and_the_caller_has_the_first_and_the_last() {
     }
     let body = encoded(&ModelRequest {
         system: "Be brief.".into(),
-        ..request(vec![reported("And kind."), user("a")])
+        ..request(vec![instruction("And kind."), user("a")])
     });
     assert_eq!(
         body["systemInstruction"],

@@ -244,6 +244,10 @@ fn parts_of_other_protocols_become_items_too() {
             mine(vec![text("not json"), call(Some("[1]"))]),
             vec![plain_text, plain_call],
         ),
+        (
+            mine(vec![call(Some(r#"{"id":"fc_1","a":1,"a":2}"#))]),
+            vec![json!({"type": "function_call", "call_id": "c1", "name": "t", "arguments": "not json", "a": 2})],
+        ),
         (mine(vec![opaque("{"), opaque("[1]"), opaque("7")]), vec![]),
         (
             mine(vec![ContentPart::text(""), ContentPart::Unknown(json!({"type": "x"}))]),
