@@ -1,11 +1,15 @@
 //! Splits `application/vnd.amazon.eventstream` into frames, in linear time and bounded memory.
-//! AWS's own crate parses the messages and checks their checksums. No IO.
+//! Exceptions and errors become frames of their own name, whose data is a JSON error. AWS's own
+//! crate parses the messages and checks their checksums. No IO.
 
 use aws_smithy_eventstream::frame::read_message_from;
 use bytes::{Buf as _, BytesMut};
 
 use super::sse::Frame;
 use super::wire::Fields;
+
+/// The name of the frames of exceptions and errors; no event has it.
+pub(super) const EXCEPTION: &str = ":exception";
 
 /// The bytes of the length of a message.
 const LENGTH_BYTES: usize = 4;
@@ -104,7 +108,7 @@ fn error_frame(name: &str, data: &str) -> Frame {
     };
     let body = serde_json::json!({"error": {"message": message, "type": name, "code": status}});
     Frame {
-        name: "error".to_owned(),
+        name: EXCEPTION.to_owned(),
         data: body.to_string(),
     }
 }

@@ -31,16 +31,18 @@ pub enum Progress {
 pub trait FrameReader: Send {
     /// What the error says about a stream without any part of a completion.
     const NOTHING: &'static str = "the stream has no completion";
+    /// Whether streams may have events without data, and the mark at their end.
+    const HAS_MARKS: bool = true;
 
     /// Makes an empty completion of the provider. Calls without an id get one from `ids`.
     fn new(provider: &str, ids: Arc<dyn IdSource>, caps: CapSettings) -> Self;
 
-    /// Returns the error that an event named `error` is.
-    fn error(text: &str) -> AttemptError {
-        error_of_frame(text)
+    /// Reads the data of an event named `error`; `None` for any other event.
+    fn error(name: &str, data: &str) -> Option<AttemptError> {
+        is_error(name, data).then(|| error_of_frame(data))
     }
 
-    /// Takes a frame of a stream: an event's name, which may be empty, and its data, which is not.
+    /// Takes a frame of a stream: an event's name, which may be empty, and its data.
     fn take_frame(&mut self, name: &str, data: &str, events: &mut Vec<ModelEvent>) -> Result<Progress, AttemptError>;
 
     /// Takes the mark at the end of a stream.
@@ -51,8 +53,11 @@ pub trait FrameReader: Send {
     /// Takes a response that came as one JSON body.
     fn take_whole(&mut self, body: &str, events: &mut Vec<ModelEvent>) -> Result<Progress, AttemptError>;
 
-    /// Returns whether any part of a completion came.
-    fn has_begun(&self) -> bool;
+    /// Returns whether no part of a completion came, so that a stream that ends was not cut off.
+    /// False by default, for protocols whose streams are always completions.
+    fn has_nothing(&self) -> bool {
+        false
+    }
 
     /// Returns whether the provider has sent the finish reason.
     fn is_finished(&self) -> bool;
@@ -96,10 +101,13 @@ impl<C: FrameReader> StreamDecoder<C> {
         let Some(completion) = &mut self.completion else {
             return Ok(());
         };
-        let progress = match frame.data.trim() {
-            data if frame.name == "error" => return Err(C::error(data)),
-            "" => Progress::Open,
-            DONE => completion.take_done(events),
+        let data = frame.data.trim();
+        if let Some(error) = C::error(&frame.name, data) {
+            return Err(error);
+        }
+        let progress = match data {
+            "" if C::HAS_MARKS => Progress::Open,
+            DONE if C::HAS_MARKS => completion.take_done(events),
             data => {
                 self.saw_frame = true;
                 completion.take_frame(&frame.name, data, events)?
@@ -126,7 +134,7 @@ impl<C: FrameReader> StreamDecoder<C> {
         };
         match progress {
             Progress::Open => return Ok(()),
-            Progress::Ended if self.saw_frame && !completion.has_begun() && !completion.is_finished() => {
+            Progress::Ended if self.saw_frame && completion.has_nothing() && !completion.is_finished() => {
                 return Err(protocol(C::NOTHING.to_owned(), ""));
             }
             Progress::Ended if !completion.is_finished() => return Err(truncated()),
@@ -174,6 +182,11 @@ impl<C: FrameReader> Decoder for StreamDecoder<C> {
     fn is_finished(&self) -> bool {
         self.completion.as_ref().is_none_or(FrameReader::is_finished)
     }
+}
+
+/// Returns whether an event is an error by its name, and has data.
+pub(super) fn is_error(name: &str, data: &str) -> bool {
+    name == "error" && !data.is_empty() && data != DONE
 }
 
 /// Reads an object of a response.

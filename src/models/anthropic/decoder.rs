@@ -58,8 +58,8 @@ impl FrameReader for MessagesReader {
         Ok(Progress::Complete)
     }
 
-    fn has_begun(&self) -> bool {
-        self.has_begun
+    fn has_nothing(&self) -> bool {
+        !self.has_begun
     }
 
     fn is_finished(&self) -> bool {

@@ -6,6 +6,7 @@ use super::completion::Completion;
 use crate::agent::ports::ModelEvent;
 use crate::agent::state::ModelResponse;
 use crate::ids::IdSource;
+use crate::models::aws_events::EXCEPTION;
 use crate::models::body::{Body, broken_down, protocol};
 use crate::models::decoder::{FrameReader, Progress, StreamDecoder, read_object};
 use crate::models::errors::error_of_frame;
@@ -30,10 +31,16 @@ impl ConverseDecoder {
 }
 
 impl FrameReader for ConverseReader {
+    const HAS_MARKS: bool = false;
+
     fn new(provider: &str, ids: Arc<dyn IdSource>, caps: CapSettings) -> Self {
         Self {
             completion: Completion::new(provider, ids, caps),
         }
+    }
+
+    fn error(name: &str, data: &str) -> Option<AttemptError> {
+        (name == EXCEPTION).then(|| error_of_frame(data))
     }
 
     fn take_frame(&mut self, name: &str, data: &str, events: &mut Vec<ModelEvent>) -> Result<Progress, AttemptError> {
@@ -89,11 +96,6 @@ impl FrameReader for ConverseReader {
             return Err(fault.error(body));
         }
         Ok(Progress::Complete)
-    }
-
-    /// An event stream of AWS without a finish reason was cut off.
-    fn has_begun(&self) -> bool {
-        true
     }
 
     fn is_finished(&self) -> bool {

@@ -33,6 +33,11 @@ impl FrameReader for GeminiReader {
         }
     }
 
+    /// Events have no names in this protocol.
+    fn error(_name: &str, _data: &str) -> Option<AttemptError> {
+        None
+    }
+
     fn take_frame(&mut self, _name: &str, data: &str, events: &mut Vec<ModelEvent>) -> Result<Progress, AttemptError> {
         self.take_chunk(data, events)?;
         Ok(Progress::Open)
@@ -58,8 +63,8 @@ impl FrameReader for GeminiReader {
         Ok(Progress::Ended)
     }
 
-    fn has_begun(&self) -> bool {
-        self.has_begun
+    fn has_nothing(&self) -> bool {
+        !self.has_begun
     }
 
     fn is_finished(&self) -> bool {

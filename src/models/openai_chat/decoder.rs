@@ -9,7 +9,7 @@ use crate::ids::IdSource;
 use crate::models::body::protocol;
 use crate::models::decoder::{FrameReader, Progress, StreamDecoder, not_json};
 use crate::models::errors::error_of_frame;
-use crate::models::openai_usage::read_usage;
+use crate::models::openai_usage::{CHAT, read_usage};
 use crate::models::retry::AttemptError;
 use crate::models::settings::CapSettings;
 use crate::models::wire::{self, Fields};
@@ -43,6 +43,11 @@ impl FrameReader for ChatReader {
         }
     }
 
+    /// An event named `error` is an error even without data.
+    fn error(name: &str, data: &str) -> Option<AttemptError> {
+        (name == "error").then(|| error_of_frame(data))
+    }
+
     fn take_frame(&mut self, _name: &str, data: &str, events: &mut Vec<ModelEvent>) -> Result<Progress, AttemptError> {
         let chunk = read_chunk(data)?;
         self.take_chunk(&chunk, data, false, events)?;
@@ -71,8 +76,8 @@ impl FrameReader for ChatReader {
         Ok(Progress::Complete)
     }
 
-    fn has_begun(&self) -> bool {
-        self.saw_choices
+    fn has_nothing(&self) -> bool {
+        !self.saw_choices
     }
 
     fn is_finished(&self) -> bool {
@@ -95,7 +100,7 @@ impl ChatReader {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), AttemptError> {
         let taken = self.take_choice(chunk, text, whole, events);
-        self.completion.take_envelope(chunk, read_usage(chunk), events);
+        self.completion.take_envelope(chunk, read_usage(chunk, &CHAT), events);
         taken
     }
 

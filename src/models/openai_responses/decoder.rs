@@ -11,8 +11,8 @@ use crate::agent::ports::{ModelError, ModelErrorClass, ModelEvent};
 use crate::agent::state::{FinishReason, ModelResponse};
 use crate::ids::IdSource;
 use crate::models::body::protocol;
-use crate::models::decoder::{FrameReader, Progress, StreamDecoder, read_object};
-use crate::models::openai_usage::read_usage;
+use crate::models::decoder::{FrameReader, Progress, StreamDecoder, is_error, read_object};
+use crate::models::openai_usage::{RESPONSES, read_usage};
 use crate::models::retry::AttemptError;
 use crate::models::settings::CapSettings;
 use crate::models::wire::Fields;
@@ -48,8 +48,8 @@ impl FrameReader for ResponsesReader {
         }
     }
 
-    fn error(text: &str) -> AttemptError {
-        failure_of_event(text)
+    fn error(name: &str, data: &str) -> Option<AttemptError> {
+        is_error(name, data).then(|| failure_of_event(data))
     }
 
     fn take_frame(&mut self, name: &str, data: &str, events: &mut Vec<ModelEvent>) -> Result<Progress, AttemptError> {
@@ -77,8 +77,8 @@ impl FrameReader for ResponsesReader {
         self.take_end(&response, "completed", events)
     }
 
-    fn has_begun(&self) -> bool {
-        self.has_begun
+    fn has_nothing(&self) -> bool {
+        !self.has_begun
     }
 
     /// The event with the status of the response has the whole response.
@@ -138,7 +138,7 @@ impl ResponsesReader {
             "cancelled" => Err(cancelled()),
             _ => Ok(Some(FinishReason::Other(status))),
         };
-        let usage = read_usage(response);
+        let usage = read_usage(response, &RESPONSES);
         self.reason = reason.inspect_err(|_| events.extend(usage.map(ModelEvent::Usage)))?;
         self.usage = usage.unwrap_or_default();
         self.completion.take_envelope(response);

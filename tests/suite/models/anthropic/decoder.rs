@@ -145,6 +145,37 @@ fn pings_unknown_events_and_unknown_pieces_change_nothing() {
 }
 
 #[test]
+fn a_block_without_a_neutral_form_is_assembled_from_its_pieces() {
+    let piece = |text: &str| delta(0, &json!({"type": "compaction_delta", "content": text}));
+    let (_, response) = stream(&[
+        start(),
+        block(0, &json!({"type": "compaction", "content": null})),
+        piece("ab"),
+        piece("c"),
+        end("end_turn"),
+        stop(),
+    ]);
+    let content = response.unwrap().content;
+    let [ContentPart::Opaque(part)] = content.as_slice() else {
+        panic!("{content:?}");
+    };
+    assert_eq!(part.raw.as_str(), r#"{"content":"abc","type":"compaction"}"#);
+}
+
+#[test]
+fn an_event_named_error_without_data_is_no_error() {
+    for data in ["", "[DONE]"] {
+        let text = format!(
+            "event: error\ndata: {data}\n\ndata: {}\n\ndata: {}\n\n",
+            end("end_turn"),
+            stop()
+        );
+        let (_, response) = decode_with(None, CapSettings::default(), &[text.as_bytes()]);
+        assert_eq!(response.unwrap().finish_reason, FinishReason::Stop, "{data:?}");
+    }
+}
+
+#[test]
 fn an_error_in_mid_stream_ends_the_answer() {
     let overloaded = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
     let hello = ModelEvent::TextDelta {

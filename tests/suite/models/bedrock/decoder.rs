@@ -303,8 +303,16 @@ fn what_is_no_answer_is_an_error() {
     let stray = stream(&[delta(0, &json!({"toolUse": {"input": "{}"}}))]);
     assert_eq!(error(stray).1, "a piece of a tool call belongs to no call");
     let headers = [(":message-type", "event"), (":event-type", "contentBlockDelta")];
-    let outcome = decode_with(CapSettings::default(), &[&frame(&headers, "[1]")]);
-    assert_eq!(error(outcome).1, "an event of the stream is not a JSON object");
+    for data in ["[1]", "", "[DONE]"] {
+        let outcome = decode_with(CapSettings::default(), &[&frame(&headers, data)]);
+        assert_eq!(
+            error(outcome).1,
+            "an event of the stream is not a JSON object",
+            "{data:?}"
+        );
+    }
+    let unknown = stream(&[json!({"error": {"message": "no exception"}})]);
+    assert_eq!(error(unknown).0, ModelErrorClass::Truncated);
     let sse = decode_with(CapSettings::default(), &[b"data: {}\n\n"]);
     assert_eq!(error(sse).0, ModelErrorClass::Protocol);
 }

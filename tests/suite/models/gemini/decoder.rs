@@ -412,6 +412,9 @@ fn what_is_no_answer_is_an_error() {
     assert_eq!(events.len(), 1);
     assert_eq!(end.unwrap_err().class, ModelErrorClass::Overload);
     assert_eq!(error(stream(&[json!({"x": 1})])).1, "the stream has no completion");
+    let text = format!("event: error\ndata: {}\n\n", json!({"x": 1}));
+    let named = decode_with(None, CapSettings::default(), &[text.as_bytes()]);
+    assert_eq!(error(named).1, "the stream has no completion");
 }
 
 #[test]
