@@ -245,9 +245,9 @@ async fn a_stopped_run_publishes_what_it_has(database: TestDatabase) {
     let app = GatedApp::start(&database, &[]).await;
     let run = app.begin("wait", json!({})).await;
     app.gate.until_waiting(1).await;
-    let reported = app.control(&run, "stop").await;
-    assert_eq!(reported.status, StatusCode::ACCEPTED, "{}", reported.text());
-    assert_eq!(reported.json()["run_id"], run["run_id"]);
+    let response = app.control(&run, "stop").await;
+    assert_eq!(response.status, StatusCode::ACCEPTED, "{}", response.text());
+    assert_eq!(response.json()["run_id"], run["run_id"]);
     let ended = app.ended(&run).await;
     assert_eq!(
         (&ended["status"], &ended["stop_reason"]),
@@ -283,11 +283,11 @@ async fn a_cancelled_run_publishes_nothing(database: TestDatabase) {
     app.gate.until_waiting(1).await;
     for _ in 0..2 {
         // The second one may come before the end, or after it.
-        let reported = app.control(&run, "cancel").await;
+        let response = app.control(&run, "cancel").await;
         assert!(
-            [StatusCode::ACCEPTED, StatusCode::OK].contains(&reported.status),
+            [StatusCode::ACCEPTED, StatusCode::OK].contains(&response.status),
             "{}",
-            reported.text()
+            response.text()
         );
     }
     let ended = app.ended(&run).await;

@@ -46,8 +46,8 @@ async fn hooks_that_can_not_work_are_refused_when_the_agent_is_stored(database: 
         assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{hook}");
         let problem: Value = serde_json::from_slice(&answer.body).unwrap();
         assert_eq!(problem["code"], code, "{hook}");
-        let reported = problem["detail"].as_str().unwrap();
-        assert!(reported.contains(detail), "{reported}");
+        let actual = problem["detail"].as_str().unwrap();
+        assert!(actual.contains(detail), "{actual}");
         assert_eq!(app.try_get("/v1/agents/hooked").await.status, StatusCode::NOT_FOUND);
     }
     app.finish().await;

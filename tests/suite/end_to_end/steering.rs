@@ -291,8 +291,8 @@ async fn a_stopped_run_stops_those_who_work_for_it(database: TestDatabase) {
     let body = json!({"agent": "lead", "input": "begin", "mode": "async"});
     let run = app.post("/v1/runs", &body).await.json();
     gate.until_waiting(1).await;
-    let reported = app.post(&format!("/v1/runs/{}/stop", id(&run)), &json!({})).await;
-    assert_eq!(reported.status, StatusCode::ACCEPTED, "{}", reported.text());
+    let response = app.post(&format!("/v1/runs/{}/stop", id(&run)), &json!({})).await;
+    assert_eq!(response.status, StatusCode::ACCEPTED, "{}", response.text());
     gate.until_waiting(0).await;
     let shown = format!("/v1/runs/{}", id(&run));
     until("the run does not stop", async || {

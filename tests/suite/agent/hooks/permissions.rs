@@ -290,15 +290,15 @@ async fn every_field_at_every_point_may_change_only_as_the_table_says() {
                 let at = if has_changed { later } else { NOW };
                 assert_eq!(context.state, updated(expected.state.clone(), at), "{case}");
                 assert_eq!(context.subject, expected.subject, "{case}");
-                let reported = failure.map(|failure| failure.to_string());
+                let message = failure.map(|failure| failure.to_string());
                 if is_permitted(point, field) {
                     kept += 1;
-                    assert_eq!(reported, None, "{case}");
+                    assert_eq!(message, None, "{case}");
                 } else {
                     refused += 1;
                     let at = point.as_str();
                     let words = format!("the hook probe failed: it changed {field}, which no hook may do at {at}");
-                    assert_eq!(reported, Some(words), "{case}");
+                    assert_eq!(message, Some(words), "{case}");
                 }
             }
         }

@@ -15,10 +15,10 @@ fn an_unknown_name_is_refused_with_the_known_ones() {
     let registry = HookRegistry::new(builtin_hooks());
     let error = registry.check(&[hook("audit", json!({}))]).unwrap_err();
     assert!(matches!(&error, HookConfigError::Unknown { name, .. } if name == "audit"));
-    let reported = error.to_string();
+    let message = error.to_string();
     assert!(
-        reported.starts_with("no hook is named \"audit\"; known are "),
-        "{reported}"
+        message.starts_with("no hook is named \"audit\"; known are "),
+        "{message}"
     );
     for name in [
         "context_config",
@@ -27,7 +27,7 @@ fn an_unknown_name_is_refused_with_the_known_ones() {
         "redaction",
         "self_critique",
     ] {
-        assert!(reported.contains(name), "{reported}");
+        assert!(message.contains(name), "{message}");
     }
 }
 
@@ -94,9 +94,9 @@ fn a_wrong_configuration_is_refused_with_its_key() {
             "the pattern \"a\" can't be used",
         ),
     ] {
-        let reported = registry.check(&[hook(name, config.clone())]).unwrap_err().to_string();
+        let error = registry.check(&[hook(name, config.clone())]).unwrap_err().to_string();
         let begin = format!("the configuration of the hook {name:?} is wrong: {fault}");
-        assert!(reported.starts_with(&begin), "{config}: {reported}");
+        assert!(error.starts_with(&begin), "{config}: {error}");
     }
 }
 

@@ -179,9 +179,9 @@ async fn a_run_that_shall_end_is_not_taken_up_again(database: TestDatabase) {
         let asked = world.asked().len();
         // Nobody works on it, and it can be told all the same.
         let second = world.replica().await;
-        let reported = second.control(&run, action).await;
+        let response = second.control(&run, action).await;
         assert_eq!(
-            (reported.status.as_u16(), &reported.json()["status"]),
+            (response.status.as_u16(), &response.json()["status"]),
             (202, &json!("running")),
             "{action}"
         );

@@ -61,8 +61,8 @@ async fn calls_beyond_the_bound_of_a_step_are_errors_that_the_model_reads(databa
     let result = app.run_with(go()).await;
     assert_eq!(end(&result).0, "completed");
     let refused = "this call was not made: the answer asks for 5 calls, and the first 2 are made; ask for the others in your next answer";
-    let reported = format!("results: {}", ["fine", "fine", refused, refused, refused].join(" | "));
-    assert_eq!(result["output_text"], reported.as_str());
+    let expected = format!("results: {}", ["fine", "fine", refused, refused, refused].join(" | "));
+    assert_eq!(result["output_text"], expected.as_str());
     let steps = steps_of(&app, &result).await;
     let executions = steps[0]["tool_executions"].as_array().unwrap();
     let failed: Vec<_> = executions

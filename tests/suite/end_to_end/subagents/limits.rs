@@ -48,8 +48,8 @@ async fn levels_end_at_the_least_depth_of_all_above(database: TestDatabase) {
         }
         let before = (session_count(&app).await, mock.asked());
         let result = app.run_with(json!({"agent": "first", "input": "dig"})).await;
-        let reported = format!("{}bottom", "results: ".repeat(levels));
-        assert_eq!(result["output_text"], reported);
+        let expected = format!("{}bottom", "results: ".repeat(levels));
+        assert_eq!(result["output_text"], expected);
         assert_eq!(mock.asked() - before.1, 2 * levels + 1);
         assert_eq!(end(&result).2, 15 * (2 * levels as u64 + 1));
 
@@ -108,10 +108,10 @@ async fn its_own_budget_stops_a_subagent_and_not_the_run(database: TestDatabase)
         let (app, mock) = endless(&database, of_worker, beside_it).await;
         let result = app.run_with(json!({"agent": "lead", "input": "go"})).await;
         assert_eq!(end(&result), ("completed", "completed", 60));
-        let reported = format!(
+        let expected = format!(
             "results: [The agent worker was stopped before its work was done: {words}. It had said nothing yet.]"
         );
-        assert_eq!(result["output_text"], reported.as_str());
+        assert_eq!(result["output_text"], expected.as_str());
         assert_eq!(requests_of(&mock.requests(), "worker").len(), 2);
 
         let steps = steps_of(&app, &result).await;

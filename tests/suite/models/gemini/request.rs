@@ -129,7 +129,7 @@ fn a_response_format_is_a_field_or_a_prompt_where_the_model_refuses_the_field() 
     let named = json!({"responseMimeType": "application/json", "responseJsonSchema": schema});
     let words = "Give the final answer as one JSON object, with nothing before or after it.";
     let with_schema = format!("{words} It fits this JSON Schema:\n{schema}");
-    for (model, has_tools, format, config, reported) in [
+    for (model, has_tools, format, config, instructions) in [
         ("gemini-2.5-pro", false, format(&schema), named.clone(), None),
         (
             "gemini-2.5-pro",
@@ -163,7 +163,7 @@ fn a_response_format_is_a_field_or_a_prompt_where_the_model_refuses_the_field() 
         assert_eq!(body["generationConfig"], config, "{model} {has_tools}");
         assert_eq!(
             body["systemInstruction"]["parts"][0]["text"].as_str(),
-            reported,
+            instructions,
             "{model} {has_tools}"
         );
     }

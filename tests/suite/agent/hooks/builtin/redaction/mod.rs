@@ -32,14 +32,14 @@ fn setup(answers: impl IntoIterator<Item = Vec<Beat>>) -> Setup {
         .with_attached("redaction", config)
 }
 
-/// Fails if anything that was sent, told or kept holds the secret.
+/// Fails if anything that was sent, emitted or kept holds the secret.
 fn assert_gone(setup: &Setup, state: &AgentState) {
     let kept = serde_json::to_string(state).unwrap();
     assert!(!kept.contains(SECRET), "kept: {kept}");
     let current = format!("{state:?}");
     assert!(!current.contains(SECRET), "in memory: {current}");
-    let reported = serde_json::to_string(&setup.events.events()).unwrap();
-    assert!(!reported.contains(SECRET), "told: {reported}");
+    let emitted = serde_json::to_string(&setup.events.events()).unwrap();
+    assert!(!emitted.contains(SECRET), "emitted: {emitted}");
     let sent = format!("{:?}", setup.model.requests());
     assert!(!sent.contains(SECRET), "sent: {sent}");
 }
