@@ -1,9 +1,10 @@
 //! An amount that tenants share fairly, such as bytes in flight or concurrent reads.
 //!
-//! A tenant that already holds something gets no more than it leaves for others: alone, half of the
-//! total. Among waiting tenants, the one that holds least goes next. Of equals, the one whose last
-//! turn is longest ago goes next. An amount of up to an eighth of the total may pass a larger one
-//! that does not fit, until as much as the total has passed it.
+//! A tenant that already holds a share gets another one only if as much stays free as the tenant
+//! then holds. A tenant alone gets at most half of the total. Among waiting tenants, the one that
+//! holds least goes next. Among equals, the one with the oldest last turn goes next. If the next
+//! request does not fit, smaller ones may overtake it: each of up to an eighth of the total, and
+//! together up to the total.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::tenant::TenantId;
 
-/// Up to what part of the total an amount may pass another one that does not fit.
+/// Requests of up to one part in `SMALL` of the total may overtake one that does not fit.
 const SMALL: usize = 8;
 
 /// An amount that tenants share.
@@ -24,7 +25,7 @@ pub struct FairShare {
     state: Mutex<State>,
 }
 
-/// What a tenant has taken; dropping it gives it back.
+/// An amount that a tenant has taken. Dropping the share returns the amount.
 #[derive(Debug)]
 #[must_use = "a share is given back when it is dropped"]
 pub struct Share {
@@ -36,18 +37,18 @@ pub struct Share {
 #[derive(Debug, Default)]
 struct State {
     taken: usize,
-    /// How much has passed the one that goes next since the last one went.
+    /// The sum of the amounts that have overtaken the next request.
     passed: usize,
     /// Counts up with each turn.
     turns: u64,
-    /// Those that have taken something, or wait.
+    /// The tenants that hold a share or wait for one.
     tenants: HashMap<TenantId, Queue>,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
     taken: usize,
-    /// When the tenant had its turn last, or came.
+    /// The number of the tenant's last turn; at first, the number of the last turn of any tenant.
     turn: u64,
     waiting: VecDeque<Waiter>,
 }
@@ -58,15 +59,15 @@ struct Waiter {
     grant: oneshot::Sender<Share>,
 }
 
-/// A caller that waits. Declared before the receiver, so that it is dropped after it and finds the
-/// channel closed.
+/// A caller that waits. A local of this type is declared before the receiver of the channel. Thus
+/// the receiver is dropped first, and `drop` finds the channel closed.
 struct Waiting<'a> {
     of: &'a Arc<FairShare>,
     tenant: &'a TenantId,
 }
 
 impl FairShare {
-    /// Shares an amount.
+    /// Creates a share pool of a total amount.
     pub fn new(total: usize) -> Arc<Self> {
         Arc::new(Self {
             total,
@@ -74,8 +75,8 @@ impl FairShare {
         })
     }
 
-    /// Waits until the tenant may take so much. More than half of the total counts as half, so that
-    /// everything fits. An amount of 0 is granted at once.
+    /// Waits until the tenant may take an amount. Takes at most half of the total, so that each
+    /// request can be granted. Grants an amount of 0 at once.
     pub async fn take(self: &Arc<Self>, tenant: &TenantId, amount: usize) -> Share {
         if amount == 0 {
             return self.share(tenant, 0);
@@ -88,22 +89,22 @@ impl FairShare {
         self.grant();
         let share = granted.await;
         drop(waiting);
-        // The queue drops no waiter that is still there; without a share it would merely go
-        // uncounted.
+        // The queue never drops a waiter whose caller still waits. If it did, the amount would
+        // merely not be counted.
         share.unwrap_or_else(|_| self.share(tenant, 0))
     }
 
-    /// Takes so much if there is room now, and no other caller goes first.
+    /// Takes an amount if it can be granted now, before all other callers.
     pub fn try_take(self: &Arc<Self>, tenant: &TenantId, amount: usize) -> Option<Share> {
         self.take(tenant, amount).now_or_never()
     }
 
-    /// Returns how much is taken.
+    /// Returns the sum of all shares.
     pub fn taken(&self) -> usize {
         self.state.lock().taken
     }
 
-    /// Returns what a tenant may take where no other tenant has taken anything.
+    /// Returns the most that a tenant may take if no other tenant holds a share.
     fn most(&self) -> usize {
         (self.total / 2).max(1)
     }
@@ -116,7 +117,7 @@ impl FairShare {
         }
     }
 
-    /// Grants what waits and fits.
+    /// Grants waiting requests, as long as one can be granted.
     fn grant(self: &Arc<Self>) {
         loop {
             let mut state = self.state.lock();
@@ -124,7 +125,7 @@ impl FairShare {
                 return;
             };
             drop(state);
-            // A caller that has gone gives it back, which locks the state.
+            // If the caller is gone, the share is dropped here, and its `drop` locks the state.
             drop(waiter.grant.send(self.share(&tenant, waiter.amount)));
         }
     }
@@ -142,9 +143,9 @@ impl FairShare {
 }
 
 impl State {
-    /// Takes out the waiter that goes next, and counts what it takes. One that does not fit keeps
-    /// the others waiting that want much as well; those that want little pass it, until so much has
-    /// passed that it would wait for ever.
+    /// Removes the next waiter from its queue and counts its amount as taken. If the first waiter
+    /// does not fit, other large requests wait behind it. Small ones overtake it, but only up to a
+    /// bound, so that it does not wait for ever.
     fn next(&mut self, total: usize) -> Option<(TenantId, Waiter)> {
         let taken = self.taken;
         let left = total.saturating_sub(taken);
@@ -179,7 +180,7 @@ impl State {
         Some((tenant, waiter))
     }
 
-    /// Returns what is known of a tenant. One that comes has its turn after those that are there.
+    /// Returns the queue of a tenant. A new tenant goes after the tenants with an earlier turn.
     fn queue(&mut self, tenant: &TenantId) -> &mut Queue {
         let turn = self.turns;
         self.tenants.entry(tenant.clone()).or_insert_with(|| Queue {
@@ -197,18 +198,18 @@ impl State {
 }
 
 impl Share {
-    /// Returns who has taken it.
+    /// Returns the tenant that holds the share.
     pub fn tenant(&self) -> &TenantId {
         &self.tenant
     }
 
-    /// Returns how much it is.
+    /// Returns the amount of the share.
     pub fn amount(&self) -> usize {
         self.amount
     }
 
-    /// Changes the amount to what is needed after all, without waiting: others wait for what is
-    /// taken beyond the total.
+    /// Changes the amount of the share without waiting. The sum of all shares may then exceed the
+    /// total, and other callers wait until it no longer does.
     pub fn set(&mut self, amount: usize) {
         let before = std::mem::replace(&mut self.amount, amount);
         {
@@ -235,7 +236,7 @@ impl Drop for Waiting<'_> {
         }
         state.forget_idle(self.tenant);
         drop(state);
-        // Those behind it may fit.
+        // The callers behind this one may fit.
         self.of.grant();
     }
 }
@@ -258,7 +259,8 @@ mod tests {
             held.push(shares.take(&a, 1).now_or_never().unwrap());
         }
         assert!(shares.take(&a, 1).now_or_never().is_none());
-        // Two of the four that are left, one of the two, and the last one.
+        // Of the four left, tenant b takes two. Of the two left, c takes one. Then d takes the last
+        // one.
         for tenant in [&b, &tenant("c")] {
             while let Some(share) = shares.take(tenant, 1).now_or_never() {
                 held.push(share);
@@ -268,7 +270,7 @@ mod tests {
         held.push(shares.take(&tenant("d"), 1).now_or_never().unwrap());
         held.clear();
         assert_eq!((shares.taken(), shares.state.lock().tenants.len()), (0, 0));
-        // What never fits counts as all that one may take.
+        // A request that never fits is cut to the most that one tenant may take.
         let all = shares.take(&a, 1_000).now_or_never().unwrap();
         assert_eq!(all.amount, 4);
     }
@@ -284,7 +286,7 @@ mod tests {
         }
         let mut late = Box::pin(shares.take(&c, 2));
         assert!((&mut late).now_or_never().is_none());
-        // There is room for one of the first tenant's; the last comer waits for two, and is next.
+        // There is room for 1, which tenant a wants, but tenant c goes next and wants 2.
         drop(one);
         assert!((&mut waiting[0]).now_or_never().is_none());
         drop(other);
@@ -331,7 +333,7 @@ mod tests {
             assert!(shares.take(&a, 1).now_or_never().is_none());
         }
         assert_eq!(shares.state.lock().tenants[&a].waiting.len(), 0);
-        // One was granted its share and did not take it any more.
+        // This caller is granted its share, but leaves before it receives the share.
         let mut granted = Box::pin(shares.take(&a, 1));
         assert!((&mut granted).now_or_never().is_none());
         drop(held);
@@ -376,7 +378,7 @@ mod tests {
         let patient = tenant("patient");
         let mut large = Box::pin(shares.take(&patient, 40));
         assert!((&mut large).now_or_never().is_none());
-        // As much as the total passes it; what comes then waits behind it.
+        // Requests overtake it until their sum is the total. Later requests wait behind it.
         let mut passed = 0;
         while let Some(share) = small(7 + passed) {
             held.push_back(share);
@@ -384,7 +386,7 @@ mod tests {
             passed += 1;
             assert!(passed < 100, "the large one waits for ever");
         }
-        // One that came in the same turn may go first as well.
+        // A tenant that came in the same turn may go first as well.
         assert!([8, 9].contains(&passed), "{passed}");
         drop(held.pop_front());
         assert!((&mut large).now_or_never().is_some());

@@ -1,11 +1,11 @@
-//! The limits of API keys: JSON with a version. A limit that this version does not know is an
-//! error, since it would not bind.
+//! Encodes and decodes the limits of API keys: JSON with a version. Decoding fails if this version
+//! of the service does not know a limit, since it could not enforce that limit.
 
 use serde::{Deserialize, Serialize};
 
 use crate::limits::RunLimits;
 
-/// The version of this form.
+/// The version of the JSON format.
 const VERSION: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
@@ -14,7 +14,7 @@ struct Versioned<T> {
     limits: T,
 }
 
-/// Limits that can't be read.
+/// The error of decoding stored limits.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LimitsError {
     #[error("the limits are stored in the form {0}, which a newer version of agent-runtime has made")]
@@ -23,7 +23,7 @@ pub(crate) enum LimitsError {
     Json(#[from] serde_json::Error),
 }
 
-/// Encodes limits; `None` if there are none.
+/// Encodes limits as JSON; returns `None` if no limit is set.
 pub(crate) fn encode_limits(limits: &RunLimits) -> Result<Option<String>, serde_json::Error> {
     if limits.is_empty() {
         return Ok(None);
@@ -35,7 +35,7 @@ pub(crate) fn encode_limits(limits: &RunLimits) -> Result<Option<String>, serde_
     .map(Some)
 }
 
-/// Decodes limits.
+/// Decodes stored limits; `None` means no limits.
 pub(crate) fn decode_limits(stored: Option<&str>) -> Result<RunLimits, LimitsError> {
     let Some(json) = stored else {
         return Ok(RunLimits::default());

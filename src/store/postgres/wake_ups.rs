@@ -1,13 +1,13 @@
-//! Wake-ups for the workers of all processes, by PostgreSQL's notifications. They may be lost, so
-//! workers poll as well.
+//! Wakes the workers of all processes with PostgreSQL's notifications. A notification may be lost,
+//! so workers poll as well.
 //!
-//! One task of the store sends them, after the commit. A transaction that notifies holds a lock of
-//! the whole server from before its commit is written until that is on disk
-//! ([`NOTIFY`](https://www.postgresql.org/docs/current/sql-notify.html) keeps the order of
-//! commits), so runs would be accepted one by one, each with a sync of its own. One notification
-//! stands for all commits that came while the one before it was in flight.
+//! One task of the store sends the notifications, after the commits. A transaction with a
+//! [`NOTIFY`](https://www.postgresql.org/docs/current/sql-notify.html) would hold a lock on the
+//! whole server while its commit is written to disk, since notifications arrive in the order of the
+//! commits. Runs would then be accepted one by one, each with its own sync. While a notification is
+//! in flight, further commits share the next one.
 //!
-//! One dedicated connection listens for all streams of a store.
+//! One dedicated connection receives the notifications for all streams of a store.
 
 use std::error::Error as StdError;
 use std::sync::{Arc, OnceLock};
@@ -31,29 +31,29 @@ use crate::supervision::Supervisor;
 /// The channel of the notifications.
 const CHANNEL: &str = "agent_runtime_queue";
 
-/// The pause after a failed notification.
+/// The pause before a failed notification is sent again.
 const SEND_AGAIN: Duration = Duration::from_secs(1);
 
 /// The timeout of a connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the connection may be quiet before the server is pinged: a silent connection looks like
-/// one without notifications.
+/// The time without notifications after which the listener pings the server, since the connection
+/// may be dead.
 const QUIET: Duration = Duration::from_secs(10);
-/// The timeout of the ping.
+/// The timeout of a ping.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
-/// The first pause before a connection is tried again, and the longest.
+/// The first and the longest pause between two connection attempts.
 const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5)];
 
-/// The wake-ups of a store. Each of its two tasks begins when it is first needed, and ends with the
-/// store.
+/// Sends and receives the wake-ups of a store. Each of the two tasks starts when it is first needed
+/// and ends with the store.
 #[derive(Debug)]
 pub(super) struct QueueWakeUps {
     pool: PgPool,
     tasks: TaskTracker,
     stop: CancellationToken,
-    /// Wakes the task that sends one.
+    /// Wakes the task that sends notifications.
     due: OnceLock<Arc<Notify>>,
-    /// The wake-ups of all processes.
+    /// The wake-ups that all processes have sent.
     received: OnceLock<Arc<WakeUps>>,
 }
 
@@ -68,13 +68,12 @@ impl QueueWakeUps {
         }
     }
 
-    /// Wakes the workers of all processes soon, as what has been committed may give them something
-    /// to do.
+    /// Wakes the workers of all processes soon, since a commit may have made a run free to lease.
     pub(super) fn send(&self) {
         let due = self.due.get_or_init(|| {
             let due = Arc::<Notify>::default();
             let (pool, stop, taken) = (self.pool.clone(), self.stop.clone(), Arc::clone(&due));
-            // Readiness does not depend on it: without wake-ups, workers poll.
+            // The service is ready without this task: without wake-ups, workers poll.
             let sending = Supervisor::default().keep("send wake-ups", move || {
                 send_due(pool.clone(), stop.clone(), Arc::clone(&taken))
             });
@@ -84,19 +83,19 @@ impl QueueWakeUps {
         due.notify_one();
     }
 
-    /// Commits, and wakes workers even if the commit returns an error: one whose response was lost
-    /// may have taken effect.
+    /// Commits a transaction and wakes workers. Wakes them after an error as well: the commit may
+    /// have taken effect although its response was lost.
     pub(super) async fn commit(&self, transaction: Transaction<'_, Postgres>) -> Result<(), sqlx::Error> {
         let committed = transaction.commit().await;
         self.send();
         committed
     }
 
-    /// Returns the wake-ups of all processes from now on.
+    /// Returns a stream of the wake-ups that arrive from now on, sent by any process.
     pub(super) fn stream(&self) -> BoxStream<'static, ()> {
         let received = self.received.get_or_init(|| {
             let received = Arc::<WakeUps>::default();
-            // The options of the store's pool, but a connection beside it.
+            // Connects as the store's pool does, but outside of the pool.
             let options = self.pool.connect_options().as_ref().clone();
             let wake_ups = Arc::clone(&received);
             let receiving = Supervisor::default().keep("receive wake-ups", move || {
@@ -108,7 +107,7 @@ impl QueueWakeUps {
         received.stream()
     }
 
-    /// Sends a pending notification, if the server can be reached, and ends both tasks.
+    /// Sends a pending notification if the server can be reached. Then ends both tasks.
     pub(super) async fn close(&self) {
         self.stop.cancel();
         self.tasks.close();
@@ -122,7 +121,7 @@ impl Drop for QueueWakeUps {
     }
 }
 
-/// Notifies whenever that is due. A failed notification is due again after a pause.
+/// Sends a notification when one is due. Retries a failed one after a pause.
 async fn send_due(pool: PgPool, stop: CancellationToken, due: Arc<Notify>) {
     let mut outage = Outage::default();
     loop {
@@ -144,7 +143,8 @@ async fn send_due(pool: PgPool, stop: CancellationToken, due: Arc<Notify>) {
     }
 }
 
-/// Passes wake-ups on for ever. Each connection begins with one, for those that were missed.
+/// Forwards wake-ups until it is cancelled. Sends one after each connect, since notifications may
+/// have been missed before.
 async fn listen(options: PgConnectOptions, received: Arc<WakeUps>) {
     loop {
         let backoff = ExponentialBuilder::default()
@@ -164,7 +164,8 @@ async fn listen(options: PgConnectOptions, received: Arc<WakeUps>) {
 }
 
 async fn connect(options: &PgConnectOptions) -> Result<PgListener, sqlx::Error> {
-    // A pool for each: a silent connection occupies its slot in the pool until the server responds.
+    // Each connection has its own pool: a dead one occupies its slot in the pool until the server
+    // responds.
     let pool = PgPoolOptions::new()
         .max_connections(1)
         .idle_timeout(None)
@@ -176,7 +177,7 @@ async fn connect(options: &PgConnectOptions) -> Result<PgListener, sqlx::Error> 
     Ok(listener)
 }
 
-/// Passes wake-ups on until the connection has ended or gone silent.
+/// Forwards wake-ups until the connection ends or no longer responds.
 async fn receive(listener: &mut PgListener, received: &WakeUps) -> Result<(), sqlx::Error> {
     loop {
         match timeout(QUIET, listener.try_recv()).await {

@@ -1,4 +1,5 @@
-//! Leases deliveries that are due. Many may be skipped, so few of those are read.
+//! Leases deliveries that are due. The filter may exclude most of them, so the statement reads only
+//! a bounded number of excluded ones.
 
 use super::engine::Engine;
 use super::statement::Statement;
@@ -23,8 +24,7 @@ pub(super) async fn delivery_lease<E: Engine>(
     Ok(due)
 }
 
-/// Finds the oldest deliveries that are due, and some more than are wanted, since rival workers
-/// lock some.
+/// Finds the oldest deliveries that are due: 100 more than wanted, since other workers lock some.
 const OLDEST: &str = "with recursive oldest as materialized (
         select tenant, delivery_id, due_at, coalesce(receiver, '') as receiver from webhook_deliveries
         where status = 'pending' and due_at <= $1
@@ -33,8 +33,8 @@ const OLDEST: &str = "with recursive oldest as materialized (
     ), eligible as materialized (
         select tenant, delivery_id, due_at from oldest where true";
 
-/// Goes from each tenant and receiver with pending deliveries to the next, if those that are
-/// skipped hide the others. A row without a receiver leads to the next tenant.
+/// Walks over all pairs of a tenant and a receiver with pending deliveries. Does so only if too few
+/// of the oldest deliveries match the filter. A pair with a null receiver leads to the next tenant.
 const PAIRS: &str = "), pair (tenant, receiver) as (
         select '', '' where (select count(*) from oldest) = $4 + 100 and (select count(*) from eligible) < $4
         union all
@@ -49,7 +49,8 @@ const PAIRS: &str = "), pair (tenant, receiver) as (
                 select coalesce(receiver, '') from webhook_deliveries
                 where status = 'pending' and tenant = pair.tenant and coalesce(receiver, '') > pair.receiver";
 
-/// Adds the oldest of each pair. Deliveries of earlier versions have no receiver.
+/// Adds the oldest deliveries of each pair. Deliveries that earlier versions stored have no
+/// receiver.
 const CANDIDATES: &str = "
                 order by coalesce(receiver, '')
                 limit 1
@@ -60,9 +61,8 @@ const CANDIDATES: &str = "
         union
         select d.tenant, d.delivery_id, d.due_at from pair cross join ";
 
-/// Takes the oldest candidates that no rival has locked. The limit of `few` removes no row: it
-/// tells a planner that does not know the values that there are few, so that it uses the primary
-/// key.
+/// Takes the oldest candidates that no other worker has locked. The limit of `few` removes no row.
+/// It tells the planner that there are few rows, so that it uses the primary key.
 const TAKEN: &str = "
         order by due_at
         limit $4 + 100
@@ -75,7 +75,8 @@ const TAKEN: &str = "
         limit $4";
 
 /// Moves the due time to the end of the lease, so that the delivery is due again if this worker is
-/// killed. One that a later version wrote waits for that version, and the attempt does not count.
+/// killed. Does not count the attempt if a later version stored the delivery, which only that
+/// version can send.
 const LEASE: &str = sql!(
     " )
     update webhook_deliveries set due_at = $2, owner = $3,
@@ -113,8 +114,8 @@ fn lease_statement<'v, E: Engine>(terms: &LeaseTerms, worker: &'v str, filter: D
     lease
 }
 
-/// Skips a row that can't be read, so that the others of its batch are sent. A later version of the
-/// service may read it.
+/// Skips an unreadable row, so that the rest of the batch is sent. A later version of the service
+/// may be able to read the row.
 fn readable(row: DueDeliveryRow) -> Option<DueDelivery> {
     let read = DueDelivery::try_from(row);
     read.inspect_err(|error| {
