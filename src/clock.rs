@@ -1,20 +1,20 @@
-//! The time: an injected [`Clock`], so that tests can move it. No other file may read the system's
-//! clock.
+//! Provides the time through a [`Clock`], so that tests can set it. Only this file may read the
+//! system clock.
 
 use std::fmt;
 
 use chrono::{DateTime, SubsecRound as _, Utc};
 
-/// An instant in UTC, with microseconds: what every store retains exactly.
+/// An instant in UTC with microsecond precision, which every store retains exactly.
 pub type Timestamp = DateTime<Utc>;
 
-/// Reads the time.
+/// A source of the current time.
 pub trait Clock: Send + Sync + fmt::Debug {
     /// Returns the current time, truncated to microseconds.
     fn now(&self) -> Timestamp;
 }
 
-/// Reads the time of the operating system.
+/// The clock of the operating system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 

@@ -29,8 +29,8 @@ pub struct StoreConfig {
 }
 
 impl StoreConfig {
-    /// Names the store without its password; a file by its whole path, so that the address leads to
-    /// it from any folder.
+    /// Returns the URL of the store without its password. The path of an SQLite file is absolute,
+    /// so the URL works from any folder.
     pub fn address(&self) -> String {
         let shown = self.url.to_string();
         let whole = shown.strip_prefix("sqlite://").and_then(|file| {

@@ -1,9 +1,9 @@
-//! Limits that operators set: what the runs of a tenant or of an API key may spend, which agents
-//! and models they may use, and how much a tenant may use at once.
+//! Limits that operators set for tenants and API keys. They bound what a run may spend, which
+//! agents and models it may use, and how much a tenant may use at once.
 //!
-//! `run/limits.rs` applies those of runs. `TenantShares` counts what a tenant uses in this process.
-//! The number of waiting runs is counted in the transaction that accepts one, under a lock of the
-//! tenant, so concurrent requests never exceed it.
+//! `run/limits.rs` applies the limits of runs. `TenantShares` counts what a tenant uses in this
+//! process. The transaction that accepts a run counts the tenant's waiting runs. It holds a lock of
+//! the tenant, so concurrent requests never exceed the limit.
 
 mod pattern;
 mod shares;
@@ -30,19 +30,19 @@ pub struct Limits {
 /// What one tenant may do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TenantLimits {
-    /// What bounds each of its runs.
+    /// The limits of each of its runs.
     pub runs: RunLimits,
-    /// The most light runs that it has in progress in a process.
+    /// The most light runs in progress in one process.
     pub light_runs: Option<u32>,
-    /// The most runs that it has waiting in the queue.
+    /// The most runs that wait in the queue.
     pub queued_runs: Option<u32>,
-    /// The most readers that follow runs or wait for them in a process.
+    /// The most readers in one process that follow runs or wait for them.
     pub readers: Option<u32>,
-    /// The requests that it may make.
+    /// The rate of its requests.
     pub requests: Option<RequestRate>,
 }
 
-/// What bounds each run; an absent limit does not bind.
+/// The limits of each run. An absent limit does not apply.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RunLimits {
@@ -55,42 +55,42 @@ pub struct RunLimits {
     /// The most seconds from start to end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_seconds: Option<u32>,
-    /// The most US dollars. Models without a price are not allowed then.
+    /// The most US dollars. With this limit, models without a price are not allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost: Option<Cost>,
-    /// The names of the agents that may work; empty allows all.
+    /// The names of the allowed agents; empty allows all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<Pattern>,
-    /// The models that may be asked, as `PROVIDER/MODEL`; empty allows all.
+    /// The allowed models, as `PROVIDER/MODEL`; empty allows all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<Pattern>,
-    /// The providers that may be asked; empty allows all.
+    /// The allowed providers; empty allows all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub providers: Vec<Pattern>,
 }
 
-/// How many requests a tenant may make: some at once, and then so many each second.
+/// How many requests a tenant may make: a burst at once, then a number per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RequestRate {
-    /// The requests each second.
+    /// The requests per second.
     pub per_second: NonZeroU32,
-    /// The requests at once.
+    /// The most requests at once.
     pub burst: NonZeroU32,
 }
 
-/// What a tenant has left of its rate after a request.
+/// What remains of a tenant's rate after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateStanding {
     /// The rate.
     pub rate: RequestRate,
-    /// The requests that it may make at once now.
+    /// How many requests the tenant may make at once now.
     pub remaining: u32,
-    /// How long it has to wait for the next; none when this one is allowed.
+    /// How long the tenant must wait before it repeats this request; none if it is allowed.
     pub wait: Option<Duration>,
 }
 
 impl Limits {
-    /// Makes the limits of single tenants, and those of all others.
+    /// Makes limits from those of single tenants and `each_tenant`, which applies to all others.
     pub fn new(each_tenant: TenantLimits, tenants: impl IntoIterator<Item = (TenantId, TenantLimits)>) -> Self {
         let tenants = tenants.into_iter();
         Self {
@@ -112,7 +112,7 @@ impl Limits {
 }
 
 impl RunLimits {
-    /// Returns whether nothing is limited.
+    /// Returns whether no limit is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -147,7 +147,7 @@ mod tests {
         let json = serde_json::to_string(&limits).unwrap();
         assert_eq!(json, r#"{"max_tokens":7,"max_cost":0.25,"models":["openai/*"]}"#);
         assert_eq!(serde_json::from_str::<RunLimits>(&json).unwrap(), limits);
-        // A limit that is not understood would not bind.
+        // An ignored limit would not apply, so unknown and invalid limits are rejected.
         for bad in [r#"{"max_moons": 1}"#, r#"{"models": [""]}"#, r#"{"max_steps": -1}"#] {
             serde_json::from_str::<RunLimits>(bad).unwrap_err();
         }

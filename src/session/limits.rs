@@ -1,5 +1,5 @@
-//! Limits of a caller's own data in a session. They apply to a request, and to its result together
-//! with its base.
+//! Limits of the caller's own data in a session. They apply to a request, and to the session that
+//! results from the request and its base session.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,7 +19,7 @@ const MAX_VARIABLES: usize = 1024;
 /// The most bytes of variables, as canonical JSON with their names.
 const MAX_VARIABLES_BYTES: usize = 256 << 10;
 
-/// Checks the number and the size of key-value pairs; the error says what is allowed.
+/// Checks the number and the size of key-value pairs. The error says what is allowed.
 pub fn check_metadata(metadata: &Object) -> Result<(), String> {
     if metadata.len() > MAX_METADATA_KEYS {
         return Err(format!("at most {MAX_METADATA_KEYS} keys are allowed"));
@@ -27,7 +27,7 @@ pub fn check_metadata(metadata: &Object) -> Result<(), String> {
     check_size(metadata, MAX_METADATA_BYTES)
 }
 
-/// Checks the number and the size of variables; the error says what is allowed.
+/// Checks the number and the size of variables. The error says what is allowed.
 pub fn check_variables(variables: &BTreeMap<String, Value>) -> Result<(), String> {
     if variables.len() > MAX_VARIABLES {
         return Err(format!("at most {MAX_VARIABLES} variables are allowed"));
@@ -43,8 +43,8 @@ pub struct PartTooLarge {
     max_bytes: usize,
 }
 
-/// Checks the messages that running a session needs, its environment and its context, each as JSON.
-/// States that are its parent's were checked with it.
+/// Checks the size of the history that a run needs, of the environment and of the context, each as
+/// JSON. An environment or a context that equals the parent's was checked with the parent.
 pub fn check_parts(draft: &BundleDraft, max_bytes: usize) -> Result<(), PartTooLarge> {
     check_history(needed_bytes(draft), max_bytes)?;
     let parent = draft.parent.as_deref();
@@ -58,7 +58,7 @@ pub fn check_parts(draft: &BundleDraft, max_bytes: usize) -> Result<(), PartTooL
     Ok(())
 }
 
-/// Checks the bytes of the messages that running a session needs.
+/// Checks the size of the messages that a run of the session needs.
 pub fn check_history(bytes: usize, max_bytes: usize) -> Result<(), PartTooLarge> {
     let part = "history";
     (bytes <= max_bytes)
@@ -66,11 +66,11 @@ pub fn check_history(bytes: usize, max_bytes: usize) -> Result<(), PartTooLarge>
         .ok_or(PartTooLarge { part, max_bytes })
 }
 
-/// Counts the messages from where the newest summary leaves off.
+/// Returns the bytes of the messages after those that the newest summary covers.
 fn needed_bytes(draft: &BundleDraft) -> usize {
     let inherited_start = draft.parent.as_ref().map_or(0, |parent| parent.head.history_start);
     let start = find_history_start(&draft.history, draft.inherited(), inherited_start);
-    // A summary that can't be is for the store to refuse.
+    // The store rejects an invalid summary, so no error is needed here.
     let start = start.unwrap_or(inherited_start);
     draft
         .history
@@ -78,7 +78,7 @@ fn needed_bytes(draft: &BundleDraft) -> usize {
         .bytes()
 }
 
-/// Both kinds of maps are sorted, so that their JSON is canonical as it is.
+/// Checks the size of values as JSON. Both kinds of maps are sorted, so their JSON is canonical.
 fn check_size<T: Serialize>(values: &T, max_bytes: usize) -> Result<(), String> {
     serde_json::to_writer(Allowance(max_bytes), values)
         .map_err(|_| format!("at most {max_bytes} bytes of JSON are allowed"))

@@ -4,14 +4,18 @@ use super::{Compiler, IndexedMessage, Reading, Traces};
 use crate::agent::state::{AgentState, Messages};
 use crate::message::{Role, Section};
 
-/// Sends the newest turns that have no more messages together than allowed. The newest one is
-/// always sent, and so are those whose work a stop has interrupted, unless the agent wants no
-/// traces.
+/// Sends the newest turns of the conversation, up to a total number of messages.
 ///
-/// A turn is what an execution added. Among messages that no execution added it is a question with
-/// its completion. Results belong to the turn of their calls, even if the caller sent them. The
-/// summary is also sent and not counted. Turns leave at the front, so the prefix of requests
-/// changes and a provider's cache of it is lost.
+/// A turn consists of the messages that one execution added. For messages that no execution added,
+/// a turn is a question and its completion. A tool result belongs to the turn of its call, even if
+/// the caller sent the result.
+///
+/// The newest turn is always sent, even if it exceeds the number. So is every turn of an earlier
+/// execution that has no final response yet, unless the agent wants no traces. The summary is sent
+/// and not counted.
+///
+/// The oldest turns are dropped first. So the prefix of requests changes, and the provider's prompt
+/// cache misses.
 #[derive(Debug, Clone, Copy)]
 pub struct LastN {
     messages: usize,
@@ -19,7 +23,8 @@ pub struct LastN {
 }
 
 impl LastN {
-    /// Allows so many messages, and chooses the traces of earlier executions.
+    /// Makes a compiler that sends up to `messages` messages, with these traces of earlier
+    /// executions.
     pub fn new(messages: usize, traces: Traces) -> Self {
         Self { messages, traces }
     }

@@ -1,5 +1,4 @@
-//! The worst configuration and text that are possible: the result and the memory that it takes are
-//! bounded.
+//! Redacts with the worst possible patterns and texts. The result and the memory stay bounded.
 
 use std::cell::Cell;
 
@@ -24,14 +23,14 @@ fn compiled(patterns: &[(&str, &str)]) -> Result<Patterns, String> {
     Patterns::of(&RedactionConfig::read(&config)?)
 }
 
-/// Returns the outcome and the most memory that it took at a time.
+/// Runs the work, and returns its result and its peak memory in bytes.
 fn measured<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let mut result = None;
     let taken = allocation_counter::measure(|| result = Some(work()));
     (result.unwrap(), usize::try_from(taken.bytes_max).unwrap())
 }
 
-/// Every byte of the text is a match, and what replaces it is as long as it may be.
+/// Replaces every `a` with the longest replacement that is allowed.
 fn amplifying() -> Patterns {
     patterns(&[("a", &"b".repeat(1_000))])
 }
@@ -48,7 +47,7 @@ fn a_text_grows_by_little_however_many_matches_it_has() {
         assert!(redacted.bytes().all(|byte| byte == b'b'), "{count}");
         assert!(memory <= 3 * (count + MAX_GROWTH), "{count}: {memory}");
     }
-    // Each round uncovers more.
+    // Each removal of `ab` uncovers the next `ab`.
     let uncovering = self::patterns(&[("ab", "")]);
     let text = "a".repeat(1_000_000) + &"b".repeat(1_000_000);
     let (redacted, memory) = measured(|| Redactor::new(&uncovering, &|| false).text(&text).into_owned());
@@ -92,8 +91,8 @@ fn arguments_grow_by_little_also_where_the_replacement_is_escaped() {
     }
 }
 
-/// Patterns that come to as much as all of a hook may, and find nothing in [`unfound`]. Where a
-/// match begins stays open for long, so that every byte is read by a large part of them.
+/// Returns as many patterns as the memory limit of one hook allows. They match nothing in
+/// [`unfound`]. A match can begin at almost every byte, so most patterns examine every byte.
 fn largest() -> Patterns {
     let texts = |count: usize| -> Vec<String> { (0..count).map(|at| format!("[ab]*a[ab]{{900}}c{at}")).collect() };
     let read = |count: usize| {
@@ -106,7 +105,7 @@ fn largest() -> Patterns {
     read(count).unwrap()
 }
 
-/// A text of a and b in no order.
+/// Returns a pseudo-random text of the letters `a` and `b`.
 fn unfound(bytes: usize) -> String {
     let mut state = 1_u64;
     let letters = (0..bytes).map(|_| {
@@ -120,10 +119,10 @@ fn unfound(bytes: usize) -> String {
 fn the_largest_patterns_take_little_memory_however_long_the_text_is() {
     let (patterns, compiled) = measured(largest);
     assert!(compiled <= 64 << 20, "{compiled}");
-    // As long as a text may be that 2 MiB of patterns are searched in.
+    // The longest text that may be searched with 2 MiB of compiled patterns.
     let longest = MAX_SEARCH >> 21;
     let unmatched = [unfound(4_000), "x".repeat(longest), "sk-1 é".repeat(longest / 7)];
-    // Nothing but a match has the patterns searched for one by one.
+    // Only a text with a match is searched for each pattern separately.
     let matched = unfound(1_000) + "a" + &unfound(900) + "c0" + &unfound(1_000);
     let withheld = "x".repeat(longest + 1);
     let unmatched = unmatched.map(|text| (text, true));
@@ -141,7 +140,7 @@ fn the_largest_patterns_take_little_memory_however_long_the_text_is() {
 
 #[test]
 fn a_text_with_a_long_search_for_each_match_is_withheld_when_the_time_is_over() {
-    // Each letter is a match, and the text is read to its end before that is known.
+    // Each letter is a match, but each search first reads the text to its end.
     let patterns = patterns(&[("[a-z]*!|[a-z]", "-")]);
     let text = "a".repeat(100_000);
     for searches in [0_u32, 1, 100] {
@@ -149,7 +148,7 @@ fn a_text_with_a_long_search_for_each_match_is_withheld_when_the_time_is_over() 
         let is_over = || left.replace(left.get().saturating_sub(1)) == 0;
         let redactor = Redactor::new(&patterns, &is_over);
         assert_eq!(redactor.text(&text), "-", "{searches}");
-        // What is not searched any more may hold something.
+        // A text that was not searched may contain a match, so it is withheld.
         let content = vec![ContentPart::text("1"), ContentPart::Refusal { text: "2".to_owned() }];
         let withheld = vec![ContentPart::text("-"), ContentPart::Refusal { text: "-".to_owned() }];
         assert_eq!(redactor.content(content), withheld, "{searches}");
