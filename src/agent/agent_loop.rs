@@ -67,7 +67,7 @@ pub struct AgentLoop {
 }
 
 impl AgentLoop {
-    /// Makes a loop of its parts.
+    /// Makes a loop from its parts.
     pub fn new(
         driver: Driver,
         hooks: Arc<HookStack>,
@@ -86,15 +86,15 @@ impl AgentLoop {
         }
     }
 
-    /// Has the execution recorded, so that another process can go on with it. The driver must have
-    /// the same recorder.
+    /// Records the execution, so that another process can resume it. The driver must have the same
+    /// recorder.
     #[must_use]
     pub fn with_journal(self, journal: Arc<Recorder>) -> Self {
         let journal = Some(journal);
         Self { journal, ..self }
     }
 
-    /// Takes messages that come while the execution is at work.
+    /// Receives messages from the inbox while the execution runs.
     #[must_use]
     pub fn with_inbox(self, inbox: Arc<dyn Inbox>) -> Self {
         let inbox = Some(inbox);
@@ -102,10 +102,10 @@ impl AgentLoop {
     }
 
     /// Runs one execution on the input and returns the state at its end: completed, stopped or
-    /// failed. One that is recorded and paused returns the state with its execution still active.
+    /// failed. If a recorded execution is paused, the returned state still has it active.
     ///
-    /// Failures are recorded in the state; no output is lost. An execution whose future
-    /// is dropped is reported as ended.
+    /// Failures are recorded in the state; no output is lost. If the future is dropped, the end of
+    /// the execution is still emitted.
     pub async fn run(&self, state: AgentState, input: Vec<Message>) -> AgentState {
         let execution_id = ExecutionId::generate(&*self.ids);
         let state = state.start_execution(execution_id, self.now());
@@ -115,11 +115,11 @@ impl AgentLoop {
         self.run_to_end(state, is_over, ending).await
     }
 
-    /// Continues an execution after its last completed step, or in the pending one, under its own
-    /// id and with what it has spent and done already. One that has ended, or never begun, is
-    /// returned as it is.
+    /// Continues an execution after its last completed step, or within the pending step. The
+    /// execution has the same id, and its earlier steps and usage count. If it has ended or never
+    /// begun, the state is returned unchanged.
     ///
-    /// The control of the loop's parts must know what is spent: see
+    /// The control must already count the earlier usage: see
     /// [`super::ExecutionControl::with_spent`] and [`super::Progress::spent`]. The recorder must
     /// have begun with the same state.
     pub async fn resume(&self, state: AgentState, pending: Option<PendingStep>) -> AgentState {
@@ -128,7 +128,7 @@ impl AgentLoop {
         }
         let mut ending = Ending::resume(Arc::clone(&self.events), Arc::clone(self.control.clock()), &state);
         let Some(pending) = pending else {
-            // It may have made its last step already.
+            // The last step may already be made.
             let is_over = is_stopped(&state) || (state.step_count() > 0 && state.should_stop());
             return self.run_to_end(state, is_over, ending).await;
         };
@@ -171,7 +171,7 @@ impl AgentLoop {
         state
     }
 
-    /// Adds the input, as the hooks before the execution leave it.
+    /// Adds the input after the hooks before the execution have changed it.
     async fn begin(&self, state: AgentState, input: Vec<Message>) -> AgentState {
         let context = HookContext::new(HookPoint::BeforeExecution, state, HookSubject::Input(input));
         let (context, failure) = self.hooks.call(context, || self.now()).await;
@@ -184,7 +184,7 @@ impl AgentLoop {
         HookFailure::applied(failure, state, now)
     }
 
-    /// Makes one step, or none when a hook stops the execution before it.
+    /// Makes one step, unless a hook stops the execution before it.
     async fn step(&self, state: AgentState) -> AgentState {
         let step_number = state.step_count() + 1;
         let step_id = StepId::generate(&*self.ids);
@@ -233,16 +233,16 @@ impl AgentLoop {
         let Some(inbox) = self.inbox.as_ref().filter(|inbox| !inbox.is_empty()) else {
             return state;
         };
-        // A provider that has paused wants its own message back, and nothing after it.
+        // A provider that has paused requires its own message as the last one.
         if state.last_step().is_some_and(AgentStep::is_paused) {
             return state;
         }
         let messages = inbox.take();
         let applied: Vec<MessageId> = messages.iter().map(|message| message.id).collect();
-        // Another process may have added a message, and not have come to telling of it.
+        // Another process may have added the message without emitting its event.
         let is_new = |message: &Message| !state.store().history().iter().any(|other| other.id == message.id);
         let new: Vec<Message> = messages.into_iter().filter(is_new).collect();
-        // The next run must answer them.
+        // At least one more step must respond to these messages.
         let state = state
             .with_input(new, self.now())
             .with_continuation_requested(self.now());
@@ -260,8 +260,8 @@ impl AgentLoop {
         state
     }
 
-    /// Asks for one more step where a message waits, this step would be the last one, and the
-    /// budget allows another.
+    /// Requests one more step if a message waits, this step would be the last one, and the budget
+    /// allows another.
     fn with_step_for_inbox(&self, state: AgentState) -> AgentState {
         let has_messages = self.inbox.as_ref().is_some_and(|inbox| !inbox.is_empty());
         if !has_messages || !state.should_stop() || self.control.called_off().is_some() {
@@ -273,9 +273,8 @@ impl AgentLoop {
         state.with_continuation_requested(self.now())
     }
 
-    /// Stops after a final response where somebody wants another step and the budget allows none.
-    /// The guard before that step would stop too, but by then the response would be marked as a
-    /// trace.
+    /// Stops after a final response if another step is requested and the budget allows none. The
+    /// guard before that step would also stop, but only after the response is marked as a trace.
     fn within_budget(&self, state: AgentState) -> AgentState {
         let step_type = state.current_step().map(AgentStep::step_type);
         if step_type != Some(AgentStepType::FinalResponse) || state.should_stop() {
@@ -285,7 +284,7 @@ impl AgentLoop {
         signals.fold(state, |state, signal| state.with_stop_signal(signal, self.now()))
     }
 
-    /// Persists the state of the execution. It must end if that fails.
+    /// Persists the state of the execution. If this fails, the execution must end.
     async fn recorded(&self, state: AgentState) -> AgentState {
         let Some(journal) = self.journal.as_ref().filter(|journal| journal.failure().is_none()) else {
             return state;
@@ -297,7 +296,7 @@ impl AgentLoop {
         }
     }
 
-    /// Returns whether the journal has failed. Then nothing may have an effect.
+    /// Returns whether the journal has failed. After a failure, nothing may have an effect.
     fn has_journal_failed(&self) -> bool {
         self.journal.as_ref().is_some_and(|journal| journal.failure().is_some())
     }

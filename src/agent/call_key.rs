@@ -1,8 +1,9 @@
 //! The key of a tool call: the same each time that the call is executed.
 //!
-//! Another process, or a run that starts over, computes the same key. A call of the run's own agent
-//! derives its key from the run. A call of a subagent derives it from the key of the call that the
-//! subagent works on. So the key needs no storage. It is also the name of the subagent's journal.
+//! Another process, or a run that starts over, computes the same key. The key of a call of the
+//! run's own agent derives from the run. The key of a subagent's call derives from the key of the
+//! call that the subagent executes. So keys need no storage. The key also names the subagent's
+//! journal.
 
 use crate::ids::RunId;
 use crate::message::ToolCall;
@@ -10,8 +11,8 @@ use crate::message::ToolCall;
 /// Separates these hashes from all others.
 const DOMAIN: &str = "agent-runtime 2026-11 key of a tool call";
 
-/// What the keys of an execution's calls are derived from: its run or, below another agent, the
-/// call that it works on.
+/// The seed of the keys of an execution's calls: its run or, for a subagent, the call that the
+/// subagent executes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallSeed(String);
 
@@ -21,7 +22,7 @@ impl CallSeed {
         Self(run_id.to_string())
     }
 
-    /// Makes the seed of a subagent from the key of the call that it works on.
+    /// Makes the seed of a subagent from the key of the call that the subagent executes.
     pub fn of_call(key: impl Into<String>) -> Self {
         Self(key.into())
     }
@@ -29,14 +30,14 @@ impl CallSeed {
     /// Returns the key of a call as the model wrote it: 64 hexadecimal digits. Steps count from 1,
     /// calls of a step from 0.
     ///
-    /// What hooks make of the arguments is left out: it may differ each time, and the call is the
-    /// same.
+    /// The key ignores changes that hooks make to the arguments. These may differ from one attempt
+    /// to the next, but the call is the same.
     pub fn key(&self, step_number: usize, index: usize, call: &ToolCall) -> String {
         let mut hasher = blake3::Hasher::new_derive_key(DOMAIN);
         let numbers = [step_number.to_string(), index.to_string()];
         let [step_number, index] = &numbers;
         for field in [&self.0, step_number, index, &call.name, &call.arguments] {
-            // The length first, so that no two lists of fields have the same bytes.
+            // The length precedes the field, so that no two lists of fields have the same bytes.
             hasher.update(&(field.len() as u64).to_le_bytes());
             hasher.update(field.as_bytes());
         }

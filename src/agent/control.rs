@@ -1,10 +1,10 @@
-//! Bounds an execution from outside its state: budgets, spending, the clock, and cancellation, stop
-//! and pause.
+//! Bounds an execution from outside its state: by budgets, spending, the clock, and cancellation,
+//! stop and pause.
 //!
-//! Each execution has a ledger of what it and all below it spent. Limits read the ledger before a
-//! step and during it; the usage in the state is what is recorded. A *stop* binds like time that is
-//! spent; tools see it through their token (`drivers/tool_use.rs`). A *pause* asks the loop to
-//! return between two steps, so that another process can resume the execution.
+//! Each execution has a ledger of what it and its subagents have spent. Limits read the ledger
+//! before and during a step; the record contains the usage in the state. A *stop* has the same
+//! effect as spent time; tools observe it through their token (`drivers/tool_use.rs`). A *pause*
+//! asks the loop to return between two steps, so that another process can resume the execution.
 
 use std::iter;
 use std::sync::{Arc, OnceLock};
@@ -27,24 +27,24 @@ const BUDGET: &str = "budget";
 const RECORD: &str = "record";
 /// Names the caller's cancellation as the source of stop signals.
 const CANCELLATION: &str = "cancellation";
-/// Names the caller's wish for an early end as the source of stop signals.
+/// Names the caller's stop as the source of stop signals.
 const STOP: &str = "stop";
-/// Tokens by which the estimate of a completion may exceed the rest of the budget, since a short
-/// text may have long words only.
+/// How many tokens the estimate of a completion may exceed the rest of the budget by. A short text
+/// may consist of long words only, so its estimate is less precise.
 const OVERRUN_SLACK: u64 = 8;
 
 /// What an execution has spent.
 #[derive(Debug, Clone, Copy)]
 struct SpentUsage {
     all: Usage,
-    /// The part of lost attempts, which nothing continues.
+    /// The usage of lost attempts, which no later attempt continues.
     lost: Usage,
 }
 
-/// Bounds one execution. Its guards read it between steps, its driver during them.
+/// Bounds one execution. Guards read it between steps, and the driver reads it during a step.
 ///
-/// The control of a subagent has its parent's above it: what it spends is spent of both, and the
-/// tighter one binds.
+/// The control of a subagent refers to its parent's. What the subagent spends counts in both, and
+/// the tighter limit applies.
 #[derive(Debug)]
 pub struct ExecutionControl {
     budget: ExecutionBudget,
@@ -52,11 +52,11 @@ pub struct ExecutionControl {
     stop: CancellationToken,
     pause: CancellationToken,
     clock: Arc<dyn Clock>,
-    /// Of the execution and of all those below it.
+    /// The usage of the execution and of all its subagents.
     spent: Mutex<SpentUsage>,
-    /// When the first attempt at the execution began, where that was an earlier one.
+    /// When the first attempt at the execution began, if this attempt is a later one.
     began_at: Option<Timestamp>,
-    /// When the grace of what an interruption leaves some time has begun.
+    /// When the grace period after an interruption began.
     grace_began_at: OnceLock<Instant>,
     /// Shared by all executions of the run.
     record: Arc<RecordSize>,
@@ -64,7 +64,7 @@ pub struct ExecutionControl {
 }
 
 impl ExecutionControl {
-    /// Bounds an execution; the token is cancelled when the caller wants no result any more.
+    /// Bounds an execution. The token is cancelled when the caller no longer wants a result.
     pub fn new(budget: ExecutionBudget, cancellation: CancellationToken, clock: Arc<dyn Clock>) -> Self {
         Self {
             budget,
@@ -87,22 +87,22 @@ impl ExecutionControl {
         Self { record, ..self }
     }
 
-    /// Listens to a token that is cancelled when the caller wants the execution to end with what it
-    /// has.
+    /// Sets the token of a stop: it is cancelled when the caller wants the execution to end with
+    /// its present result.
     #[must_use]
     pub fn with_stop(self, stop: CancellationToken) -> Self {
         Self { stop, ..self }
     }
 
-    /// Takes a token that is cancelled to hand the execution over to another process. Only a loop
-    /// with a journal obeys, before a step.
+    /// Sets the token of a pause: it is cancelled to hand the execution over to another process.
+    /// Only a loop with a journal checks it, before each step.
     #[must_use]
     pub fn with_pause(self, pause: CancellationToken) -> Self {
         Self { pause, ..self }
     }
 
-    /// Counts what earlier attempts have spent: `reached` belongs to the resumed execution, `lost`
-    /// is the rest.
+    /// Counts the usage of earlier attempts. `reached` belongs to the resumed execution; `lost` is
+    /// the rest.
     #[must_use]
     pub fn with_spent(self, reached: Usage, lost: Usage) -> Self {
         let all = reached + lost;
@@ -112,14 +112,15 @@ impl ExecutionControl {
         }
     }
 
-    /// Counts the time from when an earlier attempt at the execution began.
+    /// Measures time from the beginning of the first attempt, if an earlier one exists.
     #[must_use]
     pub fn with_beginning(self, began_at: Option<Timestamp>) -> Self {
         Self { began_at, ..self }
     }
 
-    /// Bounds an execution on behalf of this one; `until` is when this one's time is spent. It is
-    /// cancelled and stopped with this one, and never paused: it is a part of this one's step.
+    /// Bounds the execution of a subagent. `until` is when this execution's time is spent. The
+    /// subagent is cancelled and stopped with this execution. It is never paused, since it is part
+    /// of a step.
     #[must_use]
     pub fn for_subagent(self: &Arc<Self>, budget: ExecutionBudget, until: Option<Timestamp>) -> Self {
         let of_parent = ExecutionBudget {
@@ -145,29 +146,29 @@ impl ExecutionControl {
         self.clock.now()
     }
 
-    /// Returns the token that is cancelled when the caller wants no result any more.
+    /// Returns the token that is cancelled when the caller no longer wants a result.
     pub fn cancellation(&self) -> &CancellationToken {
         &self.cancellation
     }
 
-    /// Returns the token that is cancelled when the caller wants the execution to end with what it
-    /// has.
+    /// Returns the token that is cancelled when the caller wants the execution to end with its
+    /// present result.
     pub fn stop(&self) -> &CancellationToken {
         &self.stop
     }
 
-    /// Returns whether the execution is to be handed over.
+    /// Returns whether the execution must be handed over to another process.
     pub fn is_paused(&self) -> bool {
         self.pause.is_cancelled()
     }
 
-    /// Counts what a model call has used, here and in the executions above.
+    /// Counts the usage of a model call, here and in the executions above.
     pub fn spend(&self, usage: Usage) {
         self.count(|spent| spent.all = spent.all + usage);
     }
 
-    /// Counts what an earlier attempt has spent on a resumed execution, here and in the executions
-    /// above. What was counted as lost is so no longer, and not counted twice.
+    /// Counts the usage of an earlier attempt at a resumed execution, here and in the executions
+    /// above. This usage is no longer counted as lost, so it is not counted twice.
     pub fn resume(&self, usage: Usage) {
         self.count(|spent| {
             spent.all = spent.all + usage.since(spent.lost);
@@ -181,34 +182,34 @@ impl ExecutionControl {
         }
     }
 
-    /// Returns what is spent: by the execution and by those on its behalf.
+    /// Returns the usage of the execution and its subagents.
     pub fn spent(&self) -> Usage {
         self.spent_mut().all
     }
 
-    /// Returns what lost attempts have spent.
+    /// Returns the usage of lost attempts.
     pub fn lost(&self) -> Usage {
         self.spent_mut().lost
     }
 
-    /// Returns whether what models cost is limited.
+    /// Returns whether the cost of models is limited.
     pub fn limits_cost(&self) -> bool {
         self.budget.max_cost.is_some() || self.parent.as_ref().is_some_and(|parent| parent.limits_cost())
     }
 
-    /// Returns whether tokens or what models cost are limited.
+    /// Returns whether tokens or the cost of models are limited.
     pub fn limits_usage(&self) -> bool {
         let is_limited = self.budget.max_tokens.is_some() || self.budget.max_cost.is_some();
         is_limited || self.parent.as_ref().is_some_and(|parent| parent.limits_usage())
     }
 
-    /// Returns the signal of the caller's cancellation, or else of its stop, if there is one.
+    /// Returns the signal of the caller's cancellation or, without one, of the caller's stop.
     pub fn called_off(&self) -> Option<StopSignal> {
         let is_cancelled = self.cancellation.is_cancelled();
         is_cancelled.then(cancelled).or_else(|| self.stopped())
     }
 
-    /// Returns the signal of the caller's stop, if there is one and no cancellation.
+    /// Returns the signal of the caller's stop, unless the caller also cancelled.
     pub fn stopped(&self) -> Option<StopSignal> {
         let is_stopped = self.stop.is_cancelled() && !self.cancellation.is_cancelled();
         is_stopped.then(stopped)
@@ -257,8 +258,8 @@ impl ExecutionControl {
         self.steps_limit(state.step_count() + 1).is_some()
     }
 
-    /// Returns the signal of the limit on tokens or cost that is reached once `pending` is also
-    /// spent, if any.
+    /// Returns the signal of the limit on tokens or cost that is reached with `pending` included,
+    /// if any.
     pub fn usage_limit(&self, pending: Usage) -> Option<StopSignal> {
         let usage = self.spent() + pending;
         let tokens = self.budget.max_tokens.filter(|max| usage.total_tokens >= *max);
@@ -270,7 +271,8 @@ impl ExecutionControl {
         own.or_else(|| self.parent.as_ref()?.usage_limit(pending))
     }
 
-    /// Returns when the first attempt at the execution began, where this one began then.
+    /// Returns when the first attempt at the execution began. `started_at` is the start of this
+    /// attempt.
     pub fn first_beginning(&self, started_at: Timestamp) -> Timestamp {
         self.began_at.map_or(started_at, |began_at| began_at.min(started_at))
     }
@@ -294,8 +296,8 @@ impl ExecutionControl {
         }
     }
 
-    /// Waits as [`Self::interrupted`] does and then for a grace period. The first caller starts it:
-    /// a later one has what is left of it.
+    /// Waits like [`Self::interrupted`] and then for a grace period. The first caller starts the
+    /// period; a later caller waits for the rest of it.
     pub async fn interrupted_for(&self, time_limit: Option<Timestamp>, grace: Duration) -> StopSignal {
         let signal = self.interrupted(time_limit).await;
         let end = *self.grace_began_at.get_or_init(Instant::now) + grace;
@@ -311,8 +313,8 @@ impl ExecutionControl {
         cancelled()
     }
 
-    /// Returns the limit of the next completion once `pending` is also spent: the budget of tokens
-    /// or cost that leaves the fewest tokens, here or above.
+    /// Returns the limit of the next completion, with `pending` counted as spent. It is the budget
+    /// of tokens or cost that leaves the fewest tokens, here or above.
     pub fn completion_limit(&self, pending: Usage, price: Option<&Price>) -> Option<CompletionLimit> {
         let usage = self.spent() + pending;
         let by_tokens = self.budget.max_tokens.map(|max| CompletionLimit {
@@ -343,8 +345,7 @@ impl ExecutionControl {
         Some(self.time_spent(Some(until)))
     }
 
-    /// Returns the signal of the time that is spent then: at the deadline, or else after the
-    /// seconds.
+    /// Returns the signal of spent time: of the deadline, or else of the budget of seconds.
     fn time_spent(&self, until: Option<Timestamp>) -> StopSignal {
         let deadline = self
             .budget
@@ -361,8 +362,8 @@ impl ExecutionControl {
         let Some(until) = time_limit else {
             return std::future::pending().await;
         };
-        // A sleep of no time ends at the next tick of the timer, and something else may be done
-        // before.
+        // Even a sleep of zero ends only at the next timer tick, and other work may be done before
+        // it.
         if let Ok(left) = (until - self.clock.now()).to_std()
             && !left.is_zero()
         {
@@ -371,7 +372,7 @@ impl ExecutionControl {
     }
 
     fn spent_mut(&self) -> MutexGuard<'_, SpentUsage> {
-        // A sum is written at once, so a panic elsewhere leaves it whole.
+        // A sum is written by a single assignment, so it stays valid if another thread panics.
         self.spent.lock()
     }
 }
@@ -388,7 +389,7 @@ impl SpentUsage {
 pub struct CompletionLimit {
     /// The most tokens that the completion may have.
     pub tokens: u64,
-    /// The limit of the budget that leaves no more.
+    /// The name of the limit that allows no more tokens.
     name: &'static str,
     value: Value,
 }
@@ -401,19 +402,19 @@ impl CompletionLimit {
         (self.tokens == 0).then(signal)
     }
 
-    /// Returns whether a completion of at least so many tokens is beyond the limit.
+    /// Returns whether a completion of at least `least` tokens exceeds the limit.
     pub fn is_overrun(&self, least: u64) -> bool {
         least > self.tokens.saturating_add(OVERRUN_SLACK)
     }
 
-    /// Returns the signal for a completion beyond the limit.
+    /// Returns the signal for a completion that exceeds the limit.
     pub fn overrun(&self) -> StopSignal {
         let message = "the answer overran the tokens that were left";
         limit(StopReason::TokenLimitReached, self.name, self.value.clone(), message)
     }
 }
 
-/// Makes the signal of a limit of the budget; no request to go on overrides it.
+/// Makes the signal of a limit of the budget. No request to continue overrides it.
 fn limit(reason: StopReason, name: &str, value: Value, message: &str) -> StopSignal {
     let message = format!("{message}: {name} is {value}");
     StopSignal::new(reason, BUDGET, message)
@@ -446,8 +447,7 @@ mod tests {
 
     #[test]
     fn what_is_resumed_is_lost_no_longer_and_spent_once() {
-        // The persisted amount may lack recent spending of executions below, and may include lost
-        // attempts.
+        // The persisted amount may lack recent usage of subagents, and may include lost attempts.
         for (persisted, below, spent, lost) in [
             (60, vec![60], 60, 0),
             (60, vec![20, 30], 60, 10),

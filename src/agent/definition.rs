@@ -180,7 +180,7 @@ fn is_exactly<const N: u32>(value: &u32) -> bool {
 }
 
 impl SubagentConfig {
-    /// Returns the name of the tool. Names of agents may have dots, names of tools may not.
+    /// Returns the name of the tool. Agent names may contain dots, but tool names may not.
     pub fn tool_name(&self) -> String {
         self.tool.clone().unwrap_or_else(|| self.agent.replace('.', "_"))
     }
@@ -221,7 +221,7 @@ impl AgentDefinition {
         self.check_tool_choice_of(&self.parameters, &self.tools)
     }
 
-    /// Checks the same for a session with parameters and tools of its own.
+    /// Checks the tool choice for a session that overrides parameters and tools.
     pub fn check_tool_choice_of(&self, parameters: &ModelParameters, tools: &[String]) -> Result<(), String> {
         let choice = parameters.tool_choice.as_ref().unwrap_or(&ToolChoice::Auto);
         if *choice != ToolChoice::Auto && self.driver != DriverKind::ToolCalling {
@@ -271,7 +271,7 @@ impl AgentDefinition {
     /// Returns whether the text can name an agent.
     pub fn is_valid_name(name: &str) -> bool {
         let allowed = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.');
-        // Clients take the last two for steps along the path, also when they are escaped.
+        // Clients resolve `.` and `..` as path segments, even if they are escaped.
         (1..=Self::MAX_NAME_LENGTH).contains(&name.len()) && name.bytes().all(allowed) && !matches!(name, "." | "..")
     }
 }

@@ -27,8 +27,8 @@ use super::state::{AgentState, Messages};
 
 /// Chooses the messages of a request.
 pub trait Compiler: Send + Sync + fmt::Debug {
-    /// Returns what there is to choose from: the newest summary and the messages of the compiler's
-    /// sections after it.
+    /// Returns the messages to choose from: the newest summary, and after it the messages of the
+    /// compiler's sections.
     fn read(&self, state: &AgentState) -> Reading;
 
     /// Returns the chosen messages in their order. Calls and their results stay together.

@@ -1,5 +1,5 @@
-//! What compilers choose from: the history from its newest summary on, without messages that no
-//! request may contain.
+//! The messages that compilers choose from: the history from its newest summary on, without
+//! messages that no request may contain.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,11 +14,12 @@ use crate::session::History;
 pub struct Reading {
     /// The newest summary; it comes before the messages.
     pub summary: Option<IndexedMessage>,
-    /// The index of the first message that it does not cover.
+    /// The index of the first message that the summary does not cover.
     pub start: usize,
-    /// The messages from there on, after the current execution's input, wherever it is.
+    /// The messages from `start` on. The current execution's input from before `start` precedes
+    /// them.
     pub messages: Vec<IndexedMessage>,
-    /// Which traces are among them.
+    /// The traces among the messages.
     pub(in crate::agent) traces: VisibleTraces,
 }
 
@@ -32,7 +33,7 @@ pub struct IndexedMessage {
 }
 
 impl IndexedMessage {
-    /// Returns whether the message brings results of tools, which belong to the message before it.
+    /// Returns whether the message contains tool results, which belong to the message before it.
     pub fn is_result(&self) -> bool {
         is_result(&self.message)
     }
@@ -50,7 +51,7 @@ impl Reading {
         let messages = |indexes: Range<usize>| indexes.filter_map(|index| Some((index, history.get(index)?)));
         let summary = messages(held.clone()).rev().find(|(_, message)| is_summary(message));
         let covered = summary.and_then(|(_, message)| message.tags.covers);
-        // An index that no memory can hold covers everything that is held.
+        // An index too large for memory covers all messages in memory.
         let start = covered.map_or(held.start, |covers| usize::try_from(covers.to).unwrap_or(held.end));
         let start = start.clamp(held.start, held.end);
 
@@ -62,7 +63,8 @@ impl Reading {
             let is_failed = tags.is_trace && tags.is_partial;
             !is_hidden && !is_failed && tags.covers.is_none() && wants(&tags.section)
         };
-        // An execution's messages are adjacent, so the walk back ends at the first of another one.
+        // An execution's messages are adjacent, so the search back ends at the first message of
+        // another execution.
         let mut chosen: Vec<_> = messages(held.start..start)
             .rev()
             .take_while(|(_, message)| is_current(message))
@@ -79,18 +81,18 @@ impl Reading {
         }
     }
 
-    /// Returns the traces that the request of an earlier completion had.
+    /// Returns the traces that were in the request of an earlier completion.
     pub(in crate::agent) fn traces_of(&self, answer: &IndexedMessage, history: &History) -> VisibleTraces {
         self.traces
             .of_execution(answer.message.tags.execution_id, history, self.start..answer.index)
     }
 
-    /// Returns whether a message is work of an earlier execution that has no final response yet.
+    /// Returns whether a message is a trace of an earlier execution that has no final response yet.
     pub(super) fn is_unfinished(&self, indexed: &IndexedMessage) -> bool {
         self.traces.is_unfinished(indexed.index, &indexed.message)
     }
 
-    /// Returns the messages as a request has them: the summary first.
+    /// Returns the messages in the order of a request: the summary first.
     pub fn into_messages(self) -> Messages {
         let indexed = self.summary.into_iter().chain(self.messages);
         indexed.map(|indexed| indexed.message).collect()
@@ -106,15 +108,16 @@ fn is_result(message: &Message) -> bool {
     message.role == Role::Tool
 }
 
-/// A summary has text only: a call would need its result.
+/// Returns whether a message is a summary. A summary has text only, since a call would need its
+/// result.
 fn is_summary(message: &Message) -> bool {
     let is_words = !is_result(message) && message.tool_calls().next().is_none();
     message.tags.covers.is_some() && is_words
 }
 
-/// Leaves out messages with calls that lack a result, and results without their call: no provider
-/// accepts one without the other. Stored histories pair them. This makes sessions usable whose
-/// history does not.
+/// Drops messages with calls that lack a result, and results that lack their call. No provider
+/// accepts one without the other. The service stores calls and results in pairs, but some sessions
+/// may have an unpaired one. This keeps them usable.
 fn paired(chosen: &[(usize, &Arc<Message>)]) -> Vec<IndexedMessage> {
     let mut retained = Vec::with_capacity(chosen.len());
     for block in chosen.chunk_by(|_, (_, next)| is_result(next)) {
@@ -130,7 +133,7 @@ fn paired(chosen: &[(usize, &Arc<Message>)]) -> Vec<IndexedMessage> {
             .windows(2)
             .all(|pair| matches!(pair, [left, right] if left != right));
         let is_whole = is_unique && asked == answered;
-        // A result is first only if the list begins with it.
+        // The first message of a block is a result only at the beginning of the list.
         if !is_result(first) && (asked.is_empty() || is_whole) {
             retained.push(indexed((index, first)));
         }

@@ -6,21 +6,21 @@ use super::{Compiler, Reading, Traces};
 use crate::agent::state::AgentState;
 use crate::message::Section;
 
-/// Sends the messages of its sections in the order of the history, the traces of the current
-/// execution and, of those of earlier ones, what the agent wants.
+/// Sends the messages of its sections in the order of the history. These include the traces of the
+/// current execution, and traces of earlier executions as the agent wants them.
 ///
-/// The first request of each execution begins with the first one of the execution before, up to the
-/// next compaction. Where earlier executions had no final response, it begins with the last one,
-/// and once one has a final response the prefix changes once.
+/// Until the next compaction, the first request of an execution begins with the first request of
+/// the previous execution. If the previous execution had no final response, it begins with that
+/// execution's last request. Once an execution has a final response again, the prefix changes once.
 #[derive(Debug, Clone)]
 pub struct Sections {
-    /// All when none is named.
+    /// The names of the sections; none for all sections.
     names: Option<BTreeSet<Section>>,
     traces: Traces,
 }
 
 impl Sections {
-    /// Sends the conversation: the default.
+    /// Sends the conversation. This is the default.
     pub fn conversation(traces: Traces) -> Self {
         Self::named([Section::default()], traces)
     }

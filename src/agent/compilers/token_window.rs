@@ -1,4 +1,4 @@
-//! The compiler that sends the end of the conversation, as much as fits a size.
+//! The compiler that sends the newest messages of the conversation that fit a size.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,12 +8,13 @@ use crate::agent::state::{AgentState, Messages};
 use crate::ids::ExecutionId;
 use crate::message::{Role, Section};
 
-/// Sends the newest messages whose estimated size fits, the system prompt and the summary counted.
+/// Sends the newest messages whose estimated size fits. The system prompt and the summary also
+/// count.
 ///
-/// The input of the current execution and the newest message, with the results of its calls, are
-/// sent regardless of their size. Work of an earlier execution is sent with the input that asked
-/// for it, so both must fit. Messages leave at the front, so the prefix of requests changes and a
-/// provider's cache of it is lost.
+/// The input of the current execution is always sent. So is the newest message with the results of
+/// its calls. Traces of an earlier execution are sent together with its input, so both must fit.
+/// The oldest messages are dropped first. So the prefix of requests changes, and the provider's
+/// prompt cache misses.
 #[derive(Debug, Clone, Copy)]
 pub struct TokenWindow {
     max_tokens: u64,
@@ -21,7 +22,8 @@ pub struct TokenWindow {
 }
 
 impl TokenWindow {
-    /// Allows so many tokens, and chooses the traces of earlier executions.
+    /// Makes a compiler that sends up to `max_tokens` tokens, with these traces of earlier
+    /// executions.
     pub fn new(max_tokens: u64, traces: Traces) -> Self {
         Self { max_tokens, traces }
     }
@@ -35,7 +37,7 @@ impl Compiler for TokenWindow {
     fn compile(&self, state: &AgentState) -> Messages {
         let reading = self.read(state);
         let current = state.execution().map(|execution| execution.execution_id);
-        // The executions whose input is sent: the current one, and those whose work is sent.
+        // The executions whose input is sent: the current one, and those whose traces are sent.
         let mut asked: BTreeSet<ExecutionId> = current.into_iter().collect();
         let inputs = input_tokens(&reading);
         let input_size = |id: &ExecutionId| inputs.get(id).copied().unwrap_or_default();
@@ -72,8 +74,8 @@ impl Compiler for TokenWindow {
         }
         retained.reverse();
         if reading.summary.is_none() {
-            // A completion without its question is of little use, and some providers refuse a
-            // conversation that begins with one.
+            // A completion without its question is of little use. Some providers also reject a
+            // conversation that begins with a completion.
             let asks = |indexed: &IndexedMessage| matches!(indexed.message.role, Role::System | Role::User);
             let is_head = |indexed: &IndexedMessage| is_input_of(indexed, &asked) || asks(indexed);
             if let Some(head) = retained.iter().position(|block| block.iter().any(is_head)) {
@@ -85,13 +87,13 @@ impl Compiler for TokenWindow {
     }
 }
 
-/// Returns the execution that a trace of work belongs to.
+/// Returns the execution of a trace.
 fn work_of(indexed: &IndexedMessage) -> Option<ExecutionId> {
     let tags = &indexed.message.tags;
     tags.execution_id.filter(|_| tags.is_trace)
 }
 
-/// Returns the execution that a message is input of.
+/// Returns the execution of an input message.
 fn input_of(indexed: &IndexedMessage) -> Option<ExecutionId> {
     let tags = &indexed.message.tags;
     tags.execution_id.filter(|_| tags.step_id.is_none() && !tags.is_trace)

@@ -1,5 +1,5 @@
-//! Which traces of work a request contains: always those of the current execution, and those of
-//! earlier ones as configured.
+//! Decides which traces of work a request contains. Those of the current execution are always sent,
+//! those of earlier executions as configured.
 //!
 //! A trace is a tool call, its result, or anything else that is not a final response. By default a
 //! request leaves out the traces of earlier executions once one of them has a final response. So
@@ -40,10 +40,10 @@ pub(in crate::agent) struct VisibleTraces {
 }
 
 impl VisibleTraces {
-    /// Finds them among the messages of the range.
+    /// Finds the traces among the messages of the range.
     ///
-    /// A final response of the execution itself hides nothing, so that its requests don't lose what
-    /// the first one had.
+    /// A final response of the execution itself hides no traces, so its later requests still
+    /// contain what its first request contained.
     pub(in crate::agent) fn of(
         traces: Traces,
         execution: Option<ExecutionId>,
@@ -65,12 +65,12 @@ impl VisibleTraces {
         }
     }
 
-    /// Returns those that the requests of another execution had, by the same choice.
+    /// Returns the traces that the requests of another execution contained, by the same choice.
     pub(super) fn of_execution(self, execution: Option<ExecutionId>, history: &History, range: Range<usize>) -> Self {
         Self::of(self.traces, execution, history, range)
     }
 
-    /// Returns whether the message at the index, a trace, is one of them.
+    /// Returns whether the trace at the index is visible.
     pub(in crate::agent) fn have(&self, index: usize, message: &Message) -> bool {
         let is_own = self.execution.is_some() && message.tags.execution_id == self.execution;
         is_own
@@ -81,7 +81,7 @@ impl VisibleTraces {
             }
     }
 
-    /// Returns whether the message at the index is work of another execution that has no final
+    /// Returns whether the message at the index is a trace of another execution that has no final
     /// response yet.
     pub(super) fn is_unfinished(&self, index: usize, message: &Message) -> bool {
         let is_others = self.execution.is_none() || message.tags.execution_id != self.execution;
@@ -89,7 +89,7 @@ impl VisibleTraces {
     }
 }
 
-/// Returns whether an execution has ended with the message. A completion that was cut is none.
+/// Returns whether the message is the final response of an execution. A cut completion is not.
 fn is_final_response(message: &Message) -> bool {
     let tags = &message.tags;
     let is_answer = message.role == Role::Assistant && tags.step_id.is_some();

@@ -21,7 +21,7 @@ use crate::model_ref::ResponseFormat;
 pub struct Question {
     /// Model parameters.
     pub instructions: String,
-    /// What is asked.
+    /// The text of the question.
     pub text: String,
     /// The most output tokens.
     pub max_output_tokens: u64,
@@ -30,10 +30,11 @@ pub struct Question {
 /// Why there is no completion, with a message for the caller.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
-    /// The hooks around model requests are not known yet, and none may be passed by.
+    /// The hooks around model requests are not known yet, and no request may bypass them.
     #[error("no model can be asked before the hooks of the execution are complete")]
     TooEarly,
-    /// The caller cancelled or stopped the execution, or its budget is spent or cut the completion.
+    /// The caller cancelled or stopped the execution, its budget is spent, or its budget cut the
+    /// completion.
     #[error("{0}")]
     Cut(String),
     /// The model failed.
@@ -46,7 +47,7 @@ pub enum AskError {
 
 /// Calls the agent's models in turn until one succeeds; returns the text of the completion.
 ///
-/// What the question used is in the returned state.
+/// The returned state includes the usage of the question.
 pub async fn ask(
     ports: &ExecutionPorts,
     state: AgentState,

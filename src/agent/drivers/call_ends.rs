@@ -1,4 +1,4 @@
-//! The results of tool calls that no tool executed, and of those whose result must be withheld.
+//! The results of tool calls that no tool executed, and of calls whose result must be withheld.
 
 use super::ports::DriverPorts;
 use crate::agent::hooks::{ToolDecision, ToolUse};
@@ -7,18 +7,18 @@ use crate::agent::state::{AgentError, ErrorKind, ToolExecution, ToolTrace, ToolV
 use crate::ids::ToolExecutionId;
 use crate::message::{ContentPart, ToolCall};
 
-/// What the model reads of a call that was not executed because the run ended.
+/// What the model reads if a call was not executed because the run ended.
 const NOT_EXECUTED: &str = "The run ended before this tool was called.";
 /// The text that replaces a result that no hook could check.
 pub(super) const WITHHELD: &str = "The result is withheld, because a hook failed before it could be checked.";
-/// The code of a call whose end nobody saw.
+/// The code of a call whose outcome is unknown.
 const EFFECT_UNCERTAIN: &str = "tool_effect_uncertain";
-/// The code of a call beyond the bound of a step.
+/// The code of a call beyond the most calls of a step.
 const TOO_MANY_CALLS: &str = "tool_calls_exceeded";
 
 impl DriverPorts {
-    /// Executes a call unless hooks have decided otherwise. The record has the call as the model
-    /// wrote it.
+    /// Executes a call unless a hook has decided otherwise. The record contains the call as the
+    /// model wrote it.
     pub(super) async fn execution(&self, call: ToolCall, tool_use: ToolUse, context: &ToolContext) -> ToolExecution {
         match tool_use.decision {
             ToolDecision::Execute => {
@@ -41,12 +41,12 @@ pub(super) fn not_executed(tool_use: ToolUse) -> ToolUse {
     ToolUse { decision, ..tool_use }
 }
 
-/// Returns the end of a call that was never made.
+/// Returns the result of a call that was never made.
 pub(super) fn never_made(ports: &DriverPorts, call: ToolCall) -> ToolExecution {
     blocked(ports, call, NOT_EXECUTED.to_owned())
 }
 
-/// Returns the end of a call that was made and whose end nobody saw.
+/// Returns the result of a call that was made but whose outcome is unknown.
 pub(super) fn uncertain(ports: &DriverPorts, call: ToolCall) -> ToolExecution {
     let name = &call.name;
     let message = format!(
@@ -55,7 +55,7 @@ pub(super) fn uncertain(ports: &DriverPorts, call: ToolCall) -> ToolExecution {
     failed(ports, call, EFFECT_UNCERTAIN, message)
 }
 
-/// Returns the end of a call beyond the bound of a step.
+/// Returns the result of a call beyond the most calls of a step.
 pub(super) fn too_many(ports: &DriverPorts, call: ToolCall, calls: usize, max: usize) -> ToolExecution {
     let message = format!(
         "this call was not made: the answer asks for {calls} calls, and the first {max} are made; ask for the others in your next answer"

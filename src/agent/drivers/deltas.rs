@@ -27,7 +27,7 @@ pub(super) struct Deltas<'a> {
 }
 
 impl<'a> Deltas<'a> {
-    /// Emits deltas of the level into the sink as they arrive.
+    /// Makes an emitter that emits deltas of this level to the sink as they arrive.
     pub(super) fn new(sink: &'a dyn EventSink, step_number: usize, emitted: Emitted) -> Self {
         Self {
             sink,
@@ -102,8 +102,8 @@ impl<'a> Deltas<'a> {
     }
 }
 
-/// Emits the rest of a completion: the levels up to `emitted` that were not emitted as they
-/// arrived.
+/// Emits the rest of a completion: the deltas of levels up to `emitted` that were not emitted as
+/// they arrived.
 pub(super) fn emit_rest(
     sink: &dyn EventSink,
     step_number: usize,

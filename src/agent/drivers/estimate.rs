@@ -1,7 +1,7 @@
-//! Estimates the usage of a model call where the server does not count it, and the least that a
-//! call can use.
+//! Estimates the usage of a model call if the server does not count it, and the least usage that a
+//! call can have.
 //!
-//! The estimates are by size, so that budgets hold with every server.
+//! The estimates use the size of the text, so budgets work with every server.
 
 use crate::agent::ports::ModelRequest;
 use crate::message::{ContentPart, Message};
@@ -14,7 +14,7 @@ const BYTES_PER_TOKEN: u64 = 4;
 /// code and JSON; the recorded requests have at most 4.8. Only lists of long words have more.
 const MAX_CHARS_PER_TOKEN: u64 = 8;
 
-/// Estimates the usage of a request and a completion of so many bytes.
+/// Estimates the usage of a request and a completion from their bytes.
 pub fn estimated_usage(request_bytes: u64, completion_bytes: u64) -> Usage {
     let input_tokens = estimated_tokens(request_bytes);
     let output_tokens = estimated_tokens(completion_bytes);
@@ -26,24 +26,24 @@ pub fn estimated_usage(request_bytes: u64, completion_bytes: u64) -> Usage {
     }
 }
 
-/// Returns how many tokens a text of so many bytes is about.
+/// Estimates the tokens of a text from its bytes.
 pub fn estimated_tokens(bytes: u64) -> u64 {
     bytes.div_ceil(BYTES_PER_TOKEN)
 }
 
-/// Returns how many tokens a message is about.
+/// Estimates the tokens of a message.
 pub fn message_tokens(message: &Message) -> u64 {
     estimated_tokens(content_bytes(&message.content))
 }
 
-/// Returns the fewest tokens that a text of so many characters can be, as [`chars_at_least`] counts
-/// them.
+/// Returns the fewest tokens of a text with this number of characters, as counted by
+/// [`chars_at_least`].
 pub(super) fn least_tokens(chars: u64) -> u64 {
     chars / MAX_CHARS_PER_TOKEN
 }
 
-/// Returns the characters of a text. A row of the same sign counts once, since a single token can
-/// be a whole line of blanks or dashes.
+/// Counts the characters of a text. A sequence of the same character counts once, since one token
+/// can be a whole line of blanks or dashes.
 pub(super) fn chars_at_least(text: &str) -> u64 {
     let is_counted = |before: u8, byte: u8| {
         let begins_char = byte & 0xC0 != 0x80;
@@ -54,8 +54,8 @@ pub(super) fn chars_at_least(text: &str) -> u64 {
     after_first as u64 + u64::from(!bytes.is_empty())
 }
 
-/// Returns the fewest tokens that the input of a request can be. What not every provider is sent,
-/// or counts by its words, is left out: reasoning, media, the schemas of tools.
+/// Returns the fewest tokens that the input of a request can have. Excludes reasoning, media and
+/// the schemas of tools: not every provider is sent these, or counts them by their text.
 pub(super) fn least_input_tokens(request: &ModelRequest) -> u64 {
     let messages = request.messages.iter();
     let of_messages: u64 = messages.map(|message| chars_of_content(&message.content)).sum();
@@ -76,15 +76,15 @@ fn chars_of_content(content: &[ContentPart]) -> u64 {
     content.iter().map(part).sum()
 }
 
-/// Returns the size of the words of a request; its tools are not counted.
+/// Returns the bytes of the text in a request, without its tools.
 pub fn request_bytes(request: &ModelRequest) -> u64 {
     let messages = request.messages.iter();
     let of_messages: u64 = messages.map(|message| content_bytes(&message.content)).sum();
     of_messages + request.system.len() as u64
 }
 
-/// Returns the size of the words of a content; pictures and documents, whose tokens depend on no
-/// size, are not counted.
+/// Returns the bytes of the text in content parts. Excludes images and documents, since their
+/// tokens do not depend on their size.
 pub fn content_bytes(content: &[ContentPart]) -> u64 {
     let part = |part: &ContentPart| match part {
         ContentPart::Text(part) => part.text.len() as u64,

@@ -20,20 +20,20 @@ use crate::model_ref::ModelRef;
 use crate::off_thread::by_size_of;
 use crate::usage::Usage;
 
-/// How an exchange ended: with a completion, cut, or with an error after a part of it.
+/// The end of an exchange: a completion, a cut, or an error that may follow a part of a completion.
 #[derive(Debug)]
 pub(super) struct Exchange {
-    /// The completion, or what has arrived of it. Its usage includes failed attempts.
+    /// The completion, or the part of it that arrived. Its usage includes failed attempts.
     pub(super) response: Option<ModelResponse>,
-    /// What failed attempts have used.
+    /// The usage of failed attempts.
     pub(super) failed_usage: Usage,
-    /// The model of the completion; none where nothing arrived.
+    /// The model of the completion; none if nothing arrived.
     pub(super) answered_by: Option<ModelRef>,
     /// Why it was cut.
     pub(super) signal: Option<StopSignal>,
     /// Why it failed.
     pub(super) error: Option<AgentError>,
-    /// The hook that failed on the way.
+    /// The hook that failed during the exchange.
     pub(super) hook_failure: Option<HookFailure>,
     /// Whether it failed before any delta was emitted, so that another model may be called.
     pub(super) is_replaceable: bool,
@@ -41,9 +41,9 @@ pub(super) struct Exchange {
 
 /// Calls the models in turn until one succeeds. A later one is called only if no delta was emitted.
 ///
-/// The request is the same for all but for the model's name, the tokens that its price allows and
-/// the way in which its response format is enforced. What hooks make of the state is returned with
-/// the exchange. Deltas beyond `emitted` are not sent.
+/// The requests differ only in the model's name, the tokens that its price allows, and how the
+/// response format is enforced. The returned state includes the changes of hooks. Deltas beyond
+/// `emitted` are not sent.
 pub(super) async fn exchange(
     ports: ExchangePorts<'_>,
     state: AgentState,
@@ -74,7 +74,7 @@ pub(super) async fn exchange(
                 (state, choice) = (next, fallback);
                 continue;
             };
-            // The budget ends the step, not an error that the fallback is there to mend.
+            // The budget ends the step, not the error: a fallback could have followed the error.
             (ended.signal, ended.error) = (Some(signal), None);
         }
         if let Some(response) = &ended.response {
@@ -84,8 +84,9 @@ pub(super) async fn exchange(
     }
 }
 
-/// Returns which deltas are emitted at once: none while hooks must see the whole completion first,
-/// and no text if it may turn out to surround a call that is the final completion.
+/// Returns which deltas are emitted at once. Returns `Nothing` if hooks must see the whole
+/// completion first. Returns `Reasoning` if the final completion may be a tool call, since text
+/// around that call is dropped.
 fn live(ports: ExchangePorts<'_>, by_tool: bool) -> Emitted {
     if ports.hooks.holds_back_deltas() {
         Emitted::Nothing
@@ -110,8 +111,8 @@ impl Exchange {
         }
     }
 
-    /// No further model was called, because a hook failed. Only the usage of failed attempts
-    /// remains.
+    /// Makes the exchange in which a hook failed before the next model was called. Only the usage
+    /// of failed attempts remains.
     fn failed_before(hook_failure: HookFailure, spent: Usage) -> Self {
         let unanswered = Self::of(ModelResponse {
             usage: spent,
@@ -125,9 +126,9 @@ impl Exchange {
         }
     }
 
-    /// Leaves open what calls cost that the provider has executed itself, since it bills them apart
-    /// from tokens. Nobody has counted those of an attempt that failed, or of a completion that was
-    /// cut, to a request that offered such tools.
+    /// Marks the cost as incomplete if the provider executed tool calls itself, since it bills them
+    /// separately from tokens. For a failed attempt or a cut completion, an offer of such tools is
+    /// enough: their calls are not counted.
     fn leave_cost_open(&mut self, offers_tools: bool) {
         if let Some(response) = &mut self.response {
             let is_cut = response.finish_reason == FinishReason::Interrupted;
@@ -140,8 +141,7 @@ impl Exchange {
         }
     }
 
-    /// Counts what earlier models have used, which belongs to the step, as used by failed attempts.
-    /// Returns all that was used.
+    /// Adds the usage of earlier models of the step as usage of failed attempts. Returns the total.
     fn add_earlier(&mut self, earlier: Usage) -> Usage {
         self.failed_usage = earlier + self.failed_usage;
         let Some(response) = &mut self.response else {
@@ -152,7 +152,7 @@ impl Exchange {
     }
 }
 
-/// Returns the request for one of the models, before hooks make it larger or smaller.
+/// Returns the request for one of the models, before hooks change it.
 fn fitted(ports: ExchangePorts<'_>, choice: &ModelChoice, request: ModelRequest) -> Formatted {
     let left = ports.control.completion_limit(Usage::NOTHING, choice.price.as_ref());
     let left = left.map(|limit| limit.tokens);
@@ -213,7 +213,7 @@ async fn after_response(ports: ExchangePorts<'_>, state: AgentState, ended: Exch
     (state, ended)
 }
 
-/// Returns the least that a request uses. Nobody asks for it where nothing limits it.
+/// Returns the least usage of a request. Skips the estimate if no limit applies.
 async fn least_usage(ports: ExchangePorts<'_>, choice: &ModelChoice, request: &ModelRequest) -> Usage {
     if !ports.control.limits_usage() {
         return Usage::NOTHING;
@@ -227,8 +227,8 @@ async fn least_usage(ports: ExchangePorts<'_>, choice: &ModelChoice, request: &M
     }
 }
 
-/// Calls one model and emits the request and its end. A request that leaves nothing of the budget
-/// is not sent.
+/// Calls one model, and emits an event for the request and one for its end. A request that would
+/// use up the budget is not sent.
 async fn ask_one(
     ports: ExchangePorts<'_>,
     state: &AgentState,
@@ -263,7 +263,7 @@ async fn ask_one(
     let deltas = Deltas::new(ports.events, step_number, live);
     let offers_tools = !request.tools_of_provider(choice.model_ref.provider()).is_empty();
     let mut ended = stream(ports, choice, request, least, deltas, time_limit).await;
-    // What the provider itself has billed includes its tools.
+    // The cost that the provider reports includes its tools.
     if choice.price.is_some() {
         ended.leave_cost_open(offers_tools);
     }
@@ -315,10 +315,10 @@ async fn stream(
             Some(Err(error)) => return fail(choice, partial, &error, was_emitted),
             None => return fail(choice, partial, &silent_end(), was_emitted),
         };
-        // A stream that is always ready would starve timers, readers and other runs of the thread.
+        // A stream that is always ready would starve timers, readers and other runs on the thread.
         tokio::task::coop::consume_budget().await;
-        // A count cuts what comes after it: after the last one comes the end, with which nothing
-        // more is spent.
+        // A count over the limit cuts the completion at its next event. After the last count only
+        // the end follows, which spends nothing more.
         if let Some(limit) = limit.as_ref().filter(|limit| partial.output_tokens() > limit.tokens) {
             return cut(choice, partial, limit.overrun());
         }
@@ -338,7 +338,7 @@ async fn stream(
     }
 }
 
-/// Ends a whole completion of a request of so many bytes. Without reported usage it is estimated.
+/// Ends a whole completion of a request of `asked` bytes. Estimates the usage if none is reported.
 fn complete(choice: &ModelChoice, response: ModelResponse, asked: u64, failed_usage: Usage) -> Exchange {
     let usage = if response.usage.total_tokens == 0 {
         let estimated = estimated_usage(asked, content_bytes(&response.content));
@@ -366,8 +366,8 @@ fn cut(choice: &ModelChoice, partial: PartialCompletion, signal: StopSignal) -> 
     }
 }
 
-/// Logs the details of the failure for operators, and ends the completion. The provider's own words
-/// may repeat the prompt, so they are left to the caller.
+/// Logs the failure for operators, and ends the completion. The provider's own message may repeat
+/// the prompt, so only the caller gets it.
 fn fail(choice: &ModelChoice, partial: PartialCompletion, error: &ModelError, was_emitted: bool) -> Exchange {
     tracing::warn!(
         model = %choice.model_ref,
@@ -395,12 +395,13 @@ fn end_partial(choice: &ModelChoice, partial: PartialCompletion) -> Exchange {
     }
 }
 
-/// A stream that ends without a completion breaks the contract of the port.
+/// Makes the error of a stream that ends without a completion, which breaks the contract of the
+/// port.
 fn silent_end() -> ModelError {
     ModelError::new(ModelErrorClass::Truncated, "the model's response ended without an end")
 }
 
-/// Returns what is behind the error, outermost first.
+/// Returns the causes of the error, outermost first.
 fn causes(error: &ModelError) -> Option<String> {
     let causes = std::iter::successors(error.source(), |cause| (*cause).source());
     let causes: Vec<String> = causes.map(ToString::to_string).collect();
