@@ -49,7 +49,8 @@ pub enum DurabilityChoice {
 }
 
 impl DurabilityChoice {
-    /// Returns what is in force. A run that starts over would call its tools again.
+    /// Returns the durability of a run. `Auto` avoids a restart that would call unrepeatable tools
+    /// again.
     pub fn resolve(self, is_queued: bool, has_unrepeatable_tools: bool) -> Durability {
         match self {
             Self::Auto if is_queued && has_unrepeatable_tools => Durability::Step,

@@ -45,7 +45,7 @@ impl Ending {
         self.execution = None;
     }
 
-    /// Notes how far the execution has come.
+    /// Notes the latest state of the execution.
     pub(super) fn reached(&mut self, state: &AgentState) {
         self.execution = state.execution().cloned();
     }

@@ -11,7 +11,7 @@ use super::state::{AgentError, AgentStep, ErrorKind};
 
 /// The most consecutive failed steps, unless a policy overrides it.
 const MAX_CONSECUTIVE: u32 = 3;
-/// The same for the preset that tries everything again.
+/// The same for the preset `RetryAll`.
 const MAX_CONSECUTIVE_OF_ALL: u32 = 5;
 
 /// What errors do to an execution: a preset by its name, or what happens for each kind of error.
@@ -84,7 +84,7 @@ impl ErrorPolicy {
         }
     }
 
-    /// Checks that the policy makes sense; names the field that does not, and its rule.
+    /// Checks the policy. The error names the invalid field and its rule.
     pub fn check(self) -> Result<(), (&'static str, &'static str)> {
         if self.handling().max_consecutive == 0 {
             return Err(("max_consecutive", "must be at least 1"));
@@ -94,7 +94,7 @@ impl ErrorPolicy {
 }
 
 impl<'de> Deserialize<'de> for ErrorPolicy {
-    /// Reads each form by itself, so that an error names what is wrong in it.
+    /// Reads each form separately, so that an error names what is wrong in that form.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Reading;
 
@@ -145,7 +145,7 @@ impl ErrorPolicyPreset {
 }
 
 impl ErrorHandling {
-    /// Decides the same for every kind.
+    /// Makes the same decision for every kind.
     pub fn all(decision: ErrorDecision) -> Self {
         Self {
             tool: decision,
@@ -158,7 +158,7 @@ impl ErrorHandling {
         }
     }
 
-    /// Returns the decision for an error of a kind that is no tool call's.
+    /// Returns the decision for a kind of error other than that of a tool call.
     pub fn decision(&self, kind: ErrorKind) -> ErrorDecision {
         match kind {
             ErrorKind::Tool => self.tool,
@@ -166,13 +166,12 @@ impl ErrorHandling {
             ErrorKind::Validation => self.validation,
             ErrorKind::RateLimit => self.rate_limit,
             ErrorKind::Timeout => self.timeout,
-            // A hook that failed ends the execution by itself.
+            // A failed hook ends the execution without the policy.
             ErrorKind::Hook | ErrorKind::Unknown => self.unknown,
         }
     }
 
-    /// Returns the decision for a step and the last error that it rests on; none when nothing
-    /// failed.
+    /// Returns the decision for a step and the last error that caused it; none if nothing failed.
     pub fn decision_for<'a>(&self, step: &'a AgentStep) -> Option<(ErrorDecision, &'a AgentError)> {
         let own = step.errors.iter().map(|error| (self.decision(error.kind), error));
         let of_tools = step
@@ -185,7 +184,7 @@ impl ErrorHandling {
     }
 }
 
-/// What a table leaves out is as in the default preset.
+/// Fields that a table omits have the values of the default preset.
 impl Default for ErrorHandling {
     fn default() -> Self {
         ErrorPolicyPreset::default().handling()

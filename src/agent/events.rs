@@ -17,12 +17,12 @@ use crate::message::ContentPart;
 use crate::model_ref::ModelRef;
 use crate::usage::Usage;
 
-/// Takes events; it never waits and never fails.
+/// Receives events. It never waits and never fails.
 pub trait EventSink: Send + Sync + fmt::Debug {
-    /// Takes one event.
+    /// Receives one event.
     fn emit(&self, event: AgentEvent);
 
-    /// Takes a step that has just been archived; its number counts from 1.
+    /// Receives a step that was just archived. Steps are numbered from 1.
     fn step_recorded(&self, step_number: usize, step: &Arc<StepExecution>) {
         self.emit(AgentEvent::step_completed(step_number, step));
     }

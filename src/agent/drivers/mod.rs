@@ -1,5 +1,4 @@
-//! Drivers make one step: state in, state out. They see the state and the ports that they were
-//! given, and nothing else.
+//! Drivers make one step: state in, state out. They access only the state and their ports.
 //!
 //! ```text
 //! exchange.rs  before_model_request ─ model ─ after_model_request     for each model of the chain
@@ -54,13 +53,13 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Makes a driver. Only the scripted one plays the script.
+    /// Makes a driver. Only the scripted driver uses the script.
     pub fn new(ports: DriverPorts, kind: DriverKind, script: Vec<ScriptStep>) -> Self {
         Self { ports, kind, script }
     }
 
-    /// Makes one step and returns the state that holds it. What fails is in the step, and the error
-    /// policy decides what follows; a step that must be the last brings a stop signal.
+    /// Makes one step and returns the state with the step. The step contains its errors, and the
+    /// error policy decides what follows. A step that must be the last adds a stop signal.
     pub fn step(&self, state: AgentState, step_id: StepId) -> BoxFuture<'_, AgentState> {
         match self.kind {
             DriverKind::ToolCalling => Box::pin(tool_calling::make_step(&self.ports, state, step_id)),
@@ -69,8 +68,7 @@ impl Driver {
         }
     }
 
-    /// Ends a step that another process has left among its calls, and returns the state that holds
-    /// it.
+    /// Ends a step that another process left during its calls, and returns the state with the step.
     pub fn resume_step(&self, state: AgentState, pending: PendingStep) -> BoxFuture<'_, AgentState> {
         Box::pin(finish(&self.ports, state, pending))
     }

@@ -1,4 +1,4 @@
-//! What has arrived of a completion, retained in case the rest never arrives.
+//! The part of a completion that has arrived, retained in case the rest never arrives.
 
 use std::collections::BTreeMap;
 
@@ -25,12 +25,12 @@ pub(super) struct PartialCompletion {
     /// The characters that have arrived.
     chars: u64,
     has_begun: bool,
-    /// The size of what has arrived since the provider last counted.
+    /// The bytes that have arrived since the provider last counted.
     uncounted: u64,
 }
 
 impl PartialCompletion {
-    /// Makes an empty completion of a request of so many bytes.
+    /// Makes an empty completion of a request of `asked` bytes.
     pub(super) fn new(asked: u64) -> Self {
         Self {
             asked,
@@ -45,7 +45,7 @@ impl PartialCompletion {
         }
     }
 
-    /// Takes one event.
+    /// Adds one event.
     pub(super) fn push(&mut self, event: &ModelEvent) {
         let delta = match event {
             ModelEvent::TextDelta { text } => push(&mut self.text, text),
@@ -69,22 +69,22 @@ impl PartialCompletion {
         self.uncounted += delta.len() as u64;
     }
 
-    /// Returns the fewest tokens that what has arrived can be.
+    /// Returns the fewest tokens that the characters so far can have.
     pub(super) fn least_tokens(&self) -> u64 {
         least_tokens(self.chars)
     }
 
-    /// Returns whether anything has arrived but a count of tokens.
+    /// Returns whether any output has arrived. A count of tokens is not output.
     pub(super) fn has_begun(&self) -> bool {
         self.has_begun
     }
 
-    /// Returns how many tokens of the completion have been counted.
+    /// Returns the output tokens that have been counted.
     pub(super) fn output_tokens(&self) -> u64 {
         self.usage.output_tokens
     }
 
-    /// Returns what the request has used, once the provider has counted it.
+    /// Returns the usage of the request, once the provider has counted it.
     pub(super) fn input_usage(&self) -> Option<Usage> {
         let usage = self.usage;
         (usage.input_tokens > 0).then(|| Usage {
@@ -95,13 +95,13 @@ impl PartialCompletion {
         })
     }
 
-    /// Returns what failed attempts have used.
+    /// Returns the usage of failed attempts.
     pub(super) fn failed_usage(&self) -> Usage {
         self.failed_usage
     }
 
-    /// Ends the completion where it is. Servers count at the end only, or the request at the
-    /// beginning and the output at the end, so what nobody has counted is estimated.
+    /// Ends the completion with what has arrived. Estimates usage that was not counted: servers
+    /// count the output only at the end, and some also count the request only then.
     pub(super) fn into_response(self) -> ModelResponse {
         let unasked = if self.usage.total_tokens == 0 { self.asked } else { 0 };
         let usage = if self.uncounted > 0 {

@@ -1,5 +1,4 @@
-//! What drivers work with: models, tools, hooks and limits. Drivers are given these and look
-//! nothing up.
+//! The ports of drivers: models, tools, hooks and limits. Drivers receive them and look nothing up.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,18 +21,18 @@ use crate::model_ref::ModelRef;
 use crate::tenant::TenantId;
 use crate::usage::{Price, Usage};
 
-/// A model that may be asked.
+/// A model that the agent may call.
 #[derive(Debug, Clone)]
 pub struct ModelChoice {
     /// Its name.
     pub model_ref: ModelRef,
-    /// Answers.
+    /// The client of the model.
     pub model: Arc<dyn Model>,
-    /// What its tokens cost, if it is known.
+    /// The price of its tokens, if it is known.
     pub price: Option<Price>,
 }
 
-/// The models that may be asked, in turn; at least one.
+/// The models that the agent may call, in order; at least one.
 #[derive(Debug, Clone)]
 pub struct ModelChain {
     preferred: ModelChoice,
@@ -49,7 +48,7 @@ impl ModelChain {
         }
     }
 
-    /// Returns the model that is asked first.
+    /// Returns the model that is called first.
     pub fn preferred(&self) -> &ModelChoice {
         &self.preferred
     }
@@ -60,34 +59,34 @@ impl ModelChain {
         Some(&choice.model_ref)
     }
 
-    /// Iterates in the order in which the models are asked.
+    /// Iterates over the models in the order in which they are called.
     pub fn iter(&self) -> impl Iterator<Item = &ModelChoice> {
         std::iter::once(&self.preferred).chain(self.fallbacks.iter())
     }
 }
 
-/// What a driver works with.
+/// Everything that a driver uses.
 #[derive(Debug, Clone)]
 pub struct DriverPorts {
-    /// Whom the work is done for.
+    /// The tenant of the run.
     pub tenant: TenantId,
     /// The models, the preferred one first.
     pub models: ModelChain,
-    /// The parameters where the state has none.
+    /// The model parameters, unless the state has its own.
     pub parameters: Arc<ModelParameters>,
     /// Tools that providers execute themselves.
     pub provider_tools: Arc<ProviderTools>,
     /// Executes calls.
     pub tools: Arc<dyn ToolExecutor>,
-    /// What the keys of calls are derived from.
+    /// The seed of the keys of calls.
     pub call_seed: CallSeed,
-    /// Records the calls of steps, where the execution has a journal.
+    /// Records the calls of steps, if the execution has a journal.
     pub journal: Option<Arc<Recorder>>,
-    /// Whether the calls of one completion work at the same time.
+    /// Whether the calls of one completion run concurrently.
     pub parallel_tool_calls: bool,
     /// Compiles response formats.
     pub formats: Arc<FormatCache>,
-    /// How often a completion that does not fit may be corrected.
+    /// How often the model may correct a completion that does not fit its format.
     pub max_corrections: u32,
     /// Chooses the messages of requests.
     pub compiler: Arc<dyn Compiler>,
@@ -103,7 +102,7 @@ pub struct DriverPorts {
     pub events: Arc<dyn EventSink>,
 }
 
-/// What one exchange with models works with.
+/// Everything that one exchange with models uses.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ExchangePorts<'a> {
     pub(super) tenant: &'a TenantId,
@@ -115,7 +114,7 @@ pub(super) struct ExchangePorts<'a> {
 }
 
 impl DriverPorts {
-    /// Returns what an exchange needs of them.
+    /// Returns the ports that an exchange needs.
     pub(super) fn for_exchange(&self) -> ExchangePorts<'_> {
         ExchangePorts {
             tenant: &self.tenant,
@@ -132,7 +131,7 @@ impl DriverPorts {
         self.control.now()
     }
 
-    /// Makes a message of now.
+    /// Makes a message with the current time.
     pub fn message(&self, role: Role, content: Vec<ContentPart>) -> Message {
         Message::new(MessageId::generate(&*self.ids), role, content, self.now())
     }

@@ -82,7 +82,8 @@ fn response(ports: &DriverPorts, script: &ScriptStep, step_id: StepId) -> ModelR
     }
 }
 
-/// No policy makes a script longer, so nothing overrides its end.
+/// Ends the execution after the last step of the script. Nothing overrides this end, since no
+/// policy can extend a script.
 fn end_of_script(ports: &DriverPorts, steps: usize, state: AgentState, mut step: AgentStep) -> AgentState {
     let message = format!("the script has ended: it has {steps} steps, and one more is wanted");
     step.errors.push(AgentError {

@@ -35,16 +35,16 @@ pub(super) struct Fault {
     pub(super) message: String,
     /// What is wrong and what to do, for the model.
     pub(super) advice: String,
-    /// Whether the model is asked again, unless the steps are spent.
+    /// Whether the model is asked again, provided that a step remains.
     pub(super) is_correctable: bool,
 }
 
-/// What a step begins with.
+/// What a step needs before its request is sent.
 #[derive(Debug)]
 pub(super) struct Prepared {
     /// The format of the final completion.
     pub(super) format: Arc<CompiledFormat>,
-    /// The request, not yet for any model in particular.
+    /// The request, independent of the model.
     pub(super) request: ModelRequest,
 }
 
@@ -57,7 +57,8 @@ pub(super) enum Unprepared {
     Cut(StopSignal),
 }
 
-/// Executes the requested tools, or else checks the completion as the final one, and ends the step.
+/// Executes the requested tools or, if there are none, checks the final completion. Then ends the
+/// step.
 pub(super) async fn carry_out(
     ports: &DriverPorts,
     state: AgentState,
@@ -90,7 +91,7 @@ pub(super) async fn carry_out(
             journal.answered(&step, started_at, &state);
         }
         let pending = PendingStep::new(step, started_at);
-        // Few steps make calls: the others need no room for that.
+        // Boxed, since most steps make no calls and need no memory for them.
         return Box::pin(make_calls(ports, state, pending, signal, hook_failure)).await;
     }
     let is_final = signal.is_none() && hook_failure.is_none() && !step.is_paused();
@@ -109,7 +110,7 @@ pub(super) async fn carry_out(
     end(ports, state, step, signal, hook_failure)
 }
 
-/// Ends a step that was interrupted during its calls: each continues from its state.
+/// Ends a step that was interrupted during its calls. Each call continues from its own state.
 pub(super) async fn finish(ports: &DriverPorts, state: AgentState, pending: PendingStep) -> AgentState {
     let now = ports.now();
     let state = state.with_step_resumed(pending.started_at, now);
@@ -131,13 +132,13 @@ async fn make_calls(
     let state = ended_by_tools(ports, state, &executions);
     step.tool_executions = executions;
     step.output_messages.push(tool_message(ports, &step));
-    // Another step would follow, so a stop ends the execution here. What it has cut is no error
-    // that a policy decides about.
+    // Another step would follow, so a stop ends the execution here. The calls that it cut are not
+    // errors for the error policy.
     let signal = signal.or_else(|| ports.control.stopped());
     end(ports, state, step, signal, None)
 }
 
-/// Adds a stop signal for each tool that has asked for the end.
+/// Adds a stop signal for each tool that asked to end the run.
 fn ended_by_tools(ports: &DriverPorts, state: AgentState, executions: &[ToolExecution]) -> AgentState {
     let now = ports.now();
     let ending = executions.iter().filter(|execution| execution.trace.ends_run);
@@ -206,7 +207,7 @@ pub(super) fn end_unprepared(
     }
 }
 
-/// Makes what a step begins with, until the execution is called off or its time is spent.
+/// Prepares a step. Gives up if the execution is stopped or cancelled, or when its time is spent.
 pub(super) async fn prepare(
     ports: &DriverPorts,
     state: &AgentState,
@@ -217,7 +218,7 @@ pub(super) async fn prepare(
     Ok(Prepared { format, request })
 }
 
-/// Compiles the response format of the state, as above.
+/// Compiles the response format of the state within the same limits as [`prepare`].
 pub(super) async fn prepare_format(ports: &DriverPorts, state: &AgentState) -> Result<Arc<CompiledFormat>, Unprepared> {
     let format = async {
         let format = ports.formats.compiled(&ports.tenant, &state.context().response_format);
@@ -293,18 +294,18 @@ async fn system_prompt(ports: &DriverPorts, state: &AgentState) -> Result<Arc<st
         .map_err(|error| validation_error(RunErrorCode::PromptNotRendered, error.to_string()))
 }
 
-/// Returns the id of a call that the model gave none.
+/// Returns the id for a call without an id from the model.
 pub(super) fn call_id(step_id: StepId, index: usize) -> String {
     // Providers take ids of at most 40 letters, digits, `-` and `_`.
     format!("call_{}_{index}", step_id.as_uuid().simple())
 }
 
-/// Tells whether an error of the step has the code.
+/// Returns whether an error of the step has the code.
 pub(super) fn has_error(step: &AgentStep, code: RunErrorCode) -> bool {
     step.errors.iter().any(|error| error.code == code.as_str())
 }
 
-/// Returns the value of a final completion, or why it is none. A refusal of the model or its
+/// Returns the value of a final completion, or why it is invalid. A refusal of the model or its
 /// provider is final. A retry can't correct a completion that ended too early.
 async fn judge(
     ports: &DriverPorts,
@@ -351,7 +352,7 @@ async fn judge(
     })
 }
 
-/// Returns what the calls of a step may know; the id and the key are each call's own. There is none
+/// Returns the context of the calls of a step; each call adds its id and its key. Returns `None`
 /// without an execution.
 fn tool_context(ports: &DriverPorts, state: &AgentState) -> Option<ToolContext> {
     Some(ToolContext {
@@ -375,7 +376,7 @@ fn tool_message(ports: &DriverPorts, step: &AgentStep) -> Arc<Message> {
     Arc::new(ports.message(Role::Tool, results.collect()))
 }
 
-/// Makes the error of a request that can't be made, or of an answer that can't be used.
+/// Makes the error of a request that can't be made, or of a response that can't be used.
 pub(super) fn validation_error(code: RunErrorCode, message: String) -> AgentError {
     AgentError {
         kind: ErrorKind::Validation,

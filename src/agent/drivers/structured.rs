@@ -1,8 +1,8 @@
 //! Makes a model follow a response format in the way that its provider supports: in the request, by
 //! a tool, or by instructions.
 //!
-//! Does not check the response. A response that a model gave through a tool is stored as the text
-//! that it stands for.
+//! Does not check the response. If a model responds through a tool call, the arguments are stored
+//! as the text of the response.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ const ANSWER: &str = "answer";
 const FINAL_TOOL: &str =
     "Gives the final answer: its arguments are the answer. Call it once, by itself, when all other work is done.";
 
-/// A request with the response format as one model takes it.
+/// A request with the response format in the way that one model supports.
 #[derive(Debug)]
 pub(super) struct Formatted {
     /// The request.
@@ -85,9 +85,9 @@ impl Formatted {
 
     /// Returns the completion, with a call of the final tool replaced by its arguments as text.
     ///
-    /// Such a call is never executed. Beside calls of other tools it came too early: it is what the
-    /// model said with them, and their results follow. Otherwise it is the completion, and words
-    /// around it are no part of it.
+    /// Such a call is never executed. If the model also called other tools, the arguments become
+    /// text beside these calls, and their results follow. Otherwise the arguments are the whole
+    /// completion, and other text is dropped.
     pub(super) fn unwrapped(final_tool: &str, response: ModelResponse) -> ModelResponse {
         let is_final = |part: &ContentPart| matches!(part, ContentPart::ToolCall(call) if call.name == final_tool);
         if !response.content.iter().any(is_final) {
@@ -125,12 +125,13 @@ pub(super) fn with_paragraph(system: &str, paragraph: &str) -> Arc<str> {
     words.into()
 }
 
-/// Describes a schema, if there is one, to follow a sentence. Equal schemas give equal bytes.
+/// Describes a schema, if there is one, as the continuation of a sentence. Equal schemas give equal
+/// bytes.
 pub(super) fn schema_words(schema: Option<&Value>) -> String {
     schema.map_or(String::new(), |schema| format!(" It fits this JSON Schema:\n{schema}"))
 }
 
-/// Several models write no arguments at all for an empty object.
+/// Returns the arguments as text. Some models write no arguments at all for an empty object.
 fn words_of(arguments: String) -> String {
     if arguments.trim().is_empty() {
         "{}".to_owned()
@@ -151,7 +152,7 @@ fn free_name(name: &str, tools: &[ToolSpec]) -> String {
         let retained: String = name.chars().take(64 - suffix.len()).collect();
         retained + &suffix
     };
-    // One more number than there are tools.
+    // There is one more number than tools, so one of the names is free.
     let free = (2..=tools.len() + 2).map(numbered).find(|name| !is_taken(name));
     free.unwrap_or_else(|| name.to_owned())
 }

@@ -1,11 +1,10 @@
-//! Executes the tool calls of a step with the hooks around each, several at once, and records each
-//! of them.
+//! Executes and records the tool calls of a step, several at once, with the hooks around each call.
 //!
-//! Every call gets exactly one execution, in the order of the calls. A resumed step and a new one
-//! share this code: each call continues from where it stands (`PendingCall`). A call that had begun
-//! is executed again only if its tool is repeatable (`Tool::is_repeatable`). Idempotent tools are,
-//! and so are subagents, which continue from their own journal. Any other call gets a result that
-//! states that its effect is uncertain.
+//! Every call gets exactly one execution, in the order of the calls. New and resumed steps share
+//! this code: each call continues from its stage (`PendingCall`). A call that had begun is executed
+//! again only if its tool is repeatable (`Tool::is_repeatable`). Idempotent tools are repeatable.
+//! So are subagents, which continue from their own journal. The result of any other call states
+//! that its effect is uncertain.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -24,14 +23,14 @@ use crate::agent::recorder::JournalFailed;
 use crate::agent::state::{AgentState, ErrorKind, ToolExecution};
 use crate::message::ToolCall;
 
-/// Executes the calls, each from its state, and returns the state as the hooks around them made it
-/// and one execution for each. Those beyond the bound of a step end as errors, and no hook is asked
-/// whether they may begin.
+/// Executes the calls, each from its stage. Returns the state with the changes of the hooks, and
+/// one execution for each call. Calls beyond the most calls of a step end as errors, without a call
+/// of the hooks before them.
 ///
-/// The hooks before the calls see them in their order, and what one does to the state reaches the
-/// next. Then the calls work at the same time; the hooks after them see them as they end. An agent
-/// without parallel calls ends each call, with its hooks, before the next begins. Once a hook has
-/// failed, before the calls or among them, or the journal has failed, no further call is executed.
+/// The hooks before the calls run in the order of the calls, and each sees the state that the one
+/// before returned. Then the calls run concurrently. The hooks after a call run when it ends.
+/// Without parallel calls, each call ends, with its hooks, before the next begins. Once a hook or
+/// the journal has failed, no further call is executed.
 pub(super) async fn use_tools(
     ports: &DriverPorts,
     state: AgentState,
@@ -56,7 +55,7 @@ pub(super) async fn use_tools(
     if let Err(JournalFailed) = uses.execute_all(calls).await {
         uses.state = JournalFailed::in_state(uses.state, ports.now());
     }
-    // Only a journal that fails leaves calls without an end.
+    // Only a failed journal leaves calls without a result.
     let missing = |index: usize| {
         let call = written.get(index)?.clone();
         let was_made = uses.in_flight.contains(&index);
@@ -89,17 +88,17 @@ struct Uses<'a> {
     has_failed: bool,
     /// How the calls ended, by index.
     ended: Vec<Option<ToolExecution>>,
-    /// The indexes of those that are in flight.
+    /// The indexes of the calls in flight.
     in_flight: Vec<usize>,
 }
 
 /// A call that may begin.
 struct Next {
     index: usize,
-    /// As the model wrote it.
+    /// The call as the model wrote it.
     call: ToolCall,
     tool_use: ToolUse,
-    /// Whether it has begun before, in a process that did not see its end.
+    /// Whether the call began before, in a process that did not record its end.
     was_begun: bool,
 }
 
@@ -113,8 +112,8 @@ impl<'a> Uses<'a> {
         while calls.peek().is_some() {
             let together = calls.by_ref().take(batch).collect();
             self.execute(together).await?;
-            // The end of a call is persisted with the beginning of the next, unless a hook is
-            // called between.
+            // The end of a call is persisted together with the beginning of the next, unless a hook
+            // runs in between.
             if calls.peek().is_none() || self.ports.hooks.has_hooks_at(HookPoint::BeforeToolUse) {
                 self.flush().await?;
             }
@@ -122,13 +121,13 @@ impl<'a> Uses<'a> {
         Ok(())
     }
 
-    /// Executes calls at the same time.
+    /// Executes calls concurrently.
     async fn execute(&mut self, calls: Vec<(usize, PendingCall)>) -> Result<(), JournalFailed> {
         let mut waiting = Vec::with_capacity(calls.len());
         for (index, call) in calls {
             waiting.extend(self.next(index, call).await);
         }
-        // What the hooks before the calls did to the metadata reaches the tools.
+        // Tools see the metadata after the hooks before the calls have changed it.
         self.context.metadata = Arc::new(self.state.metadata().clone());
         let mut waiting = waiting.into_iter();
         let concurrency = self.ports.tools.concurrency().max(1);
@@ -147,7 +146,8 @@ impl<'a> Uses<'a> {
         Ok(())
     }
 
-    /// Lets the hooks decide about a call, unless they have; none when it has ended.
+    /// Calls the hooks before a call, unless they have decided already. Returns `None` if the call
+    /// has ended.
     async fn next(&mut self, index: usize, call: PendingCall) -> Option<Next> {
         let PendingCall { call, stage } = call;
         let (tool_use, was_begun) = match stage {
@@ -203,7 +203,7 @@ impl<'a> Uses<'a> {
         tool_use
     }
 
-    /// Makes a call ready to go, and notes that it begins.
+    /// Prepares a call, and notes its beginning for the journal.
     fn begin(&self, next: Next) -> (usize, Working<'a>) {
         let Next {
             index,
@@ -239,7 +239,7 @@ impl<'a> Uses<'a> {
         call
     }
 
-    /// Waits for the end of one of the calls. A stop cuts them as a cancellation does.
+    /// Waits for the end of one of the calls. A stop cuts calls like a cancellation.
     async fn next_end(&self, working: &mut FuturesUnordered<Working<'a>>) -> Option<(usize, ToolExecution)> {
         let (stop, cut) = (self.ports.control.stop(), &self.context.cancellation);
         loop {
@@ -251,7 +251,7 @@ impl<'a> Uses<'a> {
         }
     }
 
-    /// Calls the hooks with the execution, then emits it.
+    /// Calls the hooks after the call, then emits its end.
     async fn end(&mut self, index: usize, execution: ToolExecution) {
         self.in_flight.retain(|other| *other != index);
         let hooks = &self.ports.hooks;
@@ -292,14 +292,14 @@ impl<'a> Uses<'a> {
         }
     }
 
-    /// Puts the failure of a hook into the state, so that it is recorded with the next entry.
+    /// Adds the failure of a hook to the state. The next journal entry records it.
     fn fail(&mut self, failure: HookFailure) {
         self.has_failed = true;
         self.state = failure.in_state(self.state.clone(), self.ports.now());
     }
 
-    /// Returns whether the journal has failed, perhaps for a subagent first. Then nothing may have
-    /// an effect.
+    /// Returns whether the journal has failed, here or in a subagent. After a failure, nothing may
+    /// have an effect.
     fn has_journal_failed(&self) -> bool {
         self.ports
             .journal

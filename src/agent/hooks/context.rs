@@ -56,7 +56,7 @@ impl HookPoint {
     }
 }
 
-/// What goes through the hooks of one point.
+/// The value that passes through the hooks of one point.
 #[derive(Debug, Clone)]
 pub struct HookContext {
     /// The point.
@@ -87,7 +87,7 @@ pub enum HookSubject {
 }
 
 impl HookSubject {
-    /// Replaces the output of a model or a tool by a notice, and blocks a call.
+    /// Replaces the output of a model or a tool with a notice, or blocks a call.
     pub fn withhold(&mut self, words: &str) {
         match self {
             Self::Response(response) => response.withhold(),
@@ -101,16 +101,16 @@ impl HookSubject {
     }
 }
 
-/// A call on its way to its tool.
+/// A call before it reaches its tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolUse {
     /// The call. A hook may change its arguments; the history retains the original.
     pub call: ToolCall,
-    /// What becomes of it.
+    /// The decision about the call.
     pub decision: ToolDecision,
 }
 
-/// What becomes of a call.
+/// The decision about a call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolDecision {

@@ -24,7 +24,7 @@ impl ErrorPolicyHook {
         Self { handling, clock }
     }
 
-    /// Leaves alone a step that its driver retries, and one that the caller has cut.
+    /// Applies the policy. Ignores a step that its driver retries or that the caller cut.
     fn decide(&self, state: AgentState) -> AgentState {
         let is_retried = |execution: &ExecutionState| execution.continuation.is_retry_wanted;
         if state.execution().is_some_and(is_retried) || state.stop_signal().is_some_and(is_of_caller) {
@@ -49,8 +49,8 @@ impl ErrorPolicyHook {
         }
     }
 
-    /// Counts the steps in a row that failed, up to the one in progress; those whose errors are
-    /// ignored end the row.
+    /// Counts the consecutive failed steps up to the one in progress. A step whose errors are
+    /// ignored ends the sequence.
     fn failed_steps(&self, state: &AgentState) -> usize {
         let counts = |step: &AgentStep| {
             let decision = self.handling.decision_for(step);

@@ -11,8 +11,8 @@ use crate::agent::control::ExecutionControl;
 use crate::agent::state::{AgentState, FinishReason, StopSignal};
 use crate::usage::Usage;
 
-/// Stops an execution that is called off or whose budget is spent. An instance belongs to one
-/// execution.
+/// Stops an execution that the caller has stopped or cancelled, or whose budget is spent. An
+/// instance belongs to one execution.
 #[derive(Debug)]
 pub struct ExecutionGuard {
     control: Arc<ExecutionControl>,
@@ -29,15 +29,15 @@ impl ExecutionGuard {
         self.control.called_off().into_iter().chain(limits).collect()
     }
 
-    /// After its last step there is nothing left to cancel but the session, and that is the run's
-    /// affair.
+    /// Returns the signals after a step. After the last step only the session could be cancelled,
+    /// which is the responsibility of the run.
     fn signals_after_step(&self, state: &AgentState) -> Vec<StopSignal> {
         let called_off = self.control.called_off().filter(|_| !state.should_stop());
         called_off.into_iter().chain(self.limit_after_step(state)).collect()
     }
 
-    /// A completion that the rest of the budget has cut ends the execution. A complete one is its
-    /// natural end.
+    /// Returns the signal of a completion that the budget cut. A complete final response ends the
+    /// execution anyway.
     fn limit_after_step(&self, state: &AgentState) -> Option<StopSignal> {
         let response = state.current_step()?.response.as_ref()?;
         let is_cut = response.finish_reason == FinishReason::Length;

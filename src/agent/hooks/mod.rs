@@ -44,12 +44,12 @@ pub struct HookError {
     /// The underlying failure, for the operator.
     #[source]
     pub source: Option<Box<dyn Error + Send + Sync>>,
-    /// What it has had models use before it failed: the state in which that was counted is lost.
+    /// The usage of its model calls before the failure. The state that counted this usage is lost.
     pub usage: Usage,
 }
 
 impl HookError {
-    /// Makes an error of words only.
+    /// Makes an error from a message.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -59,7 +59,7 @@ impl HookError {
     }
 }
 
-/// A hook. An instance belongs to one execution, so what it counts is that execution's.
+/// A hook. An instance belongs to one execution, so its counts apply to that execution.
 pub trait Hook: Send + Sync + fmt::Debug {
     /// Returns the name that it is registered by.
     fn name(&self) -> &str;

@@ -1,4 +1,4 @@
-//! The table of what hooks may change at which point. What the table lacks belongs to the loop.
+//! The table of what hooks may change at which point. Only the loop may change everything else.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub enum HookField {
     /// Stop signals and the request to go on.
     #[strum(to_string = "what follows the step")]
     Continuation,
-    /// What the hook has had a model use.
+    /// The usage of the hook's model calls.
     #[strum(to_string = "the usage of hooks")]
     Usage,
     /// The messages that the execution begins with.
@@ -56,7 +56,7 @@ pub enum HookField {
     /// The steps, errors and times of the execution.
     #[strum(to_string = "the record of the execution")]
     Execution,
-    /// What the point is about.
+    /// The subject of the point.
     #[strum(to_string = "what the point is about")]
     Subject,
 }
@@ -154,8 +154,8 @@ fn state_changes(before: &AgentState, after: &AgentState) -> Vec<HookField> {
     let (left, right) = (before.context(), after.context());
     let inherited = left.store.history();
     let now = right.store.history();
-    // Committed messages never change, so comparing the last inherited one is enough. A window may
-    // hold none.
+    // Committed messages never change, so comparing the last inherited one is enough. A history may
+    // hold no inherited message.
     let is_continued = inherited.first_index() == now.first_index()
         && inherited.len() <= now.len()
         && inherited.last().is_none_or(|left| {
@@ -215,7 +215,7 @@ fn is_same_execution(before: Option<&ExecutionState>, after: Option<&ExecutionSt
     steps && current && facts(before) == facts(after) && before.errors == after.errors
 }
 
-/// Returns whether both are one allocation, or none is there.
+/// Returns whether both are the same allocation, or both are absent.
 fn is_shared<T>(left: Option<&Arc<T>>, right: Option<&Arc<T>>) -> bool {
     match (left, right) {
         (Some(left), Some(right)) => Arc::ptr_eq(left, right),
@@ -226,8 +226,8 @@ fn is_shared<T>(left: Option<&Arc<T>>, right: Option<&Arc<T>>) -> bool {
 fn subject_changes(before: &HookSubject, after: &HookSubject) -> Vec<HookField> {
     use HookSubject as S;
     match (before, after) {
-        // A request may be changed wherever there is one, without an event. Comparing it would read
-        // all messages.
+        // Requests are not compared: every point with a request permits changes, without an event,
+        // and a comparison would read all messages.
         (S::State, S::State) | (S::Request(_), S::Request(_)) => Vec::new(),
         (S::Input(left), S::Input(right)) => changed([(HookField::Input, left != right)]),
         (S::Response(left), S::Response(right)) => response_changes(left, right),
@@ -238,7 +238,7 @@ fn subject_changes(before: &HookSubject, after: &HookSubject) -> Vec<HookField> 
     }
 }
 
-/// Usage and the model are facts.
+/// Returns the changed fields of a response. Usage and the model are facts that no hook may change.
 fn response_changes(before: &ModelResponse, after: &ModelResponse) -> Vec<HookField> {
     let facts = |response: &ModelResponse| (response.usage, response.model.clone(), response.response_id.clone());
     let content = before.content != after.content

@@ -18,22 +18,22 @@ use crate::model_ref::ModelRef;
 use crate::spelling::nearest;
 use crate::tenant::TenantId;
 
-/// What the hooks of one execution may work with.
+/// Everything that the hooks of one execution may use.
 #[derive(Debug, Clone)]
 pub struct ExecutionPorts {
-    /// Whose run it is.
+    /// The tenant of the run.
     pub tenant: TenantId,
     /// The agent's models, the preferred one first.
     pub models: ModelChain,
     /// Chooses the messages of requests.
     pub compiler: Arc<dyn Compiler>,
-    /// Bounds the execution; what a hook has models do is spent here.
+    /// Bounds the execution. The model calls of hooks are spent here.
     pub control: Arc<ExecutionControl>,
     /// Makes ids.
     pub ids: Arc<dyn IdSource>,
     /// Receives all events.
     pub events: Arc<dyn EventSink>,
-    /// What large messages of hooks share with large requests to models.
+    /// The memory that large messages of hooks share with large requests to models.
     pub request_room: RequestRoom,
     /// The hooks themselves, once all are made.
     pub stack: StackSlot,
@@ -44,7 +44,7 @@ pub struct ExecutionPorts {
 pub struct StackSlot(Arc<OnceLock<Weak<HookStack>>>);
 
 impl StackSlot {
-    /// Shows the complete stack to its hooks; a stack that is shown stays.
+    /// Sets the complete stack for its hooks. The first stack stays.
     pub fn fill(&self, stack: &Arc<HookStack>) {
         self.0.get_or_init(|| Arc::downgrade(stack));
     }
@@ -75,7 +75,7 @@ pub trait HookFactory: Send + Sync + fmt::Debug {
         Ok(())
     }
 
-    /// Returns the models that a configuration names beside those of the agent.
+    /// Returns the models that a configuration names in addition to the agent's.
     fn models(&self, _config: &Object) -> Vec<ModelRef> {
         Vec::new()
     }
@@ -116,31 +116,30 @@ pub struct HookRegistry {
 }
 
 impl HookRegistry {
-    /// Registers hooks; of equal names the last one stays.
+    /// Registers hooks. Of hooks with the same name, the last one stays.
     pub fn new(factories: impl IntoIterator<Item = Box<dyn HookFactory>>) -> Self {
         Self {
             factories: factories.into_iter().map(|factory| (factory.name(), factory)).collect(),
         }
     }
 
-    /// Checks the configuration of hooks, each by itself.
+    /// Checks the configuration of each hook separately.
     pub fn check(&self, hooks: &[HookConfig]) -> Result<(), HookConfigError> {
         self.check_each(hooks, |factory, config| factory.check(config))
     }
 
-    /// Checks what an agent attaches, each hook by itself and then with the agent that it is part
-    /// of.
+    /// Checks the hooks of an agent: each hook separately, and then together with the agent.
     pub fn check_agent(&self, agent: &AgentDefinition) -> Result<(), HookConfigError> {
         self.check(&agent.hooks)?;
         self.check_each(&agent.hooks, |factory, config| factory.check_agent(config, agent))
     }
 
-    /// Checks that hooks that a tenant attaches use nothing that is not the tenant's.
+    /// Checks that the hooks of a tenant use only what the tenant may use.
     pub fn check_tenant(&self, hooks: &[HookConfig], tenant: &TenantId) -> Result<(), HookConfigError> {
         self.check_each(hooks, |factory, config| factory.check_tenant(config, tenant))
     }
 
-    /// Returns the models that hooks ask beside those of the agent.
+    /// Returns the models that hooks call in addition to the agent's.
     pub fn models(&self, hooks: &[HookConfig]) -> Result<Vec<ModelRef>, HookConfigError> {
         let hooks = hooks.iter().enumerate();
         let named = hooks.map(|(index, hook)| Ok(self.factory(index, hook)?.models(&hook.config)));

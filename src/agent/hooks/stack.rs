@@ -15,7 +15,8 @@ use crate::agent::state::{AgentError, AgentState, ErrorKind, StopReason, StopSig
 use crate::clock::Timestamp;
 use crate::usage::Usage;
 
-/// The hooks of one execution, those of higher priority first, equals in the order they were added.
+/// The hooks of one execution: those of higher priority first, equal ones in the order of their
+/// addition.
 #[derive(Debug, Default)]
 pub struct HookStack {
     hooks: Vec<(i32, Arc<dyn Hook>)>,
@@ -23,7 +24,7 @@ pub struct HookStack {
     events: Option<Arc<dyn EventSink>>,
 }
 
-/// A hook that failed, by its name.
+/// The failure of a hook.
 #[derive(Debug, thiserror::Error)]
 #[error("the hook {hook} failed: {message}")]
 pub struct HookFailure {
@@ -31,7 +32,7 @@ pub struct HookFailure {
     pub hook: String,
     /// What happened, in words that the caller may read.
     pub message: String,
-    /// What the hook has had models use before it failed.
+    /// The usage of the hook's model calls before the failure.
     pub usage: Usage,
 }
 
@@ -61,9 +62,9 @@ impl HookStack {
         self.hooks.iter().any(|(_, hook)| hook.holds_back_deltas())
     }
 
-    /// Calls all hooks of the context's point in turn. The first that fails, or changes what it may
-    /// not, ends the turn; the context is then what the hooks before it made. A hook has no clock,
-    /// so `now` dates its changes.
+    /// Calls all hooks of the context's point in order. Stops at the first hook that fails or makes
+    /// a change that is not permitted, and returns the context of the hooks before it. A hook has
+    /// no clock, so its changes get the time `now`.
     pub async fn call(
         &self,
         context: HookContext,
@@ -73,7 +74,7 @@ impl HookStack {
         let mut context = context;
         let concerned = self.hooks.iter().filter(|(_, hook)| hook.points().contains(&point));
         for (_, hook) in concerned {
-            // Most executions have no hooks, and need no room for calling them.
+            // Boxed, since most executions have no hooks and need no memory for calling them.
             match Box::pin(call_hook(&**hook, context.clone())).await {
                 Ok(next) => {
                     let changed = changed_fields(&context, &next);
@@ -116,7 +117,7 @@ impl HookStack {
         });
     }
 
-    /// Calls the hooks of a point that is about the state alone; a failure is then in the state.
+    /// Calls the hooks of a point without a subject. A failure is added to the state.
     pub async fn call_on_state(
         &self,
         point: HookPoint,
@@ -134,7 +135,7 @@ impl HookStack {
 }
 
 impl HookFailure {
-    /// Returns the state after hooks of which one may have failed.
+    /// Returns the state with the failure of a hook, if there is one.
     pub fn applied(failure: Option<Self>, state: AgentState, now: Timestamp) -> AgentState {
         match failure {
             Some(failure) => failure.in_state(state, now),
@@ -152,10 +153,10 @@ impl HookFailure {
         }
     }
 
-    /// Returns the state of an execution that the failure ends.
+    /// Returns the state with the failure, which ends the execution.
     pub fn in_state(self, state: AgentState, now: Timestamp) -> AgentState {
         let error = self.to_agent_error();
-        // No other hook's request to go on may outlive the failure.
+        // The failure overrides the requests of other hooks to continue.
         let signal = StopSignal::new(StopReason::ErrorForbade, self.hook, self.message).binding();
         let state = state.with_hook_usage(self.usage, now);
         state.with_error(error, now).with_stop_signal(signal, now)
@@ -163,7 +164,7 @@ impl HookFailure {
 }
 
 async fn call_hook(hook: &dyn Hook, context: HookContext) -> Result<HookContext, HookError> {
-    // The call is made inside, so that a panic before the first await is also caught.
+    // The hook is called inside the block, so that a panic before the first await is also caught.
     let called = AssertUnwindSafe(async { hook.call(context).await })
         .catch_unwind()
         .await;

@@ -33,8 +33,8 @@ pub(super) enum Choice {
     Answer(String),
 }
 
-/// Reads the one decision of a text. Words and a code fence around it are left out; nothing is
-/// repaired.
+/// Parses the only decision in a text. Ignores other text and a code fence around it. Repairs
+/// nothing.
 pub(super) fn read_decision(text: &str) -> Result<Decision, String> {
     let mut found = None;
     let mut rest = text;
@@ -54,9 +54,10 @@ pub(super) fn read_decision(text: &str) -> Result<Decision, String> {
     decision_of(object)
 }
 
-/// Writes the decision to call a tool, as the model would have. Equal decisions give equal bytes.
+/// Writes the decision to call a tool in the format that the model uses. Equal decisions give equal
+/// bytes.
 pub(super) fn written_action(thought: &str, tool: &str, arguments: &str) -> String {
-    // What is no JSON stays readable as a text.
+    // Arguments that are not JSON are written as a string.
     let arguments = parse_strict(arguments).unwrap_or_else(|_| Value::from(arguments));
     written(&Written {
         thought,
@@ -96,8 +97,8 @@ fn written(decision: &Written<'_>) -> String {
     serde_json::to_string(decision).unwrap_or_default()
 }
 
-/// Returns where the first JSON object begins: at a brace that a key or the closing brace follows.
-/// Words may have other braces.
+/// Returns where the first JSON object begins: at an opening brace before a key or a closing brace.
+/// Other text may contain other braces.
 fn object_start(text: &str) -> Option<usize> {
     text.match_indices('{')
         .map(|(at, _)| at)

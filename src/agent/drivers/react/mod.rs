@@ -32,10 +32,10 @@ use crate::message::{ContentPart, ReasoningPart, ToolCall, joined_text};
 use crate::model_parameters::ToolChoice;
 use crate::model_ref::ResponseFormat;
 
-/// How often in a row the model is asked to mend its decision.
+/// How often in a row the model is asked to correct its decision.
 const MAX_CORRECTIONS: usize = 2;
 
-/// Asks the model for one decision, then executes the tool that it decides for.
+/// Asks the model for one decision, then executes the tool that it chose.
 pub(in crate::agent::drivers) async fn make_step(
     ports: &DriverPorts,
     state: AgentState,
@@ -69,7 +69,7 @@ pub(in crate::agent::drivers) async fn make_step(
     }
 }
 
-/// Returns the exchange with the decision in its neutral form, once listeners know of it.
+/// Emits the decision, and returns the exchange with the decision in its neutral form.
 fn decided(ports: &DriverPorts, asked: Exchange, decision: Decision, step: &AgentStep, step_number: usize) -> Exchange {
     let Decision { thought, choice } = decision;
     if !thought.is_empty() {
@@ -110,7 +110,7 @@ fn decided(ports: &DriverPorts, asked: Exchange, decision: Decision, step: &Agen
     Exchange { response, ..asked }
 }
 
-/// Retains what the model wrote, for a correction.
+/// Ends a step whose decision is malformed. Retains the text of the model for a correction.
 fn end_malformed(
     ports: &DriverPorts,
     state: AgentState,
@@ -145,8 +145,8 @@ fn emit(ports: &DriverPorts, step_number: usize, content: &[ContentPart]) {
     );
 }
 
-/// Returns the request with a description instead of tools. The response format is also described,
-/// since decisions have another format.
+/// Returns the request with instructions instead of tools. The instructions also describe the
+/// response format, since a decision has a format of its own.
 fn in_words(request: ModelRequest, format: &CompiledFormat) -> Result<ModelRequest, AgentError> {
     if request.tool_choice != ToolChoice::Auto {
         let words = "only the driver tool_calling takes a tool_choice";
@@ -161,8 +161,8 @@ fn in_words(request: ModelRequest, format: &CompiledFormat) -> Result<ModelReque
     })
 }
 
-/// Reads the decision, or what is wrong with it. None is due if the completion was cut, refused or
-/// failed.
+/// Parses the decision; the error says what is wrong with it. Returns `None` if the completion was
+/// cut, refused or failed.
 fn read(asked: &Exchange) -> Option<Result<Decision, String>> {
     let is_whole = asked.signal.is_none() && asked.error.is_none() && asked.hook_failure.is_none();
     let response = asked.response.as_ref().filter(|_| is_whole);
@@ -175,7 +175,7 @@ fn is_declined(response: &ModelResponse) -> bool {
     response.is_refusal() || response.finish_reason == FinishReason::PauseTurn
 }
 
-/// Leaves out calls of a model that was offered no tools: they have no results.
+/// Removes the calls of a model that was offered no tools, since they get no results.
 fn without_calls(asked: Exchange) -> Exchange {
     let response = asked.response.map(|response| {
         let content = response.content.into_iter();

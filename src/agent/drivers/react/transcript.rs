@@ -10,13 +10,13 @@ use crate::agent::state::Messages;
 use crate::json::{Value, parse_strict};
 use crate::message::{ContentPart, Message, Role, ToolCall, ToolResult, joined_text};
 
-/// How the advice after a decision begins that can't be read.
+/// The beginning of the advice after a decision that can't be parsed.
 pub(super) const UNREADABLE: &str = "Your last message can't be read: ";
 
-/// Returns the messages as a model without tools reads them. Equal messages give equal bytes.
+/// Renders the messages for a model without tools. Equal messages give equal bytes.
 ///
-/// What the model wrote instead of a decision stays as it is: the advice to mend it follows.
-/// Completions that are JSON are shown as such where `is_json`, and else as text.
+/// A malformed decision stays as the model wrote it, since the advice to correct it follows. A
+/// completion with JSON is shown as JSON if `is_json`, and otherwise as text.
 pub(super) fn rendered(messages: &[Arc<Message>], is_json: bool) -> Messages {
     let mut shown = Vec::with_capacity(messages.len());
     let mut rest = messages;
@@ -41,7 +41,7 @@ fn is_advice(message: &Message) -> bool {
     message.role == Role::User && message.tags.is_trace && message.joined_text().starts_with(UNREADABLE)
 }
 
-/// Shows a completion as the decision that it was; one without text is no decision.
+/// Renders a completion as the decision to finish. A completion without text is not a decision.
 fn answer(message: &Arc<Message>, is_json: bool) -> Arc<Message> {
     let words = joined_text(&message.content);
     if words.is_empty() {
@@ -57,7 +57,7 @@ fn answer(message: &Arc<Message>, is_json: bool) -> Arc<Message> {
     )
 }
 
-/// Shows each call as a decision of its own, followed by its result.
+/// Adds each call as a separate decision, followed by its result.
 fn push_actions(message: &Arc<Message>, results: &[Arc<Message>], shown: &mut Vec<Arc<Message>>) {
     let mut thought = joined_text(&message.content);
     let mut retained: Vec<ContentPart> = without_words(message).collect();
@@ -101,7 +101,8 @@ fn without_words(message: &Message) -> impl Iterator<Item = ContentPart> {
     retained.cloned()
 }
 
-/// What one provider wants back unchanged belongs to the content that it gave, not to this one.
+/// Makes a message with other content. Drops the fields that a provider requires back unchanged,
+/// since they belong to the original content.
 fn rewritten(message: &Message, role: Role, content: impl IntoIterator<Item = ContentPart>) -> Arc<Message> {
     Arc::new(Message {
         role,

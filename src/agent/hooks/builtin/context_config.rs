@@ -15,7 +15,7 @@ use crate::model_ref::ResponseFormat;
 
 const NAME: &str = "context_config";
 
-/// What is set. It stays in the session, as an agent's own prompt and format do.
+/// The values to set. They stay in the session, like an agent's own prompt and format.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ContextConfig {

@@ -17,7 +17,7 @@ const NAME: &str = "finish_reason";
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FinishReasonConfig {
-    /// Reasons as events name them, or a provider's own words.
+    /// Reasons as named in events, or a provider's own reasons.
     stop_on: Vec<FinishReason>,
 }
 

@@ -51,7 +51,8 @@ fn budget(config: &Object) -> Result<ExecutionBudget, String> {
     Ok(budget)
 }
 
-/// Everything that it counts is in the state of the execution, so nothing of one reaches another.
+/// A guard of one execution. It counts in the state of the execution, so executions do not affect
+/// each other.
 #[derive(Debug)]
 struct Limits {
     budget: ExecutionBudget,
@@ -59,7 +60,7 @@ struct Limits {
 }
 
 impl Limits {
-    /// Returns the signals of all limits that are reached after so many steps.
+    /// Returns the signals of all limits that are reached after `steps` steps.
     fn reached(&self, execution: &ExecutionState, steps: usize) -> Vec<StopSignal> {
         let (budget, usage, now) = (&self.budget, self.control.spent(), self.control.now());
         let began_at = self.control.first_beginning(execution.started_at);
@@ -79,8 +80,8 @@ impl Limits {
         signals.into_iter().flatten().collect()
     }
 
-    /// After a step the limits matter only where another would follow: a complete one is a natural
-    /// end.
+    /// Returns the signals at a point. After a step, limits apply only if another step would
+    /// follow, since a final response ends the execution anyway.
     fn signals(&self, point: HookPoint, state: &AgentState) -> Vec<StopSignal> {
         let Some(execution) = state.execution() else {
             return Vec::new();

@@ -1,8 +1,7 @@
-//! `self_critique`: the agent's model judges a final response by criteria, and sends a poor one
-//! back with its critique.
+//! `self_critique`: the agent's model judges a final response by criteria. A poor response is
+//! retried with the critique.
 //!
-//! A critic that fails, is cut or can't be parsed never costs the response. The response stands,
-//! and an event warns.
+//! If the critic fails, is cut or can't be parsed, the response stands, and an event warns.
 
 use std::sync::Arc;
 
@@ -23,7 +22,7 @@ const NAME: &str = "self_critique";
 const MAX_CRITERIA: usize = 10_000;
 /// The most tokens of a critique.
 const MAX_CRITIQUE_TOKENS: u64 = 1_000;
-/// Marks the messages with critiques, by which rounds are counted.
+/// Marks messages with critiques, so that the rounds can be counted.
 const MARK: &str = "hook";
 
 const INSTRUCTIONS: &str =
@@ -120,13 +119,13 @@ impl SelfCritique {
         Ok(state)
     }
 
-    /// Returns the text of a final completion if another step may follow and no other signal
-    /// decides already.
+    /// Returns the text of a final completion if another step may follow and no other signal has
+    /// decided.
     fn answer_to_judge(&self, state: &AgentState) -> Option<String> {
         let step = state.current_step().filter(|step| is_whole_answer(step))?;
         let continuation = &state.execution()?.continuation;
         let is_decided = !continuation.stop_signals.is_empty() || continuation.is_continuation_requested;
-        // A critique that no step could follow would cost money and change nothing.
+        // Without a step after it, a critique would cost money and change nothing.
         let is_spent = rounds(state) >= self.config.max_rounds || self.ports.control.is_last_step(state);
         let answer: String = step
             .output_messages
@@ -182,7 +181,7 @@ impl Hook for SelfCritique {
     }
 }
 
-/// Returns whether the step is a completion that the model itself has ended.
+/// Returns whether the step has a completion that the model itself ended.
 fn is_whole_answer(step: &AgentStep) -> bool {
     let reason = step.response.as_ref().map(|response| &response.finish_reason);
     let is_whole = matches!(reason, Some(FinishReason::Stop | FinishReason::Other(_)));
@@ -204,7 +203,7 @@ fn of_execution(state: &AgentState) -> impl Iterator<Item = &Message> {
     newest.take_while(move |message: &&Message| message.tags.execution_id == execution_id)
 }
 
-/// Reads a verdict, also one between other words or with its values as words.
+/// Parses a verdict, even if other text surrounds it or its values are strings.
 fn read_verdict(words: &str) -> Option<Verdict> {
     let json = words.get(words.find('{')?..=words.rfind('}')?)?;
     let verdict: Object = serde_json::from_str(json).ok()?;

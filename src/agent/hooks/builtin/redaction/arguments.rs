@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use super::redactor::Redactor;
 use crate::json::{Object, Value};
 
-/// The only member of arguments that are removed as a whole.
+/// The only member of arguments that were removed completely.
 const WHOLE: &str = "redacted";
 
 impl Redactor<'_> {
-    /// Returns arguments without what the patterns find, in their text or in their parsed values.
-    /// JSON stays JSON, and what holds nothing to remove stays the same bytes.
+    /// Redacts matches in the text of arguments and in their parsed values. JSON stays JSON, and
+    /// arguments without a match are returned unchanged.
     pub(super) fn arguments(&self, text: &str) -> String {
         if !self.finds_in_json(text) {
             return text.to_owned();
@@ -20,8 +20,8 @@ impl Redactor<'_> {
 
     fn redacted_arguments(&self, text: &str) -> String {
         let replaced = self.text(text);
-        // Matches that reach over several members are found in the text alone, escaped ones in the
-        // values alone.
+        // Only the text shows matches across several members, and only the values show escaped
+        // matches.
         let (mut value, base) = match (serde_json::from_str::<Value>(&replaced), &replaced) {
             (Ok(value), _) => (value, replaced),
             (Err(_), Cow::Borrowed(_)) => return replaced.into_owned(),
@@ -35,12 +35,11 @@ impl Redactor<'_> {
         } else {
             base.into_owned()
         };
-        // Of members with one key a value has the last, and the text has all.
+        // Of several members with the same key, the value has only the last, but the text has all.
         if self.finds_in_json(&text) { whole() } else { text }
     }
 
-    /// Removes what the patterns find from the strings, keys and numbers of a value; returns
-    /// whether there was any.
+    /// Redacts matches in the strings, keys and numbers of a value. Returns whether there were any.
     pub(super) fn value(&self, value: &mut Value) -> bool {
         match value {
             Value::String(text) => match self.text(text) {
@@ -107,14 +106,14 @@ mod tests {
             (r#"{"a": "x"}"#, r#"{"a": "x"}"#),
             (r#"{"a": "sk-1", "b":  1e2}"#, r#"{"a": "[k]", "b":  1e2}"#),
             (r#"{"a": "sk\u002d1"}"#, r#"{"a":"[k]"}"#),
-            // The first of two members with one key is in the text alone.
+            // The first of two members with the same key is only in the text.
             (r#"{"a": "sk\u002d1", "a": "x"}"#, r#"{"redacted":true}"#),
             (r#"{"a": "sk-1", "a": "x"}"#, r#"{"a": "[k]", "a": "x"}"#),
             (r#"{"sk-1": [["sk-2"]]}"#, r#"{"[k]": [["[k]"]]}"#),
             (r#"{"n": 4111111111111111}"#, r#"{"n":"[c]"}"#),
             (r#"{"n": "4111111111111111"}"#, r#"{"n": "[c]"}"#),
             (r#"{"password" : "hunter2"}"#, r#"{"password_removed":""}"#),
-            // The text alone has a match, and without it there is no JSON.
+            // Only the text matches, and the redacted text is not JSON.
             (r#"{"a": "secret"}"#, r#"{"redacted":true}"#),
             ("sk-1 is no JSON", "[k] is no JSON"),
             ("", ""),

@@ -1,8 +1,8 @@
 //! Redacts messages and their parts.
 //!
-//! A signed or encrypted block returns to the provider byte for byte or not at all. So a matching
-//! block of reasoning is dropped, and so is an opaque block or field. A signed text or call must
-//! not go missing: it loses its signature together with the matching words.
+//! A signed or encrypted block must return to the provider unchanged or not at all. So a reasoning
+//! block, an opaque block or an opaque field with a match is dropped. A signed text or call must
+//! not be dropped, so only its matches and its signature are removed.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use crate::message::{
     ContentPart, MediaSource, Message, ProviderFields, ReasoningPart, TextPart, ToolCall, ToolResult,
 };
 
-/// The name of a tool whose own name had a match.
+/// Replaces the name of a tool that contains a match.
 const NAMELESS: &str = "redacted";
 
 impl Redactor<'_> {
-    /// Returns the message without what the patterns find; none when nothing of it is left. One in
-    /// which they find nothing stays the same.
+    /// Redacts matches in a message. Returns `None` if nothing is left. A message without a match
+    /// stays the same.
     pub(super) fn message(&self, message: Arc<Message>) -> Option<Arc<Message>> {
         if !self.finds_in_message(&message) {
             return Some(message);
@@ -37,8 +37,7 @@ impl Redactor<'_> {
         (was_empty || !is_empty).then_some(redacted)
     }
 
-    /// Returns parts without what the patterns find, also where a match reaches from one text into
-    /// the next.
+    /// Redacts matches in parts, including matches that span several texts.
     pub(super) fn content(&self, content: Vec<ContentPart>) -> Vec<ContentPart> {
         let mut parts: Vec<ContentPart> = content.into_iter().filter_map(|part| self.part(part)).collect();
         if self.finds_across(&parts) {
@@ -55,7 +54,7 @@ impl Redactor<'_> {
         parts
     }
 
-    /// Returns opaque fields without those that have a match; none when none is left.
+    /// Drops opaque fields that contain a match. Returns `None` if no field is left.
     pub(super) fn provider_fields(&self, fields: ProviderFields) -> Option<ProviderFields> {
         let was_empty = fields.fields.is_empty();
         let clean = fields.fields.into_iter().filter(|(_, raw)| !self.finds_in_raw(raw));
@@ -129,7 +128,7 @@ impl Redactor<'_> {
         }
     }
 
-    /// Providers allow few characters in the name of a tool.
+    /// Redacts the name of a tool. Providers allow few characters in it.
     fn tool_name(&self, name: String) -> String {
         if self.finds_in(&name) {
             NAMELESS.to_owned()

@@ -14,7 +14,8 @@ use crate::tenant::TenantId;
 pub(super) struct KnownPatterns(Mutex<HashMap<RedactionConfig, Weak<Patterns>>>);
 
 impl KnownPatterns {
-    /// Returns the patterns. Those that no execution has are compiled off the async workers.
+    /// Returns the compiled patterns. Compiles them off the async workers if no execution uses them
+    /// yet.
     pub(super) async fn patterns(&self, tenant: &TenantId, config: &RedactionConfig) -> Result<Arc<Patterns>, String> {
         if let Some(patterns) = self.known(config) {
             return Ok(patterns);

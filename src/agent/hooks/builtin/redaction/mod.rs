@@ -1,5 +1,5 @@
-//! `redaction`: removes patterns from everything that is sent to models and tools, and from
-//! everything that is stored or emitted.
+//! `redaction`: redacts the matches of patterns in everything that is sent to models and tools, and
+//! in everything that is stored or emitted.
 //!
 //! It reads text. It does not read the bytes of images and documents, blocks that a provider has
 //! encrypted, signatures, ids of calls, or the agent's definition, the run's metadata and the
@@ -31,8 +31,8 @@ use crate::agent::hooks::{ExecutionPorts, Hook, HookContext, HookError, HookFact
 use crate::json::Object;
 
 const NAME: &str = "redaction";
-/// The grace period of all redaction hooks of an interrupted execution: most of the output until
-/// then is redacted and not lost.
+/// The grace period that all redaction hooks of an interrupted execution share. It usually suffices
+/// to redact the output instead of dropping it.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Makes hooks that redact.
@@ -50,7 +50,7 @@ impl HookFactory for RedactionFactory {
         Patterns::of(&RedactionConfig::read(config)?).map(drop)
     }
 
-    /// Several would take several times the memory and the time.
+    /// Allows one such hook, since each takes its own memory and time.
     fn check_agent(&self, _config: &Object, agent: &AgentDefinition) -> Result<(), String> {
         let attached = agent.hooks.iter().filter(|hook| hook.name == NAME);
         ensure(
@@ -73,7 +73,7 @@ impl HookFactory for RedactionFactory {
 struct Redaction {
     config: RedactionConfig,
     known: Arc<KnownPatterns>,
-    /// Compiled when they are first needed.
+    /// The patterns, compiled on first use.
     patterns: OnceCell<Arc<Patterns>>,
     ports: ExecutionPorts,
 }

@@ -1,4 +1,4 @@
-//! The patterns and how they change a text.
+//! Compiles patterns, and redacts their matches in a text.
 //!
 //! One search takes linear time. All searches of a text together take up to quadratic time, since
 //! each match may search to the end of the text.
@@ -19,21 +19,21 @@ const MAX_LENGTH: usize = 1_000;
 const MAX_COMPILED: usize = 1 << 20;
 /// The most memory of all compiled patterns of a hook, in bytes.
 const MAX_COMPILED_TOGETHER: usize = 2 << 20;
-/// The same of a hook that may have been attached before there was that limit, with 50 patterns of
-/// 1 MiB each.
+/// The same for a hook that may have been attached before that limit existed, with 50 patterns of 1
+/// MiB each.
 const MAX_COMPILED_BEFORE: usize = 64 << 20;
-/// The least limit that a search is bounded by, in bytes of compiled patterns.
+/// The smallest size limit that is tried for compiled patterns, in bytes.
 const MIN_COMPILED: usize = 1 << 10;
-/// The most that a search may take: the bytes of the text times those of the compiled patterns.
-/// That is 5 to 10 seconds where a large part of the patterns is at work on each byte of the text,
-/// and a thousandth of it for honest ones.
+/// The most work of a search: the bytes of the text times the bytes of the compiled patterns. It
+/// takes 5 to 10 seconds if most patterns are active at each byte of the text. Ordinary patterns
+/// take a thousandth of that.
 pub(super) const MAX_SEARCH: usize = 1 << 37;
-/// The most memory of what searches for any pattern remember, in bytes.
+/// The most bytes that the cache of a search for any pattern takes.
 const MAX_REMEMBERED: usize = 2 << 20;
-/// The same of searches for one pattern, in each direction: one finds the end of a match, the other
-/// its beginning.
+/// The same for a search for one pattern, in each direction: one direction finds the end of a
+/// match, the other its beginning.
 const MAX_REMEMBERED_OF_ONE: usize = 1 << 20;
-/// The same of the searches for one pattern after the other together.
+/// The same for the searches for single patterns together.
 const MAX_REMEMBERED_OF_EACH: usize = 4 << 20;
 /// Matches that a removal uncovers are also removed. A text that still matches after so many rounds
 /// is replaced as a whole.
@@ -61,10 +61,10 @@ struct PatternConfig {
     replacement: Option<String>,
 }
 
-/// Patterns, in the order in which they are applied.
+/// Compiled patterns, in the order in which they are applied.
 #[derive(Debug)]
 pub(super) struct Patterns {
-    /// All of them, for one search.
+    /// All patterns, for one search.
     all: RegexSet,
     each: Vec<Pattern>,
     /// The longest text that is searched, in bytes.
@@ -83,7 +83,7 @@ impl Patterns {
         Self::within(config, MAX_COMPILED_TOGETHER)
     }
 
-    /// Compiles those of a configuration that is attached already.
+    /// Compiles the patterns of a configuration that is already attached.
     pub(super) fn of_attached(config: &RedactionConfig) -> Result<Self, String> {
         Self::within(config, MAX_COMPILED_BEFORE)
     }
@@ -97,9 +97,9 @@ impl Patterns {
                 .build()
         };
         let remembered = MAX_REMEMBERED_OF_ONE.min(MAX_REMEMBERED_OF_EACH / patterns.len().max(1));
-        // The least power of two that they fit in serves as their size. All together are compiled
-        // before each, so that none of those that take too much is retained; of the invalid ones
-        // the first is named.
+        // The size of the patterns is the smallest power of two that fits them. They are compiled
+        // together before each alone, so that none is retained if all take too much. The error
+        // names the first invalid pattern.
         let mut sizes =
             std::iter::successors(Some(MIN_COMPILED), |size| Some(2 * size)).take_while(|size| *size <= most);
         let Some((size, all)) = sizes.find_map(|size| Some((size, all(size).ok()?))) else {
@@ -125,16 +125,16 @@ impl Patterns {
         Ok(Self { all, each, longest })
     }
 
-    /// Returns whether there is something to remove. A text that is too long to be searched counts
-    /// as a match.
+    /// Returns whether a text has a match. A text that is too long to search counts as a match.
     pub(super) fn finds_in(&self, text: &str) -> bool {
         text.len() > self.longest || self.all.is_match(text)
     }
 
-    /// Returns the text without what the patterns find, in at most so many bytes. Where removing
-    /// uncovers more and more, where the text would have more bytes or is too long to be searched,
-    /// and when the time is over, the replacement replaces the whole text, or the text becomes
-    /// empty if the replacement is also too long.
+    /// Redacts matches in a text; the result has at most `most` bytes.
+    ///
+    /// The replacement stands for the whole text in four cases: the result or the text is too long,
+    /// the time is over, or each removal uncovers a new match. If the replacement is also too long,
+    /// the result is empty.
     pub(super) fn replaced_in(&self, text: &str, most: usize, is_over: &dyn Fn() -> bool) -> String {
         let most = most.min(self.longest);
         let mut redacted = Cow::Borrowed(text);
@@ -156,7 +156,7 @@ impl Patterns {
 }
 
 impl RedactionConfig {
-    /// Reads a configuration, and checks it without compiling its patterns.
+    /// Parses and checks a configuration without compiling its patterns.
     pub(super) fn read(config: &Object) -> Result<Self, String> {
         let config: Self = read_config(config)?;
         ensure(
@@ -201,8 +201,8 @@ impl PatternConfig {
 }
 
 impl Pattern {
-    /// Returns the text with each match replaced; none if that or the text has more bytes, or the
-    /// time is over before.
+    /// Replaces each match in a text. Returns `None` if the text or the result has more than `most`
+    /// bytes, or if the time is over.
     fn replaced_in(&self, text: &str, most: usize, is_over: &dyn Fn() -> bool) -> Option<String> {
         if text.len() > most {
             return None;
@@ -224,7 +224,7 @@ impl Pattern {
         None
     }
 
-    /// Returns the replacement of a whole text.
+    /// Returns the replacement for a whole text; empty if it is longer than `most` bytes.
     fn whole(&self, most: usize) -> String {
         if self.replacement.len() <= most {
             self.replacement.clone()
@@ -261,7 +261,7 @@ mod tests {
             (r"\bx\b", "[y]", "x xx x", "[y] xx [y]"),
             ("é+", "e", "caféé ☕", "cafe ☕"),
             ("none", "[y]", "nothing here", "nothing here"),
-            // Each round uncovers another match, so the whole text is removed.
+            // Each round uncovers another match, so the whole text is replaced.
             ("ab", "", "aaaaaaabbbbbbb", ""),
         ] {
             assert_eq!(

@@ -16,7 +16,7 @@ pub(super) const MAX_GROWTH_OF_ALL: usize = 1 << 20;
 /// Redacts one text after the other.
 pub(super) struct Redactor<'a> {
     patterns: &'a Patterns,
-    /// Returns whether no search may begin any more. Unsearched text counts as a match and is
+    /// Returns whether the time is over. No search begins afterwards: text counts as a match and is
     /// withheld.
     is_over: &'a dyn Fn() -> bool,
     /// The bytes that all texts may still grow by.
@@ -33,17 +33,17 @@ impl<'a> Redactor<'a> {
         }
     }
 
-    /// Returns how many bytes the next texts may grow by.
+    /// Returns by how many bytes the next texts may still grow together.
     pub(super) fn room(&self) -> usize {
         self.room.get()
     }
 
-    /// Returns whether there is something to remove.
+    /// Returns whether a text has a match.
     pub(super) fn finds_in(&self, text: &str) -> bool {
         (self.is_over)() || self.patterns.finds_in(text)
     }
 
-    /// Returns the text without what the patterns find; borrowed if they find nothing.
+    /// Redacts matches in a text. Borrows the text if there are none.
     pub(super) fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         if !self.finds_in(text) {
             return Cow::Borrowed(text);
@@ -52,8 +52,8 @@ impl<'a> Redactor<'a> {
         Cow::Owned(self.grown(text, redacted))
     }
 
-    /// Makes one text of another by several steps that each take room. Where the outcome is longer
-    /// than it may be, it is the other text, which must be short.
+    /// Redacts a text with `make`, whose steps may each use up room. Counts only the growth of the
+    /// result. If the result is too long, returns the text of `otherwise`, which must be short.
     pub(super) fn bounded(
         &self,
         text: &str,
@@ -68,12 +68,12 @@ impl<'a> Redactor<'a> {
         self.grown(text, made)
     }
 
-    /// Returns how many bytes may be made of the text.
+    /// Returns the most bytes that a redacted text may have.
     fn most(&self, text: &str) -> usize {
         text.len() + self.room().min(MAX_GROWTH)
     }
 
-    /// Takes room for what was made of the text.
+    /// Subtracts the growth of a redacted text from the room.
     fn grown(&self, text: &str, redacted: String) -> String {
         let growth = redacted.len().saturating_sub(text.len());
         self.room.set(self.room().saturating_sub(growth));

@@ -22,12 +22,12 @@ impl Redactor<'_> {
             || self.finds_in_object(&message.metadata)
     }
 
-    /// Scans parts, also where a match reaches from one text into the next.
+    /// Scans parts, including matches that span several texts.
     pub(super) fn finds_in_content(&self, content: &[ContentPart]) -> bool {
         content.iter().any(|part| self.finds_in_part(part)) || self.finds_across(content)
     }
 
-    /// Scans the texts of parts as if they were one, where there are several.
+    /// Scans the texts of parts as one text, if there are several.
     pub(super) fn finds_across(&self, content: &[ContentPart]) -> bool {
         let texts = || content.iter().filter_map(ContentPart::as_text);
         texts().nth(1).is_some() && self.finds_in(&texts().collect::<String>())
@@ -102,7 +102,8 @@ impl Redactor<'_> {
     }
 }
 
-/// Scans values as they are read, since to hold them takes many times the memory of their text.
+/// Scans values while they are parsed. Retaining them would take many times the memory of their
+/// text.
 #[derive(Clone, Copy)]
 struct Scan<'a> {
     redactor: &'a Redactor<'a>,
@@ -150,7 +151,7 @@ impl<'de> Visitor<'de> for Scan<'_> {
         Ok(())
     }
 
-    /// A value shows such a number in its own way.
+    /// Scans the number as `Value` formats it.
     fn visit_f64<E: Error>(self, number: f64) -> Result<(), E> {
         self.at(&Value::from(number).to_string());
         Ok(())

@@ -1,4 +1,4 @@
-//! Redacts the subject of a hook point beside the async workers, or withholds it.
+//! Redacts the subject of a hook point off the async workers, or withholds it.
 
 use std::borrow::Cow;
 use std::mem::take;
@@ -14,14 +14,14 @@ use crate::message::Message;
 use crate::off_thread::off_thread;
 use crate::tenant::TenantId;
 
-/// How long the texts of one subject are searched. Honest ones take milliseconds; a search for each
-/// letter of a long text takes hours.
+/// How long the texts of one subject are searched. Ordinary texts take milliseconds; a search at
+/// each letter of a long text takes hours.
 const MAX_TIME: Duration = Duration::from_secs(10);
 /// The text that replaces withheld content.
 const WITHHELD: &str = "The run ended before this was redacted.";
 
-/// Redacts a subject. One whose work is dropped has lost some parts, and has others that are not
-/// redacted.
+/// Redacts a subject. If the future is dropped, the subject has lost some parts, and other parts
+/// are not redacted.
 pub(super) async fn redact(tenant: &TenantId, patterns: &Arc<Patterns>, subject: &mut HookSubject) {
     match subject {
         HookSubject::Input(input) => {
@@ -74,7 +74,8 @@ pub(super) async fn redact(tenant: &TenantId, patterns: &Arc<Patterns>, subject:
     }
 }
 
-/// Does the work off the async workers. When it is dropped, the search at work is the last.
+/// Does the work off the async workers. If the future is dropped, the work stops after the search
+/// in progress.
 async fn redacted<T: Send + 'static>(
     tenant: &TenantId,
     patterns: &Arc<Patterns>,
@@ -91,8 +92,8 @@ async fn redacted<T: Send + 'static>(
 }
 
 impl Redactor<'_> {
-    /// Messages without a match stay the same, so that providers go on finding them in their
-    /// caches.
+    /// Redacts messages. Messages without a match stay the same, so that the prompt caches of
+    /// providers still match them.
     fn messages(&self, messages: impl Iterator<Item = Arc<Message>>) -> Vec<Arc<Message>> {
         messages.filter_map(|message| self.message(message)).collect()
     }
@@ -110,7 +111,7 @@ impl Redactor<'_> {
     }
 }
 
-/// Removes all that may not be redacted.
+/// Replaces all content that may not be redacted yet.
 pub(super) fn withhold(subject: &mut HookSubject) {
     match subject {
         HookSubject::Input(input) => input.clear(),

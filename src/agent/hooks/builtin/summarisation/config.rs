@@ -67,7 +67,7 @@ impl SummarisationConfig {
         Ok(config)
     }
 
-    /// Returns the tokens that a conversation may have in the window before it is summarised.
+    /// Returns how many tokens of the window a conversation may fill before it is summarised.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,

@@ -1,4 +1,4 @@
-//! Where a summary ends and the retained messages begin.
+//! Finds the index at which a summary ends and the retained messages begin.
 
 use crate::agent::compilers::{IndexedMessage, Reading};
 use crate::agent::drivers::message_tokens;
@@ -9,7 +9,7 @@ use crate::ids::ExecutionId;
 pub(super) struct RecentPart {
     /// The most messages.
     pub(super) messages: usize,
-    /// The most tokens; the newest message, with the results of its calls, is always left.
+    /// The most tokens. The newest message and the results of its calls are always retained.
     pub(super) tokens: u64,
     /// The fewest tokens that are worth a summary.
     pub(super) least_covered: u64,
@@ -18,8 +18,7 @@ pub(super) struct RecentPart {
 /// Returns the index of the first message that is not summarised; `None` when there is nothing to
 /// summarise before it.
 ///
-/// Calls and their results are on the same side, and so are the messages of the current execution's
-/// input.
+/// Calls and their results stay together. So do the messages of the current execution's input.
 pub(super) fn find_cut(reading: &Reading, keep: RecentPart, current: Option<ExecutionId>) -> Option<usize> {
     // The input of the current execution is always sent and may be before the start.
     let from = reading

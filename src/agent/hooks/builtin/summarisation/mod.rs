@@ -1,4 +1,4 @@
-//! `summarisation`: holds a conversation within the context window of its model.
+//! `summarisation`: limits a conversation to the context window of its model.
 //!
 //! A summary replaces older messages in requests; nothing is deleted. If no summary can be made,
 //! the run continues with the messages that it has, and an event warns. The provider then decides
@@ -32,13 +32,13 @@ use crate::model_ref::{ContextWindows, ModelRef};
 use crate::usage::{PriceTable, Usage};
 
 const NAME: &str = "summarisation";
-/// What every summary begins with, for the model that reads it.
+/// The beginning of every summary, for the model that reads it.
 const HEADER: &str = "This is a summary of the conversation up to here. It stands for messages that are left out; the newest ones follow it.";
-/// The tokens of a summary where the window is not known, and the bounds of an eighth of the window
-/// where it is.
+/// The tokens of a summary if the window is unknown. Otherwise a summary has an eighth of the
+/// window within bounds.
 const SUMMARY_TOKENS: u64 = 4_096;
 const SUMMARY_TOKENS_BOUNDS: (u64, u64) = (512, 16_384);
-/// The most requests that one summary takes; what is longer is given up.
+/// The most requests for one summary. A conversation that needs more is not summarised.
 const MAX_PIECES: usize = 32;
 
 /// Makes hooks that summarise.
@@ -50,7 +50,7 @@ pub struct SummarisationFactory {
 }
 
 impl SummarisationFactory {
-    /// Knows the models that summarise, what they cost, and the windows of all.
+    /// Makes a factory with the models that summarise, their prices, and the context windows.
     pub fn new(catalog: Arc<dyn ModelCatalog>, prices: PriceTable, windows: ContextWindows) -> Self {
         Self {
             catalog,
@@ -59,7 +59,7 @@ impl SummarisationFactory {
         }
     }
 
-    /// Returns the window that all models have room in; `None` when it is not known of one.
+    /// Returns the smallest context window of the models; `None` if one is unknown.
     fn window<'a>(&self, models: impl Iterator<Item = &'a ModelRef>) -> Option<u64> {
         let windows: Option<Vec<u64>> = models.map(|model| self.windows.window(model)).collect();
         windows.and_then(|windows| windows.into_iter().min())
@@ -134,13 +134,14 @@ impl HookFactory for SummarisationFactory {
     }
 }
 
-/// Everything that it decides by is in the state of the execution, so a resumed one decides alike.
+/// The hook of one execution. It decides by the state alone, so a resumed execution decides the
+/// same.
 #[derive(Debug)]
 struct Summarisation {
     config: SummarisationConfig,
     /// The context window; `None` when it is unknown.
     window: Option<u64>,
-    /// The tokens of conversation that one request for a summary may have.
+    /// The most tokens of conversation in one request for a summary.
     piece_tokens: Option<u64>,
     ports: ExecutionPorts,
 }
@@ -149,7 +150,7 @@ struct Summarisation {
 enum SummaryError {
     /// The run continues without it.
     Warned(String),
-    /// A hook around the request failed, as it may not.
+    /// A hook around the request failed, so the run fails.
     OfHook(String),
 }
 
@@ -168,7 +169,7 @@ impl Summarisation {
         let keep = RecentPart {
             messages: self.config.keep_recent,
             tokens: limit / 2,
-            // A summary of little would be made again with every step.
+            // A summary of few messages would be repeated at every step.
             least_covered: size / 10,
         };
         let step_number = state.step_count() + 1;
@@ -176,7 +177,7 @@ impl Summarisation {
         Ok(state)
     }
 
-    /// Makes a summary when the provider reports that the conversation is too long, and retries the
+    /// If the provider reports that the conversation is too long, makes a summary and retries the
     /// step once.
     async fn on_error(&self, state: AgentState) -> Result<AgentState, HookError> {
         let was_tried = state.last_step().is_some_and(is_too_long);
@@ -232,8 +233,8 @@ impl Summarisation {
         }
     }
 
-    /// Asks for a summary of the last one and of all messages up to the cut, piece by piece where
-    /// they are too long for one request.
+    /// Asks for a summary of the last summary and all messages up to the cut. Asks piece by piece
+    /// if they are too long for one request.
     async fn summarise(
         &self,
         state: AgentState,
@@ -286,7 +287,7 @@ impl Summarisation {
     ) -> AgentState {
         let now = self.ports.control.now();
         let id = MessageId::generate(&*self.ports.ids);
-        // Every wire takes words of the user at the beginning of a conversation.
+        // Every provider accepts a user message at the beginning of a conversation.
         let message = Message::text(id, Role::User, format!("{HEADER}\n\n{summary}"), now);
         let covers = Coverage {
             from: 0,

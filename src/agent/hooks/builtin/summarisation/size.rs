@@ -4,11 +4,11 @@ use crate::agent::compilers::{IndexedMessage, Reading};
 use crate::agent::drivers::{estimated_tokens, message_tokens};
 use crate::agent::state::AgentState;
 
-/// Returns about how many tokens the messages that can be read are.
+/// Estimates the tokens of the messages in the reading.
 ///
-/// The newest completion since the summary reports the size of its request, including the system
-/// prompt and the tools. What came after it is added, and traces that were part of it and are not
-/// sent any more are taken off; both by their size.
+/// The newest completion since the summary reports the tokens of its request, including the system
+/// prompt and the tools. Later messages are added by their size. Traces of that request that are no
+/// longer sent are subtracted by their size.
 pub(super) fn context_tokens(state: &AgentState, reading: &Reading) -> u64 {
     let since = reading.summary.as_ref().map_or(0, |summary| summary.index + 1);
     let counted = reading.messages.iter().rev().find_map(|indexed| {

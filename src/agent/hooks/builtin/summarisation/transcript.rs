@@ -1,14 +1,14 @@
-//! Renders a conversation as plain text for the model that summarises it. Plain text has no calls
-//! and results that a protocol would have to pair.
+//! Renders a conversation as plain text for the model that summarises it. In plain text, no
+//! protocol demands that calls and results are paired.
 
 use crate::agent::drivers::estimated_tokens;
 use crate::message::{ContentPart, Message, Role};
 
-/// Bytes of one part of a message that are shown; of a longer one the beginning and the end.
+/// The most bytes of one part of a message. Of a longer part, the beginning and the end are shown.
 const MAX_PART: usize = 16 << 10;
 
-/// Writes the messages down, in pieces of at most so many tokens. A message that is longer is a
-/// piece of its own.
+/// Renders the messages in pieces of at most `piece_tokens` tokens. A longer message is a separate
+/// piece.
 pub(super) fn transcribe(messages: &[&Message], piece_tokens: u64) -> Vec<String> {
     let mut pieces: Vec<String> = Vec::new();
     for message in messages {
@@ -40,7 +40,7 @@ fn lines(message: &Message) -> String {
     parts.map(|part| [speaker, ": ", &part, "\n"].concat()).collect()
 }
 
-/// Reasoning is left out: its conclusion is in the text.
+/// Renders a part. Omits reasoning, since its conclusion is in the text.
 fn shown(part: &ContentPart) -> Option<String> {
     match part {
         ContentPart::Text(part) => Some(shortened(&part.text)),
