@@ -1,4 +1,5 @@
-//! The signals that end the process, and the one that reloads files. The callers decide what to do.
+//! Receives the signals that end the process, and the signal that reloads files. The callers decide
+//! what to do.
 
 use std::fs;
 use std::future::poll_fn;
@@ -12,9 +13,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub enum StopSignal {
     /// SIGHUP: the terminal was closed.
     Hangup,
-    /// SIGINT: somebody pressed Ctrl-C.
+    /// SIGINT: the user pressed Ctrl-C.
     Interrupt,
-    /// SIGTERM: the process shall end.
+    /// SIGTERM: the system asks the process to end.
     Terminate,
 }
 
@@ -47,8 +48,8 @@ impl StopSignal {
 pub struct StopSignals(Vec<(StopSignal, Signal)>);
 
 impl StopSignals {
-    /// Begins to listen for SIGTERM and SIGINT; from now on they no longer end the process by
-    /// themselves.
+    /// Starts to listen for SIGTERM and SIGINT. From now on they no longer end the process by
+    /// default.
     pub fn listen() -> io::Result<Self> {
         Ok(Self(vec![
             StopSignal::Terminate.listen()?,
@@ -56,8 +57,8 @@ impl StopSignals {
         ]))
     }
 
-    /// Begins to listen for SIGHUP as well, by which a terminal that is closed ends what was
-    /// started from it. What was started below `nohup` outlives it.
+    /// Starts to listen for SIGHUP as well, which a closing terminal sends to its processes.
+    /// Ignores SIGHUP if the process was started with `nohup`.
     pub fn listen_on_terminal() -> io::Result<Self> {
         let mut signals = Self::listen()?;
         if !ignores_hangup() {
@@ -66,7 +67,8 @@ impl StopSignals {
         Ok(signals)
     }
 
-    /// Waits for the next signal and returns it. One that came since the last call counts.
+    /// Waits for the next signal and returns it. Returns at once if a signal came since the last
+    /// call.
     pub async fn next(&mut self) -> StopSignal {
         poll_fn(|context| {
             let come = self.0.iter_mut().find_map(|(which, signal)| {
@@ -79,13 +81,13 @@ impl StopSignals {
     }
 }
 
-/// Tells whether the process was started to ignore SIGHUP. Where the system does not show that, it
-/// was not.
+/// Returns whether the process was started with SIGHUP ignored. Returns `false` if the system does
+/// not show it.
 fn ignores_hangup() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    // The first bit is that of the signal with the number 1.
+    // The lowest bit stands for signal 1, SIGHUP.
     ignored.is_some_and(|mask| mask & 1 != 0)
 }
 
@@ -96,13 +98,13 @@ pub struct ReloadSignals {
 }
 
 impl ReloadSignals {
-    /// Begins to listen; from now on the signal no longer ends the process.
+    /// Starts to listen. From now on the signal no longer ends the process.
     pub fn listen() -> io::Result<Self> {
         let hangup = signal(SignalKind::hangup())?;
         Ok(Self { hangup })
     }
 
-    /// Waits for the next signal. One that came since the last call counts.
+    /// Waits for the next signal. Returns at once if a signal came since the last call.
     pub async fn next(&mut self) {
         self.hangup.recv().await;
     }

@@ -1,7 +1,7 @@
-//! Runs CPU-heavy work beside the async workers.
+//! Runs CPU-heavy work on threads outside of the async runtime's workers.
 //!
-//! Large data is decompressed, decoded, compared and encoded here, in pieces (`by_size`). Tenants
-//! share the processors fairly. One tenant alone gets half of them.
+//! The work is to decompress, decode, compare and encode large data, in pieces (`by_size`). Tenants
+//! share the processors fairly. A single tenant gets at most half of them.
 
 use std::borrow::Borrow as _;
 use std::num::NonZeroUsize;
@@ -11,16 +11,15 @@ use std::thread::available_parallelism;
 use crate::fair_share::FairShare;
 use crate::tenant::TenantId;
 
-/// The processors that tenants share for such work. A tenant takes half of them at most; of two,
-/// one.
+/// The processors that tenants share for this work. A tenant gets at most half of them.
 static PROCESSORS: LazyLock<Arc<FairShare>> =
     LazyLock::new(|| FairShare::new(available_parallelism().map_or(2, NonZeroUsize::get).max(2)));
 
-/// What takes no longer than handing it to another thread and back is worth.
+/// Work on up to this many bytes is not worth a switch to another thread.
 const SMALL: u64 = 64 << 10;
 
-/// Does work for a tenant on a thread of its own, when the tenant has its turn. A caller that stops
-/// waiting leaves it to its end, so the work must be bounded, or come in pieces.
+/// Runs work for a tenant on a blocking thread when it is the tenant's turn. The work runs to its
+/// end even if its caller is cancelled. So the work must be bounded or split into pieces.
 pub async fn off_thread<T: Send + 'static>(tenant: &TenantId, work: impl FnOnce() -> T + Send + 'static) -> T {
     let processor = PROCESSORS.take(tenant, 1).await;
     let span = tracing::Span::current();
@@ -32,14 +31,14 @@ pub async fn off_thread<T: Send + 'static>(tenant: &TenantId, work: impl FnOnce(
         Ok(result) => result,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime shuts down before the work began, and drops this task as well.
+            // The runtime is shutting down and never started the work. It drops this task as well.
             Err(_) => std::future::pending().await,
         },
     }
 }
 
-/// Does work on so many bytes of a tenant: at once where they are few, and otherwise on a thread of
-/// its own.
+/// Runs work on `bytes` bytes of a tenant: in place if they are few, and otherwise on a blocking
+/// thread.
 pub async fn by_size<T: Send + 'static>(tenant: &TenantId, bytes: u64, work: impl FnOnce() -> T + Send + 'static) -> T {
     if is_large(bytes) {
         off_thread(tenant, work).await
@@ -48,8 +47,8 @@ pub async fn by_size<T: Send + 'static>(tenant: &TenantId, bytes: u64, work: imp
     }
 }
 
-/// Does work on a borrowed value of so many bytes, as [`by_size`] does: on a copy where they are
-/// many. So copying it must cost little beside the work: what is large in it is shared, or text.
+/// Runs work on a borrowed value like [`by_size`]. If the value is large, works on a copy. So a
+/// copy must be cheap compared with the work: its large parts should be shared or text.
 pub async fn by_size_of<V, T>(
     tenant: &TenantId,
     bytes: u64,
@@ -72,7 +71,7 @@ fn is_large(bytes: u64) -> bool {
     bytes > SMALL
 }
 
-/// Does large work, which must wait while the only thread beside the async worker is taken.
+/// Checks that the work waits for a blocking thread while the only one is busy.
 #[cfg(test)]
 pub(crate) fn assert_beside<T>(work: impl Future<Output = T>) -> T {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
@@ -139,7 +138,7 @@ mod tests {
         for _ in 0..half {
             begins.recv().await.unwrap();
         }
-        // What its callers wait for no longer goes on.
+        // Aborts the tasks of callers that no longer wait.
         for given_up in at_work {
             given_up.abort();
             assert!(given_up.await.is_err_and(|error| error.is_cancelled()));

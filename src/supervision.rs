@@ -10,19 +10,20 @@ use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use tokio::time::{sleep, timeout};
 
-/// The pause before a loop is begun again. A loop that panics at once must not use up a processor.
+/// The pause before a loop is restarted. Without it, a loop that always panics would use up a
+/// processor.
 const PAUSE: Duration = Duration::from_secs(1);
-/// A loop that has worked for this long since its last panic is up.
+/// A loop counts as up again when it has run for this long since its last panic.
 const STEADY: Duration = Duration::from_secs(10);
 
-/// Watches loops. Clones share what they know.
+/// Supervises loops. Clones share the same state.
 #[derive(Debug, Clone, Default)]
 pub struct Supervisor {
     down: Arc<Mutex<BTreeSet<&'static str>>>,
 }
 
 impl Supervisor {
-    /// Runs a loop until it returns. A loop that panics is begun again.
+    /// Runs a loop until it returns. Restarts it if it panics.
     pub async fn keep<L: Future<Output = ()>>(self, name: &'static str, begin: impl Fn() -> L) {
         while AssertUnwindSafe(self.watch(name, begin()))
             .catch_unwind()
@@ -36,7 +37,7 @@ impl Supervisor {
         self.down.lock().remove(name);
     }
 
-    /// Returns the loops that panicked a moment ago.
+    /// Returns the loops that panicked recently.
     pub fn loops_down(&self) -> Vec<&'static str> {
         self.down.lock().iter().copied().collect()
     }

@@ -1,5 +1,6 @@
-//! A cache of committed bundles. They never change, so only their size in bytes bounds the cache.
-//! Other processes may remove them, so an entry is checked again after a few seconds.
+//! A cache of committed bundles. Bundles never change, so only the size of the cache bounds how
+//! long it holds an entry. Other processes may remove a session, so the cache checks again after a
+//! few seconds whether the session of an entry exists.
 
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
@@ -21,17 +22,18 @@ use crate::off_thread::by_size_of;
 use crate::session::{Bundle, History, check_parts};
 use crate::tenant::TenantId;
 
-/// What entries are weighed in, so that a cache of more than 4 GB fits the counter.
+/// The unit of an entry's weight in bytes. With a unit of one byte, the weights of a cache of more
+/// than 4 GB would overflow the counter.
 const UNIT: u64 = 1024;
 
-/// How long a session is assumed to exist after it was read, committed or checked.
+/// How long the cache assumes that a session exists after a read, a commit or a check.
 const MAX_UNCHECKED_AGE: Duration = Duration::from_secs(5);
 
-/// How many callers remove sessions at once, each for a tenant of its own.
+/// The most removals in flight. A tenant has at most one of them.
 const REMOVALS: usize = 2;
 
-/// The counts of removals, one for each value of a byte. Tenants that share one only ask the store
-/// once more after removals of each other.
+/// The number of removal counters. Tenants may share a counter: a removal by one then causes an
+/// extra check of the other's entries, and no more.
 const COUNTS: usize = 1 << u8::BITS;
 
 type Key = (TenantId, SessionId);
@@ -41,17 +43,17 @@ type Key = (TenantId, SessionId);
 #[derive(Debug)]
 pub struct Sessions {
     store: Arc<dyn Store>,
-    /// Absent when the cache is turned off.
+    /// The cache; `None` if it is turned off.
     cache: Option<Cache<Key, Entry>>,
-    /// Loads in flight: callers that want the same session wait for the first.
+    /// Loads in flight: callers that want the same session wait for the first one to load it.
     loads: Arc<Turns<Key>>,
-    /// Each counts the removals by this process for the tenants that share it. Entries from before
-    /// the last one are checked again.
+    /// The removal counters. Each counts the removals of this process for some tenants. An entry is
+    /// checked again if its tenant's counter has changed.
     removals: [AtomicU64; COUNTS],
     /// Removals in flight.
     removing: Arc<FairShare>,
     clock: Arc<dyn Clock>,
-    /// The most bytes of each part of a session that is published.
+    /// The most bytes that a part of a published session may have.
     max_part_bytes: usize,
 }
 
@@ -60,7 +62,7 @@ pub struct Sessions {
 pub struct Published {
     /// Its bundle.
     pub bundle: Arc<Bundle>,
-    /// Whether its thread points to it; none where no thread was to be moved.
+    /// Whether its thread now points to it; `None` if the run does not move a thread.
     pub thread_moved: Option<bool>,
 }
 
@@ -71,7 +73,7 @@ struct Entry {
     seen: Seen,
 }
 
-/// When a session was known to exist.
+/// The time and the removal counter at which a session was known to exist.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     at: Timestamp,
@@ -79,12 +81,12 @@ struct Seen {
 }
 
 impl Sessions {
-    /// Puts a cache of so many bytes before the store; 0 turns it off.
+    /// Puts a cache of `cache_bytes` in front of the store; 0 turns the cache off.
     pub fn new(store: Arc<dyn Store>, cache_bytes: u64, clock: Arc<dyn Clock>) -> Self {
         let cache = (cache_bytes > 0).then(|| {
             Cache::builder()
                 .max_capacity(cache_bytes / UNIT)
-                // A session is mostly continued once, soon, and then never again.
+                // Most sessions are continued once, soon after their commit, and never again.
                 .eviction_policy(EvictionPolicy::lru())
                 .weigher(|_, entry: &Entry| u32::try_from(entry.weight.total() / UNIT + 1).unwrap_or(u32::MAX))
                 .build()
@@ -100,8 +102,8 @@ impl Sessions {
         }
     }
 
-    /// Publishes no session of which a part has more bytes of JSON: the messages that running it
-    /// needs, its environment, its context.
+    /// Refuses to publish a session if one of its parts has more bytes of JSON. The parts are the
+    /// messages needed to run it, its environment and its context.
     #[must_use]
     pub fn with_max_part_bytes(self, max_part_bytes: usize) -> Self {
         Self { max_part_bytes, ..self }
@@ -112,7 +114,7 @@ impl Sessions {
         self.max_part_bytes
     }
 
-    /// Returns about how many bytes of memory the cache holds.
+    /// Returns about how many bytes of memory the cache uses.
     pub fn cached_bytes(&self) -> u64 {
         self.cache.as_ref().map_or(0, |cache| {
             cache.run_pending_tasks();
@@ -120,8 +122,8 @@ impl Sessions {
         })
     }
 
-    /// Returns a bundle with the messages that running it needs; `None` when there is no such
-    /// session or it belongs to another tenant.
+    /// Returns a bundle with the messages needed to run it. Returns `None` if the session does not
+    /// exist or belongs to another tenant.
     pub async fn bundle(&self, tenant: &TenantId, session_id: SessionId) -> Result<Option<Arc<Bundle>>, StoreError> {
         let Some(cache) = &self.cache else {
             let bundle = self.store.bundle_load(tenant, session_id).await?;
@@ -133,7 +135,7 @@ impl Sessions {
         }
         let _turn = self.loads.take(key.clone()).await;
         let entry = match cache.get(&key) {
-            // The caller that had the turn before inserted it.
+            // The caller with the turn before this one inserted it.
             Some(entry) if self.is_fresh(tenant, &entry) => entry,
             Some(entry) => {
                 let seen = self.seen_now(tenant);
@@ -155,8 +157,8 @@ impl Sessions {
         Ok(Some(entry.bundle))
     }
 
-    /// Returns a bundle with all messages. Those that running it does not need are read again each
-    /// time.
+    /// Returns a bundle with all messages. Does not cache the older messages, which are not needed
+    /// to run the session.
     pub async fn whole_bundle(
         &self,
         tenant: &TenantId,
@@ -199,17 +201,17 @@ impl Sessions {
         })
     }
 
-    /// Waits until the tenant may remove a session. Removals wait for each other in the database,
-    /// each with a connection.
+    /// Waits until the tenant may remove a session. Without this limit, removals would wait for
+    /// each other in the database, and each would hold a connection.
     pub async fn removal_turn(&self, tenant: &TenantId) -> Share {
         self.removing.take(tenant, 1).await
     }
 
-    /// Removes a session with those of its subagents and, if wanted, with its descendants. None of
-    /// them is read from the cache afterwards.
+    /// Removes a session with its subagents' sessions and, if requested, with its descendants. The
+    /// cache returns none of them afterwards.
     ///
-    /// A removal that has begun outlives its caller. So a task that nobody cancels calls this, and
-    /// the turn lasts as long.
+    /// Must run in a task that is never cancelled, since the store finishes a removal even if its
+    /// caller is gone. The turn then lasts until the removal ends.
     pub async fn remove(
         &self,
         turn: Share,
@@ -219,13 +221,13 @@ impl Sessions {
     ) -> Result<SessionRemoval, StoreError> {
         let now = self.clock.now();
         let removed = self.store.session_remove(tenant, session_id, descendants, now).await;
-        // A failed removal of many may have removed some.
+        // A removal of several sessions may fail after it has removed some of them.
         self.removals_of(tenant).fetch_add(1, Ordering::SeqCst);
         drop(turn);
         removed
     }
 
-    /// Notes the time and the removals so far, before the store is asked.
+    /// Returns the current time and removal counter. Must be called before the store is read.
     fn seen_now(&self, tenant: &TenantId) -> Seen {
         Seen {
             at: self.clock.now(),
@@ -255,7 +257,7 @@ impl Sessions {
 }
 
 impl Entry {
-    /// Weighs a bundle; what it shares with its parent is not weighed again.
+    /// Weighs a bundle without the parts that it shares with its parent.
     fn new(bundle: Arc<Bundle>, parent: Option<&Self>, seen: Seen) -> Self {
         let shared = parent.map(|parent| (&*parent.bundle, &parent.weight));
         let weight = Weight::of(&bundle, shared);

@@ -1,4 +1,5 @@
-//! Checks a draft before it is published. No SQL: the engines check what needs the database.
+//! Checks a draft before it is published. Contains no SQL: the engines make the checks that need
+//! the database.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,7 @@ use super::traits::Commit;
 use crate::ids::SessionId;
 use crate::session::{BundleDraft, CoverageFault, HistoryFault, find_history_fault, find_history_start};
 
-/// Why a draft is refused.
+/// The reason why a draft is refused.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DraftFault {
     #[error("no provider would accept the history")]
@@ -30,9 +31,9 @@ pub(super) enum DraftFault {
     Json(#[source] serde_json::Error),
 }
 
-/// Returns the index from which the history is needed to run.
+/// Checks the new messages. Returns the index of the first message needed to run the session.
 ///
-/// The parent's history was checked when it was committed, and it left no call open.
+/// The parent's history was checked when it was committed, and it ends without an open tool call.
 pub(super) fn check_history(draft: &BundleDraft) -> Result<usize, DraftFault> {
     if let Some(parent) = &draft.parent
         && let Some(last) = parent.history.len().checked_sub(1)
@@ -51,7 +52,7 @@ pub(super) fn check_history(draft: &BundleDraft) -> Result<usize, DraftFault> {
     usize::try_from(start.map_err(DraftFault::Coverage)?).map_err(DraftFault::TooLarge)
 }
 
-/// Checks that the record is that of the run which publishes the sessions.
+/// Checks that the record belongs to the run that publishes the sessions.
 pub(super) fn check_run(commit: &Commit) -> Result<(), DraftFault> {
     let draft = &commit.draft;
     let is_other = |child: &BundleDraft| child.run_id != draft.run_id;
@@ -64,8 +65,8 @@ pub(super) fn check_run(commit: &Commit) -> Result<(), DraftFault> {
     }
 }
 
-/// Checks that each child belongs to a subagent of the run's own session, or to one of a
-/// subagent's, and that session to none.
+/// Checks that each child descends from the run's own session through a chain of subagents. The
+/// run's own session must not be a subagent's.
 pub(super) fn check_children(commit: &Commit) -> Result<(), DraftFault> {
     let own = commit.draft.session_id;
     let above: BTreeMap<SessionId, Option<SessionId>> = commit

@@ -1,5 +1,5 @@
-//! Classifies the driver's errors: whether trying again may help, and whether a key was taken. No
-//! SQL.
+//! Classifies the driver's errors: whether a retry may help, and whether a key was taken. Contains
+//! no SQL.
 
 use std::error::Error as StdError;
 
@@ -7,20 +7,21 @@ use sqlx::error::DatabaseError;
 
 use super::error::StoreError;
 
-/// `SQLSTATE` classes and codes of PostgreSQL that pass: connections, resources, shutdown, retries,
-/// a database that is closed for now, a standby that can't write.
+/// `SQLSTATE` classes and codes of PostgreSQL's transient errors: connections, resources, shutdown,
+/// conflicts, a database that is not available now, a read-only standby.
 const PASSING_STATES: [&str; 11] = [
     "08", "53", "57P", "57014", "58030", "40001", "40P01", "55000", "55P03", "25006", "25P03",
 ];
-/// Primary result codes of SQLite that pass: `SQLITE_BUSY`, `SQLITE_LOCKED`, `SQLITE_FULL`.
+/// Primary result codes of SQLite's transient errors: `SQLITE_BUSY`, `SQLITE_LOCKED`,
+/// `SQLITE_FULL`.
 const PASSING_RESULTS: [i32; 3] = [5, 6, 13];
 
-/// Turns an error of the driver into one of the store.
+/// Converts a driver error to a store error.
 pub(crate) fn store_error(operation: &'static str) -> impl Fn(sqlx::Error) -> StoreError {
     move |error| classify(operation, error)
 }
 
-/// Tells whether trying again may help.
+/// Returns whether a retry may help.
 pub(crate) fn is_passing_error(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_)
@@ -55,8 +56,8 @@ fn is_passing(error: &dyn DatabaseError, code: &str) -> bool {
     }
 }
 
-/// Returns an empty result for a text that PostgreSQL can't hold, such as one with a NUL byte; all
-/// other errors stay.
+/// Returns an empty result if PostgreSQL can't represent a text, such as one with a NUL byte.
+/// Returns all other errors unchanged.
 pub(crate) fn nothing_matches<T: Default>(error: StoreError) -> Result<T, StoreError> {
     let StoreError::Failed { source, .. } = &error else {
         return Err(error);
@@ -72,17 +73,17 @@ pub(crate) fn nothing_matches<T: Default>(error: StoreError) -> Result<T, StoreE
     }
 }
 
-/// Tells whether a row of the same key exists.
+/// Returns whether a row with the same key exists.
 pub(crate) fn is_unique_violation(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::Database(error) if error.is_unique_violation())
 }
 
-/// Tells whether a named constraint or unique index is violated.
+/// Returns whether the error is a violation of the named constraint or unique index.
 pub(crate) fn is_violation_of(error: &sqlx::Error, constraint: &str) -> bool {
     matches!(error, sqlx::Error::Database(error) if error.constraint() == Some(constraint))
 }
 
-/// Tells whether the table does not exist.
+/// Returns whether the table does not exist.
 pub(crate) fn is_undefined_table(error: &sqlx::Error) -> bool {
     let sqlx::Error::Database(error) = error else {
         return false;

@@ -9,10 +9,10 @@ use crate::session::PartTooLarge;
 /// A failed operation of a store: nothing was written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The database can't be reached, responds too late or is shutting down; trying again may help.
+    /// The database can't be reached, responds too late or is shutting down. A retry may help.
     #[error("the store is unavailable: {operation}")]
     Unavailable {
-        /// What was tried, such as `commit session`.
+        /// The operation, such as `commit session`.
         operation: &'static str,
         /// The driver's error.
         #[source]
@@ -21,7 +21,7 @@ pub enum StoreError {
     /// The database refused the operation.
     #[error("the store failed: {operation}")]
     Failed {
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
         /// The driver's error.
         #[source]
@@ -36,11 +36,11 @@ pub enum StoreError {
         column: &'static str,
         /// The row's key.
         id: String,
-        /// Why.
+        /// The reason.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The database's schema is not the one that this version works with.
+    /// The schema of the database has another version than this code needs.
     #[error(
         "the schema of the store has version {found}, this version of agent-runtime needs {needed}: {}",
         match *found {
@@ -58,7 +58,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Copies an error for several callers.
+    /// Copies an error that several callers receive.
     pub fn shared(error: &Arc<Self>) -> Self {
         let source = Box::new(Arc::clone(error));
         match **error {
@@ -76,7 +76,7 @@ impl StoreError {
         }
     }
 
-    /// Makes the error of an operation that can't be done.
+    /// Returns the error of an operation that can't be done.
     pub(crate) fn failed<E>(operation: &'static str) -> impl Fn(E) -> Self
     where
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -87,7 +87,7 @@ impl StoreError {
         }
     }
 
-    /// Makes the error of an operation that timed out. It may have taken effect.
+    /// Returns the error of an operation that timed out. The operation may have taken effect.
     pub fn late(operation: &'static str, elapsed: tokio::time::error::Elapsed) -> Self {
         Self::Unavailable {
             operation,
@@ -95,12 +95,12 @@ impl StoreError {
         }
     }
 
-    /// Tells whether trying again may help.
+    /// Returns whether a retry may help.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Unavailable { .. })
     }
 
-    /// Tells whether a later version of agent-runtime wrote the unreadable row.
+    /// Returns whether a later version of agent-runtime wrote the unreadable row.
     pub(crate) fn is_of_later_version(&self) -> bool {
         let Self::Corrupt { source, .. } = self else {
             return false;
@@ -109,28 +109,28 @@ impl StoreError {
     }
 }
 
-/// A session that was not published.
+/// The reason why a session was not published.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
     /// Another run from the same base has committed, and the caller wanted no fork.
     #[error("another run has continued the base session")]
     Conflict {
-        /// That run; none when the other session was imported.
+        /// The other run; `None` if the other session was imported.
         run_id: Option<RunId>,
     },
-    /// The thread points elsewhere by now, and the caller wanted no fork.
+    /// The thread now points to another session, and the caller wanted no fork.
     #[error("the thread has been moved")]
     ThreadMoved,
     /// Another worker has the lease.
     #[error("another worker has taken the run over")]
     LeaseLost,
-    /// The session that this one continues is not, or no longer, in the store.
+    /// The session to continue does not exist or was removed.
     #[error("the session that it continues is not in the store")]
     MissingBase,
     /// A part of a session is larger than allowed.
     #[error(transparent)]
     TooLarge(#[from] PartTooLarge),
-    /// A session of this id exists already.
+    /// A session with this id exists already.
     #[error("the session exists already")]
     Exists,
     /// The store failed.

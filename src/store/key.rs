@@ -57,19 +57,19 @@ impl FromStr for Scope {
 /// A stored API key: never the secret, only its hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKeyRecord {
-    /// Names the key.
+    /// The id of the key.
     pub key_id: ApiKeyId,
     /// The hash of its secret.
     pub secret_hash: Hash,
-    /// Whose data it opens.
+    /// The tenant whose data the key gives access to.
     pub tenant: TenantId,
     /// What it allows.
     pub scopes: Vec<Scope>,
     /// What it is for, in the operator's words.
     pub label: String,
-    /// What its callers' runs may do, within what the tenant may.
+    /// The limits of runs that its callers start, within the limits of the tenant.
     pub limits: RunLimits,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When it was revoked.
     pub revoked_at: Option<Timestamp>,

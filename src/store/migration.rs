@@ -14,7 +14,7 @@ pub(crate) struct Migration {
 /// The version that this code works with.
 pub(crate) const NEEDED_VERSION: i64 = 11;
 
-/// Declares the steps: the same files stand in the folder of each engine.
+/// Declares the steps. The folder of each engine has a file for each step, with the same name.
 macro_rules! migrations {
     ($($version:literal, $description:literal, $file:literal;)+) => {
         /// The steps for PostgreSQL.

@@ -1,6 +1,6 @@
 //! Storage as traits: sessions, runs, agents and keys. [`open()`] opens one of two stores, on
-//! PostgreSQL or on SQLite; one contract suite tests the promises of both. No agent logic, no HTTP.
-//! No transaction is open across a call of anything else.
+//! PostgreSQL or on SQLite; one suite of contract tests checks both. Contains no agent logic and no
+//! HTTP. A transaction calls nothing outside of the store while it is open.
 //!
 //! | looking for | go to |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! The encoded end of a run: its record, and what is written with it. No SQL.
+//! The encoded end of a run: its record, its events and its webhooks. Contains no SQL.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(crate) struct NewEvents {
 }
 
 impl NewEnd {
-    /// Encodes the end of a run, beside the async workers if it is large.
+    /// Encodes the end of a run, on another thread if it is large.
     pub(crate) async fn make(tenant: &TenantId, end: &RunEnd) -> Result<Self, EncodeError> {
         by_size_of(tenant, end_bytes(end), end, Self::new).await
     }
@@ -56,19 +56,19 @@ impl NewEnd {
         self.thread.as_ref().map(ThreadName::as_str)
     }
 
-    /// Tells whether nothing but the record is written.
+    /// Returns whether the record is all that is written.
     pub(crate) fn is_record_only(&self) -> bool {
         self.lease.is_none() && self.events.is_none() && self.deliveries.is_empty()
     }
 }
 
 impl NewEvents {
-    /// Encodes events, beside the async workers if they are large; none where there are none.
+    /// Encodes events, on another thread if they are large. Returns `None` for an empty list.
     pub(crate) async fn make(tenant: &TenantId, events: &[Arc<RunEvent>]) -> Result<Option<Self>, EncodeError> {
         by_size_of(tenant, events_bytes(events), events, Self::new).await
     }
 
-    /// Encodes events; none where there are none.
+    /// Encodes events; returns `None` for an empty list.
     fn new(events: &[Arc<RunEvent>]) -> Result<Option<Self>, EncodeError> {
         let (Some(first), Some(last)) = (events.first(), events.last()) else {
             return Ok(None);

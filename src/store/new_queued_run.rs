@@ -1,4 +1,4 @@
-//! An encoded run that is to be accepted. No SQL.
+//! An encoded run that is to be accepted. Contains no SQL.
 
 use super::codec::{EncodeError, encode_request};
 use super::error::StoreError;
@@ -9,7 +9,7 @@ use crate::off_thread::by_size_of;
 use crate::record::{RunRecord, RunStatus, RunSummary};
 use crate::tenant::TenantId;
 
-/// The name of accepting a run in errors.
+/// The operation's name in errors.
 pub(crate) const OPERATION: &str = "enqueue run";
 
 /// A run that is to be accepted, with the values of its rows.
@@ -24,21 +24,21 @@ pub(crate) struct NewQueueRow {
 }
 
 impl NewQueueRow {
-    /// Encodes a run, beside the async workers if its request is large.
+    /// Encodes a run, on another thread if its request is large.
     pub(crate) async fn make(run: &NewQueuedRun) -> Result<Self, StoreError> {
         let bytes = run.request.len() as u64;
         let prepared = by_size_of(&run.tenant, bytes, run, prepare).await;
         prepared.map_err(StoreError::failed(OPERATION))
     }
 
-    /// Makes it wait for its thread.
+    /// Makes the run wait for its thread.
     pub(crate) fn held(self) -> Self {
         let mut waiting = self.unleased();
         waiting.queue.is_held = true;
         waiting
     }
 
-    /// Makes it wait for a worker.
+    /// Makes the run wait for a worker.
     pub(crate) fn unleased(mut self) -> Self {
         RunStatus::Queued.as_str().clone_into(&mut self.run.row.status);
         self.run.row.started_at = None;
@@ -55,8 +55,8 @@ impl NewQueueRow {
         self.queue.thread.as_deref()
     }
 
-    /// Returns the values of the statement that reads the state of its thread: the tenant, the
-    /// thread, and the key with the time of its claim.
+    /// Returns the values of the statement that reads the state of the run's thread: the tenant,
+    /// the thread, and the idempotency key with the time of its claim.
     pub(crate) fn thread_values(&self) -> Vec<Value<'_>> {
         let key = self.idempotency.as_ref();
         values![
@@ -67,19 +67,19 @@ impl NewQueueRow {
         ]
     }
 
-    /// Returns the session that must exist. A run on a thread continues what the thread points to
-    /// when it begins.
+    /// Returns the session that must exist. A run on a thread needs none: it continues the session
+    /// to which the thread points when the run begins.
     pub(crate) fn needed_base(&self) -> Option<SessionId> {
         let base = self.run.row.base_session_id.filter(|_| self.queue.thread.is_none());
         base.map(SessionId::from_uuid)
     }
 
-    /// Tells whether it is leased at once.
+    /// Returns whether the run is leased at once.
     pub(crate) fn is_leased(&self) -> bool {
         self.queue.leased_until.is_some()
     }
 
-    /// Tells whether a worker may lease it now.
+    /// Returns whether a worker may lease the run now.
     pub(crate) fn is_free(&self) -> bool {
         !self.is_leased() && !self.queue.is_held
     }

@@ -12,25 +12,24 @@ use super::traits::Store;
 /// How a store is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreSettings {
-    /// The most connections; at least one is used. SQLite has one more, for writing.
+    /// The most connections, at least one. SQLite has one more, for writing.
     pub max_connections: u32,
     /// How long an operation waits for a connection.
     pub acquire_timeout: Duration,
-    /// Whether missing migrations are run first. Without them, a file that is missing is not made
-    /// either.
+    /// Whether to run missing migrations first. If not, a missing file is not created either.
     pub migrate: bool,
 }
 
-/// A store that can't be opened. Nothing here holds the password.
+/// The reason why a store can't be opened. Never contains the password.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The address names no kind of database that there is.
+    /// The scheme of the address is unknown.
     #[error("the store's address begins with none of sqlite://, postgres:// and postgresql://")]
     UnknownScheme,
-    /// The address can't be understood.
+    /// The address can't be parsed.
     #[error("the store's address can't be understood")]
     InvalidUrl {
-        /// Why.
+        /// The reason.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -90,8 +89,8 @@ pub async fn open(url: &str, settings: StoreSettings) -> Result<Arc<dyn Store>, 
     Ok(store)
 }
 
-/// Returns the file of the store at the address if it does not exist. A server's database must
-/// exist.
+/// Returns the file of the store at the address if the file does not exist. The database of a
+/// server is assumed to exist.
 pub fn missing_file(url: &str) -> Result<Option<PathBuf>, OpenError> {
     match Engine::of(url)? {
         Engine::Postgres => Ok(None),
@@ -99,8 +98,8 @@ pub fn missing_file(url: &str) -> Result<Option<PathBuf>, OpenError> {
     }
 }
 
-/// Runs the migrations that the database at the address lacks. Any number of processes may do so at
-/// once.
+/// Runs the migrations that the database at the address lacks. Several processes may do so at the
+/// same time.
 pub async fn migrate(url: &str) -> Result<(), OpenError> {
     match Engine::of(url)? {
         Engine::Postgres => postgres::migrate(url).await,

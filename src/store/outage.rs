@@ -11,8 +11,8 @@ pub struct Outage {
 }
 
 impl Outage {
-    /// Logs one line when the store becomes unavailable and one when it is back. `effect` says what
-    /// the outage means, such as `no webhooks are sent`.
+    /// Logs one line when the store becomes unavailable and one when it is back. `effect` describes
+    /// the consequence of the outage, such as `no webhooks are sent`.
     pub fn note<T>(&mut self, effect: &'static str, tried: &Result<T, StoreError>) {
         match tried {
             Err(error) if !self.is_unavailable => {

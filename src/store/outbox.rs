@@ -27,11 +27,11 @@ pub struct DueDelivery {
 /// Which deliveries a worker leases.
 #[derive(Debug, Clone, Copy)]
 pub struct DueFilter<'a> {
-    /// The most.
+    /// The most deliveries.
     pub limit: u32,
-    /// None to these hosts.
+    /// Excludes deliveries to these hosts.
     pub except_receivers: &'a [String],
-    /// None of these tenants.
+    /// Excludes deliveries of these tenants.
     pub except_tenants: &'a [TenantId],
 }
 
@@ -46,7 +46,7 @@ pub struct DeliveryOutcome {
     pub error: Option<String>,
     /// When it was delivered.
     pub delivered_at: Option<Timestamp>,
-    /// When it is sent again; none once it is over.
+    /// When it is sent again; `None` if it is not.
     pub due_at: Option<Timestamp>,
 }
 
@@ -64,7 +64,7 @@ pub struct DeliveryFilter {
 pub enum Restarted {
     /// It is sent again.
     Now(DeliveryRecord),
-    /// An earlier request had the key.
+    /// An earlier request used the key.
     Known(KnownRequest),
     /// There is no such delivery.
     Missing,
@@ -101,7 +101,7 @@ pub trait OutboxStore: Send + Sync + fmt::Debug {
         page: Page<DeliveryId>,
     ) -> Result<Vec<DeliveryRecord>, StoreError>;
 
-    /// Sends a delivery again from its first attempt on, unless an earlier request had the key.
+    /// Makes a delivery due again and resets its attempts, unless an earlier request had the key.
     /// Claims the key in the same transaction.
     async fn delivery_restart(
         &self,

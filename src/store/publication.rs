@@ -1,4 +1,4 @@
-//! A commit that is validated, hashed and encoded, the same for both engines. No SQL.
+//! A validated, hashed and encoded commit, the same for both engines. Contains no SQL.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::session::{
 };
 use crate::tenant::TenantId;
 
-/// What a commit is called in errors.
+/// The operation's name in errors.
 pub(crate) const OPERATION: &str = "commit session";
 
 /// Everything that a commit writes.
@@ -38,11 +38,11 @@ pub(crate) struct Publications {
 /// The positions of the sessions of a commit.
 #[derive(Debug)]
 pub(crate) struct Positions {
-    /// That of the run's own session.
+    /// The position of the run's own session.
     pub(crate) own: BranchPosition,
-    /// Those of the others, in their order.
+    /// The positions of the subagents' sessions, in their order.
     pub(crate) children: Vec<BranchPosition>,
-    /// Whether the thread, if there is one, was moved.
+    /// Whether the run's thread, if it has one, was moved.
     pub(crate) thread_moved: bool,
 }
 
@@ -50,11 +50,11 @@ pub(crate) struct Positions {
 #[derive(Debug)]
 pub(crate) struct Publication {
     pub(crate) tenant: TenantId,
-    /// The session; its position is the one it gets unless there is a conflict.
+    /// The session. Without a conflict, it gets the position in this head.
     pub(crate) head: SessionHead,
-    /// The session that it continues and where that one ends.
+    /// The session that it continues, and the position of that session.
     pub(crate) parent: Option<(SessionId, BranchPosition)>,
-    /// The position that it gets if another session has continued the same one.
+    /// The position that it gets if another session has already continued the parent.
     pub(crate) fork: BranchPosition,
     pub(crate) conflict: ConflictPolicy,
     pub(crate) segment: NewSegment,
@@ -83,7 +83,7 @@ struct BundleStates {
 }
 
 impl Publications {
-    /// Validates, hashes and encodes a commit, beside the async workers if it is large.
+    /// Validates, hashes and encodes a commit, on another thread if it is large.
     pub(crate) async fn make(commit: &Commit) -> Result<Self, StoreError> {
         by_size_of(&commit.tenant, commit_bytes(commit), commit, Self::new).await
     }
@@ -92,14 +92,13 @@ impl Publications {
         prepare_all(commit).map_err(StoreError::failed(OPERATION))
     }
 
-    /// Tells whether one session and the record of its run are all that is written.
+    /// Returns whether one session and the record of its run are all that is written.
     pub(crate) fn is_plain(&self) -> bool {
         let is_plain_end = self.end.as_ref().is_none_or(NewEnd::is_record_only);
         is_plain_end && self.children.is_empty() && self.thread.is_none()
     }
 
-    /// Returns the record that is inserted with the session: that of a run which was never in the
-    /// queue.
+    /// Returns the record that is inserted with the session, if the run was never in the queue.
     pub(crate) fn new_run(&self) -> Option<&NewRun> {
         let end = self.end.as_ref().filter(|end| end.lease.is_none());
         end.map(|end| &end.run)
@@ -131,7 +130,8 @@ fn prepare_all(commit: &Commit) -> Result<Publications, DraftFault> {
     check_run(commit)?;
     check_children(commit)?;
     let end = commit.run.as_ref().map(NewEnd::new);
-    // A subagent has no rival: where another session has continued the same one, there are two.
+    // A subagent's session never conflicts: if another session has continued its parent, it opens a
+    // branch.
     let children = commit.children.iter();
     let children = children.map(|child| prepare(&commit.tenant, child, ConflictPolicy::Fork));
     Ok(Publications {
@@ -170,7 +170,7 @@ fn prepare(tenant: &TenantId, draft: &BundleDraft, conflict: ConflictPolicy) -> 
         execution_count: draft.context.execution_count,
         message_count: draft.history.len() as u64,
         history_start: history_start as u64,
-        // Replaced below: it covers the other fields.
+        // Replaced below, since the root hash covers the other fields.
         root_hash: segment_hash,
         environment_hash,
         context_hash,
@@ -199,7 +199,7 @@ fn prepare(tenant: &TenantId, draft: &BundleDraft, conflict: ConflictPolicy) -> 
     })
 }
 
-/// Nothing is encoded when the environment is the parent's.
+/// Hashes the environment. Encodes it unless it is the parent's.
 fn prepare_environment(draft: &BundleDraft) -> Result<(Hash, Option<Payload>), DraftFault> {
     if let Some(parent) = &draft.parent
         && (Arc::ptr_eq(&parent.environment, &draft.environment) || parent.environment == draft.environment)
@@ -210,7 +210,7 @@ fn prepare_environment(draft: &BundleDraft) -> Result<(Hash, Option<Payload>), D
     Ok((hash, Some(payload)))
 }
 
-/// Nothing is encoded when the context is the parent's.
+/// Hashes the context. Encodes it unless it is the parent's.
 fn prepare_context(draft: &BundleDraft) -> Result<(Hash, Option<Payload>, Arc<StoredContext>), DraftFault> {
     if let Some(parent) = &draft.parent
         && *parent.context == draft.context.stored

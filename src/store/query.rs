@@ -9,7 +9,7 @@ use crate::record::{RunStatus, ThreadName};
 /// A page of a list that is ordered by key, newest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page<K> {
-    /// Only what is older than this key.
+    /// Only rows with an older key.
     pub before: Option<K>,
     /// The most rows.
     pub limit: u32,
@@ -22,7 +22,8 @@ pub struct AgentPage {
     pub after: Option<String>,
     /// The most rows.
     pub limit: u32,
-    /// The bytes of definitions, as JSON, with which the page ends: the last one reaches them.
+    /// The page ends with the definition at which the sum of all sizes as JSON reaches so many
+    /// bytes.
     pub bytes: usize,
 }
 

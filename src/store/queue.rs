@@ -2,9 +2,9 @@
 //! ended.
 //!
 //! A run that outlives its connection has a row in the queue from its acceptance to its end. A
-//! worker *leases* it: the lease has a fence token that grows with each lease of the run, and
-//! everything that a worker writes names it. So a worker that lost its lease writes nothing any
-//! more. Clocks decide only when another worker takes a run over.
+//! worker *leases* the run. Each lease has a fence token, which grows with each lease of the run.
+//! Each write of a worker checks the fence token, so a worker without the lease can't write. Clocks
+//! only decide when another worker may take over a run.
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub struct Lease {
     pub fence: u64,
 }
 
-/// On which terms a worker leases runs.
+/// The terms on which a worker leases runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaseTerms {
     /// The worker.
@@ -47,9 +47,9 @@ pub struct LeaseTerms {
 /// Which runs are leased.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LeaseChoice {
-    /// Those whose lease has expired, then those that wait, in their order: at most so many.
+    /// Up to the limits: first the runs whose lease has expired, then waiting runs in their order.
     Next(LeaseLimits),
-    /// This one, if it waits.
+    /// This run, if it waits.
     This(TenantId, RunId),
 }
 
@@ -60,13 +60,14 @@ pub struct NewQueuedRun {
     pub tenant: TenantId,
     /// The record: queued, or running if the run is leased at once.
     pub summary: RunSummary,
-    /// What is asked, as [`QueuedRequest::to_json`](super::QueuedRequest::to_json) writes it.
+    /// The request, as [`QueuedRequest::to_json`](super::QueuedRequest::to_json) encodes it.
     pub request: String,
-    /// Among the runs of its tenant and level, those of a higher priority are leased first.
+    /// The priority. Among the runs of a tenant and level, those of a higher priority are leased
+    /// first.
     pub priority: i16,
-    /// Runs of a higher level are leased first, of all tenants.
+    /// The level. Runs of a higher level are leased first, whatever their tenant.
     pub level: i16,
-    /// The most runs that the tenant may have waiting.
+    /// The most waiting runs that the tenant may have.
     pub max_waiting: Option<u32>,
     /// What to do when the thread that the summary names has another active run.
     pub if_busy: IfBusy,
@@ -85,7 +86,7 @@ pub enum IfBusy {
     Reject,
     /// It waits until the others on the thread have ended.
     Queue,
-    /// It waits, and the active run is stopped.
+    /// It waits, and the active run is asked to stop.
     Interrupt,
     /// It starts at the session that the thread points to now, and does not move the thread.
     Fork,
@@ -107,18 +108,18 @@ pub struct IdempotencyKey {
 /// The result of accepting a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Enqueued {
-    /// It is in the queue, and leased if that was requested and possible.
+    /// It is in the queue. It is leased if the request asked for that and it need not wait.
     Accepted {
         /// The lease.
         lease: Option<Lease>,
-        /// The run of the same thread that is stopped for it.
+        /// The active run of the same thread, if it was asked to stop.
         interrupted: Option<RunId>,
     },
     /// An earlier request had the key.
     Known(KnownRequest),
     /// The thread has another active run.
     ThreadBusy(RunId),
-    /// The tenant has as many runs waiting as it may.
+    /// The tenant has reached its limit of waiting runs.
     TenantFull,
     /// The base session of a run without a thread was removed.
     MissingBase(SessionId),
@@ -140,11 +141,11 @@ pub struct LeasedRun {
     pub lease: Lease,
     /// The record; its attempts count this one.
     pub summary: RunSummary,
-    /// What is asked.
+    /// The request.
     pub request: StoredRequest,
     /// How a caller wants it to end.
     pub control: Option<RunControl>,
-    /// Whether its end moves the thread.
+    /// Whether the thread moves when the run ends.
     pub moves_thread: bool,
     /// Whether another worker leased it before and did not release it.
     pub is_taken_over: bool,
@@ -153,17 +154,17 @@ pub struct LeasedRun {
 /// How many runs are leased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaseLimits {
-    /// The most.
+    /// The most runs.
     pub runs: u32,
     /// The most among them that are [suspect](SUSPECT_ATTEMPTS).
     pub suspects: u32,
 }
 
-/// A run is a suspect poison run if its lease has expired after so many attempts.
+/// A run is a suspected poison run if its lease has expired after this number of attempts.
 pub const SUSPECT_ATTEMPTS: u32 = 2;
 
-/// A run that can't be read fails with the attempt of this number: another version of agent-runtime
-/// might read it.
+/// The attempt at which an unreadable run fails. Before that, another version of agent-runtime may
+/// be able to read it.
 pub const UNREADABLE_ATTEMPTS: u32 = 3;
 
 /// The request of a run, as the queue stores it.
@@ -202,10 +203,10 @@ impl StoredRequest {
 /// Why the request of a run can't be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnreadableRequest {
-    /// A later version of agent-runtime stored it; holds the reason to think so.
+    /// A later version of agent-runtime stored it. Contains the reason to assume so.
     #[error("a newer version of agent-runtime has stored the request: {0}")]
     Newer(String),
-    /// It is damaged; holds the reason.
+    /// It is damaged. Contains the reason.
     #[error("the stored request is damaged: {0}")]
     Damaged(String),
 }
@@ -219,8 +220,8 @@ pub struct RenewedLease {
     pub control: Option<RunControl>,
     /// Whether messages to the run are not applied yet.
     pub has_messages: bool,
-    /// Whether it was prolonged. Otherwise another transaction holds the run's row, and the lease
-    /// expires as before.
+    /// Whether the lease was renewed. If not, another transaction holds the run's row, and the
+    /// lease still expires when it did before.
     pub is_prolonged: bool,
 }
 
@@ -229,7 +230,7 @@ pub struct RenewedLease {
 pub struct JournalRecord {
     /// Its number, from 1.
     pub sequence: u64,
-    /// The execution that it belongs to; empty for that of the run's own agent.
+    /// The execution that it belongs to; empty for the execution of the run's own agent.
     pub scope: String,
     /// The entry.
     pub entry: JournalEntry,
@@ -247,15 +248,15 @@ pub struct SteeringRecord {
 /// The result of storing a message for a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessagePut {
-    /// It is stored, or one of its key was before; holds the status of that one.
+    /// A message with this key is stored, by this call or an earlier one. Contains its status.
     Known(SteeringStatus),
-    /// The run has as many messages as it may.
+    /// The run has reached its limit of messages.
     Full,
     /// The run is not in the queue and has no message of the key.
     NoRun,
 }
 
-/// Accepts runs, and answers repeated requests.
+/// Accepts runs. Returns the first result to a repeated request.
 #[async_trait]
 pub trait AcceptanceStore: Send + Sync + fmt::Debug {
     /// Accepts a run: its record, its slot in the queue and its idempotency key, all or nothing.
@@ -264,8 +265,8 @@ pub trait AcceptanceStore: Send + Sync + fmt::Debug {
     /// turns.
     ///
     /// Stores the record as running if the run is leased, and as queued otherwise. May be repeated
-    /// after [`StoreError::Unavailable`](super::StoreError::Unavailable): a second attempt that
-    /// finds the first one done returns the result of the first, but for `interrupted`.
+    /// after [`StoreError::Unavailable`](super::StoreError::Unavailable): if the first attempt took
+    /// effect, the second one returns the same result, except for `interrupted`.
     async fn run_enqueue(&self, run: &NewQueuedRun) -> Result<Enqueued, StoreError>;
 
     /// Finds the earlier request of a key.
@@ -276,8 +277,8 @@ pub trait AcceptanceStore: Send + Sync + fmt::Debug {
         now: Timestamp,
     ) -> Result<Option<KnownRequest>, StoreError>;
 
-    /// Reserves an id under a key, or returns the earlier request of the key. Idempotent: the same
-    /// id is no earlier request.
+    /// Reserves an id under a key, or returns the earlier request of the key. Idempotent: a request
+    /// with the same id does not count as an earlier one.
     async fn idempotency_claim(
         &self,
         tenant: &TenantId,
@@ -289,23 +290,23 @@ pub trait AcceptanceStore: Send + Sync + fmt::Debug {
 /// Leases the runs that have not ended.
 #[async_trait]
 pub trait LeaseStore: Send + Sync + fmt::Debug {
-    /// Returns the database time, by which leases expire: the clocks of replicas need not agree.
+    /// Returns the database time. Leases expire by it, so the clocks of replicas need not agree.
     async fn lease_time(&self) -> Result<Timestamp, StoreError>;
 
-    /// Leases runs: first those whose lease has expired, then queued ones, by level and turn. Each
-    /// turn of a tenant goes to its run of the highest priority, and among equals to the one of the
-    /// lowest id. Stores that they run. A run on a thread starts at the session to which the thread
-    /// points at the first lease. A run that waits for its thread is leased only if it was
-    /// cancelled.
+    /// Leases runs: first those whose lease has expired, then queued ones, by level and turn. In
+    /// its turn, a tenant gets its run with the highest priority; among equals, the one with the
+    /// lowest id. Sets the status of the runs to running. The first lease of a run on a thread sets
+    /// the session at which the run starts: the one to which the thread points. A run that waits
+    /// for its thread is leased only if it was cancelled.
     ///
-    /// Leaves out runs that can't be read. One that a later version stored is deferred until these
-    /// leases expire. Any other is tried again then, and fails with the attempt of the number
-    /// [`UNREADABLE_ATTEMPTS`].
+    /// Leaves out runs that can't be read. They may be leased again after these leases expire.
+    /// Attempts do not count for a run that a later version stored. Any other unreadable run fails
+    /// at attempt [`UNREADABLE_ATTEMPTS`].
     async fn run_lease(&self, terms: &LeaseTerms, limits: LeaseLimits) -> Result<Vec<LeasedRun>, StoreError>;
 
-    /// Leases a run that waits or is deferred, out of its turn: a run that a caller ends must not
-    /// wait for a worker. Returns `None` if it does not wait, or if it waits for its thread and is
-    /// not cancelled.
+    /// Leases a waiting or deferred run out of turn, so that a run that a caller ends need not wait
+    /// for a worker. Returns `None` if the run does not wait. Also returns `None` if it waits for
+    /// its thread and is not cancelled.
     async fn run_lease_now(
         &self,
         terms: &LeaseTerms,
@@ -313,38 +314,39 @@ pub trait LeaseStore: Send + Sync + fmt::Debug {
         run_id: RunId,
     ) -> Result<Option<LeasedRun>, StoreError>;
 
-    /// Renews leases. Skips locked rows, so that one slow transaction does not stop renewals. A
-    /// lease that is missing in the result is lost, or its run has ended.
+    /// Renews leases. Skips locked rows, so that one slow transaction does not stop renewals. If a
+    /// lease is missing in the result, it is lost or its run has ended.
     async fn lease_renew(&self, leases: &[Lease], until: Timestamp) -> Result<Vec<RenewedLease>, StoreError>;
 
-    /// Releases a run to the head of its level. It has its old turn, or gets the first one that
-    /// waits if that is earlier. The attempt does not count. Returns whether the lease was in
-    /// force.
+    /// Releases a run to the head of its level. The run returns to its old turn, or to that of the
+    /// first waiting run if that is earlier. The attempt does not count. Returns whether the lease
+    /// was in force.
     async fn lease_release(&self, lease: &Lease) -> Result<bool, StoreError>;
 
-    /// Releases a run, not to be leased before the given time; then it is leased like one whose
-    /// lease has expired. The attempt does not count. Returns whether the lease was in force.
+    /// Releases a run. It can't be leased before the given time. From then on it is leased like a
+    /// run with an expired lease. The attempt does not count. Returns whether the lease was in
+    /// force.
     async fn lease_defer(&self, lease: &Lease, until: Timestamp) -> Result<bool, StoreError>;
 
     /// Counts the runs that wait to be leased or for their thread, up to the limit.
     async fn queue_length(&self, limit: u32) -> Result<u64, StoreError>;
 
-    /// Returns a stream of wake-ups: a run may be free to lease, or a control may have come.
-    /// Wake-ups may be lost, so callers poll as well.
+    /// Returns a stream of wake-ups. A wake-up means that a run may be free to lease or that a
+    /// caller may have stored a control. Wake-ups may be lost, so callers poll as well.
     fn queue_wake_ups(&self) -> BoxStream<'static, ()>;
 
     /// Stores how a run is to end; a cancellation wins over a stop. Returns whether the run is in
-    /// the queue, waiting or at work.
+    /// the queue, waiting or running.
     async fn run_control(&self, tenant: &TenantId, run_id: RunId, control: RunControl) -> Result<bool, StoreError>;
 }
 
 /// Stores the messages to runs that have not ended.
 #[async_trait]
 pub trait MessageStore: Send + Sync + fmt::Debug {
-    /// Stores a message for a run, unless one of its key is stored already. A run takes
-    /// [`MAX_RUN_MESSAGES`](crate::record::MAX_RUN_MESSAGES) of
-    /// [`MAX_RUN_MESSAGES_BYTES`](crate::record::MAX_RUN_MESSAGES_BYTES) in all, even if they come
-    /// at once.
+    /// Stores a message for a run, unless a message with its key is stored already. A run accepts
+    /// up to [`MAX_RUN_MESSAGES`](crate::record::MAX_RUN_MESSAGES) messages and
+    /// [`MAX_RUN_MESSAGES_BYTES`](crate::record::MAX_RUN_MESSAGES_BYTES) bytes in all, even if
+    /// messages arrive at the same time.
     async fn message_insert(
         &self,
         tenant: &TenantId,
@@ -355,7 +357,7 @@ pub trait MessageStore: Send + Sync + fmt::Debug {
     /// Lists the messages to a run, in the order of their arrival.
     async fn run_message_list(&self, tenant: &TenantId, run_id: RunId) -> Result<Vec<SteeringRecord>, StoreError>;
 
-    /// Lists the messages to a run that are not applied, in the order of their arrival.
+    /// Lists the messages to a run that are not applied yet, in the order of their arrival.
     async fn waiting_message_list(&self, tenant: &TenantId, run_id: RunId) -> Result<Vec<SteeringMessage>, StoreError>;
 
     /// Marks messages as applied. Returns whether the lease is in force.
@@ -365,8 +367,8 @@ pub trait MessageStore: Send + Sync + fmt::Debug {
 /// Stores the progress of runs that have not ended.
 #[async_trait]
 pub trait ProgressStore: Send + Sync + fmt::Debug {
-    /// Appends entries to a journal, all or none. Idempotent by their numbers. Returns whether the
-    /// lease is in force; otherwise nothing is stored.
+    /// Appends entries to a journal, all or none. Skips entries whose numbers are already stored.
+    /// Returns whether the lease is in force; otherwise nothing is stored.
     async fn journal_append(&self, lease: &Lease, entries: &[JournalRecord]) -> Result<bool, StoreError>;
 
     /// Reads the journal of a run, in order.
@@ -380,8 +382,8 @@ pub trait ProgressStore: Send + Sync + fmt::Debug {
     /// Returns whether the lease is in force; otherwise nothing changes.
     async fn usage_update(&self, lease: &Lease, usage: &Usage) -> Result<bool, StoreError>;
 
-    /// Reads events in order, from the one after `after` on: at least one if there is any, and up
-    /// to about `limit` and 1 MiB.
+    /// Reads the events after number `after`, in order. Returns at least one if there is any, and
+    /// up to about `limit` events and 1 MiB.
     async fn event_read(
         &self,
         tenant: &TenantId,
@@ -394,7 +396,8 @@ pub trait ProgressStore: Send + Sync + fmt::Debug {
     async fn event_last(&self, tenant: &TenantId, run_id: RunId) -> Result<u64, StoreError>;
 }
 
-/// Moves a thread to the session of a run that ends, if it still points to where the run began.
+/// Moves a thread to the session of a run that ends, if the thread still points to the session from
+/// which the run began.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadMove {
     /// The thread.

@@ -1,10 +1,10 @@
-//! Retention as a trait: what is removed, and when. Nothing is removed that a retained session
+//! Retention as a trait: what is removed, and when. A retained session never loses anything that it
 //! needs.
 //!
-//! A removed session leaves its segment and a tombstone as long as the line of a retained session
-//! passes through it. By them the line is walked and verified. Everything else is removed at once:
+//! A removed session leaves its segment and a tombstone as long as a retained session descends from
+//! it. They are needed to walk and verify the line of sessions. Everything else is removed at once:
 //! its run with steps, events and messages, its subagents' sessions, and the states that no other
-//! session has.
+//! session uses.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -23,13 +23,13 @@ use crate::tenant::TenantId;
 /// What is retained, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetentionRules {
-    /// The age from which sessions, and the records of runs without one, are removed; none retains
-    /// them for ever.
+    /// The age at which sessions, and records of runs without a session, are removed; `None`
+    /// retains them for ever.
     pub max_age: Option<Duration>,
-    /// No session younger than this is removed, by any rule.
+    /// The age before which no rule removes a session.
     pub min_age: Duration,
-    /// The number of sessions to retain of those that have moved a thread: the newest, at any age.
-    /// None leaves threads to `max_age`.
+    /// How many sessions of each thread to retain, whatever their age: the newest ones that moved
+    /// the thread. With `None`, only `max_age` applies.
     pub keep_last: Option<u32>,
     /// How long the events of a run and the messages to it are retained after its end.
     pub events: Duration,
@@ -37,7 +37,7 @@ pub struct RetentionRules {
     pub deliveries: Duration,
 }
 
-/// How much was removed, or would be.
+/// How much a sweep or a removal removed, or would remove.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RemovalFigures {
     /// Sessions.
@@ -48,7 +48,7 @@ pub struct RemovalFigures {
     pub states: u64,
     /// Records of runs.
     pub runs: u64,
-    /// Stored pieces of event streams, of several events each.
+    /// Rows of stored events, with several events each.
     pub events: u64,
     /// Messages that were sent to runs.
     pub messages: u64,
@@ -56,24 +56,24 @@ pub struct RemovalFigures {
     pub deliveries: u64,
     /// Idempotency keys.
     pub idempotency_keys: u64,
-    /// The payloads of all of these, as stored.
+    /// The stored bytes of their payloads.
     pub bytes: u64,
 }
 
-/// A session of a line.
+/// A session of a line, retained or removed.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum Ancestor {
-    /// One with a retained part.
+    /// A retained session.
     Retained(SessionHead),
-    /// One that was removed.
+    /// The tombstone of a removed session.
     Removed(RemovedSession),
 }
 
-/// What is left of a session that was removed while others continue it.
+/// The tombstone of a removed session that other sessions continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 pub struct RemovedSession {
-    /// Names the session.
+    /// The id of the session.
     pub session_id: SessionId,
     /// The session that it continued.
     pub parent_session_id: Option<SessionId>,
@@ -81,12 +81,12 @@ pub struct RemovedSession {
     pub depth: u64,
     /// The number of messages in its whole history.
     pub message_count: u64,
-    /// The index from which its history was needed to run.
+    /// The index of the first message that was needed to run it.
     #[serde(skip)]
     pub history_start: u64,
-    /// Its root hash, which those of its children cover.
+    /// Its root hash, which is part of its children's root hashes.
     pub root_hash: Hash,
-    /// Covers the messages that it added, which are retained.
+    /// The hash of the messages that it added. These are retained.
     #[serde(skip)]
     pub segment_hash: Hash,
     /// Where these messages are stored.
@@ -97,19 +97,19 @@ pub struct RemovedSession {
     pub removed_at: Timestamp,
 }
 
-/// The cursor of a sweep; the default is its beginning.
+/// The cursor of a sweep; by default, its start.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum SweepCursor {
-    /// Nothing is done.
+    /// The sweep has not started.
     #[default]
     Start,
-    /// Sessions that are too old are checked up to this one.
+    /// Sessions that are too old were checked up to this one.
     Aged(Timestamp, SessionId),
-    /// Threads are checked up to this one; none yet.
+    /// Threads were checked up to this one; `None` if no thread was checked yet.
     Threads(Option<(String, String)>),
-    /// What removed sessions have left is reclaimed.
+    /// The sweep reclaims what removed sessions left.
     Reclaiming,
-    /// All else that is too old, the kind of this number.
+    /// The sweep removes other old rows: those of the kind with this number.
     Remains(usize),
 }
 
@@ -122,12 +122,12 @@ pub enum SessionRemoval {
     NotFound,
     /// Other sessions continue it.
     HasDescendants,
-    /// A thread points to it, a run in the queue begins from it, or a commit in flight continues
-    /// it; or this is so of a session that would be removed with it.
+    /// It is in use, or a session that would be removed with it is. A session is in use if a thread
+    /// points to it, a queued run begins from it or a commit in flight continues it.
     InUse,
 }
 
-/// Removes what is not to be retained. Skips what a commit in flight needs.
+/// Removes what the rules do not retain. Skips what a commit in flight needs.
 #[async_trait]
 pub trait RetentionStore: Send + Sync + fmt::Debug {
     /// Counts what a whole sweep would remove now.
@@ -143,9 +143,9 @@ pub trait RetentionStore: Send + Sync + fmt::Debug {
         limit: u32,
     ) -> Result<(RemovalFigures, Option<SweepCursor>), StoreError>;
 
-    /// Removes a session of any age with its subagents' sessions and, if wanted, its descendants.
-    /// Many are removed in several transactions, the latest first, so an interruption leaves no
-    /// session without what it needs.
+    /// Removes a session of any age with its subagents' sessions and, if requested, its
+    /// descendants. Removes many sessions in several transactions, the latest first. So after an
+    /// interruption, each remaining session still has what it needs.
     async fn session_remove(
         &self,
         tenant: &TenantId,
@@ -154,8 +154,8 @@ pub trait RetentionStore: Send + Sync + fmt::Debug {
         now: Timestamp,
     ) -> Result<SessionRemoval, StoreError>;
 
-    /// Removes rows of a tenant from all tables, up to `limit` of each; returns how many. None is
-    /// left when it returns 0.
+    /// Removes rows of a tenant from all tables, up to `limit` of each, and returns how many. The
+    /// tenant has no rows left when it returns 0.
     async fn tenant_remove(&self, tenant: &TenantId, limit: u32) -> Result<u64, StoreError>;
 }
 

@@ -25,19 +25,19 @@ pub struct ThreadPage {
 pub struct ThreadStart {
     /// The session that the thread points to; none before its first commit.
     pub session_id: Option<SessionId>,
-    /// The agent of the last run ahead that moves the thread, waiting or at work. Cancelled runs do
-    /// not count.
+    /// The agent of the last waiting or running run that moves the thread. Cancelled runs do not
+    /// count.
     pub agent_ahead: Option<String>,
 }
 
 /// The condition under which a caller moves a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThreadExpectation {
-    /// None; creates a thread that does not exist.
+    /// No condition; creates the thread if it does not exist.
     Anything,
     /// It must not exist.
     Absent,
-    /// It must point to this session, or to none yet.
+    /// It must point to this session; with `None`, to no session yet.
     At(Option<SessionId>),
 }
 
@@ -46,7 +46,7 @@ pub enum ThreadExpectation {
 pub enum ThreadPut {
     /// It points to the session now.
     Moved(ThreadRecord),
-    /// It does not meet the condition; holds the thread, if it exists.
+    /// It does not meet the condition. Contains the thread, if it exists.
     Unexpected(Option<ThreadRecord>),
     /// There is no such session.
     NoSession,

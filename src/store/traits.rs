@@ -80,8 +80,8 @@ pub trait SessionReader: Send + Sync + fmt::Debug {
         page: Page<SessionId>,
     ) -> Result<Vec<SessionHead>, StoreError>;
 
-    /// Lists a session and its ancestors, removed ones included, itself first. `before` names the
-    /// last one seen.
+    /// Lists a session and its ancestors, including removed ones, itself first. `before` is the
+    /// last session of the previous page.
     async fn session_lineage(
         &self,
         tenant: &TenantId,
@@ -92,12 +92,12 @@ pub trait SessionReader: Send + Sync + fmt::Debug {
     /// Reads a session with its states and none of its messages.
     async fn states_load(&self, tenant: &TenantId, session_id: SessionId) -> Result<Option<Bundle>, StoreError>;
 
-    /// Returns the bytes of a session's states as JSON, without reading them; 0 when there is no
-    /// such session.
+    /// Returns the size of a session's states as JSON in bytes, without reading them; 0 if the
+    /// session does not exist.
     async fn states_size(&self, tenant: &TenantId, session_id: SessionId) -> Result<u64, StoreError>;
 
-    /// Lists the segments that hold any of `limit` messages from an index on, oldest first, without
-    /// reading them: the first 256. Takes one round trip where there are any.
+    /// Lists the first 256 segments that contain any of the `limit` messages from an index on,
+    /// oldest first. Does not read the messages. Takes one round trip unless the list is empty.
     async fn segment_list(
         &self,
         tenant: &TenantId,
@@ -106,8 +106,8 @@ pub trait SessionReader: Send + Sync + fmt::Debug {
         limit: u32,
     ) -> Result<Option<SegmentList>, StoreError>;
 
-    /// Reads messages by their index in the whole history, which has all of them, oldest first and
-    /// in one round trip, touching only the segments that hold them.
+    /// Reads messages by their index in the whole history, oldest first. The history must have all
+    /// of them. Takes one round trip and reads only the segments that contain them.
     async fn message_list(
         &self,
         tenant: &TenantId,
@@ -122,7 +122,7 @@ pub trait SessionReader: Send + Sync + fmt::Debug {
         session_id: SessionId,
     ) -> Result<Option<Vec<Arc<Message>>>, StoreError>;
 
-    /// Computes all hashes of the session and its ancestors again from what is stored.
+    /// Computes all hashes of the session and its ancestors again from the stored bytes.
     async fn session_verify(
         &self,
         tenant: &TenantId,
@@ -136,8 +136,8 @@ pub trait SessionWriter: Send + Sync + fmt::Debug {
     /// Publishes a session with the record of its run and the sessions of its subagents, all or
     /// nothing.
     ///
-    /// May be repeated after [`StoreError::Unavailable`](super::StoreError::Unavailable): a second
-    /// attempt that finds the first one done returns the result of the first.
+    /// May be repeated after [`StoreError::Unavailable`](super::StoreError::Unavailable): if the
+    /// first attempt took effect, the second one returns the same result.
     async fn session_commit(&self, commit: &Commit) -> Result<Committed, CommitError>;
 }
 
@@ -162,8 +162,8 @@ pub trait RunReader: Send + Sync + fmt::Debug {
         page: Page<RunId>,
     ) -> Result<Vec<RunSummary>, StoreError>;
 
-    /// Returns the bytes of a run's steps, and of the messages that its session and those of its
-    /// subagents have added, as JSON and without reading them; 0 when there is no such run.
+    /// Returns the size as JSON in bytes of a run's steps, and of the messages that its session and
+    /// its subagents' sessions added. Does not read them. Returns 0 if the run does not exist.
     async fn steps_size(&self, tenant: &TenantId, run_id: RunId) -> Result<u64, StoreError>;
 
     /// Reads the steps of a run as they were stored.
@@ -183,7 +183,8 @@ pub trait RunWriter: Send + Sync + fmt::Debug {
 /// Stores the definitions of agents as immutable versions.
 #[async_trait]
 pub trait AgentStore: Send + Sync + fmt::Debug {
-    /// Makes the definition the current version of its name; an equal one is not stored again.
+    /// Makes the definition the current version of its name. Does not store an equal definition
+    /// again.
     async fn agent_put(
         &self,
         tenant: &TenantId,
@@ -191,8 +192,7 @@ pub trait AgentStore: Send + Sync + fmt::Debug {
         now: Timestamp,
     ) -> Result<AgentRecord, StoreError>;
 
-    /// Stores a version without making it current, for agents that are defined elsewhere.
-    /// Idempotent.
+    /// Stores a version without making it current, for agents of configuration files. Idempotent.
     async fn agent_version_put(&self, tenant: &TenantId, agent: &AgentRecord) -> Result<(), StoreError>;
 
     /// Reads the current version.
@@ -223,7 +223,7 @@ pub trait KeyStore: Send + Sync + fmt::Debug {
     /// Revokes a key. Returns whether there was one in force.
     async fn key_revoke(&self, key_id: ApiKeyId, now: Timestamp) -> Result<bool, StoreError>;
 
-    /// Returns whether any key exists, revoked ones included: from then on requests need one.
+    /// Returns whether any key exists, revoked or not. Once one exists, requests need a key.
     async fn key_exists(&self) -> Result<bool, StoreError>;
 }
 
@@ -245,15 +245,15 @@ pub struct Commit {
     pub tenant: TenantId,
     /// The bundle.
     pub draft: BundleDraft,
-    /// The end of the run; none for an import.
+    /// The end of the run; `None` for an import.
     pub run: Option<RunEnd>,
-    /// The thread to point to the session. If it points elsewhere by now, it stays; with the
-    /// conflict policy `reject`, nothing is published.
+    /// The thread to move to the session. If it no longer points to the base, it does not move;
+    /// with the conflict policy `reject`, nothing is published.
     pub thread: Option<ThreadMove>,
     /// What to do if another session has continued the base.
     pub conflict: ConflictPolicy,
-    /// The sessions of the run's subagents, and of theirs. One whose parent has been continued
-    /// opens a branch.
+    /// The sessions of the run's subagents, at any depth. A session opens a branch if another one
+    /// already continues its parent.
     pub children: Vec<BundleDraft>,
 }
 
@@ -271,13 +271,13 @@ pub struct RunEnd {
     pub record: RunRecord,
     /// The steps.
     pub steps: Vec<StepRecord>,
-    /// The lease under which it ended; none for a run that was never in the queue.
+    /// The lease under which it ended; `None` for a run that was never in the queue.
     pub lease: Option<Lease>,
-    /// The events that are not stored yet, without the last ones, which are made from the record
-    /// and the session.
+    /// The events that are not stored yet. Excludes the last ones, which readers derive from the
+    /// record and the session.
     pub events: Vec<Arc<RunEvent>>,
-    /// The keys of messages that were applied and are not marked yet. All others that wait are too
-    /// late.
+    /// The keys of the messages that were applied but are not marked yet. All other waiting
+    /// messages are too late.
     pub applied: Vec<String>,
     /// The webhooks to send.
     pub deliveries: Vec<NewDelivery>,
@@ -288,21 +288,20 @@ pub struct RunEnd {
 pub enum Recorded {
     /// It is stored.
     Now,
-    /// The run has ended already: by an earlier attempt to record it, or by a commit whose response
-    /// was lost.
+    /// The run had already ended: an earlier call recorded it, or a commit whose response was lost.
     Before,
-    /// Another worker has the lease; nothing is stored.
+    /// Another worker has the lease. Nothing is stored.
     LeaseLost,
 }
 
-/// What a commit has published.
+/// The sessions that a commit published.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Committed {
     /// The run's own session.
     pub session: Bundle,
     /// The sessions of its subagents, in the order of [`Commit::children`].
     pub children: Vec<Bundle>,
-    /// Whether the thread points to the session; true as well when there is none.
+    /// Whether the thread points to the session; also true for a commit without a thread.
     pub thread_moved: bool,
 }
 
@@ -326,7 +325,7 @@ pub struct SegmentList {
     pub total: u64,
 }
 
-/// How large a stored piece of a history is: the messages that one session added.
+/// The size of a segment: the messages that one session added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentSize {
     /// Its position, which identifies it.
@@ -351,7 +350,7 @@ impl SegmentSize {
 pub struct VerifyReport {
     /// The number of sessions checked: the session and its ancestors.
     pub sessions: u64,
-    /// The number of ancestors that were removed: of them only the messages are checked.
+    /// The number of removed ancestors. Only their messages are checked.
     pub removed: u64,
     /// The number of messages checked.
     pub messages: u64,

@@ -1,4 +1,4 @@
-//! Turns of callers that want the same thing: one after the other, in the order of their arrival.
+//! Gives turns to callers with the same key: one at a time, in the order of their arrival.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -7,20 +7,20 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::OwnedMutexGuard;
 
-/// Gives turns. Holds an entry only as long as somebody waits for it or has it.
+/// Gives turns. Has an entry for a key only while a caller has the turn or waits for it.
 #[derive(Debug)]
 pub(super) struct Turns<K: Eq + Hash>(Mutex<Queues<K>>);
 
 type Queue = Arc<tokio::sync::Mutex<()>>;
 type Queues<K> = HashMap<K, Queue>;
 
-/// A turn, or a slot in the queue for it. Dropping it lets the next caller go on.
+/// A turn, or a slot in the queue for it. Dropping it gives the turn to the next caller.
 #[derive(Debug)]
 #[must_use = "a turn ends when it is dropped"]
 pub(super) struct Turn<K: Eq + Hash> {
     turns: Arc<Turns<K>>,
     key: K,
-    /// Present until it is dropped.
+    /// The queue; `None` only while the turn is dropped.
     queue: Option<Queue>,
     guard: Option<OwnedMutexGuard<()>>,
 }
@@ -49,7 +49,7 @@ impl<K: Eq + Hash + Clone> Turns<K> {
 
 impl<K: Eq + Hash> Turns<K> {
     fn queues(&self) -> MutexGuard<'_, Queues<K>> {
-        // No call under the lock can leave the map half changed.
+        // A panic under the lock never leaves the map half changed.
         self.0.lock()
     }
 }
@@ -59,7 +59,7 @@ impl<K: Eq + Hash> Drop for Turn<K> {
         drop(self.guard.take());
         let mut queues = self.turns.queues();
         drop(self.queue.take());
-        // Nobody joins while the map is locked.
+        // No caller can join the queue while the map is locked.
         if queues.get(&self.key).is_some_and(|queue| Arc::strong_count(queue) == 1) {
             queues.remove(&self.key);
         }

@@ -1,5 +1,5 @@
-//! Verification: computes all hashes of a line of sessions again from stored bytes. No SQL; engines
-//! pass it their rows.
+//! Verification: computes all hashes of a line of sessions again from the stored bytes. Contains no
+//! SQL: the engines pass in their rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +29,7 @@ pub(crate) struct SegmentCheck {
 /// The stored states of a line.
 #[derive(Debug, Default)]
 pub(crate) struct StateCheck {
-    /// Those whose bytes match their hash.
+    /// The states whose bytes match their hash.
     sound: BTreeSet<(&'static str, Hash)>,
 }
 
@@ -37,7 +37,8 @@ pub(crate) struct StateCheck {
 struct Segment {
     first_index: i64,
     message_count: i64,
-    /// The hash, and the end of what the newest summary among the messages covers.
+    /// The hash of the messages, and the end of the range that the newest summary among them
+    /// covers.
     content: Result<(Hash, Option<u64>), String>,
 }
 
@@ -71,7 +72,7 @@ impl StateCheck {
 }
 
 impl Verification {
-    /// Begins with the hashed segments and states.
+    /// Creates a verification from hashed segments and states.
     pub(crate) fn new(segments: SegmentCheck, states: StateCheck) -> Self {
         Self { segments, states }
     }
@@ -183,7 +184,7 @@ impl Link {
 }
 
 impl Segment {
-    /// Tells whether these are the messages from one index to the other.
+    /// Returns whether the segment starts at index `first` and ends at `end`.
     fn follows(&self, first: u64, end: u64) -> bool {
         let stated = u64::try_from(self.first_index)
             .ok()

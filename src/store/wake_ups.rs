@@ -1,12 +1,12 @@
-//! Wake-ups of workers, for any number of readers. Those that come while a reader is busy count as
-//! one.
+//! Wake-ups for workers. Any number of readers may listen. A reader that is busy receives several
+//! wake-ups as one.
 
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use tokio::sync::watch;
 use tokio_stream::wrappers::WatchStream;
 
-/// Wakes the readers of its streams, which end with it.
+/// Wakes the readers of its streams. The streams end when it is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct WakeUps(watch::Sender<()>);
 

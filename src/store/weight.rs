@@ -1,8 +1,8 @@
 //! Estimates the memory of a bundle, of an agent's definition, or of a write, from the sizes of its
 //! parts and within a factor of two.
 //!
-//! JSON in memory may take a hundred times the bytes of its text, so the text's length is no
-//! estimate.
+//! A JSON value in memory may take a hundred times the bytes of its text, so the length of the text
+//! is no estimate.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::session::{Bundle, BundleDraft, EnvironmentState, Overrides, StoredCon
 const ALLOCATION: usize = 16;
 /// A node of a map has room for 11 entries, used or not.
 const NODE_ENTRIES: usize = 11;
-/// The entries of a node that others follow: a full one is split in the middle.
+/// The entries of all nodes but the last, since a full node is split in the middle.
 const FILLED_ENTRIES: usize = 6;
 /// A node's own fields: its parent, its index there and its length.
 const NODE_FIELDS: usize = 16;
@@ -40,7 +40,7 @@ pub(super) struct Weight {
 }
 
 impl Weight {
-    /// Weighs a bundle; what it shares with its parent is not weighed again.
+    /// Weighs a bundle without the parts that it shares with its parent.
     pub(super) fn of(bundle: &Bundle, parent: Option<(&Bundle, &Self)>) -> Self {
         let environment = parent
             .filter(|(parent, _)| parent.head.environment_hash == bundle.head.environment_hash)
@@ -48,7 +48,7 @@ impl Weight {
         let context = parent
             .filter(|(parent, _)| parent.head.context_hash == bundle.head.context_hash)
             .map(|(_, weight)| weight.context);
-        // A bundle that was compacted since holds fewer of its parent's messages.
+        // A bundle that was compacted since then contains fewer of its parent's messages.
         let (inherited, inherited_bytes) = parent
             .filter(|(parent, _)| parent.history.first_index() == bundle.history.first_index())
             .map_or((0, 0), |(parent, weight)| (parent.history.len(), weight.messages));
@@ -70,13 +70,14 @@ impl Weight {
 impl AgentRecord {
     /// Returns about how many bytes of memory it takes.
     pub fn memory(&self) -> u64 {
-        // No part takes more than its JSON does as a value.
+        // No part takes more memory than its JSON value.
         let json = serde_json::to_value(&*self.definition).map_or(0, |json| value(&json));
         (size_of::<AgentDefinition>() + json) as u64
     }
 }
 
-/// Weighs what is checked, hashed and encoded of a commit. States that are its parent's are not.
+/// Weighs the data of a commit that is checked, hashed and encoded. That excludes states that it
+/// shares with its parent.
 pub(super) fn commit_bytes(commit: &Commit) -> u64 {
     let drafts: u64 = commit.drafts().map(draft_bytes).sum();
     drafts + commit.run.as_ref().map_or(0, end_bytes)
@@ -97,7 +98,7 @@ fn draft_bytes(draft: &BundleDraft) -> u64 {
     messages_bytes(draft.history.iter_from(first)) + states as u64
 }
 
-/// Weighs what is encoded of the end of a run.
+/// Weighs the data of the end of a run that is encoded.
 pub(super) fn end_bytes(end: &RunEnd) -> u64 {
     let record = &end.record;
     let signal = record.stop_signal.as_ref();
@@ -124,7 +125,7 @@ fn step_bytes(step: &StepRecord) -> u64 {
     own as u64 + messages_bytes(&step.messages) + below.sum::<u64>()
 }
 
-/// Weighs what is encoded of an entry of a journal.
+/// Weighs the data of a journal entry that is encoded.
 pub(super) fn entry_bytes(entry: &JournalEntry) -> u64 {
     match entry {
         JournalEntry::SubagentBegun { .. } | JournalEntry::CallBegun { .. } => 0,
@@ -276,8 +277,8 @@ fn media(source: &MediaSource) -> usize {
     }
 }
 
-/// Weighs a value without its slot in a list or a map. Values from a parser are nested no deeper
-/// than it allows.
+/// Weighs a value without its slot in a list or a map. The recursion is bounded, since the parser
+/// bounds the depth of a value.
 fn value(json: &Value) -> usize {
     match json {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
@@ -330,7 +331,7 @@ mod tests {
     use crate::clock::Timestamp;
     use crate::session::Hash;
 
-    /// Counts the least that the parts of a value take, and allows twice as much.
+    /// Checks the weight: at least the minimum that the parts take, and at most twice that.
     #[track_caller]
     fn assert_weight(json: &Value, at_least: usize) {
         let weight = value(json);

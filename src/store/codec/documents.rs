@@ -1,5 +1,5 @@
-//! Payloads of contexts, environments, outputs, steps and definitions, as JSON. Each is encoded
-//! once, and hashed as it is stored.
+//! JSON payloads of contexts, environments, outputs, steps and definitions. Each is encoded once,
+//! and the hash covers the encoded bytes.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Joins segments to a history. They may arrive in any order; a gap is an error, never a shorter
-//! history.
+//! Joins segments to a history. The segments may arrive in any order. A gap is an error and never
+//! shortens the history.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ pub(crate) struct StoredSegment<'a> {
 }
 
 impl StoredSegment<'_> {
-    /// Checks and hashes the messages; also returns the end of what the newest summary among them
-    /// covers.
+    /// Checks and hashes the messages. Also returns the end of the range that the newest summary
+    /// among them covers.
     pub(crate) fn inspect(self) -> Result<(Hash, Option<u64>), DecodeError> {
         let bytes = open_payload(self.payload, SEGMENT_VERSION)?;
         let (messages, _) = decode_segment(&bytes, self.message_count)?;
@@ -56,12 +56,12 @@ impl HistoryBuilder {
         self.bytes as u64
     }
 
-    /// Tells whether no segment was decoded.
+    /// Returns whether no segment was decoded.
     pub(crate) fn is_empty(&self) -> bool {
         self.segments.is_empty()
     }
 
-    /// Joins the segments if they end where the indexes end and hold all of them.
+    /// Joins the segments. They must contain all of the indexes and end with the last one.
     pub(crate) fn into_history(self, indexes: Range<u64>) -> Result<History, HistoryGap> {
         let bytes = self.bytes;
         let (first_index, messages) = self.join()?;
@@ -76,7 +76,7 @@ impl HistoryBuilder {
         Ok(History::of_bytes(start, messages.into_iter().skip(skipped), bytes))
     }
 
-    /// Returns those of the messages that have the indexes, if they are all there.
+    /// Returns the messages with the given indexes. Fails if one is missing.
     pub(crate) fn into_range(self, indexes: Range<u64>) -> Result<Vec<Arc<Message>>, HistoryGap> {
         if indexes.is_empty() {
             return Ok(Vec::new());
@@ -100,10 +100,10 @@ impl HistoryBuilder {
         self.segments.into_iter().flat_map(|(_, messages)| messages).collect()
     }
 
-    /// Joins the segments if they follow on each other; returns the index of the first message, 0
-    /// for none, and the messages.
+    /// Joins the segments, which must not have gaps. Returns the messages and the index of the
+    /// first one, or 0 if there are none.
     fn join(mut self) -> Result<(u64, Vec<Arc<Message>>), HistoryGap> {
-        // An empty segment begins where the next one does, and comes before it.
+        // An empty segment has the same first index as the next one, and comes before it.
         self.segments
             .sort_by_key(|(first_index, messages)| (*first_index, messages.len()));
         let first_index = self

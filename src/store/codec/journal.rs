@@ -17,7 +17,7 @@ use crate::message::Message;
 use crate::record::RunEvent;
 use crate::session::Hash;
 
-/// The stored form of an entry. Steps and additions retain what this version can't read.
+/// The stored form of an entry. Steps and additions retain fields that this version does not know.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "JournalEntry", tag = "type", rename_all = "snake_case")]
 enum StoredEntry {
@@ -70,7 +70,7 @@ pub(crate) fn decode_journal_entry(stored: StoredPayload<'_>) -> Result<JournalE
     decode(stored, JOURNAL_VERSION).map(|Entry(entry)| entry)
 }
 
-/// Encodes events that follow on each other.
+/// Encodes consecutive events.
 pub(crate) fn encode_events(events: &[Arc<RunEvent>]) -> Result<Payload, EncodeError> {
     let bytes = serde_json::to_vec(events).map_err(EncodeError::Json)?;
     Payload::encode(EVENTS_VERSION, bytes)
@@ -81,13 +81,13 @@ pub(crate) fn decode_events(stored: StoredPayload<'_>) -> Result<Vec<Arc<RunEven
     decode(stored, EVENTS_VERSION)
 }
 
-/// Encodes a message to a run at work.
+/// Encodes a message to an active run.
 pub(crate) fn encode_steering(message: &Message) -> Result<Payload, EncodeError> {
     let bytes = write_message(message).and_then(|written| serde_json::to_vec(&written));
     Payload::encode(STEERING_VERSION, bytes.map_err(EncodeError::Json)?)
 }
 
-/// Decodes a message to a run at work.
+/// Decodes a message to an active run.
 pub(crate) fn decode_steering(stored: StoredPayload<'_>) -> Result<Message, DecodeError> {
     let stored: Value = decode(stored, STEERING_VERSION)?;
     read_message(&stored)
@@ -95,7 +95,7 @@ pub(crate) fn decode_steering(stored: StoredPayload<'_>) -> Result<Message, Deco
         .map_err(DecodeError::Json)
 }
 
-/// What an execution has reached, in a field of its own.
+/// Serializes the state of an execution in a separate field.
 mod reached {
     use super::{Deserialize, Deserializer, Serialize, Serializer, StateAddition, addition};
 
@@ -135,14 +135,14 @@ mod addition {
     }
 }
 
-/// A step, whose messages retain what a later version wrote.
+/// Serializes a step. Its messages retain fields of later versions.
 mod step {
     use super::{
         AgentStep, Deserialize as _, Deserializer, Serialize as _, Serializer, Value, de, read_message, ser,
         write_message,
     };
 
-    /// Where a step has the messages that it produced.
+    /// The field of a step with the messages that it produced.
     const MESSAGES: &str = "output_messages";
 
     pub(super) fn serialize<S: Serializer>(step: &AgentStep, serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,5 +1,5 @@
-//! Lists of messages as JSON arrays, in segments and outputs of runs. Each message retains what a
-//! later version wrote.
+//! Lists of messages as JSON arrays, in segments and outputs of runs. Each message retains fields
+//! that a later version wrote.
 
 use std::io;
 use std::sync::Arc;
@@ -19,13 +19,12 @@ pub(crate) fn encode_messages<'a>(
     Ok(bytes)
 }
 
-/// Decodes messages; also returns how many bytes of JSON they have without what stands between
-/// them.
+/// Decodes messages. Also returns the sum of their sizes as JSON, without the separators.
 ///
-/// Loading a history is mostly this. So whether anything was not read is found by writing the
-/// messages again, which costs a fraction of reading them, and only a list that differs is looked
-/// at message by message. A new field of messages must therefore not be written where it has its
-/// default value, or all older lists would be read the slow way.
+/// This is the largest part of loading a history, so it must be fast. To find unknown fields, it
+/// encodes the messages again and compares the bytes, at a fraction of the cost of decoding. Only
+/// if the bytes differ does it check message by message. So a new field of messages must be omitted
+/// when it has its default value. Otherwise all older lists would take the slow path.
 pub(super) fn read_messages(bytes: &[u8]) -> Result<(Vec<Arc<Message>>, usize), DecodeError> {
     let messages: Vec<Arc<Message>> = serde_json::from_slice(bytes).map_err(DecodeError::Json)?;
     let mut unmatched = Unmatched(bytes);
@@ -46,7 +45,7 @@ pub(super) fn read_message(stored: &Value) -> Result<Arc<Message>, serde_json::E
     Ok(Arc::new(Message { unread, ..message }))
 }
 
-/// Writes one message with what was not read of it.
+/// Writes one message with the stored fields that were not decoded.
 pub(super) fn write_message(message: &Message) -> Result<Value, serde_json::Error> {
     write_open(message, &message.unread)
 }
@@ -58,7 +57,7 @@ fn write_messages<'a>(
     serde_json::Serializer::new(writer).collect_seq(messages.into_iter().map(|message| Open(message)))
 }
 
-/// A message with what was not read of it.
+/// A message with the stored fields that were not decoded.
 struct Open<'a>(&'a Message);
 
 impl Serialize for Open<'_> {
@@ -72,7 +71,7 @@ impl Serialize for Open<'_> {
     }
 }
 
-/// The bytes that were not written again yet. The first difference is an error.
+/// The stored bytes that were not compared yet. Writing a different byte is an error.
 struct Unmatched<'a>(&'a [u8]);
 
 impl io::Write for Unmatched<'_> {

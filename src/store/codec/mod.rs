@@ -1,7 +1,8 @@
-//! Stored forms: the only owner of the bytes in payload columns. No SQL.
+//! The formats of stored payloads. Only this module reads or writes the bytes in payload columns.
+//! Contains no SQL.
 //!
-//! A form that changes gets a new version and a decoder for each older one, since committed rows
-//! are never rewritten.
+//! A changed format gets a new version. All older versions keep a decoder, since committed rows are
+//! never rewritten.
 
 mod documents;
 mod history;
@@ -45,14 +46,14 @@ pub(crate) const STATE_VERSION: i16 = 1;
 pub(crate) const RUN_VERSION: i16 = 2;
 /// The version of agent definitions: canonical JSON.
 pub(crate) const DEFINITION_VERSION: i16 = 1;
-/// The version of the messages of webhooks: JSON as it is sent.
+/// The version of the messages of webhooks: the JSON that is sent.
 pub(crate) const DELIVERY_VERSION: i16 = 1;
-/// The version of the requests of queued runs: JSON that carries the version of its own form, as
-/// `request.rs` has it.
+/// The version of the requests of queued runs: JSON that contains its own version; see
+/// `request.rs`.
 pub(crate) const REQUEST_VERSION: i16 = 1;
 /// The version of entries of journals: JSON.
 pub(crate) const JOURNAL_VERSION: i16 = 1;
 /// The version of stored events: a JSON array of them.
 pub(crate) const EVENTS_VERSION: i16 = 1;
-/// The version of messages to runs at work: JSON.
+/// The version of messages to active runs: JSON.
 pub(crate) const STEERING_VERSION: i16 = 1;

@@ -1,5 +1,5 @@
-//! Payloads: bytes with a version and an encoding, compressed where that is worth it. Knows nothing
-//! of what they mean.
+//! Payloads: bytes with a version and an encoding, compressed if that saves enough. Does not
+//! interpret the bytes.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -9,21 +9,22 @@ use serde::de::DeserializeOwned;
 use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe::get_frame_content_size;
 
-/// The bytes as they are.
+/// The bytes without compression.
 const RAW: i16 = 0;
-/// One zstd frame that states its content's size. Written before there was a dictionary.
+/// One zstd frame with the size of its content. Older versions without a dictionary wrote it.
 const ZSTD: i16 = 1;
 /// The same, compressed with the first dictionary.
 const ZSTD_1: i16 = 2;
 /// The newest encoding that this version reads.
 pub(crate) const NEWEST_ENCODING: i16 = ZSTD_1;
-/// The dictionary: text that most payloads contain, the most frequent last. It is raw content, with
-/// no header. Stored payloads need it, so it never changes: a better one gets an encoding of its
-/// own.
+/// The dictionary: text that most payloads contain, the most frequent last. It is raw content
+/// without a header. It never changes, since stored payloads need it. A better dictionary gets a
+/// new encoding.
 const DICTIONARY_1: &[u8] = include_bytes!("dictionary_1.txt");
-/// The most bytes of a payload, uncompressed: a bound for what a damaged or hostile row allocates.
+/// The most uncompressed bytes of a payload. Bounds the memory that a damaged or hostile row can
+/// allocate.
 const MAX_LENGTH: usize = 256 << 20;
-/// Shorter payloads gain too little for the time it takes.
+/// Shorter payloads are not worth compressing.
 const MIN_COMPRESSED_LENGTH: usize = 192;
 const LEVEL: i32 = 3;
 
@@ -38,8 +39,8 @@ thread_local! {
 pub struct Payload {
     /// The version of what it holds.
     pub schema_version: i16,
-    /// How its bytes are compressed: 0 for not at all, 1 for one zstd frame that states its
-    /// content's size, 2 for one by the first dictionary.
+    /// How its bytes are compressed: 0 for no compression, 1 for a zstd frame with the size of its
+    /// content, 2 for such a frame with the first dictionary.
     pub encoding: i16,
     /// The bytes, compressed.
     pub bytes: Vec<u8>,
@@ -48,7 +49,7 @@ pub struct Payload {
 /// Why a payload can't be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum EncodeError {
-    /// It is longer than what can be read.
+    /// It is longer than any payload that can be read.
     #[error("the payload has {length} bytes, more than the {MAX_LENGTH} that can be read back")]
     TooLong {
         /// Its bytes, uncompressed.
@@ -57,7 +58,7 @@ pub enum EncodeError {
     /// The compressor failed.
     #[error("the payload can't be compressed")]
     Compress(#[source] io::Error),
-    /// It has no form in JSON.
+    /// It can't be represented as JSON.
     #[error("the payload can't be written as JSON")]
     Json(#[source] serde_json::Error),
 }
@@ -127,8 +128,9 @@ impl StoredPayload<'_> {
     }
 }
 
-/// Returns the uncompressed size that the first 18 bytes of a payload state, at least its stored
-/// size. A damaged one may state any number, so it is at most [`MAX_LENGTH`]: callers add sizes up.
+/// Returns the uncompressed size that the first 18 bytes of a payload state. Returns at least the
+/// stored size. Returns at most [`MAX_LENGTH`], since a damaged payload may state any number and
+/// callers add the sizes up.
 pub(crate) fn full_length(encoding: i16, beginning: &[u8], stored: u64) -> u64 {
     let stated = matches!(encoding, ZSTD | ZSTD_1).then(|| get_frame_content_size(beginning).ok().flatten());
     let stated = stated.flatten().map_or(0, |bytes| bytes.min(MAX_LENGTH as u64));
@@ -172,7 +174,7 @@ pub enum DecodeError {
     /// It is damaged.
     #[error("the payload is no text")]
     Text(#[source] std::str::Utf8Error),
-    /// Its row states another number.
+    /// Its row states another number of messages.
     #[error("the segment says that it has {stated} messages and holds {found}")]
     MessageCount {
         /// The number in the row.
@@ -183,12 +185,13 @@ pub enum DecodeError {
 }
 
 impl DecodeError {
-    /// Tells whether a later version of agent-runtime has written the payload.
+    /// Returns whether a later version of agent-runtime wrote the payload.
     pub(crate) fn is_of_later_version(&self) -> bool {
         matches!(self, Self::NewerVersion { .. } | Self::NewerEncoding { .. })
     }
 
-    /// Names the column at fault: that of the payload unless its version or encoding is unknown.
+    /// Returns the column at fault: the version or the encoding if that is unknown, and otherwise
+    /// the payload.
     pub(crate) fn column(&self, payload: &'static str) -> &'static str {
         match self {
             Self::NewerVersion { .. } | Self::UnknownVersion(_) => "schema_version",
@@ -213,7 +216,7 @@ pub(crate) fn open_payload(stored: StoredPayload<'_>, known: i16) -> Result<Cow<
     check_version(stored.schema_version, known)?;
     match stored.encoding {
         RAW => Ok(Cow::Borrowed(stored.bytes)),
-        // A frame without a dictionary refers to none.
+        // A frame that was compressed without a dictionary does not use it.
         ZSTD | ZSTD_1 => decompress(stored.bytes).map(Cow::Owned),
         found @ ..RAW => Err(DecodeError::UnknownEncoding(found)),
         found => Err(DecodeError::NewerEncoding {

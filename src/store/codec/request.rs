@@ -1,7 +1,7 @@
-//! The stored request of a queued run, as it was accepted. Every attempt reads the same.
+//! The stored request of a queued run, as it was accepted. Every attempt reads the same request.
 //!
-//! The form is JSON inside a payload of [`REQUEST_VERSION`](super::REQUEST_VERSION), and carries a
-//! version of its own.
+//! The format is JSON inside a payload of [`REQUEST_VERSION`](super::REQUEST_VERSION), with its own
+//! version.
 
 use std::collections::BTreeMap;
 
@@ -19,30 +19,32 @@ use crate::session::{Hash, OverrideChanges};
 use crate::store::queue::{IfBusy, UnreadableRequest};
 use crate::store::traits::ConflictPolicy;
 
-/// The newest version of the form.
+/// The newest version of the format.
 const NEWEST: u32 = 2;
-/// The version of a request without overrides. Replicas of the version before read no other.
+/// The version of a request without overrides. Replicas of the previous release can't read a newer
+/// one.
 const WITHOUT_OVERRIDES: u32 = 1;
 
 /// A request with what was decided when it was accepted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QueuedRequest {
-    /// What the caller asked, without the input.
+    /// The request of the caller, without the input.
     pub request: QueuedRunRequest,
-    /// The input, with the ids that it was given.
+    /// The input messages, with the ids assigned to them.
     pub input: Vec<Message>,
     /// The versions of the agents.
     pub pinned: PinnedAgents,
 }
 
-/// What the caller asked, without the input.
+/// The request of the caller, without the input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QueuedRunRequest {
     /// The session to continue.
     pub base_session_id: Option<SessionId>,
     /// The name of the agent.
     pub agent: Option<String>,
-    /// Empty, since the input stands beside the request. Earlier versions expect it.
+    /// Always empty, since the input is stored beside the request. Earlier versions expect the
+    /// field.
     #[serde(skip_deserializing)]
     pub input: [(); 0],
     /// How the caller follows the run.
@@ -61,7 +63,7 @@ pub struct QueuedRunRequest {
     pub idempotency: Option<QueuedKey>,
     /// The model to use instead of the session's or the agent's.
     pub model: Option<ModelRef>,
-    /// What the session sets from this run on instead of its agent's definition.
+    /// Settings that override the agent's definition for the session, from this run on.
     #[serde(default, skip_serializing_if = "OverrideChanges::is_empty")]
     pub overrides: OverrideChanges,
     /// The limits of the run.
@@ -80,7 +82,7 @@ pub struct QueuedRunRequest {
     /// What the caller's API key allows.
     #[serde(default, skip_serializing_if = "RunLimits::is_empty")]
     pub limits: RunLimits,
-    /// Which events the run emits beside its own.
+    /// Which events the run emits in addition to its own.
     #[serde(default)]
     pub events: QueuedEventOptions,
     /// The id of the HTTP request, for the log.
@@ -88,7 +90,7 @@ pub struct QueuedRunRequest {
     pub request_id: Option<String>,
 }
 
-/// An idempotency key and the hash of what its request asks.
+/// An idempotency key and the hash of its request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueuedKey {
     /// The key.
@@ -107,26 +109,26 @@ pub enum QueuedDisconnect {
     Cancel,
 }
 
-/// Which events a run emits beside its own.
+/// Which events a run emits in addition to its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QueuedEventOptions {
-    /// Those of its subagents.
+    /// The events of its subagents.
     pub subagents: bool,
 }
 
-/// The versions of the agents that a run was accepted with; nothing for a run that is new.
+/// The versions of the agents with which a run was accepted; empty for a new run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PinnedAgents {
     /// The run's own agent.
     pub agent: Option<Hash>,
     /// The agent instance of a new line of sessions.
     pub agent_id: Option<AgentId>,
-    /// Those that may work below it, by name.
+    /// The agents that it may delegate to, by name.
     pub team: BTreeMap<String, Hash>,
 }
 
-/// The form with its version.
+/// The stored JSON with its version.
 #[derive(Serialize, Deserialize)]
 struct Versioned<T> {
     version: u32,
@@ -146,7 +148,7 @@ impl QueuedRequest {
         })
     }
 
-    /// Decodes the form of any version.
+    /// Decodes a request of any version.
     pub fn from_json(json: &str) -> Result<Self, UnreadableRequest> {
         #[derive(Deserialize)]
         struct Version {

@@ -1,5 +1,4 @@
-//! A segment in its stored form, for callers that measure or inspect it. Stores write the columns
-//! themselves.
+//! A segment in its stored form, for callers that measure or inspect it. The stores do not use it.
 
 use std::sync::Arc;
 

@@ -44,7 +44,7 @@ impl TryFrom<KeyRow> for ApiKeyRecord {
     }
 }
 
-/// Writes scopes as one text, separated by spaces.
+/// Joins the names of scopes with spaces.
 pub(crate) fn scopes_text(scopes: &[Scope]) -> String {
     let names: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
     names.join(" ")

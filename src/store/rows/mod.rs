@@ -1,5 +1,5 @@
-//! Rows of both engines and how they become domain values. A bad row names its table, column and
-//! id. No SQL.
+//! Rows of both engines, and their conversion to domain values. An error names the table, the
+//! column and the id of the bad row. Contains no SQL.
 //!
 //! Each column of a table is declared once; see `table.rs`.
 
@@ -66,7 +66,7 @@ impl RowName {
         }
     }
 
-    /// Makes the error of a column that can't be understood.
+    /// Returns the error of a column with an invalid value.
     pub(crate) fn corrupt(
         &self,
         column: &'static str,
@@ -80,7 +80,7 @@ impl RowName {
         }
     }
 
-    /// Makes the error of a payload that can't be understood.
+    /// Returns the error of a payload that can't be decoded.
     pub(crate) fn undecodable(&self, column: &'static str, error: DecodeError) -> StoreError {
         self.corrupt(error.column(column), error)
     }

@@ -1,11 +1,11 @@
-//! The size of a stored payload, without reading it: a compressed one begins with the number of its
-//! bytes.
+//! The size of a stored payload, without reading the whole payload: a compressed payload starts
+//! with its uncompressed size.
 
 use super::row;
 use crate::store::codec::full_length;
 
 row! {
-    /// The columns that tell the size of a payload.
+    /// The columns from which the size of a payload is computed.
     #[derive(Debug)]
     pub(crate) struct PayloadSizeRow {
         encoding: i16,

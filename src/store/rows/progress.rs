@@ -43,7 +43,7 @@ impl TryFrom<JournalRow> for JournalRecord {
 }
 
 row! {
-    /// Events that follow on each other.
+    /// Consecutive events.
     #[derive(Debug)]
     pub(crate) struct EventsRow {
         run_id: Uuid,
@@ -75,7 +75,7 @@ impl TryFrom<EventsRow> for Vec<Arc<RunEvent>> {
 }
 
 row! {
-    /// A message to a run at work.
+    /// A message to an active run.
     #[derive(Debug)]
     pub(crate) struct SteeringRow {
         message_key: String,

@@ -16,12 +16,12 @@ use crate::store::queue::{Lease, LeasedRun, RenewedLease, StoredRequest};
 #[derive(Debug)]
 pub(crate) struct LeasedRunRow {
     key: LeaseKeyRow,
-    /// The rest. If it is damaged, the other runs of the batch are not affected.
+    /// The other columns. An error here affects only this run, not the rest of the batch.
     rest: Result<(LeaseRow, RunRow), sqlx::Error>,
 }
 
 row! {
-    /// What is known of a lease even if nothing else can be read.
+    /// The columns of a lease that are needed even if the rest of the row can't be read.
     #[derive(Debug)]
     struct LeaseKeyRow {
         lease_tenant: String,
@@ -30,13 +30,13 @@ row! {
         lease_attempts: i64,
         level: i64,
         turn: i64,
-        /// Whether a lease had expired.
+        /// Whether the run had an expired lease.
         is_expired: bool,
     }
 }
 
 written_row! {
-    /// A run that is accepted; the statement finds its turn.
+    /// The row of a new run. The statement that inserts it determines its turn.
     #[derive(Debug)]
     pub(crate) struct QueueRow {
         pub(crate) run_id: Uuid,
@@ -47,7 +47,7 @@ written_row! {
         pub(crate) priority: i16,
         pub(crate) level: i16,
         pub(crate) enqueued_at: StoredTime,
-        /// The number of the lease that it begins with; 0 for none.
+        /// The fence token of its first lease; 0 if it is not leased at once.
         pub(crate) fence: i64,
         pub(crate) attempts: i32,
         pub(crate) leased_until: Option<StoredTime>,
@@ -84,7 +84,7 @@ where
     }
 }
 
-/// A lease as its row has it.
+/// The key of a lease, as stored.
 #[derive(Debug, Clone)]
 pub(crate) struct LeaseKey {
     pub(crate) tenant: String,
@@ -112,7 +112,7 @@ pub(crate) struct UnreadableRun {
 }
 
 impl LeasedRunRow {
-    /// Returns its order among the runs of its batch.
+    /// Returns a sort key for the runs of a batch.
     pub(crate) fn order(&self) -> impl Ord + use<> {
         let key = &self.key;
         (Reverse(key.is_expired), Reverse(key.level), key.turn, key.lease_run_id)
@@ -149,7 +149,7 @@ fn read_run(key: &LeaseKeyRow, rest: Result<(LeaseRow, RunRow), sqlx::Error>) ->
         }),
         control: read_control(&name, row.control),
         moves_thread: row.moves_thread,
-        // Attempts that were released do not count.
+        // Released attempts do not count.
         is_taken_over: key.lease_attempts > 1,
     })
 }

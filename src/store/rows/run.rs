@@ -43,7 +43,7 @@ table_row! {
         pub(crate) attempts: i32,
         durability: String,
         thread: Option<String>,
-        /// Whether the end of the run has moved its thread.
+        /// Whether the run moved its thread when it ended.
         pub(crate) thread_moved: Option<bool>,
         cost_known_part: Option<f64>,
         answered_by: Option<String>,
@@ -108,7 +108,7 @@ impl TryFrom<RunRow> for RunSummary {
             answered_by: answered_by.map(|model| name.parse("answered_by", model)).transpose()?,
             mode: name.parse("mode", &row.mode)?,
             status: name.parse("status", &row.status)?,
-            // A reason that a later version wrote reads as unknown.
+            // A reason of a later version is read as unknown.
             stop_reason: stop_reason
                 .map(|reason| name.named("stop_reason", reason))
                 .transpose()?,

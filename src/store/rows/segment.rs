@@ -23,14 +23,14 @@ row! {
 }
 
 row! {
-    /// How large a segment is.
+    /// The size of a segment.
     #[derive(Debug)]
     pub(crate) struct SegmentSizeRow {
         branch_id: Uuid,
         position: i64,
         first_index: i64,
         message_count: i32,
-        /// The number of messages of the session that it was looked for from.
+        /// The number of messages of the session whose segments are listed.
         pub(crate) total: i64,
         ;
         payload: PayloadSizeRow,
@@ -73,8 +73,8 @@ impl SegmentRow<'_> {
         })
     }
 
-    /// Checks that the messages can be decoded and hashes them; also returns the end of what their
-    /// newest summary covers.
+    /// Checks that the messages can be decoded, and hashes them. Also returns the end of the range
+    /// that their newest summary covers.
     pub(crate) fn inspect(&self) -> Result<(Hash, Option<u64>), DecodeError> {
         self.stored().inspect()
     }

@@ -103,7 +103,7 @@ impl TryFrom<SessionRow> for SessionHead {
 }
 
 row! {
-    /// A session with the two states that it addresses; absent ones are lost rows.
+    /// A session with its two states. A state is `None` only if its row is lost.
     #[derive(Debug)]
     pub(crate) struct BundleRow {
         ;
@@ -137,7 +137,7 @@ impl BundleRow {
         [environment, context].into_iter().filter_map(length).sum()
     }
 
-    /// Decodes all but the history.
+    /// Decodes everything except the history.
     pub(crate) fn into_parts(self) -> Result<BundleParts, StoreError> {
         let head = SessionHead::try_from(self.head)?;
         let states = self.states;

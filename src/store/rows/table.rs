@@ -1,17 +1,18 @@
-//! Declares rows: each column of a table stands in one list, and the rest is generated from it.
+//! Declares rows. Each column of a table is declared once, in a list; macros generate the rest.
 //!
-//! [`row!`] declares a row that is read: the struct, and how both engines fill it by the names of
-//! the columns. [`written_row!`] declares a row that is written: the struct, and [`Row`], of which
-//! `sql::Statement` makes the columns, the placeholders and the values of `insert` and `update`.
-//! [`table_row!`] declares a row that is read and written, and its list of columns for `select`. To
-//! add a column, write a migration for each engine and add a field to the list. The compiler then
-//! asks for the conversions from and to the domain type, which stand below the list.
+//! [`row!`] declares a row that is read. It generates the struct, and both engines fill it by the
+//! names of the columns. [`written_row!`] declares a row that is written. It generates the struct
+//! and an implementation of [`Row`]. From [`Row`], `sql::Statement` builds the columns, the
+//! placeholders and the values of `insert` and `update`. [`table_row!`] declares a row that is read
+//! and written, and its list of columns for `select`. To add a column, write a migration for each
+//! engine and add a field to the list. The compiler then demands changes to the conversions from
+//! and to the domain type, below the list.
 //!
 //! Statements that only read are constants: `sql!` joins literals and the list of columns. A
-//! statement that writes such a row is put together when it runs, from literals and the names of
-//! this list, since no literal can number the placeholders of a list that grows. sqlx takes that
-//! text only as `AssertSqlSafe`; `Statement` accepts nothing but `&'static str`, so no value ever
-//! becomes SQL. The text is the same each time, so connections have it prepared.
+//! statement that writes such a row is built at run time from literals and column names, since its
+//! placeholders are numbered when it is built. sqlx accepts such text only as `AssertSqlSafe`.
+//! `Statement` accepts only `&'static str`, so no value ever becomes SQL. The text is the same each
+//! time, so connections reuse the prepared statement.
 
 use super::Value;
 

@@ -9,14 +9,14 @@ use sqlx::{Decode, Encode, Type};
 
 use crate::clock::Timestamp;
 
-/// Where PostgreSQL counts from, 2000-01-01, in microseconds since 1970.
+/// The start of PostgreSQL's time scale, 2000-01-01, in microseconds since 1970.
 const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
 
-/// An instant in a column; what is finer than a microsecond is lost.
+/// A time in a column. Fractions of a microsecond are cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StoredTime(pub(crate) Timestamp);
 
-/// A time that no instant of ours can express, such as `infinity`.
+/// A time outside of the range of `Timestamp`, such as `infinity`.
 #[derive(Debug, thiserror::Error)]
 #[error("the time is out of range")]
 struct TimeOutOfRange;
@@ -34,7 +34,7 @@ impl Type<Postgres> for StoredTime {
     }
 }
 
-// The driver's own conversion panics on times out of range, hence this one.
+// Replaces the driver's conversion, which panics on times out of range.
 impl Encode<'_, Postgres> for StoredTime {
     fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
         let micros = self.0.timestamp_micros().checked_sub(POSTGRES_EPOCH);

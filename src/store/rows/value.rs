@@ -25,12 +25,12 @@ pub(crate) enum Value<'v> {
     Bool(Option<bool>),
 }
 
-/// What a value is made of.
+/// A type that can be converted to a value.
 pub(crate) trait Storable<'v> {
-    /// The null of its type.
+    /// The null value of the type.
     const NULL: Value<'v>;
 
-    /// Makes the value.
+    /// Converts it to a value.
     fn stored(self) -> Value<'v>;
 }
 
@@ -59,7 +59,7 @@ where
     }
 }
 
-/// Makes values of types that are copied, and of references to them.
+/// Implements [`Storable`] for types that are copied, and for references to them.
 macro_rules! copied {
     ($($type:ty => $variant:ident($convert:expr)),+ $(,)?) => {$(
         impl<'v> Storable<'v> for $type {
@@ -98,7 +98,7 @@ copied! {
     bool => Bool(identity),
 }
 
-/// Makes values of types that lend text or bytes.
+/// Implements [`Storable`] for types from which text or bytes are borrowed.
 macro_rules! lent {
     ($($type:ty => $variant:ident($lend:expr)),+ $(,)?) => {$(
         impl<'v> Storable<'v> for &'v $type {

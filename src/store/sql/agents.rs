@@ -40,7 +40,7 @@ impl<E: Engine> AgentStore for E {
             })
         });
         put.await?;
-        // An equal version that was stored earlier has its own time.
+        // An equal version that was stored earlier keeps its time.
         let stored = self.agent_version_lookup(tenant, version).await?;
         stored.ok_or_else(|| StoreError::failed(OPERATION)("the version was deleted at once"))
     }
@@ -102,8 +102,8 @@ impl<E: Engine> AgentStore for E {
     }
 }
 
-/// Inserts a version that is not stored yet: tenant, version, name, time and the three columns of
-/// the payload.
+/// Inserts a version unless it is stored already. The values are the tenant, the version, the name,
+/// the time and the three columns of the payload.
 const VERSION_INSERT: &str = "insert into agent_versions (
         tenant, version, name, created_at, schema_version, encoding, payload)
     values ($1, $2, $3, $4, $5, $6, $7)

@@ -1,6 +1,6 @@
 //! Parts of statements that several files share, as literals for `concat!`.
 
-/// The condition on a segment `h` that belongs to a row `s` of the search in `sql/history.rs`.
+/// The condition that a segment `h` belongs to a row `s` of the search in `sql/history.rs`.
 macro_rules! segment_condition {
     () => {
         "h.tenant = $1 and h.branch_id = s.branch_id and h.position >= s.position and h.position <= s.last_position \
@@ -9,8 +9,8 @@ macro_rules! segment_condition {
 }
 pub(crate) use segment_condition;
 
-/// A common table expression: the branches that lead to the position `$2`, `$3`, each with its last
-/// position that counts.
+/// A common table expression: the branches on the line to the position `$2`, `$3`, each with the
+/// last position on that line.
 macro_rules! line_to_position {
     () => {
         "line (branch_id, last_position) as (
@@ -24,8 +24,8 @@ macro_rules! line_to_position {
 }
 pub(crate) use line_to_position;
 
-/// The condition for the oldest deliveries to the receiver and of the tenant of a row of `pair`
-/// that are due at `$1`: `$4` of them.
+/// Selects the `$4` oldest deliveries that are due at `$1`, for the tenant and receiver of a row of
+/// `pair`.
 macro_rules! due_in_pair {
     () => {
         "status = 'pending' and tenant = pair.tenant and coalesce(receiver, '') = pair.receiver and due_at <= $1
@@ -34,8 +34,8 @@ macro_rules! due_in_pair {
 }
 pub(crate) use due_in_pair;
 
-/// A common table expression: the session `$2` and its ancestors, also removed ones. `$limit` is a
-/// condition on the way upwards.
+/// A common table expression: the session `$2` and its ancestors, including removed ones. `$limit`
+/// is the condition to continue with the next ancestor.
 macro_rules! ancestors {
     ($limit:literal) => {
         concat!(
@@ -58,8 +58,8 @@ macro_rules! ancestors {
 }
 pub(crate) use ancestors;
 
-/// The columns of `rows::LeasedRunRow` beside those of its run, which goes by `r`; its row of the
-/// queue goes by `q`.
+/// The columns of `rows::LeasedRunRow`, without the columns of the run. The alias of the run is
+/// `r`, and that of its row in the queue is `q`.
 macro_rules! leased_columns {
     () => {
         "q.tenant as lease_tenant, q.run_id as lease_run_id, q.fence, cast(q.attempts as bigint) as lease_attempts, \

@@ -1,4 +1,4 @@
-//! What the commits of both engines share: why an attempt is refused, the search for the
+//! The shared parts of the engines' commits: why an attempt is refused, the search for the
 //! conflicting session, and the result.
 
 use uuid::Uuid;
@@ -19,8 +19,9 @@ use crate::store::traits::{Committed, ConflictPolicy};
 
 /// Why an attempt published nothing.
 pub(crate) enum Refusal {
-    /// A session or run of this id, or the branch, exists, or the run has left the queue, or its
-    /// thread was moved. The error is returned unless an earlier attempt of this commit did so.
+    /// An earlier attempt of this commit may have taken effect. The session, the run or the branch
+    /// exists already, the run has left the queue, or its thread was moved. If no earlier attempt
+    /// did so, the error is returned.
     Repeated(CommitError),
     Other(CommitError),
 }
@@ -44,12 +45,12 @@ impl From<sqlx::Error> for Refusal {
 }
 
 impl Refusal {
-    /// The base is not in the store.
+    /// Returns the refusal of a commit whose base is not in the store.
     pub(crate) fn missing_base() -> Self {
         Self::Other(CommitError::MissingBase)
     }
 
-    /// The run has ended without a session.
+    /// Returns the refusal of a commit whose run has ended without a session.
     pub(crate) fn recorded_run() -> Self {
         StoreError::failed(OPERATION)("the run is recorded already, without a session").into()
     }
@@ -60,7 +61,7 @@ impl Refusal {
             Some((Some(session_id), _)) if session_id == publication.head.session_id.as_uuid() => {
                 Self::Repeated(CommitError::MissingBase)
             }
-            // The conflicting session may have been removed, while others continue it.
+            // The conflicting session may be a removed one that others continue.
             Some((_, run_id)) => Self::Other(CommitError::Conflict {
                 run_id: run_id.map(RunId::from_uuid),
             }),
@@ -69,12 +70,12 @@ impl Refusal {
     }
 }
 
-/// The result of ending a run, beside its sessions.
+/// The result of ending a run, apart from its sessions.
 #[derive(Debug)]
 pub(crate) struct Settled {
-    /// Whether the thread, if there is one, was moved.
+    /// Whether the run's thread, if it has one, was moved.
     pub(crate) thread_moved: bool,
-    /// Whether a run that waited for the thread may begin.
+    /// Whether a run that waited for the thread may now begin.
     pub(crate) is_next_released: bool,
 }
 
@@ -112,7 +113,7 @@ pub(crate) async fn settle(
     })
 }
 
-/// Moves a thread that still points to where the run began.
+/// Moves a thread if it still points to the session from which the run began.
 fn thread_statement<'v>(publication: &'v Publication, thread: &'v ThreadMove) -> Statement<'v> {
     let statement = "update threads set session_id = $3, version = version + 1, updated_at = $4
         where tenant = $1 and name = $2 and session_id is not distinct from $5";
@@ -127,11 +128,11 @@ fn thread_statement<'v>(publication: &'v Publication, thread: &'v ThreadMove) ->
     Statement::with(OPERATION, statement, values)
 }
 
-/// A session and its run; neither if the session was removed.
+/// A session and its run; both `None` if the session was removed.
 pub(crate) type SuccessorRow = (Option<Uuid>, Option<Uuid>);
 
-/// Finds the session that continues the parent where this one would: a [`SuccessorRow`], if the
-/// parent exists.
+/// Finds the session that already continues the parent in its branch. Selects a [`SuccessorRow`] if
+/// the parent exists.
 pub(crate) fn successor_statement(publication: &Publication, parent: SessionId) -> Statement<'_> {
     let statement = "select s.session_id, s.run_id
         from sessions b
@@ -142,8 +143,8 @@ pub(crate) fn successor_statement(publication: &Publication, parent: SessionId) 
     Statement::with(OPERATION, statement, values)
 }
 
-/// Makes the result of a commit. Where the ids are taken, equal sessions are those of an earlier
-/// attempt, and their positions are the result.
+/// Returns the result of a commit. If the ids are taken, compares the stored sessions. Equal ones
+/// were stored by an earlier attempt, whose positions are the result.
 pub(crate) async fn answer(
     engine: &impl Engine,
     publications: Publications,
@@ -153,8 +154,8 @@ pub(crate) async fn answer(
         Ok(positions) => positions,
         Err(Refusal::Other(error)) => return Err(error),
         Err(Refusal::Repeated(error)) => {
-            // Without the run's own session there was no earlier attempt: the conflict is with
-            // another commit.
+            // If the run's own session does not exist, there was no earlier attempt and another
+            // commit conflicts.
             let own = earlier_position(engine, &publications.own).await?.ok_or(error)?;
             let mut children = Vec::with_capacity(publications.children.len());
             for child in &publications.children {
@@ -171,8 +172,8 @@ pub(crate) async fn answer(
     Ok(publications.into_committed(positions))
 }
 
-/// Finds the position of a session that an earlier attempt stored; another session of its id is an
-/// error.
+/// Finds the position of a session that an earlier attempt stored. Fails if another session has its
+/// id.
 async fn earlier_position(
     engine: &impl Engine,
     publication: &Publication,

@@ -1,4 +1,4 @@
-//! What the shared statements need of an engine.
+//! The interface between the shared statements and an engine.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ use crate::store::new_queued_run::NewQueueRow;
 use crate::store::queue::{LeaseChoice, LeaseTerms};
 use crate::store::rows::LeasedRunRow;
 
-/// Returns half of the connections, at least one, so that one kind of work leaves connections to
-/// the others.
+/// Returns half of the number of connections, at least one. One kind of work may use as many, so
+/// that it leaves connections for others.
 pub(crate) fn half_of(max_connections: u32) -> usize {
     let half = usize::try_from(max_connections / 2).unwrap_or(usize::MAX);
     half.max(1)
@@ -33,37 +33,38 @@ pub(crate) fn half_of(max_connections: u32) -> usize {
 /// A database that runs the shared statements.
 #[async_trait]
 pub(crate) trait Engine: fmt::Debug + Send + Sync {
-    /// Ends a search for rows that the same statement changes: skips locked ones.
+    /// Ends the selection of rows that the same statement changes. Skips locked rows.
     const SKIP_LOCKED: &'static str;
-    /// Ends a search for a row that must not change until the transaction has ended. Waits for a
-    /// transaction that removes the row.
+    /// Ends the selection of a row that must not change until the transaction has ended. Waits for
+    /// a transaction that removes the row.
     const SHARE: &'static str;
-    /// Ends a search for a row that no other transaction may share or change until this one has
+    /// Ends the selection of a row that no other transaction may share or change until this one has
     /// ended.
     const LOCK: &'static str;
-    /// Narrows a list `next` of states to those that no commit in flight uses. Later commits that
-    /// use them wait until the transaction has ended.
+    /// Restricts a list `next` of states to those that no commit in flight uses. A later commit
+    /// that uses one of them waits until the transaction has ended.
     const UNUSED: &'static str;
     /// Reads the database time.
     const TIME: &'static str;
 
-    /// The recursive table `tree` of what would be removed with the session `$2` of the tenant
-    /// `$1`: itself, its descendants, also removed ones, and their subagents. `family` is 1 where
-    /// only subagents lead to it.
+    /// The recursive table `tree` of the sessions that would be removed with session `$2` of tenant
+    /// `$1`. These are the session itself, its descendants, including removed ones, and their
+    /// subagents' sessions. `family` is 1 for the session itself and the sessions of its own
+    /// subagents.
     const TREE: &'static str;
 
-    /// Joined to a row of `pair`: its oldest deliveries `d` that meet `due_in_pair!`, with a
-    /// `where` clause at the end.
+    /// Joins a row of `pair` to its oldest deliveries `d`, as `due_in_pair!` selects them. Ends
+    /// with a `where` clause.
     const OLDEST_OF_PAIR: &'static str;
 
-    /// Returns the connections that reads may hold while they wait to decode.
+    /// Returns the pool of connections that reads may hold while they wait to decode.
     fn waiting_reads(&self) -> &Arc<FairShare>;
 
-    /// Returns the connections that may persist the progress of runs at a time. The others are for
-    /// renewing leases.
+    /// Limits the connections that persist the progress of runs at the same time. The other
+    /// connections stay free to renew leases.
     fn progress_writes(&self) -> &Semaphore;
 
-    /// Reads rows as they come.
+    /// Streams rows as they arrive.
     fn fetch(&self, statement: Statement<'_>) -> BoxStream<'_, Result<EngineRow, sqlx::Error>>;
 
     /// Reads one row or none.
@@ -75,8 +76,8 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     /// Runs one statement that writes and returns rows.
     async fn execute_returning(&self, statement: Statement<'_>) -> Result<Vec<EngineRow>, StoreError>;
 
-    /// Runs statements in one transaction that no caller cancels, and sums the rows of each: a
-    /// count and bytes.
+    /// Runs statements in one transaction that no caller can cancel. Sums the rows of each
+    /// statement: a count and bytes.
     async fn remove(&self, statements: Vec<Statement<'_>>) -> Result<Vec<Tally>, StoreError>;
 
     /// Runs several statements as one transaction that no caller can cancel.
@@ -94,12 +95,12 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     /// Returns a stream of wake-ups for workers.
     fn wake_ups(&self) -> BoxStream<'static, ()>;
 
-    /// Joins the segments `h` that meet `segment_condition!` to the rows `s` of a search that have
-    /// no `rest`.
+    /// Joins the finished rows `s` of a search (`rest` is 0) to the segments `h` that meet
+    /// `segment_condition!`.
     fn push_segments_join(select: &mut Statement<'_>);
 
-    /// Narrows a list of sessions to those with all of these pairs, a JSON object, at the top of
-    /// their metadata.
+    /// Restricts a list of sessions to those whose metadata has all pairs of a JSON object at its
+    /// top level.
     fn push_metadata_filter<'v>(select: &mut Statement<'v>, wanted: &'v str);
 }
 
@@ -124,7 +125,7 @@ impl Statement<'_> {
         row.as_ref().map(EngineRow::read).transpose().map_err(failed)
     }
 
-    /// Reads one row or none, and turns it into what it stands for.
+    /// Reads one row or none, and converts it to its domain value.
     pub(crate) async fn find<R, T>(self, engine: &impl Engine) -> Result<Option<T>, StoreError>
     where
         R: for<'r> FromRow<'r, PgRow> + for<'r> FromRow<'r, SqliteRow>,
@@ -134,7 +135,7 @@ impl Statement<'_> {
         row.map(T::try_from).transpose()
     }
 
-    /// Reads all rows, and turns each into what it stands for.
+    /// Reads all rows, and converts each to its domain value.
     pub(crate) async fn list<R, T>(self, engine: &impl Engine) -> Result<Vec<T>, StoreError>
     where
         R: for<'r> FromRow<'r, PgRow> + for<'r> FromRow<'r, SqliteRow> + Send,
@@ -149,7 +150,7 @@ impl Statement<'_> {
         engine.execute(self).await
     }
 
-    /// Runs a statement that writes; reads the rows that it returns.
+    /// Runs a statement that writes, and returns its rows.
     pub(crate) async fn execute_returning<R>(self, engine: &impl Engine) -> Result<Vec<R>, StoreError>
     where
         R: for<'r> FromRow<'r, PgRow> + for<'r> FromRow<'r, SqliteRow>,

@@ -1,4 +1,4 @@
-//! Rows of either engine, and what a removal counts of them.
+//! Rows of either engine, and the sums of a removal.
 
 use sqlx::FromRow;
 use sqlx::postgres::PgRow;
@@ -6,7 +6,7 @@ use sqlx::sqlite::SqliteRow;
 
 use crate::store::retention::RemovalFigures;
 
-/// What a statement removed.
+/// The sums of the rows that a statement removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     /// The number of rows.

@@ -1,8 +1,8 @@
 //! Reads histories: bundles in two statements, messages by their index in one. A binary search by
-//! key finds the segments of the first and the last wanted message, so no others are read.
+//! key finds the segments of the first and the last requested message, so that no others are read.
 //!
-//! Each statement finds the position of the session itself. Once a session is removed, its position
-//! may become that of another.
+//! Each statement looks up the position of the session itself, since another session may get the
+//! position of a removed one.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -36,16 +36,17 @@ const BUNDLE: &str = sql!(
     where s.tenant = $1 and s.session_id = $2"
 );
 
-/// The segments that lead to the session `$2` and hold any of the indexes from `$3` to before `$4`;
-/// the engine adds the join.
+/// Selects the segments of the session `$2` that contain any index from `$3` up to but excluding
+/// `$4`. The engine adds the join.
 ///
-/// `line` goes back to the branch that holds the first index. `search` is a binary search in each
-/// of its branches: for the last segment that begins at or before that index, and the last before
-/// the end. If a position is missing, it includes more rather than less. A whole history needs no
-/// search. The rows are unsorted, since a sort would copy the payloads in the server's memory.
+/// `line` walks back to the branch that contains the first index. `search` is a binary search in
+/// each of these branches. It finds the last segment that starts at or before the first index, and
+/// the last one that starts before the end. If a position is missing, the search includes more
+/// segments, never fewer. A whole history needs no search. The rows are unsorted, since a sort
+/// would copy the payloads in the server's memory.
 ///
-/// No condition of a `where` clause is on `$3` and `$4` alone: PostgreSQL would plan each read
-/// anew for their values, and that costs more than it saves.
+/// No `where` clause has a condition on `$3` and `$4` alone. Otherwise PostgreSQL would plan each
+/// read for their values, which costs more than it saves.
 macro_rules! segments {
     ($columns:literal) => {
         concat!(
@@ -91,7 +92,7 @@ macro_rules! segments {
 const SEGMENTS: &str =
     segments!("h.branch_id, h.position, h.first_index, h.message_count, h.schema_version, h.encoding, h.payload");
 
-/// The sizes of the same segments, each with the number of all messages.
+/// Selects the sizes of the same segments, each with the number of messages of the whole history.
 const SEGMENT_SIZES: &str = segments!(
     "h.branch_id, h.position, h.first_index, h.message_count, h.encoding,
         cast(length(h.payload) as bigint) as stored_bytes, substr(h.payload, 1, 18) as beginning,
@@ -108,7 +109,7 @@ pub(super) async fn bundle_load(
         return Ok(None);
     };
     let needed = parts.head.history_start..parts.head.message_count;
-    // A message after the last one would be a fault.
+    // Reads to the end, so that a surplus message is detected.
     let segments = read_segments(engine, tenant, session_id, needed.start..u64::MAX).await?;
     match by_size(tenant, segments.bytes(), || segments.into_history(needed)).await {
         Ok(history) => Ok(Some(parts.with_history(history))),
@@ -124,7 +125,7 @@ pub(super) async fn states_load(
 ) -> Result<Option<Bundle>, StoreError> {
     let parts = parts_load(engine, tenant, session_id).await?;
     Ok(parts.map(|parts| {
-        // More messages than fit into memory.
+        // On overflow, the history could not fit into memory anyway.
         let total = usize::try_from(parts.head.message_count).unwrap_or(usize::MAX);
         parts.with_history(History::starting_at(total, []))
     }))
@@ -163,7 +164,7 @@ async fn parts_load(
     by_size(tenant, row.state_bytes(), || row.into_parts()).await.map(Some)
 }
 
-/// Lists the segments that hold messages, without reading those.
+/// Lists the segments that contain messages, without reading the messages.
 pub(super) async fn segment_list<E: Engine>(
     engine: &E,
     tenant: &TenantId,
@@ -212,8 +213,8 @@ pub(super) async fn message_list(
     }
 }
 
-/// Returns the result of a read that misses segments: the session was removed meanwhile, or the
-/// store is damaged.
+/// Returns the result of a read with missing segments: either the session was removed meanwhile, or
+/// the store is damaged.
 async fn removed_or<T>(
     gap: HistoryGap,
     engine: &impl Engine,
@@ -244,8 +245,8 @@ pub(super) async fn new_message_list(
     Ok((!builder.is_empty()).then(|| builder.into_messages()))
 }
 
-/// Decodes the segments of the line that hold any of the indexes; none where there is no such
-/// session.
+/// Decodes the segments of a session's line that contain any of the indexes; none if the session
+/// does not exist.
 async fn read_segments<E: Engine>(
     engine: &E,
     tenant: &TenantId,

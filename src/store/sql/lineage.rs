@@ -1,5 +1,5 @@
-//! Lines of sessions: a session and its ancestors, also removed ones. No statement in this file
-//! reads a payload column.
+//! Lines of sessions: a session and its ancestors, including removed ones. No statement in this
+//! file reads a payload column.
 
 use std::cmp::Reverse;
 
@@ -94,8 +94,8 @@ pub(super) async fn line_from(
     Ok(line)
 }
 
-/// Tells whether a line of sessions, the latest first, has a gap, or ends before the limit and the
-/// first session.
+/// Returns whether a line of sessions, the latest first, has a gap or ends too early: before the
+/// limit and before the first session of the line.
 fn has_gap(first: SessionId, line: &[Ancestor], limit: u64) -> bool {
     let mut next = Some(first);
     for ancestor in line {

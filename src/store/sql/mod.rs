@@ -1,7 +1,7 @@
-//! The statements that both engines share, and all the traits but the commit on top of them.
+//! The statements that both engines share. They implement all storage traits except the commit.
 //!
 //! An [`Engine`] sends a [`Statement`] to its database and returns rows. Statements that differ
-//! stand in `postgres/` and `sqlite/`.
+//! between the engines are in `postgres/` and `sqlite/`.
 
 mod connection;
 mod engine;

@@ -1,4 +1,4 @@
-//! The outbox. Lists do not read messages.
+//! The outbox. Lists do not read the messages.
 
 use async_trait::async_trait;
 
@@ -31,7 +31,7 @@ impl<E: Engine> OutboxStore for E {
         worker: WorkerId,
         outcome: &DeliveryOutcome,
     ) -> Result<bool, StoreError> {
-        // The worker may have leased it again meanwhile, as another attempt.
+        // The worker may have leased the delivery again meanwhile, for another attempt.
         let statement = "update webhook_deliveries
             set status = $4, response_status = $5, error = $6, delivered_at = $7, due_at = $8, owner = null
             where tenant = $1 and delivery_id = $2 and owner = $3 and due_at = $9 and attempts = $10";
@@ -78,7 +78,7 @@ impl<E: Engine> OutboxStore for E {
             " from webhook_deliveries where tenant = $1"
         );
         let mut select = Statement::with("list deliveries", statement, values![tenant]);
-        // As literals, so that the planner knows which of the partial indexes fit.
+        // Literals, so that the planner knows which of the partial indexes it can use.
         match filter.status {
             Some(DeliveryStatus::Pending) => select.push(" and status = 'pending'"),
             Some(DeliveryStatus::Delivered) => select.push(" and status = 'delivered'"),
@@ -109,7 +109,7 @@ impl<E: Engine> OutboxStore for E {
                     if let Some(known) = key_lookup(self, tenant, &key.key).await? {
                         return Ok(Restarted::Known(known));
                     }
-                    // It expired and was removed in between: the next attempt gets it.
+                    // The key expired and was removed in between. The next attempt claims it.
                 }
                 (RestartAttempt::Missing | RestartAttempt::KeyTaken, _) => return Ok(Restarted::Missing),
             }
@@ -138,7 +138,7 @@ async fn restart_in_txn(
             return Ok(Ended::RolledBack(RestartAttempt::KeyTaken));
         }
     }
-    // Without an owner, the result of an attempt in flight is not recorded.
+    // Clears the owner, so that the result of an attempt in flight is not recorded.
     let statement = sql!(
         "update webhook_deliveries
         set status = 'pending', due_at = $3, owner = null, attempts = 0, response_status = null, error = null,

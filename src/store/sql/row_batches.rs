@@ -1,9 +1,9 @@
-//! Reads rows with large payloads, and decodes them in batches beside the async workers while more
-//! rows are read.
+//! Reads rows with large payloads. Decodes them in batches on other threads while it reads more
+//! rows.
 //!
-//! A buffer holds up to [`MAX_BUFFERED_BYTES`] of a read, and on SQLite the 50 rows that its driver
-//! reads ahead. When it is full, the read waits with its connection open. A tenant may have few
-//! reads in that state (`Engine::waiting_reads`). Any other read drops its rows, drains the rest of
+//! The buffer of a read holds up to [`MAX_BUFFERED_BYTES`]; on SQLite, its driver reads 50 more
+//! rows ahead. When the buffer is full, the read waits with its connection open. Few reads of a
+//! tenant may do so (`Engine::waiting_reads`). Any other read drops its rows, drains the rest of
 //! its result, waits for its turn and starts again.
 
 use std::mem::take;
@@ -29,10 +29,10 @@ use crate::tenant::TenantId;
 
 /// The most stored bytes of a read that wait to be decoded.
 const MAX_BUFFERED_BYTES: usize = 16 << 20;
-/// About how many bytes, uncompressed, the first batch decodes. Each further one decodes twice as
-/// many as the one before, so a few rows are decoded while more are read, too.
+/// About the uncompressed bytes of the first batch. Each further batch is twice as large as the one
+/// before. So even a read of few rows decodes while it reads.
 const FIRST_BATCH_BYTES: u64 = 2 << 10;
-/// About how many bytes, uncompressed, one batch decodes at most.
+/// About the most uncompressed bytes of a batch.
 const MAX_BATCH_BYTES: u64 = 512 << 10;
 
 /// A result that is folded from the rows of a read, in any order.
@@ -65,7 +65,7 @@ pub(super) async fn rows_fold<F: RowFold>(
 
 /// Why an attempt ends early.
 enum Stop {
-    /// The tenant has no turn to wait with a connection.
+    /// The buffer is full, and the tenant may not wait with an open connection now.
     BufferFull,
     Failed(StoreError),
 }
@@ -116,7 +116,7 @@ async fn read(
             batch_bytes = (batch_bytes * 2).min(MAX_BATCH_BYTES);
         }
     }
-    // The connection goes back.
+    // Returns the connection to the pool.
     drop((rows, turn));
     send(batch).await;
     Ok(())

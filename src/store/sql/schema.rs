@@ -1,5 +1,4 @@
-//! The version of the schema in the database, and the migrations that bring it to the one that this
-//! code needs.
+//! Reads the version of the schema, and migrates the schema to the version that this code needs.
 
 use super::connection::Connection;
 use super::engine::Engine;
@@ -24,8 +23,8 @@ pub(crate) async fn check_schema(engine: &impl Engine) -> Result<(), StoreError>
     check_version(version)
 }
 
-/// Runs the missing ones of the migrations in the transaction of a connection. `create` makes the
-/// table of the versions. A newer schema stays as it is and is an error.
+/// Runs the missing migrations in the transaction of a connection. `create` creates the table of
+/// versions. Fails without a change if the schema is newer.
 pub(crate) async fn migrate_in_txn(
     mut connection: Connection<'_>,
     create: &'static str,

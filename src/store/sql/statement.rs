@@ -1,6 +1,6 @@
-//! A statement and its values, before an engine makes a query of them. The text is put together of
-//! literals alone, and of names that stand in the code: those of tables, and of the columns that
-//! `rows/table.rs` declares.
+//! A statement and its values, before an engine converts them to a query. The text consists only of
+//! literals and of names in the code: names of tables, and of columns that `rows/table.rs`
+//! declares.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::store::codec::Payload;
 use crate::store::rows::{Row, StoredTime, Value};
 use crate::tenant::TenantId;
 
-/// Makes the insertion of one row; `begin` names the table, and the tenant as its first column.
+/// Builds an `insert` of one row. `begin` has the table and its first column, the tenant.
 pub(crate) fn insert_statement<'v>(
     operation: &'static str,
     begin: &'static str,
@@ -36,8 +36,8 @@ pub(crate) struct Statement<'v> {
 }
 
 impl<'v> Statement<'v> {
-    /// Names what the statement is for, as errors say it, and its text with the placeholders `$1`,
-    /// `$2` and so on.
+    /// Creates a statement from the name of the operation, for errors, and a text with the
+    /// placeholders `$1`, `$2` and so on.
     pub(crate) fn new(operation: &'static str, sql: &'static str) -> Self {
         Self {
             operation,
@@ -46,7 +46,7 @@ impl<'v> Statement<'v> {
         }
     }
 
-    /// Makes a statement with the values of its placeholders.
+    /// Creates a statement with the values of its placeholders.
     pub(crate) fn with(operation: &'static str, sql: &'static str, values: Vec<Value<'v>>) -> Self {
         Self {
             values,
@@ -54,7 +54,7 @@ impl<'v> Statement<'v> {
         }
     }
 
-    /// Gives the next placeholder its value.
+    /// Sets the value of the next placeholder.
     pub(crate) fn bind(mut self, value: impl Into<Value<'v>>) -> Self {
         self.values.push(value.into());
         self
@@ -100,7 +100,7 @@ impl<'v> Statement<'v> {
         });
     }
 
-    /// Appends the assignments of an update, `COLUMN = .., COLUMN = ..`, of all columns but the
+    /// Appends the assignments of an update, `COLUMN = .., COLUMN = ..`, for all columns except the
     /// key.
     pub(crate) fn push_assignments(&mut self, row: &'v dyn Row, key: &'static str) {
         let mut before = "";
@@ -121,12 +121,12 @@ impl<'v> Statement<'v> {
             .bind(payload.bytes.as_slice())
     }
 
-    /// Returns what the statement is for.
+    /// Returns the name of the operation.
     pub(crate) fn operation(&self) -> &'static str {
         self.operation
     }
 
-    /// Makes the query of one engine, which holds copies of the values.
+    /// Converts the statement to a query of one engine. The query has copies of the values.
     pub(crate) fn into_query<DB: Database>(self) -> Query<'static, DB, DB::Arguments>
     where
         Option<&'v str>: Encode<'v, DB> + Type<DB>,

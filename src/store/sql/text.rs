@@ -8,7 +8,7 @@ macro_rules! sql {
         const BYTES: [u8; $crate::store::sql::length(PARTS)] = $crate::store::sql::joined(PARTS);
         const SQL: &str = match std::str::from_utf8(&BYTES) {
             Ok(sql) => sql,
-            // Whole texts joined are text.
+            // Never happens: joined texts are valid UTF-8.
             Err(_) => "",
         };
         SQL

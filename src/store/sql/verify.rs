@@ -1,5 +1,5 @@
-//! Verification: four statements at any depth, and one more if ancestors were removed. Payloads are
-//! checked in [batches](super::row_batches).
+//! Verifies sessions with four statements at any depth, and one more if ancestors were removed.
+//! Checks payloads in [batches](super::row_batches).
 
 use super::columns::{ancestors, line_to_position};
 use super::engine::Engine;
@@ -32,7 +32,7 @@ const STATES: &str = concat!(
     where tenant = $1 and hash in (select environment_hash from retained union select context_hash from retained)"
 );
 
-/// Computes all hashes of a line again.
+/// Computes all hashes of a line of sessions again.
 pub(super) async fn session_verify(
     engine: &impl Engine,
     tenant: &TenantId,

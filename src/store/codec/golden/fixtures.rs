@@ -1,5 +1,5 @@
-//! The values that the golden files hold. They never change: a field that is new has its default
-//! here, or gets a value of its own.
+//! The values in the golden files. They never change. A new field has its default value here, or a
+//! new fixture sets it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -168,7 +168,7 @@ pub(super) fn context() -> StoredContext {
     }
 }
 
-/// A context that sets everything that its agent's definition says.
+/// A context that overrides everything in its agent's definition.
 pub(super) fn overriding_context() -> StoredContext {
     let overrides = json!({
         "parameters": {
@@ -264,8 +264,8 @@ fn response(finish_reason: FinishReason) -> ModelResponse {
     }
 }
 
-/// A step that asks for tools: one that works with another agent, one that is blocked, one that is
-/// supplied, one that is unknown.
+/// A step with four tool calls: one to another agent, one that is blocked, one with a supplied
+/// result, and one to an unknown tool.
 fn tool_step(n: u128) -> AgentStep {
     let subagent = SubagentExecution {
         agent: "helper".to_owned(),
@@ -321,7 +321,7 @@ pub(super) fn idle_state() -> AgentState {
         .with_input(messages().into_iter().take(1).map(Arc::unwrap_or_clone), at(1))
 }
 
-/// The beginning of an execution, and the state after each of its two steps.
+/// The state at the start of an execution and after each of its two steps.
 pub(super) fn states() -> [AgentState; 3] {
     let begun = idle_state()
         .start_execution(ExecutionId::from_uuid(id(21)), at(10))
@@ -422,7 +422,7 @@ pub(super) fn events() -> Vec<Arc<RunEvent>> {
     (1..).zip(payloads).map(event).collect()
 }
 
-/// A run whose output is one message, and a value.
+/// A run whose output has one message and a value.
 pub(super) fn record() -> RunRecord {
     let record = json!({
         "run_id": id(70), "session_id": id(71), "base_session_id": null, "agent": "adder", "agent_version": null,
@@ -436,7 +436,7 @@ pub(super) fn record() -> RunRecord {
     }
 }
 
-/// The steps as the first version knew them: without verdicts and without the work of other agents.
+/// The steps as version 1 wrote them: without verdicts and without the work of subagents.
 pub(super) fn first_steps() -> Vec<StepRecord> {
     let mut steps = steps();
     for execution in steps.iter_mut().flat_map(|step| &mut step.tool_executions) {

@@ -1,8 +1,8 @@
-//! The golden files in `tests/golden`: what each version of each payload looks like. A file of a
-//! version is never changed.
+//! Tests against the golden files in `tests/golden`, which show each version of each payload. The
+//! file of a version never changes.
 //!
-//! `KIND-vN.json` is what version N wrote of the fixture, and `KIND-future.json` what a later
-//! version might write.
+//! `KIND-vN.json` is the fixture as version N wrote it. `KIND-future.json` is what a later version
+//! might write.
 
 mod fixtures;
 mod requests;
@@ -19,17 +19,17 @@ use crate::json::Value;
 use crate::message::ContentPart;
 use crate::model_ref::ResponseFormat;
 
-/// What is stored in one form.
+/// A kind of payload.
 struct Kind {
     name: &'static str,
     newest: i16,
     /// Encodes the fixture.
     encode: fn() -> Payload,
-    /// Decodes what a version, which comes first, wrote of the fixture, and compares.
+    /// Decodes the fixture as the given version wrote it, and compares it.
     check: fn(i16, StoredPayload<'_>),
 }
 
-/// An entry of a journal: that at the index among the fixtures.
+/// A journal entry: the fixture at the index.
 macro_rules! journal_kind {
     ($name:literal, $index:literal) => {
         Kind {
@@ -135,14 +135,14 @@ fn read(name: &str) -> Vec<u8> {
     fs::read(file(name)).unwrap_or_else(|error| panic!("tests/golden/{name}: {error}"))
 }
 
-/// Decodes a file as one of the version.
+/// Decodes a file as if the current version had written it.
 fn read_future<T>(name: &str, decode: fn(StoredPayload<'_>) -> Result<T, DecodeError>) -> (Value, T) {
     let bytes = read(name);
     let value = decode(payload(1, bytes.clone()).as_stored()).unwrap();
     (serde_json::from_slice(&bytes).unwrap(), value)
 }
 
-/// Reads a file of what has no stored form of its own: journals hold it.
+/// Reads a file of a value that is only stored inside journals.
 fn read_future_json<T>(name: &str, from_json: fn(Value) -> serde_json::Result<T>) -> (Value, T) {
     let stored: Value = serde_json::from_slice(&read(name)).unwrap();
     (stored.clone(), from_json(stored).unwrap())
@@ -228,7 +228,7 @@ fn states_of_bundles_of_the_future_are_read_and_retained() {
     assert_eq!(context.system_prompt, fixtures::context().system_prompt);
     assert_eq!(context.response_format, ResponseFormat::Text);
     assert_eq!(written(&encode_context(&context).unwrap().1), stored);
-    // A format that replaces the unknown one takes nothing of it along.
+    // A new format replaces the unknown one completely.
     let changed = crate::session::StoredContext {
         response_format: ResponseFormat::JsonObject,
         ..context
@@ -236,8 +236,8 @@ fn states_of_bundles_of_the_future_are_read_and_retained() {
     let format = &written(&encode_context(&changed).unwrap().1)["response_format"];
     assert_eq!(*format, json!({"type": "json_object"}));
 
-    // What this version can't read of what a session sets is its agent's, and is kept; the rest
-    // stays in force.
+    // If this version can't read an override, the agent's own setting applies and the override is
+    // retained. The other overrides stay in force.
     let mut stored = written(&encode_context(&fixtures::overriding_context()).unwrap().1);
     stored["overrides"]["parameters"]["zz_new"] = json!(1);
     let bytes = serde_json::to_vec(&stored).unwrap();
@@ -256,7 +256,7 @@ fn steps_of_the_future_are_read() {
     assert_eq!(steps[0].step_type, crate::agent::state::AgentStepType::Unknown);
 }
 
-/// A definition that says what this version does not understand is not obeyed in part.
+/// A definition with a field unknown to this version is refused as a whole.
 #[test]
 fn a_definition_of_the_future_is_refused_by_name() {
     let error = decode_definition(payload(1, read("definition-future.json")).as_stored()).unwrap_err();
@@ -284,7 +284,7 @@ fn agent_states_of_the_future_are_read_and_retained() {
     assert_eq!(addition.to_json().unwrap(), stored);
 }
 
-/// Another worker goes on with what a later version has begun, and loses nothing of it.
+/// A worker continues a run that a later version started, and loses no unknown field.
 #[test]
 fn journals_of_the_future_are_read_and_retained() {
     let (stored, entry) = read_future("journal_answered-future.json", decode_journal_entry);
@@ -294,7 +294,7 @@ fn journals_of_the_future_are_read_and_retained() {
     assert!(matches!(error, DecodeError::Json(_)), "{error}");
 }
 
-/// An execution that begins later takes nothing of the one that was stored along.
+/// The next execution does not inherit unknown fields of the stored one.
 #[test]
 fn the_next_execution_takes_nothing_of_the_last_one_along() {
     let (stored, state) = read_future_json("agent_state-future.json", AgentState::from_json);

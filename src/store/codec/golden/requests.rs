@@ -1,5 +1,5 @@
-//! The golden files of queued requests: `queued_request-vN.json` is what version N of the form
-//! wrote of its fixture.
+//! Tests against the golden files of queued requests: `queued_request-vN.json` is the fixture as
+//! version N of the format wrote it.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::session::Setting;
 use crate::store::codec::QueuedRequest;
 use crate::store::queue::UnreadableRequest;
 
-/// What a version wrote: version 1 has no overrides.
+/// The fixture of a version. Version 1 has no overrides.
 fn fixture(version: u32) -> QueuedRequest {
     let id = |n: u8| format!("0190d9b4-5a00-7000-8000-0000000000{n}");
     let hash = |n: u8| format!("{n:064}");
@@ -63,7 +63,7 @@ fn what_every_version_wrote_of_a_request_is_read_and_written() {
 fn a_request_of_the_future_is_left_to_a_newer_version() {
     let read = QueuedRequest::from_json(r#"{"version": 3, "accepted": "dreams"}"#);
     assert!(matches!(read, Err(UnreadableRequest::Newer(_))), "{read:?}");
-    // Fields that a later version adds to a known form are left out.
+    // Unknown fields in a known version of the format are ignored.
     let mut stored: serde_json::Value = serde_json::from_str(&fixture(1).to_json().unwrap()).unwrap();
     stored["accepted"]["request"]["zz_new"] = json!(1);
     assert_eq!(QueuedRequest::from_json(&stored.to_string()).unwrap(), fixture(1));

@@ -1,5 +1,5 @@
-//! What both engines need to accept a run: the decision about its thread, and the statements that
-//! are the same on both.
+//! Accepts runs, the parts that both engines share: the decision about the thread, and common
+//! statements.
 
 use uuid::Uuid;
 
@@ -18,7 +18,7 @@ pub(crate) enum Attempt {
     Accepted {
         /// Whether it is leased.
         is_leased: bool,
-        /// The run that is stopped for it.
+        /// The active run that is asked to stop for it.
         interrupted: Option<RunId>,
     },
     /// The thread has another active run.
@@ -27,11 +27,11 @@ pub(crate) enum Attempt {
     ThreadRaced,
     /// An earlier request has the key.
     KeyTaken,
-    /// The tenant has as many waiting runs as it may.
+    /// The tenant has reached its limit of waiting runs.
     TenantFull,
     /// The base session does not exist.
     MissingBase(SessionId),
-    /// A run of this id exists, or one that has reserved its session.
+    /// A run with this id exists, or a run that has reserved the same session.
     Exists,
 }
 
@@ -48,16 +48,16 @@ row! {
     }
 }
 
-/// A run that is accepted unless its rows conflict with others.
+/// A run that may be accepted, unless its rows conflict with others.
 pub(crate) struct AdmittedRun {
     pub(crate) row: NewQueueRow,
-    /// The active run that is stopped for it.
+    /// The active run that is asked to stop for it.
     interrupted: Option<RunId>,
 }
 
-/// Checks the thread of a run and the number of the tenant's waiting runs, and stops the active run
-/// if the run is to interrupt it. `lock` makes the requests of a tenant whose waiting runs are
-/// limited wait for each other.
+/// Checks the thread of a run and the number of the tenant's waiting runs. Stops the active run if
+/// the new one interrupts it. If the tenant's waiting runs are limited, the statement `lock` makes
+/// its requests wait for each other.
 pub(crate) async fn admit_in_txn(
     connection: &mut Connection<'_>,
     row: NewQueueRow,
@@ -82,7 +82,8 @@ pub(crate) async fn admit_in_txn(
             let lock = Statement::with(OPERATION, lock, values![&run.row.tenant]);
             connection.execute(lock).await?;
         }
-        // A statement of its own, so that it counts the runs of requests that had the lock before.
+        // A separate statement, so that it also counts the runs of requests that held the lock
+        // before.
         let waiting: Option<(i64,)> = connection.fetch_optional(waiting_statement(&run.row, limit)).await?;
         if waiting.is_some_and(|(waiting,)| waiting >= i64::from(limit)) {
             return Ok(Err(Attempt::TenantFull));
@@ -97,7 +98,7 @@ fn admit_to_thread(mut row: NewQueueRow, found: &ThreadState) -> Result<Admitted
     if found.is_key_taken {
         return Err(Attempt::KeyTaken);
     }
-    // A run that was planned from another session begins when a worker has planned it again.
+    // The run was planned from another session. A worker must plan it again before it begins.
     if found.session_id != row.run.row.base_session_id {
         row = row.unleased();
     }
@@ -114,7 +115,7 @@ fn admit_to_thread(mut row: NewQueueRow, found: &ThreadState) -> Result<Admitted
     Ok(AdmittedRun { row, interrupted })
 }
 
-/// Ends the transaction of a run whose rows are inserted, unless there was a conflict.
+/// Ends the transaction of an accepted run: commits it unless there was a conflict.
 pub(crate) fn ended(run: &AdmittedRun, conflict: Option<Attempt>) -> Ended<Attempt> {
     if let Some(conflict) = conflict {
         return Ended::RolledBack(conflict);
@@ -130,7 +131,7 @@ pub(crate) fn ended(run: &AdmittedRun, conflict: Option<Attempt>) -> Ended<Attem
     }
 }
 
-/// Stops the active run of a thread, unless it is to end already.
+/// Asks the active run of a thread to stop, unless it already has a control.
 fn stop_statement(row: &NewQueueRow, run_id: RunId) -> Statement<'_> {
     let statement = "update run_queue set control = $3 where tenant = $1 and run_id = $2 and control is null";
     Statement::with(
@@ -148,11 +149,11 @@ fn waiting_statement(row: &NewQueueRow, limit: u32) -> Statement<'_> {
     Statement::with(OPERATION, statement, values![&row.tenant, limit])
 }
 
-/// The turn of a run: after the waiting runs of its tenant, and no earlier than the first that
-/// waits, so that a tenant that comes late starts at the turn of the others.
+/// The turn of a new run: after the waiting runs of its tenant, and not before the first waiting
+/// run of any tenant. So a tenant without waiting runs does not get earlier turns than the others.
 ///
-/// The first and the last are found by their order: for `min` and `max`, a planner that takes the
-/// queue for short reads the whole of an index.
+/// Uses `order by` and `limit` instead of `min` and `max`, for which the planner may read a whole
+/// index when it assumes a short queue.
 macro_rules! next_turn {
     ($tenant:literal, $level:literal) => {
         concat!(

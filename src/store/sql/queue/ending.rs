@@ -1,4 +1,4 @@
-//! The end of runs: what is written with the record, and which run of the thread is next.
+//! The end of runs: the rows written with the record, and the next run of the thread.
 
 use async_trait::async_trait;
 use uuid::Uuid;
@@ -42,7 +42,7 @@ impl<E: Engine> RunWriter for E {
     }
 }
 
-/// Ends the run; returns whether this attempt did.
+/// Ends the run. Returns whether this attempt ended it.
 async fn record_in_txn(
     mut connection: Connection<'_>,
     tenant: TenantId,
@@ -76,15 +76,15 @@ async fn has_ended(engine: &impl Engine, tenant: &TenantId, run_id: Uuid) -> Res
 /// The result of ending a lease.
 #[derive(Debug, Default)]
 pub(crate) struct LeaseEnd {
-    /// Whether a run that has waited for the thread may begin.
+    /// Whether a run that waited for the thread may now begin.
     pub(crate) is_next_released: bool,
 }
 
-/// Deletes a run from the queue and lets the next one on its thread begin; `None` if the lease was
-/// not in force. From then on nobody else writes anything of the run, and what others wrote of it
-/// is visible.
+/// Deletes a run from the queue and releases the next run on its thread. Returns `None` if the
+/// lease was not in force. Afterwards no other worker can write anything of the run, and all
+/// earlier writes are visible.
 ///
-/// Releases the next one before the thread moves: a lease locks rows of the queue first, and then
+/// Releases the next run before the thread moves, since a lease also locks rows of the queue before
 /// those of threads.
 pub(crate) async fn lease_end(
     connection: &mut Connection<'_>,
@@ -104,8 +104,8 @@ pub(crate) async fn lease_end(
     Ok(Some(end))
 }
 
-/// Writes the record, the events and the webhooks of a run that has ended, once its row of the
-/// queue is deleted.
+/// Writes the record, the events and the webhooks of a run that has ended. Its row in the queue
+/// must already be deleted.
 pub(crate) async fn end_insert(
     connection: &mut Connection<'_>,
     tenant: &TenantId,
@@ -137,11 +137,10 @@ macro_rules! messages_end {
     };
 }
 
-/// Removes what a run has beside its slot in the queue.
+/// Removes the journal of a run, and ends its waiting messages.
 pub(super) const QUEUE_CLEANUP: [&str; 2] = [journal_delete!(), messages_end!()];
 
-/// Writes the final record and removes what was stored for another attempt: in one statement where
-/// possible.
+/// Writes the final record and removes the data for further attempts, in one statement if possible.
 async fn run_end(connection: &mut Connection<'_>, tenant: &TenantId, end: &NewEnd) -> Result<(), sqlx::Error> {
     let run_id = RunId::from_uuid(end.run.row.run_id);
     apply_on_conn(connection, tenant, run_id, &end.applied).await?;
@@ -166,13 +165,13 @@ async fn run_end(connection: &mut Connection<'_>, tenant: &TenantId, end: &NewEn
     update.push_assignments(&end.run, "run_id");
     update.push(" where tenant = $1 and run_id = $2");
     match connection.execute(update).await? {
-        // A run in the queue has a record.
+        // A run in the queue always has a record.
         0 => Err(sqlx::Error::RowNotFound),
         _ => Ok(()),
     }
 }
 
-/// Lets the run begin that has waited longest for the thread, unless another is active.
+/// Releases the run that has waited longest for the thread, unless another run is active.
 macro_rules! release {
     ($lock:literal) => {
         concat!(
@@ -191,7 +190,8 @@ macro_rules! release {
 
 fn release_statement<'v>(connection: &Connection<'_>, tenant: &'v str, thread: &'v str) -> Statement<'v> {
     let statement = match connection {
-        // Passes over one that another transaction is ending: it was cancelled as it waited.
+        // Locks the run, so that a cancelled run that another transaction is ending is not
+        // released.
         Connection::Postgres(_) => release!(" for update"),
         Connection::Sqlite(_) => release!(""),
     };

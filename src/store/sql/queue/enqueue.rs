@@ -1,6 +1,7 @@
 //! Accepting runs: the record, the slot in the queue and the idempotency key, all or nothing. Each
-//! engine inserts the rows its own way; this file turns an attempt into the result for the caller.
-//! Idempotency keys return the result of the first request to a repeated one.
+//! engine has its own statements to insert the rows. This file converts the outcome of an attempt
+//! to the result for the caller. A repeated request with an idempotency key gets the result of the
+//! first one.
 
 use std::time::Duration;
 
@@ -19,15 +20,15 @@ use crate::store::sql::engine::Engine;
 use crate::store::sql::statement::Statement;
 use crate::tenant::TenantId;
 
-/// The fence of the lease that a run is accepted with.
+/// The fence token of a lease that is taken at acceptance.
 const FIRST_FENCE: u32 = 1;
 
 /// How often a run is tried again after it lost a race on its thread.
 const RACES: usize = 10;
-/// The first pause before that, and the longest.
+/// The first and the longest pause between these attempts.
 const PAUSES: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(100)];
 
-/// What idempotency keys are claimed for, in errors.
+/// The operation's name in errors.
 const CLAIM: &str = "claim idempotency key";
 
 #[async_trait]
@@ -47,7 +48,7 @@ impl<E: Engine> AcceptanceStore for E {
                         let first = earlier(self, run).await?.filter(|_| is_own);
                         return Ok(first.unwrap_or(Enqueued::Known(known)));
                     }
-                    // It expired and was removed in between: the next attempt gets it.
+                    // The key expired and was removed in between. The next attempt claims it.
                 }
                 Attempt::ThreadRaced => match pauses.get_or_insert_with(race_pauses).next() {
                     Some(pause) => sleep(pause).await,
@@ -92,12 +93,12 @@ impl<E: Engine> AcceptanceStore for E {
                 let is_own = known.resource_id == resource_id && known.digest == key.digest;
                 return Ok((!is_own).then_some(known));
             }
-            // It expired and was removed in between: the next attempt gets it.
+            // The key expired and was removed in between. The next attempt claims it.
         }
     }
 }
 
-/// Returns the pauses before the attempts that follow on lost races.
+/// Returns the pauses between attempts that lose a race.
 fn race_pauses() -> impl Iterator<Item = Duration> + Send {
     let backoff = ExponentialBuilder::default()
         .with_min_delay(PAUSES[0])
@@ -107,7 +108,7 @@ fn race_pauses() -> impl Iterator<Item = Duration> + Send {
     backoff.build()
 }
 
-/// The error of a run that lost every race; a later attempt may succeed.
+/// Returns the error of a run that lost every race. A later attempt may succeed.
 fn raced() -> StoreError {
     StoreError::Unavailable {
         operation: OPERATION,
@@ -115,8 +116,8 @@ fn raced() -> StoreError {
     }
 }
 
-/// Returns the result of a request that finds the queue full. A repeated one gets the result of the
-/// first.
+/// Returns the result of a request that finds the queue full. A repeated request gets the result of
+/// the first one.
 async fn repeated(engine: &impl Engine, run: &NewQueuedRun) -> Result<Enqueued, StoreError> {
     if let Some(first) = earlier(engine, run).await? {
         return Ok(first);
@@ -132,15 +133,15 @@ async fn known_request(engine: &impl Engine, run: &NewQueuedRun) -> Result<Optio
     }
 }
 
-/// Returns the result of the attempt that put this very run into the queue; `None` if it is not
-/// there.
+/// Returns the result of an earlier attempt that enqueued this same run; `None` if the run is not
+/// in the queue.
 async fn earlier(engine: &impl Engine, run: &NewQueuedRun) -> Result<Option<Enqueued>, StoreError> {
     let statement = "select fence, owner from run_queue where tenant = $1 and run_id = $2";
     let select = Statement::with(OPERATION, statement, values![&run.tenant, run.summary.run_id]);
     let row: Option<(i64, Option<String>)> = select.fetch_optional(engine).await?;
     Ok(row.map(|(fence, owner)| {
         let wanted = run.lease.map(|terms| terms.worker.to_string());
-        // A later lease belongs to another attempt.
+        // Any later lease belongs to another attempt at the run.
         let is_leased = wanted.is_some() && owner == wanted && fence == i64::from(FIRST_FENCE);
         Enqueued::Accepted {
             lease: is_leased.then(|| lease_of(run)),
@@ -149,7 +150,7 @@ async fn earlier(engine: &impl Engine, run: &NewQueuedRun) -> Result<Option<Enqu
     }))
 }
 
-/// The lease that a run is accepted with.
+/// Returns the lease that a run gets at acceptance.
 fn lease_of(run: &NewQueuedRun) -> Lease {
     Lease {
         tenant: run.tenant.clone(),
@@ -158,7 +159,7 @@ fn lease_of(run: &NewQueuedRun) -> Lease {
     }
 }
 
-/// Claims a key that is free or has expired; changes no row otherwise.
+/// Claims a key if it is free or has expired. Otherwise changes no row.
 pub(crate) fn key_claim_statement<'v>(
     tenant: &'v TenantId,
     key: &'v IdempotencyKey,

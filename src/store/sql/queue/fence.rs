@@ -6,7 +6,7 @@ use crate::store::rows::LeaseKey;
 use crate::store::sql::engine::Engine;
 use crate::store::sql::statement::Statement;
 
-/// Tells whether a lease is in force.
+/// Returns whether a lease is in force.
 pub(super) async fn is_leased(engine: &impl Engine, lease: &Lease) -> Result<bool, StoreError> {
     let statement = "select 1 from run_queue where tenant = $1 and run_id = $2 and fence = $3";
     let select = Statement::new("check lease", statement).bind_lease(lease);
@@ -20,7 +20,7 @@ impl<'v> Statement<'v> {
         self.bind(&lease.tenant).bind(lease.run_id).bind(lease.fence)
     }
 
-    /// Binds a lease as its row has it.
+    /// Binds the stored key of a lease.
     pub(crate) fn bind_key(self, key: &'v LeaseKey) -> Self {
         self.bind(&key.tenant).bind(key.run_id).bind(key.fence)
     }

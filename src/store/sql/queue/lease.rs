@@ -1,4 +1,5 @@
-//! Leases: take, renew and release; the control of runs, which leases carry.
+//! Leases: take, renew and release. Also the control of runs, which workers read when they renew
+//! leases.
 
 use std::collections::HashSet;
 
@@ -18,8 +19,8 @@ use crate::store::sql::engine::Engine;
 use crate::store::sql::statement::Statement;
 use crate::tenant::TenantId;
 
-/// The most leases that one statement renews: three values each, and every engine has its limit of
-/// values.
+/// The most leases that one statement renews. Each takes three values, and engines limit the number
+/// of values.
 const RENEWED_AT_ONCE: usize = 1_000;
 
 const RENEW: &str = "renew leases";
@@ -47,7 +48,7 @@ impl<E: Engine> LeaseStore for E {
         Ok(lease_readable(self, *terms, choice).await?.pop())
     }
 
-    /// A failure may leave some leases renewed.
+    /// After an error, some of the leases may be renewed.
     async fn lease_renew(&self, leases: &[Lease], until: Timestamp) -> Result<Vec<RenewedLease>, StoreError> {
         let mut held = Vec::with_capacity(leases.len());
         for leases in leases.chunks(RENEWED_AT_ONCE) {
@@ -101,7 +102,7 @@ impl<E: Engine> LeaseStore for E {
     }
 }
 
-/// Leases runs. Sets those aside that can't be read, so that the others run.
+/// Leases runs. Sets unreadable runs aside, so that the others run.
 async fn lease_readable(
     engine: &impl Engine,
     terms: LeaseTerms,
@@ -121,12 +122,12 @@ async fn lease_readable(
         if found == 0 || !leased.is_empty() {
             return Ok(leased);
         }
-        // Runs after those that can't be read must not wait for the next poll. The unreadable ones
-        // are leased, so this loop ends.
+        // The runs behind unreadable ones must not wait for the next poll. The loop ends, since the
+        // unreadable runs are leased now.
     }
 }
 
-/// The columns of `rows::RenewedLeaseRow` but for whether the lease lasts longer now.
+/// The columns of `rows::RenewedLeaseRow`, except whether the lease was prolonged.
 macro_rules! renewed_columns {
     () => {
         "tenant, run_id, fence, control, exists (
@@ -156,7 +157,7 @@ async fn renew_some<E: Engine>(
     rows.into_iter().map(RenewedLease::try_from).collect()
 }
 
-/// Finds the leases that were not renewed and are still in force.
+/// Finds the leases in force that were not renewed, since their rows are locked.
 async fn busy_among(
     engine: &impl Engine,
     leases: &[Lease],
@@ -174,9 +175,9 @@ async fn busy_among(
 }
 
 impl<'v> Statement<'v> {
-    /// Appends a list of leases, each as `bind_lease` has it.
+    /// Appends a list of leases. Each has the values that `bind_lease` binds.
     fn push_leases(mut self, leases: impl ExactSizeIterator<Item = &'v Lease> + Clone) -> Self {
-        // Few lengths, so that few texts are prepared.
+        // Pads the list to a power of two, so that connections prepare few texts.
         let padding = leases.len().next_power_of_two() - leases.len();
         let last = leases.clone().last();
         let padded = leases.chain(last.into_iter().cycle().take(padding));

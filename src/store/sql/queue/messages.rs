@@ -20,7 +20,7 @@ const APPLY: &str = "apply messages";
 #[derive(Clone, Copy)]
 enum Insertion {
     Stored,
-    /// One of its key exists, or the run has its limit of messages.
+    /// A message with its key exists, or the run has reached its limit of messages.
     Refused,
     /// The run is not in the queue.
     NoRun,
@@ -40,7 +40,7 @@ macro_rules! message_list {
 
 #[async_trait]
 impl<E: Engine> MessageStore for E {
-    /// The row of the queue is locked, so the run can't end meanwhile, and other messages wait.
+    /// Locks the row of the queue, so that the run can't end meanwhile and other messages wait.
     async fn message_insert(
         &self,
         tenant: &TenantId,
@@ -59,8 +59,8 @@ impl<E: Engine> MessageStore for E {
                 if queued.is_none() {
                     return Ok(Ended::RolledBack(Insertion::NoRun));
                 }
-                // A statement of its own, so that it sees what others inserted before it got the
-                // lock.
+                // A separate statement, so that it sees the messages of requests that held the lock
+                // before.
                 let insert = Statement::with(INSERT, MESSAGE_INSERT, values![&owner, run_id, &key, received_at])
                     .bind_payload(&payload)
                     .bind(size)

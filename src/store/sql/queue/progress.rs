@@ -1,7 +1,7 @@
 //! The progress of queued runs: their events, several per row, their journals and their usage.
 //!
-//! Each write is one statement, which shares the row of the queue, so nobody takes the run over
-//! meanwhile.
+//! Each write is one statement. It locks the row of the queue in share mode, so that no other
+//! worker takes the run over meanwhile.
 
 use std::sync::Arc;
 
@@ -27,11 +27,11 @@ use crate::usage::{Cost, Usage};
 const APPEND_ENTRIES: &str = "append to journal";
 const APPEND_EVENTS: &str = "append events";
 const READ_EVENTS: &str = "read events";
-/// About how many bytes of events one read returns, but for a row that is larger.
+/// About the most bytes of events that one read returns. A single row may be larger.
 const MAX_READ_BYTES: u64 = 1 << 20;
 
-/// Of two rows with the same first event, retains the longer one: an attempt may be repeated with
-/// more events.
+/// Of two rows with the same first event, retains the longer one, since a write may be repeated
+/// with more events.
 macro_rules! events_conflict {
     () => {
         " on conflict (tenant, run_id, first_sequence) do update set
@@ -131,7 +131,8 @@ impl<E: Engine> ProgressStore for E {
         Ok(row.map_or(0, |(last,)| last.unsigned_abs()))
     }
 
-    /// A final record does not change, even if this waited for the transaction that ended the run.
+    /// Never changes a final record, even if this statement waited for the transaction that ended
+    /// the run.
     async fn usage_update(&self, lease: &Lease, usage: &Usage) -> Result<bool, StoreError> {
         let statement = "update runs set
                 input_tokens = $4, output_tokens = $5, cache_read_tokens = $6, cache_write_tokens = $7,
@@ -166,8 +167,8 @@ fn encode(entries: &[JournalRecord]) -> Result<Vec<Payload>, EncodeError> {
     entries.map(|record| encode_journal_entry(&record.entry)).collect()
 }
 
-/// Reads rows up to the one with the last event, or until they have [`MAX_READ_BYTES`]; also
-/// returns their bytes.
+/// Reads rows up to the one with the last event, or until they have [`MAX_READ_BYTES`]. Also
+/// returns their size in bytes.
 async fn read_rows(
     engine: &impl Engine,
     select: Statement<'_>,
@@ -193,7 +194,7 @@ fn decode_rows(rows: Vec<EventsRow>, after: u64) -> Result<Vec<Arc<RunEvent>>, S
     for row in rows {
         for event in Vec::try_from(row)? {
             let event: Arc<RunEvent> = event;
-            // Rows overlap if an attempt was repeated whose response was lost.
+            // Rows overlap if a write whose response was lost was repeated.
             if event.sequence > events.last().map_or(after, |last| last.sequence) {
                 events.push(event);
             }
@@ -203,7 +204,7 @@ fn decode_rows(rows: Vec<EventsRow>, after: u64) -> Result<Vec<Arc<RunEvent>>, S
 }
 
 impl<'v> Statement<'v> {
-    /// Binds the values of a row of events but for its run.
+    /// Binds the values of a row of events, except its run.
     pub(crate) fn bind_events(self, events: &'v NewEvents) -> Self {
         self.bind(events.first)
             .bind(events.last)

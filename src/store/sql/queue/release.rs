@@ -8,7 +8,7 @@ use crate::store::sql::connection::Ended;
 use crate::store::sql::engine::Engine;
 use crate::store::sql::statement::Statement;
 
-/// The fence token grows here, too, so that the former lease holder writes nothing any more.
+/// Increments the fence token as well, so that the former lease holder can't write any more.
 const RELEASE: &str = "update run_queue set
         leased_until = null, owner = null, attempts = attempts - 1, fence = fence + 1,
         turn = coalesce((
@@ -26,7 +26,7 @@ const DEFER: &str = "update run_queue set
     where tenant = $1 and run_id = $2 and fence = $3
     returning attempts";
 
-/// Releases a run; if a time is given, not to be leased before it.
+/// Releases a run. If a time is given, the run can't be leased before it.
 pub(super) async fn lease_release(
     engine: &impl Engine,
     key: LeaseKey,

@@ -1,6 +1,6 @@
-//! Leased runs that can't be read. One that a later version wrote waits for that version; any other
-//! fails after some attempts. It is ended by its keys alone, since nothing else of it can be
-//! trusted.
+//! Sets aside leased runs that can't be read. A run that a later version stored waits for that
+//! version. Any other run fails after some attempts. Only its keys are used to end it, since no
+//! other column can be trusted.
 
 use std::error::Error as StdError;
 
@@ -18,7 +18,7 @@ use crate::store::sql::statement::Statement;
 
 const OPERATION: &str = "give up run";
 
-/// Sets a leased run aside. If that is impossible now, its lease expires, and it is tried again.
+/// Sets a leased run aside. If that fails, the lease expires and a worker tries the run again.
 pub(super) async fn set_aside(engine: &impl Engine, terms: LeaseTerms, run: UnreadableRun) {
     let UnreadableRun { key, attempts, error } = run;
     let run_id = key.run_id;

@@ -1,8 +1,8 @@
 //! Retention on both engines: the steps of a sweep, explicit removals, and the preview of a sweep.
 //!
-//! A session is removed in one transaction, which inserts its tombstone into `removed_sessions`
-//! first, and finds everything else by it. `selection.rs` selects the sessions, `removal.rs`
-//! removes what belongs to them, and `reclaim.rs` the segments and states that they leave.
+//! One transaction removes a session. It first inserts a tombstone into `removed_sessions`, and
+//! uses it to find everything else. `selection.rs` selects the sessions, `removal.rs` removes what
+//! belongs to them, and `reclaim.rs` removes the segments and states that they leave.
 
 mod plan;
 mod reclaim;
@@ -53,17 +53,18 @@ impl<E: Engine> RetentionStore for E {
     }
 }
 
-/// The rules as instants.
+/// The retention rules, converted to times.
 #[derive(Debug, Clone, Copy)]
 struct Cutoffs {
     now: StoredTime,
-    /// Sessions from before it are too old.
+    /// Sessions created before this time are too old.
     aged: Option<StoredTime>,
-    /// Sessions from before it may be removed at all.
+    /// Only sessions created before this time may be removed.
     young: StoredTime,
     /// The number of sessions of a thread to retain; 0 if age alone decides.
     keep_last: i64,
-    /// Records of runs without a session that ended before it are removed, after their events.
+    /// Records of runs without a session are removed if the run ended before this time. Their
+    /// events are removed first.
     forgotten: Option<StoredTime>,
     events: StoredTime,
     deliveries: StoredTime,
@@ -71,7 +72,7 @@ struct Cutoffs {
 
 impl Cutoffs {
     fn new(rules: RetentionRules, now: Timestamp) -> Self {
-        // An age that exceeds all time reaches back to 1970.
+        // An age out of range reaches back to 1970.
         let before = |age| {
             let age = chrono::TimeDelta::from_std(age).unwrap_or(chrono::TimeDelta::MAX);
             StoredTime(

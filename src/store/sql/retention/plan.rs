@@ -9,9 +9,10 @@ use crate::store::retention::{RemovalFigures, RetentionRules};
 use crate::store::rows::{StoredTime, row, values};
 use crate::store::sql::{Engine, Statement};
 
-/// `removed` are the sessions that were or would be removed, `needed` those of them that a retained
-/// one continues. `$1` is now, `$3` and `$4` are those of `ALL`; `$5` to `$7` are the times from
-/// which events, deliveries and runs without a session are retained.
+/// `removed` are the sessions that were or would be removed. `needed` are those of them that a
+/// retained session descends from. `$1` is the current time. `$3` and `$4` are the placeholders of
+/// `ALL`. `$5` to `$7` are the times from which events, deliveries and runs without a session are
+/// retained.
 const FIGURES: &str = concat!(
     ", removed as (
         select s.tenant, s.session_id, s.parent_session_id, s.branch_id, s.position
@@ -91,7 +92,7 @@ const FIGURES: &str = concat!(
 );
 
 row! {
-    /// The counts as a row has them.
+    /// The row with the counts.
     struct FiguresRow {
         sessions: i64,
         segments: i64,

@@ -1,7 +1,7 @@
-//! Reclaims what removed sessions leave. Sessions and segments form the same tree, so the segment
-//! of a removed session is needed as long as any session, retained or removed, continues it. Once
-//! nothing does, it is reclaimed, and its parent is checked. States of removed sessions are
-//! reclaimed unless a retained session has them.
+//! Reclaims the segments and states that removed sessions leave. Sessions and segments form the
+//! same tree, so the segment of a removed session is needed as long as any session, retained or
+//! removed, continues it. When no session continues it, the segment is reclaimed and the parent is
+//! checked. A state is reclaimed unless a retained session uses it.
 
 use crate::store::error::StoreError;
 use crate::store::retention::RemovalFigures;
@@ -11,7 +11,8 @@ use crate::store::sql::{Engine, Statement, Tally};
 /// The name of a removal in errors.
 pub(super) const OPERATION: &str = "remove sessions";
 
-/// The condition that nothing continues the removed session of the alias, except for one.
+/// The condition that no session continues the removed session with the given alias, apart from the
+/// exception.
 macro_rules! nothing_continues {
     ($alias:literal, $except:literal) => {
         concat!(
@@ -33,8 +34,8 @@ macro_rules! nothing_continues {
     };
 }
 
-/// Finds up to `$1` that nothing continues, and above each those that nothing else continues, `$2`
-/// at most.
+/// Finds up to `$1` removed sessions that no session continues. From each, walks up through removed
+/// ancestors that no other session continues, `$2` at most.
 const FIND: &str = concat!(
     "update removed_sessions set stage = 2
     where (tenant, session_id) in (
@@ -60,12 +61,12 @@ const SEGMENTS: &str = "delete from history_segments
         select tenant, branch_id, position from removed_sessions where stage = 2)
     returning cast(1 as bigint), cast(length(payload) as bigint)";
 
-/// A branch is empty with its first segment: all others come after that one.
+/// A branch is empty once its first segment is removed, since later segments are removed before it.
 const BRANCHES: &str = "delete from history_branches
     where (tenant, branch_id) in (
         select tenant, branch_id from removed_sessions where stage = 2 and position = 0)";
 
-/// Marks their parents to be checked.
+/// Marks the parents of reclaimed sessions to be checked.
 const LOOK: &str = "update removed_sessions set stage = 0
     where stage = 1 and (tenant, session_id) in (
         select tenant, parent_session_id from removed_sessions where stage = 2 and parent_session_id is not null)";
@@ -84,15 +85,15 @@ const SETTLE: &str = "update removed_sessions set stage = 1
 const WAITING: &str = "select cast(1 as bigint)
     where exists (select 1 from removed_sessions where stage <> 1) or exists (select 1 from unused_states)";
 
-/// Marks some of the states that may be unused; [`Engine::UNUSED`] and [`HELD`] follow. Commits
-/// wait for these, so there are few.
+/// Marks states that may be unused; [`Engine::UNUSED`] and [`HELD`] follow. Marks few at a time,
+/// since commits wait for them.
 const HOLD: &str = "update unused_states set is_held = true
     where (tenant, hash) in (
         select tenant, hash from (select tenant, hash from unused_states limit 250) next";
 const HELD: &str = ")";
 
-/// Each condition is one lookup. A planner that knows one state of nearly all sessions would scan
-/// the sessions for any other, too; the order has it use the index.
+/// Each condition is one index lookup. If nearly all sessions have the same state, the planner
+/// would scan all sessions to look for any state. `order by` and `limit` make it use the index.
 const STATES: &str = "delete from states
     where (tenant, hash) in (select tenant, hash from unused_states where is_held)
         and hash not in (
@@ -109,7 +110,7 @@ const STATES: &str = "delete from states
 
 const SETTLE_STATES: &str = "delete from unused_states where is_held returning cast(1 as bigint), cast(0 as bigint)";
 
-/// Returns the statements that reclaim, the first of them for those that nothing continues.
+/// Returns the statements that reclaim. The first one marks the sessions that no session continues.
 pub(super) fn statements<E: Engine>(limit: i64) -> Vec<Statement<'static>> {
     let mut hold = Statement::new(OPERATION, HOLD);
     hold.push(E::UNUSED);
@@ -128,7 +129,7 @@ pub(super) fn statements<E: Engine>(limit: i64) -> Vec<Statement<'static>> {
     ]
 }
 
-/// Returns what the statements removed.
+/// Returns how much the statements removed.
 pub(super) fn figures(tallies: &[Tally]) -> RemovalFigures {
     let mut figures = RemovalFigures::default();
     if let [_, segments, .., states, _] = tallies {
@@ -138,7 +139,7 @@ pub(super) fn figures(tallies: &[Tally]) -> RemovalFigures {
     figures
 }
 
-/// Reclaims some of what removed sessions left; returns whether there may be more.
+/// Reclaims some segments and states of removed sessions. Returns whether there may be more.
 pub(super) async fn reclaim<E: Engine>(engine: &E, limit: i64) -> Result<(RemovalFigures, bool), StoreError> {
     let waiting = Statement::new(OPERATION, WAITING);
     if waiting.fetch_optional::<(i64,)>(engine).await?.is_none() {
@@ -149,7 +150,7 @@ pub(super) async fn reclaim<E: Engine>(engine: &E, limit: i64) -> Result<(Remova
     Ok((figures(&tallies), more))
 }
 
-/// Reclaims all that removed sessions left.
+/// Reclaims all segments and states of removed sessions that are no longer needed.
 pub(super) async fn reclaim_all(engine: &impl Engine, limit: i64) -> Result<RemovalFigures, StoreError> {
     let mut all = RemovalFigures::default();
     loop {

@@ -1,5 +1,5 @@
-//! Removes what else is too old: records of runs without a session, events, messages to runs,
-//! deliveries, idempotency keys.
+//! Removes other old rows: records of runs without a session, events, messages to runs, deliveries
+//! and idempotency keys.
 
 use super::Cutoffs;
 use crate::store::error::StoreError;
@@ -9,7 +9,7 @@ use crate::store::sql::{Engine, Statement};
 
 const OPERATION: &str = "remove what is too old";
 
-/// The condition that the run of a row has not ended long enough ago.
+/// The condition that the run of a row is active or ended too recently.
 macro_rules! is_recent {
     ($alias:literal, $cutoff:literal) => {
         concat!(

@@ -1,4 +1,4 @@
-//! Removes sessions and what belongs to them; also the removal of one that a caller names.
+//! Removes sessions with everything that belongs to them, in a sweep or at the request of a caller.
 
 use std::time::Duration;
 
@@ -16,19 +16,20 @@ use crate::store::sql::{Engine, Statement};
 use crate::tenant::TenantId;
 
 /// The most sessions that one transaction of an explicit removal removes, and the most tombstones
-/// that it reclaims: few, since the removals of all tenants take turns.
+/// that it reclaims. Few, since the removals of all tenants wait for each other.
 const BATCH: u8 = 100;
 
-/// The most sessions that it removes before it reads their tree again. It has their ids in memory.
+/// The most sessions that an explicit removal removes before it reads their tree again. Their ids
+/// are in memory.
 const ROUND: i64 = 100_000;
 
-/// How long an explicit removal waits in all for commits in flight that continue what it removes.
+/// How long an explicit removal waits in all for commits in flight that continue its sessions.
 const COMMIT_WAIT: Duration = Duration::from_secs(1);
 
-/// How long it waits before it checks again.
+/// The pause between two checks for these commits.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Selects the tombstones of the sessions that are removed, at the time in the given placeholder.
+/// Selects the tombstones of the sessions to remove. The placeholder is the time of the removal.
 macro_rules! mark {
     ($now:literal) => {
         concat!(
@@ -46,15 +47,16 @@ const INSERT: &str = "insert into removed_sessions (
         session_id, parent_session_id, branch_id, position, depth, message_count, history_start, removed_at, stage, tenant, root_hash,
         environment_hash, context_hash, segment_hash) ";
 
-/// Marks what a sweep selected.
+/// Marks the sessions that a sweep selected.
 pub(super) const MARK: &str = mark!("$1");
 
-/// Marks what a caller selected.
+/// Marks the sessions that a caller removes.
 const MARK_BATCH: &str = mark!("$3");
 
-/// Follows the same selection, made again now that the marked sessions are locked. Spares families
-/// that are not marked as a whole, since a commit in flight shares one of them, and those that are
-/// needed by now. Each mark is one lookup: `offset` stops the planner from reading the whole table.
+/// Unmarks the families that must stay. Follows the same selection, repeated after the marked
+/// sessions are locked. A family stays if a commit in flight shares one of its sessions, so that
+/// not all are marked. It also stays if it is needed now. Each mark is one lookup: `offset` stops
+/// the planner from reading the whole table.
 const SPARE: &str = ", broken as materialized (
         select m.top_id, m.tenant from family m
         where (m.tenant, m.session_id) not in (select tenant, session_id from going)
@@ -72,14 +74,15 @@ const SPARE: &str = ", broken as materialized (
             select f.tenant, f.session_id from family f
             where not exists (select 1 from broken b where b.tenant = f.tenant and b.top_id = f.top_id))";
 
-/// Notes the states of removed sessions, to be checked later: others may need them.
+/// Records the states of removed sessions. They are checked later, since other sessions may use
+/// them.
 const STATES: &str = "insert into unused_states (tenant, hash, is_held)
     select tenant, environment_hash, false from removed_sessions where stage = 0
     union
     select tenant, context_hash, false from removed_sessions where stage = 0
     on conflict do nothing";
 
-/// The rows of a table that belong to runs of marked sessions, deleted; returns their bytes.
+/// Deletes the rows of a table that belong to runs of marked sessions. Returns their bytes.
 macro_rules! delete_of_runs {
     ($table:literal, $bytes:literal) => {
         concat!(
@@ -105,8 +108,9 @@ const SESSIONS: &str = "delete from sessions
     where (tenant, session_id) in (select tenant, session_id from removed_sessions where stage = 0)
     returning cast(1 as bigint), cast(0 as bigint)";
 
-/// Removes the selected sessions in one transaction, with all that nothing else needs. `selected`
-/// begins a statement with a text and the selection; `mark` is the mark that fits it.
+/// Removes the selected sessions in one transaction, with everything that only they need.
+/// `selected` begins a statement with a text and the selection. `mark` is the marking statement for
+/// this selection.
 pub(super) async fn sessions_remove<'v, E: Engine>(
     engine: &E,
     selected: impl Fn(&'static str) -> Statement<'v>,
@@ -176,7 +180,7 @@ pub(super) async fn session_remove<E: Engine>(
             let is_shared = figures.sessions == 0;
             removed += figures;
             if is_shared {
-                // By a commit in flight. Its end decides whether they are in use.
+                // A commit in flight shares them. They are in use if it succeeds.
                 let Some(rest) = rest_of_wait.checked_sub(PAUSE) else {
                     return Ok(SessionRemoval::InUse);
                 };
@@ -201,8 +205,8 @@ async fn batch_remove<E: Engine>(
     let selected = |begin: &'static str| {
         let mut statement = Statement::with(OPERATION, begin, values![tenant, top, now]);
         let mut before = BATCH_SESSIONS;
-        // Repeated ids change nothing, and the text is always the same, so connections have it
-        // prepared.
+        // Repeats ids to fill the batch, so that the text is always the same and connections reuse
+        // the prepared statement.
         for (session_id,) in sessions.iter().cycle().take(BATCH.into()) {
             statement.push_bind(before, session_id);
             before = ", ";

@@ -1,11 +1,11 @@
-//! Selects the sessions to remove, as tables that statements begin with. Each ends with `going`:
-//! the `tenant` and `session_id` of sessions. Those of one `family`, whose rows have the same
-//! `top_id`, are removed together.
+//! Selects the sessions to remove, as tables at the start of statements. The last table is `going`:
+//! the `tenant` and `session_id` of each session. The sessions of a `family`, whose rows have the
+//! same `top_id`, are removed together.
 
 use crate::store::rows::Value;
 use crate::store::sql::Statement;
 
-/// The condition that a thread points to a session of the given alias, or that a run in the queue
+/// The condition that a thread points to the session with the given alias, or that a queued run
 /// begins from it. Both are looked up for each session: `offset` stops the planner from reading all
 /// threads or the whole queue.
 macro_rules! in_use {
@@ -31,7 +31,7 @@ macro_rules! in_use {
     };
 }
 
-/// The condition that a session `s` is among the last `$2` that have moved a thread that there is.
+/// The condition that a session `s` is among the last `$2` that moved a thread which still exists.
 macro_rules! among_last {
     () => {
         "exists (
@@ -44,7 +44,7 @@ macro_rules! among_last {
     };
 }
 
-/// The sessions that have moved threads `t`, each with its rank from the newest on.
+/// The sessions that moved threads `t`. The newest one of a thread has the lowest rank.
 macro_rules! ranked {
     ($threads:literal) => {
         concat!(
@@ -59,8 +59,8 @@ macro_rules! ranked {
     };
 }
 
-/// Goes from the picked sessions to those to remove: with their subagents' sessions, unless any of
-/// them is in use.
+/// Extends the picked sessions by their subagents' sessions. Leaves out a family if any of its
+/// sessions is in use.
 macro_rules! going_with_family {
     () => {
         concat!(
@@ -81,8 +81,8 @@ macro_rules! going_with_family {
     };
 }
 
-/// Sessions from before `$3`, after the cursor `$4`, `$5` up to `$6`, `$7`. A subagent's session is
-/// removed with its starter's.
+/// Selects sessions created before `$3`, after the cursor `$4`, `$5` up to `$6`, `$7`. A subagent's
+/// session is removed with the session that started it.
 pub(super) const AGED: &str = concat!(
     "with recursive picked as (
         select s.tenant, s.session_id from sessions s
@@ -93,9 +93,9 @@ pub(super) const AGED: &str = concat!(
     going_with_family!()
 );
 
-/// Up to `$8` sessions from before `$3` that are not among the last `$2` of their threads, of the
-/// threads after `$4`, `$5` up to `$6`, `$7`. Those in use are left out before the limit: if they
-/// used it up, the others would never be found.
+/// Selects up to `$8` sessions created before `$3` that are not among the last `$2` of their
+/// threads. Checks the threads after `$4`, `$5` up to `$6`, `$7`. Leaves out sessions in use before
+/// the limit applies. Otherwise they could use up the limit, and the others would never be found.
 pub(super) const OVERTAKEN: &str = concat!(
     "with recursive picked as (
         select s.tenant, s.session_id from (",
@@ -117,8 +117,8 @@ pub(super) const OVERTAKEN: &str = concat!(
     going_with_family!()
 );
 
-/// All sessions to remove by either rule: from before `$3`, or from before `$4` and not among the
-/// last `$2` of their threads.
+/// Selects all sessions to remove by either rule: created before `$3`, or created before `$4` and
+/// not among the last `$2` of their threads.
 pub(super) const ALL: &str = concat!(
     "with recursive picked as (
         select s.tenant, s.session_id from sessions s
@@ -134,8 +134,8 @@ pub(super) const ALL: &str = concat!(
     going_with_family!()
 );
 
-/// After an engine's `TREE`: up to `$4` sessions of it, each after all that depend on it; only the
-/// session itself with its family unless `$3` is 1.
+/// Follows an engine's `TREE`. Selects up to `$4` of its sessions, each after all that depend on
+/// it. If `$3` is not 1, selects only the session itself and its family.
 pub(super) const TREE_SESSIONS: &str = " select k.session_id
     from tree t join sessions k on k.tenant = $1 and k.session_id = t.session_id
     group by k.session_id
@@ -148,8 +148,8 @@ pub(super) const TREE_SESSIONS: &str = " select k.session_id
 pub(super) const BATCH_SESSIONS: &str = "with family (top_id, tenant, session_id) as (
         select $2, s.tenant, s.session_id from sessions s where s.tenant = $1 and s.session_id in (";
 
-/// Ends the selection: each session is removed unless it is in use, or another one depends on it.
-/// None is once the first of the tree is in use.
+/// Ends the selection. Removes each session unless it is in use or another session depends on it.
+/// Removes none if the first session of the tree is in use.
 pub(super) const BATCH_FREE: &str = concat!(
     ")
     ), going as (
@@ -173,8 +173,8 @@ pub(super) const BATCH_FREE: &str = concat!(
     )"
 );
 
-/// After an engine's `TREE`: whether the session exists, others continue it, any of them is in use;
-/// as numbers.
+/// Follows an engine's `TREE`. Selects three numbers: whether the session exists, whether others
+/// continue it, and whether any of its family is in use.
 pub(super) const FAMILY_STATE: &str = concat!(
     ", doomed (tenant, session_id, family) as (
         select k.tenant, k.session_id, max(t.family)
@@ -234,7 +234,7 @@ mod tests {
                 .unwrap();
             let plan: Vec<String> = plan.iter().map(|row| row.get("detail")).collect();
             let tables = ["r", "q", "t", "s", "k", "runs", "run_queue", "threads", "sessions"];
-            // What the selection itself has picked goes by names of tables, too.
+            // The tables of the selection have some of these names, too.
             let picked = |name: &str| name == "t" || plan.contains(&format!("CO-ROUTINE {name}"));
             let scans = |line: &&String| {
                 let name = line.strip_prefix("SCAN ").and_then(|rest| rest.split(' ').next());

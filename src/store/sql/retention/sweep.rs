@@ -1,5 +1,5 @@
-//! The steps of a sweep: sessions that are too old, sessions that threads have left behind, what
-//! those leave, and the rest.
+//! The steps of a sweep: old sessions, sessions that threads no longer need, the segments and
+//! states that these leave, and other old rows.
 
 use uuid::Uuid;
 
@@ -81,7 +81,7 @@ async fn sweep_aged(
     ))
 }
 
-/// Checks the next threads; the same again as long as it removes something.
+/// Checks the next threads. Repeats the same threads as long as it removes something.
 async fn sweep_threads(
     engine: &impl Engine,
     cutoffs: Cutoffs,

@@ -1,4 +1,5 @@
-//! Removes all rows of a tenant, table by table: first those that let it do more.
+//! Removes all rows of a tenant, table by table. Starts with the rows that allow new work, such as
+//! API keys.
 
 use crate::store::error::StoreError;
 use crate::store::rows::values;
