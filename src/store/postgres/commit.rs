@@ -1,5 +1,6 @@
-//! Publishes sessions on PostgreSQL: one statement each, all or nothing. Only a run that was in the
-//! queue, or publishes its subagents' sessions, or sends webhooks needs a transaction around them.
+//! Publishes sessions on PostgreSQL. Each session takes one statement, which is atomic. A
+//! transaction is needed only if the run was queued, publishes subagents' sessions or sends
+//! webhooks.
 
 use std::sync::Arc;
 
@@ -18,14 +19,15 @@ use crate::store::rows::{NewRun, SessionRow, values};
 use crate::store::sql::{Connection, Refusal, Statement, answer, settle, successor_statement};
 use crate::store::traits::{Commit, Committed, ConflictPolicy, SessionWriter};
 
-/// Finds the parent. Its row is shared, so no removal takes it before the transaction has ended.
+/// Finds the parent. Locks its row in share mode, so that no removal deletes it before the
+/// transaction has ended.
 const PARENT: &str = "with parent as (
         select 1 from sessions
         where tenant = $1 and session_id = $9 and branch_id = $10 and position = $11
         for share
     ), ";
 
-/// Takes the next position of the parent's branch; inserts nothing when it is taken.
+/// Takes the next position of the parent's branch. Inserts nothing if the position is taken.
 const APPEND: &str = "segment as (
         insert into history_segments (
             tenant, branch_id, position, first_index, message_count, schema_version, encoding, payload)
@@ -34,7 +36,7 @@ const APPEND: &str = "segment as (
         returning 1
     )";
 
-/// Opens a branch for a session without parent or with one that has been continued.
+/// Opens a branch for a session without a parent, or whose parent is already continued.
 const OPEN: &str = "branch as (
         insert into history_branches (tenant, branch_id, parent_branch_id, parent_position)
         select $1, $2, $10, $11
@@ -60,8 +62,8 @@ impl SessionWriter for PostgresStore {
             let published = in_time(publish_all(&pool, &wake_ups, &mut publications)).await;
             (publications, published)
         });
-        // No caller cancels it: a transaction that is cancelled as it begins would stay open on
-        // its connection.
+        // Runs in a task, so that no caller can cancel it: a transaction that is cancelled while it
+        // begins would stay open on its connection.
         let (publications, published) = self
             .tasks
             .spawn(work.in_current_span())
@@ -140,8 +142,8 @@ async fn open_branch(
     }
 }
 
-/// Publishes a session with one statement, which begins with [`APPEND`] or [`OPEN`]; returns
-/// whether it did. All else is inserted only if the segment was.
+/// Publishes a session with one statement, which begins with [`APPEND`] or [`OPEN`]. Returns
+/// whether it was published. The statement inserts the other rows only if it inserts the segment.
 async fn insert(
     connection: &mut PgConnection,
     segment_insert: &'static str,
@@ -189,9 +191,9 @@ async fn insert(
     Ok(row.try_get::<i64, _>(0)? > 0)
 }
 
-/// Inserts a state unless it is stored already; then its row is locked, so that no removal takes
-/// it. A state that the statement sees is shared with other commits. One that another commit stores
-/// at the same moment is not seen: then the conflict locks its row.
+/// Inserts a state unless it is stored already. Locks the row of a stored state, so that no removal
+/// deletes it. If the statement sees the row, the lock is shared with other commits. If another
+/// commit inserts the state at the same moment, `on conflict` locks the row.
 fn push_state_insert<'v>(
     insert: &mut Statement<'v>,
     [find, begin, end]: [&'static str; 3],
@@ -205,8 +207,8 @@ fn push_state_insert<'v>(
     insert.push(end);
 }
 
-/// The parts of the insertion of a state: up to the hash that is looked for, up to the hash that is
-/// inserted, and after its payload.
+/// The text parts that insert a state: up to the hash to find, up to the hash to insert, and after
+/// the payload.
 macro_rules! state_insert {
     ($kind:literal) => {
         [

@@ -19,22 +19,22 @@ use crate::fair_share::FairShare;
 use crate::store::open::{OpenError, StoreSettings};
 use crate::store::sql::half_of;
 
-/// A connection that was idle for longer is tested before it is used: after a restart of the server
-/// all that were open are dead.
+/// A connection that was idle for longer is tested before it is used, since all open connections
+/// are dead after a restart of the server.
 ///
-/// Under load none is idle for so long, so the test costs a round trip only where there is time for
-/// it.
+/// Under load no connection is idle for so long, so the test costs a round trip only when there is
+/// time for it.
 const TRUSTED_IDLE: Duration = Duration::from_millis(100);
 
-/// How many pings, one after another, fit into the time for acquiring a connection.
+/// How many pings, one after another, fit into the timeout for acquiring a connection.
 const TESTS: u32 = 5;
 
-/// How long a server may take to accept a connection; the driver would wait for ever.
+/// The timeout of a connection attempt. Without it, the driver would wait for ever.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// When a connection was last found silent: open, but without a response. Others that have been
-/// idle since before then are likely silent as well. To ping them one by one would exceed the time
-/// for acquiring a connection.
+/// The last time when an open connection did not respond. Connections that have been idle since
+/// before then are probably dead as well. Pings of all of them, one by one, would exceed the
+/// timeout for acquiring a connection.
 #[derive(Debug, Default)]
 struct Silences(Mutex<Option<Instant>>);
 
@@ -43,21 +43,21 @@ impl Silences {
         *self.last() = Some(found);
     }
 
-    /// Tells whether a connection that was used last at this time has been idle since before a
-    /// silence.
+    /// Returns whether a connection, last used at the given time, has been idle since before the
+    /// last one that did not respond.
     fn include(&self, used: Option<Instant>) -> bool {
         let last = *self.last();
         last.zip(used).is_some_and(|(last, used)| used < last)
     }
 
     fn last(&self) -> MutexGuard<'_, Option<Instant>> {
-        // The only change is an assignment.
+        // The lock only guards an assignment, so a panic leaves no broken state.
         self.0.lock()
     }
 }
 
 impl PostgresStore {
-    /// Makes the pool. Checks that the database can be reached, unless a migration just did.
+    /// Creates the pool. Checks that the database can be reached, unless a migration has just run.
     pub(crate) async fn connect(url: &str, settings: &StoreSettings) -> Result<Self, OpenError> {
         let options = parse(url)?;
         let ping_timeout = settings.acquire_timeout / TESTS;
@@ -86,8 +86,8 @@ impl PostgresStore {
                 })
             })
             // A timed-out operation may still run on the connection, or never get a response. The
-            // driver would wait for it, and the pool would lose a slot. Without one this costs
-            // nothing.
+            // driver would wait for it, and the pool would lose a slot. If no operation has timed
+            // out, the flush costs nothing.
             .after_release(move |connection, _| {
                 Box::pin(async move { within(ping_timeout, connection.flush()).await.map(|()| true) })
             })
@@ -107,7 +107,7 @@ impl PostgresStore {
     }
 }
 
-/// The pool itself would retry until its timeout, and then report nothing else.
+/// Connects without the pool, which would retry until its timeout and then report only the timeout.
 async fn find_out_whether_reachable(
     url: &str,
     options: &PgConnectOptions,
@@ -126,7 +126,7 @@ async fn find_out_whether_reachable(
     }
 }
 
-/// Opens one connection outside any pool.
+/// Opens one connection outside of any pool.
 pub(super) async fn connect_alone(url: &str) -> Result<PgConnection, OpenError> {
     let options = parse(url)?;
     let connected = timeout(CONNECT_TIMEOUT, PgConnection::connect_with(&options)).await;
@@ -139,11 +139,12 @@ pub(super) async fn connect_alone(url: &str) -> Result<PgConnection, OpenError> 
     })
 }
 
-/// Sets what the store relies on. An acknowledged commit survives a crash of the server, even if
-/// the server's default is weaker. A statement that waited for a lock sees what it waited for. A
-/// stalled process releases its rows after ten seconds in an open transaction. Statements are not
-/// compiled, since that takes longer than any of them runs. And each uses an index: a plan from
-/// when a table was short would read the whole table until the server analyzes it, a minute later.
+/// Sets the options on which the store relies. An acknowledged commit survives a crash of the
+/// server, even if the server's default is weaker. A statement that waited for a lock sees the
+/// changes of the transaction it waited for. A stalled process releases its locks after ten seconds
+/// in an open transaction. Statements are not compiled, since that takes longer than to run them.
+/// Each statement uses an index. Otherwise a plan from when a table was small would read the whole
+/// table, until the server analyzes it a minute later.
 async fn prepare_connection(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     let statement = sqlx::query(
         "select set_config('default_transaction_isolation', 'read committed', false),
@@ -166,8 +167,8 @@ fn parse(url: &str) -> Result<PgConnectOptions, OpenError> {
 }
 
 /// Requires TLS for a server on another machine unless the URL says otherwise. The driver's default
-/// would fall back to plain text whenever the server, or somebody between, says that there is no
-/// TLS.
+/// would fall back to plain text if the server, or an attacker on the network, claims that there is
+/// no TLS.
 fn encrypted_beyond_this_machine(options: PgConnectOptions, url: &str) -> PgConnectOptions {
     let says_mode = ["sslmode=", "ssl-mode="].iter().any(|key| url.contains(key));
     let host = options.get_host();
@@ -181,7 +182,7 @@ fn encrypted_beyond_this_machine(options: PgConnectOptions, url: &str) -> PgConn
     options.ssl_mode(PgSslMode::Require)
 }
 
-/// Names the database without its password.
+/// Returns the address of the database without the password.
 fn database(options: &PgConnectOptions) -> String {
     let name = options.get_database().unwrap_or_else(|| options.get_username());
     format!(

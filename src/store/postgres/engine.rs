@@ -1,4 +1,4 @@
-//! Runs the shared statements on PostgreSQL: each in autocommit, on any connection of the pool.
+//! Runs the shared statements on PostgreSQL, each in autocommit on any connection of the pool.
 
 use std::sync::Arc;
 
@@ -28,8 +28,8 @@ impl Engine for PostgresStore {
     const SKIP_LOCKED: &'static str = " for no key update skip locked";
     const SHARE: &'static str = " for share";
     const LOCK: &'static str = " for update";
-    // Commits of replicas of the version before hold an advisory lock instead of a row; the next
-    // version leaves the last condition out.
+    // Replicas of the previous version lock a state with an advisory lock instead of its row. The
+    // next version can drop the last condition.
     const UNUSED: &'static str = " where (
             exists (
                 select 1 from states s where s.tenant = next.tenant and s.hash = next.hash for update skip locked)
@@ -114,8 +114,8 @@ impl Engine for PostgresStore {
                 Ended::RolledBack(value) => transaction.rollback().await.map(|()| value),
             }
         });
-        // No caller cancels it: a transaction that is cancelled as it begins would stay open on its
-        // connection.
+        // Runs in a task, so that no caller can cancel it: a transaction that is cancelled while it
+        // begins would stay open on its connection.
         let task = self.tasks.spawn(in_time(work).in_current_span());
         let done = task.await.map_err(StoreError::failed(operation))?;
         done.map_err(store_error(operation))
@@ -134,8 +134,8 @@ impl Engine for PostgresStore {
     }
 
     fn push_segments_join(select: &mut Statement<'_>) {
-        // The planner can't estimate the search and might join the whole table; the offset makes it
-        // a lookup for each row.
+        // The planner can't estimate the search and might join the whole table. With the offset, it
+        // makes one lookup for each row.
         select.push(concat!(
             " cross join lateral (select * from history_segments h where ",
             segment_condition!(),
@@ -144,8 +144,8 @@ impl Engine for PostgresStore {
     }
 
     fn push_metadata_filter<'v>(select: &mut Statement<'v>, wanted: &'v str) {
-        // Containment finds rows by the index; it also matches parts of nested values, hence the
-        // second condition.
+        // `@>` finds rows by the index. It also matches parts of nested values, so the second
+        // condition excludes these.
         select.push_bind(" and metadata <> '{}' and metadata::jsonb @> ", wanted);
         select.push_bind("::jsonb and not exists (select from jsonb_each(", wanted);
         select.push("::jsonb) wanted where metadata::jsonb -> wanted.key is distinct from wanted.value)");

@@ -10,15 +10,16 @@ use crate::store::migration::POSTGRES;
 use crate::store::open::OpenError;
 use crate::store::sql::{Connection, migrate_in_txn};
 
-/// Names the advisory lock of a migration; any constant does. Replicas that start at once wait for
-/// it, so that none of them fails. Nothing else depends on it: a step that two took at once would
-/// fail in one of them, with its whole transaction.
+/// The key of the advisory lock of a migration; any constant works. Replicas that start at the same
+/// time wait for the lock, so that none of them fails. Without the lock, two replicas might run a
+/// step at once, and one transaction would fail as a whole.
 const LOCK: i64 = 0x6167_656e_7472_756e;
 
-/// Brings the schema to the version that this code needs; a newer one stays as it is and is an
+/// Brings the schema to the version that this code needs; a newer schema stays unchanged and is an
 /// error.
 ///
-/// The connection is its own: when the caller goes away it closes, and the server rolls back.
+/// Uses a separate connection. If the caller is cancelled, the connection closes and the server
+/// rolls back.
 pub(crate) async fn migrate(url: &str) -> Result<(), OpenError> {
     let mut connection = connect_alone(url).await?;
     migrate_on_conn(&mut connection).await?;
@@ -31,7 +32,7 @@ async fn migrate_on_conn(connection: &mut PgConnection) -> Result<(), StoreError
     let failed = store_error("migrate");
     let mut transaction = connection.begin().await.map_err(&failed)?;
     // Suppresses the server's notice that a table exists already. A statement that waits for a
-    // table gives up, since all that use the tables before it would wait as well.
+    // table lock gives up, since other statements on the table would queue behind it.
     let begin = "select pg_advisory_xact_lock($1), set_config('client_min_messages', 'warning', true),
         set_config('lock_timeout', '5s', true)";
     sqlx::query(begin)

@@ -3,7 +3,7 @@
 //! Most operations are one or two prepared statements in autocommit. A commit is a single statement
 //! with data-modifying parts: it is atomic, takes one round trip, and a cancelled caller can't
 //! leave a transaction open on a pooled connection. An operation of several statements, such as the
-//! commit of a queued run, is a transaction in a task of its own, which no caller can cancel.
+//! commit of a queued run, is a transaction in a separate task, which no caller can cancel.
 
 mod connect;
 mod migrate;
@@ -35,15 +35,15 @@ use crate::tenant::TenantId;
 #[derive(Debug)]
 pub(crate) struct PostgresStore {
     pool: PgPool,
-    /// The connections of reads that wait to decode.
+    /// Limits the connections of reads that wait to decode.
     waiting_reads: Arc<FairShare>,
-    /// The connections that may persist progress.
+    /// Limits the connections that persist progress.
     progress_writes: Semaphore,
     /// Transactions in flight.
     tasks: TaskTracker,
     wake_ups: Arc<QueueWakeUps>,
-    /// Turns of runs that are accepted one by one, of a tenant or of a thread: they wait before
-    /// they take connections.
+    /// Turns of a tenant or a thread whose runs are accepted one by one. A run waits for its turn
+    /// before it takes a connection.
     accepting: Arc<Turns<(TenantId, String)>>,
 }
 
@@ -56,7 +56,7 @@ impl StoreHealth for PostgresStore {
     async fn close(&self) {
         self.tasks.close();
         self.tasks.wait().await;
-        // The tasks send wake-ups up to their end.
+        // The tasks may send wake-ups until they end.
         self.wake_ups.close().await;
         self.pool.close().await;
     }

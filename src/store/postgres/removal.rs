@@ -1,12 +1,12 @@
 //! Transactions on PostgreSQL that remove sessions and their remains, concurrently with commits.
 //!
-//! A transaction that makes something depend on a session shares its row until it ends. A removal
-//! locks the rows that it selects, skips those that are shared, and selects again with a snapshot
-//! from after the locks: what is needed by now stays. A later transaction waits for the removal,
+//! A transaction that adds a reference to a session locks its row in share mode until it ends. A
+//! removal locks the rows that it selects, and skips shared ones. Then it selects again with a new
+//! snapshot, so that sessions that are needed now stay. A later transaction waits for the removal,
 //! and does not find the session.
 //!
 //! A commit with a state that is stored already locks the state's row. A removal of states locks
-//! the rows that it checks, and skips those that a commit has locked. A later commit waits for the
+//! the rows that it checks, and skips rows that a commit has locked. A later commit waits for the
 //! removal, and stores the state again if it was removed.
 
 use sqlx::postgres::{PgArguments, Postgres};
@@ -16,17 +16,17 @@ use sqlx::{PgConnection, PgPool, Transaction};
 use super::timeouts::in_time;
 use crate::store::sql::{EngineRow, Tally};
 
-/// Waits for the turn of a removal: they take turns, on all replicas. Each locks many rows in the
-/// order of its plan, so two at a time would deadlock.
+/// Waits for the turn of a removal. On all replicas together, one removal runs at a time. Each
+/// locks many rows in the order of its plan, so two at a time could deadlock.
 const TURN: &str = "select 1 from removal_turn for update";
 
-/// Each condition finds few rows, by an index. Without statistics the planner would join whole
-/// tables while other removals wait. Bitmap scans read the entries of all deleted rows, and never
-/// mark them as dead.
+/// Makes the planner use indexes, since each condition finds few rows. Without statistics it would
+/// join whole tables while other removals wait. Bitmap scans are off because they read the entries
+/// of all deleted rows, and never mark them as dead.
 const PREPARE: &str = "select set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
     set_config('enable_bitmapscan', 'off', true)";
 
-/// Waits for its turn and then runs the statements, each of the two within the timeout.
+/// Waits for its turn and then runs the statements. The timeout applies to each of these two steps.
 pub(super) async fn remove(
     pool: PgPool,
     queries: Vec<Query<'static, Postgres, PgArguments>>,

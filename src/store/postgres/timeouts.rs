@@ -1,5 +1,5 @@
-//! Timeouts of operations on PostgreSQL. A connection that has gone silent never responds, and its
-//! caller holds what others need: a connection of the pool, a run, a reader's turn.
+//! Timeouts of operations on PostgreSQL. A dead connection never responds, and its caller would
+//! block others: it holds a connection of the pool, a run or a reader's turn.
 
 use std::time::Duration;
 
@@ -7,29 +7,29 @@ use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::time::timeout;
 
-/// Longer than a healthy server takes for a statement or a whole transaction.
+/// The timeout: longer than a healthy server needs for a statement or a whole transaction.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Bounds an operation by the timeout. One that timed out may have taken effect. The pool cleans up
-/// its connection.
+/// Bounds an operation by the default timeout. A timed-out operation may have taken effect. The
+/// pool cleans up its connection.
 pub(super) fn in_time<T, E: From<sqlx::Error>>(
     work: impl Future<Output = Result<T, E>>,
 ) -> impl Future<Output = Result<T, E>> {
     within(TIMEOUT, work)
 }
 
-/// Bounds an operation by a timeout of its own.
+/// Bounds an operation by the given timeout.
 pub(super) fn within<T, E: From<sqlx::Error>>(
     limit: Duration,
     work: impl Future<Output = Result<T, E>>,
 ) -> impl Future<Output = Result<T, E>> {
-    // An `async fn` would hold the operation three times over: as its argument, and as what each of
-    // the two waits for.
+    // Not an `async fn`, whose future would contain the operation three times: as the argument and
+    // in both awaited futures.
     let done = timeout(limit, work);
     done.map(|done| done.unwrap_or_else(|elapsed| Err(sqlx::Error::Io(elapsed.into()).into())))
 }
 
-/// Bounds the wait for each row by the timeout.
+/// Bounds the wait for each row by the default timeout.
 pub(super) fn each_in_time<'a, R: Send + 'a>(
     rows: BoxStream<'a, Result<R, sqlx::Error>>,
 ) -> BoxStream<'a, Result<R, sqlx::Error>> {

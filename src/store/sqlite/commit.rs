@@ -1,5 +1,5 @@
-//! Publishes sessions on SQLite: one `begin immediate` transaction on the writer connection, in a
-//! task that no caller cancels.
+//! Publishes sessions on SQLite, in one `begin immediate` transaction on the writer connection. It
+//! runs in a task that no caller can cancel.
 
 use std::sync::Arc;
 
@@ -93,8 +93,8 @@ async fn publish(
     Ok(position)
 }
 
-/// Inserts the segment: at the next position of the parent's branch, or else on a branch of its
-/// own.
+/// Inserts the segment at the next position of the parent's branch. Opens a new branch if that
+/// position is taken.
 async fn take_position(
     connection: &mut SqliteConnection,
     publication: &Publication,
@@ -142,7 +142,7 @@ async fn session_stands_at(
     select.fetch_one(connection).await?.try_get(0)
 }
 
-/// Tells whether the position was free.
+/// Inserts a segment. Returns whether its position was free.
 async fn segment_insert(
     connection: &mut SqliteConnection,
     publication: &Publication,

@@ -1,4 +1,4 @@
-//! Opens the file.
+//! Opens the database file.
 
 use std::fs::Permissions;
 use std::io;
@@ -21,18 +21,18 @@ use crate::store::driver_error::is_passing_error;
 use crate::store::open::{OpenError, StoreSettings};
 use crate::store::sql::half_of;
 
-/// How long a migration waits for another process that writes.
+/// How long a migration waits for another process to finish its write.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often, and after which pause, a file that is busy at once is tried again.
+/// How often to retry a file that is busy without a wait, and the pause between the attempts.
 const BUSY_ATTEMPTS: usize = 100;
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
 /// The permissions of users who are neither the owner of a file nor in its group.
 const OTHERS: u32 = 0o007;
 
 impl SqliteStore {
-    /// Opens the file, and makes it and its folder where they are missing.
+    /// Opens the file. Creates the file and its folder if they are missing.
     pub(crate) async fn connect(url: &str, settings: &StoreSettings) -> Result<Self, OpenError> {
-        // Waiting for another process that writes is waiting for one's turn, too.
+        // A write of another process occupies the writer as well, so the same timeout applies.
         let options = parse(url)?.busy_timeout(settings.acquire_timeout);
         close_to_others(&options).await;
         connect_writer(&options).await?;
@@ -62,7 +62,7 @@ impl SqliteStore {
     }
 }
 
-/// Reads the address of a file.
+/// Parses the address of a file.
 pub(super) fn parse(url: &str) -> Result<SqliteConnectOptions, OpenError> {
     if url.contains(":memory:") || url.contains("mode=memory") {
         return Err(OpenError::InvalidUrl {
@@ -79,19 +79,19 @@ pub(super) fn parse(url: &str) -> Result<SqliteConnectOptions, OpenError> {
     Ok(options.busy_timeout(BUSY_TIMEOUT))
 }
 
-/// Returns the file at the address if there is none.
+/// Returns the path at the address if no file exists there.
 pub(crate) fn missing_file(url: &str) -> Result<Option<PathBuf>, OpenError> {
     let options = parse(url)?;
     let path = options.get_filename();
-    // Opening the file reports what is wrong with it.
+    // Other errors are reported when the file is opened.
     let is_missing = matches!(path.try_exists(), Ok(false));
     Ok(is_missing.then(|| path.to_owned()))
 }
 
-/// Makes what is missing and opens a connection that writes.
+/// Creates the file and its folder if they are missing, and opens a connection that writes.
 ///
-/// While another process turns the journal on, SQLite answers that the file is busy without
-/// waiting, so this waits.
+/// While another process turns on the write-ahead log, SQLite reports a busy file without a wait.
+/// So this function waits and retries.
 pub(super) async fn connect_writer(options: &SqliteConnectOptions) -> Result<SqliteConnection, OpenError> {
     make_folder(options).await?;
     make_private_file(options).await?;
@@ -104,7 +104,7 @@ pub(super) async fn connect_writer(options: &SqliteConnectOptions) -> Result<Sql
     connected.map_err(|source| connect_error(&options, source))
 }
 
-/// Options of a connection that writes: a commit that was answered survives a loss of power.
+/// Returns the options of a connection that writes. An acknowledged commit survives a power loss.
 fn writing(options: SqliteConnectOptions) -> SqliteConnectOptions {
     options
         .create_if_missing(true)
@@ -113,7 +113,7 @@ fn writing(options: SqliteConnectOptions) -> SqliteConnectOptions {
         .synchronous(SqliteSynchronous::Full)
 }
 
-/// Makes the folder of the file.
+/// Creates the folder of the file.
 async fn make_folder(options: &SqliteConnectOptions) -> Result<(), OpenError> {
     let Some(folder) = options.get_filename().parent() else {
         return Ok(());
@@ -123,9 +123,9 @@ async fn make_folder(options: &SqliteConnectOptions) -> Result<(), OpenError> {
         .map_err(|source| connect_error(options, source))
 }
 
-/// Makes the file where it is missing, readable and writable by its owner alone: it holds
-/// conversations and the hashes of API keys. SQLite gives the files beside it, such as the
-/// write-ahead log, the same mode.
+/// Creates the file if it is missing. Only its owner may read and write it, since it contains
+/// conversations and the hashes of API keys. SQLite gives the other files, such as the write-ahead
+/// log, the same mode.
 async fn make_private_file(options: &SqliteConnectOptions) -> Result<(), OpenError> {
     let made = tokio::fs::OpenOptions::new()
         .write(true)
@@ -139,8 +139,8 @@ async fn make_private_file(options: &SqliteConnectOptions) -> Result<(), OpenErr
     }
 }
 
-/// Takes the permissions of other users from files that an earlier version has made. Those of the
-/// group stay, since an operator may have granted them.
+/// Removes the permissions of other users from files that an earlier version created. The
+/// permissions of the group stay, since an operator may have granted them.
 async fn close_to_others(options: &SqliteConnectOptions) {
     for suffix in ["", "-wal", "-shm"] {
         let mut path = options.get_filename().as_os_str().to_owned();
@@ -166,7 +166,7 @@ async fn close_file_to_others(path: &Path) -> io::Result<()> {
     tokio::fs::set_permissions(path, Permissions::from_mode(mode & !OTHERS)).await
 }
 
-/// Names the file in the error.
+/// Returns an error that names the file.
 pub(super) fn connect_error(
     options: &SqliteConnectOptions,
     source: impl Into<Box<dyn std::error::Error + Send + Sync>>,

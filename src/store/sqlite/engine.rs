@@ -1,5 +1,5 @@
-//! Shared statements on SQLite: reads on any reader, writes on the one writer in tasks that no
-//! caller cancels.
+//! Runs the shared statements on SQLite: reads on any reader, writes on the single writer in tasks
+//! that no caller can cancel.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::store::sql::{
     Attempt, Connection, Ended, Engine, EngineRow, Statement, Tally, due_in_pair, segment_condition,
 };
 
-/// The condition that two values of JSON are of the same type.
+/// The condition that two JSON values have the same type.
 macro_rules! same_type {
     ($one:literal, $other:literal) => {
         concat!(
@@ -39,8 +39,8 @@ macro_rules! same_type {
     };
 }
 
-/// Tells whether two values that are no objects or arrays are equal. SQLite makes a rounded
-/// fraction of an integer beyond 63 bits, so of two such their digits decide.
+/// The condition that two JSON values, neither objects nor arrays, are equal. SQLite rounds an
+/// integer of more than 63 bits to a fraction, so two of these are compared by their digits.
 macro_rules! same_atom {
     ($one:literal, $other:literal) => {
         concat!(
@@ -68,7 +68,7 @@ macro_rules! same_atom {
 
 #[async_trait]
 impl Engine for SqliteStore {
-    /// Nobody else writes.
+    /// No rows are locked, since there is only one writer.
     const SKIP_LOCKED: &'static str = "";
     const SHARE: &'static str = "";
     const LOCK: &'static str = "";
@@ -192,7 +192,7 @@ impl Engine for SqliteStore {
     }
 
     fn push_segments_join(select: &mut Statement<'_>) {
-        // A cross join is run in the order that it is written in.
+        // SQLite runs a cross join in the order in which it is written.
         select.push(concat!(
             " cross join history_segments h where s.rest = 0 and ",
             segment_condition!()
@@ -200,8 +200,8 @@ impl Engine for SqliteStore {
     }
 
     fn push_metadata_filter<'v>(select: &mut Statement<'v>, wanted: &'v str) {
-        // Numbers compare by value, as they do on PostgreSQL and among runs at work. Objects and
-        // arrays are the same if they have as many parts, and equal parts at equal paths.
+        // Numbers are compared by value, as on PostgreSQL and for active runs. Two objects or
+        // arrays are equal if they have the same number of parts, and equal parts at equal paths.
         select.push_bind(" and not exists (select 1 from json_each(", wanted);
         select.push(concat!(
             ") wanted where not exists (

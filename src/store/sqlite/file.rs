@@ -1,7 +1,6 @@
 //! Checks whether the open file is still the one at its path.
 //!
-//! A removed file exists as long as a process has it open. What is written to it is lost
-//! afterwards.
+//! A removed file exists as long as a process has it open. Data written to it is lost afterwards.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
@@ -20,7 +19,7 @@ pub(super) struct StoreFile {
 /// The identity of a file: its device and its inode.
 type Identity = (u64, u64);
 
-/// The file is not at its path.
+/// The open file is no longer at its path.
 #[derive(Debug, thiserror::Error)]
 enum FileGone {
     #[error("the file {} was removed while it was in use", .path.display())]
@@ -30,13 +29,13 @@ enum FileGone {
 }
 
 impl StoreFile {
-    /// Remembers the file at the path.
+    /// Records the identity of the file at the path.
     pub(super) fn at(path: PathBuf) -> io::Result<Self> {
         let identity = identity(&fs::metadata(&path)?);
         Ok(Self { path, identity })
     }
 
-    /// Fails if the file is not at its path any more. It may come back, so trying again may help.
+    /// Fails if the file is no longer at its path. The file may come back, so a retry may help.
     /// Takes about a microsecond, less than a switch to another thread.
     pub(super) fn check(&self, operation: &'static str) -> Result<(), StoreError> {
         let path = self.path.clone();
@@ -44,7 +43,7 @@ impl StoreFile {
             Ok(found) if identity(&found) == self.identity => return Ok(()),
             Ok(_) => FileGone::Replaced { path },
             Err(error) if error.kind() == io::ErrorKind::NotFound => FileGone::Removed { path },
-            // SQLite has the file open, and reports what is wrong with it.
+            // SQLite has the file open and reports other errors itself.
             Err(_) => return Ok(()),
         };
         Err(StoreError::Unavailable {

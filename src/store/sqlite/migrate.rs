@@ -10,15 +10,16 @@ use crate::store::migration::SQLITE;
 use crate::store::open::OpenError;
 use crate::store::sql::{Connection, migrate_in_txn};
 
-/// Brings the schema to the version that this code needs; a newer one stays as it is and is an
+/// Brings the schema to the version that this code needs; a newer schema stays unchanged and is an
 /// error.
 ///
-/// The connection is its own: when the caller goes away it closes, and SQLite rolls back.
+/// Uses a separate connection. If the caller is cancelled, the connection closes and SQLite rolls
+/// back.
 pub(crate) async fn migrate(url: &str) -> Result<(), OpenError> {
     let options = parse(url)?;
     let mut connection = connect_writer(&options).await?;
     migrate_on_conn(&mut connection).await?;
-    // The work is done; how the connection ends does not matter.
+    // The migration is committed, so an error of closing does not matter.
     drop(connection.close().await);
     Ok(())
 }

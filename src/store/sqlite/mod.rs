@@ -1,7 +1,7 @@
-//! The store on SQLite: one file, one writing connection, and readers beside it that never wait for
-//! it.
+//! The store on SQLite: one file, one connection that writes, and read-only connections that never
+//! wait for it.
 //!
-//! Writes run in tasks of their own, so a cancelled caller can't leave a transaction open.
+//! Writes run in separate tasks, so a cancelled caller can't leave a transaction open.
 
 mod connect;
 mod file;
@@ -35,9 +35,9 @@ pub(crate) struct SqliteStore {
     file: StoreFile,
     /// Read-only connections.
     readers: SqlitePool,
-    /// The connections of reads that wait to decode.
+    /// Limits the connections of reads that wait to decode.
     waiting_reads: Arc<FairShare>,
-    /// The connections that may persist progress.
+    /// Limits the connections that persist progress.
     progress_writes: Semaphore,
     /// The one connection that writes.
     writer: SqlitePool,
@@ -48,8 +48,8 @@ pub(crate) struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Runs a write to its end, even if the caller is cancelled. Refuses it if the file is not at
-    /// its path.
+    /// Runs a write to its end, even if the caller is cancelled. Refuses the write if the file is
+    /// no longer at its path.
     async fn write<T, E>(
         &self,
         operation: &'static str,
@@ -78,7 +78,7 @@ impl StoreHealth for SqliteStore {
         self.tasks.close();
         self.tasks.wait().await;
         self.readers.close().await;
-        // The last one, since it checkpoints the log into the file.
+        // Closes last, since the last connection writes the log back to the file.
         self.writer.close().await;
     }
 }

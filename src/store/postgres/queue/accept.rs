@@ -1,12 +1,12 @@
-//! Accepting runs on PostgreSQL: one statement inserts all rows of a run, all or nothing. A run on
-//! a thread, or of a tenant whose waiting runs are limited, takes a transaction around it.
+//! Accepts runs on PostgreSQL. One statement inserts all rows of a run, all or nothing. It runs in
+//! a transaction if the run is on a thread, or if the tenant's waiting runs are limited.
 //!
-//! A thread has one active run: the unique index `run_queue_active` arbitrates. A run that is
-//! accepted behind the active one locks its row, so that the end of that run sees the new one.
-//! Behind an active run, a run that does not wait for it locks nothing of the thread: many such
-//! runs at once would delay the end of the active one. Where no run is active, of two that are
-//! accepted at once one violates the index, and tries again. Rows are locked in the order in which
-//! the end of a run and a lease lock them: those of the queue before those of threads.
+//! A thread has one active run, which the unique index `run_queue_active` enforces. A new run that
+//! waits for the active one locks its row, so that the active run sees the new one when it ends. A
+//! new run that does not wait locks nothing of the thread, since many such runs would delay the end
+//! of the active one. If no run is active and two runs are accepted at the same time, one of them
+//! violates the index and tries again. Rows of the queue are locked before rows of threads, as at
+//! the end of a run and in a lease.
 
 use super::super::PostgresStore;
 use super::super::timeouts::in_time;
@@ -44,7 +44,7 @@ pub(in crate::store::postgres) async fn run_insert(
         rows_insert(&mut Connection::Postgres(&mut connection), &row).await
     });
     let inserted = inserting.await;
-    // One whose response is lost may have been accepted.
+    // The run may have been accepted although the response was lost.
     if row.is_free() && !matches!(inserted, Ok(Some(_))) {
         store.wake_ups.send();
     }
@@ -57,12 +57,12 @@ pub(in crate::store::postgres) async fn run_insert(
     })
 }
 
-/// Waits for a turn to accept a run that may have to wait for the row of its tenant or for its
-/// thread. So the waiting requests hold one connection in all.
+/// Waits for a turn if the run may have to wait for the row of its tenant or for its thread. So all
+/// waiting requests of a tenant or a thread hold one connection.
 async fn acceptance_turn(store: &PostgresStore, row: &NewQueueRow) -> Option<Turn<(TenantId, String)>> {
     let thread = row.thread().map(ToOwned::to_owned);
     let waits_for = match row.max_waiting {
-        // No thread has this name.
+        // The empty string stands for the tenant, since no thread has this name.
         Some(_) if thread.is_some() || !row.is_leased() => Some(String::new()),
         _ => thread,
     };
@@ -82,7 +82,7 @@ async fn accept_in_txn(mut connection: Connection<'_>, row: NewQueueRow) -> Resu
 }
 
 /// Locks the row of a tenant, so that no other request of the tenant is accepted before the
-/// transaction has ended. An existing row is not written.
+/// transaction has ended. Does not write an existing row.
 const TENANT_LOCK: &str = "insert into limited_tenants (tenant) values ($1)
     on conflict (tenant) do update set tenant = excluded.tenant where false";
 
@@ -114,9 +114,10 @@ const LOCKED_THREAD: &str = thread_state!(
     )"
 );
 
-/// Reads the state of the thread for a run that waits for no other. Behind an active run it locks
-/// nothing of the thread: such a run is refused, or a fork, which shares the session that it begins
-/// from, so that no removal takes it. Where no run is active, the thread can't move.
+/// Reads the state of the thread for a run that does not wait. If another run is active, locks
+/// nothing of the thread: the new run is either refused or a fork. For a fork, locks the session
+/// from which it begins in share mode, so that no removal deletes it. If no run is active, locks
+/// the thread, so that it can't move.
 const THREAD: &str = thread_state!(
     "with active as materialized (
         select run_id from run_queue where tenant = $1 and thread = $2 and moves_thread and not is_held
@@ -144,9 +145,9 @@ fn thread_statement(row: &NewQueueRow) -> Statement<'_> {
     Statement::with(OPERATION, statement, row.thread_values())
 }
 
-/// Begins the insertion of a run. Shares the row of the base session, and accepts nothing if that
-/// was removed or the key is taken. A run on a thread continues what the thread points to when it
-/// begins.
+/// Begins the insertion of a run. Locks the row of the base session in share mode. Accepts nothing
+/// if the base was removed or the key is taken. A run on a thread needs no base: it continues the
+/// session to which the thread points when it begins.
 const ACCEPT: &str = "with base as (
         select 1 from sessions where tenant = $1 and session_id = $3 for share
     ), based as (
@@ -176,7 +177,7 @@ const ACCEPTED: &str = " from accepted
     )
     select exists (select from based) as has_base, exists (select from accepted) as is_accepted";
 
-/// Inserts the rows of a run; returns the conflict, if there is one.
+/// Inserts the rows of a run. Returns the conflict, if there is one.
 async fn rows_insert(connection: &mut Connection<'_>, row: &NewQueueRow) -> Result<Option<Attempt>, sqlx::Error> {
     let inserted: Result<Option<(bool, bool)>, sqlx::Error> = connection.fetch_optional(accept_statement(row)).await;
     match inserted {

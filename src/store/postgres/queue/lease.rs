@@ -1,4 +1,4 @@
-//! Leasing runs on PostgreSQL: one statement.
+//! Leases runs on PostgreSQL, with one statement.
 
 use sqlx::FromRow as _;
 
@@ -10,9 +10,10 @@ use crate::store::queue::{LeaseChoice, LeaseTerms, SUSPECT_ATTEMPTS};
 use crate::store::rows::{LeasedRunRow, RunRow, values};
 use crate::store::sql::{Statement, leased_columns, sql};
 
-/// Leases the `picked` runs, and reads them. A run on a thread continues the session that the
-/// thread points to at its first lease. The thread is shared, so it can't move before removals see
-/// that the run needs that session. A run that is still held was cancelled, and continues nothing.
+/// Leases the `picked` runs and reads them. A run on a thread continues the session to which the
+/// thread points at its first lease. Locks the thread in share mode, so that it can't move before
+/// removals see that the run needs this session. A run that still waits for its thread was
+/// cancelled, and continues no session.
 const LEASE_PICKED: &str = sql!(
     "q as (
                 update run_queue q set fence = q.fence + 1, attempts = q.attempts + 1, leased_until = $2, owner = $3,
@@ -39,15 +40,16 @@ const LEASE_PICKED: &str = sql!(
     " from q left join r on r.tenant = q.tenant and r.run_id = q.run_id"
 );
 
-/// Leases the next runs. Skips those that others are about to lease. A run that is accepted behind
-/// an active one shares the key of that row, which this lock ignores.
+/// Leases the next runs. Skips runs that other workers are leasing. This lock does not conflict
+/// with the key lock of a request that accepts a run behind an active one.
 ///
-/// `slot` has the next turns, and `chosen` the runs that get them: of each tenant as many as it has
-/// slots, those of the highest priority. The runs that lose their slots get the turns of those that
-/// took them, so a tenant's turns stay what they were.
+/// `slot` has the next turns. `chosen` has the runs that get them: for each tenant, as many as it
+/// has slots, by priority. A run that loses its slot gets the turn of the run that took it, so a
+/// tenant has the same turns as before.
 ///
-/// A planner takes a computed limit for a tenth of the queue. The further `limit $4` removes no
-/// row: it tells the planner that there are few, so that the updates go by the primary keys.
+/// The planner estimates a computed limit as a tenth of the queue. The additional `limit $4`
+/// removes no row. It tells the planner that there are few rows, so that the updates use the
+/// primary keys.
 const LEASE_NEXT: &str = sql!(
     "with suspect as materialized (
         select tenant, run_id from run_queue where leased_until < $1 and attempts >= $6

@@ -1,4 +1,4 @@
-//! The queue on PostgreSQL: accepting runs and leasing them.
+//! The queue on PostgreSQL: accepts and leases runs.
 
 mod accept;
 mod lease;

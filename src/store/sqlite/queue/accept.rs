@@ -1,4 +1,4 @@
-//! Accepting runs on SQLite: their rows one after the other, in one transaction.
+//! Accepts runs on SQLite. Inserts their rows one after the other, in one transaction.
 
 use crate::store::new_queued_run::{NewQueueRow, OPERATION};
 use crate::store::rows::values;
@@ -30,7 +30,7 @@ fn thread_statement(row: &NewQueueRow) -> Statement<'_> {
     Statement::with(OPERATION, statement, row.thread_values())
 }
 
-/// Inserts the rows; returns the conflict, if there is one.
+/// Inserts the rows of a run. Returns the conflict, if there is one.
 async fn rows_insert(connection: &mut Connection<'_>, row: &NewQueueRow) -> Result<Option<Attempt>, sqlx::Error> {
     if let Some(base) = row.needed_base() {
         let statement = "select 1 from sessions where tenant = $1 and session_id = $2";

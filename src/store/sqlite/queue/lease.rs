@@ -1,5 +1,5 @@
-//! Leasing runs on SQLite, which returns no rows of one statement to another: several statements in
-//! a transaction.
+//! Leases runs on SQLite, with several statements in a transaction, since a statement on SQLite
+//! can't use the rows that another one changed.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::store::queue::{LeaseChoice, LeaseTerms, SUSPECT_ATTEMPTS};
 use crate::store::rows::{LeasedRunRow, RunRow, values};
 use crate::store::sql::{Connection, Ended, Statement, leased_columns, sql};
 
-/// What leasing is called in errors.
+/// The operation's name in errors.
 pub(in crate::store::sqlite) const LEASE: &str = "lease runs";
 
 const EXPIRED: &str = "select tenant, run_id, attempts >= $3 from run_queue
@@ -17,13 +17,13 @@ const EXPIRED: &str = "select tenant, run_id, attempts >= $3 from run_queue
     order by leased_until
     limit 1";
 
-/// The next turns, whichever tenant's they are.
+/// Selects the next turns of all tenants.
 const SLOTS: &str = "select tenant, level, turn, run_id from run_queue
     where leased_until is null and (not is_held or control = 'cancel')
     order by level desc, turn, run_id
     limit $1";
 
-/// The runs of a tenant that get its next turns.
+/// Selects the runs of a tenant that get its next turns.
 const CHOSEN: &str = "select run_id, turn from run_queue
     where tenant = $1 and level = $2 and leased_until is null and (not is_held or control = 'cancel')
     order by priority desc, run_id
@@ -57,7 +57,7 @@ pub(in crate::store::sqlite) async fn lease_in_txn(
         LeaseChoice::Next(limits) => {
             let limit = limits.runs as usize;
             let mut suspects = limits.suspects;
-            // Each that is found is leased before the next is searched for.
+            // Each run is leased before the search for the next one.
             while leased.len() < limit
                 && let Some((tenant, run_id, is_suspect)) = expired(&mut connection, terms, suspects > 0).await?
             {
@@ -86,9 +86,9 @@ async fn expired(
     connection.fetch_optional(Statement::with(LEASE, EXPIRED, values)).await
 }
 
-/// Gives the next turns of each tenant to those of its runs that have the highest priority, and
-/// returns them. The runs that lose their slots get the turns of those that took them, so a
-/// tenant's turns stay what they were.
+/// Gives the next turns of each tenant to its runs with the highest priority, and returns these
+/// runs. A run that loses its slot gets the turn of the run that took it, so a tenant has the same
+/// turns as before.
 async fn assign_turns(connection: &mut Connection<'_>, limit: usize) -> Result<Vec<(String, Uuid)>, sqlx::Error> {
     if limit == 0 {
         return Ok(Vec::new());
@@ -105,8 +105,8 @@ async fn assign_turns(connection: &mut Connection<'_>, limit: usize) -> Result<V
         let chosen: Vec<(Uuid, i64)> = connection.fetch_all(select).await?;
         let is_chosen = |run_id: &Uuid| chosen.iter().any(|(chosen, _)| chosen == run_id);
         let outdone: Vec<_> = slots.iter().copied().filter(|(run_id, _)| !is_chosen(run_id)).collect();
-        // They are as many as the slots, so that those outdone get the turns of those that were
-        // chosen without a slot.
+        // There are as many chosen runs as slots. So the runs that lost a slot get the turns of the
+        // chosen runs that had none.
         let taken = chosen.iter().copied().filter(|run| !slots.contains(run));
         let turns = slots.iter().copied().chain(taken).map(|(_, turn)| turn);
         let placed = chosen.iter().chain(&outdone).zip(turns);
@@ -131,8 +131,8 @@ async fn lease(
         where tenant = $1 and run_id = $2";
     let update = Statement::with(LEASE, statement, values![tenant, run_id, terms.until, &owner]);
     connection.execute(update).await?;
-    // A run on a thread continues what the thread points to when it is leased first, unless it was
-    // cancelled before its turn.
+    // At its first lease, a run on a thread continues the session to which the thread points,
+    // unless the run was cancelled while it waited.
     let statement = "update runs set status = 'running', attempts = q.attempts,
             started_at = coalesce(started_at, max(created_at, $3)),
             base_session_id = case

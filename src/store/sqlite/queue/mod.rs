@@ -1,5 +1,5 @@
-//! The queue on SQLite: accepting runs and leasing them. Each is a transaction of the one writer,
-//! so nothing is locked.
+//! The queue on SQLite: accepts and leases runs. Each operation is a transaction of the single
+//! writer, so it needs no locks.
 
 mod accept;
 mod lease;
