@@ -6,7 +6,7 @@ use crate::message::Message;
 
 /// Holds messages for an execution until it takes them before a step.
 pub trait Inbox: Send + Sync + fmt::Debug {
-    /// Takes all messages that wait, oldest first.
+    /// Removes and returns all waiting messages, oldest first.
     fn take(&self) -> Vec<Message>;
 
     /// Returns whether the inbox is empty.

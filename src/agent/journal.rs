@@ -1,7 +1,7 @@
 //! The journal of an execution: the port and its entries, so that another process can resume.
 //!
-//! An entry stores what is new since the entry before, so its size is that of the step. These are
-//! the entries:
+//! An entry stores only changes since the previous entry, so its size does not grow with the
+//! conversation. These are the entries:
 //!
 //! ```text
 //! SubagentBegun                       the first entry of a subagent's journal: names its session
@@ -14,14 +14,15 @@
 //! An effect begins only after the entry of its beginning is persisted. An end is persisted before
 //! the next effect begins. `CallDecided` exists only if hooks run before calls.
 //!
-//! The events of an entry are emitted right before it is appended, so that both can be persisted
-//! together. `message.applied` alone follows its entry, since its readers forget the message.
+//! The events of an entry are emitted right before the entry is appended, so that both can be
+//! persisted together. Only `message.applied` follows its entry, since a reader of this event drops
+//! the message.
 //!
 //! A failed append ends the execution: running calls are dropped, no hook is called, and nothing is
 //! appended after it. Subagents share the failure.
 //!
-//! What no entry contains is lost with the process. A completion without calls is requested again
-//! if its step was not completed. The effect of a call without a `CallEnded` is uncertain.
+//! Work without an entry is lost with the process. A completion without calls is requested again if
+//! its step was not completed. The effect of a call without a `CallEnded` is uncertain.
 
 use std::error::Error;
 use std::fmt;
@@ -37,52 +38,53 @@ use crate::session::Hash;
 
 /// Persists entries in their order.
 pub trait Journal: Send + Sync + fmt::Debug {
-    /// Persists entries before the execution continues: all of them or none.
+    /// Persists all entries or none. The execution continues afterwards.
     fn append(&self, entries: Vec<JournalEntry>) -> BoxFuture<'_, Result<(), JournalError>>;
 }
 
-/// The journals of a run: one for each execution, in a scope of its own.
+/// The journals of a run. Each execution has one, in a separate scope.
 pub trait Journals: Send + Sync + fmt::Debug {
-    /// Returns the journal of a scope. That of the run's own agent is the empty one; each
-    /// subagent's is named by the key of its call.
+    /// Returns the journal of a scope. The scope of the run's own agent is empty; the scope of a
+    /// subagent is the key of its call.
     fn scope(&self, scope: &str) -> Arc<dyn Journal>;
 
     /// Returns the entries of a scope from earlier attempts, in their order; empty for a new scope.
     fn entries(&self, scope: &str) -> Vec<JournalEntry>;
 }
 
-/// A persisted entry. It contains only what is new since the one before.
+/// A persisted entry. It contains only changes since the previous entry.
 #[derive(Debug, Clone, PartialEq)]
 pub enum JournalEntry {
-    /// A subagent begins: the first entry of its scope, so that it is resumed as the same agent.
+    /// A subagent begins. This is the first entry of its scope, so that the subagent resumes as the
+    /// same agent.
     SubagentBegun {
-        /// The session that it makes.
+        /// The session that it creates.
         session_id: SessionId,
         /// The agent instance.
         agent_id: AgentId,
         /// The version of its definition.
         agent_version: Hash,
     },
-    /// The execution has its input, or has completed a step, or messages have joined it before one,
-    /// or it has ended: what the state has more than at the entry before.
+    /// The execution has its input, has completed a step, has received messages before a step, or
+    /// has ended. Contains what was added to the state since the previous entry.
     Reached(StateAddition),
-    /// A model has asked for tools, and none of its calls has begun.
+    /// A model has requested tools. None of its calls has begun.
     Answered {
         /// The step so far: the completion and its messages. It is not part of the state yet.
         step: Box<AgentStep>,
         /// When the step began.
         started_at: Timestamp,
-        /// What the hooks since the entry before have changed in the state.
+        /// The changes of the state by hooks since the previous entry.
         addition: StateAddition,
     },
-    /// The hooks before a call have decided about it. Where there are none, the call is executed as
+    /// The hooks before a call have decided about it. Without such hooks, the call is executed as
     /// the model wrote it.
     CallDecided {
         /// The index of the call in the step, from 0.
         index: usize,
-        /// The call as it is executed, and whether it is.
+        /// The call with the changes of the hooks, and whether it is executed.
         tool_use: ToolUse,
-        /// What the hooks have changed in the state.
+        /// The changes of the state by the hooks.
         addition: StateAddition,
     },
     /// A call begins.
@@ -96,12 +98,12 @@ pub enum JournalEntry {
         index: usize,
         /// How it ended.
         execution: Box<ToolExecution>,
-        /// What the hooks after it have changed in the state.
+        /// The changes of the state by the hooks after the call.
         addition: StateAddition,
     },
 }
 
-/// Why the journal has failed. The execution ends without a session of its own.
+/// The failure of a journal. The execution ends without a session.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// Another process has taken the execution over.

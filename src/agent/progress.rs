@@ -16,11 +16,11 @@ use crate::usage::Usage;
 pub struct Progress {
     /// The state at the last entry.
     pub state: AgentState,
-    /// The step that was left among its calls.
+    /// The step that was interrupted during its calls.
     pub pending: Option<PendingStep>,
 }
 
-/// A step with a completion, and with calls that have not ended.
+/// A step that has a completion and calls that have not ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PendingStep {
     pub(super) step: AgentStep,
@@ -32,7 +32,7 @@ pub struct PendingStep {
 /// A call of a pending step.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PendingCall {
-    /// As the model wrote it.
+    /// The call as the model wrote it.
     pub(super) call: ToolCall,
     /// How far it has come.
     pub(super) stage: CallStage,
@@ -45,15 +45,15 @@ pub(super) enum CallStage {
     Open,
     /// The hooks before it have decided.
     Decided(ToolUse),
-    /// It has begun, and how it ended is not known.
+    /// It has begun, and its outcome is unknown.
     Begun(ToolUse),
     /// It has ended.
     Ended(Box<ToolExecution>),
 }
 
 impl Progress {
-    /// Follows the entries from the state that the execution began with; none when it has not come
-    /// to its first step.
+    /// Applies the entries to the state that the execution began with. Returns `None` if the
+    /// execution has not reached its first step.
     pub fn of(begun: AgentState, entries: impl IntoIterator<Item = JournalEntry>) -> Result<Option<Self>, AdditionGap> {
         let mut state = begun;
         let mut pending: Option<PendingStep> = None;
@@ -96,14 +96,14 @@ impl Progress {
         Ok(has_begun.then_some(Self { state, pending }))
     }
 
-    /// Returns what is spent, including the completion and the calls of the pending step.
+    /// Returns the usage, including the completion and the calls of the pending step.
     pub fn spent(&self) -> Usage {
         let pending = self.pending.as_ref().map(PendingStep::usage);
         self.state.usage() + pending.unwrap_or_default()
     }
 
-    /// Iterates over the calls that have ended, those of the pending step last: the number of the
-    /// step, the index of the call, and how it ended.
+    /// Iterates over the ended calls, those of the pending step last. An item has the number of the
+    /// step, the index of the call, and the execution.
     pub fn ended_calls(&self) -> impl Iterator<Item = (usize, usize, &ToolExecution)> {
         let steps = (1..).zip(self.state.steps());
         let completed = steps.flat_map(|(number, step)| {
@@ -117,7 +117,7 @@ impl Progress {
 }
 
 impl PendingStep {
-    /// Makes a step none of whose calls has begun.
+    /// Makes a pending step. None of its calls has begun.
     pub(super) fn new(step: AgentStep, started_at: Timestamp) -> Self {
         let open = |call: &ToolCall| PendingCall {
             call: call.clone(),

@@ -29,13 +29,12 @@ impl RecordSize {
         }
     }
 
-    /// Counts a step. Those of the agents that worked on its calls are counted by their own
-    /// executions.
+    /// Counts a step. The executions of subagents count their own steps.
     pub(super) fn add(&self, step: &AgentStep) {
         self.bytes.fetch_add(bytes_of(step), Ordering::Relaxed);
     }
 
-    /// Counts what another process has recorded, with the steps of agents below.
+    /// Counts the steps that another process has recorded, including those of subagents.
     pub fn add_progress(&self, progress: &Progress) {
         let steps: u64 = progress.state.steps().map(bytes_of).sum();
         let below = progress.ended_calls();

@@ -1,7 +1,7 @@
 //! Records an execution in its journal. The loop and its driver decide when.
 //!
-//! The recorder knows the state that the entries so far amount to. So each new entry contains only
-//! what has changed since (`AgentState::since`).
+//! The recorder has the state that results from all entries so far. So each new entry contains only
+//! the changes since then (`AgentState::since`).
 
 use std::sync::{Arc, OnceLock};
 
@@ -35,13 +35,13 @@ struct Recording {
     pending: Vec<JournalEntry>,
 }
 
-/// The journal has failed, so the execution must end without any further effect.
+/// The error of a failed journal. The execution must end without any further effect.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct JournalFailed;
 
 impl Recorder {
-    /// Records what follows on a state: the one that the execution begins with, or that which its
-    /// entries amount to.
+    /// Records the changes after a state: the state that the execution begins with, or the state
+    /// that results from its entries.
     pub fn new(journal: Arc<dyn Journal>, begun: AgentState) -> Self {
         Self {
             journal,
@@ -53,7 +53,7 @@ impl Recorder {
         }
     }
 
-    /// Records the execution of a subagent. When one of both fails, both end.
+    /// Makes the recorder of a subagent. If either journal fails, both executions end.
     #[must_use]
     pub fn for_subagent(&self, journal: Arc<dyn Journal>, begun: AgentState) -> Self {
         let failure = Arc::clone(&self.failure);
@@ -63,7 +63,7 @@ impl Recorder {
         }
     }
 
-    /// Begins the journal with an entry, which is persisted together with the next one.
+    /// Adds a first entry, which is persisted together with the next one.
     #[must_use]
     pub fn beginning_with(self, entry: JournalEntry) -> Self {
         self.recording().pending.push(entry);
@@ -124,7 +124,7 @@ impl Recorder {
         self.journal.append(entries).await.map_err(|failure| {
             let error = &failure as &dyn std::error::Error;
             tracing::warn!(error, "the execution ends because its journal failed");
-            // The first failure of several executions stays.
+            // If several executions fail, the first failure stays.
             let _ = self.failure.set(failure);
             JournalFailed
         })
@@ -138,13 +138,14 @@ impl Recorder {
     }
 
     fn recording(&self) -> MutexGuard<'_, Recording> {
-        // A note is taken at once, so a panic elsewhere leaves the recording whole.
+        // Each entry is added by a single call, so the recording stays valid if another thread
+        // panics.
         self.recording.lock()
     }
 }
 
 impl JournalFailed {
-    /// Returns the state of an execution that ends for it.
+    /// Returns the state of an execution that ends because of the failure.
     pub(super) fn in_state(state: AgentState, now: Timestamp) -> AgentState {
         let message = "the progress of the run can't be persisted";
         let error = AgentError {

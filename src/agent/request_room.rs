@@ -1,4 +1,4 @@
-//! Limits the memory that large requests of agents take, to models and to webhooks.
+//! Limits the memory of large requests that agents send to models and webhooks.
 //!
 //! Requests to models stay in memory until the model responds, since they may be sent again.
 //! Requests of more than 64 KiB share `runs.max_model_request_bytes`, fairly by tenant.
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::fair_share::{FairShare, Share};
 use crate::tenant::TenantId;
 
-/// Up to how many bytes a request takes no room: the runs at work bound those.
+/// The largest request that takes no room, in bytes. The number of runs bounds the memory of these.
 const SMALL: usize = 64 << 10;
 
 /// The memory for large requests in flight, shared fairly by tenants. A holder of a share never
@@ -17,12 +17,12 @@ const SMALL: usize = 64 << 10;
 pub struct RequestRoom(Arc<FairShare>);
 
 impl RequestRoom {
-    /// Makes room for so many bytes.
+    /// Makes room for `bytes` bytes in total.
     pub fn new(bytes: usize) -> Self {
         Self(FairShare::new(bytes))
     }
 
-    /// Waits until there is room for a request of so many bytes. A small one waits for none.
+    /// Waits until there is room for a request of `bytes` bytes. A small request does not wait.
     pub async fn take(&self, tenant: &TenantId, bytes: usize) -> Option<Share> {
         if Self::is_small(bytes) {
             return None;
@@ -30,7 +30,7 @@ impl RequestRoom {
         Some(self.0.take(tenant, bytes).await)
     }
 
-    /// Returns whether a request of so many bytes is too small to count.
+    /// Returns whether a request of `bytes` bytes takes no room.
     pub fn is_small(bytes: usize) -> bool {
         bytes <= SMALL
     }

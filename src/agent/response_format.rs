@@ -1,4 +1,4 @@
-//! Response formats: whether one can be used, and where a final response violates it.
+//! Checks whether a response format can be used, and where a final response violates it.
 //!
 //! Does not call a model.
 
@@ -12,7 +12,7 @@ use crate::model_ref::ResponseFormat;
 use crate::off_thread::off_thread;
 use crate::tenant::TenantId;
 
-/// Surrounds a block of code in Markdown; models like to put JSON into one.
+/// Surrounds a block of code in Markdown. Models often put JSON into such a block.
 const FENCE: &str = "```";
 
 /// A response format that is ready to check responses.
@@ -35,13 +35,13 @@ pub enum FormatError {
         /// The name.
         name: String,
     },
-    /// The schema is invalid, or describes no object, which providers demand.
+    /// The schema is invalid, or does not describe an object, as providers require.
     #[error(transparent)]
     Schema(#[from] SchemaError),
 }
 
 impl CompiledFormat {
-    /// Compiles a format. That of a schema may take a noticeable part of a second.
+    /// Compiles a format. Compiling a schema may take a noticeable part of a second.
     pub fn of(format: &ResponseFormat) -> Result<Self, FormatError> {
         Ok(match format {
             ResponseFormat::Text => Self::Text,
@@ -62,13 +62,13 @@ impl CompiledFormat {
         Ok(())
     }
 
-    /// Returns whether plain text is wanted.
+    /// Returns whether the format is plain text.
     pub fn is_text(&self) -> bool {
         matches!(self, Self::Text)
     }
 
-    /// Reads a response: no value for plain text, else its value, or an error message for the
-    /// model.
+    /// Parses a response and returns its value; `None` for plain text. The error is a message for
+    /// the model.
     pub fn read(&self, response: &str) -> Result<Option<Value>, String> {
         if self.is_text() {
             return Ok(None);

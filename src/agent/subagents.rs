@@ -1,4 +1,4 @@
-//! The rules for a definition that names other agents that may work for it. Nothing is looked up.
+//! The rules for the subagents of a definition. Does not check whether they exist.
 
 use std::collections::BTreeSet;
 

@@ -24,14 +24,14 @@ pub struct EnvironmentError {
 
 /// Restores environments.
 pub trait EnvironmentRuntime: Send + Sync + fmt::Debug {
-    /// Restores one from its state. Dropping it afterwards releases what it holds.
+    /// Restores an environment from its state. Dropping the environment releases its resources.
     fn restore<'a>(
         &'a self,
         state: &'a EnvironmentState,
     ) -> BoxFuture<'a, Result<Box<dyn Environment>, EnvironmentError>>;
 }
 
-/// What a run works in.
+/// The environment of a run.
 pub trait Environment: Send + Sync + fmt::Debug {
     /// Returns the variables that tools and prompts can read.
     fn variables(&self) -> Arc<BTreeMap<String, Value>>;

@@ -15,7 +15,7 @@ use crate::model_parameters::{ModelParameters, ProviderTools, ToolChoice};
 use crate::model_ref::{ModelRef, ResponseFormat};
 use crate::usage::Usage;
 
-/// What a model is asked.
+/// A request to a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelRequest {
     /// The provider's own name for the model.
@@ -24,23 +24,24 @@ pub struct ModelRequest {
     pub system: Arc<str>,
     /// The conversation. Every tool call in it has exactly one result.
     pub messages: Messages,
-    /// The tools that the model may ask for, in a stable order.
+    /// The tools that the model may call, in a stable order.
     pub tools: Arc<[ToolSpec]>,
-    /// Tools that providers execute themselves, by provider; a model takes those of its own.
+    /// Tools that providers execute themselves, by provider. A model uses those of its own
+    /// provider.
     pub provider_tools: Arc<ProviderTools>,
     /// Which of the tools the model may or must call in this completion.
     pub tool_choice: ToolChoice,
     /// The format of the final completion.
     pub response_format: ResponseFormat,
-    /// The most output tokens: the lesser of the parameter and the rest of the budget.
+    /// The most output tokens: the smaller of the parameter and the rest of the budget.
     pub max_output_tokens: Option<u64>,
     /// Model parameters.
     pub parameters: Arc<ModelParameters>,
 }
 
 impl ModelRequest {
-    /// Returns the tools that the provider of this name executes itself. What an agent names in
-    /// `extra` is also sent.
+    /// Returns the tools that the provider executes itself. Tools in the agent's `extra` are sent
+    /// as well.
     pub fn tools_of_provider(&self, provider: &str) -> Vec<&Object> {
         let own = self.provider_tools.get(provider).into_iter().flatten();
         let extra = self.parameters.extra.get("tools").and_then(Value::as_array);
@@ -53,7 +54,7 @@ impl ModelRequest {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StructuredOutput {
-    /// The request has the schema, and the provider enforces it.
+    /// The request contains the schema, and the provider enforces it.
     #[default]
     Native,
     /// The model calls a tool whose arguments are the response.
@@ -62,21 +63,20 @@ pub enum StructuredOutput {
     Prompt,
 }
 
-/// The events of one completion. The stream ends with [`ModelEvent::Completed`] or with an error,
-/// and with nothing else.
+/// The events of one completion. The stream always ends with [`ModelEvent::Completed`] or an error.
 pub type ModelStream = BoxStream<'static, Result<ModelEvent, ModelError>>;
 
 /// A model of a provider.
 pub trait Model: Send + Sync + fmt::Debug {
-    /// Asks the model. The request goes out when the stream is first polled; dropping the stream
+    /// Calls the model. The request is sent when the stream is first polled. Dropping the stream
     /// ends the call.
     ///
-    /// Attempts that fail before the first event may be repeated inside; after it, an error ends
-    /// the stream.
+    /// The stream may retry an attempt that fails before the first event. After that event, an
+    /// error ends the stream.
     fn stream(&self, request: ModelRequest) -> ModelStream;
 
-    /// Returns how the provider is asked for structured output. Only a native provider is sent a
-    /// [`ModelRequest::response_format`] other than plain words.
+    /// Returns how the provider is asked for structured output. Only a native provider receives a
+    /// [`ModelRequest::response_format`] other than text.
     fn structured_output(&self) -> StructuredOutput {
         StructuredOutput::Native
     }
@@ -87,7 +87,7 @@ pub trait ModelCatalog: Send + Sync + fmt::Debug {
     /// Returns the model.
     fn model(&self, name: &ModelRef) -> Result<Arc<dyn Model>, ModelLookupError>;
 
-    /// Checks that the name leads to a model, whether or not its provider has a key yet.
+    /// Checks that a model has the name, even if its provider has no key yet.
     fn check(&self, name: &ModelRef) -> Result<(), ModelLookupError> {
         match self.model(name) {
             Ok(_) | Err(ModelLookupError::MissingKey { .. }) => Ok(()),
@@ -96,7 +96,7 @@ pub trait ModelCatalog: Send + Sync + fmt::Debug {
     }
 }
 
-/// Why a name leads to no model.
+/// Why no model can be found by a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelLookupError {
     /// No provider has the name.
@@ -115,7 +115,7 @@ pub enum ModelLookupError {
         /// The model.
         model: String,
     },
-    /// The provider needs a key that is not there.
+    /// The provider needs a key that is not configured.
     #[error("the provider {provider:?} has no API key: set {variable}")]
     MissingKey {
         /// The provider.
@@ -128,7 +128,7 @@ pub enum ModelLookupError {
 /// A piece of a completion.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelEvent {
-    /// More words.
+    /// More text.
     TextDelta {
         /// The words.
         text: String,
@@ -161,8 +161,7 @@ pub enum ModelEvent {
     },
     /// The usage so far: a snapshot that replaces earlier ones.
     Usage(Usage),
-    /// An attempt has failed before any output, and is retried. Its provider has counted this much;
-    /// later counts are of the next attempt alone.
+    /// An attempt failed before any output and is retried. Later counts exclude its usage.
     AttemptFailed {
         /// What the attempt has used.
         usage: Usage,
@@ -171,7 +170,7 @@ pub enum ModelEvent {
     Completed(Box<ModelResponse>),
 }
 
-/// What kind of failure a model call met.
+/// The kind of failure of a model call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ModelErrorClass {
     /// The key is missing, wrong or not allowed.
@@ -218,7 +217,7 @@ impl ModelErrorClass {
     }
 }
 
-/// Where a provider is reached.
+/// The address of a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelAddress {
     /// The provider's configured name.
@@ -239,12 +238,12 @@ pub struct ModelError {
     pub status: Option<u16>,
     /// How long the provider wants us to wait.
     pub retry_after: Option<Duration>,
-    /// What happened, in words that the caller may read: the provider's own message, capped, and
-    /// never a secret.
+    /// What happened, in words that the caller may read: the provider's own message, truncated and
+    /// without secrets.
     pub message: String,
     /// Where the model was called; `None` for a model without an address.
     pub address: Option<Arc<ModelAddress>>,
-    /// The provider's error body, capped, for the operator.
+    /// The provider's error body, truncated, for the operator.
     pub body: Option<String>,
     /// The underlying failure, for the operator.
     #[source]
@@ -252,7 +251,7 @@ pub struct ModelError {
 }
 
 impl ModelError {
-    /// Makes an error of words only.
+    /// Makes an error from a message.
     pub fn new(class: ModelErrorClass, message: impl Into<String>) -> Self {
         Self {
             class,
@@ -280,7 +279,7 @@ impl ModelError {
         }
     }
 
-    /// Returns what the caller reads: what happened, and where.
+    /// Returns the message for the caller: what happened, and where.
     fn caller_message(&self) -> String {
         let Some(address) = &self.address else {
             return self.message.clone();

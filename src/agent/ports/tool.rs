@@ -1,4 +1,4 @@
-//! The port to tools: what a tool is, how calls are executed, and what a call may know of its run.
+//! The port to tools: their descriptions, the execution of calls, and the context of a call.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -26,7 +26,7 @@ pub struct ToolSpec {
     pub parameters: Value,
     /// Whether a call may be repeated without a second effect.
     pub idempotent: bool,
-    /// The most time that a call may take, where it differs from the service's.
+    /// The timeout of a call, if it differs from the service's.
     pub timeout: Option<Duration>,
 }
 
@@ -41,7 +41,7 @@ impl ToolSpec {
     }
 }
 
-/// What a call may know of its run.
+/// The context of a call.
 #[derive(Debug, Clone)]
 pub struct ToolContext {
     /// The agent that the call belongs to.
@@ -54,13 +54,14 @@ pub struct ToolContext {
     pub variables: Arc<BTreeMap<String, Value>>,
     /// The context's metadata.
     pub metadata: Arc<Object>,
-    /// When the execution's time is spent; calls are cut then.
+    /// When the execution's time is spent. Calls are cut at this time.
     pub deadline: Option<Timestamp>,
-    /// Cancelled when the run is cancelled or stopped; calls are cut then.
+    /// Cancelled when the run is cancelled or stopped, which cuts calls.
     pub cancellation: CancellationToken,
     /// The id that the model gave the call.
     pub call_id: String,
-    /// Names the call, the same whenever it is executed: for a tool that must not do a thing twice.
+    /// The idempotency key of the call. It is the same in every attempt, so that a tool can avoid a
+    /// second effect.
     pub idempotency_key: String,
 }
 
@@ -74,7 +75,7 @@ pub struct ToolOutput {
 }
 
 impl ToolOutput {
-    /// Makes a result of one text.
+    /// Makes a result with one text.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             content: vec![ContentPart::text(text)],
@@ -96,7 +97,7 @@ impl ToolOutput {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct ToolError {
-    /// What happened and, if it can, what the model should do instead.
+    /// What happened and, if known, what the model should do instead.
     pub message: String,
     /// What the call did before it failed.
     pub trace: ToolTrace,
@@ -127,13 +128,13 @@ pub trait Tool: Send + Sync + fmt::Debug {
     /// Runs a call whose arguments fit the schema. Dropping the future cuts the call.
     fn call<'a>(&'a self, arguments: Value, context: &'a ToolContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 
-    /// Returns whether a call that was begun, and whose end is not known, may be made again.
+    /// Returns whether a call may be repeated if it has begun and its outcome is unknown.
     fn is_repeatable(&self) -> bool {
         self.spec().idempotent
     }
 
-    /// Returns whether a call ends by itself, and soon, when the run is cancelled or its time is
-    /// spent. Such a call is never cut, so that what it used is counted.
+    /// Returns whether a call ends soon by itself when the run is cancelled or its time is spent.
+    /// Such a call is never cut, so that its usage is counted.
     fn ends_by_itself(&self) -> bool {
         false
     }
@@ -149,13 +150,13 @@ pub struct UnknownTool {
     pub known: String,
 }
 
-/// Tools of which no executor can be made.
+/// Why no executor can be made of some tools.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolSetError {
-    /// A name leads to no tool.
+    /// No tool has the name.
     #[error(transparent)]
     Unknown(#[from] UnknownTool),
-    /// A tool of the execution's own is wrong in itself.
+    /// A tool that exists for one execution only is invalid.
     #[error("the tool {name:?} can't be used")]
     Unusable {
         /// The tool.
@@ -171,8 +172,8 @@ pub trait ToolCatalog: Send + Sync + fmt::Debug {
     /// Returns an executor of the named tools, in the order of the names.
     fn executor(&self, names: &[String]) -> Result<Arc<dyn ToolExecutor>, UnknownTool>;
 
-    /// Returns an executor of the named tools and, after them, of tools that exist for one
-    /// execution only. One of those hides a tool of the catalog that has its name.
+    /// Returns an executor of the named tools and of `own`: tools that exist for one execution only
+    /// and follow them. A tool of `own` hides a tool of the catalog with the same name.
     fn executor_with(&self, names: &[String], own: Vec<Arc<dyn Tool>>) -> Result<Arc<dyn ToolExecutor>, ToolSetError>;
 }
 
@@ -181,17 +182,18 @@ pub trait ToolExecutor: Send + Sync + fmt::Debug {
     /// Returns the tools that may be called, in a stable order.
     fn specs(&self) -> Arc<[ToolSpec]>;
 
-    /// Returns how many calls may work at the same time; at least 1.
+    /// Returns how many calls may run concurrently; at least 1.
     fn concurrency(&self) -> usize;
 
     /// Returns how many calls of one completion are executed; at least 1.
     fn max_calls(&self) -> usize;
 
-    /// Returns whether a call of the tool that was begun, and whose end is not known, may be made
-    /// again.
+    /// Returns whether a call of the tool may be repeated if it has begun and its outcome is
+    /// unknown.
     fn is_repeatable(&self, tool: &str) -> bool;
 
-    /// Executes a call, in time. One that is unknown, does not fit its schema, fails, panics, takes
-    /// too long or is cut by the run's end is an execution with an error.
+    /// Executes a call within its timeout. Returns an execution with an error if the tool is
+    /// unknown, the arguments do not fit the schema, or the call fails, panics, times out or is cut
+    /// by the end of the run.
     fn execute<'a>(&'a self, call: ToolCall, context: &'a ToolContext) -> BoxFuture<'a, ToolExecution>;
 }

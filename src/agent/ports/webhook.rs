@@ -1,4 +1,4 @@
-//! The port to the rules for addresses that receive the ends of runs.
+//! The port to the rules for webhooks, which receive the ends of runs.
 
 use std::fmt;
 
@@ -14,9 +14,9 @@ pub struct WebhookFault {
     pub message: String,
 }
 
-/// Knows which addresses may be named, and whose messages which secret signs.
+/// The rules for the addresses of webhooks and for the secrets that sign their messages.
 pub trait WebhookRules: Send + Sync + fmt::Debug {
-    /// Checks the form of a webhook, and that the tenant may name its secret; one that an operator
-    /// has written names no tenant.
+    /// Checks the form of a webhook, and that the tenant may use its secret. `tenant` is `None` for
+    /// a webhook of the operator.
     fn check(&self, webhook: &RunWebhook, tenant: Option<&TenantId>) -> Result<(), WebhookFault>;
 }

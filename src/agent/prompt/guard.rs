@@ -21,17 +21,17 @@ const SYMBOLS: [&str; 17] = [
     "==", "!=", ">=", "<=", "//", ".", "|", "(", ")", "[", "]", "<", ">", "-", "/", "%", ":",
 ];
 
-/// The most names, texts, numbers and symbols of one tag: with each, the engine may call itself
-/// once more.
+/// The most names, texts, numbers and symbols of one tag. For each, the engine may recurse once
+/// more.
 const MAX_TAG_TOKENS: usize = 100;
-/// The most of them in all tags together.
+/// The most names, texts, numbers and symbols of all tags together.
 const MAX_TOKENS: usize = 50_000;
-/// How deep brackets nest.
+/// The deepest nesting of brackets.
 const MAX_BRACKETS: usize = 8;
 /// The deepest nesting of `if`, `elif` and `for`.
 const MAX_BLOCKS: usize = 50;
 
-/// Something that a prompt may not have.
+/// A part of a prompt that is not allowed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     /// Its position, in bytes.
@@ -43,7 +43,7 @@ pub(super) struct Fault {
 /// A template that the engine can compile and execute within bounds.
 #[derive(Debug, Default)]
 pub(super) struct Scanned {
-    /// The first name that nothing can set.
+    /// The first name that no caller can set.
     pub(super) unknown: Option<Fault>,
     /// The length of the longest text in a tag, in bytes.
     pub(super) longest_text: usize,
@@ -57,7 +57,7 @@ enum Token<'a> {
     Symbol(&'a str),
 }
 
-/// What a token follows.
+/// The kind of the previous token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum After {
     Operator,
@@ -79,7 +79,7 @@ struct Block<'a> {
     branches: usize,
 }
 
-/// A template in the reading.
+/// The state of scanning a template.
 #[derive(Debug)]
 struct Guard<'a> {
     template: &'a str,
@@ -89,7 +89,7 @@ struct Guard<'a> {
     scanned: Scanned,
 }
 
-/// Checks a template; returns the first thing that a prompt may not have.
+/// Checks a template. The error is the first part that is not allowed.
 pub(super) fn scan(template: &str) -> Result<Scanned, Fault> {
     let mut guard = Guard {
         template,
@@ -132,7 +132,7 @@ impl<'a> Guard<'a> {
         &self.template[self.at..]
     }
 
-    /// Takes the first two bytes of a tag and the mark of white space after them.
+    /// Reads the first two bytes of a tag and the whitespace control after them.
     fn open(&mut self) {
         self.at += 2;
         if self.rest().starts_with(['-', '+']) {
@@ -199,7 +199,7 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// Takes the token that the rest begins with.
+    /// Reads the next token.
     fn token(&mut self) -> Result<Token<'a>, Fault> {
         let (rest, at) = (self.rest(), self.at);
         let first = rest.chars().next().unwrap_or_default();
@@ -227,7 +227,7 @@ impl<'a> Guard<'a> {
         Ok(token)
     }
 
-    /// Checks the first word of a statement, before anything else in it is refused.
+    /// Checks the first word of a statement before the rest of it.
     fn check_word(&self) -> Result<(), Fault> {
         let code = self.rest()[2..].trim_start_matches(|c: char| matches!(c, '-' | '+') || c.is_ascii_whitespace());
         let end = code.find(|c: char| c != '_' && !c.is_ascii_alphanumeric());
@@ -289,8 +289,8 @@ impl<'a> Guard<'a> {
         Ok(())
     }
 
-    /// Checks that names are known and that nothing is built or called. Whether it is an expression
-    /// at all is for the engine to find out.
+    /// Checks that all names are known and that nothing is built or called. The engine checks the
+    /// syntax of the expression.
     fn check_expression(&mut self, tokens: &[(usize, Token<'a>)]) -> Result<(), Fault> {
         let mut after = After::Operator;
         for &(at, token) in tokens {

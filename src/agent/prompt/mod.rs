@@ -23,16 +23,18 @@ use self::guard::{Fault, Scanned, scan};
 use self::values::{Allowance, longest_entry, object_of};
 use crate::json::{Object, Value};
 
-/// Instructions that one rendering may execute: far above any prompt, far below a noticeable time.
+/// The most instructions of one rendering. Real prompts need far fewer, and these take no
+/// noticeable time.
 const FUEL: u64 = 100_000;
-/// Instructions times the bytes of the longest text: one instruction may compare or search a text.
+/// The most instructions times bytes of the longest text, since one instruction may compare or
+/// search a text.
 const MAX_TEXT_WORK: u64 = 512 << 20;
-/// The bytes that a rendering may take out of lists and objects and put through filters.
+/// The most bytes that a rendering may read from lists and objects and pass through filters.
 const MAX_TOUCHED: u64 = 32 << 20;
 /// The most bytes of a template, and of a rendered prompt.
 const MAX_BYTES: usize = 1 << 20;
 
-/// A prompt that is no valid template, that asks for too much, or that reads what is not there.
+/// A prompt that is an invalid template, exceeds a limit, or reads an undefined value.
 #[derive(Debug, thiserror::Error)]
 #[error("the system prompt can't be rendered: {message}")]
 pub struct PromptError {
@@ -43,12 +45,12 @@ pub struct PromptError {
     source: Option<minijinja::Error>,
 }
 
-/// Returns whether a prompt has anything to render.
+/// Returns whether a prompt contains a tag to render.
 pub(super) fn is_template(prompt: &str) -> bool {
     ["{{", "{%", "{#"].iter().any(|mark| prompt.contains(mark))
 }
 
-/// Renders a prompt. It takes a noticeable part of a second at worst.
+/// Renders a prompt. In the worst case it takes a noticeable part of a second.
 pub fn render_prompt(
     template: &str,
     variables: &BTreeMap<String, Value>,
@@ -79,7 +81,7 @@ pub fn render_prompt(
     String::from_utf8(prompt.0).map_err(|_| PromptError::new("the rendered prompt is no text"))
 }
 
-/// Checks a prompt before it is stored: it is a valid template, and reads only what can be set.
+/// Checks before storage that a prompt is a valid template and reads only values that can be set.
 pub fn check_prompt(template: &str) -> Result<(), PromptError> {
     check_length(template)?;
     if !is_template(template) {
@@ -106,13 +108,13 @@ fn checked(template: &str) -> Result<Scanned, PromptError> {
     scan(template).map_err(|fault| PromptError::at(template, &fault))
 }
 
-/// Has only what prompts need: no functions, and filters whose output is hardly larger than their
-/// input.
+/// Makes an environment with only what prompts need: no functions, and only filters whose output is
+/// hardly larger than their input.
 fn environment(allowance: &Arc<Allowance>) -> Result<Environment<'static>, minijinja::Error> {
     let mut environment = Environment::empty();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_syntax(SyntaxConfig::builder().keep_trailing_newline(true).build()?);
-    // Without it, errors of optimised builds don't name what is undefined.
+    // Otherwise, errors of optimised builds don't name the undefined value.
     environment.set_debug(true);
     let spent = Arc::clone(allowance);
     environment.add_filter("length", move |value: &Shown| {
@@ -129,7 +131,7 @@ fn environment(allowance: &Arc<Allowance>) -> Result<Environment<'static>, minij
     });
     let spent = Arc::clone(allowance);
     environment.add_filter("trim", move |text: StringInput<'_>, ends: Option<Cow<'_, str>>| {
-        // Each character is compared with those that are trimmed.
+        // Trimming compares each character with those to trim.
         let ends_length = ends.as_ref().map_or(1, |ends| ends.len());
         let bytes = text.as_str().len().saturating_mul(ends_length);
         spent.charge(bytes).map(|()| filters::trim(text, ends))
@@ -157,7 +159,7 @@ impl PromptError {
 
 impl From<minijinja::Error> for PromptError {
     fn from(source: minijinja::Error) -> Self {
-        // Only the bound on what is written makes writing fail.
+        // Writing fails only if the rendered prompt is too large.
         let detail = match source.kind() {
             ErrorKind::WriteFailure => format!("it comes to more than {MAX_BYTES} bytes"),
             ErrorKind::OutOfFuel => "it takes too many steps".to_owned(),
@@ -173,7 +175,7 @@ impl From<minijinja::Error> for PromptError {
     }
 }
 
-/// Takes a rendered prompt and fails once it is too large.
+/// The buffer of a rendered prompt. Writing fails once the prompt is too large.
 struct BoundedText(Vec<u8>);
 
 impl io::Write for BoundedText {

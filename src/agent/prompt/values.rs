@@ -13,10 +13,10 @@ use minijinja::{Error, ErrorKind};
 
 use crate::json;
 
-/// What an item costs beside its bytes.
+/// The cost of an item in addition to its bytes.
 const ITEM: usize = 16;
 
-/// What may still be touched, in bytes.
+/// The bytes that a rendering may still touch.
 #[derive(Debug)]
 pub(super) struct Allowance(AtomicU64);
 
@@ -25,21 +25,22 @@ impl Allowance {
         Arc::new(Self(AtomicU64::new(bytes)))
     }
 
-    /// Spends some of it.
+    /// Subtracts from the allowance.
     pub(super) fn charge(&self, bytes: usize) -> Result<(), Error> {
         let left = self.0.load(Ordering::Relaxed).checked_sub(bytes as u64);
-        // One thread renders, so nothing is charged between the two.
+        // Only one thread renders, so no other charge happens between the load and the store.
         self.0.store(left.unwrap_or(0), Ordering::Relaxed);
         left.map(drop)
             .ok_or_else(|| Error::new(ErrorKind::InvalidOperation, "the allowance is spent"))
     }
 
-    /// Returns whether it is spent. Then the rendered text may be wrong.
+    /// Returns whether the allowance is spent. If so, the rendered text may be wrong.
     pub(super) fn is_spent(&self) -> bool {
         self.0.load(Ordering::Relaxed) == 0
     }
 
-    /// An error instead of the item would be simpler, but the engine can't compare one.
+    /// Charges and returns an item. Returning an error would be simpler, but the engine can't
+    /// compare one.
     fn hand_out(&self, value: Option<&Value>) -> Option<Value> {
         let bytes = value.and_then(Value::as_str).map_or(0, str::len);
         self.charge(bytes.saturating_add(ITEM)).ok()?;

@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
-/// Half of what an async worker has; builds of tests need several times as much as optimised ones.
+/// Half the stack of an async worker, although test builds need several times as much as optimised
+/// builds.
 const SMALL_STACK: usize = 1024 * 1024;
-/// What checking and rendering a prompt may hold at a time.
+/// The most memory that checking and rendering a prompt may use at once.
 const MAX_MEMORY: u64 = 16 * MAX_BYTES as u64;
-/// Far above what a rendering may take: builds of tests are not optimised, and share their machine.
+/// Far more than a rendering takes: test builds are not optimised, and the machine has other load.
 const LONG: Duration = Duration::from_mins(1);
-/// More than any form is allowed.
+/// One repetition more than any form may have.
 const MAX_REPEAT: usize = 101;
 
 fn on_small_stack<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
@@ -27,7 +28,7 @@ fn on_small_stack<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     result
 }
 
-/// Forms that nest or go on, each with how often its part is repeated.
+/// Returns templates that nest or repeat a part `repeat` times, each with a name.
 fn forms(repeat: usize) -> Vec<(&'static str, String)> {
     let tag = |before: &str, part: &str, after: &str| format!("{{{{ {before}{}{after} }}}}", part.repeat(repeat));
     let nested = |open: &str, close: &str| format!("{{{{ {}1{} }}}}", open.repeat(repeat), close.repeat(repeat));
@@ -110,7 +111,7 @@ fn no_form_exhausts_the_stack_however_long_it_is() {
 #[test]
 fn the_longest_form_that_is_accepted_needs_little_stack() {
     for repeat in 1..=MAX_REPEAT {
-        // Each form in the deepest block that is allowed for it.
+        // Each form inside the deepest nesting of blocks that accepts it.
         for (_, template) in forms(repeat) {
             attempt(template.clone());
             attempt("{% if 1 %}".repeat(49) + &template + &"{% endif %}".repeat(49));
@@ -137,7 +138,7 @@ fn the_longest_form_that_is_accepted_needs_little_stack() {
 
 #[test]
 fn what_stands_in_tags_is_counted_in_each_and_in_all_together() {
-    // As much as one tag may have.
+    // The most tokens that one tag may have.
     let tag = |more: &str| format!("{{{{ not variables{}{more} }}}}", ".a".repeat(49));
     assert!(check_prompt(&tag("")).is_ok());
     let message = |template: &str| check_prompt(template).unwrap_err().to_string();

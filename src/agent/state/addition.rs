@@ -1,9 +1,9 @@
 //! The difference between a state and an earlier one, for storing a step at a cost that does not
 //! grow with the conversation.
 //!
-//! `state.since(&earlier)` returns the new messages and steps and what else has changed.
-//! `addition.onto(earlier)` returns the later state. The first addition follows the state that was
-//! restored from the bundle, so nothing of a bundle is stored again.
+//! `state.since(&earlier)` returns the new messages and steps and all other changes.
+//! `addition.onto(earlier)` returns the later state. The first addition applies to the state that
+//! was restored from the bundle, so the contents of a bundle are not stored again.
 //!
 //! Contains no bytes; the store encodes it.
 
@@ -16,28 +16,30 @@ use crate::json::Object;
 use crate::model_ref::ResponseFormat;
 use crate::session::{History, Overrides};
 
-/// The messages and steps that a state has more than an earlier one, and everything else of it that
-/// may have changed.
+/// The messages and steps that were added to an earlier state, and all other parts that may have
+/// changed.
 ///
-/// Added to the earlier state it gives the later one, without what is transient. The first of an
-/// execution follows on the state that the execution began with, whose history a bundle has.
+/// The earlier state with the addition equals the later state without its transient parts. The
+/// first addition of an execution applies to the state that the execution began with, whose history
+/// is in a bundle.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StateAddition {
     /// The number of steps before the first that is added.
     pub(super) first_step: usize,
-    /// Whether the state has all of the context but its messages; without, they are as they were.
+    /// Whether `state` contains the context without its messages. If not, the context has not
+    /// changed.
     pub(super) has_context: bool,
     /// The later state with the new messages and steps only.
     pub(super) state: AgentState,
 }
 
-/// Why an addition, or another entry of a journal, does not follow on what it is added to.
+/// Why an addition, or another entry of a journal, does not apply to a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AdditionGap {
     /// The state is another agent's.
     #[error("the addition is to the state of another agent")]
     Agent,
-    /// Something is missing between them, or is there already.
+    /// Messages or steps in between are missing, or are already in the state.
     #[error(
         "the addition begins after {first_message} messages and {first_step} steps, and the state has {messages} and {steps}"
     )]
@@ -46,9 +48,9 @@ pub enum AdditionGap {
         first_message: usize,
         /// The number of steps before the first that is added.
         first_step: usize,
-        /// The number of messages that there are.
+        /// The number of messages in the state.
         messages: usize,
-        /// The number of steps that there are.
+        /// The number of steps in the state.
         steps: usize,
     },
     /// A call belongs to no step in progress, or its agent has no entry.
@@ -60,8 +62,8 @@ pub enum AdditionGap {
 }
 
 impl AgentState {
-    /// Returns what the state has more than an earlier one: that of the execution's beginning, or
-    /// after one of its completed steps.
+    /// Returns what was added since an earlier state: the state at the beginning of the execution,
+    /// or after one of its completed steps.
     pub fn since(&self, earlier: &Self) -> StateAddition {
         let first_step = earlier.steps_in_common(self);
         let has_context = shared_context(&self.context) != shared_context(&earlier.context);
@@ -94,7 +96,7 @@ impl AgentState {
         }
     }
 
-    /// Returns the number of completed steps that both states have: those of its execution.
+    /// Returns the number of completed steps that both states share in the same execution.
     fn steps_in_common(&self, other: &Self) -> usize {
         let id = |state: &Self| state.execution.as_ref().map(|execution| execution.execution_id);
         if id(self) == id(other) { self.step_count() } else { 0 }
@@ -107,7 +109,7 @@ impl StateAddition {
         &self.state
     }
 
-    /// Returns the state that comes of the earlier one.
+    /// Returns the later state, made from the earlier one.
     pub fn onto(self, earlier: AgentState) -> Result<AgentState, AdditionGap> {
         let Self {
             first_step,

@@ -34,12 +34,12 @@ pub struct AgentState {
     pub(super) context: AgentContext,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) execution: Option<Box<ExecutionState>>,
-    /// What a later version stored with it, its messages and its execution apart.
+    /// Unknown fields that a later version stored, except those of the messages and the execution.
     #[serde(skip)]
     pub(super) unread: Unread,
 }
 
-/// Making, restoring and asking.
+/// Constructors and getters.
 impl AgentState {
     /// Makes the state of a new agent.
     pub fn new(agent_id: AgentId, now: Timestamp) -> Self {
@@ -119,8 +119,8 @@ impl AgentState {
         &self.context.metadata
     }
 
-    /// Iterates over the stored messages of the conversation, oldest first: also those that no
-    /// compiler sends any more.
+    /// Iterates over the stored messages of the conversation, oldest first. Includes messages that
+    /// a summary has replaced.
     pub fn stored_messages(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
         self.context.store.section(Section::MESSAGES)
     }
@@ -136,7 +136,7 @@ impl AgentState {
             .is_some_and(|execution| !execution.status.is_terminal())
     }
 
-    /// Returns where the execution stands; none between executions.
+    /// Returns the status of the execution; none between executions.
     pub fn status(&self) -> Option<ExecutionStatus> {
         self.execution().map(|execution| execution.status)
     }
@@ -163,7 +163,7 @@ impl AgentState {
         self.execution().and_then(ExecutionState::last_step)
     }
 
-    /// Returns the model that answered last in the execution.
+    /// Returns the model that made the newest completion of the execution.
     pub fn answered_by(&self) -> Option<&ModelRef> {
         let execution = self.execution()?;
         let steps = execution.step_executions.iter().rev();
@@ -175,7 +175,7 @@ impl AgentState {
         self.execution().and_then(ExecutionState::stop_reason)
     }
 
-    /// Returns the signal that decides; none when nobody wants to stop.
+    /// Returns the deciding stop signal; none if there is no signal.
     pub fn stop_signal(&self) -> Option<&StopSignal> {
         self.execution()
             .and_then(|execution| execution.continuation.deciding_signal())
@@ -186,7 +186,7 @@ impl AgentState {
         self.execution().map_or(Usage::NOTHING, ExecutionState::usage)
     }
 
-    /// Returns what hooks had models use in the execution.
+    /// Returns the usage of hooks' model calls in the execution.
     pub fn hook_usage(&self) -> Usage {
         let of_hooks = self.execution().map(|execution| execution.hook_usage);
         of_hooks.unwrap_or_default()
@@ -215,7 +215,7 @@ impl AgentState {
             .map_or(&[], |step| &step.output_messages)
     }
 
-    /// Returns the words of the final response.
+    /// Returns the text of the final response.
     pub fn final_text(&self) -> String {
         self.final_response()
             .iter()
@@ -267,14 +267,14 @@ impl AgentState {
         self
     }
 
-    /// Sets what stands instead of the definition.
+    /// Sets the overrides of the definition.
     #[must_use]
     pub fn with_overrides(mut self, overrides: Option<Arc<Overrides>>) -> Self {
         self.context.overrides = overrides.filter(|overrides| !overrides.is_empty());
         self
     }
 
-    /// Sets key-value pairs of the context; others stay.
+    /// Sets key-value pairs of the context. Other pairs stay.
     #[must_use]
     pub fn with_metadata(mut self, changes: Object) -> Self {
         self.context.metadata.extend(changes);

@@ -44,13 +44,13 @@ impl ExecutionBudget {
         *self == Self::default()
     }
 
-    /// Returns the instant at which the seconds of an execution are spent that began then.
+    /// Returns when the seconds of an execution that began at `started_at` are spent.
     pub fn end_of_seconds(&self, started_at: Timestamp) -> Option<Timestamp> {
         let allowed = Duration::try_from_secs_f64(self.max_seconds?).ok()?;
         started_at.checked_add_signed(TimeDelta::from_std(allowed).ok()?)
     }
 
-    /// Checks that every limit makes sense; names the one that does not, and its rule.
+    /// Checks every limit. The error names the invalid limit and its rule.
     pub fn check(&self) -> Result<(), (&'static str, &'static str)> {
         let seconds_fit = self
             .max_seconds
@@ -65,7 +65,7 @@ impl ExecutionBudget {
         fault.map_or(Ok(()), |(_, field, rule)| Err((field, rule)))
     }
 
-    /// Returns a budget with the tighter of each limit.
+    /// Returns a budget with the tighter of both limits, for each limit.
     #[must_use]
     pub fn tightest(self, other: &Self) -> Self {
         Self {
@@ -77,7 +77,7 @@ impl ExecutionBudget {
         }
     }
 
-    /// Returns the limits of this budget, with those of the other where it has none.
+    /// Returns this budget; limits that it lacks come from the other one.
     #[must_use]
     pub fn or(self, other: &Self) -> Self {
         Self {

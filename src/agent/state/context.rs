@@ -36,8 +36,8 @@ impl MessageStore {
             .filter(move |message| message.tags.section.as_str() == name)
     }
 
-    /// Returns the store with the messages of its newest step marked as traces: the step was not
-    /// the last after all.
+    /// Returns the store with the messages of its newest step marked as traces, since another step
+    /// follows.
     #[must_use]
     pub fn with_step_as_trace(self, step_id: StepId) -> Self {
         let newest = (0..self.history.len()).rev();
@@ -82,7 +82,7 @@ pub struct AgentContext {
     /// The format of final completions.
     #[serde(deserialize_with = "stored_format")]
     pub response_format: ResponseFormat,
-    /// What the session sets instead of its agent's definition, or `None` if it sets nothing.
+    /// What the session overrides of its agent's definition; `None` if nothing.
     #[serde(deserialize_with = "stored_overrides", skip_serializing_if = "Option::is_none")]
     pub overrides: Option<Arc<Overrides>>,
 }

@@ -1,30 +1,30 @@
-//! Decides whether the loop continues after a step: stop signals against a request to continue.
+//! Decides from stop signals and requests to continue whether the loop continues after a step.
 
 use serde::{Deserialize, Serialize};
 
 use super::stop::StopSignal;
 
-/// What hooks and guards want of the next step.
+/// The stop signals and requests of hooks and guards about the next step.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ExecutionContinuation {
-    /// Who wants to stop, in the order of arrival.
+    /// The stop signals, in the order of arrival.
     pub stop_signals: Vec<StopSignal>,
-    /// Whether one more step is wanted in spite of them.
+    /// Whether one more step is requested in spite of the stop signals.
     pub is_continuation_requested: bool,
-    /// Whether a step that failed is to be tried again, unless somebody wants to stop.
+    /// Whether a failed step is retried, unless there is a stop signal.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_retry_wanted: bool,
 }
 
 impl ExecutionContinuation {
-    /// Returns whether a stop is wanted and nothing overrides it.
+    /// Returns whether there is a stop signal that no request overrides.
     pub fn should_stop(&self) -> bool {
         let binds = self.stop_signals.iter().any(|signal| signal.is_binding);
         binds || (!self.stop_signals.is_empty() && !self.is_continuation_requested)
     }
 
-    /// Returns the signal that decides: of the highest reason the first.
+    /// Returns the deciding signal: the first of those with the highest reason.
     pub fn deciding_signal(&self) -> Option<&StopSignal> {
         // `min_by_key` returns the first of equal elements.
         self.stop_signals.iter().min_by_key(|signal| signal.reason)

@@ -1,5 +1,5 @@
-//! What joins the conversation beside the steps: input, traces of work and summaries, each with its
-//! tags.
+//! Adds messages other than those of steps to the conversation: input, traces and summaries, with
+//! their tags.
 
 use std::sync::Arc;
 
@@ -29,8 +29,7 @@ impl AgentState {
         self.with_messages(messages).updated(now)
     }
 
-    /// Adds messages to the conversation that are a trace of work: later executions don't send
-    /// them.
+    /// Adds messages to the conversation as traces, which later executions don't send.
     #[must_use]
     pub fn with_trace(self, messages: impl IntoIterator<Item = Message>, now: Timestamp) -> Self {
         let execution_id = self.execution().map(|execution| execution.execution_id);
@@ -47,7 +46,8 @@ impl AgentState {
         self.with_messages(tagged).updated(now)
     }
 
-    /// Adds a summary that covers messages before it. They stay, and compilers leave them out.
+    /// Adds a summary that covers earlier messages. These stay in the history, but compilers don't
+    /// send them.
     #[must_use]
     pub fn with_summary(self, message: Message, covers: Coverage, now: Timestamp) -> Self {
         let tags = MessageTags {

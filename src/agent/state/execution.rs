@@ -39,13 +39,14 @@ impl ExecutionStatus {
         matches!(self, Self::Completed | Self::Stopped | Self::Failed)
     }
 
-    /// Returns whether what an execution of this status made becomes a session.
+    /// Returns whether an execution with this status publishes a session.
     pub fn has_session(self) -> bool {
         matches!(self, Self::Completed | Self::Stopped)
     }
 }
 
-/// One execution: identity, completed steps, the step in progress, and what is to follow.
+/// One execution: identity, completed steps, the step in progress, and whether another step
+/// follows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExecutionState {
     /// Names the execution.
@@ -60,13 +61,13 @@ pub struct ExecutionState {
     /// Completed steps, oldest first.
     #[serde(default)]
     pub step_executions: VectorSync<Arc<StepExecution>>,
-    /// What hooks and guards want of the next step.
+    /// The stop signals and requests of hooks and guards about the next step.
     #[serde(default)]
     pub continuation: ExecutionContinuation,
     /// Errors outside of any step.
     #[serde(default, skip_serializing_if = "ErrorList::is_empty")]
     pub errors: ErrorList,
-    /// What hooks had models use, beside the steps.
+    /// The usage of hooks' model calls, which steps do not include.
     #[serde(default, skip_serializing_if = "Usage::is_nothing")]
     pub hook_usage: Usage,
     /// When the step in progress began; transient.
@@ -75,7 +76,7 @@ pub struct ExecutionState {
     /// The step in progress, or after its end the last one; transient.
     #[serde(skip)]
     pub current_step: Option<Arc<AgentStep>>,
-    /// What a later version stored with it, its steps apart; see [`Unread`].
+    /// Unknown fields that a later version stored, except those of the steps; see [`Unread`].
     #[serde(skip)]
     pub unread: Unread,
 }
@@ -103,7 +104,7 @@ impl ExecutionState {
         self.step_executions.len()
     }
 
-    /// Returns the number of the step that is or would be in progress, from 1.
+    /// Returns the number of the step in progress or of the next one, from 1.
     pub fn step_number(&self) -> usize {
         self.step_count() + 1
     }
@@ -164,7 +165,7 @@ impl ExecutionState {
         !continuation.is_continuation_requested && !continuation.is_retry_wanted && !self.goes_on()
     }
 
-    /// Archives the step in progress with its timing; without one, nothing changes.
+    /// Archives the step in progress with its timing. Without such a step, nothing changes.
     pub(super) fn record_step(&mut self, now: Timestamp) {
         if let (Some(started_at), Some(step)) = (self.current_step_started_at.take(), &self.current_step) {
             self.step_executions.push_back_mut(Arc::new(StepExecution {
@@ -177,8 +178,8 @@ impl ExecutionState {
         }
     }
 
-    /// Ends the execution. The deciding signal gives its status; an unhandled error in the last
-    /// step is such a signal.
+    /// Ends the execution. The deciding signal determines the status. An unhandled error in the
+    /// last step counts as a signal.
     pub(super) fn end(&mut self, now: Timestamp) {
         if let Some(signal) = self.unhandled_error() {
             self.continuation.stop_signals.push(signal);

@@ -21,8 +21,8 @@ pub enum FinishReason {
     ContentFilter,
     /// The model declined.
     Refusal,
-    /// The provider paused a long turn of tools of its own; asked again with its own message, it
-    /// continues.
+    /// The provider paused a long turn of its own tools. It continues when called again with its
+    /// own message.
     PauseTurn,
     /// The service cut the completion: a budget, a deadline or a cancellation.
     Interrupted,
@@ -65,7 +65,7 @@ impl From<FinishReason> for String {
 pub struct ModelResponse {
     /// The parts of the completion, in order.
     pub content: Vec<ContentPart>,
-    /// Opaque fields of the completion that go back with it.
+    /// Opaque fields that must return to the provider with the completion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_fields: Option<ProviderFields>,
     /// Why it ended.
@@ -73,7 +73,7 @@ pub struct ModelResponse {
     /// What it used.
     #[serde(default)]
     pub usage: Usage,
-    /// How often tools were called that the provider executed itself, by name.
+    /// The number of calls of each tool that the provider executed itself, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub provider_tool_calls: BTreeMap<String, u64>,
     /// The model that the provider reports.
@@ -91,7 +91,7 @@ impl ModelResponse {
         self.finish_reason == FinishReason::Refusal || self.content.iter().any(is_refusal)
     }
 
-    /// Removes what the model wrote, since a hook that had to see it first was not called.
+    /// Removes the model's output, since a hook that must check it first was not called.
     pub fn withhold(&mut self) {
         self.content.clear();
         self.provider_fields = None;

@@ -55,10 +55,10 @@ pub struct AgentStep {
     /// One execution for every tool call, in the order of the calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_executions: Vec<ToolExecution>,
-    /// The value of a final completion, if a format was demanded and it fits.
+    /// The value of a final completion, if a format was required and the completion fits it.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// Errors that are no tool's.
+    /// Errors other than those of tools.
     #[serde(default, skip_serializing_if = "ErrorList::is_empty")]
     pub errors: ErrorList,
 }
@@ -78,8 +78,8 @@ impl AgentStep {
         }
     }
 
-    /// Derives the type: errors, then requested tool calls, the provider's own included, then a
-    /// final response.
+    /// Derives the type. Errors take precedence, then requested tool calls, including the
+    /// provider's own, then a final response.
     pub fn step_type(&self) -> AgentStepType {
         if self.has_errors() {
             AgentStepType::Error
@@ -116,7 +116,7 @@ impl AgentStep {
         self.iter_errors().cloned().collect()
     }
 
-    /// Returns what the model call used, and the models behind its tools.
+    /// Returns the usage of the model call and of the models that its tools called.
     pub fn usage(&self) -> Usage {
         let of_tools = self.tool_executions.iter().map(|execution| execution.trace.usage);
         self.response
@@ -136,7 +136,7 @@ impl AgentStep {
     }
 }
 
-/// A completed step with its timing and what was to follow.
+/// A completed step with its timing and continuation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepExecution {
     /// What happened.
@@ -148,7 +148,7 @@ pub struct StepExecution {
     pub started_at: Timestamp,
     /// When it ended.
     pub completed_at: Timestamp,
-    /// What a later version stored with it and all that is in it; see [`Unread`].
+    /// Unknown fields that a later version stored in it and its parts; see [`Unread`].
     #[serde(skip)]
     pub unread: Unread,
 }
@@ -159,7 +159,7 @@ impl StepExecution {
         self.step.id
     }
 
-    /// Returns the time it took.
+    /// Returns its duration.
     pub fn duration(&self) -> TimeDelta {
         self.completed_at - self.started_at
     }

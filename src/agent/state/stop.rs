@@ -65,12 +65,12 @@ impl StopReason {
     }
 }
 
-/// One wish to stop.
+/// A signal that asks the execution to stop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StopSignal {
     /// Why.
     pub reason: StopReason,
-    /// The same for people.
+    /// The reason in words, for people.
     pub message: String,
     /// Figures that explain it.
     #[serde(default, skip_serializing_if = "Object::is_empty")]
@@ -78,8 +78,8 @@ pub struct StopSignal {
     /// The part that gave the signal, such as `budget`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Whether no request to go on overrides it: the caller went away, a budget is spent, or a hook
-    /// failed.
+    /// Whether it overrides requests to continue: the caller went away, a budget is spent, or a
+    /// hook failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_binding: bool,
 }
@@ -96,7 +96,7 @@ impl StopSignal {
         }
     }
 
-    /// Returns the signal as one that no request to go on overrides.
+    /// Makes the signal binding: no request to continue overrides it.
     #[must_use]
     pub fn binding(self) -> Self {
         Self {

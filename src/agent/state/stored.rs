@@ -1,5 +1,5 @@
-//! The state as JSON, without loss: fields that a later version wrote are retained and written
-//! again.
+//! Writes and reads the state as JSON without loss: unknown fields of a later version are retained
+//! and written back.
 //!
 //! The store owns versions, compression and bytes.
 
@@ -17,8 +17,8 @@ use crate::message::Message;
 use crate::session::History;
 
 impl AgentState {
-    /// Writes the state without what is transient: the step in progress, when it began, and what
-    /// was sent to models.
+    /// Writes the state without its transient parts: the step in progress, its start, and the
+    /// messages sent to models.
     pub fn to_json(&self) -> Result<Value, serde_json::Error> {
         let mut written = serde_json::to_value(self)?;
         self.unread.restore(&mut written);
@@ -62,7 +62,7 @@ impl AgentState {
     }
 }
 
-/// An addition as it is written.
+/// The stored form of an addition.
 #[derive(Serialize, Deserialize)]
 struct StoredAddition {
     first_step: usize,
@@ -121,7 +121,7 @@ fn with_unread_steps(execution: ExecutionState, unread: Vec<Unread>) -> Executio
     }
 }
 
-/// Takes two lists out of the values, and returns what was not read of each item.
+/// Removes the lists at the path from both values. Returns the unread fields of each item.
 fn unread_items(read: &mut Value, stored: &mut Value, path: &[&str]) -> Vec<Unread> {
     let take = |value: &mut Value| list(value, path).map(std::mem::take).unwrap_or_default();
     let (read, stored) = (take(read), take(stored));
@@ -135,7 +135,7 @@ fn restore_items<'a>(written: Option<&mut Vec<Value>>, unread: impl Iterator<Ite
     }
 }
 
-/// Returns the list at the path. A history that is not whole has its messages one level deeper.
+/// Returns the list at the path. A partial history has its messages one level deeper.
 fn list<'a>(value: &'a mut Value, path: &[&str]) -> Option<&'a mut Vec<Value>> {
     let at = path.iter().try_fold(value, |value, name| value.get_mut(name))?;
     let at = if at.is_object() { at.get_mut("messages")? } else { at };

@@ -97,13 +97,12 @@ impl ToolExecution {
         self.error.is_some()
     }
 
-    /// Returns whether the model reads the completion as an error: the call failed or was
-    /// forbidden.
+    /// Returns whether the model reads the result as an error: the call failed or was blocked.
     pub fn is_error_result(&self) -> bool {
         self.has_error() || self.verdict == ToolVerdict::Blocked
     }
 
-    /// Replaces the result by a notice, since a hook that had to see it first was not called.
+    /// Replaces the result with a notice, since a hook that must check it first was not called.
     pub fn withhold(&mut self, notice: &str) {
         self.content = vec![ContentPart::text(notice)];
         if let Some(error) = &mut self.error {
@@ -111,7 +110,7 @@ impl ToolExecution {
         }
     }
 
-    /// Returns the time it took.
+    /// Returns its duration.
     pub fn duration(&self) -> TimeDelta {
         self.completed_at - self.started_at
     }

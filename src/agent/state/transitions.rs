@@ -1,7 +1,7 @@
 //! The transitions of an execution, from its start over its steps to its end.
 //!
-//! Each consumes a state and returns the next. Without an execution they change nothing, apart from
-//! the start.
+//! Each transition consumes a state and returns the next. Except for the start, none has an effect
+//! without an execution.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::message::{Message, MessageTags};
 use crate::usage::Usage;
 
 impl AgentState {
-    /// Begins an execution; an earlier one is forgotten.
+    /// Begins an execution, and drops an earlier one.
     #[must_use]
     pub fn start_execution(mut self, execution_id: ExecutionId, now: Timestamp) -> Self {
         self.execution_count = self.execution_count.saturating_add(1);
@@ -32,8 +32,8 @@ impl AgentState {
         self.with_execution(now, |execution| execution.end(now))
     }
 
-    /// Begins a step: signals after the last one no longer count. A request to go on holds until
-    /// this step is made, so that no guard before it takes back what was granted.
+    /// Begins a step. Signals from after the last step no longer count. A request to continue holds
+    /// until this step is made, so that no guard before the step overrides it.
     #[must_use]
     pub fn with_step_started(self, now: Timestamp) -> Self {
         self.with_execution(now, |execution| {
@@ -44,7 +44,7 @@ impl AgentState {
         })
     }
 
-    /// Resumes a step that began then. Requests for the next step stay.
+    /// Resumes a step that began at `started_at`. Requests for the next step stay.
     #[must_use]
     pub fn with_step_resumed(self, started_at: Timestamp, now: Timestamp) -> Self {
         self.with_execution(now, |execution| {
@@ -53,7 +53,7 @@ impl AgentState {
         })
     }
 
-    /// Lets the driver make the step. Requests from before it are settled.
+    /// Marks the step as granted, right before the driver makes it. Clears earlier requests.
     #[must_use]
     pub fn with_step_granted(self, now: Timestamp) -> Self {
         self.with_execution(now, |execution| {
@@ -61,8 +61,8 @@ impl AgentState {
         })
     }
 
-    /// Holds the step that the driver made, tags its messages and adds them to the store; once for
-    /// each step.
+    /// Sets the step that the driver made, tags its messages and adds them to the store. Called
+    /// once for each step.
     #[must_use]
     pub fn with_current_step(self, mut step: AgentStep, now: Timestamp) -> Self {
         let Some(execution) = &self.execution else { return self };
@@ -102,7 +102,7 @@ impl AgentState {
         self.with_execution(now, |execution| execution.record_step(now))
     }
 
-    /// Adds a wish to stop.
+    /// Adds a stop signal.
     #[must_use]
     pub fn with_stop_signal(self, signal: StopSignal, now: Timestamp) -> Self {
         self.with_execution(now, |execution| execution.continuation.stop_signals.push(signal))
@@ -114,13 +114,13 @@ impl AgentState {
         self.with_execution(now, |execution| execution.continuation.is_continuation_requested = true)
     }
 
-    /// Has the failed step tried again, unless somebody wants to stop.
+    /// Requests a retry of the failed step, unless there is a stop signal.
     #[must_use]
     pub fn with_retry_wanted(self, now: Timestamp) -> Self {
         self.with_execution(now, |execution| execution.continuation.is_retry_wanted = true)
     }
 
-    /// Counts what a hook has had a model use.
+    /// Counts the usage of a hook's model call.
     #[must_use]
     pub fn with_hook_usage(self, usage: Usage, now: Timestamp) -> Self {
         self.with_execution(now, |execution| execution.hook_usage = execution.hook_usage + usage)
@@ -138,7 +138,7 @@ impl AgentState {
         self
     }
 
-    /// Notes the time of a change.
+    /// Sets the time of the last change.
     pub(in crate::agent) fn updated(mut self, now: Timestamp) -> Self {
         self.updated_at = now;
         self
