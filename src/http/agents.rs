@@ -44,13 +44,13 @@ pub struct AgentView {
     configured: bool,
 }
 
-/// As much of a definition as the caller may see.
+/// The part of a definition that the caller may see.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum ShownDefinition {
-    /// All of it.
+    /// The whole definition.
     Whole(Arc<AgentDefinition>),
-    /// What it takes to choose the agent.
+    /// The fields that callers need to choose the agent.
     Brief {
         /// The agent's name.
         name: String,
@@ -108,7 +108,7 @@ pub(super) async fn get_agent(call: Call, path: PathParameters, _: NoParameters)
     if let Some(agent) = call.api.service.agents.lookup(&call.tenant, name).await? {
         return Ok(Json(AgentView::new(&call, agent)));
     }
-    // The caller may list all of them.
+    // The caller may list all agents, so similar names reveal nothing.
     let similar = call.api.service.agents.similar(&call.tenant, name, |_| true).await?;
     Err(agent_not_found(name, similar.as_deref()))
 }
@@ -165,7 +165,7 @@ pub(super) async fn reload_agents(
     }))
 }
 
-/// Names the definition as the path does, and checks what is checked of every request.
+/// Gives the definition the name in the path, and checks it.
 fn named(definition: AgentDefinition, name: &str) -> Result<AgentDefinition, Problem> {
     check_agent_name(name, "name")?;
     if !definition.name.is_empty() && definition.name != name {
@@ -179,8 +179,8 @@ fn named(definition: AgentDefinition, name: &str) -> Result<AgentDefinition, Pro
     })
 }
 
-/// A definition that is read: of its fields callers may be shown two alone, and there are three
-/// more.
+/// The schema of a definition that is read. Callers may see only two of its fields, and three
+/// fields are added.
 impl PartialSchema for AgentView {
     fn schema() -> RefOr<Schema> {
         let mut schema = AgentDefinition::schema();
@@ -219,7 +219,7 @@ impl ToSchema for AgentView {
 }
 
 impl AgentView {
-    /// Shows all of an agent.
+    /// Makes a view with the whole definition.
     pub fn whole(agents: &AgentDirectory, agent: AgentRecord) -> Self {
         Self {
             version: agent.version,
@@ -229,7 +229,7 @@ impl AgentView {
         }
     }
 
-    /// Shows as much of an agent as the caller may see.
+    /// Makes a view with the part of the definition that the caller may see.
     fn new(call: &Call, agent: AgentRecord) -> Self {
         let mut view = Self::whole(&call.api.service.agents, agent);
         if let ShownDefinition::Whole(agent) = &view.definition
@@ -245,10 +245,10 @@ impl AgentView {
     }
 }
 
-/// Returns the name in the path if it can be one; no store need be asked for others.
+/// Returns the name in the path if it is a possible name. Other names need no query.
 fn known_name(path: &PathParameters) -> Result<&str, Problem> {
     let name = path.text("name");
-    // Agents of earlier versions can have the two names that are not given any more.
+    // Agents of earlier versions can have these two names, which are no longer allowed.
     if AgentDefinition::is_valid_name(name) || matches!(name, "." | "..") {
         Ok(name)
     } else {

@@ -1,5 +1,5 @@
-//! Authentication: an API key leads to a tenant and scopes. `host.rs` protects a service without
-//! keys.
+//! Authentication: an API key determines the tenant and the scopes. `host.rs` protects a service
+//! without keys.
 
 use std::sync::Arc;
 
@@ -22,21 +22,21 @@ use crate::tenant::TenantId;
 /// A request whose caller is known; handlers take it as an argument.
 #[derive(Debug, Clone)]
 pub(super) struct Call {
-    /// What handlers use.
+    /// The resources of handlers.
     pub(super) api: Arc<Api>,
-    /// Whose data the request is about.
+    /// The tenant of the caller.
     pub(super) tenant: TenantId,
-    /// The API key; none while no key exists.
+    /// The API key; `None` while no key exists.
     key: Option<Arc<ApiKeyRecord>>,
 }
 
 impl Call {
-    /// Returns whether the caller may administer the tenant. Without keys everybody may.
+    /// Returns whether the caller may administer the tenant. Every caller may while no key exists.
     pub(super) fn is_administrator(&self) -> bool {
         self.key.as_ref().is_none_or(|key| key.scopes.contains(&Scope::Admin))
     }
 
-    /// Returns what the API key allows its runs; nothing is limited without a key.
+    /// Returns the limits that the API key sets for its runs. Without a key there are none.
     pub(super) fn run_limits(&self) -> RunLimits {
         self.key.as_ref().map(|key| key.limits.clone()).unwrap_or_default()
     }
@@ -51,8 +51,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Call {
     }
 }
 
-/// Lets a request pass whose caller has the scope and does not ask too often. Both request and
-/// response then know the caller.
+/// Passes a request on if the caller has the scope and stays within the rate. Adds the caller to
+/// the request and the response.
 pub(super) async fn require_scope(
     State((api, scope)): State<(Arc<Api>, Scope)>,
     mut request: Request,
@@ -67,7 +67,7 @@ pub(super) async fn require_scope(
     Ok(response)
 }
 
-/// Returns the key that the request is made with; none where none is needed.
+/// Returns the API key of the request; `None` if no key is needed.
 async fn authorize(
     api: &Api,
     target: &Uri,

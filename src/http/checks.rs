@@ -1,4 +1,4 @@
-//! Checks of values that several bodies have. Each names the value that is wrong.
+//! Checks values that occur in several bodies. Each error names the invalid value.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub(super) fn check_section(section: &Section, pointer: &str) -> Result<(), Prob
     check(section.is_valid(), pointer, Section::RULE)
 }
 
-/// Checks that an instant can be written as RFC 3339 wants it.
+/// Checks that RFC 3339 can represent an instant.
 pub(super) fn check_year(instant: Option<Timestamp>, pointer: &str) -> Result<(), Problem> {
     check(instant.is_none_or(has_plain_year), pointer, YEAR_RULE)
 }
@@ -45,7 +45,7 @@ pub(super) fn check_variables(variables: &BTreeMap<String, Value>, pointer: &str
     session::check_variables(variables).map_err(|words| Problem::invalid_field(pointer, words))
 }
 
-/// Checks that each limit allows something and is no absurd number.
+/// Checks that each limit is positive and not absurdly large.
 pub(super) fn check_budget(budget: &ExecutionBudget, pointer: &str) -> Result<(), Problem> {
     let is_time = |seconds: f64| seconds > 0.0 && seconds <= MAX_SECONDS;
     let (field, rule) = if budget.max_steps.is_some_and(|steps| !(1..=MAX_STEPS).contains(&steps)) {

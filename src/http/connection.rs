@@ -21,7 +21,7 @@ use tokio::time::{Instant, Sleep};
 
 /// How long closing waits for the peer.
 const LINGER: Duration = Duration::from_secs(2);
-/// How much closing reads and throws away.
+/// How many bytes closing reads and discards.
 const LINGER_BYTES: usize = 64 * 1024 * 1024;
 
 /// A connection with a limit on slow and silent peers.
@@ -30,22 +30,22 @@ pub(super) struct Connection {
     stream: TcpStream,
     exchange: Exchange,
     patience: Patience,
-    /// Since when a write waits for the peer, and how long it may.
+    /// When the pending write began, and the timer for its end.
     stalled: Option<(Instant, Pin<Box<Sleep>>)>,
     pace: Pace,
     closing: Option<Closing>,
 }
 
-/// What a peer owes while bytes wait for it.
+/// The limits on a peer while bytes wait for it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
-    /// How long it may read nothing, and how often its rate is judged.
+    /// How long the peer may read nothing, and how often its rate is checked.
     pub(super) window: Duration,
-    /// The bytes per second that it must read.
+    /// The bytes per second that the peer must read.
     pub(super) least_rate: u64,
 }
 
-/// How fast the peer reads. Only time counts in which bytes wait for it.
+/// Measures how fast the peer reads. Counts only the time in which bytes wait for the peer.
 #[derive(Debug, Default)]
 struct Pace {
     waited: Duration,
@@ -71,8 +71,7 @@ impl Connection {
         }
     }
 
-    /// Turns a write that has been pending for too long, or that a slow peer has taken too little
-    /// of, into an error.
+    /// Turns a write into an error if it is pending for too long, or if the peer reads too slowly.
     fn watch(&mut self, cx: &mut Context<'_>, progress: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match progress {
             Poll::Ready(Ok(bytes)) => {
@@ -96,8 +95,8 @@ impl Connection {
 }
 
 impl Pace {
-    /// Counts what the peer has read after a wait. Returns whether that is too little in a window
-    /// of waiting.
+    /// Counts the bytes that the peer has read after a wait. Returns whether they are too few for a
+    /// window of waiting.
     fn is_too_slow(&mut self, waited: Duration, read: u64, patience: Patience) -> bool {
         self.waited += waited;
         self.read += read;
@@ -144,13 +143,13 @@ impl AsyncWrite for Connection {
         self.stream.is_write_vectored()
     }
 
-    /// hyper calls it when it has written all that it had.
+    /// hyper calls this after it has written all its bytes.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.exchange.written();
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
-    /// Ends the sending half, then reads on until the peer ends too: to close with unread bytes
+    /// Shuts the sending half down, then reads until the peer closes too. Closing with unread bytes
     /// would reset the connection, and the peer would lose an early response such as 413.
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
@@ -175,19 +174,19 @@ impl AsyncWrite for Connection {
     }
 }
 
-/// Whether a response is under way on a connection.
+/// Tracks whether a response is in flight on a connection.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Exchange(Arc<AtomicU8>);
 
-/// No request is at work, and all of the last response was written.
+/// No request is in progress, and the whole last response was written.
 const IDLE: u8 = 0;
-/// A request is at work, or its response is being made.
+/// A request or the making of its response is in progress.
 const ANSWERING: u8 = 1;
-/// All of the response was made, and perhaps not yet written.
+/// The whole response was made, but may not be written yet.
 const MADE: u8 = 2;
 
 impl Exchange {
-    /// Begins with a request that was read, or with a refusal.
+    /// Marks the beginning: a request was read, or is refused.
     pub(super) fn begin(&self) {
         self.0.store(ANSWERING, Ordering::Relaxed);
     }
@@ -197,16 +196,16 @@ impl Exchange {
         self.0.load(Ordering::Relaxed) == IDLE
     }
 
-    /// Ends with the writing of a response that was made.
+    /// Marks the end, if the response was made: its bytes are written.
     pub(super) fn written(&self) {
-        // What is still being made is written later.
+        // A response that is not complete yet is written later.
         let _ = self
             .0
             .compare_exchange(MADE, IDLE, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 
-/// The body of a response. When it is dropped, the response is made.
+/// The body of a response. Its drop marks the response as made.
 #[derive(Debug)]
 pub(super) struct ExchangeBody {
     body: Body,
@@ -255,7 +254,7 @@ mod tests {
     #[test]
     fn a_peer_that_reads_too_little_while_bytes_wait_is_too_slow() {
         let mut pace = Pace::default();
-        // What fits into the buffers of the connection counts once.
+        // The bytes that fit into the buffers of the connection count once.
         assert!(!pace.is_too_slow(Duration::ZERO, 1_000_000, PATIENCE));
         for _ in 0..10 {
             assert!(!pace.is_too_slow(Duration::from_secs(1), 10, PATIENCE));

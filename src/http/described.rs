@@ -1,4 +1,4 @@
-//! What the OpenAPI document says about all routes: the problems that each can return, by status.
+//! Adds the problems of every route to the OpenAPI document, by status.
 //!
 //! Documentation only; routes describe their other responses themselves.
 
@@ -38,7 +38,7 @@ const WITH_SCOPE: &[Code] = &[
     Code::RateLimited,
     Code::StoreUnavailable,
 ];
-/// Of a body that is sent.
+/// Problems of routes that accept a body.
 const WITH_BODY: &[Code] = &[
     Code::UnsupportedMediaType,
     Code::BodyTooLarge,
@@ -52,15 +52,15 @@ const WITH_BODY: &[Code] = &[
     Code::UnknownField,
     Code::InvalidField,
 ];
-/// Of a body that has to be sent.
+/// Problems of routes that require a body.
 const WITH_REQUIRED_BODY: &[Code] = &[Code::EmptyBody, Code::MissingField];
 /// Problems of routes with a run id.
 const OF_RUN: &[Code] = &[Code::RunNotFound];
 /// Problems of routes with a session id.
 const OF_SESSION: &[Code] = &[Code::SessionNotFound, Code::SessionNotCommitted];
-/// Of a run that is reached for.
+/// Problems of routes that control an active run.
 const OF_CONTROL: &[Code] = &[Code::RunNotFound, Code::RunUnreachable];
-/// Of what an agent is made of.
+/// Problems of routes that take an agent's definition.
 const OF_AGENT: &[Code] = &[
     Code::AgentNotFound,
     Code::NotAllowed,
@@ -72,7 +72,7 @@ const OF_AGENT: &[Code] = &[
     Code::InvalidPrompt,
     Code::InvalidResponseFormat,
 ];
-/// Of a run that is not accepted.
+/// Problems of routes that accept a run.
 const OF_ACCEPTANCE: &[Code] = &[
     Code::AboveCeiling,
     Code::SessionNotFound,
@@ -88,7 +88,7 @@ const OF_ACCEPTANCE: &[Code] = &[
     Code::SessionTooLarge,
 ];
 
-/// Of a session that is not imported.
+/// Problems of routes that import a session.
 const OF_IMPORT: &[Code] = &[
     Code::SessionTooLarge,
     Code::AgentNotFound,
@@ -122,7 +122,7 @@ pub(super) fn complete(description: &mut OpenApi) {
     }
 }
 
-/// Lists the codes of one route beside what all have.
+/// Returns the codes of one route that other routes do not share.
 fn own(operation_id: &str) -> &'static [&'static [Code]] {
     match operation_id {
         // The run of an earlier request with the key may have been removed since.
@@ -181,7 +181,7 @@ fn codes_of(operation: &Operation, is_open: bool) -> BTreeSet<&'static str> {
                 codes.extend([Code::MalformedId, Code::InvalidParameter]);
             }
             (ParameterIn::Query, _) => codes.push(Code::InvalidParameter),
-            // A key is checked with the body, also where there need be none.
+            // The key is checked together with the body, even if the body is optional.
             (ParameterIn::Header, "Idempotency-Key") => {
                 codes.extend([WITH_BODY, &[Code::InvalidHeader, Code::IdempotencyKeyReused]].concat());
             }
@@ -215,7 +215,7 @@ fn complete_parameter(parameter: &mut RefOr<Parameter>) {
     }
 }
 
-/// A parameter that may be left out is never null.
+/// Removes null from the schema: an optional parameter is absent, never null.
 fn require_value(schema: &mut RefOr<Schema>) {
     if let RefOr::T(Schema::Object(object)) = schema
         && let SchemaType::Array(kinds) = &mut object.schema_type

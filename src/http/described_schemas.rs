@@ -1,4 +1,4 @@
-//! What the OpenAPI document does to all schemas, for client generators.
+//! Adapts all schemas of the OpenAPI document to client generators.
 //!
 //! Each variant of a tagged union gets a name, and each integer a size. Documentation only.
 
@@ -14,10 +14,10 @@ type Schemas = BTreeMap<String, RefOr<Schema>>;
 
 /// The properties that distinguish the forms of a union.
 const TAGS: [&str; 2] = ["type", "kind"];
-/// The tag of what a later version has written. Its form can't be described.
+/// The tag of forms that a later version has written. They can't be described.
 const UNKNOWN: &str = "unknown";
 
-/// The unions whose forms take no unknown fields.
+/// The unions whose forms accept no unknown fields.
 const STRICT: [&str; 4] = ["CompilerConfig", "InputPart", "InputSource", "ResponseFormat"];
 
 /// Completes all schemas.
@@ -42,7 +42,7 @@ pub(super) fn instant(description: &str) -> Schema {
         .into()
 }
 
-/// Takes the forms of a tagged union out of it; generators make types of schemas that have a name.
+/// Moves the forms of a tagged union into named schemas, from which generators make types.
 fn name_forms(name: &str, union: &mut OneOf) -> Schemas {
     let mut forms = Schemas::new();
     let is_tag = |tag: &&str| union.items.iter().all(|form| tag_value(form, tag).is_some());
@@ -120,8 +120,8 @@ pub(super) fn size_integers(schema: &mut RefOr<Schema>) {
     }
 }
 
-/// Gives an integer that names no format the one of 64 bits. So is one of 32 bits without a sign,
-/// for which there is no format: only these have a lower bound and no upper one.
+/// Gives an integer without a format the format `int64`. Unsigned integers of 32 bits also get it,
+/// since they have no format of their own. Only these have a lower bound and no upper bound.
 fn size_integer(integer: &mut Object) {
     let int32 = SchemaFormat::KnownFormat(KnownFormat::Int32);
     let is_unsigned = integer.minimum.is_some() && integer.maximum.is_none();

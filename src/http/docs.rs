@@ -18,11 +18,12 @@ use super::in_flight::json_response;
 use super::parameters::PathParameters;
 use super::problem::{Problem, ProblemBody};
 
-/// What the page may load: its own files only. Its styles are partly inline.
+/// The content security policy of the page: it loads only its own files, and some of its styles are
+/// inline.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
      font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The parts of the description that no route has.
+/// The parts of the description that belong to no route.
 #[derive(OpenApi)]
 #[openapi(
     info(title = "agent-runtime", description = "Runs LLM agents over immutable, forkable sessions.", license(name = "Apache-2.0 OR MIT")),
@@ -52,7 +53,7 @@ impl Modify for ApiKeyScheme {
     }
 }
 
-/// Where things are.
+/// The addresses of the documentation.
 #[derive(Debug, Serialize)]
 pub(super) struct Index {
     service: &'static str,
@@ -62,7 +63,7 @@ pub(super) struct Index {
     openapi: &'static str,
 }
 
-/// Points to the documentation.
+/// Responds with the addresses of the documentation.
 pub(super) fn index() -> Ready<Json<Index>> {
     let index = Index {
         service: "agent-runtime",
@@ -82,9 +83,9 @@ pub(super) fn openapi_json(openapi: fn() -> utoipa::openapi::OpenApi) -> Result<
     Ok(json_response(json.as_str()))
 }
 
-/// Leads to the page, whose files have relative addresses.
+/// Redirects to the page, whose files have relative addresses.
 pub(super) fn redirect_to_page() -> Ready<Response> {
-    // The text is for clients that follow no redirects.
+    // The text helps clients that follow no redirects.
     let words = "The description of the API is at /docs/, its guides are at /docs/guides.\n";
     ready((StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, "/docs/")], words).into_response())
 }
@@ -106,7 +107,7 @@ pub(super) fn page(form: Form, path: PathParameters) -> Ready<Response> {
 }
 
 fn page_file(file: utoipa_swagger_ui::SwaggerFile<'static>) -> Response {
-    // Large files are parts of the program, which slow readers share.
+    // Large files are static parts of the program, so slow readers need no memory of their own.
     let bytes = match file.bytes {
         Cow::Borrowed(bytes) => Bytes::from_static(bytes),
         Cow::Owned(bytes) => bytes.into(),

@@ -1,4 +1,4 @@
-//! Layers that keep a request within its limits, and a panic within its request.
+//! Layers that enforce the limits of requests, and that limit a panic to its request.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -37,8 +37,9 @@ const CONNECTION_RETRY_AFTER: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OfReserve;
 
-/// Refuses requests that are no proper HTTP/1.1, whose address or headers are too large, and all
-/// but probes where connections are scarce. What the connection refuses by itself is in `unread`.
+/// Rejects invalid HTTP/1.1 requests, and requests with too large an address or headers. On
+/// connections of the reserve, rejects everything but probes. `unread` handles requests that hyper
+/// rejects.
 pub(super) fn check_head(limits: &HttpLimits, request: &Request) -> Result<(), Problem> {
     if request.extensions().get::<OfReserve>().is_some() && !is_probe(request.uri().path()) {
         let words = "all connections are taken; this one is for /healthz and /readyz only";
@@ -50,7 +51,7 @@ pub(super) fn check_head(limits: &HttpLimits, request: &Request) -> Result<(), P
     if uri > MAX_URI {
         return Err(uri_too_long());
     }
-    // Each header costs a colon, a space and a line break beside its text.
+    // In addition to its text, each header has a colon, a space and a line break.
     let headers = request.headers();
     let size: usize = headers
         .iter()
@@ -75,8 +76,8 @@ pub(super) fn headers_too_large(limit: usize) -> Problem {
     Problem::new(ProblemCode::HeadersTooLarge, words)
 }
 
-/// Checks that a body is coded in no way but chunks; any other coding would be taken for the body
-/// itself.
+/// Checks that the only transfer encoding is `chunked`. Content in any other encoding would be read
+/// as the body itself.
 fn check_transfer_encoding(headers: &HeaderMap) -> Result<(), Problem> {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     let is_chunked = |coding: &[u8]| coding.eq_ignore_ascii_case(b"chunked");
@@ -93,22 +94,23 @@ fn check_transfer_encoding(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-/// Counts the bytes of responses: a page while it is made, and then its bytes until they are sent.
+/// Counts the bytes of responses in flight: a full page while the response is made, then its actual
+/// bytes until they are sent.
 pub(super) async fn count_bytes(call: Call, request: Request, next: Next) -> Result<Response, Problem> {
     let mut share = call.api.in_flight.take_soon(&call.tenant, PAGE_BYTES).await?;
     let (parts, body) = next.run(request).await.into_parts();
     if body.size_hint().exact().is_none() {
         return Ok(Response::from_parts(parts, body));
     }
-    // It is there already.
+    // The body is in memory already.
     let bytes = to_bytes(body, usize::MAX).await.map_err(Problem::internal)?;
     share.set(bytes.len());
     Ok(Response::from_parts(parts, Body::from(held(bytes, share))))
 }
 
-/// Bounds the time of a response. Runs have budgets instead, and so do their readers.
+/// Bounds the time of a response. Runs and their readers are bounded by budgets instead.
 pub(super) async fn limit_time(State(api): State<Arc<Api>>, request: Request, next: Next) -> Result<Response, Problem> {
-    // Reading a body has the same limit to itself, with a problem of its own.
+    // Reading a body has a separate limit of the same length, with its own problem.
     let has_body = matches!(*request.method(), Method::POST | Method::PUT);
     let limit = if has_body {
         api.limits.request_timeout * 2
@@ -118,14 +120,14 @@ pub(super) async fn limit_time(State(api): State<Arc<Api>>, request: Request, ne
     within(limit, next.run(request)).await
 }
 
-/// Ends work that takes too long.
+/// Ends work that exceeds the limit.
 pub(super) fn within<T>(limit: Duration, work: impl Future<Output = T>) -> impl Future<Output = Result<T, Problem>> {
     tokio::time::timeout(limit, work).map_err(|_| {
         Problem::new(ProblemCode::AnswerTimeout, "the service took too long to answer").with_retry_after(RETRY_AFTER)
     })
 }
 
-/// Responds for a handler that panicked. The panic message goes to the log.
+/// Responds after a handler panicked. The panic message goes to the log.
 pub(super) fn respond_to_panic(panic: Box<dyn Any + Send + 'static>) -> Response {
     let words = panic
         .downcast::<String>()
@@ -146,7 +148,7 @@ pub(super) fn route_not_found() -> Ready<Problem> {
     ))
 }
 
-/// Responds to API requests in a process that only works on the queue.
+/// Responds to API requests in a process that only executes runs of the queue.
 pub(super) fn api_not_served() -> Ready<Problem> {
     ready(Problem::new(
         ProblemCode::RouteNotFound,
@@ -170,7 +172,7 @@ pub(super) fn method_not_allowed(request: &Request, openapi: fn() -> OpenApi) ->
     Problem::new(ProblemCode::MethodNotAllowed, words)
 }
 
-/// Names the methods of a route. Those that the description does not have are pages.
+/// Returns the methods of a route. Routes that the description lacks are pages.
 fn methods_of(path: &str, openapi: fn() -> OpenApi) -> &'static str {
     static METHODS: OnceLock<BTreeMap<String, String>> = OnceLock::new();
     let methods = METHODS.get_or_init(|| {

@@ -23,8 +23,8 @@ use super::problem::Problem;
 
 macro_rules! guides {
     ($($name:literal)+) => {
-        /// The guides by their path below `/docs/`. It is the path in the folder `docs`, so that
-        /// links work.
+        /// The guides by their path below `/docs/`. The same path leads to the file in the folder
+        /// `docs`, so that links work.
         const GUIDES: &[(&str, &str)] = &[$(($name, include_str!(concat!("../../docs/", $name)))),+];
     };
 }
@@ -41,7 +41,7 @@ const PROBLEMS: &str = "problems/";
 /// The list of the pages of problems.
 const ALL_PROBLEMS: &str = "problems/README.md";
 
-/// The page of all errors that runs end with; its table has a row for each.
+/// The page of all errors that can end a run. Its table has a row for each.
 const RUN_ERRORS: &str = "problems/run-errors.md";
 
 /// The HTML around a page.
@@ -53,14 +53,14 @@ const HEAD: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf
     </style></head><body>\n<p><a href=\"/docs/guides\">All guides</a></p>\n";
 const TAIL: &str = "</body></html>\n";
 
-/// What a page is sent as.
+/// The format of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Form {
     Markdown,
     Html,
 }
 
-/// Browsers name HTML among what they accept.
+/// Chooses HTML for browsers, which name it in the header `Accept`.
 impl<S: Send + Sync> FromRequestParts<S> for Form {
     type Rejection = Infallible;
 
@@ -84,7 +84,7 @@ pub(super) fn index(form: Form) -> Ready<Response> {
     ready(respond(form, "index", "", &list))
 }
 
-/// Responds with a guide, if the path is that of one, with or without `.md`.
+/// Responds with the guide at the path, with or without `.md`; `None` if there is no such guide.
 pub(super) fn find(path: &str, form: Form) -> Option<Response> {
     let path = path.strip_suffix(".md").unwrap_or(path);
     let text = guide(&format!("{path}.md"))?;
@@ -97,7 +97,7 @@ fn guide(path: &str) -> Option<&'static str> {
     guide.map(|(_, text)| *text)
 }
 
-/// Leads to the list of problems, whose links are relative.
+/// Redirects to the list of problems, whose links are relative.
 pub(super) fn redirect_to_problems() -> Ready<Redirect> {
     ready(Redirect::permanent(&format!("/docs/{ALL_PROBLEMS}")))
 }
@@ -116,7 +116,7 @@ pub(super) fn problem_page(form: Form, path: PathParameters) -> Ready<Response> 
     ready(found.unwrap_or_else(|| Problem::new(ProblemCode::RouteNotFound, "there is no such code").into_response()))
 }
 
-/// Makes a page of the row that the table has for the code.
+/// Makes a page from the code's row in the table.
 fn run_error_page(code: &str) -> Option<String> {
     let row = guide(RUN_ERRORS)?.lines().find(|line| {
         let rest = line.strip_prefix("| `").and_then(|rest| rest.strip_prefix(code));
@@ -131,7 +131,7 @@ fn run_error_page(code: &str) -> Option<String> {
 /// Responds with a page. Each page is rendered once and shared by all responses.
 fn respond(form: Form, path: &str, folder: &str, markdown: &str) -> Response {
     static PAGES: LazyLock<Mutex<HashMap<(Form, String), Bytes>>> = LazyLock::new(Mutex::default);
-    // Each change is a single call.
+    // Each change is a single call, so the map stays valid after a panic.
     let mut pages = PAGES.lock();
     let page = pages.entry((form, path.to_owned())).or_insert_with(|| match form {
         Form::Markdown => to_markdown(folder, markdown).into(),
@@ -145,8 +145,8 @@ fn respond(form: Form, path: &str, folder: &str, markdown: &str) -> Response {
     ([(header::CONTENT_TYPE, kind), (header::VARY, "accept")], text).into_response()
 }
 
-/// Returns a page of the folder as it was written, but for links to files that are not served: they
-/// become their texts.
+/// Returns a page of the folder as Markdown. A link to a file that is not served is replaced by its
+/// text.
 fn to_markdown(folder: &str, markdown: &str) -> String {
     let mut page = String::with_capacity(markdown.len());
     let mut copied = 0;
@@ -166,8 +166,8 @@ fn to_markdown(folder: &str, markdown: &str) -> String {
     page
 }
 
-/// Renders a page of the folder. Headings get the anchors that the guides' links name; links to
-/// files that are not served become their texts.
+/// Renders a page of the folder as HTML. Headings get the anchors that links in the guides use. A
+/// link to a file that is not served is replaced by its text.
 fn to_html(folder: &str, markdown: &str) -> String {
     let mut events = Vec::new();
     let mut heading = None;
@@ -216,8 +216,8 @@ fn is_served(folder: &str, link: &str) -> bool {
     GUIDES.iter().any(|(known, _)| *known == path) || code.is_some_and(|code| ProblemCode::find(code).is_some())
 }
 
-/// Makes the anchor of a heading as the sites do that show Markdown: in lower case, with dashes for
-/// spaces and without signs.
+/// Makes the anchor of a heading as Markdown sites do: in lower case, with dashes for spaces and
+/// without punctuation.
 fn anchor(words: &str) -> String {
     let kept = words.to_lowercase();
     kept.chars()

@@ -1,11 +1,12 @@
-//! Reads request headers strictly: a malformed one is a problem that names it.
+//! Reads request headers strictly. A malformed header is a problem that names the header.
 
 use axum::http::HeaderMap;
 
 use super::codes::ProblemCode;
 use super::problem::Problem;
 
-/// Returns the value of a header that occurs at most once and has visible ASCII characters only.
+/// Returns the value of a header. It must occur at most once and have only visible ASCII
+/// characters.
 pub(super) fn single<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, Problem> {
     let mut given = headers.get_all(name).iter();
     let Some(value) = given.next() else { return Ok(None) };

@@ -25,7 +25,7 @@ pub(super) fn healthz() -> Ready<Json<Health>> {
     ready(Json(Health { status: "ok" }))
 }
 
-/// Returns whether a request is a probe. Probes are answered when other requests are refused.
+/// Returns whether a request is a probe. Probes succeed even while other requests are refused.
 pub(super) fn is_probe(path: &str) -> bool {
     matches!(path, "/healthz" | "/readyz")
 }

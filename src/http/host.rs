@@ -1,9 +1,9 @@
 //! Checks the host that a request was sent to, and its origin.
 //!
-//! A service without API keys relies on the network alone, and there are two ways around that. A
+//! Only the network protects a service without API keys, and two attacks bypass that protection. A
 //! web page can resolve its own name to 127.0.0.1 (DNS rebinding) and then read all responses. A
-//! proxy can forward foreign requests. So while no key exists, the service responds only to its
-//! known names, and neither to foreign web pages nor to proxies.
+//! proxy can forward foreign requests. So while no key exists, the service responds only under its
+//! known names, and not to foreign web pages or proxies.
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ use super::codes::ProblemCode;
 use super::limits::HttpLimits;
 use super::problem::Problem;
 
-/// What each proxy header begins with, or is.
+/// The names of proxy headers, or their prefixes.
 const FORWARDED: [&str; 6] = [
     "forwarded",
     "x-forwarded-",
@@ -41,7 +41,7 @@ pub(super) fn check_host(request: &Request) -> Result<(), Problem> {
 /// Checks a request to a service that has no key.
 pub(super) fn check_anonymous(target: &Uri, headers: &HeaderMap, limits: &HttpLimits) -> Result<(), Problem> {
     let host = host_header(headers);
-    // A target with a host of its own counts instead of the header, so both must be known.
+    // The host of an absolute target overrides the header, so both must be known.
     let mut named = host.iter().chain(target.authority());
     if let Some(unknown) = named.find(|authority| !is_known(&host_name(authority), limits)) {
         let words = format!(
@@ -65,17 +65,17 @@ pub(super) fn check_anonymous(target: &Uri, headers: &HeaderMap, limits: &HttpLi
     Ok(())
 }
 
-/// Returns the one host of the header, where it is one.
+/// Returns the host of the header, if the header is present once and valid.
 fn host_header(headers: &HeaderMap) -> Option<Authority> {
     let host = headers.get(header::HOST)?.to_str().ok()?;
     let authority: Authority = host.parse().ok()?;
-    // An authority may begin with the name of a user, and its port may be none.
+    // An authority may also have a user name or an invalid port.
     let port = authority.as_str().strip_prefix(authority.host())?.strip_prefix(':');
     let is_plain = !authority.host().is_empty() && port.is_none_or(|port| port.parse::<u16>().is_ok());
     is_plain.then_some(authority)
 }
 
-/// Returns the name in lower case, without the dot that may end it and the brackets around an
+/// Returns the host name in lower case, without a final dot and without the brackets of an IPv6
 /// address.
 fn host_name(authority: &Authority) -> String {
     let host = authority.host().to_ascii_lowercase();
@@ -87,15 +87,15 @@ fn host_name(authority: &Authority) -> String {
 
 fn is_known(host: &str, limits: &HttpLimits) -> bool {
     if let Ok(address) = host.parse::<IpAddr>() {
-        // No page can have an address lead elsewhere, so the service may be called by any that it
-        // is exposed on.
+        // DNS rebinding can't redirect an IP address, so an exposed service responds under any
+        // address.
         return address.to_canonical().is_loopback() || limits.is_exposed || limits.allowed_hosts.contains(host);
     }
     host == "localhost" || limits.allowed_hosts.contains(host)
 }
 
-/// Returns whether a page of the origin was served under the host. The service itself never speaks
-/// https, but a proxy before it may.
+/// Returns whether a page of the origin was served under the host. The service itself does not use
+/// HTTPS, but a proxy in front of it may.
 fn is_origin_of(origin: &str, host: &Authority) -> bool {
     let (authority, default_port) = match origin.split_once("://") {
         Some(("http", authority)) => (authority, 80),

@@ -1,5 +1,5 @@
-//! Idempotent requests: the caller's key, and the digest that tells whether another request is the
-//! same.
+//! Idempotent requests: the caller's key, and the digest that detects whether another request is
+//! the same.
 
 use std::sync::Arc;
 
@@ -102,7 +102,7 @@ pub(super) fn mark_replay(response: &mut Response, is_replay: bool) {
     }
 }
 
-/// A request with a key, but for its body.
+/// A request with a key, before its body is known.
 #[derive(Debug)]
 struct RequestName {
     key: String,
@@ -125,13 +125,15 @@ impl RequestName {
         }))
     }
 
-    /// Adds the body. Two that are the same JSON are the same, however they are spaced and ordered.
+    /// Adds the body. Bodies with equal JSON are the same, regardless of whitespace and the order
+    /// of keys.
     fn with_body(self, body: &[u8]) -> RequestKey {
         let document = serde_json::from_slice::<Value>(body);
         let canonical = document.and_then(|document| canonical_bytes(&document));
         let body = canonical.as_deref().unwrap_or(body);
         let mut hasher = blake3::Hasher::new_derive_key("agent-runtime request v1");
-        // Neither a method nor a path holds a line break, so the three parts can't be shifted.
+        // Methods and paths contain no line breaks, so different requests never have the same three
+        // parts.
         for part in [
             self.method.as_str().as_bytes(),
             b"\n",

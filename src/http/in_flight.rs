@@ -4,9 +4,9 @@
 //! takes its share before it is built, and returns it with its last byte.
 //!
 //! - A request that reads waits up to 5 seconds for its share, and is then refused. It holds no
-//!   data while it waits, and reads them again afterwards. If it reads several things, it takes the
-//!   share for all of them at once.
-//! - Results of runs, events and the rest of a session wait as long as it takes.
+//!   data while it waits, and reads them again afterwards. It takes one share for everything that
+//!   it reads.
+//! - Results of runs, events and the rest of a session wait without a limit.
 //! - Results and events of up to 16 KiB do not wait. A list or a session takes at least a page.
 
 use std::sync::Arc;
@@ -24,13 +24,14 @@ use crate::fair_share::{FairShare, Share};
 use crate::off_thread::by_size;
 use crate::tenant::TenantId;
 
-/// Up to how many bytes a response waits for no room: the connections bound those.
+/// The largest response that does not wait for room, in bytes. The number of connections bounds the
+/// memory of these.
 pub(super) const SMALL: usize = 16 << 10;
 /// How long a request that reads waits for room before it is refused.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// When to try again after that.
+/// When to retry after such a refusal.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
-/// What reading stored JSON takes for each byte of it: the stored bytes, the text, and the values.
+/// The memory to read one byte of stored JSON: for the stored bytes, the text and the values.
 const READING: u64 = 3;
 
 /// The bytes in flight.
@@ -39,31 +40,31 @@ pub(super) struct InFlight {
     bytes: Arc<FairShare>,
 }
 
-/// Bytes on their way to a reader, with the share that they hold.
+/// Bytes that are being sent to a reader, with their share.
 struct Held<T> {
     bytes: Bytes,
     _share: T,
 }
 
 impl InFlight {
-    /// Shares a budget of so many bytes.
+    /// Makes a budget of `max_bytes` bytes.
     pub(super) fn new(max_bytes: usize) -> Self {
         Self {
             bytes: FairShare::new(max_bytes),
         }
     }
 
-    /// Waits until there is room for so many bytes.
+    /// Waits until there is room for `bytes` bytes.
     pub(super) async fn take(&self, tenant: &TenantId, bytes: usize) -> Share {
         self.bytes.take(tenant, bytes).await
     }
 
-    /// Takes room for so many bytes if there is some now.
+    /// Takes room for `bytes` bytes if it is free now.
     pub(super) fn try_take(&self, tenant: &TenantId, bytes: usize) -> Option<Share> {
         self.bytes.try_take(tenant, bytes)
     }
 
-    /// Waits for room, but not for long.
+    /// Waits for room up to [`PATIENCE`], and then refuses the request.
     pub(super) async fn take_soon(&self, tenant: &TenantId, bytes: usize) -> Result<Share, Problem> {
         timeout(PATIENCE, self.take(tenant, bytes)).await.map_err(|_| {
             let words = "other requests and their responses take all the room; read those, or try again";
@@ -72,13 +73,13 @@ impl InFlight {
     }
 }
 
-/// Returns what reading so many bytes of stored JSON takes.
+/// Returns the memory to read `bytes` bytes of stored JSON.
 pub(super) fn reading(bytes: u64) -> usize {
     usize::try_from(bytes.saturating_mul(READING)).unwrap_or(usize::MAX)
 }
 
-/// Makes a response that holds a share of the size of its text from now on. Before, it holds no
-/// less.
+/// Makes a response, and shrinks its share to the size of its text. The share must not be smaller
+/// before.
 pub(super) async fn respond_with<T: Serialize + Send + 'static>(
     mut share: Share,
     value: T,
@@ -96,7 +97,7 @@ pub(super) fn json_response(body: impl Into<Body>) -> Response {
     (json, body.into()).into_response()
 }
 
-/// Ties a share to bytes: it is given back when they are sent, or nobody wants them any more.
+/// Ties a share to bytes. It is released when they are sent or dropped.
 pub(super) fn held<T: Send + 'static>(bytes: Bytes, share: T) -> Bytes {
     Bytes::from_owner(Held { bytes, _share: share })
 }

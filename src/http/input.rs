@@ -169,7 +169,7 @@ pub(super) enum InputSource {
     },
 }
 
-/// Which of the three forms a list has.
+/// Detects whether a list has parts or messages.
 #[derive(Deserialize)]
 struct Shape {
     role: Option<serde::de::IgnoredAny>,
@@ -302,7 +302,7 @@ fn check_part(part: InputPart, role: Role, pointer: &str) -> Result<ContentPart,
             is_error,
         } => {
             let parts = content.into_iter().enumerate();
-            // A result has the same content as a message of the user: no calls, no results.
+            // A result has the same content as a user message: no calls and no results.
             let content =
                 parts.map(|(index, part)| check_part(part, Role::User, &format!("{pointer}/content/{index}")));
             ContentPart::ToolResult(ToolResult {
@@ -359,7 +359,7 @@ fn is_base64(data: &str) -> bool {
     !digits.is_empty() && data.len().is_multiple_of(4) && digits.bytes().all(allowed)
 }
 
-/// Returns whether a text can be a name that only a provider can resolve.
+/// Returns whether a text can be the id of a file at a provider, or the name of a provider.
 fn is_file_name(text: &str) -> bool {
     let is_plain = !text.chars().any(|c| c.is_whitespace() || c.is_control());
     is_plain && (1..=MAX_FILE_NAME).contains(&text.len())

@@ -23,14 +23,14 @@ use crate::json::{ScanFault, scan_json};
 use crate::off_thread::by_size;
 use crate::tenant::TenantId;
 
-/// What is wrong with an integer that would be rounded.
+/// The error message for an integer that would be rounded.
 pub(super) const LARGE_INTEGER: &str = "an integer of more than 64 bits would be rounded: send it as a string";
 
 /// A decoded JSON body.
 #[derive(Debug)]
 pub(super) struct JsonBody<T>(pub(super) T);
 
-/// The bytes of a body, with the room that they take until something is made of them.
+/// The bytes of a body, with their room until they are decoded.
 #[derive(Debug)]
 pub(super) struct RawBody {
     bytes: Vec<u8>,
@@ -53,7 +53,7 @@ impl RawBody {
         self.bytes.is_empty()
     }
 
-    /// Makes something of the bytes, and gives their room back.
+    /// Decodes the bytes with `work`, and releases their room.
     pub(super) async fn make<T: Send + 'static>(self, work: impl FnOnce(&[u8]) -> T + Send + 'static) -> T {
         let Self { bytes, room } = self;
         let (tenant, length) = (room.tenant().clone(), bytes.len() as u64);
@@ -71,7 +71,7 @@ pub(super) fn decode_part<'de, T: Deserialize<'de>>(raw: &'de RawValue, pointer:
     serde_path_to_error::deserialize(&mut deserializer).map_err(|error| decode_problem(pointer, &error))
 }
 
-/// Checks that a body is announced as JSON.
+/// Checks that the content type is JSON.
 pub(super) fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
     let unsupported = |words: String| Err(Problem::new(ProblemCode::UnsupportedMediaType, words));
     let mut encodings = headers.get_all(header::CONTENT_ENCODING).iter();
@@ -108,8 +108,7 @@ fn charset(parameters: &str) -> Option<&str> {
     })
 }
 
-/// Reads the bytes of a body, so many and for so long as is allowed. Many wait until there is room
-/// for them.
+/// Reads the bytes of a body within the limits of size and time. A large body first waits for room.
 pub(super) async fn read_body(mut request: Request, api: &Api) -> Result<RawBody, Problem> {
     let limits = &api.limits;
     let announced = request
@@ -150,7 +149,7 @@ async fn collect(body: Body, announced: Option<u64>, api: &Api, tenant: &TenantI
             return Err(too_large(limits));
         }
         if length > SMALL && room.amount() == 0 {
-            // As much as it may become, where nothing is announced.
+            // Without a content length, the largest allowed body is assumed.
             let all = announced.unwrap_or(limits.max_body_bytes as u64);
             room = api.in_flight.take_soon(tenant, reading(all)).await?;
         }

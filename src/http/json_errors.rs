@@ -1,4 +1,4 @@
-//! Explains why a JSON value does not fit: which field, what is wrong, and what may have been
+//! Explains why a JSON value does not fit: the field, the error, and what the caller may have
 //! meant.
 
 use serde_path_to_error::{Error, Path, Segment};
@@ -8,10 +8,9 @@ use super::problem::Problem;
 use crate::json::{escape_token, plain_words};
 use crate::spelling::meant;
 
-/// The most characters of a decoder's words that are passed on; they may quote what the caller
-/// sent.
+/// The most characters of a decoder's message. It may quote values of the caller.
 const MAX_MESSAGE: usize = 400;
-/// What callers of other APIs write, the field to use instead, and how to write it.
+/// Fields of other APIs, the fields to use instead, and how to write them.
 const HABITS: &[(&str, &str, &str)] = &[
     ("stream", "mode", "write `\"mode\": \"stream\"` instead"),
     ("async", "mode", "write `\"mode\": \"async\"` instead"),
@@ -47,7 +46,7 @@ const HABITS: &[(&str, &str, &str)] = &[
     ("conversation", "thread", "write `thread` instead"),
 ];
 
-/// What belongs into an object of a request, by the object's field.
+/// The fields of an object in a request, by the object's own field.
 const PARTS: &[(&str, &[&str])] = &[
     (
         "parameters",
@@ -63,8 +62,7 @@ const PARTS: &[(&str, &[&str])] = &[
     ("budget", &["max_steps"]),
 ];
 
-/// Turns a decoder's error into a problem; `pointer` is the JSON pointer to the value that was
-/// decoded.
+/// Turns a decoder's error into a problem. `pointer` is the JSON pointer to the decoded value.
 pub(super) fn decode_problem(pointer: &str, error: &Error<serde_json::Error>) -> Problem {
     let message = plain_message(error.inner());
     let mut pointer = format!("{pointer}{}", json_pointer(error.path()));
@@ -84,7 +82,7 @@ pub(super) fn decode_problem(pointer: &str, error: &Error<serde_json::Error>) ->
     Problem::of_field(code, pointer, format!("{message}{advice}"))
 }
 
-/// Returns the error in words of JSON, without line and column, since the problem has a pointer.
+/// Returns the error in JSON terms. Omits line and column, since the problem has a pointer.
 fn plain_message(error: &serde_json::Error) -> String {
     let message = error.to_string();
     let end = message.rfind(" at line ").unwrap_or(message.len());
@@ -99,7 +97,7 @@ fn json_pointer(path: &Path) -> String {
     })
 }
 
-/// Adds the name of a field unless the path ends with it already.
+/// Adds the name of a field, unless the pointer ends with it already.
 fn append(pointer: &mut String, field: Option<&&str>) {
     let Some(token) = field.map(|field| escape_token(field)) else {
         return;
@@ -116,7 +114,7 @@ fn suggestion(message: &str) -> String {
         .unwrap_or_default()
 }
 
-/// Returns what to write instead of a field that other interfaces have, or where to write it.
+/// Returns what to write instead of a field of another API, or where to write it.
 fn habit(named: &[&str]) -> Option<String> {
     let (given, known) = named.split_first()?;
     let mut habits = HABITS.iter();

@@ -18,27 +18,27 @@ use super::problem::Problem;
 use crate::session::Hash;
 use crate::store::{ApiKeyRecord, Store, StoreError};
 
-/// How long a key that was found is believed in.
+/// How long a found key is used without a new look-up.
 const LIFETIME: Duration = Duration::from_secs(5);
-/// How long a key that was not found is unknown; it may be made meanwhile.
+/// How long a key counts as unknown after a look-up. It may be created meanwhile.
 const UNKNOWN_LIFETIME: Duration = Duration::from_secs(2);
-/// How long it is believed that there is no key at all.
+/// How long the result that no key exists is used.
 const OPEN_LIFETIME: Duration = Duration::from_secs(1);
 /// How long concurrent callers use a stale entry while one refreshes it.
 const REFRESH_TIMEOUT: Duration = Duration::from_secs(1);
-/// How much longer an entry is used while the store is unavailable, so that live runs stay
+/// How much longer an entry is used while the store is unavailable, so that active runs stay
 /// readable.
 const OUTAGE_GRACE: Duration = Duration::from_mins(1);
 /// The most keys in the cache.
 const MAX_KNOWN: usize = 100_000;
-/// From so many unknown keys on, those of the past are forgotten. The budget allows fewer in their
-/// lifetime.
+/// The number of unknown keys at which expired ones are removed. The budget allows fewer within
+/// their lifetime.
 const MAX_UNKNOWN: usize = 1_000;
 /// The failed look-ups in a burst, and per second after it.
 const BURST: f64 = 500.0;
 const PER_SECOND: f64 = 50.0;
 
-/// Reads keys from the store.
+/// Caches keys of the store.
 #[derive(Debug)]
 pub(super) struct KeyCache {
     store: Arc<dyn Store>,
@@ -50,23 +50,23 @@ pub(super) struct KeyCache {
 #[derive(Debug, Default)]
 struct Keys {
     known: HashMap<Hash, (Arc<ApiKeyRecord>, Freshness)>,
-    /// Until when each unknown secret is not looked up again.
+    /// The unknown secrets, each with the time until which it is not looked up again.
     unknown: HashMap<Hash, Instant>,
     budget: Budget,
 }
 
-/// When an entry was read, and when it is refreshed.
+/// When an entry was read, and when its next refresh is due.
 #[derive(Debug, Clone, Copy)]
 struct Freshness {
     read_at: Instant,
     next_read: Instant,
 }
 
-/// What to do with a key.
+/// The next step of a look-up.
 #[derive(Debug)]
 enum Step {
     Answer(Option<Arc<ApiKeyRecord>>),
-    /// The key is this one if the store is unavailable.
+    /// Reads the store. If the store is unavailable, this stale key is used.
     LookUp(Option<Arc<ApiKeyRecord>>),
     Refuse,
 }
@@ -82,7 +82,7 @@ impl KeyCache {
         }
     }
 
-    /// Returns the key in force whose secret has the hash.
+    /// Returns the valid key whose secret has the hash.
     pub(super) async fn key(&self, secret_hash: Hash) -> Result<Option<Arc<ApiKeyRecord>>, Problem> {
         let asked = Instant::now();
         let cached = match lock(&self.keys).step(secret_hash, asked) {
@@ -99,7 +99,7 @@ impl KeyCache {
         Ok(key)
     }
 
-    /// Returns whether requests need a key: always, once a first key was created.
+    /// Returns whether requests need a key. They always do once a first key was created.
     pub(super) async fn is_key_needed(&self) -> Result<bool, StoreError> {
         if self.key_was_made.load(Ordering::Relaxed) {
             return Ok(true);
@@ -175,8 +175,8 @@ impl Freshness {
         }
     }
 
-    /// Returns whether to refresh the entry. One caller does; others use the stale entry until it
-    /// is too old.
+    /// Returns whether this caller must refresh the entry. Only one caller does; others use the
+    /// stale entry until it is too old.
     fn is_due(&self, lifetime: Duration, now: Instant) -> bool {
         self.next_read <= now || !self.is_valid_in_outage(lifetime, now)
     }
@@ -187,7 +187,7 @@ impl Freshness {
     }
 }
 
-/// The budget of failed look-ups. Successful ones are given back.
+/// The budget of failed look-ups. Successful ones are refunded.
 #[derive(Debug)]
 struct Budget {
     left: f64,
@@ -226,8 +226,8 @@ fn too_many() -> Problem {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic leaves it valid: each map is changed by single calls, and a missing entry is looked
-    // up again.
+    // A panic leaves the data valid: single calls change each map, and a missing entry is looked up
+    // again.
     mutex.lock()
 }
 
@@ -293,7 +293,7 @@ mod tests {
             assert!(keys.unknown.len() <= MAX_UNKNOWN);
             advance(Duration::from_millis(100)).await;
         }
-        // A burst, and what ten seconds allow.
+        // A burst, and the look-ups that ten seconds allow.
         assert!((990..=1_000).contains(&looked_up), "{looked_up}");
         assert!(matches!(keys.step(hash(u32::MAX), Instant::now()), Step::LookUp(None)));
     }
@@ -305,7 +305,7 @@ mod tests {
             assert!(matches!(keys.step(hash(number), Instant::now()), Step::LookUp(None)));
             keys.insert(hash(number), Some(key(number)), Instant::now());
         }
-        // Made a moment after it was asked for.
+        // A key that is created shortly after its first look-up.
         let made = hash(5_000);
         keys.insert(made, None, Instant::now());
         assert!(matches!(keys.step(made, Instant::now()), Step::Answer(None)));

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// What a request may cost, and which may come while there is no API key.
+/// The limits of requests, and the requests that are accepted while no API key exists.
 #[derive(Debug, Clone)]
 pub struct HttpLimits {
     /// The largest body, in bytes.
@@ -14,21 +14,22 @@ pub struct HttpLimits {
     pub max_json_values: usize,
     /// The request line and all headers together, in bytes.
     pub max_header_bytes: usize,
-    /// The host names, in lower case, that are accepted without an API key, beside those of
-    /// loopback.
+    /// The host names that are accepted without an API key in addition to loopback, in lower case.
     pub allowed_hosts: BTreeSet<String>,
-    /// Whether others than this machine may reach the service without an API key, also by a proxy.
+    /// Whether other machines and proxies may reach the service without an API key.
     pub is_exposed: bool,
-    /// How long the headers of a request may take, and an idle connection may stay open.
+    /// How long reading the headers of a request may take, and how long an idle connection stays
+    /// open.
     pub header_timeout: Duration,
-    /// How long reading a body may take, and then every response but that of a run.
+    /// How long reading a body may take, and then how long any response except that of a run may
+    /// take.
     pub request_timeout: Duration,
-    /// The bytes per second that a client must read while a response waits for it, over a
-    /// `request_timeout`; 0 asks for nothing.
+    /// The bytes per second that a client must read while a response waits for it, averaged over
+    /// `request_timeout`; 0 for no minimum.
     pub min_transfer_rate: u64,
-    /// The bytes of responses that may be made or wait to be sent at once.
+    /// The most bytes of responses that may be in the making or wait to be sent at once.
     pub max_bytes_in_flight: usize,
-    /// The most open connections. Further ones can only probe.
+    /// The most open connections. Further connections accept only probes.
     pub max_connections: usize,
     /// The most messages of one run's input.
     pub max_input_messages: usize,

@@ -15,7 +15,7 @@ use super::problem::Problem;
 use crate::ids::{IdSource, RunId};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// The longest request id that is taken over from a caller.
+/// The longest request id that is accepted from a caller.
 const MAX_REQUEST_ID: usize = 128;
 
 /// The name of a request, in its log line and in the run that it starts.
@@ -26,9 +26,9 @@ pub(super) struct RequestId(pub(super) String);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StartedRun(pub(super) RunId);
 
-/// What a log line tells of a request.
+/// The log line of a request.
 struct Line {
-    /// None where the request could not be read.
+    /// The method; `None` if the request could not be read.
     method: Option<Method>,
     route: String,
     request_id: String,
@@ -53,7 +53,7 @@ pub(super) async fn observe<F: Future<Output = Response>>(
     };
     let path = request.uri().path().to_owned();
     request.extensions_mut().insert(RequestId(line.request_id.clone()));
-    // At the level of errors, so that no filter that lets a line pass leaves it out.
+    // The span has the level of errors, so that no log filter drops it from a logged line.
     let span = tracing::error_span!("http.request", request_id = line.request_id, run_id = Empty);
     let response = answer(request).instrument(span).await;
     finish(&line, &path, response)
@@ -70,7 +70,7 @@ pub(super) fn respond_unread(problem: Problem, ids: &dyn IdSource) -> Response {
     finish(&line, "/", problem.into_response())
 }
 
-/// Logs the response, writes its problem out and names the request in it.
+/// Logs the response, writes the body of a problem, and adds the request id.
 fn finish(line: &Line, path: &str, mut response: Response) -> Response {
     let problem = response.extensions_mut().remove::<Problem>();
     log(line, &response, problem.as_ref());
@@ -86,7 +86,7 @@ fn finish(line: &Line, path: &str, mut response: Response) -> Response {
     response
 }
 
-/// Takes over a caller's request id if it is harmless in logs and headers.
+/// Returns the caller's request id if it is harmless in logs and headers.
 fn request_id(headers: &HeaderMap) -> Option<String> {
     let given = headers.get(REQUEST_ID)?.to_str().ok()?;
     let harmless = |c: u8| c.is_ascii_alphanumeric() || b"-_.:/+=@".contains(&c);
@@ -95,8 +95,8 @@ fn request_id(headers: &HeaderMap) -> Option<String> {
 }
 
 fn write_problem(response: &mut Response, problem: Problem, path: &str, request_id: &str) {
-    // Serialising strings and numbers can't fail; an empty body with the right status would be
-    // left.
+    // Serialising strings and numbers can't fail. If it did, the response would have an empty body
+    // and the right status.
     let json = problem.into_json(path, request_id).unwrap_or_default();
     response.headers_mut().insert(
         header::CONTENT_TYPE,
@@ -114,7 +114,7 @@ fn log(line: &Line, response: &Response, problem: Option<&Problem>) {
         started,
     } = line;
     let (method, status) = (method.as_ref().map(Method::as_str), response.status().as_u16());
-    // To a microsecond.
+    // Rounded to a microsecond.
     let duration_ms = (started.elapsed().as_secs_f64() * 1e6).round() / 1e3;
     let call = response.extensions().get::<Call>();
     let tenant = call.map(|call| call.tenant.as_str());
@@ -138,7 +138,8 @@ fn log(line: &Line, response: &Response, problem: Option<&Problem>) {
             )
         };
     }
-    // A shutdown is no failure of the service and has no cause. Neither is a mistake of the caller.
+    // Neither a shutdown, which has no cause, nor a mistake of the caller is a failure of the
+    // service.
     if status == 500 || (status > 500 && cause.is_some()) {
         line!(error, "request failed");
     } else {

@@ -1,5 +1,5 @@
-//! Pages of lists. A cursor names the last row; it is opaque to callers and valid in its own list
-//! only.
+//! Pages of lists. A cursor names the last row. It is opaque to callers and valid only in its own
+//! list.
 //!
 //! A page ends with the item that reaches its size in bytes.
 
@@ -22,25 +22,25 @@ use crate::store::Page;
 
 const DEFAULT_LIMIT: u32 = 50;
 const MAX_LIMIT: u32 = 200;
-/// About how many bytes a page has: it ends with the item that reaches so many.
+/// The approximate bytes of a page. It ends with the item that reaches this size.
 pub(super) const PAGE_BYTES: usize = 1 << 20;
 
-/// Which rows of a list are asked for.
+/// The requested rows of a list.
 #[derive(Debug)]
 pub(super) struct Paging<K> {
-    /// The last row of the page before.
+    /// The last row of the previous page.
     pub(super) after: Option<K>,
     /// The most rows.
     pub(super) limit: u32,
 }
 
 impl<K: CursorKey> Paging<K> {
-    /// Takes `limit` and `cursor`, which are the last parameters of a list.
+    /// Takes `limit` and `cursor`. They must be the last parameters that a list takes.
     pub(super) fn take(query: QueryParameters) -> Result<Self, Problem> {
         Self::take_with(query, DEFAULT_LIMIT)
     }
 
-    /// Takes the same for a list that has another limit by default.
+    /// Takes the same for a list with another default limit.
     pub(super) fn take_with(mut query: QueryParameters, default: u32) -> Result<Self, Problem> {
         let limit = take_limit(&mut query)?.unwrap_or(default);
         let after = take_cursor(&mut query)?;
@@ -48,14 +48,14 @@ impl<K: CursorKey> Paging<K> {
         Ok(Self { after, limit })
     }
 
-    /// Makes the page of rows, of which there may be one more than asked for.
+    /// Makes a page of rows. One row more than requested shows that another page follows.
     pub(super) fn page<T: Serialize>(&self, rows: Vec<T>, key: impl Fn(&T) -> K) -> Json<ListPage<T>> {
         Json(ListPage::new(rows, self.limit, key, |row| row))
     }
 }
 
 impl<K: CursorKey + Copy> Paging<K> {
-    /// Returns the page to read, with one row more, so that it is known whether more follow.
+    /// Returns the page to read, with one row more to detect whether another page follows.
     pub(super) fn one_more(&self) -> Page<K> {
         Page {
             before: self.after,
@@ -74,8 +74,8 @@ pub(super) struct ListPage<T> {
 }
 
 impl<T: Serialize> ListPage<T> {
-    /// Makes a page of rows that were asked for with `limit + 1`, so that it is known whether more
-    /// follow. It ends early where it has reached its bytes.
+    /// Makes a page of up to `limit + 1` rows. The extra row shows that another page follows. The
+    /// page ends early when it reaches its bytes.
     pub(super) fn new<R, K: CursorKey>(rows: Vec<R>, limit: u32, key: impl Fn(&R) -> K, view: impl Fn(R) -> T) -> Self {
         let (mut data, mut bytes, mut last) = (Vec::new(), 0, None);
         let mut rows = rows.into_iter();
@@ -92,15 +92,15 @@ impl<T: Serialize> ListPage<T> {
         Self::with_cursor(data, next.as_ref())
     }
 
-    /// Makes a page of rows with a cursor that is known already.
+    /// Makes a page of rows with a given cursor.
     pub(super) fn with_cursor<K: CursorKey>(data: Vec<T>, next: Option<&K>) -> Self {
         let next_cursor = next.map(encode);
         Self { data, next_cursor }
     }
 }
 
-/// A page is named after its rows. Routes name it by an alias without parameters, or the
-/// description would also contain the name of this type.
+/// The schema of a page is named after its rows. Routes use an alias without parameters. Otherwise
+/// the description would also contain the name of this type.
 impl<T: ToSchema> PartialSchema for ListPage<T> {
     fn schema() -> RefOr<Schema> {
         let rows = ArrayBuilder::new().items(Ref::from_schema_name(T::name()));
@@ -151,7 +151,7 @@ pub(super) fn take_cursor<K: CursorKey>(query: &mut QueryParameters) -> Result<O
 
 /// The key of the last row of a page.
 pub(super) trait CursorKey: Sized {
-    /// Begins the cursors of the list.
+    /// The first character of the list's cursors.
     const KIND: char;
 
     /// Returns the bytes of a cursor.

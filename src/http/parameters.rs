@@ -1,5 +1,5 @@
-//! Reads path and query parameters strictly: an unknown or malformed one is a problem that names
-//! it.
+//! Reads path and query parameters strictly. An unknown or malformed parameter is a problem that
+//! names it.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -18,7 +18,7 @@ use crate::clock::Timestamp;
 use crate::ids::ParseIdError;
 use crate::spelling::nearest;
 
-/// What is wrong with an instant whose year does not have four digits (RFC 3339).
+/// The error message for an instant whose year does not have four digits (RFC 3339).
 pub(super) const YEAR_RULE: &str = "a time has a year from 0000 to 9999";
 
 /// The parameters of the path.
@@ -45,7 +45,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathParameters {
 }
 
 impl PathParameters {
-    /// Returns a parameter as it was given; empty when the route has none of the name.
+    /// Returns a parameter as it was given; empty if the route has no such parameter.
     pub(super) fn text(&self, name: &str) -> &str {
         self.0
             .iter()
@@ -53,7 +53,7 @@ impl PathParameters {
             .map_or("", |(_, value)| value)
     }
 
-    /// Takes a parameter out; empty when the route has none of the name.
+    /// Removes and returns a parameter; empty if the route has no such parameter.
     pub(super) fn into_text(self, name: &str) -> String {
         let mut parameters = self.0.into_iter();
         let found = parameters.find(|(known, _)| known == name);
@@ -72,7 +72,7 @@ pub(super) fn parse_id<T: FromStr<Err = ParseIdError>>(name: &str, text: &str) -
         .map_err(|error: ParseIdError| Problem::of_field(ProblemCode::MalformedId, name, error.to_string()))
 }
 
-/// The parameters of the query. Each is taken once; what is left in the end is unknown.
+/// The parameters of the query. Each is taken once. A parameter that is left in the end is unknown.
 #[derive(Debug)]
 pub(super) struct QueryParameters {
     given: BTreeMap<String, String>,
@@ -93,7 +93,7 @@ impl<S: Send + Sync> FromRequestParts<S> for QueryParameters {
                 doubled = Some(name);
             }
         }
-        // No handler need know it.
+        // A layer handles `pretty`, so no handler takes it.
         if !matches!(given.remove(PRETTY).as_deref(), None | Some("" | "true" | "false")) {
             return Err(invalid(PRETTY, "neither `true` nor `false`"));
         }
@@ -133,7 +133,7 @@ impl QueryParameters {
         })
     }
 
-    /// Takes a parameter that is an integer without a sign.
+    /// Takes a parameter that is an unsigned integer.
     pub(super) fn number<T: FromStr<Err = ParseIntError>>(&mut self, name: &'static str) -> Result<Option<T>, Problem> {
         let words = "not an integer of 0 or more, or too large a one";
         self.read(name, |text| parse_number(text).ok_or_else(|| invalid(name, words)))
@@ -184,7 +184,7 @@ impl QueryParameters {
             .collect()
     }
 
-    /// Ends the reading: what no one took is unknown.
+    /// Checks that no unknown parameter is left.
     pub(super) fn finish(self) -> Result<(), Problem> {
         if let Some(name) = self.doubled {
             return Err(invalid(&name, "the parameter is given twice"));
@@ -204,19 +204,20 @@ impl QueryParameters {
     }
 }
 
-/// Parses an integer that is written with digits alone.
+/// Parses an integer that consists of digits only.
 pub(super) fn parse_number<T: FromStr<Err = ParseIntError>>(text: &str) -> Option<T> {
     // Rust's own parser also accepts a plus.
     let is_plain = text.bytes().all(|c| c.is_ascii_digit());
     text.parse().ok().filter(|_| is_plain)
 }
 
-/// Returns whether an instant can be written with a year of four digits, as RFC 3339 wants it.
+/// Returns whether an instant has a year of four digits, as RFC 3339 requires.
 pub(super) fn has_plain_year(instant: Timestamp) -> bool {
     (0..=9999).contains(&instant.year())
 }
 
-/// Decodes `NAME=VALUE`. Readers of what is not UTF-8 would disagree on it, so it is refused.
+/// Decodes `NAME=VALUE`. Rejects text that is not UTF-8, since other decoders may read it
+/// differently.
 fn decode_pair(pair: &str) -> Result<(String, String), Problem> {
     let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
     let decode = |text: &str| percent_decode_str(&text.replace('+', " ")).collect::<Vec<u8>>();

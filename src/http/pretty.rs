@@ -10,9 +10,9 @@ use futures_util::{StreamExt as _, stream};
 
 /// The name of the parameter.
 pub(super) const PRETTY: &str = "pretty";
-/// How much of a body is indented at a stretch.
+/// How many bytes of a body are indented at once.
 const PIECE_BYTES: usize = 4 << 10;
-/// One level.
+/// The indentation of one level.
 const INDENT: &str = "  ";
 
 /// Returns whether the query asks for an indented response.
@@ -34,8 +34,8 @@ pub(super) fn indent(response: Response) -> Response {
     Response::from_parts(parts, indented(body))
 }
 
-/// Indents a body as it is sent, a small piece at a time: indented, deep JSON takes many times its
-/// room.
+/// Indents a body in small pieces while it is sent. Deep JSON takes many times its size when
+/// indented.
 fn indented(body: Body) -> Body {
     let mut indenter = Indenter::default();
     let pieces = body
@@ -61,7 +61,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     matches!(media_type, Some(b"application/json" | b"application/problem+json"))
 }
 
-/// Indents a JSON text, a piece at a time. It knows strings and brackets, and copies all else.
+/// Indents a JSON text piece by piece. Recognises strings and brackets, and copies all other bytes.
 #[derive(Default)]
 struct Indenter {
     depth: usize,
@@ -86,7 +86,7 @@ impl Indenter {
             if is_closed {
                 self.depth = self.depth.saturating_sub(1);
             }
-            // What is empty stays on its line.
+            // An empty object or array stays on one line.
             if was_opened != is_closed {
                 break_line(&mut text, self.depth);
             }

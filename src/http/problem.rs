@@ -1,7 +1,7 @@
-//! Problems (RFC 9457): what a caller reads when a request fails.
+//! Problems (RFC 9457): the responses to failed requests.
 //!
-//! This is the only maker of error responses. What the operator reads travels beside the problem,
-//! to the log, and never reaches the caller.
+//! Only this file makes error responses. A problem also has the cause for the operator. The cause
+//! goes to the log and never reaches the caller.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -150,7 +150,7 @@ impl Problem {
         self
     }
 
-    /// Names the session that is where another one was expected.
+    /// Names the session that a thread points to instead of the expected one.
     #[must_use]
     pub(super) fn with_session(mut self, session_id: Option<SessionId>) -> Self {
         self.0.body.session_id = session_id;
@@ -191,7 +191,7 @@ impl Problem {
     }
 }
 
-/// Bounds what is quoted of the request.
+/// Truncates a text that may quote the request.
 fn shortened(mut text: String) -> String {
     if text.len() > MAX_TEXT {
         text.truncate(text.floor_char_boundary(MAX_TEXT));
@@ -201,8 +201,8 @@ fn shortened(mut text: String) -> String {
 }
 
 impl IntoResponse for Problem {
-    /// Makes a response without a body: the outermost layer writes it, since it alone knows the
-    /// request id and the path.
+    /// Makes a response without a body. The outermost layer writes the body, since only that layer
+    /// knows the request id and the path.
     fn into_response(self) -> Response {
         let mut response = self.0.code.status().into_response();
         let headers = response.headers_mut();

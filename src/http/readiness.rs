@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::store::{Store, StoreError};
 
-/// How long a check counts.
+/// How long the result of a check is used.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The last check of the store.

@@ -13,7 +13,7 @@ use crate::store::StoreError;
 
 /// When to try again after the store was unavailable.
 const STORE_RETRY_AFTER: Duration = Duration::from_secs(1);
-/// When to try again while the service shuts down: by then another one should have taken over.
+/// When to retry while the service shuts down. By then another process should have taken over.
 const SHUTDOWN_RETRY_AFTER: Duration = Duration::from_secs(5);
 
 impl From<StoreError> for Problem {
@@ -30,7 +30,7 @@ impl From<StoreError> for Problem {
 }
 
 impl From<AgentFilesError> for Problem {
-    /// Administrators read what the operator would: they see these agents whole.
+    /// Administrators get the operator's error text, since they may see these agents completely.
     fn from(error: AgentFilesError) -> Self {
         Self::new(ProblemCode::AgentFilesInvalid, with_causes(&error))
     }
@@ -92,8 +92,8 @@ impl From<Refusal> for Problem {
     }
 }
 
-/// Makes the problem of a session that a run has reserved and not committed; one that has ended
-/// without a session never will.
+/// Makes the problem of a session that a run has reserved and not committed. A run that ended
+/// without a session never commits it.
 fn session_not_committed(session_id: SessionId, run_id: RunId, run_status: RunStatus) -> Problem {
     let detail = if run_status.is_terminal() && !run_status.has_session() {
         let status = run_status.as_str();

@@ -30,7 +30,7 @@ use super::state::{Api, HttpState};
 use super::{agents, deliveries, guides, health, runs, sessions, threads};
 use crate::store::Scope;
 
-/// The routes, and what they share.
+/// The routes, and the resources that they share.
 #[derive(Debug)]
 pub struct Interface {
     pub(super) router: Router,
@@ -74,8 +74,8 @@ fn api(state: HttpState, limits: &HttpLimits) -> Arc<Api> {
     })
 }
 
-/// Puts around routes what every request passes. Each layer copies all below it for each request,
-/// so there are few.
+/// Adds the layers that every request passes. Each layer clones everything below it for each
+/// request, so there are few layers.
 fn guarded(routes: Router<Arc<Api>>, api: Arc<Api>) -> Interface {
     let router = routes
         .fallback(route_not_found)
@@ -88,8 +88,7 @@ fn guarded(routes: Router<Arc<Api>>, api: Arc<Api>) -> Interface {
     Interface { router, api }
 }
 
-/// Passes a request on to its route: it is observed, its head is checked, and its response is
-/// indented where that is wanted.
+/// Observes a request, checks its head, calls its route, and indents the response if requested.
 async fn pass(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {
     let is_indented = wants_indented(request.uri());
     let answer = async |request: Request| match check_head(&api.limits, &request) {
@@ -108,8 +107,8 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     description
 }
 
-/// Makes the routes of each part, and all of them with their description. That is large and seldom
-/// read, so serving does not make it.
+/// Makes a function with the routes of each part, and one that adds their description. The
+/// description is large and rarely read, so serving does not build it.
 macro_rules! parts {
     ($($(#[$words:meta])* $part:ident: $($module:ident::$handler:ident),+;)+) => {
         $($(#[$words])*
@@ -135,10 +134,10 @@ fn answered<T: 'static>(methods: &[HttpMethod], handler: &impl Handler<T, Arc<Ap
 }
 
 parts! {
-    /// Takes as long as a run does.
+    /// Routes that take as long as a run.
     running: runs::create_run;
 
-    /// Waits for runs.
+    /// Routes that wait for runs.
     following: runs::get_run, runs::follow_run;
 
     writing:
@@ -163,7 +162,7 @@ parts! {
         agents::list_agents,
         agents::get_agent;
 
-    /// Counts its bytes itself, as it reads them.
+    /// Routes that count their bytes themselves while they read.
     streaming:
         runs::list_steps,
         sessions::get_session,
@@ -177,11 +176,11 @@ parts! {
         agents::reload_agents,
         sessions::delete_session;
 
-    /// Needs no key.
+    /// Routes without a key.
     open: health::healthz, health::readyz;
 }
 
-/// Needs no key, and describes the others.
+/// Makes the routes of the documentation, which need no key.
 fn documentation() -> Router<Arc<Api>> {
     Router::new()
         .route("/", get(docs::index))

@@ -27,21 +27,21 @@ use super::unread::{response_bytes, unread_problem};
 
 /// How long to wait when the process has no file descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// The connection bears more than a request may have, so that it mostly is a layer that refuses a
-/// request, which knows its path.
+/// How many bytes a connection reads beyond the limit of headers. So a layer refuses most large
+/// requests, since the layer knows the path and hyper does not.
 const HEAD_SLACK: usize = 16 * 1024;
 /// See `HEAD_SLACK`.
 const MAX_HEADERS: usize = 256;
-/// The connections beyond the limit. They answer one probe each, and nothing else.
+/// The number of connections beyond the limit. Each responds to one probe and to nothing else.
 const RESERVE: usize = 32;
 /// How long the headers of a request may take on a connection of the reserve.
 const RESERVE_HEADER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Serves requests until `shutdown`, then waits for the open ones. Closes their connections when it
-/// is dropped.
+/// Serves requests until `shutdown`, then waits for open requests. Dropping the future closes their
+/// connections.
 ///
-/// Connections beyond the limit are of the reserve, and those beyond that wait in the listener's
-/// queue. HTTP/1.1 only.
+/// Connections beyond the limit belong to the reserve. Connections beyond the reserve wait in the
+/// listener's queue. HTTP/1.1 only.
 pub async fn serve(listener: TcpListener, interface: Interface, shutdown: CancellationToken) {
     let connections = TaskTracker::new();
     let cut = CancellationToken::new();
@@ -64,7 +64,7 @@ struct Server {
     cut: CancellationToken,
 }
 
-/// The right to a connection. One of the reserve has none.
+/// The permit of a connection. A connection of the reserve has none.
 type Slot = Option<OwnedSemaphorePermit>;
 
 impl Server {
@@ -97,7 +97,7 @@ impl Server {
     }
 
     fn serve_connection(&self, stream: TcpStream, slot: Slot) -> impl Future<Output = ()> + Send + use<> {
-        // Tokens must leave at once. Without this option there is only more latency.
+        // Tokens must be sent at once. A failure to set this option only adds latency.
         let _ = stream.set_nodelay(true);
         let api = Arc::clone(&self.interface.api);
         let exchange = Exchange::default();
@@ -141,7 +141,7 @@ impl Server {
                     let response = respond_unread(problem, &*api.service.ids);
                     exchange.begin();
                     let bytes = response_bytes(response, api.service.clock.now()).await;
-                    // A peer that is gone reads nothing.
+                    // If the peer is gone, the response is lost.
                     let _ = io.write_all(&bytes).await;
                 }
                 let _ = io.shutdown().await;
@@ -171,7 +171,7 @@ fn builder(api: &Api, is_of_reserve: bool) -> http1::Builder {
 }
 
 async fn accept(listener: &TcpListener, all: &Arc<Semaphore>) -> io::Result<(TcpStream, Slot)> {
-    // The semaphore is never closed; without a permit a connection would merely go uncounted.
+    // The semaphore is never closed. Without a permit, a connection would merely not be counted.
     let counted = Arc::clone(all).acquire_owned().await.ok();
     let (stream, _) = listener.accept().await?;
     Ok((stream, counted))

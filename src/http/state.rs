@@ -1,4 +1,4 @@
-//! What the handlers and the layers share.
+//! The resources that the handlers and the layers share.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use crate::limits::{Limits, TenantShares};
 use crate::run::{AgentDirectory, Runs};
 use crate::store::Store;
 
-/// What the handlers call.
+/// The parts of the service that the handlers call.
 #[derive(Debug, Clone)]
 pub struct HttpState {
     /// Starts and shows runs.
     pub runs: Runs,
-    /// Keeps the agents.
+    /// Manages the agents.
     pub agents: Arc<AgentDirectory>,
-    /// Reads all that was stored.
+    /// The store of sessions and runs.
     pub store: Arc<dyn Store>,
-    /// What tenants may do at most.
+    /// The limits of tenants.
     pub limits: Arc<Limits>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
@@ -30,7 +30,7 @@ pub struct HttpState {
     pub ids: Arc<dyn IdSource>,
 }
 
-/// What handlers and layers share.
+/// The resources that handlers and layers share.
 #[derive(Debug)]
 pub(super) struct Api {
     pub(super) service: HttpState,
@@ -39,7 +39,7 @@ pub(super) struct Api {
     pub(super) readiness: Readiness,
     /// The readers of each tenant.
     pub(super) readers: Arc<TenantShares>,
-    /// The bytes of responses.
+    /// The budget of response bytes.
     pub(super) in_flight: InFlight,
     /// Large events that are being sent.
     pub(super) frames: Frames,

@@ -14,11 +14,11 @@ use crate::tenant::TenantId;
 // draft-ietf-httpapi-ratelimit-headers-10
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
-/// When a reader too many may try again.
+/// When a caller may retry after a reader is refused.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Handles a request of the tenant, or refuses it beyond the tenant's rate. Each response has the
-/// rest of the quota in its headers.
+/// Handles a request of the tenant, or refuses it if the rate is exceeded. The headers of each
+/// response state the rest of the quota.
 pub(super) async fn limit_rate(api: &Api, tenant: &TenantId, answer: impl Future<Output = Response>) -> Response {
     let standing = api.service.runs.rates.take(tenant).await;
     let refusal = standing.as_ref().and_then(too_often);
@@ -59,14 +59,14 @@ fn left(standing: &RateStanding) -> String {
     format!("\"requests\";r={};t={until}", standing.remaining)
 }
 
-/// Returns the seconds in which so many requests come back.
+/// Returns the seconds after which the rate allows `requests` more requests.
 fn seconds(standing: &RateStanding, requests: u32) -> u32 {
     requests.div_ceil(standing.rate.per_second.get()).max(1)
 }
 
 impl Api {
-    /// Counts one more reader of the tenant: someone who follows a run or waits for one, for as
-    /// long as the share is there.
+    /// Counts one more reader of the tenant, which follows a run or waits for one. Dropping the
+    /// share ends the count.
     pub(super) fn take_reader(&self, tenant: &TenantId) -> Result<TenantShare, Problem> {
         let limit = self.service.limits.of(tenant).readers;
         self.readers.take(tenant, limit).ok_or_else(|| {

@@ -45,7 +45,7 @@ pub(super) struct PutThread {
     expected_session_id: Expected,
 }
 
-/// Where a caller expects a thread to point: a null differs from a field that is absent.
+/// The session that a caller expects a thread to point to. Null differs from an absent field.
 #[derive(Debug, Default, Deserialize)]
 #[serde(from = "Option<String>")]
 enum Expected {
@@ -170,7 +170,7 @@ pub(super) async fn delete_thread(call: Call, path: PathParameters, _: NoParamet
 }
 
 impl PutThread {
-    /// Checks the values; returns the new session and the expected one.
+    /// Checks the values, and returns the new and the expected session.
     fn into_parts(self, headers: &HeaderMap) -> Result<(SessionId, ThreadExpectation), Problem> {
         let name = "if-none-match";
         let is_new = match headers::single(headers, name)? {
@@ -196,7 +196,7 @@ impl PutThread {
     }
 }
 
-/// Returns the name in the path if it can be one; no store need be asked for others.
+/// Returns the name in the path if it is a possible name. Other names need no query.
 fn known_name(path: &PathParameters) -> Result<ThreadName, Problem> {
     let name = path.text("name");
     name.parse().map_err(|_| thread_not_found(name))

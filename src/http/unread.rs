@@ -1,5 +1,5 @@
-//! Responses to requests that hyper could not parse. They are built as bytes, since no handler sees
-//! these requests.
+//! Responses to requests that hyper could not parse. They are built as bytes, since these requests
+//! reach no handler.
 
 use axum::body::to_bytes;
 use axum::http::header;
@@ -14,8 +14,8 @@ use crate::clock::Timestamp;
 /// How dates are written in headers (RFC 9110).
 const DATE: &str = "%a, %d %b %Y %H:%M:%S GMT";
 
-/// Returns what is wrong with a request; none where the connection failed in another way. `head` is
-/// what of it was read.
+/// Returns the problem of a request that can't be parsed; `None` if the connection failed in
+/// another way. `head` is the part of the request that was read.
 pub(super) fn unread_problem(error: &hyper::Error, head: &[u8], limits: &HttpLimits) -> Option<Problem> {
     if error.is_parse_too_large() {
         let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -33,7 +33,7 @@ pub(super) fn unread_problem(error: &hyper::Error, head: &[u8], limits: &HttpLim
     let words = if error.is_parse_version_h2() {
         "the service speaks HTTP/1.1, and the request is HTTP/2".to_owned()
     } else if error.is_parse() {
-        // The most frequent mistake, since example URLs often have these characters.
+        // This is the most frequent mistake, since example URLs often have these characters.
         let advice = "; in the address, characters such as `\"`, `<`, `{` and spaces must be percent-encoded";
         let advice = if error.to_string().contains("URI") { advice } else { "" };
         format!("the request can't be read: {error}{advice}")
@@ -43,7 +43,7 @@ pub(super) fn unread_problem(error: &hyper::Error, head: &[u8], limits: &HttpLim
     Some(Problem::new(ProblemCode::MalformedRequest, words))
 }
 
-/// Returns the bytes of a response after which the connection is closed.
+/// Returns the bytes of a response that closes the connection.
 pub(super) async fn response_bytes(response: Response, now: Timestamp) -> Vec<u8> {
     let (parts, body) = response.into_parts();
     // A problem is in memory already.

@@ -124,7 +124,7 @@ fn accepted_if(is_pending: bool) -> StatusCode {
 }
 
 impl SteerRun {
-    /// Checks the values and returns the message under its key.
+    /// Checks the values, and returns the sender's name and the message.
     fn into_message(self) -> Result<(String, InputMessage), Problem> {
         if !is_visible(&self.id) || self.id.len() > MAX_MESSAGE_KEY_BYTES {
             let words = format!("an id has 1 to {MAX_MESSAGE_KEY_BYTES} visible ASCII characters");

@@ -68,7 +68,7 @@ pub(in crate::http) async fn create_run(
         .await?;
     let (run_id, is_replay) = (handle.run_id, handle.is_replay);
     Span::current().record("run_id", display(run_id));
-    // Those who repeat a request wait for its run, or follow it, as other readers do.
+    // Callers that repeat a request wait for its run, or follow it, like other readers.
     let reads = match mode {
         RunMode::Sync => !handle.has_ended(),
         RunMode::Stream => true,
@@ -88,7 +88,7 @@ pub(in crate::http) async fn create_run(
     Ok(response)
 }
 
-/// Responds with a run before its end, and with its location.
+/// Responds with a run that has not ended, and with its location.
 async fn accepted(call: &Call, run: Arc<RunRecord>) -> Result<Response, Problem> {
     let location = format!("/v1/runs/{}", run.summary.run_id);
     let location = HeaderValue::from_str(&location).map_err(Problem::internal)?;
@@ -103,7 +103,8 @@ fn stream(call: Call, handle: RunHandle, reader: Option<TenantShare>) -> Respons
     events::respond(call, events, Some(caller), reader)
 }
 
-/// A lost race for the base or the thread is refused like an early conflict, with the run that won.
+/// Responds with the result of a run. A lost race for the base or the thread is refused like an
+/// early conflict. The problem names the run that won.
 async fn result(call: &Call, run: Arc<RunRecord>) -> Result<Response, Problem> {
     let lost = run.summary.error.as_ref().and_then(|error| {
         let races = [ProblemCode::BaseSessionConflict, ProblemCode::ThreadMoved];
@@ -112,8 +113,8 @@ async fn result(call: &Call, run: Arc<RunRecord>) -> Result<Response, Problem> {
     });
     match lost {
         Some((race, error)) => Err(Problem::new(race, error.message.clone()).with_run(error.conflicting_run_id)),
-        // It outlives this process. The response says where to follow it, so that the caller does
-        // not repeat it.
+        // The run outlives this process. The response says where to follow the run, so that the
+        // caller does not repeat the request.
         None if !run.summary.status.is_terminal() => accepted(call, run).await,
         None => show(call, run).await,
     }

@@ -25,9 +25,9 @@ use crate::ids::RunId;
 use crate::limits::TenantShare;
 use crate::run::{CallerGuard, Followed, Follower};
 
-/// The header with the number of the last event that a reader has.
+/// The header with the number of the last event that a reader received.
 const LAST_EVENT_ID: &str = "last-event-id";
-/// How long a reader that has waited for room may take to read the event again.
+/// How long a reader may hold room while it reads the event again.
 const ROOM_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The last event of a reader that is dropped. It is about the reader, not the run, so it has no
@@ -78,7 +78,7 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
         .ok_or_else(|| headers::invalid(LAST_EVENT_ID, "not the number of an event"))
 }
 
-/// Makes the response of a stream of events; dropping it drops the caller.
+/// Makes the response of a stream of events. Dropping the response also drops the caller's guard.
 pub(super) fn respond(
     call: Call,
     events: Follower,
@@ -107,7 +107,7 @@ pub(super) fn respond(
     (headers, Body::from_stream(frames)).into_response()
 }
 
-/// Sends a comment after each interval without a frame, also while an event waits for room.
+/// Sends a comment after each interval without a frame, even while an event waits for room.
 fn never_silent(
     frames: impl Stream<Item = Bytes> + Send,
     interval: Duration,
@@ -119,22 +119,22 @@ fn never_silent(
     })
 }
 
-/// Who reads a stream.
+/// The reader of a stream.
 struct Reader {
     call: Call,
     /// The number of the last event that was sent.
     last: u64,
     events: Follower,
-    /// Who asked for the run, if the stream is the response to that.
+    /// The guard of the caller, if the stream is the response to the request for the run.
     caller: Option<CallerGuard>,
-    /// Counts the reader, but for who asked for the run: runs are counted themselves.
+    /// Counts the reader. The caller that started the run is not counted, since the run itself is.
     _counted: Option<TenantShare>,
     /// Room for a large event.
     room: Option<Share>,
 }
 
 impl Reader {
-    /// Returns what is sent next.
+    /// Returns the next bytes to send.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             let followed = self.read().await?;
@@ -155,7 +155,8 @@ impl Reader {
                     return Some(frame);
                 }
                 Err(NoRoom { bytes }) => {
-                    // It is read again: nobody holds it while there is no room for it.
+                    // The event is read again later, so that it takes no memory while it waits for
+                    // room.
                     self.events.take_back(&event);
                     drop(event);
                     self.room = Some(in_flight.take(&self.call.tenant, bytes).await);
@@ -164,8 +165,7 @@ impl Reader {
         }
     }
 
-    /// Reads the next event. If it does not come soon, gives back the room that was acquired for
-    /// it.
+    /// Reads the next event. Releases the room for it if it does not arrive soon.
     async fn read(&mut self) -> Option<Followed> {
         let mut next = pin!(self.events.next());
         if let Ok(followed) = timeout(ROOM_PATIENCE, &mut next).await {
@@ -188,11 +188,12 @@ struct Notice<T> {
 struct Dropped {
     /// Why, in words for the caller.
     reason: &'static str,
-    /// The number of the last event that was sent: the reader can go on after it.
+    /// The number of the last event that was sent. The reader can resume after it.
     after: u64,
 }
 
-/// It has no id, so that a reader who comes back names the last event of the run that it has.
+/// Makes the frame of the last event for a dropped reader. It has no id, so that the reader resumes
+/// after the last event of the run that it received.
 fn dropped_frame(run_id: RunId, reason: &'static str, after: u64) -> Bytes {
     let notice = Notice {
         run_id,

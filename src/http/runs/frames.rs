@@ -1,7 +1,7 @@
 //! Events, encoded for sending. All current readers of a large event share its encoded bytes.
 //!
-//! The bytes count once among the bytes in flight. So a thousand readers of a run of ten megabytes
-//! share its last event.
+//! Shared bytes count once among the bytes in flight. For example, a thousand readers of a run of
+//! ten megabytes share one copy of its last event.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -19,8 +19,8 @@ use crate::off_thread::by_size;
 use crate::record::{RunEvent, RunEventPayload, RunSummaryView, RunView, event_weight};
 use crate::tenant::TenantId;
 
-/// The bytes that encoding takes for each byte of an event. The last event of a run has its text
-/// twice, and is copied to be encoded.
+/// The memory to encode one byte of an event. The last event of a run contains its text twice, and
+/// is copied before encoding.
 const ENCODING: usize = 4;
 
 /// Large events that are being sent.
@@ -29,13 +29,13 @@ pub(in crate::http) struct Frames {
     sent: Arc<Sent>,
 }
 
-/// An event that can't be encoded now: it takes so many bytes, and there is no room for them.
+/// The error if there is no room to encode an event. It has the bytes that the event takes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NoRoom {
     pub(super) bytes: usize,
 }
 
-/// An event whose data have a form of their own on the wire.
+/// An event whose data have a special form on the wire.
 #[derive(Serialize)]
 struct Envelope<T> {
     sequence: u64,
@@ -50,10 +50,10 @@ type Sent = Mutex<HashMap<Key, Weak<Frame>>>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Key {
-    /// The last event of a run. There is one, but readers may make it from the run's record, so it
-    /// can have several addresses.
+    /// The last event of a run. Readers may make it from the run's record, so it can have several
+    /// addresses.
     End(RunId),
-    /// Another one, by its address, which its frame keeps alive.
+    /// Another event, by its address. The frame holds the event, so the address stays valid.
     At(usize),
 }
 
@@ -66,10 +66,10 @@ struct Frame {
 }
 
 impl Frames {
-    /// Encodes an event, or returns the bytes that another reader still reads.
+    /// Encodes an event, or returns the bytes that another reader still uses.
     ///
-    /// A large event takes the room that the reader has waited for, or else what is free now. If
-    /// there is none, the reader drops the event and waits for room.
+    /// A large event uses the room that the reader waited for, or else takes free room. If there is
+    /// none, the reader drops the event and waits for room.
     pub(super) async fn encode(
         &self,
         in_flight: &InFlight,
@@ -81,7 +81,7 @@ impl Frames {
         if weight <= SMALL {
             return Ok(encode(event).into());
         }
-        // From here on it is used or given back.
+        // From here on, the room is used or released.
         let room = room.take();
         let frame = self.frame(event);
         let bytes = weight.saturating_mul(ENCODING);
@@ -122,7 +122,7 @@ impl Frames {
 impl Drop for Frame {
     fn drop(&mut self) {
         let mut sent = lock(&self.sent);
-        // Another reader may have come since.
+        // Another reader may have added a new frame since.
         if sent.get(&self.key).is_some_and(|frame| frame.strong_count() == 0) {
             sent.remove(&self.key);
         }
@@ -135,7 +135,7 @@ fn encode(event: &RunEvent) -> Vec<u8> {
     with_data(head, event.run_id, |text| write_event(text, event))
 }
 
-/// JSON has no line breaks, so it is one line of data.
+/// Makes a frame with data as JSON. JSON has no line breaks, so it is one line.
 pub(super) fn with_data(
     head: String,
     run_id: RunId,
@@ -152,7 +152,7 @@ pub(super) fn with_data(
     text
 }
 
-/// Writes an event; runs inside it look as they do everywhere else.
+/// Writes an event as JSON. A run inside it has the same form as in other responses.
 fn write_event(text: &mut Vec<u8>, event: &RunEvent) -> Result<(), serde_json::Error> {
     match &event.payload {
         RunEventPayload::Started(summary) => envelope(text, event, RunSummaryView::from((**summary).clone())),
@@ -184,6 +184,6 @@ fn envelope<T: Serialize>(text: &mut Vec<u8>, event: &RunEvent, data: T) -> Resu
 }
 
 fn lock(sent: &Sent) -> MutexGuard<'_, HashMap<Key, Weak<Frame>>> {
-    // Each change is a single call of the map.
+    // Each change is a single call of the map, so the map stays valid after a panic.
     sent.lock()
 }

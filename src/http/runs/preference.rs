@@ -12,7 +12,7 @@ use crate::record::RunMode;
 /// Asks for a response before the work is done.
 const RESPOND_ASYNC: &str = "respond-async";
 
-/// What a caller would rather have.
+/// The preferences of a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::http) struct Preference {
     is_async: bool,
@@ -36,7 +36,7 @@ impl Preference {
         Self { is_async }
     }
 
-    /// Chooses the mode of a run. A stream begins at once anyway.
+    /// Chooses the mode of a run. A stream stays a stream, since it begins at once anyway.
     pub(super) fn mode(self, asked: RunMode) -> RunMode {
         match asked {
             RunMode::Sync if self.is_async => RunMode::Async,
@@ -54,7 +54,7 @@ impl Preference {
     }
 }
 
-/// Splits a list at its commas; those between quotes belong to a value.
+/// Splits a list at its commas. Commas between quotes belong to a value.
 fn split_list(text: &str) -> impl Iterator<Item = &str> {
     let mut is_quoted = false;
     text.split(move |c| {

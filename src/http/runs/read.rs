@@ -97,7 +97,7 @@ async fn read(call: &Call, run_id: RunId, wait: Duration) -> Result<Arc<RunRecor
     found(call, run_id, run).await
 }
 
-/// Responds with a run, which may be large. A large one may be delayed; none is refused.
+/// Responds with a run. A large run may be delayed, but is never refused.
 pub(super) async fn show(call: &Call, run: Arc<RunRecord>) -> Result<Response, Problem> {
     let words = record_weight(&run);
     let counted = Arc::clone(&run);
@@ -116,8 +116,8 @@ pub(super) async fn show(call: &Call, run: Arc<RunRecord>) -> Result<Response, P
     respond_with(room, view).await
 }
 
-/// Estimates the bytes of a response with a run: its texts twice, and their JSON. Zero for a small
-/// one.
+/// Estimates the memory of a response with a run: twice its texts, and their JSON. Zero for a small
+/// run.
 fn cost(run: &RunRecord) -> usize {
     let output: usize = run.output.iter().map(|message| message_json_weight(message)).sum();
     let bytes = 2 * output + json_length(&run.value);

@@ -24,7 +24,7 @@ use crate::run::{EventOptions, OnDisconnect, RequestKey, RunRequest};
 use crate::session::{OverrideChanges, Setting};
 use crate::store::{ConflictPolicy, IfBusy};
 
-/// How far priorities go, up and down.
+/// The highest priority. The lowest one is its negative.
 const MAX_PRIORITY: i16 = 100;
 
 /// A run to start.
@@ -91,7 +91,7 @@ pub(in crate::http) struct CreateRun {
 }
 
 impl CreateRun {
-    /// Checks the values and makes a request of them.
+    /// Checks the values, and makes a request from them.
     pub(super) fn into_request(
         self,
         limits: &HttpLimits,
@@ -172,8 +172,9 @@ impl CreateRun {
     }
 }
 
-/// A caller with an idempotency key can come back for the run. A reader of a stream on a thread has
-/// read a part of the completion, and the conversation retains it.
+/// Returns the default for a lost connection. A caller with an idempotency key can repeat the
+/// request, so the run continues. A caller that streams on a thread has read part of the
+/// completion, so the run stops and publishes this part.
 fn default_on_disconnect(mode: RunMode, thread: Option<&ThreadName>, key: Option<&RequestKey>) -> OnDisconnect {
     match (key, mode, thread) {
         (Some(_), ..) => OnDisconnect::Continue,

@@ -102,23 +102,23 @@ pub(in crate::http) async fn diff_sessions(
     respond_with(share, diff.await).await
 }
 
-/// Two sessions that are compared, of which no more is read at a time than a page.
+/// Two sessions to compare. At most one page of each is read at a time.
 struct Pair<'a> {
     call: &'a Call,
     sessions: [SessionId; 2],
 }
 
-/// How two sessions compare.
+/// The result of comparing two histories.
 struct Compared {
-    /// How many messages both begin with.
+    /// The number of messages that both begin with.
     shared: u64,
-    /// What follows in each.
+    /// The messages after these, of each session.
     pages: [Page; 2],
     states: StatesDiff,
 }
 
 impl Pair<'_> {
-    /// Reads on until the messages differ. Returns the share of all that it has read last.
+    /// Reads pages until the messages differ. Returns the share of the last pages.
     async fn compare(&self) -> Result<(Compared, Share), Problem> {
         let store = &self.call.api.service.store;
         let [left, right] = self.sessions;
@@ -163,7 +163,7 @@ impl Pair<'_> {
         }
     }
 
-    /// Reads a page of each. The room for both pages and the extra bytes is acquired at once, so
+    /// Reads a page of each session. Takes the room for both pages and the extra bytes at once, so
     /// that a waiting request holds none.
     async fn pages(&self, from: u64, more: usize) -> Result<([Page; 2], Share), Problem> {
         let [mut left, mut right] = self.sessions.map(|id| PageReader::new(self.call, id));
@@ -176,7 +176,7 @@ impl Pair<'_> {
         Ok(([left, right], share))
     }
 
-    /// Compares the states, which have so many bytes together.
+    /// Compares the states, which have `bytes` bytes together.
     async fn states(&self, bytes: u64) -> Result<StatesDiff, Problem> {
         let store = &self.call.api.service.store;
         let [left, right] = self.sessions;

@@ -4,8 +4,8 @@ use axum::http::{HeaderMap, HeaderValue, header};
 
 use crate::session::Hash;
 
-/// Returns whether the caller has the version that the tag names (RFC 9110, `If-None-Match`,
-/// compared weakly).
+/// Returns whether the caller already has the session with this root hash (RFC 9110,
+/// `If-None-Match`, weak comparison).
 pub(super) fn caller_has(headers: &HeaderMap, root_hash: Hash) -> bool {
     let tag = format!("\"{root_hash}\"");
     let given = headers
@@ -16,8 +16,8 @@ pub(super) fn caller_has(headers: &HeaderMap, root_hash: Hash) -> bool {
     tags.any(|given| given == "*" || given.strip_prefix("W/").unwrap_or(given) == tag)
 }
 
-/// Returns the cache headers of a session: private, and revalidated each time, since keys can be
-/// revoked.
+/// Returns the cache headers of a session: private, and revalidated by each request, since keys can
+/// be revoked.
 pub(super) fn headers(root_hash: Hash) -> HeaderMap {
     let mut headers = HeaderMap::new();
     if let Ok(tag) = HeaderValue::from_str(&format!("\"{root_hash}\"")) {

@@ -58,16 +58,16 @@ pub(in crate::http) async fn import_session(
     Ok(response)
 }
 
-/// Responds with the session, which may be large. It is stored by now, and an error would make the
-/// caller import it again. While there is no room the response is delayed. If the session can't be
-/// read, it is shown without its states.
+/// Responds with the session, which is stored already. An error would make the caller import it
+/// again, so a lack of room only delays the response. If the session can't be read, it is shown
+/// without its states.
 async fn show(call: &Call, head: SessionHead, (view, length): (SessionView, usize)) -> Result<Response, Problem> {
     let room = if length <= SMALL { 0 } else { 2 * length };
     if let Some(room) = call.api.in_flight.try_take(&call.tenant, room) {
         let response = respond_with(room, view).await?;
         return Ok((etag::headers(head.root_hash), response).into_response());
     }
-    // What waits for room holds no data: the session is read again.
+    // A request that waits for room holds no data, so the session is read again.
     drop(view);
     let session_id = head.session_id;
     let waiting = async {

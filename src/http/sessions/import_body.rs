@@ -95,7 +95,7 @@ pub(in crate::http) struct ImportMessage {
 }
 
 impl ImportSession {
-    /// Checks the values and makes a request of them.
+    /// Checks the values, and makes a request from them.
     pub(super) fn into_request(self, service: &HttpState, key: Option<RequestKey>) -> Result<ImportRequest, Problem> {
         if let Some(name) = &self.agent {
             check_agent_name(name, "/agent")?;
@@ -158,7 +158,7 @@ impl ImportMessage {
     }
 }
 
-/// Refuses misspelt keys. Other unknown keys are stored: a later version may have them.
+/// Rejects misspelt keys. Other unknown keys are stored, since a later version may define them.
 fn check_spelling(unknown: &Object, known: &[&str], pointer: &str) -> Result<(), Problem> {
     let slip = unknown
         .keys()

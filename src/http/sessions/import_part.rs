@@ -1,7 +1,7 @@
 //! A content part of an imported session.
 //!
-//! Strict for parts of a known type and for likely mistakes. A type that a later version may have
-//! is retained as it is.
+//! Checks parts of a known type strictly, and rejects likely mistakes. A part of an unknown type is
+//! retained unchanged, since a later version may define that type.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -32,8 +32,7 @@ const KNOWN: [&str; 8] = [
     "opaque",
 ];
 
-/// The types that parts have in the interfaces of providers, which no version of the service will
-/// use.
+/// The types of parts in the APIs of providers. No version of the service will use them.
 const FOREIGN: [&str; 16] = [
     "image_url",
     "input_text",
@@ -132,7 +131,7 @@ fn part_of(part: Value, pointer: &str) -> Result<ContentPart, Problem> {
         return content_of(decode(Value::Object(tagged), pointer)?, pointer);
     }
     if name.is_none_or(|name| FOREIGN.contains(&name) || misspelt(name, KNOWN).is_some()) {
-        // The variant does not exist.
+        // Fails, since the variant does not exist.
         let part = decode(kind, &format!("{pointer}/{TYPE}"))?;
         return content_of(part, pointer);
     }
@@ -155,7 +154,7 @@ fn content_of(part: ImportPart, pointer: &str) -> Result<ContentPart, Problem> {
             citations,
             signature,
         }),
-        // The addresses of a history may be ones that only its provider reads.
+        // A history may have addresses that only its provider can read.
         ImportPart::Image { source, detail } => ContentPart::Image(ImagePart { source, detail }),
         ImportPart::Document { source, name } => ContentPart::Document(DocumentPart { source, name }),
         ImportPart::ToolCall {
@@ -202,7 +201,7 @@ mod tests {
 
     use super::*;
 
-    /// What a session shows can be sent back.
+    /// Every part that a session shows can be imported.
     #[test]
     fn every_kind_of_part_is_taken_as_it_is_shown() {
         let source = json!({"kind": "base64", "media_type": "image/png", "data": "AAAA"});

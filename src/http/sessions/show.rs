@@ -91,7 +91,7 @@ pub(super) async fn respond_whole(call: &Call, session_id: SessionId, include: I
     text.pop();
     text.extend_from_slice(br#","message_history_state":{"messages":["#);
     let page = found(call, session_id, reader.load(plan).await?).await?;
-    // What the text does not take is the page's.
+    // The room that the text does not use belongs to the page.
     let mut of_page = call.api.in_flight.take(&call.tenant, 0).await;
     of_page.set(share.amount().saturating_sub(text.len()));
     share.set(text.len());
@@ -140,7 +140,7 @@ impl MessageRange {
         Ok(Self { from, limit })
     }
 
-    /// Reads the page of a session, with the share that it takes.
+    /// Reads the page of a session, and returns it with its share.
     pub(in crate::http) async fn read(
         &self,
         call: &Call,
@@ -158,7 +158,7 @@ impl MessageRange {
         Ok((share, list))
     }
 
-    /// Returns the page where there are no messages.
+    /// Returns an empty page.
     pub(in crate::http) fn empty(&self) -> MessageList {
         MessageList {
             page: ListPage::with_cursor(Vec::new(), None::<&MessageIndex>),

@@ -1,8 +1,8 @@
-//! Streams histories page by page, so that a reader costs no more than a page, however long the
-//! history is.
+//! Streams histories page by page, so that a reader takes the memory of one page, regardless of the
+//! history's length.
 //!
 //! The store first returns the sizes of the stored segments. Then a page of whole segments is read.
-//! It is encoded in small pieces as the reader takes them. A slow reader holds the rest of one
+//! It is encoded in small pieces, as fast as the reader reads. A slow reader holds the rest of one
 //! page.
 
 use std::collections::VecDeque;
@@ -25,18 +25,18 @@ use crate::message::Message;
 use crate::off_thread::by_size;
 use crate::store::SegmentSize;
 
-/// About how many bytes are encoded at a stretch.
+/// About how many bytes are encoded at once.
 const CHUNK_BYTES: usize = 64 << 10;
-/// What a message takes in memory beside its JSON.
+/// The memory of a message in addition to its JSON.
 const MESSAGE: u64 = 512;
 
 /// A session whose messages are read in order, a page at a time.
 pub(super) struct PageReader {
     call: Call,
     session_id: SessionId,
-    /// The sizes of the next segments that are listed.
+    /// The sizes of the next segments, as listed by the store.
     listed: VecDeque<SegmentSize>,
-    /// The number of all messages, once there is a list.
+    /// The number of all messages; 0 before the first list.
     total: u64,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Page {
     pub(super) bytes: usize,
 }
 
-/// What the next page reads.
+/// The plan of the next page.
 pub(super) struct Plan {
     indexes: Range<u64>,
     /// The bytes of its segments as JSON.
@@ -71,7 +71,7 @@ impl Page {
         self.from + self.messages.len() as u64
     }
 
-    /// Leaves the messages up to the one with which they reach the bytes of a page.
+    /// Truncates the messages after the one that reaches the bytes of a page.
     pub(super) fn cut(mut self) -> Self {
         let lengths = self.messages.iter().map(|message| json_length(&**message));
         let count = count_reaching(PAGE_BYTES, lengths);
@@ -90,9 +90,9 @@ impl PageReader {
         }
     }
 
-    /// Reads at most `limit` messages from an index on: those of as many segments as make a page,
-    /// and of one at least, since that is what the store reads. Pages must be consecutive. `None`
-    /// when the session does not exist.
+    /// Reads at most `limit` messages from an index on. Reads whole segments, as the store does: as
+    /// many as make a page, and at least one. Pages must be consecutive. Returns `None` if the
+    /// session does not exist.
     pub(super) async fn read(&mut self, from: u64, limit: u32) -> Result<Option<(Page, Share)>, Problem> {
         let Some(plan) = self.plan(from, limit).await? else {
             return Ok(None);
@@ -101,7 +101,7 @@ impl PageReader {
         Ok(self.load(plan).await?.map(|page| (page, share)))
     }
 
-    /// Reads the next page of a response that has begun: it waits for room as long as it takes.
+    /// Reads the next page of a response that has begun. Waits for room without a limit.
     async fn read_on(&mut self, from: u64) -> Result<Option<(Page, Share)>, Problem> {
         let Some(plan) = self.plan(from, u32::MAX).await? else {
             return Ok(None);
@@ -110,7 +110,7 @@ impl PageReader {
         Ok(self.load(plan).await?.map(|page| (page, share)))
     }
 
-    /// Plans the next page without reading it. `None` when the session does not exist.
+    /// Plans the next page without reading it. Returns `None` if the session does not exist.
     pub(super) async fn plan(&mut self, from: u64, limit: u32) -> Result<Option<Plan>, Problem> {
         if self.listed.is_empty() {
             let store = &self.call.api.service.store;
@@ -140,7 +140,7 @@ impl PageReader {
         }))
     }
 
-    /// Reads what was planned, for which there must be room.
+    /// Reads the planned page. The caller must hold room for it.
     pub(super) async fn load(&self, plan: Plan) -> Result<Option<Page>, Problem> {
         let store = &self.call.api.service.store;
         let from = plan.indexes.start;
@@ -156,8 +156,8 @@ impl PageReader {
     }
 }
 
-/// Appends messages, of which the first has an index, up to the one with which they make a chunk.
-/// Returns the rest of them and the index of the first of those.
+/// Encodes messages from `index` on, up to the one that completes a chunk. Returns the remaining
+/// messages and their first index.
 fn encode(
     mut page: VecDeque<Arc<Message>>,
     mut next: u64,
@@ -175,25 +175,25 @@ fn encode(
     Ok((page, next, text))
 }
 
-/// Converts a number and saturates.
+/// Converts a number, saturating.
 fn to_usize(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// Makes the body of a session: its JSON up to the messages, the messages, and the end.
+/// Makes the body of a session: its JSON before the messages, the messages, and the end.
 pub(super) fn body(prefix: Bytes, messages: Messages) -> Body {
     let first = stream::once(async move { Ok(prefix) });
     Body::from_stream(first.chain(messages.into_chunks()))
 }
 
-/// The messages of a session on their way out.
+/// The messages of a session that are being sent.
 pub(super) struct Messages {
     reader: PageReader,
     total: u64,
-    /// The index of the next one.
+    /// The index of the next message.
     next: u64,
     page: VecDeque<Arc<Message>>,
-    /// The bytes of those messages.
+    /// The bytes of the remaining messages of the page.
     left: usize,
     share: Option<Share>,
     is_over: bool,
@@ -220,8 +220,8 @@ impl Messages {
             }
             let chunk = messages.chunk().await.inspect_err(|error| {
                 messages.is_over = true;
-                // The status is sent; the connection is cut, so that the reader knows that
-                // something is missing.
+                // The status is sent already. The connection is cut, so that the reader notices
+                // that messages are missing.
                 let session_id = messages.reader.session_id;
                 tracing::error!(%session_id, error = error.to_string(), "a session can't be sent to its end");
             });
@@ -229,8 +229,7 @@ impl Messages {
         })
     }
 
-    /// Encodes what is sent next. From then on the share is that of the chunk and of what is left
-    /// of the page.
+    /// Encodes the next chunk. Afterwards the share covers the chunk and the rest of the page.
     async fn chunk(&mut self) -> io::Result<Bytes> {
         let mut text = Vec::new();
         while text.len() < CHUNK_BYTES {
@@ -255,7 +254,7 @@ impl Messages {
     }
 
     async fn read_on(&mut self) -> io::Result<()> {
-        // First, so that a waiting request holds no room.
+        // Releases the share first, so that a waiting request holds no room.
         self.share = None;
         let page = self.reader.read_on(self.next).await;
         let page = page.map_err(|problem| {

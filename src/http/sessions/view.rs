@@ -38,7 +38,7 @@ pub(in crate::http) struct MessageHistory {
     messages: History,
 }
 
-/// Which states are asked for.
+/// The requested states.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Include {
     environment: bool,
@@ -79,7 +79,7 @@ impl Include {
         Ok(include)
     }
 
-    /// Leaves the messages out.
+    /// Returns the same without the messages.
     pub(super) fn without_messages(self) -> Self {
         Self {
             messages: false,
@@ -92,14 +92,14 @@ impl Include {
         self.messages
     }
 
-    /// Returns whether the session's row has all requested parts.
+    /// Returns whether no state is requested, so that the session's row suffices.
     pub(super) fn is_nothing(self) -> bool {
         !(self.environment || self.context || self.messages)
     }
 }
 
 impl SessionView {
-    /// Shows a bundle. Where the messages are shown, the bundle must hold all of them.
+    /// Makes a view of a bundle. If messages are requested, the bundle must hold all of them.
     pub(super) fn new(bundle: &Bundle, include: Include) -> Self {
         Self {
             summary: bundle.head.clone(),
@@ -111,12 +111,12 @@ impl SessionView {
         }
     }
 
-    /// Shows all of a bundle, which must hold all of its messages.
+    /// Makes a view with all states of a bundle, which must hold all of its messages.
     pub fn whole(bundle: &Bundle) -> Self {
         Self::new(bundle, Include::ALL)
     }
 
-    /// Shows a session without its states.
+    /// Makes a view of a session without its states.
     pub(super) fn bare(head: SessionHead) -> Self {
         Self {
             summary: head,
@@ -135,7 +135,7 @@ pub(super) async fn found<T>(call: &Call, session_id: SessionId, value: Option<T
     }
 }
 
-/// Makes the problem of a session id that is reserved or leads nowhere.
+/// Makes the problem of a session id that is reserved or unknown.
 pub(in crate::http) async fn absent_session(call: &Call, session_id: SessionId) -> Problem {
     call.api
         .service
