@@ -166,7 +166,7 @@ impl Board {
         }
     }
 
-    /// Notes that the store has the events of a run up to this number, which makes them durable.
+    /// Records that the store has the events of a run up to this number, which makes them durable.
     pub fn event_persisted(&self, run_id: RunId, last: u64) {
         if self.local.events.persisted(run_id, last) {
             self.local.changes.notify(run_id);

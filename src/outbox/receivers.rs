@@ -89,7 +89,7 @@ impl Receivers {
 }
 
 impl Share {
-    /// Tells whether messages to its host or of its tenant are skipped.
+    /// Returns whether messages to its host or of its tenant are skipped.
     pub(super) fn is_full(&self) -> bool {
         let busy = self.receivers.busy();
         busy.hosts.contains(&self.host) || busy.tenants.contains(&self.tenant)

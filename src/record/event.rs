@@ -98,7 +98,7 @@ impl RunEventPayload {
         }
     }
 
-    /// Tells whether nothing can follow.
+    /// Returns whether nothing can follow.
     pub fn is_terminal(&self) -> bool {
         self.record().is_some()
     }

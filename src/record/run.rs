@@ -61,12 +61,12 @@ named_values! {
 }
 
 impl RunStatus {
-    /// Tells whether nothing can follow.
+    /// Returns whether nothing can follow.
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Stopped | Self::Failed | Self::Cancelled)
     }
 
-    /// Tells whether a run of this status has published its session.
+    /// Returns whether a run of this status has published its session.
     pub fn has_session(self) -> bool {
         matches!(self, Self::Completed | Self::Stopped)
     }

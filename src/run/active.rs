@@ -1,5 +1,4 @@
-//! Runs at work in this process. Each has a control handle, by which others stop, cancel or steer
-//! it.
+//! The active runs of this process. Each has a control handle to stop, cancel or steer it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,38 +17,38 @@ use crate::store::Lease;
 use crate::tenant::TenantId;
 use crate::usage::Usage;
 
-/// A run at work.
+/// The control handle of an active run.
 #[derive(Debug)]
 pub(super) struct ActiveRun {
     pub(super) tenant: TenantId,
     pub(super) run_id: RunId,
-    /// Cancelled when the run shall end without a session.
+    /// Cancelled to end the run without a session.
     pub(super) cancellation: CancellationToken,
-    /// Cancelled when the run shall end with what it has.
+    /// Cancelled to end the run early and publish its session so far.
     pub(super) stop: CancellationToken,
-    /// Messages that its model has not seen yet.
+    /// Messages that the model has not received yet.
     pub(super) inbox: Arc<SteeringInbox>,
-    /// What it has spent, once its work begins.
+    /// The limits and the usage of the execution; set when the execution begins.
     pub(super) spending: OnceLock<Arc<ExecutionControl>>,
-    /// The webhook that receives its end.
+    /// The webhook that receives the end of the run.
     pub(super) webhook: Option<RunWebhook>,
-    /// Its lease; none for a run that lives in this process only.
+    /// The lease of the run; `None` for a light run, which exists in this process only.
     pub(super) held_lease: Option<HeldLease>,
-    /// What is logged of it is logged within this.
+    /// The span of all log lines of the run.
     pub(super) span: Span,
 }
 
-/// The lease of a run at work.
+/// The lease of an active run.
 #[derive(Debug)]
 pub(super) struct HeldLease {
     pub(super) lease: Lease,
-    /// Whether the run's end moves its thread.
+    /// Whether the run moves its thread when it ends.
     pub(super) moves_thread: bool,
-    /// Cancelled when this process shall let go of the run.
+    /// Tokens that hand the run over to another process.
     handover: Handover,
-    /// Whether another worker has the run.
+    /// Whether another worker has the lease.
     is_lost: AtomicBool,
-    /// Whether the run's end is being stored, which ends the lease as well.
+    /// Whether the end of the run is being stored. This also ends the lease.
     is_ending: AtomicBool,
     /// When the lease expires unless it is renewed.
     expires: Mutex<Instant>,
@@ -61,20 +60,21 @@ pub(super) struct HeldLease {
     persisted_usage: Mutex<Usage>,
 }
 
-/// How runs of the queue leave this process when it ends, those as well that come while it does.
+/// Hands queued runs over to other processes at shutdown, including runs that are leased during the
+/// shutdown.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Handover {
-    /// Cancelled when another process shall go on with them after their present step.
+    /// Cancelled to hand runs over after their current step.
     pub(super) pause: CancellationToken,
-    /// Cancelled when this process lets go of them at once.
+    /// Cancelled to hand runs over at once.
     pub(super) departure: CancellationToken,
 }
 
-/// All runs at work in this process.
+/// All active runs of this process.
 #[derive(Debug, Default)]
 pub struct ActiveRuns(Mutex<HashMap<RunId, Arc<ActiveRun>>>);
 
-/// Holds a run among those at work until it drops, also when the task of the run panics.
+/// Registers a run as active until it is dropped, also if the task of the run panics.
 #[derive(Debug)]
 pub(super) struct ActiveGuard {
     runs: Arc<ActiveRuns>,
@@ -84,7 +84,7 @@ pub(super) struct ActiveGuard {
 impl Drop for ActiveGuard {
     fn drop(&mut self) {
         let mut runs = self.runs.0.lock();
-        // Another attempt at the same run may have begun since.
+        // Another attempt at the same run may have replaced this one.
         if runs
             .get(&self.run.run_id)
             .is_some_and(|known| Arc::ptr_eq(known, &self.run))
@@ -95,7 +95,7 @@ impl Drop for ActiveGuard {
 }
 
 impl ActiveRun {
-    /// Makes the control handle of a run. The run is cancelled when `cancellation` is.
+    /// Creates the control handle of a run. A cancellation of `cancellation` cancels the run.
     pub(super) fn new(
         tenant: TenantId,
         run_id: RunId,
@@ -117,7 +117,7 @@ impl ActiveRun {
         })
     }
 
-    /// Returns the lease under which it works.
+    /// Returns the lease of the run.
     pub(super) fn lease(&self) -> Option<&Lease> {
         self.held_lease.as_ref().map(|held| &held.lease)
     }
@@ -130,7 +130,7 @@ impl ActiveRun {
         }
     }
 
-    /// Waits until this process shall let go of the run. A run that lives here only waits for ever.
+    /// Waits until this process must hand the run over at once. Never resolves for a light run.
     pub(super) async fn departed(&self) {
         match &self.held_lease {
             Some(held) => held.handover.departure.cancelled().await,
@@ -138,21 +138,22 @@ impl ActiveRun {
         }
     }
 
-    /// Returns the token that hands the run over after its present step. That of a run that lives
-    /// here only is never cancelled.
+    /// Returns the token that hands the run over after its current step. The token of a light run
+    /// is never cancelled.
     pub(super) fn pause(&self) -> CancellationToken {
         let held = self.held_lease.as_ref();
         held.map_or_else(CancellationToken::new, |held| held.handover.pause.clone())
     }
 
-    /// Tells whether another worker has the run, or may have it by now.
+    /// Returns whether another worker has the run, or may have it by now.
     pub(super) fn is_lost(&self) -> bool {
         self.held_lease.as_ref().is_some_and(HeldLease::is_lost)
     }
 }
 
 impl HeldLease {
-    /// Holds a lease until it expires. It is handed over with all leases of this process.
+    /// Creates a held lease that expires at the given time. `handover` is shared by all leases of
+    /// this process.
     pub(super) fn new(
         lease: Lease,
         moves_thread: bool,
@@ -176,33 +177,33 @@ impl HeldLease {
         }
     }
 
-    /// Notes that the lease was renewed.
+    /// Records that the lease was renewed.
     pub(super) fn renewed(&self, expires: Instant) {
         *self.expires.lock() = expires;
     }
 
-    /// Tells whether the lease may have expired.
+    /// Returns whether the lease may have expired.
     pub(super) fn has_expired(&self, now: Instant) -> bool {
         *self.expires.lock() <= now
     }
 
-    /// Notes that the run's end is being stored.
+    /// Records that the run's end is being stored.
     pub(super) fn ending(&self) {
         self.is_ending.store(true, Ordering::Release);
     }
 
-    /// Tells whether the run's end may have ended the lease.
+    /// Returns whether the run's end may have ended the lease.
     pub(super) fn is_ending(&self) -> bool {
         self.is_ending.load(Ordering::Acquire)
     }
 
-    /// Notes that another worker has taken the run over. Everything here ends at once.
+    /// Records that another worker has taken the run over. Ends all work on the run here at once.
     pub(super) fn lose(&self) {
         self.is_lost.store(true, Ordering::Release);
         self.handover.departure.cancel();
     }
 
-    /// Adds an event that was emitted.
+    /// Adds an emitted event to those that are not persisted yet.
     pub(super) fn emitted(&self, event: Arc<RunEvent>) {
         self.unpersisted.lock().push(event);
     }
@@ -212,7 +213,7 @@ impl HeldLease {
         self.unpersisted.lock().clone()
     }
 
-    /// Notes that the events up to this number are persisted.
+    /// Records that the events up to this number are persisted.
     pub(super) fn persisted_up_to(&self, last: u64) {
         self.unpersisted.lock().retain(|event| event.sequence > last);
         self.persisted.store(last, Ordering::Release);
@@ -228,7 +229,7 @@ impl HeldLease {
         *self.persisted_usage.lock()
     }
 
-    /// Notes that this usage is persisted.
+    /// Records that this usage is persisted.
     pub(super) fn usage_persisted(&self, usage: Usage) {
         *self.persisted_usage.lock() = usage;
     }
@@ -240,7 +241,7 @@ impl HeldLease {
 
 impl ActiveRuns {
     /// Adds a run until the guard is dropped. An earlier attempt of this process at the same run
-    /// has lost it.
+    /// loses the run.
     pub(super) fn add(self: &Arc<Self>, run: &Arc<ActiveRun>) -> ActiveGuard {
         let displaced = self.0.lock().insert(run.run_id, Arc::clone(run));
         if let Some(held) = displaced.as_ref().and_then(|displaced| displaced.held_lease.as_ref()) {

@@ -1,4 +1,4 @@
-//! The checks of an agent's definition before anything runs by it.
+//! Checks the definition of an agent before it is used.
 
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ use crate::usage::PriceTable;
 /// An agent of a configuration file.
 #[derive(Debug, Clone)]
 pub struct ConfiguredAgent {
-    /// Where it is defined, in words for operators.
+    /// A description of where it is defined, for operators.
     pub location: String,
-    /// How it works.
+    /// Its definition.
     pub definition: AgentDefinition,
 }
 
-/// Checks definitions against what there is.
+/// Checks definitions against the available models, tools, hooks and limits.
 #[derive(Debug)]
 pub struct AgentChecks {
     /// Finds models.
@@ -34,18 +34,18 @@ pub struct AgentChecks {
     pub tools: Arc<dyn ToolCatalog>,
     /// Finds hooks.
     pub hooks: Arc<HookRegistry>,
-    /// Knows which addresses webhooks may have.
+    /// Checks the addresses of webhooks.
     pub webhooks: Arc<dyn WebhookRules>,
-    /// What models cost.
+    /// The prices of models.
     pub prices: PriceTable,
-    /// What tenants may do at most.
+    /// The limits of tenants.
     pub limits: Arc<Limits>,
-    /// The limits that apply where a definition names none.
+    /// The limits that apply if no definition sets one.
     pub budget: ExecutionBudget,
 }
 
 impl AgentChecks {
-    /// Checks an agent of a configuration file; says the first thing that is wrong.
+    /// Checks an agent of a configuration file. Returns the first error.
     pub fn check_configured(&self, agent: &ConfiguredAgent) -> Result<(), UnusableAgent> {
         self.check(&agent.definition).map_err(|source| UnusableAgent {
             location: agent.location.clone(),
@@ -54,7 +54,7 @@ impl AgentChecks {
         })
     }
 
-    /// Returns what is wrong with the models of a definition until an API key is found.
+    /// Returns the models of a definition that lack an API key.
     pub fn missing_keys(&self, definition: &AgentDefinition) -> Vec<ModelLookupError> {
         let looked_up = definition.model_chain().map(|model| self.models.model(model));
         let missing = looked_up.filter_map(Result::err);
@@ -63,7 +63,7 @@ impl AgentChecks {
             .collect()
     }
 
-    /// Checks a definition; says the first thing that is wrong.
+    /// Checks a definition. Returns the first error.
     pub(super) fn check(&self, definition: &AgentDefinition) -> Result<(), Refusal> {
         if !AgentDefinition::is_valid_name(&definition.name) {
             return Err(Refusal::invalid("name", AgentDefinition::NAME_RULE));
@@ -102,7 +102,7 @@ impl AgentChecks {
         subagents.map_err(|(field, message)| invalid(field)(message))
     }
 
-    /// Checks a definition that a tenant has written.
+    /// Checks a definition that a tenant wrote.
     pub(super) fn check_of_tenant(&self, definition: &AgentDefinition, tenant: &TenantId) -> Result<(), Refusal> {
         self.check(definition)?;
         let of_hooks = self.hooks.models(&definition.hooks)?;
@@ -113,17 +113,17 @@ impl AgentChecks {
         self.check_webhook(definition.webhook.as_ref(), Some(tenant))
     }
 
-    /// Checks a webhook. A tenant is named if it has chosen the webhook.
+    /// Checks a webhook. `tenant` is the tenant that chose the webhook, if a tenant chose it.
     pub(super) fn check_webhook(&self, webhook: Option<&RunWebhook>, tenant: Option<&TenantId>) -> Result<(), Refusal> {
         let checked = webhook.map_or(Ok(()), |webhook| self.webhooks.check(webhook, tenant));
         checked.map_err(|fault| invalid(fault.field)(fault.message))
     }
 
-    /// A tool of a provider that does not exist would never be offered to a model.
+    /// Refuses tools of an unknown provider, since no model would ever be offered them.
     fn check_provider_tools(&self, definition: &AgentDefinition) -> Result<(), Refusal> {
         definition.check_provider_tools().map_err(invalid("provider_tools"))?;
         for provider in definition.provider_tools.keys() {
-            // Any model will do: it is the provider that must be there.
+            // Only the provider must exist, so any model name works.
             let model = format!("{provider}/any").parse::<ModelRef>().ok();
             let model = model.filter(|model| model.provider() == provider);
             let known = model.map(|model| self.models.check(&model));
@@ -134,7 +134,7 @@ impl AgentChecks {
         Ok(())
     }
 
-    /// A limit of cost that could not hold is refused: it would be a silent zero.
+    /// Refuses a cost limit if a model has no price. Its cost would silently count as zero.
     fn check_prices(&self, definition: &AgentDefinition) -> Result<(), Refusal> {
         if definition.budget.max_cost.or(self.budget.max_cost).is_none() {
             return Ok(());

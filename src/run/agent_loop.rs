@@ -1,4 +1,4 @@
-//! The loop of an execution: its driver, tools and hooks, as the agent names them.
+//! Builds the loop of an execution: the driver, tools and hooks that the agent names.
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use crate::agent::hooks::{ErrorPolicyHook, ExecutionGuard, ExecutionPorts, HookR
 use crate::agent::ports::ToolCatalog;
 use crate::agent::{AgentLoop, RequestRoom};
 
-/// Guards come before everything that an agent attaches, policies after it.
+/// Guards run before all hooks that an agent attaches, and policies after them.
 const GUARD_PRIORITY: i32 = 1_000;
 const POLICY_PRIORITY: i32 = -1_000;
 
-/// Makes the loops of agents, and of those below them.
+/// Creates the loops of agents and of their subagents.
 #[derive(Debug)]
 pub struct AgentLoops {
     /// Finds tools.
     pub tools: Arc<dyn ToolCatalog>,
-    /// Makes the hooks that agents attach.
+    /// Creates the hooks that agents attach.
     pub hooks: Arc<HookRegistry>,
     /// The bytes that large requests to models share.
     pub room: RequestRoom,
-    /// What executions below others are made with.
+    /// The dependencies of subagents' executions.
     pub subagents: SubagentPorts,
 }
 

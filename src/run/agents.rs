@@ -1,4 +1,4 @@
-//! The directory of agents: those that callers stored, and those of configuration files, which
+//! The directory of agents: agents that callers stored, and agents of configuration files, which
 //! every tenant can use.
 //!
 //! A stored definition is cached for 2 seconds.
@@ -23,27 +23,27 @@ use crate::spelling::nearest;
 use crate::store::{AgentList, AgentPage, AgentRecord, Store, StoreError};
 use crate::tenant::TenantId;
 
-/// How long a replica may go on with a definition that another one has replaced.
+/// How long a replica may still use a definition that another replica has replaced.
 const MAX_AGE: Duration = Duration::from_secs(2);
 /// The most bytes of definitions in memory.
 const MAX_CACHED_BYTES: u64 = 64 << 20;
-/// What an entry takes beside its definition.
+/// The bytes that an entry takes in addition to its definition.
 const ENTRY: u64 = 512;
-/// The most versions that are known to be stored.
+/// The most versions that the cache remembers as stored.
 const MAX_STORED: u64 = 10_000;
 
-/// For how many reads of the files their versions are known as those of files: as long as a request
-/// may take that looked one up before.
+/// A version still counts as one of a configuration file during this number of reads of the files.
+/// A request that looked it up before may still use it.
 const KNOWN_READS: u64 = 16;
 
-/// The most agents that a suggestion is chosen from.
+/// The most agents from which a suggestion is chosen.
 const MAX_SUGGESTIONS: u32 = 200;
-/// The bytes of their definitions, as JSON.
+/// The most bytes of the definitions of these agents, as JSON.
 const MAX_SUGGESTION_BYTES: usize = 1 << 20;
 
-/// Reads the agents of configuration files: at the start, and whenever they are to be read again.
+/// Reads the agents of configuration files, at the start and at each reload.
 pub trait AgentSource: fmt::Debug + Send + Sync {
-    /// Returns all of them, or says what is wrong with one.
+    /// Returns all agents, or the error of one of them.
     fn read(&self) -> Result<Vec<ConfiguredAgent>, Box<dyn Error + Send + Sync>>;
 }
 
@@ -58,11 +58,11 @@ pub struct AgentDirectory {
     clock: Arc<dyn Clock>,
     source: Box<dyn AgentSource>,
     configured: RwLock<Arc<Configured>>,
-    /// Versions that files have or had a short time ago, with the number of the last read that
-    /// found them.
+    /// The versions of agents in configuration files, now or recently, with the number of the last
+    /// read that found them.
     configured_versions: RwLock<BTreeMap<Hash, u64>>,
-    /// The number of the last read. Held while files are read, so that what was read last is what
-    /// stays.
+    /// The number of the last read. Locked while files are read, so that the result of the last
+    /// read stays.
     reading: Mutex<u64>,
     cache: moka::sync::Cache<(TenantId, String), Option<AgentRecord>>,
     /// Versions of configured agents that this process has stored.
@@ -70,8 +70,7 @@ pub struct AgentDirectory {
 }
 
 impl AgentDirectory {
-    /// Makes a directory with the agents of configuration files. Fails on the first that can't
-    /// work.
+    /// Creates a directory with the agents of configuration files. Fails if one of them can't run.
     pub fn new(
         store: Arc<dyn Store>,
         checks: AgentChecks,
@@ -106,18 +105,17 @@ impl AgentDirectory {
         Arc::clone(&self.configured.read())
     }
 
-    /// Reads the agents of configuration files again and returns them. If there is a fault in one,
-    /// all stay as they were. A run at work goes on as it began.
+    /// Reads the agents of configuration files again and returns them. If one is invalid, none
+    /// changes. Active runs continue with the definitions with which they began.
     pub async fn reload(self: &Arc<Self>) -> Result<Arc<BTreeMap<String, AgentRecord>>, AgentFilesError> {
         let directory = Arc::clone(self);
-        // An operator has no tenant.
+        // The operator has no tenant, so the anonymous one stands for it.
         off_thread(&TenantId::anonymous(), move || directory.read()).await?;
         self.cache.invalidate_all();
         Ok(self.configured())
     }
 
-    /// Returns the agents of configuration files that can't work until an API key is found, each
-    /// with what it lacks.
+    /// Returns the agents of configuration files that lack an API key, each with the error.
     pub fn keyless(&self) -> Vec<(String, ModelLookupError)> {
         let configured = self.configured();
         let lacking = configured.iter().flat_map(|(name, agent)| {
@@ -154,7 +152,7 @@ impl AgentDirectory {
         Ok(())
     }
 
-    /// Tells whether the definition is that of a configuration file, or was a short time ago.
+    /// Returns whether a configuration file contains the definition, or did a short time ago.
     pub fn is_configured(&self, agent: &AgentRecord) -> bool {
         self.configured_versions.read().contains_key(&agent.version)
     }
@@ -174,7 +172,7 @@ impl AgentDirectory {
     /// Lists current versions by name.
     pub async fn list(&self, tenant: &TenantId, page: &AgentPage) -> Result<AgentList, StoreError> {
         let AgentList { mut agents, is_last } = self.store.agent_list(tenant, page).await?;
-        // What may follow on the last stored agent is of a later page.
+        // An agent after the last stored agent belongs to a later page.
         let end = agents.last().map(|last| last.definition.name.clone());
         let end = end.filter(|_| !is_last);
         let on_page = |name: &String| {
@@ -186,7 +184,7 @@ impl AgentDirectory {
                 .filter(|(name, _)| on_page(name))
                 .map(|(_, record)| record.clone()),
         );
-        // The sort is stable, so of equal names the stored agent stays.
+        // The sort is stable, so of two agents with the same name, the stored one stays.
         agents.sort_by(|left, right| left.definition.name.cmp(&right.definition.name));
         agents.dedup_by(|right, left| right.definition.name == left.definition.name);
         let in_limit = agents.iter().take(page.limit as usize);
@@ -196,8 +194,8 @@ impl AgentDirectory {
         Ok(AgentList { agents, is_last })
     }
 
-    /// Returns the name of an agent that the tenant may have meant, among those that the caller may
-    /// see.
+    /// Returns the name of a similar agent that the tenant may have meant, among those that the
+    /// caller may see.
     pub async fn similar(
         &self,
         tenant: &TenantId,
@@ -214,7 +212,7 @@ impl AgentDirectory {
         Ok(nearest(name, names.filter(|name| may_see(name))).map(str::to_owned))
     }
 
-    /// Checks the webhook that a tenant wants.
+    /// Checks the webhook that a tenant requests.
     pub(super) fn check_webhook(&self, tenant: &TenantId, webhook: Option<&RunWebhook>) -> Result<(), Refusal> {
         self.checks.check_webhook(webhook, Some(tenant))
     }
@@ -233,7 +231,7 @@ impl AgentDirectory {
         Ok(record)
     }
 
-    /// Takes the name away. Tells whether there was one.
+    /// Deletes the name. Returns whether it existed.
     pub async fn delete(&self, tenant: &TenantId, name: &str) -> Result<bool, Refusal> {
         let deleted = self.store.agent_delete(tenant, name).await?;
         self.cache.invalidate(&(tenant.clone(), name.to_owned()));
@@ -243,8 +241,8 @@ impl AgentDirectory {
         Ok(deleted)
     }
 
-    /// Returns the agent for a run; its version is stored, so that the run's record can be
-    /// understood for ever.
+    /// Returns the agent for a run. Stores its version, so that the run's record always has its
+    /// definition.
     pub(super) async fn resolve(&self, tenant: &TenantId, name: &str) -> Result<AgentRecord, Refusal> {
         let found = self.lookup(tenant, name).await?;
         let record = found.ok_or_else(|| Refusal::UnknownAgent {
@@ -259,7 +257,7 @@ impl AgentDirectory {
         Ok(record)
     }
 
-    /// Returns a version of an agent that a run was accepted with.
+    /// Returns the version of an agent with which a run was accepted.
     pub(super) async fn version(&self, tenant: &TenantId, version: Hash) -> Result<AgentRecord, Refusal> {
         let configured = self.configured();
         if let Some(agent) = configured.values().find(|agent| agent.version == version) {

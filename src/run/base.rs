@@ -1,4 +1,4 @@
-//! What a run continues: a session, or nothing.
+//! The base of a run: the session that it continues, if any.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use crate::session::Bundle;
 use crate::store::{Page, SessionFilter, Store, StoreError};
 use crate::tenant::TenantId;
 
-/// What a run continues.
+/// The base of a run.
 #[derive(Debug)]
 pub(super) enum Base {
-    /// Nothing: it begins a line of sessions.
+    /// No base: the run begins a new line of sessions.
     None,
     /// A session.
     Bundle(Arc<Bundle>),
-    /// A session that exists, or may, and can't be read: the run begins and fails, so that its
-    /// failure has a record.
+    /// A session that can't be read, and may exist. The run begins and fails, so that the failure
+    /// has a record.
     Unreadable(SessionId, StoreError),
 }
 

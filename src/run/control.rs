@@ -1,8 +1,9 @@
-//! Stops, cancels and steers runs, in whichever process they are active.
+//! Stops, cancels and steers runs that are active in any process.
 //!
-//! For a run of the queue the store holds the request. A control message over the board says that
-//! there is one, and the next renewal of the lease reads it if the message is lost. A run that
-//! lives in one process only receives the request itself over the board.
+//! The request to a queued run is persisted in the store. A control message over the board notifies
+//! its process. If the message is lost, the process reads the request when it next renews the
+//! lease. A light run, which exists in one process only, receives the request itself over the
+//! board.
 
 use std::sync::Arc;
 
@@ -23,44 +24,44 @@ use crate::record::{RunControl, RunRecord, RunSummary, SteeringMessage, Steering
 use crate::store::{MessagePut, Store, StoreError};
 use crate::tenant::TenantId;
 
-/// The most runs that wait to be read after a message. Others are read when their leases are
-/// renewed.
+/// The most runs whose requests wait to be read after a message. The requests of further runs are
+/// read when their leases are renewed.
 const MAX_PENDING: usize = 1_024;
 
-/// What became of a stop or a cancellation.
+/// The result of a stop or a cancellation.
 #[derive(Debug, Clone)]
 pub struct ControlOutcome {
-    /// The run as it stands.
+    /// The current record of the run.
     pub run: RunRecord,
-    /// Whether the run had ended before, so that nothing came of it.
+    /// Whether the run had already ended, so that the request had no effect.
     pub came_too_late: bool,
 }
 
 /// Stops, cancels and steers runs.
 #[derive(Debug)]
 pub struct RunController {
-    /// Holds what callers want of runs of the queue.
+    /// Stores the requests to queued runs.
     pub store: Arc<dyn Store>,
-    /// Sends control messages to other processes, and receives theirs.
+    /// Sends and receives control messages of other processes.
     pub board: Arc<Board>,
-    /// The runs at work here.
+    /// The active runs of this process.
     pub active: Arc<ActiveRuns>,
-    /// Shows how runs stand.
+    /// Reads the current records of runs.
     pub reader: Arc<RunReader>,
-    /// Says on which terms a run is leased that waits and shall end.
+    /// Provides the terms for leasing a waiting run to end it.
     pub leases: Arc<Leases>,
-    /// Reads what callers want of runs at work here.
+    /// Reads the requests to active runs of this process.
     pub renewal: Arc<LeaseRenewal>,
     /// Ends a run that waits.
     pub attempts: Arc<Attempts>,
-    /// Tells the time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Where work goes on after its callers have gone.
+    /// Runs work that must continue after its caller disconnects.
     pub tasks: RunTasks,
 }
 
 impl RunController {
-    /// Says how a run shall end. May be repeated; a run that has ended stays as it is.
+    /// Stops or cancels a run. May be repeated. Does not change a run that has ended.
     pub async fn control(
         self: &Arc<Self>,
         tenant: &TenantId,
@@ -68,13 +69,13 @@ impl RunController {
         control: RunControl,
     ) -> Result<ControlOutcome, Refusal> {
         let active = self.active.find(tenant, run_id);
-        // A run that is at work here is stopped before the store knows.
+        // Stops a run of this process before it writes to the store.
         let is_here = active.is_some();
         if let Some(active) = &active {
             active.control(control);
         }
         if active.is_some_and(|active| active.held_lease.is_none()) {
-            // Nobody else has to know.
+            // A light run of this process: the store and other processes need no message.
         } else if self.store.run_control(tenant, run_id, control).await? {
             self.end_waiting(tenant, run_id).await?;
             self.send(tenant, run_id, ControlMessage::Refresh).await;
@@ -83,7 +84,7 @@ impl RunController {
             if run.summary.status.is_terminal() {
                 return Ok(ControlOutcome {
                     run,
-                    // This request may have ended it.
+                    // If the run was active here, this request may have ended it.
                     came_too_late: !is_here,
                 });
             }
@@ -97,8 +98,8 @@ impl RunController {
         })
     }
 
-    /// Adds a message that the model sees at the run's next step. A repeated key is answered with
-    /// what has become of the first message.
+    /// Adds a message that the model receives at the run's next step. If the key is repeated,
+    /// returns the status of the first message.
     pub async fn steer(
         &self,
         tenant: &TenantId,
@@ -135,14 +136,13 @@ impl RunController {
         }
     }
 
-    /// Ends a run that another one interrupts. The store holds the request to stop it. A run that
-    /// waits ends at once, and one at work when the message arrives. The caller does not wait for
-    /// that.
+    /// Ends a run that another one interrupts. The request to stop it is already stored. A waiting
+    /// run ends at once, and an active one when the message arrives. Does not wait for the end.
     pub(super) fn interrupt(self: &Arc<Self>, tenant: &TenantId, run_id: RunId) {
         let (controller, tenant) = (Arc::clone(self), tenant.clone());
         self.tasks.runs.spawn(async move {
             if let Err(error) = controller.end_waiting(&tenant, run_id).await {
-                // A worker ends it when its turn comes.
+                // A worker ends the run when its turn comes.
                 tracing::debug!(%run_id, error = &error as &dyn std::error::Error, "an interrupted run ends later");
             }
             controller.send(&tenant, run_id, ControlMessage::Refresh).await;
@@ -152,16 +152,16 @@ impl RunController {
     /// Ends a run that waits in the queue at once, so that its caller need not wait for a worker.
     async fn end_waiting(self: &Arc<Self>, tenant: &TenantId, run_id: RunId) -> Result<(), StoreError> {
         let (controller, tenant) = (Arc::clone(self), tenant.clone());
-        // A task of its own, since a run that is leased and not begun would lie idle until its
-        // lease expires.
+        // Runs in a separate task. If the caller were cancelled after the lease, the run would stay
+        // idle until the lease expires.
         let leasing = self.tasks.runs.spawn(async move {
             let leases = &controller.leases;
             leases.read_time().await;
             let terms = leases.terms();
             let leasing = controller.store.run_lease_now(&terms, &tenant, run_id);
             let Ok(leased) = timeout(leases.patience(), leasing).await else {
-                // A worker ends it when its turn comes, or when this lease expires if it was taken
-                // after all.
+                // A worker ends the run when its turn comes, or when this lease expires if it took
+                // effect.
                 tracing::warn!(%run_id, "a run that shall end is not leased in time");
                 return Ok(());
             };
@@ -171,19 +171,19 @@ impl RunController {
             }
             Ok(())
         });
-        // Only a fault of ours ends the task otherwise.
+        // Otherwise the task panicked.
         leasing.await.unwrap_or(Ok(()))
     }
 
     /// Receives the control messages of other processes until the service ends. Messages that need
-    /// no store do not wait for it.
+    /// no read from the store do not wait for the store.
     pub(super) async fn receive_messages(self: Arc<Self>) {
         let mut messages = self.board.control_messages();
         let (pending, mut signalled) = mpsc::channel(MAX_PENDING);
         let receiving = async {
             while let Some(message) = messages.next().await {
                 if let Some(active) = self.receive(message) {
-                    // Where there is no room, the renewal of its lease comes to it.
+                    // If the channel is full, the renewal of the lease reads the request.
                     let _ = pending.try_send(active);
                 }
             }
@@ -202,7 +202,7 @@ impl RunController {
         }
     }
 
-    /// Returns the run if more is to be read of it in the store.
+    /// Applies a control message. Returns the run if its request must be read from the store.
     fn receive(&self, (tenant, run_id, message): AddressedMessage) -> Option<Arc<ActiveRun>> {
         let active = self.active.find(&tenant, run_id)?;
         match message {
@@ -217,12 +217,12 @@ impl RunController {
         None
     }
 
-    /// Reads what callers want of runs at work, once for each run. If that fails, the renewal of
-    /// the lease reads it.
+    /// Reads the requests to active runs, once for each run. If that fails, the renewal of the
+    /// lease reads them.
     async fn read_requests(&self, runs: &mut Vec<Arc<ActiveRun>>) {
         runs.sort_unstable_by_key(|run| run.run_id);
         runs.dedup_by_key(|run| run.run_id);
-        // Others take over what this process has let go of.
+        // Other workers take over runs whose leases this process has lost.
         runs.retain(|run| !run.is_lost());
         match self.renewal.renew(runs).await {
             Ok(with_messages) => self.renewal.deliver_messages(&with_messages).await,
@@ -254,9 +254,9 @@ impl RunController {
         }
     }
 
-    /// Returns the status of a message to a run that has ended, if it was not stored. The message
-    /// is applied if the session of the run holds it. A run without a session has applied nothing
-    /// that lasts.
+    /// Returns the status of a message that was not stored, for a run that has ended. The message
+    /// was applied if the run's session contains it. If the run has no session, no message was
+    /// applied.
     async fn late_status(
         &self,
         tenant: &TenantId,

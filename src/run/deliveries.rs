@@ -1,5 +1,5 @@
-//! The webhook messages of the end of a run. They are stored in the transaction of the end; the
-//! outbox sends them.
+//! The webhook messages about the end of a run. The transaction that ends the run stores them, and
+//! the outbox sends them.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ struct Message {
     event: WebhookEvent,
     /// When the run ended.
     timestamp: Timestamp,
-    /// Whose run it was.
+    /// The tenant of the run.
     tenant: TenantId,
     data: RunView,
 }
@@ -31,29 +31,28 @@ struct Message {
 /// A message that is sent again.
 #[derive(Debug)]
 pub struct Redelivered {
-    /// The message as it stands.
+    /// The current record of the message.
     pub delivery: DeliveryRecord,
-    /// Whether an earlier request was the one that has it sent.
+    /// Whether an earlier request with the same key already caused this.
     pub is_replay: bool,
 }
 
-/// Has messages sent again.
+/// Sends messages again.
 #[derive(Debug)]
 pub struct Redelivery {
-    /// Holds the messages.
+    /// Stores the messages.
     pub store: Arc<dyn Store>,
-    /// Knows repeated requests.
+    /// Recognizes repeated requests.
     pub keys: Arc<IdempotencyKeys>,
-    /// Tells the time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
     /// Notified when a message is to be sent.
     pub outbox: Arc<Notify>,
 }
 
 impl Redelivery {
-    /// Has a message sent again from its first attempt on, also a delivered one. Returns it, if
-    /// there is one. A repeated request sends nothing: it is answered with the message as it
-    /// stands.
+    /// Makes a message due again and resets its attempts, also if it was delivered. Returns the
+    /// message, if it exists. A repeated request sends nothing and returns the current record.
     pub async fn redeliver(
         &self,
         tenant: &TenantId,
@@ -78,7 +77,8 @@ impl Redelivery {
     }
 }
 
-/// Makes the webhook messages of an end, once: a repeated commit must repeat their ids.
+/// Creates the webhook messages about the end of a run. Called once for each end, since a repeated
+/// commit must have the same message ids.
 pub(super) fn deliveries_of(
     tenant: &TenantId,
     webhook: Option<&RunWebhook>,
@@ -107,14 +107,14 @@ pub(super) fn deliveries_of(
             created_at: timestamp,
         }],
         Err(error) => {
-            // A record is stored as JSON as well, so it would be lost all the same.
+            // The run's record is stored as JSON as well, so its write would fail too.
             tracing::error!(run_id = %record.summary.run_id, error = error.to_string(), "a webhook's message can't be written");
             Vec::new()
         }
     }
 }
 
-/// A run that ends without having reached an end has failed.
+/// Returns the event of a final status. A status that is not final counts as failed.
 fn event_of(status: RunStatus) -> WebhookEvent {
     match status {
         RunStatus::Completed => WebhookEvent::Completed,

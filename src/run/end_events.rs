@@ -1,8 +1,8 @@
-//! The last events of a run: `session.committed`, where it has a session, and the terminal event.
+//! The last events of a run: `session.committed`, if it has a session, and the terminal event.
 //!
-//! They are made from the run's record and its session: by the worker that ends the run, and by
-//! readers for as long as the record exists. The record numbers them: the terminal event has the
-//! number `event_count`. So nothing has to store them, and they read the same for ever.
+//! They are derived from the run's record and its session: by the worker that ends the run, and
+//! later by readers. The record determines their numbers: the terminal event has the number
+//! `event_count`. So they need not be stored, and never change.
 
 use std::sync::Arc;
 
@@ -11,22 +11,22 @@ use crate::session::SessionHead;
 use crate::store::{Store, StoreError};
 use crate::tenant::TenantId;
 
-/// The last events of a run that has ended. They may be large, and all who read them share them.
+/// The last events of a run that has ended. They may be large, so all readers share them.
 #[derive(Debug, Clone)]
 pub(super) struct EndEvents {
-    /// The publication of its session; none when it has no session, or when that was removed since.
+    /// The event `session.committed`; `None` if the run has no session or the session was removed.
     committed: Option<Arc<RunEvent>>,
     terminal: Arc<RunEvent>,
     first: u64,
 }
 
 impl EndEvents {
-    /// Returns how many events a run has at its end that ends so.
+    /// Returns how many last events a run with the given status has.
     pub(super) fn count(status: RunStatus) -> u64 {
         if status.has_session() { 2 } else { 1 }
     }
 
-    /// Makes them of the record of a run and its session.
+    /// Creates the events from the record of a run and its session.
     pub(super) fn new(record: &Arc<RunRecord>, session: Option<&SessionHead>) -> Self {
         let run = &record.summary;
         let last = run.event_count.max(1);
@@ -45,7 +45,7 @@ impl EndEvents {
         }
     }
 
-    /// Makes them of the record of a run, and reads its session.
+    /// Creates the events from the record of a run. Reads the session from the store.
     pub(super) async fn read(store: &dyn Store, tenant: &TenantId, record: RunRecord) -> Result<Self, StoreError> {
         let session = if record.summary.status.has_session() {
             store.session_lookup(tenant, record.summary.session_id).await?
@@ -55,12 +55,13 @@ impl EndEvents {
         Ok(Self::new(&Arc::new(record), session.as_ref()))
     }
 
-    /// Returns the number of the first of them.
+    /// Returns the number of the first of these events.
     pub(super) fn first(&self) -> u64 {
         self.first
     }
 
-    /// Returns those after the one with the number `after`, the terminal one always.
+    /// Returns the events after the one with the number `after`. Always includes the terminal
+    /// event.
     pub(super) fn after(self, after: u64) -> impl Iterator<Item = Arc<RunEvent>> {
         let committed = self.committed.filter(|event| after < event.sequence);
         committed.into_iter().chain([self.terminal])

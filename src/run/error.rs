@@ -13,18 +13,18 @@ use crate::record::{MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES, RunStatus};
 use crate::session::{HistoryFault, PartTooLarge, SessionHead};
 use crate::store::StoreError;
 
-/// Why the agents of configuration files can't be used. None of them is taken over.
+/// The reason why the agents of configuration files can't be used. None of them is loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentFilesError {
     /// They can't be read.
     #[error(transparent)]
     Read(Box<dyn Error + Send + Sync>),
-    /// One of them could never run.
+    /// One of them can never run.
     #[error(transparent)]
     Unusable(#[from] UnusableAgent),
 }
 
-/// An agent of a configuration file that could never run.
+/// An agent of a configuration file that can never run.
 #[derive(Debug, thiserror::Error)]
 #[error("{location}: the agent {name:?} can't work")]
 pub struct UnusableAgent {
@@ -37,7 +37,7 @@ pub struct UnusableAgent {
     pub source: Refusal,
 }
 
-/// A request that starts no run. Nothing was written.
+/// The reason why a request is refused. Nothing was written.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// No agent has the name.
@@ -48,12 +48,12 @@ pub enum Refusal {
         /// An agent that the caller may use and may have meant.
         similar: Option<String>,
     },
-    /// No agent has the name of one that shall work for another.
+    /// A subagent that an agent names does not exist.
     #[error("the agent {above:?} has a subagent {name:?}, and there is no agent of that name")]
     UnknownSubagent {
         /// The name.
         name: String,
-        /// The agent that names it.
+        /// The agent that names the subagent.
         above: String,
     },
     /// No session has the id.
@@ -61,23 +61,23 @@ pub enum Refusal {
     UnknownSession {
         /// The id.
         session_id: SessionId,
-        /// The session of the run that has the id, if one has.
+        /// If the id is a run's, the session of that run.
         of_run: Option<SessionId>,
     },
-    /// The session is reserved by a run that has not committed it.
+    /// A run has reserved the session but not committed it.
     #[error("the session {session_id} is not committed; the run {run_id} has reserved it")]
     SessionNotCommitted {
         /// The session.
         session_id: SessionId,
         /// The run.
         run_id: RunId,
-        /// How the run stands.
+        /// The status of the run.
         run_status: RunStatus,
     },
     /// Another run continues or has continued the base, and the caller wants no fork.
     #[error("another run continues the base session")]
     Conflict {
-        /// That run; none when the other session was imported.
+        /// The other run; `None` if the other session was imported.
         run_id: Option<RunId>,
     },
     /// The model can't be used.
@@ -86,13 +86,13 @@ pub enum Refusal {
     /// The agent names a tool that does not exist.
     #[error(transparent)]
     Tool(#[from] UnknownTool),
-    /// The agent attaches a hook that does not exist, or not so.
+    /// The agent attaches a hook that does not exist, or with an invalid configuration.
     #[error(transparent)]
     Hook(#[from] HookConfigError),
-    /// The agent's prompt is no valid template.
+    /// The agent's prompt is not a valid template.
     #[error(transparent)]
     Prompt(#[from] PromptError),
-    /// No answer can be held to the shape that is demanded.
+    /// The response format can't be enforced.
     #[error("response_format: {0}")]
     ResponseFormat(#[from] FormatError),
     /// A value is out of range.
@@ -103,17 +103,17 @@ pub enum Refusal {
         /// What is wrong with it.
         message: String,
     },
-    /// The caller may not have an agent or a model work.
+    /// The caller may not use the agent or the model.
     #[error("the {what} {name:?} is not among those that the {whose} may use")]
     NotAllowed {
         /// `agent` or `model`.
         what: &'static str,
         /// Its name.
         name: String,
-        /// Whose limits say so.
+        /// The owner of the limits that forbid it.
         whose: &'static str,
     },
-    /// The caller's runs have a ceiling of cost, which could not hold for the model.
+    /// The caller's runs have a cost ceiling, which can't be enforced for a model without a price.
     #[error(
         "no price is known for the model {model}, and a ceiling of cost (`max_cost`) allows only models with a price"
     )]
@@ -126,12 +126,12 @@ pub enum Refusal {
     AboveCeiling {
         /// The field.
         field: &'static str,
-        /// What it asks for.
+        /// The requested value.
         asked: String,
-        /// What is allowed.
+        /// The highest allowed value.
         ceiling: String,
     },
-    /// The messages are none that a model accepts.
+    /// No model would accept the messages.
     #[error("the messages can't be used: {0}")]
     History(HistoryFault),
     /// The agent is built in or comes from a file, and can't be deleted by a request.
@@ -145,7 +145,7 @@ pub enum Refusal {
         "the thread has another active run: wait for it, or say with `if_busy` whether to `queue`, to `interrupt` it or to `fork`"
     )]
     ThreadBusy {
-        /// That run.
+        /// The active run.
         run_id: RunId,
     },
     /// Another request had the same idempotency key.
@@ -159,10 +159,10 @@ pub enum Refusal {
     UnknownRun {
         /// The id.
         run_id: RunId,
-        /// The session that has the id, if one has.
+        /// The session with this id, if the id is a session's.
         session: Option<Box<SessionHead>>,
     },
-    /// The run has as many messages of its callers as it takes.
+    /// The run has reached its limit of messages.
     #[error(
         "the run {run_id} takes no more messages: at most {MAX_RUN_MESSAGES} of together {MAX_RUN_MESSAGES_BYTES} bytes"
     )]
@@ -170,7 +170,7 @@ pub enum Refusal {
         /// The run.
         run_id: RunId,
     },
-    /// The run is at work in another process that can't be reached now.
+    /// The run is active in another process that can't be reached now.
     #[error("the process that works on the run {run_id} can't be reached")]
     Unreachable {
         /// The run.
@@ -179,36 +179,36 @@ pub enum Refusal {
     /// The session would be larger than allowed.
     #[error(transparent)]
     SessionTooLarge(PartTooLarge),
-    /// As many runs as are allowed wait in the queue.
+    /// The queue has reached its limit of waiting runs.
     #[error("{limit} runs wait in the queue, as many as are allowed")]
     QueueFull {
         /// The limit.
         limit: u32,
-        /// When trying again may help.
+        /// When a retry may help.
         retry_after: Duration,
     },
-    /// As many runs of the tenant as are allowed wait in the queue.
+    /// The tenant has reached its limit of waiting runs.
     #[error("{limit} runs of the tenant wait in the queue, as many as it may have there")]
     TenantQueueFull {
         /// The limit.
         limit: u32,
-        /// When trying again may help.
+        /// When a retry may help.
         retry_after: Duration,
     },
-    /// As many light runs of the tenant as are allowed are active.
+    /// The tenant has reached its limit of active light runs.
     #[error("{limit} runs of the tenant are active, as many as it may have at once")]
     TooManyTenantRuns {
         /// The limit.
         limit: u32,
-        /// When trying again may help.
+        /// When a retry may help.
         retry_after: Duration,
     },
-    /// As many runs as are allowed are active.
+    /// The process has reached its limit of active light runs.
     #[error("{limit} runs are active, as many as are allowed")]
     TooManyRuns {
         /// The limit.
         limit: usize,
-        /// When trying again may help.
+        /// When a retry may help.
         retry_after: Duration,
     },
     /// The service is shutting down.
@@ -220,7 +220,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Refuses the value of a field.
+    /// Returns the refusal of the value of a field.
     pub(super) fn invalid(field: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
         Self::Invalid {
             field: field.into(),
@@ -228,19 +228,20 @@ impl Refusal {
         }
     }
 
-    /// Refuses a value by what is wrong with a field inside it.
+    /// Returns the refusal of an object because of one of its fields.
     pub(super) fn within(object: &str, (field, message): (&str, impl Into<String>)) -> Self {
         Self::invalid(format!("{object}.{field}"), message)
     }
 }
 
-/// Says that there is no such session, and whose id it is if it is a run's, with this session.
+/// Returns the message that a session does not exist. If the id is a run's, names the session of
+/// that run.
 pub fn no_session(session_id: SessionId, of_run: Option<SessionId>) -> String {
     let whose = of_run.map(|session| format!(": it is the id of a run, whose session is {session}"));
     format!("there is no session {session_id}{}", whose.unwrap_or_default())
 }
 
-/// Says that there is no such run, and whose id it is if it is a session's.
+/// Returns the message that a run does not exist. If the id is a session's, says so.
 pub fn no_run(run_id: RunId, session: Option<&SessionHead>) -> String {
     let whose = match session.map(|session| session.run_id) {
         Some(Some(run)) => format!(": it is the id of a session, which the run {run} has made"),
@@ -250,7 +251,7 @@ pub fn no_run(run_id: RunId, session: Option<&SessionHead>) -> String {
     format!("there is no run {run_id}{whose}")
 }
 
-/// Says which name may have been meant.
+/// Returns a hint with a similar name, if there is one.
 pub fn suggestion(similar: Option<&str>) -> String {
     similar.map_or_else(String::new, |name| format!(", did you mean {name:?}?"))
 }

@@ -1,4 +1,4 @@
-//! Where the events of a run are read from, in this order:
+//! The sources of the events of a run, in the order in which they are read:
 //!
 //! ```text
 //! memory   the log of this process, which works on the run or has   Board::event_read_here
@@ -7,10 +7,10 @@
 //! record   the last events of a run that has ended, for ever        EndEvents
 //! ```
 //!
-//! The first source that has the next event wins. No source repairs another one: where Redis is
-//! down or was emptied, the events come from the store, a little later. Sources agree, since no
-//! attempt at a queued run shows an event that a later attempt would not find. They disagree only
-//! after events were lost. Then what follows on the newest `run.resumed` counts.
+//! The first source with the next event wins. No source repairs another one: if Redis is down or
+//! was emptied, the events come from the store, a little later. The sources agree, since no attempt
+//! at a queued run shows an event that a later attempt could not find. They disagree only after
+//! events were lost. Then the events after the newest `run.resumed` are the valid ones.
 
 use std::sync::Arc;
 
@@ -31,37 +31,39 @@ pub(super) type Events = Vec<Arc<RunEvent>>;
 
 /// A source of events of runs.
 pub(super) trait EventSource: Send + Sync {
-    /// Reads the events after the one with the number `after`, without a gap; none where this
+    /// Reads the events after the one with the number `after`, without a gap. Returns none if this
     /// source does not have the next one.
     fn read<'a>(&'a self, tenant: &'a TenantId, run_id: RunId, after: u64)
     -> BoxFuture<'a, Result<Events, StoreError>>;
 
-    /// Returns the number of the last event, 0 where there is none; `None` while that can't be
-    /// known.
+    /// Returns the number of the last event, or 0 if there is none. Returns `None` if the number is
+    /// unknown now.
     fn last<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> BoxFuture<'a, Result<Option<u64>, StoreError>>;
 }
 
-/// What the board has, of this process and of others. It has nothing while it is away.
+/// The events on the board, of this process and of others. Has none while the board can't be
+/// reached.
 pub(super) struct BoardEvents<'s>(pub(super) &'s Board);
 
-/// What the store has.
+/// The events in the store.
 pub(super) struct StoredEvents<'s>(pub(super) &'s dyn Store);
 
-/// What a reader finds after the last event that it has.
+/// The result of a read after the last event that a reader has.
 #[derive(Debug, Clone)]
 pub(super) enum Found {
     /// The events that follow.
     Events(Events),
-    /// Nothing yet.
+    /// No event yet.
     Nothing,
-    /// Nothing but the last events of the run.
+    /// Only the last events of the run.
     Ended(EndEvents),
-    /// Nothing, and the reader has events that were lost: this is the number of the newest
+    /// No event, and the reader has events that were lost. Contains the number of the newest
     /// `run.resumed`.
     Resumed(u64),
-    /// Nothing, and the reader names a number beyond this one, which is the last.
+    /// No event, and the cursor of the reader is beyond the last event. Contains the number of the
+    /// last event.
     Ahead(u64),
-    /// The next event is not retained any more: only this process had it.
+    /// The next event is no longer retained. Only this process had it.
     Gone,
     /// No source knows the run.
     Unknown,
@@ -102,7 +104,7 @@ impl EventSource for StoredEvents<'_> {
     }
 }
 
-/// Returns the number of the last event of any source; `None` while that can't be known.
+/// Returns the number of the last event of any source; `None` if it is unknown now.
 pub(super) async fn last_event(
     sources: &[&dyn EventSource],
     tenant: &TenantId,

@@ -1,4 +1,4 @@
-//! The story of an execute request, from its arrival to the end of its run.
+//! The path of an execute request, from its arrival to the end of its run.
 //!
 //! ```text
 //! start     plan (agent, base bundle, model, tools) ─┬─ a light slot, open (run_id, session_id, board) ─▶ handle
@@ -7,8 +7,8 @@
 //!           conclude: terminal event, result, board, log
 //! ```
 //!
-//! What can be refused is refused before a run opens. A run of the queue is executed by
-//! `queue/attempt.rs` with the same two steps.
+//! All checks that may refuse a request happen before a run opens. `queue/attempt.rs` executes a
+//! queued run with the same two steps.
 
 use std::sync::Arc;
 
@@ -36,33 +36,33 @@ use crate::tenant::TenantId;
 /// Starts runs.
 #[derive(Debug)]
 pub struct RunStarter {
-    /// Refuses what can be refused.
+    /// Plans runs, and refuses invalid requests.
     pub planner: Arc<Planner>,
-    /// Accepts runs that outlive this process.
+    /// Accepts runs into the queue, where they outlive this process.
     pub queue: Arc<RunQueue>,
-    /// Slots for runs that live in this process only.
+    /// Slots for light runs, which exist in this process only.
     pub slots: Arc<LightSlots>,
-    /// Executes those.
+    /// Executes light runs.
     pub executor: Arc<Executor>,
-    /// Makes the handles of callers.
+    /// Creates the handles of callers.
     pub callers: Arc<Callers>,
-    /// Knows which sessions are continued.
+    /// Knows whether another session already continues the base.
     pub store: Arc<dyn Store>,
     /// Shows live runs.
     pub board: Arc<Board>,
-    /// The runs at work here.
+    /// The active runs of this process.
     pub active: Arc<ActiveRuns>,
-    /// Tells the time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Where runs go on after their callers have gone.
+    /// Runs tasks that continue after their callers disconnect.
     pub tasks: RunTasks,
 }
 
 impl RunStarter {
-    /// Begins a run, or puts it into the queue if it shall outlive this process.
+    /// Begins a run, or puts it into the queue if it must outlive this process.
     ///
-    /// The run continues without its caller. Dropping the handle means that the caller has left. So
-    /// does dropping the future before it resolves, unless nothing has happened yet.
+    /// The run continues on its own. A dropped handle counts as the disconnection of its caller. So
+    /// does a future that is dropped before it resolves, if the run has already begun.
     pub async fn start(self: &Arc<Self>, tenant: TenantId, request: RunRequest) -> Result<RunHandle, Refusal> {
         if let Some(key) = &request.idempotency
             && let Some(handle) = self.queue.replay(&tenant, key).await?
@@ -74,15 +74,16 @@ impl RunStarter {
         } else {
             Some(self.slots.reserve(&tenant).await)
         };
-        // What planning takes is not held while the run is at work.
+        // Boxed, so that the large future of the plan is freed while the run is active.
         let plan = Box::pin(self.planner.plan(&tenant, request)).await?;
-        // Only the plan says whether the run's agent queues it. Then it needs no slot.
+        // Only the plan shows whether the agent requires a queued run. A queued run needs no slot
+        // here.
         let Some(reserved) = reserved.filter(|_| !plan.is_queued()) else {
             return self.queue.accept(plan).await;
         };
         let slot = reserved.map_err(|turn| turn.refusal)?;
         let (handle, live) = self.open(&plan).await?;
-        // What a task holds is copied each time that its stage changes.
+        // Boxed, since the runtime copies the future of a task when the task changes its stage.
         let span = live.active.span.clone();
         let executing = Box::pin(Arc::clone(self).execute(plan, live, slot).instrument(span));
         self.tasks.runs.spawn(executing);
@@ -120,12 +121,13 @@ impl RunStarter {
         Ok((handle.with_result(result), live))
     }
 
-    /// Runs the plan to its end: exactly one terminal event and one result, also if it panics.
+    /// Executes the plan to its end. Emits exactly one terminal event and one result, also after a
+    /// panic.
     async fn execute(self: Arc<Self>, plan: RunPlan, live: LiveEvents, slot: RunSlot) {
         let (live, mut slot) = (Arc::new(live), Some(slot));
         live.emit_started();
         let performed = self.executor.perform_safely(&plan, &live).await;
-        // Only a run of the queue can be left to another worker.
+        // Only a queued run can be left to another worker, so this light run has ended.
         self.executor.conclude(&live, performed, &mut slot).await;
     }
 }

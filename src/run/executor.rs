@@ -1,5 +1,5 @@
-//! The executor: restores a planned run, runs its agent loop, exports and publishes what comes of
-//! it, and concludes it.
+//! The executor: restores a planned run, runs its agent loop, exports and publishes the session,
+//! and concludes the run.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -32,28 +32,28 @@ use crate::tenant::TenantId;
 pub struct Executor {
     /// Restores environments.
     pub environments: Arc<dyn EnvironmentRuntime>,
-    /// Holds the journals of runs.
+    /// Stores the journals of runs.
     pub store: Arc<dyn Store>,
-    /// Makes the loops of agents.
+    /// Creates the loops of agents.
     pub loops: Arc<AgentLoops>,
     /// Slots for subagents.
     pub subagents: SubagentSlots,
-    /// Stores how runs end.
+    /// Stores the ends of runs.
     pub publisher: Publisher,
     /// Shows live runs.
     pub board: Arc<Board>,
     /// Notified when messages for webhooks were stored.
     pub outbox: Arc<Notify>,
-    /// Tells the time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Makes ids.
+    /// Creates ids.
     pub ids: Arc<dyn IdSource>,
-    /// The most bytes of the record of one run, its steps and those of its subagents.
+    /// The most bytes of the record of one run, including its steps and those of its subagents.
     pub max_record_bytes: u64,
 }
 
 impl Executor {
-    /// Performs the run; a fault of ours fails it.
+    /// Performs the run. A panic fails the run.
     pub(super) async fn perform_safely(&self, plan: &RunPlan, live: &Arc<LiveEvents>) -> Performed {
         let performed = AssertUnwindSafe(self.perform(plan, live)).catch_unwind().await;
         performed.unwrap_or_else(|_| Performed::Ended(Outcome::failed(live, Failure::panicked())))
@@ -87,7 +87,8 @@ impl Executor {
         let state = tokio::select! {
             biased;
             () = live.active.departed() => {
-                // Before the execution is dropped. It has not ended, so no event may say so.
+                // Called before the execution is dropped. It has not ended, so no event may report
+                // an end.
                 live.leave();
                 return Performed::Left;
             }
@@ -96,8 +97,8 @@ impl Executor {
         let history = state.store().history();
         let is_held = |id| history.iter().any(|message| message.id == id);
         live.active.inbox.settle(is_held);
-        // A paused execution goes on elsewhere; one whose lease is lost may not publish what it
-        // has.
+        // A paused execution continues in another process. After the lease is lost, nothing may be
+        // published here.
         if state.has_active_execution() || live.active.is_lost() {
             return Performed::Left;
         }
@@ -108,13 +109,13 @@ impl Executor {
         let children = work.children.take();
         let (environment, summary) = (&*restored.environment, &ended.record.summary);
         match export(&*self.ids, plan, summary, state, children, environment).await {
-            // Not held by the many runs that are still at work.
+            // Boxed, so that active runs do not hold the large future of the publication.
             Ok(exported) => Box::pin(self.publisher.publish(plan, live, exported, ended)).await,
             Err(failure) => Performed::Ended(ended.failing(failure)),
         }
     }
 
-    /// Makes the work of the run's own agent, which has no agent above it.
+    /// Creates the work of the run's own agent, which has no parent agent.
     fn work(&self, plan: &RunPlan, live: &Arc<LiveEvents>, restored: &mut Restored) -> Work {
         let active = &live.active;
         let control = ExecutionControl::new(
@@ -164,9 +165,9 @@ impl Executor {
         }
     }
 
-    /// Ends the run: in the store unless the commit has, on the board, for those who follow, for
-    /// the caller, and in the log. Returns `false` for a run that this process leaves to another
-    /// worker.
+    /// Ends the run: stores its record unless the commit did, updates the board, notifies followers
+    /// and the caller, and logs the end. Returns `false` for a run that this process leaves to
+    /// another worker.
     pub(super) async fn conclude(&self, live: &LiveEvents, performed: Performed, slot: &mut Option<RunSlot>) -> bool {
         let stored = match performed {
             Performed::Ended(outcome) => self.publisher.store_outcome(live, outcome).await,

@@ -1,6 +1,6 @@
 //! Exports a run: turns the state and the environment into drafts of the new sessions.
 //!
-//! It closes tool calls that a stop left open, so that every provider accepts the history.
+//! Adds results to tool calls that a stop left open, so that every provider accepts the history.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ pub(super) struct Exported {
     pub(super) children: Vec<BundleDraft>,
 }
 
-/// Exports the three states, and those of the agents that worked below the run's own in the same
-/// environment. The sessions are as old as the run's end.
+/// Exports the three states of the run, and those of its subagents in the same environment. The
+/// creation time of the sessions is the end of the run.
 pub(super) async fn export(
     ids: &dyn IdSource,
     plan: &RunPlan,
@@ -66,7 +66,8 @@ pub(super) async fn export(
     })
 }
 
-/// Answers the calls that the loop left open, so that every provider accepts the history.
+/// Adds results to the tool calls that the loop left open, so that every provider accepts the
+/// history.
 fn closed_history(ids: &dyn IdSource, history: &History, at: Timestamp) -> History {
     let results = close_open_tool_calls(history, "The run ended before this tool was called.");
     if results.is_empty() {

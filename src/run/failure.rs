@@ -1,4 +1,4 @@
-//! How the parts of a run fail.
+//! The errors of the parts of a run.
 
 use std::error::Error;
 
@@ -12,9 +12,9 @@ use crate::record::{RunError, RunPhase};
 use crate::session::PartTooLarge;
 use crate::store::{CommitError, StoreError};
 
-/// Returns the error that ended a failed execution: the newest one that its deciding signal names.
-/// A signal may name none, such as that of a webhook. Then the signal's own message is the error.
-/// Errors after which the execution continued did not end it.
+/// Returns the error that ended a failed execution: the newest error that the deciding signal
+/// names. If the signal names none, such as the signal of a webhook, the error is the signal's own
+/// message. Errors after which the execution continued did not end it.
 pub(super) fn execution_error(state: &AgentState) -> RunError {
     let signal = state.stop_signal();
     let is_deciding = |error: &&AgentError| {
@@ -35,8 +35,8 @@ pub(super) fn execution_error(state: &AgentState) -> RunError {
     }
 }
 
-/// A part of a run that failed. The caller reads the error; the operator's side is logged when the
-/// failure is made.
+/// The failure of a part of a run. The caller reads the error. The details for the operator are
+/// logged when the failure is created.
 #[derive(Debug)]
 pub(super) struct Failure {
     error: RunError,
@@ -71,19 +71,19 @@ impl Failure {
         )
     }
 
-    /// A hook of the agent can't be made any more.
+    /// A hook of the agent can no longer be created.
     pub(super) fn hooks(error: &HookConfigError) -> Self {
         Self::logged(RunPhase::Load, RunErrorCode::HooksNotMade, error.to_string(), error)
     }
 
-    /// The agent's tools can't be made.
+    /// The agent's tools can't be created.
     pub(super) fn tools(error: &ToolSetError) -> Self {
         Self::logged(RunPhase::Load, RunErrorCode::ToolsNotMade, error.to_string(), error)
     }
 
-    /// What a run of the queue was accepted with can't be found again.
+    /// A queued run was accepted, but its agent, model or base can no longer be used.
     pub(super) fn refused(refusal: &Refusal) -> Self {
-        // It was there when the run was accepted.
+        // The session existed when the run was accepted.
         if let Refusal::UnknownSession { .. } | Refusal::SessionNotCommitted { .. } = refusal {
             return Self::base_removed(
                 RunPhase::Load,
@@ -101,7 +101,7 @@ impl Failure {
         )
     }
 
-    /// What was asked of a run of the queue can't be read.
+    /// The request of a queued run can't be read.
     pub(super) fn unusable(error: &(dyn Error + 'static)) -> Self {
         let message = "what was asked of the run can't be read";
         Self::logged(RunPhase::Load, RunErrorCode::RequestUnusable, message, error)
@@ -113,7 +113,7 @@ impl Failure {
         Self::logged(RunPhase::Load, RunErrorCode::ProgressUnreadable, message, error)
     }
 
-    /// The run is poison: as many workers as are allowed have begun it, and none has ended it.
+    /// The run is poison: it has used up its attempts, and no worker has ended it.
     pub(super) fn exhausted(attempts: u32) -> Self {
         tracing::error!(attempts, "a poison run fails: no worker has ended it");
         let message = format!("{attempts} workers have begun the run, and none has ended it");
@@ -156,13 +156,13 @@ impl Failure {
         Self::logged(phase, RunErrorCode::SessionTooLarge, error.to_string(), error)
     }
 
-    /// The run's task met a fault of ours.
+    /// The run's task panicked.
     pub(super) fn panicked() -> Self {
         let message = "the service met an internal error";
         Self::new(RunPhase::Execute, RunErrorCode::InternalError, message)
     }
 
-    /// Returns what the caller reads.
+    /// Returns the error for the caller.
     pub(super) fn into_error(self) -> RunError {
         self.error
     }

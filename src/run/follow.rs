@@ -1,8 +1,8 @@
 //! Follows the events of a run, active or ended, in this process or another.
 //!
-//! A follower has a cursor, the number of the last event that it passed on, and little else. So a
-//! slow reader costs nothing: events that it has not asked for stay where they are
-//! (`event_sources.rs`). A follower reads after its cursor and decides by what it finds:
+//! A follower has a cursor, the number of the last event that it passed on, and little other state.
+//! So a slow reader costs nothing: events that it has not requested stay in their source
+//! (`event_sources.rs`). A follower reads after its cursor and acts on the result:
 //!
 //! | found | next |
 //! |---|---|
@@ -17,10 +17,10 @@
 //! Followers at the same cursor share each read (`shared_reads.rs`). A read of this process's
 //! memory is not shared, since it costs nothing.
 //!
-//! A reader that comes back names nothing but a number, and after a takeover that may be the number
-//! of a lost event. A reader whose number is beyond all events is sent back to `run.resumed`. One
-//! whose number is in use again goes on with the events of the new attempt, and gets
-//! `session.committed` and the terminal event in any case.
+//! A reader that reconnects only sends a number. After a takeover, this may be the number of a lost
+//! event. If the number is beyond all events, the cursor moves back to `run.resumed`. If the new
+//! attempt has used the number again, the reader continues with the events of the new attempt. It
+//! gets `session.committed` and the terminal event in any case.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -43,22 +43,22 @@ use crate::record::{RunEvent, RunEventPayload, event_weight};
 use crate::store::StoreError;
 use crate::tenant::TenantId;
 
-/// About how many bytes of events a follower holds that it has not passed on yet, but for one event
-/// that is larger.
+/// About the most bytes of events that a follower holds before it passes them on. A single event
+/// may be larger.
 const BATCH_BYTES: usize = 256 << 10;
 /// About how many bytes of events a follower passes on before it yields.
 const TURN_BYTES: usize = 64 << 10;
-/// How long a follower waits for a notification before it reads all the same: at first, and at most
-/// when it finds nothing repeatedly.
+/// How long a follower waits for a notification before it reads anyway: the first wait, and the
+/// longest after repeated reads without an event.
 const POLLS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
 
 /// A run that is followed.
 #[derive(Debug)]
 pub struct Following {
-    /// Whether the reader has all events up to the end of the run. Never of a run with several
-    /// attempts, where the reader's number may be that of a lost event.
+    /// Whether the reader has all events up to the end of the run. Always `false` for a run with
+    /// several attempts, since the reader's number may be that of a lost event.
     pub is_over: bool,
-    /// The events that follow. A reader that has the last one gets the end once more.
+    /// The next events. A reader that already has the last event gets the end again.
     pub events: Follower,
 }
 
@@ -66,7 +66,7 @@ pub struct Following {
 #[derive(Debug)]
 pub struct Followers {
     reader: Arc<RunReader>,
-    /// Reads of events, shared by all who follow the same run from the same number on.
+    /// Reads of events, shared by all followers of the same run at the same cursor.
     reads: SharedReads<(TenantId, RunId, u64), Found>,
 }
 
@@ -81,12 +81,13 @@ pub struct Follower {
     read: VecDeque<Arc<RunEvent>>,
     /// Whether the event at the cursor is the publication of the run's session.
     knows_session: bool,
-    /// What may never come, and since when it is waited for.
+    /// What this follower waits for although it may never come, and since when.
     stall: Option<(Stall, Instant)>,
     pace: Pace,
-    /// Shared with all at the same cursor while this one waits, so that they find what it read.
+    /// The slot of shared reads, held while this follower waits. So others at the same cursor find
+    /// its last read.
     slot: Option<Arc<Slot>>,
-    /// The bytes that were passed on since the last yield.
+    /// The bytes passed on since the last yield.
     turn_bytes: usize,
     is_over: bool,
 }
@@ -98,20 +99,20 @@ type Slot = ReadSlot<(TenantId, RunId, u64), Found>;
 struct Pace {
     /// How long it waits for a notification.
     poll: Duration,
-    /// When its last read began, its own or one that it shared.
+    /// When its last read began, its own or a shared one.
     read_at: Instant,
-    /// Whether there was a notification since.
+    /// Whether a notification has arrived since then.
     is_notified: bool,
 }
 
-/// What is waited for and may never come.
+/// What a follower waits for although it may never come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stall {
     /// The events right before the end of a run, from another process.
     Stragglers,
-    /// The event that the reader names: a board that was emptied is filled again.
+    /// The event that the reader names: a board that was emptied may be filled again.
     Ahead,
-    /// The run itself: likewise.
+    /// The run itself, for the same reason.
     Unknown,
 }
 
@@ -135,7 +136,7 @@ enum Step {
 }
 
 impl Followers {
-    /// Follows what the reader reads.
+    /// Creates followers that read with the given reader.
     pub fn new(reader: Arc<RunReader>) -> Self {
         Self {
             reads: SharedReads::new(&reader.at_once),
@@ -143,7 +144,8 @@ impl Followers {
         }
     }
 
-    /// Follows a run from the event with the number `after` on; none when there is no such run.
+    /// Follows a run after the event with the number `after`. Returns `None` if the run does not
+    /// exist.
     pub async fn follow(
         self: &Arc<Self>,
         tenant: &TenantId,
@@ -159,7 +161,7 @@ impl Followers {
         }))
     }
 
-    /// Follows the events of a run that is known.
+    /// Follows the events of a run that exists.
     pub fn events_of(self: &Arc<Self>, tenant: &TenantId, run_id: RunId, after: u64) -> Follower {
         Follower {
             followers: Arc::clone(self),
@@ -180,7 +182,7 @@ impl Followers {
         }
     }
 
-    /// Finds what follows on an event of a run, wherever it is.
+    /// Reads the events after a number, from any source.
     async fn find_events(&self, tenant: &TenantId, run_id: RunId, after: u64) -> Result<Found, StoreError> {
         let reader = &self.reader;
         let (shared, stored) = (BoardEvents(&reader.board), StoredEvents(&*reader.store));
@@ -188,7 +190,7 @@ impl Followers {
         if !events.is_empty() {
             return Ok(Found::Events(events));
         }
-        // Before the store, which has all events of a queued run that has ended.
+        // Reads the run before its events: once a queued run has ended, the store has all events.
         let Some(run) = reader.find_run(tenant, run_id).await? else {
             return Ok(Found::Unknown);
         };
@@ -218,7 +220,7 @@ impl Followers {
         };
         Ok(match last {
             Some(last) if last < after => Found::Ahead(last),
-            // It may have been emitted since it was looked for.
+            // The event may have been emitted after the read above.
             Some(last) if last > after && is_light_and_here() => {
                 let emitted = reader.board.event_read_here(tenant, run_id, after, BATCH as usize);
                 emitted.map_or(Found::Gone, Found::Events)
@@ -247,20 +249,20 @@ impl Follower {
         self.after
     }
 
-    /// Takes back the event that was passed on last: it is read again from where it is. So a reader
-    /// that can't use it now holds nothing of it.
+    /// Takes back the event that was passed on last. It is read again from its source, so a reader
+    /// that can't use it now need not hold it.
     pub fn take_back(&mut self, event: &RunEvent) {
         self.after = event.sequence - 1;
         self.is_over = false;
         self.read.clear();
     }
 
-    /// Returns what the reader gets next. A call that is not awaited to its end may lose an event.
+    /// Returns the next event or the end. Not cancel-safe: a cancelled call may lose an event.
     pub async fn next(&mut self) -> Option<Followed> {
         while !self.is_over {
             if let Some(event) = self.read.pop_front() {
                 if self.lacks_session(&event) {
-                    // Both of them, from where they are.
+                    // Reads both last events again from their source.
                     self.knows_session = true;
                     self.go_back_to(event.sequence - 1);
                     continue;
@@ -268,7 +270,7 @@ impl Follower {
                 self.pass(&event).await;
                 return Some(Followed::Event(event));
             }
-            // Both before the read, which so finds all that was emitted before.
+            // Starts both before the read, so that no later change is missed.
             let change = self.reader().board.run_change(self.run_id);
             let is_let_go = self.reader().has_let_go(&self.tenant, self.run_id);
             let found = self.find().await;
@@ -294,7 +296,7 @@ impl Follower {
         } else {
             self.knows_session = matches!(event.payload, RunEventPayload::SessionCommitted { .. });
         }
-        // Streams that all have much to pass on would otherwise hold the threads.
+        // Yields, since streams with many events would otherwise block the threads.
         self.turn_bytes += event_weight(&event.payload);
         if self.turn_bytes > TURN_BYTES {
             self.turn_bytes = 0;
@@ -302,8 +304,8 @@ impl Follower {
         }
     }
 
-    /// Returns whether an event is the end of a run whose session the reader may not know: under
-    /// the number before, it may have read an event that was lost.
+    /// Returns whether an event ends the run and the reader may not know the session. It may have
+    /// read a lost event with the number of `session.committed`.
     fn lacks_session(&self, event: &RunEvent) -> bool {
         let ended = event.payload.record().map(|record| &record.summary);
         ended.is_some_and(|run| run.attempts > 1 && run.status.has_session()) && !self.knows_session
@@ -319,8 +321,8 @@ impl Follower {
         Followed::Dropped { reason }
     }
 
-    /// Finds what follows on the cursor. A read that another follower began since the last one will
-    /// do, but not after a notification.
+    /// Reads after the cursor. May use a read that another follower began since this one's last
+    /// read, but not after a notification.
     async fn find(&mut self) -> Found {
         let now = Instant::now();
         let since = if self.pace.is_notified { now } else { self.pace.read_at };
@@ -340,13 +342,13 @@ impl Follower {
             found.unwrap_or_else(|error| Found::Unreadable(Arc::new(error)))
         };
         let read = slot.read(tenant, since, finding).await;
-        // Events are not held there as well.
+        // Releases a slot with events, so that their memory is not held twice.
         self.slot = matches!(read.value, Found::Nothing | Found::Unknown).then_some(slot);
         self.pace.read_at = read.at;
         read.value
     }
 
-    /// Decides what comes next.
+    /// Acts on the result of a read.
     fn take(&mut self, found: Found) -> Step {
         match found {
             Found::Events(events) => self.hold(events),
@@ -373,8 +375,8 @@ impl Follower {
     }
 
     fn take_end(&mut self, end: EndEvents) -> Step {
-        // A reader that has as many events gets the end all the same: once more, or instead of
-        // events that were lost.
+        // A reader whose cursor is at the end or beyond still gets the end: again, or in place of
+        // lost events.
         if !self.knows_session {
             self.after = self.after.min(end.first() - 1);
         }
@@ -386,8 +388,7 @@ impl Follower {
         self.hold(events)
     }
 
-    /// Holds as many events as a follower may. One that is larger is the only one, and passed on at
-    /// once.
+    /// Holds up to [`BATCH_BYTES`] of the events, and at least one event.
     fn hold(&mut self, events: Events) -> Step {
         let mut bytes = 0;
         for event in events {
@@ -403,7 +404,7 @@ impl Follower {
         Step::Continue
     }
 
-    /// Waits for what may never come; `None` when the patience is over.
+    /// Waits for what may never come. Returns `None` once the wait has timed out.
     fn wait_for(&mut self, stall: Stall) -> Option<Step> {
         let since = self.stall.filter(|(known, _)| *known == stall);
         let (_, since) = *self.stall.insert(since.unwrap_or((stall, Instant::now())));
@@ -411,7 +412,7 @@ impl Follower {
         (Instant::now() < until).then_some(Step::Wait(Some(until)))
     }
 
-    /// Waits for a change of the run, for the next poll, or until this process lets go of the run.
+    /// Waits for a change of the run, for the next poll, or until readers must leave this process.
     async fn wait(&mut self, change: BoxFuture<'static, ()>, until: Option<Instant>) {
         let poll = self.pace.read_at + self.pace.poll;
         let until = until.map_or(poll, |until| until.min(poll));

@@ -18,61 +18,62 @@ use crate::record::{RunControl, RunRecord, RunStatus, RunSummary};
 use crate::store::StoreError;
 use crate::tenant::TenantId;
 
-/// Follows a run. Dropping it before the end tells the run that the caller went away, unless it was
-/// detached.
+/// The caller's handle of a run. Dropped before the end, it counts as the disconnection of the
+/// caller, unless it was detached.
 #[derive(Debug)]
 pub struct RunHandle {
-    /// Names the run.
+    /// The id of the run.
     pub run_id: RunId,
-    /// Names the session that the run publishes.
+    /// The id of the session that the run publishes.
     pub session_id: SessionId,
-    /// Whether an earlier request with the same key began the run.
+    /// Whether an earlier request with the same key started the run.
     pub is_replay: bool,
-    /// The run as it was when it was accepted; of a repeated request, as it is now.
+    /// The record of the run at acceptance; for a repeated request, the current record.
     accepted: Arc<RunRecord>,
     caller: CallerGuard,
-    /// The result of a run that lives in this process only.
+    /// Receives the result of a light run.
     result: Option<oneshot::Receiver<Arc<RunRecord>>>,
 }
 
-/// Makes the handles of callers.
+/// Creates the handles of callers.
 #[derive(Debug)]
 pub struct Callers {
     /// Waits for the ends of runs.
     pub reader: Arc<RunReader>,
     /// Follows runs.
     pub followers: Arc<Followers>,
-    /// Ends runs whose callers went away.
+    /// Ends runs whose callers disconnect.
     pub controller: Arc<RunController>,
-    /// Where that goes on.
+    /// Runs the tasks that end these runs.
     pub tasks: RunTasks,
 }
 
-/// Stands for the caller while it is there. Dropping it before the end tells the run that the
-/// caller went away.
+/// Represents a connected caller. Dropped before the end of the run, it counts as the disconnection
+/// of the caller.
 #[derive(Debug)]
 pub struct CallerGuard {
     callers: Arc<Callers>,
     tenant: TenantId,
     run_id: RunId,
-    /// Whether the run has ended for all that the caller knows, or goes on without it.
+    /// Whether a disconnection no longer matters: the caller knows the end, or the run continues
+    /// without the caller.
     is_done: AtomicBool,
     departure: OnDeparture,
 }
 
-/// What the departure of a caller does to its run.
+/// The effect of a disconnection on the run.
 #[derive(Debug)]
 pub(super) enum OnDeparture {
-    /// Nothing.
+    /// None: the run continues.
     GoOn,
-    /// It ends a run of this process so.
+    /// Ends a run of this process with the control.
     EndHere(Arc<ActiveRun>, RunControl),
-    /// It ends a run so, wherever it is.
+    /// Ends a run in any process with the control.
     EndAnywhere(RunControl),
 }
 
 impl Callers {
-    /// Makes the handle of a run that was accepted.
+    /// Creates the handle of an accepted run.
     pub(super) fn handle(
         self: &Arc<Self>,
         tenant: &TenantId,
@@ -97,8 +98,8 @@ impl Callers {
 }
 
 impl CallerGuard {
-    /// Notes what the caller is sent. After the end its departure does nothing, nor does that of a
-    /// reader that is dropped: it may come back, and has not gone away.
+    /// Records an item that is sent to the caller. After the end of the run, a disconnection has no
+    /// effect. It also has none after the reader was dropped, since the reader may reconnect.
     pub fn note_sent(&self, followed: &Followed) {
         let is_done = match followed {
             Followed::Event(event) => event.payload.is_terminal(),
@@ -122,7 +123,7 @@ impl Drop for CallerGuard {
         match &self.departure {
             OnDeparture::GoOn => (),
             OnDeparture::EndHere(active, control) => active.control(*control),
-            // A process that ends cuts its callers off; they have not gone away.
+            // At shutdown the process cuts off its callers, which is not a disconnection by them.
             OnDeparture::EndAnywhere(_) if self.callers.tasks.closing.is_cancelled() => (),
             OnDeparture::EndAnywhere(control) => {
                 let control = *control;
@@ -139,7 +140,7 @@ impl Drop for CallerGuard {
 }
 
 impl OnDeparture {
-    /// Returns what the departure of a caller does who wanted this.
+    /// Returns the effect of a disconnection that the caller has requested.
     pub(super) fn of(wanted: OnDisconnect, end: impl FnOnce(RunControl) -> Self) -> Self {
         match wanted {
             OnDisconnect::Cancel => end(RunControl::Cancel),
@@ -150,7 +151,7 @@ impl OnDeparture {
 }
 
 impl RunHandle {
-    /// Takes the result from the run's own task.
+    /// Makes the handle receive the result from the run's own task.
     pub(super) fn with_result(self, result: oneshot::Receiver<Arc<RunRecord>>) -> Self {
         Self {
             result: Some(result),
@@ -158,7 +159,7 @@ impl RunHandle {
         }
     }
 
-    /// Makes the handle of a repeated request, whose departure does nothing.
+    /// Turns this into the handle of a repeated request, whose disconnection has no effect.
     pub(super) fn replayed(self, record: Arc<RunRecord>) -> Self {
         Self {
             is_replay: true,
@@ -167,14 +168,14 @@ impl RunHandle {
         }
     }
 
-    /// Tells whether the run had ended when it was accepted, since an earlier request with the same
-    /// key began it.
+    /// Returns whether the run had already ended, since an earlier request with the same key
+    /// started it.
     pub fn has_ended(&self) -> bool {
         self.accepted.summary.status.is_terminal()
     }
 
-    /// Waits for the end of the run. Where this process ends before a run that goes on elsewhere,
-    /// returns the run as it stands.
+    /// Waits for the end of the run. If this process ends first and the run continues elsewhere,
+    /// returns the current record.
     pub async fn result(self) -> Result<Arc<RunRecord>, StoreError> {
         let Self {
             run_id,
@@ -187,15 +188,15 @@ impl RunHandle {
             Some(result) => Ok(result.await.ok()),
             None if accepted.summary.status.is_terminal() => Ok(Some(Arc::clone(&accepted))),
             None => match caller.callers.reader.end_of(&caller.tenant, run_id).await {
-                // This process can learn no more of it.
+                // The store can't be reached, so the record at acceptance is the best one known.
                 Err(error) if error.is_transient() => Ok(Some(Arc::clone(&accepted))),
                 ended => ended,
             },
         };
-        // Also of a record that can't be read: the caller is there, and the run goes on.
+        // Also if the record can't be read: the caller has not disconnected, and the run continues.
         caller.done();
         let record = ended?;
-        // Only the end of the process drops a run's task without a result.
+        // A run's task is dropped without a result only if the process ends.
         Ok(record.unwrap_or_else(|| {
             let error = Some(Failure::panicked().into_error());
             let mut failed = RunRecord::clone(&accepted);
@@ -205,15 +206,15 @@ impl RunHandle {
         }))
     }
 
-    /// Follows the events from the first to the terminal one. The caller is there for as long as
-    /// the guard is, which notes what it is sent.
+    /// Follows the events from the first to the terminal one. The caller counts as connected as
+    /// long as the guard exists. Record each sent item with the guard.
     pub fn into_events(self) -> (CallerGuard, Follower) {
         let followers = &self.caller.callers.followers;
         let events = followers.events_of(&self.caller.tenant, self.run_id, 0);
         (self.caller, events)
     }
 
-    /// Leaves the run to itself, and returns it as it was accepted.
+    /// Detaches the caller from the run. Returns the record at acceptance.
     pub fn detach(self) -> Arc<RunRecord> {
         self.caller.done();
         self.accepted

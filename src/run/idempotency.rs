@@ -1,8 +1,8 @@
-//! Idempotency keys: recognises requests that are sent twice.
+//! Idempotency keys: recognizes repeated requests.
 //!
 //! A queued run claims its key in the transaction that accepts it. Everything else claims it here.
-//! Keys expire by the database's time, as leases do. So a wrong clock on one machine neither ends a
-//! key nor revives one.
+//! Keys expire by database time, like leases. So a wrong clock on one machine neither expires nor
+//! revives a key.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,25 +15,25 @@ use super::request::RequestKey;
 use crate::store::{IdempotencyKey, Store};
 use crate::tenant::TenantId;
 
-/// Knows requests by their keys.
+/// Recognizes repeated requests by their keys.
 #[derive(Debug)]
 pub struct IdempotencyKeys {
-    /// Holds the keys.
+    /// Stores the keys.
     pub store: Arc<dyn Store>,
-    /// Tells the database's time.
+    /// Provides the database time.
     pub leases: Arc<Leases>,
-    /// How long a key is known.
+    /// How long a key is retained.
     pub retention: Duration,
 }
 
 impl IdempotencyKeys {
-    /// Checks that no other request had the key. For requests that may be repeated by nature: a
-    /// known one is simply done again.
+    /// Checks that no other request has used the key. For requests that are idempotent themselves:
+    /// a repeated request is simply executed again.
     pub async fn check(&self, tenant: &TenantId, key: Option<&RequestKey>, resource_id: Uuid) -> Result<(), Refusal> {
         self.claim(tenant, key, resource_id).await.map(drop)
     }
 
-    /// Reserves an id under the key, or returns the one that the same request reserved before.
+    /// Reserves an id under the key, or returns the id that the same request reserved before.
     pub(super) async fn claim(
         &self,
         tenant: &TenantId,
@@ -48,7 +48,7 @@ impl IdempotencyKeys {
         Ok(Some(known.resource_id))
     }
 
-    /// Returns the key as it is stored, for as long as is configured.
+    /// Returns the key in its stored form, with the configured retention.
     pub(super) fn stored(&self, key: &RequestKey) -> IdempotencyKey {
         let claimed_at = self.leases.now();
         IdempotencyKey {

@@ -1,4 +1,4 @@
-//! Import: makes a session from given states, without a run.
+//! Import: creates a session from given states, without a run.
 
 use std::sync::Arc;
 
@@ -26,10 +26,10 @@ use crate::store::{Commit, CommitError, ConflictPolicy, Sessions};
 use crate::tenant::TenantId;
 use crate::usage::PriceTable;
 
-/// A session to make.
+/// A request to import a session.
 #[derive(Debug, Clone)]
 pub struct ImportRequest {
-    /// The agent that continues it; by default the configured one.
+    /// The agent that continues the session; by default the configured one.
     pub agent: Option<String>,
     /// Variables and resources.
     pub environment: EnvironmentState,
@@ -37,16 +37,16 @@ pub struct ImportRequest {
     pub context: ImportContext,
     /// The history.
     pub messages: Vec<Message>,
-    /// The caller's name for the request, by which a repeated one is known.
+    /// The idempotency key of the request.
     pub idempotency: Option<RequestKey>,
 }
 
-/// A session that was made of given states.
+/// An imported session.
 #[derive(Debug)]
 pub struct Imported {
-    /// It, with all its messages.
+    /// The session with all its messages.
     pub bundle: Bundle,
-    /// Whether an earlier request with the same key has made it.
+    /// Whether an earlier request with the same key created it.
     pub is_replay: bool,
 }
 
@@ -54,7 +54,7 @@ pub struct Imported {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct ImportContext {
-    /// Names the agent instance; by default a new one.
+    /// The id of the agent instance; by default a new one.
     pub agent_id: Option<AgentId>,
     /// The agent that started this one.
     pub parent_agent_id: Option<AgentId>,
@@ -62,19 +62,19 @@ pub struct ImportContext {
     pub created_at: Option<Timestamp>,
     /// The model that the session uses instead of its agent's.
     pub model: Option<ModelRef>,
-    /// Instructions above the conversation.
+    /// The system prompt of the conversation.
     pub system_prompt: String,
-    /// The shape of final answers.
+    /// The format of final responses.
     pub response_format: ResponseFormat,
-    /// What the session sets instead of its agent's definition.
+    /// The settings of the session that override its agent's definition.
     pub overrides: Overrides,
     /// Key-value pairs.
     pub metadata: Object,
     /// How many executions the agent has had.
     pub execution_count: u64,
-    /// When it was changed last; by default now.
+    /// When it last changed; by default now.
     pub updated_at: Option<Timestamp>,
-    /// Keys that this version does not know.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Object,
 }
@@ -88,25 +88,25 @@ pub struct SessionImporter {
     pub agents: Arc<AgentDirectory>,
     /// Finds models.
     pub models: Arc<dyn ModelCatalog>,
-    /// What models cost.
+    /// The prices of models.
     pub prices: PriceTable,
-    /// What tenants may do at most.
+    /// The limits of tenants.
     pub limits: Arc<Limits>,
-    /// Knows repeated requests.
+    /// Recognizes repeated requests.
     pub keys: Arc<IdempotencyKeys>,
-    /// Tells the time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Makes ids.
+    /// Creates ids.
     pub ids: Arc<dyn IdSource>,
     /// The agent of a request that names none.
     pub default_agent: String,
 }
 
 impl SessionImporter {
-    /// Publishes a session made of given states.
+    /// Publishes a session with the given states.
     ///
-    /// Its id is reserved under the request's key first, so that a repeated request finds the
-    /// session, or makes it where the first one did not come so far.
+    /// First reserves the session's id under the request's key. So a repeated request finds the
+    /// session, or creates it if the first request did not.
     pub async fn import(&self, tenant: TenantId, request: ImportRequest) -> Result<Imported, Refusal> {
         let new_id = SessionId::generate(&*self.ids);
         let key = request.idempotency.as_ref();
@@ -137,8 +137,8 @@ impl SessionImporter {
             }),
             Err(CommitError::Store(error)) => Err(error.into()),
             Err(CommitError::TooLarge(error)) => Err(Refusal::SessionTooLarge(error)),
-            // The same request, sent twice at a time, was faster the other time. Nothing else can
-            // be in the way: there is no base.
+            // A concurrent copy of the same request was faster. There is no other cause, since an
+            // import has no base.
             Err(
                 CommitError::Exists
                 | CommitError::Conflict { .. }
@@ -160,7 +160,7 @@ impl SessionImporter {
         }))
     }
 
-    /// Checks the states and makes a session of them.
+    /// Checks the states and creates a draft of the session.
     async fn import_draft(
         &self,
         tenant: &TenantId,

@@ -1,4 +1,4 @@
-//! The inbox of an active run: messages from callers that the model has not seen yet.
+//! The inbox of an active run: messages from callers that the model has not received yet.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,17 +9,17 @@ use crate::ids::MessageId;
 use crate::message::Message;
 use crate::record::{MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES, SteeringMessage, SteeringStatus};
 
-/// Holds messages, each key once, until the loop takes them.
+/// Holds messages until the loop takes them. Each key is accepted once.
 #[derive(Debug, Default)]
 pub(super) struct SteeringInbox(Mutex<Messages>);
 
 #[derive(Debug, Default)]
 struct Messages {
     known: BTreeMap<String, SteeringStatus>,
-    /// The bytes of all that are known, as JSON.
+    /// The bytes of all known messages, as JSON.
     size: usize,
     waiting: Vec<SteeringMessage>,
-    /// Keys of messages that are applied and not persisted as such.
+    /// Keys of messages that are applied but not yet marked as applied in the store.
     unacknowledged: BTreeSet<String>,
     /// Whether all messages that are stored for the run are known.
     is_filled: bool,
@@ -27,8 +27,8 @@ struct Messages {
 }
 
 impl SteeringInbox {
-    /// Adds a message, unless one with its key is known, and returns the status of that one.
-    /// Returns `None` when the inbox is full.
+    /// Adds a message unless its key is known. Returns the status of the message with this key.
+    /// Returns `None` if the inbox is full.
     pub(super) fn add(&self, message: SteeringMessage) -> Option<SteeringStatus> {
         let mut messages = self.0.lock();
         if let Some(status) = messages.known.get(&message.key) {
@@ -47,19 +47,19 @@ impl SteeringInbox {
         Some(SteeringStatus::Received)
     }
 
-    /// Tells whether all messages that are stored for the run were added, so that only new ones are
-    /// to be read.
+    /// Returns whether all stored messages of the run were added, so that only new ones must be
+    /// read.
     pub(super) fn is_filled(&self) -> bool {
         self.0.lock().is_filled
     }
 
-    /// Notes that they were.
+    /// Records that all stored messages were added.
     pub(super) fn filled(&self) {
         self.0.lock().is_filled = true;
     }
 
-    /// Notes that messages are applied which the conversation holds already. Another worker may
-    /// have added them in a step that is completed.
+    /// Marks messages as applied if the conversation already contains them. Another worker may have
+    /// applied them in a completed step.
     pub(super) fn settle(&self, is_held: impl Fn(MessageId) -> bool) {
         let mut messages = self.0.lock();
         let waiting = std::mem::take(&mut messages.waiting);
@@ -68,12 +68,12 @@ impl SteeringInbox {
         messages.apply(&held);
     }
 
-    /// Returns the keys of messages that are applied and may not be persisted as such.
+    /// Returns the keys of applied messages that the store may not have marked yet.
     pub(super) fn unacknowledged(&self) -> Vec<String> {
         self.0.lock().unacknowledged.iter().cloned().collect()
     }
 
-    /// Notes that the store knows that they are applied.
+    /// Records that the store has marked these messages as applied.
     pub(super) fn acknowledged(&self, keys: &[String]) {
         let mut messages = self.0.lock();
         for key in keys {
@@ -81,7 +81,7 @@ impl SteeringInbox {
         }
     }
 
-    /// Takes no more messages. Those that wait come too late.
+    /// Accepts no more messages. Waiting messages are too late.
     pub(super) fn close(&self) {
         let mut messages = self.0.lock();
         messages.is_closed = true;
@@ -150,7 +150,7 @@ mod tests {
         let inbox = SteeringInbox::default();
         for number in 0..MAX_RUN_MESSAGES {
             assert_eq!(inbox.add(message(&number.to_string())), Some(SteeringStatus::Received));
-            // What was taken counts all the same.
+            // Messages that the loop has taken still count.
             inbox.take();
         }
         assert_eq!(inbox.add(message("more")), None);

@@ -1,4 +1,4 @@
-//! What a run takes from its base, its agent and its request together.
+//! Settings that a run combines from its base, its agent and its request.
 //!
 //! The metadata of a request is merged into the session's context and lasts. So do its `variables`,
 //! in the environment, and its `response_format`.
@@ -14,8 +14,8 @@ use crate::json::{Object, Value};
 use crate::model_ref::ResponseFormat;
 use crate::session::{Bundle, EnvironmentState, check_metadata, check_variables};
 
-/// Sets the variables of the request in the environment of the base; what comes of it is bounded as
-/// a request is.
+/// Sets the variables of the request in the environment of the base. The result has the same size
+/// limit as the variables of a request.
 pub(super) fn environment_of(
     bundle: Option<&Arc<Bundle>>,
     variables: BTreeMap<String, Value>,
@@ -27,8 +27,8 @@ pub(super) fn environment_of(
     Ok(environment)
 }
 
-/// Returns how much of the run outlives its worker. Agents below the run's own have some of its
-/// tools and no others.
+/// Returns the durability of the run. Its own agent's tools decide, since subagents have only some
+/// of these tools.
 pub(super) fn durability_of(
     request: &RunRequest,
     agent: &AgentDefinition,
@@ -40,7 +40,7 @@ pub(super) fn durability_of(
     choice.resolve(request.asks_for_queue(), has_unrepeatable)
 }
 
-/// Returns the shape that the request names, or else the agent, or else the session.
+/// Returns the response format of the request, or else of the agent, or else of the session.
 pub(super) fn response_format_of(
     bundle: Option<&Arc<Bundle>>,
     agent: &AgentDefinition,
@@ -51,8 +51,8 @@ pub(super) fn response_format_of(
     of_request.or_else(of_agent).or_else(of_session).unwrap_or_default()
 }
 
-/// Sets the pairs of the request in the metadata of the base, or of the agent for a new line of
-/// sessions; `null` removes one.
+/// Merges the metadata of the request into that of the base or, for a new line of sessions, of the
+/// agent. `null` removes a pair.
 pub(super) fn session_metadata_of(
     bundle: Option<&Arc<Bundle>>,
     agent: &AgentDefinition,

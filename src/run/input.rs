@@ -11,7 +11,7 @@ use crate::session::find_history_fault;
 use crate::store::message_bytes;
 use crate::tenant::TenantId;
 
-/// Gives the caller's messages ids and a time. Refuses what no provider would accept.
+/// Assigns ids and a time to the caller's messages. Refuses messages that no provider would accept.
 pub(super) fn input_messages(
     input: Vec<InputMessage>,
     ids: &dyn IdSource,
@@ -33,8 +33,8 @@ pub(super) fn input_messages(
     find_history_fault(&messages).map_or(Ok(messages), |fault| Err(Refusal::History(fault)))
 }
 
-/// Returns the bytes of the messages as JSON, and the messages. They are counted beside the async
-/// workers if they are large.
+/// Returns the size of the messages as JSON in bytes, and the messages. Counts large ones on
+/// another thread.
 pub(super) async fn counted(tenant: &TenantId, messages: Vec<Message>) -> (usize, Vec<Message>) {
     let in_memory: usize = messages.iter().map(message_bytes).sum();
     let count = move || (messages.iter().map(json_length).sum(), messages);

@@ -1,4 +1,4 @@
-//! Begins the work on runs in this process, and ends it in order.
+//! Starts the work on runs in this process, and shuts it down in order.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,21 +12,21 @@ use super::tasks::RunTasks;
 use crate::store::StoreError;
 use crate::supervision::Supervisor;
 
-/// How long runs that are cancelled at shutdown may take to store their records.
+/// How long runs cancelled at shutdown may take to store their records.
 const LAST_RECORDS: Duration = Duration::from_secs(5);
 
 /// The loops that serve runs, and the shutdown.
 #[derive(Debug)]
 pub struct RunLifecycle {
-    /// What is ended.
+    /// The tasks that the shutdown ends.
     pub tasks: RunTasks,
-    /// Watches the loops of this process.
+    /// Supervises the loops of this process.
     pub supervisor: Supervisor,
-    /// Slots for runs that live in this process only.
+    /// Slots for light runs, which exist in this process only.
     pub light_slots: Arc<LightSlots>,
-    /// Slots for runs of the queue.
+    /// Slots for queued runs.
     pub queue_slots: Arc<QueueSlots>,
-    /// Receives signals.
+    /// Receives control messages.
     pub controller: Arc<RunController>,
     /// Renews leases.
     pub renewal: Arc<LeaseRenewal>,
@@ -37,8 +37,8 @@ pub struct RunLifecycle {
 }
 
 impl RunLifecycle {
-    /// Begins to work: receives signals, renews leases and, if it has slots for them, takes runs
-    /// from the queue.
+    /// Starts the loops: they receive control messages, renew leases and persist progress. If the
+    /// process has slots for queued runs, it also leases runs.
     pub fn begin(&self) {
         self.supervise(
             "receive control messages",
@@ -53,8 +53,8 @@ impl RunLifecycle {
         }
     }
 
-    /// Sets the clock by which leases and keys expire to the database's time. A process that takes
-    /// no runs from the queue does so only once.
+    /// Sets the clock for leases and idempotency keys to the database time. A process that leases
+    /// no runs does so only once.
     pub async fn set_clock(&self) -> Result<(), StoreError> {
         self.renewal.leases.set_clock().await
     }
@@ -69,20 +69,20 @@ impl RunLifecycle {
         self.tasks.background.spawn(keeping);
     }
 
-    /// Tells whether this process works on runs of the queue.
+    /// Returns whether this process leases queued runs.
     pub fn takes_runs(&self) -> bool {
         self.queue_slots.exist()
     }
 
-    /// Returns the number of runs that are at work.
+    /// Returns the number of active runs.
     pub fn active_runs(&self) -> usize {
         self.light_slots.taken() + self.queue_slots.taken()
     }
 
-    /// Takes no more runs and lets those at work finish within the grace; what was leased and has
-    /// not begun is handed back. In the middle of it, runs of the queue that persist their steps
-    /// are handed back after the step that they are in; at its end all runs of the queue are handed
-    /// back, and the others cancelled.
+    /// Shuts down in order. Accepts no more runs, and releases leased runs that have not begun.
+    /// Active runs may finish within the grace period. After half of it, queued runs that persist
+    /// their steps are handed over after their current step. At its end, all other queued runs are
+    /// handed over, and light runs are cancelled.
     pub async fn shut_down(&self, grace: Duration) {
         let tasks = &self.tasks;
         self.light_slots.close();

@@ -1,8 +1,8 @@
-//! What a run may do: the limits of its tenant, narrowed by the caller's API key.
+//! The limits of a run: those of its tenant, narrowed by those of the caller's API key.
 //!
 //! All such checks are in this file. A plan checks its budget, its agents and every model that a
-//! request, a session, an agent, a subagent or a hook names. A queued run is planned again by its
-//! worker, with the limits of that moment. The limits of the API key are stored with the accepted
+//! request, a session, an agent, a subagent or a hook names. A worker plans a queued run again,
+//! with the tenant's limits at that time. The limits of the API key are stored with the accepted
 //! request.
 
 use super::error::Refusal;
@@ -11,7 +11,7 @@ use crate::limits::{Pattern, RunLimits};
 use crate::model_ref::ModelRef;
 use crate::usage::{Cost, PriceTable};
 
-/// What the runs of a caller may do.
+/// The limits of a caller's runs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allowance<'a> {
     of_tenant: &'a RunLimits,
@@ -19,17 +19,17 @@ pub(super) struct Allowance<'a> {
 }
 
 impl<'a> Allowance<'a> {
-    /// Bounds runs by the limits of their tenant and of their caller's key.
+    /// Combines the limits of the tenant and of the caller's key.
     pub(super) fn new(of_tenant: &'a RunLimits, of_key: &'a RunLimits) -> Self {
         Self { of_tenant, of_key }
     }
 
-    /// Returns the tighter of each ceiling.
+    /// Returns the lower one of each ceiling.
     pub(super) fn ceiling(&self) -> ExecutionBudget {
         ceiling_of(self.of_tenant).tightest(&ceiling_of(self.of_key))
     }
 
-    /// Refuses a request for more than a ceiling allows: its caller should know.
+    /// Refuses a request that exceeds a ceiling, so that its caller knows of the ceiling.
     pub(super) fn check_budget(&self, asked: &ExecutionBudget) -> Result<(), Refusal> {
         let ceiling = self.ceiling();
         let above = above("budget.max_steps", asked.max_steps, ceiling.max_steps)
@@ -42,13 +42,13 @@ impl<'a> Allowance<'a> {
         above.map_or(Ok(()), Err)
     }
 
-    /// Refuses an agent that may not work.
+    /// Refuses an agent that the limits do not allow.
     pub(super) fn check_agent(&self, name: &str) -> Result<(), Refusal> {
         self.check("agent", name, |limits| is_allowed(&limits.agents, name))
     }
 
-    /// Refuses models that may not be asked, and those whose cost is unknown where a ceiling of
-    /// cost must hold.
+    /// Refuses models that the limits do not allow. If there is a cost ceiling, also refuses models
+    /// without a price.
     pub(super) fn check_models<'m>(
         &self,
         models: impl IntoIterator<Item = &'m ModelRef>,

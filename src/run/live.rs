@@ -18,12 +18,12 @@ use crate::record::{RunEvent, RunEventPayload, RunRecord, RunStatus, RunSummary,
 use crate::session::SessionHead;
 use crate::usage::Usage;
 
-/// Receives everything that happens to one run.
+/// Receives all events of one run.
 #[derive(Debug)]
 pub(super) struct LiveEvents {
     /// The control handle of the run.
     pub(super) active: Arc<ActiveRun>,
-    /// Keeps it among the runs at work.
+    /// Registers the run as active.
     _at_work: ActiveGuard,
     board: Arc<Board>,
     clock: Arc<dyn Clock>,
@@ -35,17 +35,17 @@ struct LiveState {
     run: LiveRun,
     /// The number of the last event.
     sequence: u64,
-    /// Whether nothing is emitted any more but the last events.
+    /// Whether only the last events may still be emitted.
     is_ending: bool,
     /// The session that is published.
     session: Option<SessionHead>,
-    /// Whether there was an earlier attempt, whose events may be lost.
+    /// Whether there was an earlier attempt. Its events may be lost.
     is_resumed: bool,
-    /// What the steps have used that are archived.
+    /// The usage of the completed steps.
     of_steps: Usage,
-    /// Takes the result; none when no caller waits for it.
+    /// Sends the result to the caller; `None` if no caller waits for it.
     result: Option<oneshot::Sender<Arc<RunRecord>>>,
-    /// Whether the run has ended, or goes on elsewhere.
+    /// Whether the run has ended or continues in another process.
     is_over: bool,
 }
 
@@ -76,15 +76,15 @@ impl LiveEvents {
         }
     }
 
-    /// Sends the result to the caller that waits at the other end.
+    /// Sets the channel that sends the result to the waiting caller.
     #[must_use]
     pub(super) fn with_result(self, result: oneshot::Sender<Arc<RunRecord>>) -> Self {
         self.state.lock().result = Some(result);
         self
     }
 
-    /// Goes on after the events of an earlier attempt. Those of one that was taken over may be
-    /// lost, and still have been read.
+    /// Continues after the events of an earlier attempt. If the run was taken over, some events may
+    /// be lost although readers have seen them.
     #[must_use]
     pub(super) fn following(self, last: u64, is_taken_over: bool) -> Self {
         {
@@ -95,42 +95,42 @@ impl LiveEvents {
         self
     }
 
-    /// Returns whether an earlier worker has begun the run.
+    /// Returns whether an earlier worker began the run.
     pub(super) fn is_resumed(&self) -> bool {
         self.state.lock().is_resumed
     }
 
-    /// Counts what earlier attempts have spent, where this one goes on with a part of it. Returns
-    /// the rest, which is lost.
+    /// Splits the usage of earlier attempts. This attempt continues from the part `reached`.
+    /// Returns the rest, whose results are lost.
     pub(super) fn count_lost(&self, reached: Usage) -> Usage {
         let mut state = self.state.lock();
         let lost = state.run.summary.usage.since(reached);
-        // What is gone on with is counted again with its steps.
+        // The restored steps count their usage again.
         state.run.summary.usage = lost;
         lost
     }
 
-    /// Returns what earlier attempts have spent and this one, whose work has begun, does not go on
-    /// with. It gets less as subagents go on.
+    /// Returns the usage of earlier attempts whose results are lost. Must be called after the work
+    /// has begun. Decreases when subagents continue from their journals.
     pub(super) fn lost(&self) -> Usage {
         let control = self.active.spending.get();
         control.map_or(Usage::NOTHING, |control| control.lost())
     }
 
-    /// Returns what this attempt and earlier ones have spent, once its work has begun.
+    /// Returns the usage of this attempt and earlier ones. Must be called after the work has begun.
     pub(super) fn spent(&self) -> Usage {
         let control = self.active.spending.get();
         control.map_or(Usage::NOTHING, |control| control.spent())
     }
 
-    /// Emits that the run begins, unless an earlier attempt has.
+    /// Emits the start of the run, unless an earlier attempt did.
     pub(super) fn emit_started(&self) {
         if self.state.lock().sequence == 0 {
             self.emit_next(RunEventPayload::Started(Box::new(self.summary())));
         }
     }
 
-    /// Emits that the run goes on, after what an earlier worker has completed.
+    /// Emits that the run resumes after the steps that an earlier worker completed.
     pub(super) fn emit_resumed(&self, reached: Option<&AgentState>) {
         let steps = reached
             .and_then(AgentState::execution)
@@ -145,15 +145,15 @@ impl LiveEvents {
         });
     }
 
-    /// Returns where the run stands.
+    /// Returns the current summary of the run.
     pub(super) fn summary(&self) -> RunSummary {
         self.state.lock().run.summary.clone()
     }
 
-    /// Shows the steps that an earlier worker has completed.
+    /// Adds the steps that an earlier worker completed.
     fn restore_steps<'a>(&self, steps: impl IntoIterator<Item = &'a Arc<StepExecution>>) {
         let mut state = self.state.lock();
-        // Nothing else is counted yet.
+        // At this point the usage contains only the lost part.
         let lost = state.run.summary.usage;
         for (step, number) in steps.into_iter().zip(1..) {
             state.add_step(number, step, lost);
@@ -161,7 +161,7 @@ impl LiveEvents {
         self.board.run_update(&self.active.tenant, Arc::new(state.run.clone()));
     }
 
-    /// Returns the steps that are archived.
+    /// Returns the completed steps.
     pub(super) fn steps(&self) -> Vec<StepRecord> {
         self.state
             .lock()
@@ -177,7 +177,7 @@ impl LiveEvents {
         self.clock.now()
     }
 
-    /// Returns the number of the terminal event of a run that ends so, for its record. From now on
+    /// Returns the number of the terminal event for the given status, for the record. From now on
     /// only the last events are emitted.
     pub(super) fn last_number(&self, status: RunStatus) -> u64 {
         let mut state = self.state.lock();
@@ -185,14 +185,14 @@ impl LiveEvents {
         state.sequence + EndEvents::count(status)
     }
 
-    /// Notes the session that is published.
+    /// Records the published session.
     pub(super) fn published(&self, session: &SessionHead) {
         self.state.lock().session = Some(session.clone());
     }
 
     fn emit_next(&self, payload: RunEventPayload) {
         let mut state = self.state.lock();
-        // What happens after another worker has begun is for that one to emit.
+        // Once another worker has the run, only that worker may emit events.
         if state.is_over || state.is_ending || self.active.is_lost() {
             return;
         }
@@ -209,8 +209,8 @@ impl LiveEvents {
         self.board.event_append(&self.active.tenant, event);
     }
 
-    /// Ends the run for everybody: on the board, for its readers, then, when its slot is free
-    /// again, for the caller.
+    /// Ends the run: on the board, for its readers, and for the caller. Releases the slot before it
+    /// notifies the caller.
     pub(super) fn end(&self, record: &Arc<RunRecord>, slot: Option<RunSlot>) {
         self.active.inbox.close();
         {
@@ -227,13 +227,13 @@ impl LiveEvents {
         }
         drop(slot);
         if let Some(result) = self.state.lock().result.take() {
-            // The caller may have gone away; the record is stored all the same.
+            // The caller may have disconnected. The record is stored anyway.
             let _ = result.send(Arc::clone(record));
         }
     }
 
-    /// Leaves the run to another worker: nothing more of it is emitted here. Where another attempt
-    /// of this very process has it already, the board shows that one. May be repeated.
+    /// Leaves the run to another worker. No more of its events are emitted here. If another attempt
+    /// of this process already has the run, the board shows that attempt. May be repeated.
     pub(super) fn leave(&self) {
         let mut state = self.state.lock();
         if !std::mem::replace(&mut state.is_over, true) {
@@ -271,8 +271,7 @@ impl EventSink for LiveEvents {
     }
 }
 
-/// A run whose task was lost to a fault of ours ends all the same; a queued one goes to another
-/// worker when its lease expires.
+/// Ends a light run whose task panicked. A queued run is taken over when its lease expires.
 impl Drop for LiveEvents {
     fn drop(&mut self) {
         if self.state.lock().is_over {

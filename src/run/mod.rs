@@ -1,6 +1,6 @@
-//! Runs: a request becomes a committed session or a readable failure. [`RunStarter::start`] in
-//! `execute.rs` is the whole story; the other files are its phases. No HTTP, no SQL, no
-//! provider's format.
+//! Runs: a request becomes a committed session or an error that the caller can read. Start with
+//! [`RunStarter::start`] in `execute.rs`; the other files are its phases. Contains no HTTP, no SQL
+//! and no formats of providers.
 //!
 //! ```text
 //! start      execute.rs     plan, then open a light run or accept one into the queue
@@ -11,8 +11,8 @@
 //! read       read.rs        records and lists; wait.rs waits for a change, follow.rs follows events
 //! ```
 //!
-//! Each part is a struct with the few ports that it needs, made in `app`. All that they share is
-//! `tasks.rs` and `active.rs`.
+//! Each part is a struct with the few ports that it needs. The module `app` creates it. The parts
+//! share only `tasks.rs` and `active.rs`.
 
 mod execute;
 

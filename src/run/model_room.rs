@@ -1,8 +1,8 @@
 //! Limits the memory of large requests to models.
 //!
 //! A request stays in memory until the model responds, since it may be sent again. So large
-//! requests share a number of bytes, fairly by tenant (`agent/request_room.rs`). They are measured
-//! and encoded beside the async workers.
+//! requests share a limited number of bytes, fairly among tenants (`agent/request_room.rs`). They
+//! are measured and encoded on other threads.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::message::weigh_message;
 use crate::off_thread::{by_size, by_size_of};
 use crate::tenant::TenantId;
 
-/// A model whose large requests wait for room.
+/// A model whose large requests wait for memory.
 #[derive(Debug)]
 pub(super) struct SharingModel {
     model: Arc<dyn Model>,
@@ -24,7 +24,7 @@ pub(super) struct SharingModel {
 }
 
 impl SharingModel {
-    /// Has the tenant's requests to a model share the room, in bytes.
+    /// Wraps a model, so that the tenant's requests share the memory of `room`.
     pub(super) fn wrap(model: Arc<dyn Model>, tenant: &TenantId, room: &RequestRoom) -> Arc<dyn Model> {
         Arc::new(Self {
             model,
@@ -49,7 +49,7 @@ impl Model for SharingModel {
             let mut share = room.take(&tenant, bytes).await;
             let answer = by_size(&tenant, bytes as u64, move || model.stream(request)).await;
             answer.inspect(move |event| {
-                // A request that has only been counted may be sent again.
+                // After these events the request may be sent again, so its memory is still needed.
                 if !matches!(event, Ok(ModelEvent::Usage(_) | ModelEvent::AttemptFailed { .. })) {
                     drop(share.take());
                 }
@@ -63,14 +63,14 @@ impl Model for SharingModel {
     }
 }
 
-/// Returns about how many bytes the conversation of a request has, given those of a text.
+/// Returns about the bytes of the conversation of a request. `text` returns the bytes of a text.
 fn weight_of_words(request: &ModelRequest, text: fn(&str) -> usize) -> usize {
     let messages = request.messages.iter().map(|message| weigh_message(message, text));
     text(&request.system) + messages.sum::<usize>()
 }
 
-/// Returns about how many bytes all else of a request has once it is encoded. The definition of an
-/// agent bounds them.
+/// Returns about the encoded bytes of the rest of a request. The definition of the agent bounds
+/// them.
 fn weight_of_rest(request: &ModelRequest) -> usize {
     let tools = request.tools.iter();
     let tools = tools.map(|tool| json_length(&(&tool.name, &tool.description, &tool.parameters)));
@@ -98,11 +98,12 @@ mod tests {
     use crate::model_ref::ResponseFormat;
     use crate::usage::Usage;
 
-    /// What a model was asked, once its answer is waited for: on which thread, and how it is made
-    /// to answer.
+    /// A request to a model whose completion is awaited: the thread that sent it, and the sender
+    /// that releases the completion.
     type Asked = (ThreadId, oneshot::Sender<()>);
 
-    /// A model that reports its usage at once, sends one word when it is released, and no more.
+    /// A model that reports its usage at once and sends one word when it is released. Sends nothing
+    /// after that.
     #[derive(Debug)]
     struct OnDemand(UnboundedSender<Asked>);
 
@@ -140,7 +141,7 @@ mod tests {
         weight_of_words(request, escaped_length) + weight_of_rest(request)
     }
 
-    /// A request that weighs so much.
+    /// A request of about `bytes` bytes.
     fn request(bytes: usize) -> ModelRequest {
         let rest = weight(&saying(String::new()));
         saying("x".repeat(bytes - rest))
@@ -162,8 +163,8 @@ mod tests {
             }
         }
 
-        /// Asks for a tenant and reads until the first word; what is returned holds the rest of the
-        /// answer.
+        /// Sends a request for a tenant and reads until the first word. Returns the rest of the
+        /// completion.
         fn ask(&self, tenant: &str, bytes: usize) -> tokio::task::JoinHandle<ModelStream> {
             self.ask_this(tenant, request(bytes))
         }
@@ -187,8 +188,8 @@ mod tests {
         let (thread, answer) = setup.asked.recv().await.unwrap();
         assert_ne!(thread, thread::current().id());
 
-        // The tenant has as much as it leaves, so its next one waits; another tenant's does not.
-        // Then the room is full, and a small one passes.
+        // The tenant already holds half of the memory, so its next request waits. Another tenant's
+        // request does not. Then the memory is full, and a small request passes.
         let second = setup.ask("one", LARGE);
         tokio::task::yield_now().await;
         let other = setup.ask("two", LARGE);
@@ -204,7 +205,7 @@ mod tests {
         drop(other.await.unwrap());
         assert!(setup.asked.try_recv().is_err());
 
-        // A word is enough: the rest of the answer, which does not come, holds no room.
+        // The first word releases the memory, although the rest of the completion never arrives.
         answer.send(()).unwrap();
         let rest = first.await.unwrap();
         let (_, answer) = setup.asked.recv().await.unwrap();

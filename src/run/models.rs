@@ -1,6 +1,6 @@
 //! Chooses the models of a run: those of the request, of the session, or of the agent.
 //!
-//! Each must exist and be allowed. If cost is limited, each must have a price.
+//! Each model must exist and be allowed. If the cost is limited, each must have a price.
 
 use std::sync::Arc;
 
@@ -20,17 +20,17 @@ use crate::usage::PriceTable;
 pub struct ModelSelection {
     /// All models.
     pub models: Arc<dyn ModelCatalog>,
-    /// Knows which models hooks ask.
+    /// Knows which models the hooks use.
     pub hooks: Arc<HookRegistry>,
-    /// What models cost.
+    /// The prices of models.
     pub prices: PriceTable,
     /// The bytes that large requests to models share.
     pub room: RequestRoom,
 }
 
 impl ModelSelection {
-    /// Returns the models that are asked, the preferred one first. A model of the caller or of the
-    /// session stands alone.
+    /// Returns the models to use, the preferred one first. A model that the caller or the session
+    /// chose has no fallbacks.
     pub(super) fn choose(
         &self,
         tenant: &TenantId,
@@ -51,7 +51,7 @@ impl ModelSelection {
         Ok(ModelChain::new(preferred, choices))
     }
 
-    /// Checks that an agent may work and ask its models, those of its hooks included.
+    /// Checks that the limits allow an agent and its models, including the models of its hooks.
     pub(super) fn check_work(
         &self,
         allowance: &Allowance<'_>,
@@ -73,14 +73,14 @@ impl ModelSelection {
     }
 }
 
-/// Refuses a limit of cost that could not hold for the agent's models.
+/// Refuses a cost limit if one of the agent's models has no price.
 pub(super) fn check_prices(agent: &AgentDefinition, models: &ModelChain) -> Result<(), Refusal> {
     models
         .unpriced()
         .map_or(Ok(()), |model| Err(unpriced(&agent.name, model)))
 }
 
-/// Returns the refusal of a limit of cost on a model without a price.
+/// Returns the refusal of a cost limit for a model without a price.
 pub(super) fn unpriced(agent: &str, model: &ModelRef) -> Refusal {
     let message =
         format!("no price is known for {model}, the model of the agent {agent:?}, so its cost can't be limited");

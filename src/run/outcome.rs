@@ -1,4 +1,4 @@
-//! How a run ended.
+//! The outcomes of runs.
 
 use tokio_util::sync::CancellationToken;
 
@@ -9,13 +9,13 @@ use crate::agent::state::{AgentState, ExecutionStatus, StopReason};
 use crate::record::{RunEventPayload, RunRecord, RunStatus, RunSummary, StepRecord};
 use crate::usage::Usage;
 
-/// How this process is done with a run.
+/// How the work of this process on a run ended.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "made once a run and never kept")]
 pub(super) enum Performed {
     /// The run has ended.
     Ended(Outcome),
-    /// Another worker goes on with it, or begins it anew.
+    /// Another worker continues or restarts the run.
     Left,
 }
 
@@ -24,11 +24,11 @@ pub(super) enum Performed {
 pub(super) struct Outcome {
     pub(super) record: RunRecord,
     pub(super) steps: Vec<StepRecord>,
-    /// Whether the commit has stored the record.
+    /// Whether the commit already stored the record.
     pub(super) is_committed: bool,
 }
 
-/// What earlier workers have spent on steps that no attempt goes on with.
+/// The usage of earlier workers on steps from which no attempt continues.
 #[derive(Debug, Default)]
 pub(super) struct Spent {
     usage: Usage,
@@ -46,13 +46,13 @@ impl Spent {
 }
 
 impl Outcome {
-    /// Records an execution that has ended by itself.
+    /// Returns the outcome of an execution that has ended.
     pub(super) fn of_execution(live: &LiveEvents, state: &AgentState) -> Self {
         let mut summary = live.summary();
         summary.status = run_status(state.status());
         summary.stop_reason = state.stop_reason();
-        // An execution below that can't go on, or whose call is cut, has spent what stands in no
-        // state.
+        // A subagent's execution that can't continue, or whose call is aborted, has usage that is
+        // in no state.
         summary.usage = (live.lost() + state.usage()).at_least(live.spent());
         summary.answered_by = state.answered_by().cloned();
         summary.step_count = state.step_count() as u64;
@@ -73,12 +73,12 @@ impl Outcome {
         }
     }
 
-    /// Records a run that failed outside of its execution.
+    /// Returns the outcome of a run that failed outside of its execution.
     pub(super) fn failed(live: &LiveEvents, failure: Failure) -> Self {
         Self::without_output(live, live.summary()).failing(failure)
     }
 
-    /// Records a run that was cancelled before its work began.
+    /// Returns the outcome of a run that was cancelled before its work began.
     pub(super) fn cancelled(live: &LiveEvents) -> Self {
         let mut summary = live.summary();
         summary.status = RunStatus::Cancelled;
@@ -86,8 +86,7 @@ impl Outcome {
         Self::without_output(live, summary)
     }
 
-    /// Counts the steps that were made before. What they have spent is counted already as far as it
-    /// was persisted.
+    /// Adds the steps of earlier attempts. Their usage is already counted if it was persisted.
     pub(super) fn after(mut self, spent: &Spent) -> Self {
         let summary = &mut self.record.summary;
         summary.usage = summary.usage.at_least(spent.usage);
@@ -104,12 +103,12 @@ impl Outcome {
         }
     }
 
-    /// Tells whether a session is to be published.
+    /// Returns whether to publish a session.
     pub(super) fn publishes(&self, cancellation: &CancellationToken) -> bool {
         self.record.summary.status.has_session() && !cancellation.is_cancelled()
     }
 
-    /// Ends a run that publishes nothing: it was cancelled, or it failed.
+    /// Converts the outcome to that of a run without a session, since it was cancelled or failed.
     pub(super) fn unpublished(mut self, cancellation: &CancellationToken) -> Self {
         let summary = &mut self.record.summary;
         if cancellation.is_cancelled() && summary.status != RunStatus::Failed {
@@ -119,7 +118,7 @@ impl Outcome {
         self
     }
 
-    /// Ends a run that fails after its execution.
+    /// Converts the outcome to that of a run that fails after its execution.
     pub(super) fn failing(mut self, failure: Failure) -> Self {
         let summary = &mut self.record.summary;
         summary.status = RunStatus::Failed;
@@ -130,7 +129,7 @@ impl Outcome {
     }
 }
 
-/// An execution that has not ended is a failure of ours.
+/// Returns the status of a run. An execution that has not ended is an internal error.
 fn run_status(status: Option<ExecutionStatus>) -> RunStatus {
     match status {
         Some(ExecutionStatus::Completed) => RunStatus::Completed,

@@ -1,4 +1,4 @@
-//! Checks what a request changes of what its session sets instead of its agent's definition.
+//! Checks the changes that a request makes to its session's overrides of the agent's definition.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use crate::off_thread::off_thread;
 use crate::session::{Bundle, OverrideChanges, Overrides};
 use crate::tenant::TenantId;
 
-/// Returns what the session of a run sets. A request can leave out tools and add none: which ones
-/// an agent has is its author's choice.
+/// Returns the overrides of a run's session. A request can remove tools of the agent but not add
+/// any, since the agent's author chooses the tools.
 pub(super) async fn overrides_of(
     tenant: &TenantId,
     bundle: Option<&Arc<Bundle>>,
@@ -21,7 +21,8 @@ pub(super) async fn overrides_of(
         .value()
         .and_then(|tools| tools.iter().find(|tool| !agent.tools.contains(tool)));
     if let Some(unknown) = unknown {
-        // It names no other tool: the operator decides whether callers know those of an agent.
+        // The message does not list the agent's tools, since the operator decides whether callers
+        // may know them.
         let message = format!("the agent {:?} has no tool {unknown:?}", agent.name);
         return Err(Refusal::invalid("tools", message));
     }
@@ -43,7 +44,7 @@ pub(super) async fn overrides_of(
     agent
         .check_tool_choice_of(&parameters, &set.tools_of(&agent.tools))
         .map_err(|message| {
-            // The choice, or else the tools that it has to choose from.
+            // Names the field at fault: the choice if the request has one, or else the tools.
             let is_chosen = changes.parameters.value().is_some_and(|set| set.tool_choice.is_some());
             Refusal::invalid(if is_chosen { "parameters.tool_choice" } else { "tools" }, message)
         })?;

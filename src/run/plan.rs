@@ -1,7 +1,7 @@
 //! Plans a run: refuses everything that can be refused, before anything is written.
 //!
-//! A budget in the request can tighten the agent's budget, never loosen it. What a run takes from
-//! its base, its agent and its request together is in `inherited.rs`.
+//! A budget in the request can tighten the agent's budget, never loosen it. `inherited.rs` combines
+//! the settings of the base, the agent and the request.
 
 use std::sync::Arc;
 
@@ -37,25 +37,25 @@ use crate::usage::Usage;
 #[derive(Debug)]
 pub(super) struct RunPlan {
     pub(super) tenant: TenantId,
-    /// What was asked, but for the input, and with the webhook in force.
+    /// The request without the input, and with the webhook that applies.
     pub(super) request: RunRequest,
     pub(super) input: Vec<Message>,
     pub(super) base: Base,
     pub(super) agent: Arc<AgentDefinition>,
     pub(super) agent_version: Hash,
     pub(super) models: ModelChain,
-    /// The agents that may work below it.
+    /// The agents that may be its subagents.
     pub(super) team: Arc<Team>,
     pub(super) budget: ExecutionBudget,
-    /// The most steps of the run's own agent, and of each below it.
+    /// The most steps of the run's own agent, and of each subagent.
     pub(super) step_ceiling: Option<u32>,
     pub(super) environment: EnvironmentState,
     pub(super) session_metadata: Object,
     pub(super) response_format: ResponseFormat,
-    /// Has compiled the response format.
+    /// The cache with the compiled response format.
     pub(super) formats: Arc<FormatCache>,
     pub(super) durability: Durability,
-    /// What the session sets instead of the agent's definition.
+    /// The settings of the session that override the agent's definition.
     pub(super) overrides: Option<Arc<Overrides>>,
     /// The tools that the agent has in this run.
     pub(super) tools: Vec<String>,
@@ -66,9 +66,9 @@ pub(super) struct RunPlan {
 /// The input of a plan.
 #[derive(Debug)]
 enum Input {
-    /// As the caller gave it.
+    /// As the caller sent it.
     Asked(Vec<InputMessage>),
-    /// With the ids that it was given when the run was accepted.
+    /// With the ids assigned when the run was accepted.
     Accepted(Vec<Message>),
 }
 
@@ -79,7 +79,7 @@ pub struct Planner {
     pub sessions: Arc<Sessions>,
     /// Reads threads, and heads of sessions.
     pub store: Arc<dyn Store>,
-    /// Says why a session is not there.
+    /// Finds the reason why a session does not exist.
     pub reader: Arc<RunReader>,
     /// Finds agents.
     pub agents: Arc<AgentDirectory>,
@@ -87,25 +87,24 @@ pub struct Planner {
     pub models: ModelSelection,
     /// Finds tools.
     pub tools: Arc<dyn ToolCatalog>,
-    /// What tenants may do at most.
+    /// The limits of tenants.
     pub limits: Arc<Limits>,
-    /// Tells the time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Makes ids.
+    /// Creates ids.
     pub ids: Arc<dyn IdSource>,
     /// The agent of a request that names none and continues nothing.
     pub default_agent: String,
-    /// The limits that apply where neither the request nor the agent names one.
+    /// The limits that apply if neither the request nor the agent sets one.
     pub budget: ExecutionBudget,
 }
 
 impl RunPlan {
-    /// Returns what the plan was made of, for a worker that makes it again.
+    /// Returns the input of the plan, so that a worker can plan the run again.
     pub(super) fn accepted_request(&self) -> AcceptedRequest {
         AcceptedRequest {
             request: RunRequest {
-                // A later attempt has no caller, and an earlier version does not know every way to
-                // end it.
+                // A later attempt has no caller. An earlier version may not know all values.
                 on_disconnect: OnDisconnect::default(),
                 ..self.request.clone()
             },
@@ -118,21 +117,21 @@ impl RunPlan {
         }
     }
 
-    /// Tells whether the run shall outlive this process.
+    /// Returns whether the run goes into the queue.
     pub(super) fn is_queued(&self) -> bool {
         self.request.asks_for_queue() || self.durability == Durability::Step
     }
 }
 
 impl Planner {
-    /// Finds everything that the request names.
+    /// Resolves everything that the request names, and checks it.
     pub(super) async fn plan(&self, tenant: &TenantId, mut request: RunRequest) -> Result<RunPlan, Refusal> {
         self.agents.check_webhook(tenant, request.webhook.as_ref())?;
         let input = Input::Asked(std::mem::take(&mut request.input));
         let base = match &request.thread {
             Some(thread) => {
                 let position = self.store.thread_start(tenant, thread).await?;
-                // What it will continue is not there yet, but its agent is known.
+                // The session that it will continue does not exist yet, but its agent is known.
                 if request.if_busy != IfBusy::Fork {
                     request.agent = request.agent.or(position.agent_ahead);
                 }
@@ -144,8 +143,8 @@ impl Planner {
             .await
     }
 
-    /// Finds again what a run of the queue was accepted with: the same versions of its agents, and
-    /// the base and the durability that its record names.
+    /// Plans an accepted run again, with the same versions of its agents. The record has the base
+    /// and the durability.
     pub(super) async fn plan_again(
         &self,
         tenant: &TenantId,
@@ -187,7 +186,8 @@ impl Planner {
             .budget
             .check()
             .map_err(|fault| Refusal::within("budget", fault))?;
-        // A run that was accepted goes on where a ceiling has come down since, and keeps to it.
+        // An accepted run is not refused if a ceiling was lowered since. The new ceiling applies to
+        // it.
         if let Input::Asked(_) = input {
             allowance.check_budget(&request.budget)?;
         }
@@ -249,7 +249,7 @@ impl Planner {
         })
     }
 
-    /// Makes the record of a run that is accepted, with new ids.
+    /// Creates the record of a new run, with new ids.
     pub(super) fn begun_summary(&self, plan: &RunPlan, status: RunStatus) -> RunSummary {
         let now = self.clock.now();
         let is_running = status == RunStatus::Running;
@@ -287,7 +287,7 @@ impl Planner {
     }
 
     /// Refuses a run whose base and input together exceed the limit of a session. Returns the
-    /// input, which another thread may have counted.
+    /// input, since another thread may count it.
     async fn check_room(
         &self,
         tenant: &TenantId,
@@ -337,7 +337,7 @@ impl Planner {
         }
     }
 
-    /// The head of a session may be readable when the rest of it is not.
+    /// Returns the agent of the base. Reads only its head if the rest of the session is unreadable.
     async fn agent_of_base(&self, tenant: &TenantId, base: &Base) -> String {
         let of_base = match base {
             Base::None => None,

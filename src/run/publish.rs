@@ -1,10 +1,10 @@
 //! Publishes a run: its session and its record in one transaction, or its record alone.
 //!
-//! Retries while the store is unavailable. If the response of a commit was lost, the store is read
-//! before the run counts as failed. So what callers read is what is stored.
+//! Retries while the store is unavailable. If the response of a commit was lost, reads the store
+//! before the run counts as failed. So callers always see the stored record.
 //!
-//! Steps are stored without the messages that a session contains, also those of subagents. Reading
-//! adds them again (`read.rs`).
+//! Steps, including those of subagents, are stored without the messages that a session contains.
+//! `read.rs` adds these messages again.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -24,31 +24,31 @@ use crate::ids::IdSource;
 use crate::record::{RunRecord, StepRecord};
 use crate::store::{Commit, CommitError, Published, Recorded, RunEnd, Sessions, Store, StoreError, ThreadMove};
 
-/// How long to retry storing the end of a run that no other worker would take over.
+/// How long to retry storing the end of a light run, which no other worker would take over.
 const RECORD_PATIENCE: Duration = Duration::from_mins(5);
 
 /// Where the end of a run is stored.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "made once a run and never kept")]
 pub(super) enum Stored {
-    /// The run has ended here. A record that is not stored yet is tried again.
+    /// The run has ended here. If its record is not stored yet, the write is retried.
     Here { outcome: Outcome, is_stored: bool },
-    /// Another worker has the run, and stores its end.
+    /// Another worker has the run and stores its end.
     Elsewhere,
 }
 
-/// Stores how runs end.
+/// Stores the ends of runs.
 #[derive(Debug)]
 pub struct Publisher {
     /// Publishes bundles.
     pub sessions: Arc<Sessions>,
     /// Stores the records of runs without a session.
     pub store: Arc<dyn Store>,
-    /// Makes the ids of webhook deliveries.
+    /// Creates the ids of webhook deliveries.
     pub ids: Arc<dyn IdSource>,
-    /// Says when a record is not tried again.
+    /// Tells when the shutdown ends the retries.
     pub tasks: RunTasks,
-    /// How long the commit of a light run is tried again while the store is unavailable.
+    /// How long the commit of a light run is retried while the store is unavailable.
     pub commit_patience: Duration,
 }
 
@@ -83,7 +83,7 @@ impl Publisher {
             Err(CommitError::Store(error)) if error.is_transient() && cancellation.is_cancelled() => {
                 Performed::Ended(ended.unpublished(cancellation))
             }
-            // The work is not lost where another attempt can be made.
+            // Another attempt can continue the work, so it is not lost.
             Err(CommitError::Store(error)) if error.is_transient() && live.active.lease().is_some() => Performed::Left,
             Err(error) => Performed::Ended(ended.failing(Failure::commit(&error))),
         }
@@ -91,8 +91,8 @@ impl Publisher {
 
     /// Stores the record of a run that published nothing.
     ///
-    /// A commit whose answer was lost may have taken effect after all. Then the store has a record
-    /// of this run already, and that one is the outcome: callers read what is stored.
+    /// A commit whose response was lost may have taken effect. Then the store already has a record
+    /// of this run, and that record is the outcome, since callers see the stored record.
     pub(super) async fn store_outcome(&self, live: &LiveEvents, mut outcome: Outcome) -> Stored {
         if outcome.is_committed {
             return Stored::Here {
@@ -113,7 +113,7 @@ impl Publisher {
             Ok(Recorded::LeaseLost) => Stored::Elsewhere,
             Err(error) => {
                 warn_unstored(&error);
-                // Another worker finds out again how a run of the queue ends.
+                // Another worker executes the end of the queued run again.
                 if live.active.lease().is_some() {
                     return Stored::Elsewhere;
                 }
@@ -125,7 +125,8 @@ impl Publisher {
         }
     }
 
-    /// Retries for a queued run while this process holds its lease. A light run is retried later.
+    /// Stores the record of the end of a run. For a queued run, retries while this process holds
+    /// the lease. For a light run, the retries come later.
     async fn record_patiently(&self, live: &LiveEvents, end: &RunEnd) -> Result<Recorded, StoreError> {
         let insert = || self.store.run_record(&live.active.tenant, end);
         let is_retried =
@@ -158,7 +159,7 @@ impl Publisher {
         }
     }
 
-    /// Retries storing the record. Meanwhile the board shows the run.
+    /// Retries storing the record of a light run. Meanwhile the board shows the run.
     pub(super) async fn store_record_later(&self, live: &LiveEvents, record: &RunRecord, steps: &[StepRecord]) {
         let end = self.run_end_of(live, record.clone(), steps.to_vec());
         let insert = || self.store.run_record(&live.active.tenant, &end);
@@ -171,7 +172,7 @@ impl Publisher {
         }
     }
 
-    /// Makes what is stored of the end of a run, and numbers its last event in the record.
+    /// Creates the stored end of a run, and sets the number of the last event in the record.
     fn run_end(&self, live: &LiveEvents, record: &mut RunRecord, steps: Vec<StepRecord>) -> RunEnd {
         record.summary.event_count = live.last_number(record.summary.status);
         self.run_end_of(live, record.clone(), steps)
@@ -196,11 +197,11 @@ impl Publisher {
         }
     }
 
-    /// The work is done and paid for: a store that is away for a moment must not lose it. A
-    /// repeated commit is safe.
+    /// Commits with retries. The work is done and paid for, so a short outage of the store must not
+    /// lose it. A repeated commit is safe.
     ///
-    /// A caller that goes away while it is tried again wants no session any more, and a run that
-    /// another worker has is that one's.
+    /// The retries end if the run is cancelled, for example since the caller disconnects. They also
+    /// end if another worker takes over the run.
     async fn commit_patiently(&self, commit: &Commit, live: &LiveEvents) -> Result<Published, CommitError> {
         let active = &live.active;
         let attempt = || self.sessions.commit(commit);
@@ -220,7 +221,7 @@ impl Publisher {
     }
 }
 
-/// A thread is moved from where the run began.
+/// Returns the move of the thread from the session at which the run began.
 fn thread_move(plan: &RunPlan, live: &LiveEvents) -> Option<ThreadMove> {
     let moves = live.active.held_lease.as_ref().is_some_and(|held| held.moves_thread);
     let name = plan.request.thread.clone().filter(|_| moves)?;
@@ -239,8 +240,9 @@ fn backoff(patience: Duration) -> ExponentialBuilder {
         .with_total_delay(Some(patience))
 }
 
-/// The session holds the messages already, and those of subagents theirs. What an agent that failed
-/// has said, or those below it, is in no session.
+/// Removes from steps the messages that a session contains. Subagents' sessions contain their
+/// messages. The messages of a failed agent and of its subagents stay, since no session contains
+/// them.
 fn without_messages(mut steps: Vec<StepRecord>) -> Vec<StepRecord> {
     for step in &mut steps {
         step.messages = Vec::new();

@@ -1,6 +1,7 @@
 //! Limits the rate of each tenant's requests.
 //!
-//! The board counts the requests of all processes. While it can't, each process counts its own.
+//! The board counts the requests of all processes. While it is unavailable, each process counts its
+//! own requests.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +17,7 @@ use crate::board::Board;
 use crate::limits::{Limits, RateStanding, RequestRate};
 use crate::tenant::TenantId;
 
-/// After so many requests, tenants that have made none for a while are forgotten.
+/// After this number of requests, the counts of inactive tenants are dropped.
 const SWEEP_EVERY: u32 = 10_000;
 
 type Limiter = RateLimiter<TenantId, HashMapStateStore<TenantId>, DefaultClock, StateInformationMiddleware>;
@@ -26,7 +27,7 @@ type Limiter = RateLimiter<TenantId, HashMapStateStore<TenantId>, DefaultClock, 
 pub struct RequestRates {
     limits: Arc<Limits>,
     board: Arc<Board>,
-    /// Counts while the board does not.
+    /// Counts while the board is unavailable.
     here: Rates,
 }
 
@@ -37,7 +38,7 @@ struct Rates {
 }
 
 impl RequestRates {
-    /// Counts by the limits of tenants.
+    /// Creates counters with the limits of tenants.
     pub fn new(limits: Arc<Limits>, board: Arc<Board>) -> Self {
         Self {
             here: Rates::new(&limits),
@@ -46,8 +47,8 @@ impl RequestRates {
         }
     }
 
-    /// Counts a request of the tenant, and returns where it stands; `None` where it may make any
-    /// number.
+    /// Counts a request of the tenant. Returns its use of the limit; `None` if its rate is not
+    /// limited.
     pub async fn take(&self, tenant: &TenantId) -> Option<RateStanding> {
         let rate = self.limits.of(tenant).requests?;
         match self.board.rate_take(tenant, rate).await {
@@ -58,7 +59,7 @@ impl RequestRates {
 }
 
 impl Rates {
-    /// Counts for all rates that there are.
+    /// Creates a counter for each configured rate.
     fn new(limits: &Limits) -> Self {
         let limiter = |rate: RequestRate| {
             let quota = Quota::per_second(rate.per_second).allow_burst(rate.burst);

@@ -19,8 +19,8 @@ use crate::record::{RunRecord, RunStatus, RunSummary, StepRecord};
 use crate::store::{Page, RunFilter, Store, StoreError};
 use crate::tenant::TenantId;
 
-/// How long a run that has begun in another process may take to reach the shared board. Its caller
-/// may know of it before the board does.
+/// How long a run that began in another process may take to appear on the shared board. A caller
+/// may know its id before that.
 pub(super) const ON_ITS_WAY: Duration = Duration::from_secs(1);
 
 /// Reads runs.
@@ -28,18 +28,18 @@ pub(super) const ON_ITS_WAY: Duration = Duration::from_secs(1);
 pub struct RunReader {
     pub(super) store: Arc<dyn Store>,
     pub(super) board: Arc<Board>,
-    /// The runs at work here.
+    /// The active runs of this process.
     pub(super) active: Arc<ActiveRuns>,
-    /// Says when this process closes.
+    /// Tells when this process shuts down.
     pub(super) tasks: RunTasks,
-    /// Bounds the shared reads that go on at once.
+    /// Bounds the shared reads in flight.
     pub(super) at_once: Arc<FairShare>,
-    /// Reads of runs, shared by all who wait for a change of the same one.
+    /// Reads of runs, shared by all callers that wait for a change of the same run.
     pub(super) reads: SharedReads<(TenantId, RunId), RunReading>,
 }
 
 impl RunReader {
-    /// Reads runs of the store, of the board and of this process.
+    /// Creates a reader of the store, the board and the active runs of this process.
     pub fn new(store: Arc<dyn Store>, board: Arc<Board>, active: Arc<ActiveRuns>, tasks: RunTasks) -> Self {
         let at_once = FairShare::new(shared_reads::AT_ONCE);
         Self {
@@ -52,9 +52,9 @@ impl RunReader {
         }
     }
 
-    /// Reads a run, live or ended. One that is unknown may have begun elsewhere just now, so it is
-    /// waited for where a board is shared. That costs other callers nothing. The id does not
-    /// matter: callers make ids up.
+    /// Reads a run, live or ended. An unknown run may just have begun in another process, so with a
+    /// shared board this waits for it. The wait costs other callers nothing. It applies to any
+    /// unknown id, since callers may invent ids.
     pub async fn run_lookup(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<RunRecord>, StoreError> {
         let found = self.find_run(tenant, run_id).await?;
         if found.is_some() || !self.board.is_shared() {
@@ -64,18 +64,18 @@ impl RunReader {
         if let Some(found) = self.find_run(tenant, run_id).await? {
             return Ok(Some(found));
         }
-        // Whichever comes first: the next read is of the run itself.
+        // Ignores the timeout, since the next read shows whether the run exists.
         let _ = timeout(ON_ITS_WAY, shown).await;
         self.find_run(tenant, run_id).await
     }
 
-    /// Reads a run as it is known now.
+    /// Reads the current record of a run.
     pub(super) async fn find_run(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<RunRecord>, StoreError> {
         let is_here = self.active.find(tenant, run_id).is_some();
         if is_here && let Some(live) = self.board.run_lookup(tenant, run_id).await {
             return Ok(Some(live.record()));
         }
-        // A stored end is the truth, even if another process still shows the run.
+        // A stored end takes precedence, even if another process still shows the run as live.
         let stored = self.store.run_lookup(tenant, run_id).await?;
         if stored.as_ref().is_some_and(|run| run.summary.status.is_terminal()) {
             return Ok(stored);
@@ -84,7 +84,7 @@ impl RunReader {
         Ok(live.map(|live| live.record()).or(stored))
     }
 
-    /// Reads a run as it stands. All who ask at the same time share one read.
+    /// Reads the current record of a run. Concurrent callers share one read.
     pub(super) async fn run_lookup_shared(
         &self,
         tenant: &TenantId,
@@ -114,7 +114,8 @@ impl RunReader {
         let on_page = |run: &RunSummary| page.before.is_none_or(|before| run.run_id < before) && matches(filter, run);
         let shown = live.iter().map(|live| &live.summary).filter(|run| on_page(run));
         runs.extend(shown.cloned());
-        // Of a run that is stored and shown, its end is believed first, then what is shown.
+        // For a run that is stored and on the board, a terminal status takes precedence, then the
+        // board.
         runs.sort_by_key(|run| {
             (
                 std::cmp::Reverse(run.run_id),
@@ -136,7 +137,7 @@ impl RunReader {
         let live = self.board.run_lookup(tenant, run_id).await;
         if let Some(live) = live.filter(|live| live.summary.status == run.summary.status) {
             let copy = move || live.steps.iter().map(|step| (**step).clone()).collect();
-            // How many bytes they have would take as long to find out.
+            // Always on another thread, since counting the bytes would take as long as the copy.
             return Ok(Some(off_thread(tenant, copy).await));
         }
         let mut steps = self.store.step_list(tenant, run_id).await?.unwrap_or_default();
@@ -146,7 +147,7 @@ impl RunReader {
         Ok(Some(steps))
     }
 
-    /// Returns about how many bytes its completed steps have as JSON, with their messages.
+    /// Returns about the size of a run's completed steps as JSON in bytes, with their messages.
     pub async fn steps_size(&self, tenant: &TenantId, run_id: RunId) -> Result<u64, StoreError> {
         let stored = self.store.steps_size(tenant, run_id).await?;
         let live = self.board.run_lookup(tenant, run_id).await;
@@ -157,7 +158,7 @@ impl RunReader {
         Ok(stored.max(off_thread(tenant, count).await))
     }
 
-    /// Finds the run that has reserved a session id and has not committed it, and how it stands.
+    /// Finds the run that has reserved a session id but not committed it, and its status.
     pub async fn reserving_run(
         &self,
         tenant: &TenantId,
@@ -171,8 +172,8 @@ impl RunReader {
         self.store.run_lookup_by_session(tenant, session_id).await
     }
 
-    /// Says why a session is not there: a run has reserved its id, or the id leads nowhere, or it
-    /// is a run's.
+    /// Returns the reason why a session does not exist: a run has reserved its id, the id is a
+    /// run's, or the id is unknown.
     pub async fn absent_session(&self, tenant: &TenantId, session_id: SessionId) -> Refusal {
         let absent = async {
             if let Some(run) = self.reserving_run(tenant, session_id).await? {
@@ -182,8 +183,7 @@ impl RunReader {
                     run_status: run.status,
                 });
             }
-            // Its output may be large, so it is read as for those who wait: once for all who ask at
-            // the same time.
+            // The run's output may be large, so concurrent callers share the read.
             let run_id = RunId::from_uuid(session_id.as_uuid());
             let run = self.run_lookup_shared(tenant, run_id).await?;
             let of_run = run.map(|run| run.summary.session_id);
@@ -192,7 +192,7 @@ impl RunReader {
         absent.await.unwrap_or_else(Refusal::Store)
     }
 
-    /// Says that a run is not there, and whether its id is a session's.
+    /// Returns the refusal of an unknown run. Says so if the id is a session's.
     pub async fn absent_run(&self, tenant: &TenantId, run_id: RunId) -> Refusal {
         let session_id = SessionId::from_uuid(run_id.as_uuid());
         match self.store.session_lookup(tenant, session_id).await {
@@ -204,8 +204,8 @@ impl RunReader {
         }
     }
 
-    /// Puts the messages that the session holds back into the steps that made them, and into those
-    /// of its subagents from theirs.
+    /// Adds the messages of the session to the steps that produced them. Adds the messages of
+    /// subagents' sessions to their steps.
     fn fill_messages<'a>(
         &'a self,
         tenant: &'a TenantId,

@@ -1,6 +1,6 @@
 //! Removes a session for a caller, unless it is in use.
 //!
-//! Light runs hold no lock in the database, so the board is asked whether one of them uses the
+//! Light runs hold no lock in the database, so this checks the board for a light run that uses the
 //! session. A tenant removes one session at a time, since each removal occupies a connection.
 
 use std::sync::Arc;
@@ -13,41 +13,41 @@ use crate::tenant::TenantId;
 
 const OPERATION: &str = "remove sessions";
 
-/// What became of a session that was to be removed.
+/// The result of removing a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Removal {
-    /// It is gone.
+    /// It was removed.
     Removed,
     /// There is no such session.
     NotFound,
     /// Other sessions continue it.
     HasDescendants,
-    /// A thread or a run needs it, or one of those that would go with it: this run, where it is
-    /// known.
+    /// A thread or a run uses it, or uses a session that would be removed with it. Contains the
+    /// run, if it is known.
     InUse(Option<RunId>),
 }
 
 /// Removes sessions.
 #[derive(Debug)]
 pub struct SessionRemover {
-    /// Removes them from the store and its cache.
+    /// Removes sessions from the store and its cache.
     pub sessions: Arc<Sessions>,
-    /// Knows which ones light runs continue.
+    /// Knows which sessions light runs continue.
     pub board: Arc<Board>,
-    /// Where removals go on after their callers have gone.
+    /// Runs removals that continue after their callers disconnect.
     pub tasks: RunTasks,
 }
 
 impl SessionRemover {
-    /// Removes a session of any age with its subagents' sessions and, if wanted, all that continues
-    /// it. A caller that leaves while it waits for its turn has removed nothing.
+    /// Removes a session of any age with its subagents' sessions and, if requested, its
+    /// descendants. A caller that is cancelled while it waits for its turn removes nothing.
     pub async fn remove(
         &self,
         tenant: &TenantId,
         session_id: SessionId,
         descendants: bool,
     ) -> Result<Removal, StoreError> {
-        // The turn may take long, so live runs are read after it.
+        // Reads live runs after the wait for the turn, which may take long.
         let turn = self.sessions.removal_turn(tenant).await;
         let live = self.board.run_list(tenant).await;
         let user = live
@@ -57,7 +57,8 @@ impl SessionRemover {
             return Ok(Removal::InUse(Some(user.summary.run_id)));
         }
         let (sessions, owner) = (Arc::clone(&self.sessions), tenant.clone());
-        // No caller cancels it: the transaction goes on without its caller, and so its turn lasts.
+        // Runs in a separate task that no caller can cancel. So the turn lasts as long as the
+        // transaction.
         let work = async move { sessions.remove(turn, &owner, session_id, descendants).await };
         let removing = self.tasks.cancellation.clone().run_until_cancelled_owned(work);
         let removed = self.tasks.runs.spawn(removing).await;

@@ -1,4 +1,4 @@
-//! What a caller asks of a run, already parsed and checked for form.
+//! The request of a caller to start a run, already parsed and validated.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::store::{ConflictPolicy, IfBusy};
 /// A request to run an agent.
 #[derive(Debug, Clone)]
 pub struct RunRequest {
-    /// The session to continue; none for a new line of sessions.
+    /// The session to continue; `None` for a new line of sessions.
     pub base_session_id: Option<SessionId>,
     /// The agent; by default the base session's, or else the configured default.
     pub agent: Option<String>,
@@ -28,48 +28,48 @@ pub struct RunRequest {
     pub input: Vec<InputMessage>,
     /// How the caller follows the run.
     pub mode: RunMode,
-    /// How much of the run outlives its worker; by default the agent's. Of a run that was accepted,
-    /// what is in force.
+    /// How much of the run outlives its worker; by default the agent's setting. For an accepted
+    /// run, the setting that applies.
     pub durability: Option<DurabilityChoice>,
-    /// Among the runs of a tenant, those of a higher priority leave the queue first.
+    /// The priority. Among the runs of a tenant, those of a higher priority are leased first.
     pub priority: i16,
     /// The thread to continue and to move, in place of a base session.
     pub thread: Option<ThreadName>,
     /// What to do when the thread has another active run.
     pub if_busy: IfBusy,
-    /// The webhook that receives the run's end; by default the agent's.
+    /// The webhook that receives the end of the run; by default the agent's.
     pub webhook: Option<RunWebhook>,
-    /// The caller's name for the request, by which a repeated one is known.
+    /// The idempotency key of the request.
     pub idempotency: Option<RequestKey>,
     /// The model to use instead of the session's or the agent's.
     pub model: Option<ModelRef>,
-    /// What the session shall set instead of its agent's definition from this run on.
+    /// Changes to the session's overrides of its agent's definition, from this run on.
     pub overrides: OverrideChanges,
-    /// Limits; those that are absent come from the agent.
+    /// The limits of the run; absent ones come from the agent.
     pub budget: ExecutionBudget,
     /// Key-value pairs for the run's record and the session's metadata.
     pub metadata: Object,
     /// Variables to set in the environment; `null` removes one.
     pub variables: BTreeMap<String, Value>,
-    /// The shape of the final answer, for this session and those that continue it.
+    /// The format of the final response, for this session and those that continue it.
     pub response_format: Option<ResponseFormat>,
     /// What to do when another run continues the same base.
     pub conflict: ConflictPolicy,
-    /// What to do when the caller goes away.
+    /// What to do when the caller disconnects.
     pub on_disconnect: OnDisconnect,
     /// What the caller's API key allows.
     pub limits: RunLimits,
-    /// Which events the run emits beside its own.
+    /// Which events the run emits in addition to its own.
     pub events: EventOptions,
     /// The id of the HTTP request, for the log.
     pub request_id: Option<String>,
 }
 
-/// Which events a run emits beside its own.
+/// Which events a run emits in addition to its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct EventOptions {
-    /// Those of its subagents, each as a `subagent.event`.
+    /// The events of its subagents, each as a `subagent.event`.
     pub subagents: bool,
 }
 
@@ -83,17 +83,17 @@ impl RunRequest {
     }
 }
 
-/// The caller's name for a request, and the hash of what it asks.
+/// The idempotency key of a request, and the hash of the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestKey {
-    /// The name.
+    /// The key.
     pub key: String,
     /// The hash.
     pub digest: Hash,
 }
 
 impl RequestKey {
-    /// Refuses the request if the key is that of another one.
+    /// Refuses the request if another request has used the key.
     pub(super) fn check(&self, known_digest: Hash) -> Result<(), Refusal> {
         if self.digest == known_digest {
             Ok(())
@@ -106,13 +106,13 @@ impl RequestKey {
 /// A message of the caller.
 #[derive(Debug, Clone)]
 pub struct InputMessage {
-    /// Who says it.
+    /// The role of the speaker.
     pub role: Role,
     /// The speaker's name.
     pub name: Option<String>,
     /// The section of the message store.
     pub section: Section,
-    /// What is said.
+    /// The content.
     pub content: Vec<ContentPart>,
     /// Key-value pairs of the caller.
     pub metadata: Object,
@@ -133,15 +133,15 @@ impl InputMessage {
     }
 }
 
-/// What happens to a run whose caller goes away.
+/// What happens to a run whose caller disconnects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnDisconnect {
     /// It is cancelled and publishes nothing.
     #[default]
     Cancel,
-    /// It is stopped and publishes what there is.
+    /// It is stopped and publishes its session so far.
     Stop,
-    /// It goes on and commits.
+    /// It continues and commits.
     Continue,
 }

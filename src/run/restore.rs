@@ -1,4 +1,4 @@
-//! Restoring a run: from a bundle and a plan to the state and the environment.
+//! Restores a run: creates the state and the environment from a bundle and a plan.
 
 use std::sync::Arc;
 
@@ -19,18 +19,18 @@ use crate::usage::Usage;
 /// The scope of the run's own agent in its journal.
 const OWN_SCOPE: &str = "";
 
-/// What the loop begins with.
+/// The state with which the loop begins.
 #[derive(Debug)]
 pub(super) struct Restored {
     pub(super) state: AgentState,
     pub(super) environment: Box<dyn Environment>,
-    /// What earlier attempts have spent, of which the state is the result.
+    /// The usage of earlier attempts whose results are in the state.
     pub(super) reached: Usage,
-    /// What they have spent beside that.
+    /// The usage of earlier attempts whose results are lost.
     pub(super) lost: Usage,
-    /// How far an earlier worker has come.
+    /// The progress of an earlier worker.
     pub(super) progress: Option<Progress>,
-    /// Where it is recorded how far this one comes.
+    /// The journal that records the progress of this worker.
     pub(super) journal: Option<WorkJournal>,
 }
 
@@ -54,7 +54,7 @@ pub(super) async fn restore(
     let (progress, journal) = restore_progress(store, plan, live, &state).await?;
     let reached = progress.as_ref().map_or(Usage::NOTHING, Progress::spent);
     let lost = live.count_lost(reached);
-    // A worker that died early may have persisted steps and no event.
+    // A worker that crashed early may have persisted steps but no event.
     if live.is_resumed() || progress.is_some() {
         live.emit_resumed(progress.as_ref().map(|progress| &progress.state));
     }
@@ -68,8 +68,8 @@ pub(super) async fn restore(
     })
 }
 
-/// Reads how far an earlier worker has come with a run that persists its steps, and goes on
-/// recording after it.
+/// Reads the progress of an earlier worker, for a run that persists its steps. The journal
+/// continues after it.
 async fn restore_progress(
     store: &Arc<dyn Store>,
     plan: &RunPlan,
@@ -97,18 +97,18 @@ async fn restore_progress(
     Ok((progress, Some(journal)))
 }
 
-/// What the session sets is in force, then the agent's own prompt; where it has none, the session's
-/// stays.
+/// Creates the state. The overrides of the session take precedence, and then the agent's own
+/// prompt. If the agent has no prompt, the session's earlier prompt stays.
 fn restore_state(plan: &RunPlan, live: &LiveEvents, bundle: Option<&Arc<Bundle>>) -> AgentState {
     let definition = &plan.agent;
     let state = match bundle {
         Some(bundle) => state_of(bundle, plan.session_metadata.clone()),
-        // Whichever worker begins the run, it makes the same agent instance.
+        // Every worker that begins the run creates the same agent instance.
         None => {
             AgentState::new(plan.new_agent_id, live.summary().created_at).with_metadata(plan.session_metadata.clone())
         }
     };
-    // A prompt that the session has set and sets no more is not its own.
+    // If the session has dropped its override of the prompt, the old prompt must not stay.
     let was_set = prompt_of(state.context().overrides.as_deref()).is_some();
     let prompt = prompt_of(plan.overrides.as_deref());
     let state = match prompt {

@@ -1,5 +1,5 @@
-//! Slots for runs at work: only so many light runs at once, in all and of each tenant, and only so
-//! many runs of the queue.
+//! Slots for active runs. They limit the light runs, in total and for each tenant, and the queued
+//! runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use crate::fair_share::{FairShare, Share};
 use crate::limits::{Limits, TenantShare, TenantShares};
 use crate::tenant::TenantId;
 
-/// When a refused caller may try again. Short, since slots become free all the time.
+/// When a refused caller may retry. Short, since slots often become free.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
-/// How many runs without a slot are planned at once.
+/// The most runs without a slot that are planned at the same time.
 const MAX_PLANS: usize = 8;
 
-/// The slot of a run at work. It becomes free when this drops.
+/// The slot of an active run. Dropping it frees the slot.
 #[derive(Debug)]
 pub(super) struct RunSlot {
     _permit: OwnedSemaphorePermit,
@@ -24,28 +24,28 @@ pub(super) struct RunSlot {
     _share: Option<TenantShare>,
 }
 
-/// A turn to plan a run for which there is no slot. Tenants share the turns, so a tenant that
-/// exceeds its limit loads few sessions at once.
+/// A turn to plan a run without a slot. Tenants share the turns, so a tenant above its limit loads
+/// few sessions at the same time.
 #[derive(Debug)]
 pub(super) struct PlanningTurn {
-    /// Why the run may not begin, unless its agent queues it.
+    /// The refusal of the run, unless its agent requires a queued run.
     pub(super) refusal: Refusal,
     _turn: Share,
 }
 
-/// Slots for runs that live in this process only.
+/// Slots for light runs, which exist in this process only.
 #[derive(Debug)]
 pub struct LightSlots {
     permits: Arc<Semaphore>,
     /// The light runs of each tenant.
     shares: Arc<TenantShares>,
-    /// Turns to plan runs for which there is no slot.
+    /// Turns to plan runs without a slot.
     planning: Arc<FairShare>,
     limits: Arc<Limits>,
     max: usize,
 }
 
-/// Slots for runs of the queue.
+/// Slots for queued runs.
 #[derive(Debug)]
 pub struct QueueSlots {
     permits: Arc<Semaphore>,
@@ -53,7 +53,7 @@ pub struct QueueSlots {
 }
 
 impl LightSlots {
-    /// Makes slots for at most so many runs, within the limits of tenants.
+    /// Creates slots for up to `max` runs, within the limits of tenants.
     pub fn new(max: usize, limits: &Arc<Limits>) -> Self {
         Self {
             permits: Arc::new(Semaphore::new(max)),
@@ -65,7 +65,7 @@ impl LightSlots {
     }
 
     /// Takes a slot for a run of the tenant. If none is free, waits for a turn to plan the run
-    /// without one, since its agent may queue it.
+    /// without a slot, since its agent may require a queued run.
     pub(super) async fn reserve(&self, tenant: &TenantId) -> Result<RunSlot, PlanningTurn> {
         match self.take(tenant) {
             Ok(slot) => Ok(slot),
@@ -103,15 +103,15 @@ impl LightSlots {
         self.max.saturating_sub(self.permits.available_permits())
     }
 
-    /// Gives out no more slots.
+    /// Closes the slots: no more are taken.
     pub(super) fn close(&self) {
         self.permits.close();
     }
 }
 
 impl QueueSlots {
-    /// Makes slots for at most so many runs. A process with none accepts runs and leaves them to
-    /// others.
+    /// Creates slots for up to `max` runs. A process without slots accepts runs and leaves them to
+    /// other processes.
     pub fn new(max: usize) -> Self {
         Self {
             permits: Arc::new(Semaphore::new(max)),
@@ -119,12 +119,12 @@ impl QueueSlots {
         }
     }
 
-    /// Tells whether this process has any slot, free or not.
+    /// Returns whether this process has any slot, free or not.
     pub(super) fn exist(&self) -> bool {
         self.max > 0
     }
 
-    /// Waits for a slot. Returns `None` once they are closed.
+    /// Waits for a slot. Returns `None` once the slots are closed.
     pub(super) async fn take(&self) -> Option<RunSlot> {
         Arc::clone(&self.permits)
             .acquire_owned()
@@ -143,7 +143,7 @@ impl QueueSlots {
         self.max.saturating_sub(self.permits.available_permits())
     }
 
-    /// Gives out no more slots.
+    /// Closes the slots: no more are taken.
     pub(super) fn close(&self) {
         self.permits.close();
     }
@@ -178,11 +178,11 @@ mod tests {
             waits
         });
         assert_eq!((turns.len(), waiting.len()), (MAX_PLANS, tenants.len() - MAX_PLANS));
-        // A turn says what a run is refused with that only this process could execute.
+        // A turn has the refusal of a light run, which only this process could execute.
         assert!(matches!(turns[0].refusal, Refusal::TooManyRuns { limit: 1, .. }));
         drop((turns, slot));
         assert!((&mut waiting[0]).now_or_never().is_some());
-        // One that comes now finds the slot free.
+        // A caller that arrives now finds the slot free.
         assert!(slots.reserve(&tenants[0]).now_or_never().unwrap().is_ok());
     }
 }

@@ -28,12 +28,12 @@ pub struct Runs {
     pub importer: Arc<SessionImporter>,
     /// Removes sessions.
     pub remover: Arc<SessionRemover>,
-    /// Has webhook messages sent again.
+    /// Sends webhook messages again.
     pub redelivery: Arc<Redelivery>,
-    /// Knows repeated requests.
+    /// Recognizes repeated requests.
     pub keys: Arc<IdempotencyKeys>,
     /// Counts requests.
     pub rates: Arc<RequestRates>,
-    /// Begins and ends the work on runs.
+    /// Starts and ends the work on runs.
     pub lifecycle: Arc<RunLifecycle>,
 }

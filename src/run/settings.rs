@@ -1,58 +1,59 @@
-//! How runs are bounded, as an operator configures it.
+//! The settings of runs, as an operator configures them.
 
 use std::time::Duration;
 
 use crate::agent::state::ExecutionBudget;
 
-/// How runs are bounded.
+/// The settings of runs.
 #[derive(Debug, Clone)]
 pub struct RunSettings {
     /// The agent of a request that names none and continues nothing.
     pub default_agent: String,
     /// The most runs at once.
     pub max_concurrent: usize,
-    /// The limits that apply where neither the request nor the agent names one.
+    /// The limits that apply if neither the request nor the agent sets one.
     pub budget: ExecutionBudget,
-    /// How long a commit is tried again while the store is unavailable.
+    /// How long a commit is retried while the store is unavailable.
     pub commit_patience: Duration,
-    /// How long a request that carries an idempotency key is known.
+    /// How long an idempotency key is retained.
     pub idempotency_retention: Duration,
-    /// How many agents may work below one run.
+    /// The limits of subagents.
     pub subagents: SubagentSettings,
-    /// The most bytes of the record of one run, its steps and those of its subagents.
+    /// The most bytes of the record of one run, including its steps and those of its subagents.
     pub max_record_bytes: u64,
-    /// The bytes of all large requests to models that were not answered yet; a tenant takes no more
-    /// than it leaves.
+    /// The most bytes of all large requests to models in flight. A tenant gets at most half of
+    /// them.
     pub max_model_request_bytes: usize,
-    /// How the queue is worked on.
+    /// The settings of the queue.
     pub queue: QueueSettings,
 }
 
-/// How many agents may work below one run.
+/// The limits of subagents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SubagentSettings {
-    /// The most in all.
+    /// The most subagents of a run in total.
     pub max: usize,
-    /// The most at work at the same time; those that wait for others don't count.
+    /// The most active subagents of a run. Those that wait for their own subagents do not count.
     pub concurrency: usize,
-    /// The most at work at the same time in this process, beside one of each run.
+    /// The most active subagents in this process, in addition to one for each run.
     pub max_concurrent: usize,
 }
 
-/// How this process works on the runs of the queue.
+/// How this process executes queued runs.
 #[derive(Debug, Clone)]
 pub struct QueueSettings {
-    /// The most runs of the queue at work here at once; with 0 this process accepts runs and leaves
-    /// them to others.
+    /// The most queued runs that this process executes at the same time. With 0, it accepts runs
+    /// and leaves them to other processes.
     pub concurrency: usize,
-    /// How long a lease lasts that is not renewed. It is renewed three times in this time.
+    /// How long a lease lasts unless it is renewed. It is renewed when a third of this time has
+    /// passed.
     pub lease: Duration,
-    /// How often the queue is read when nothing wakes the worker.
+    /// How often the worker polls the queue without a wake-up.
     pub poll_interval: Duration,
-    /// The most runs that wait; further ones are refused.
+    /// The most waiting runs. Further runs are refused.
     pub max_waiting: u32,
-    /// Whether a run of a higher priority goes before those of other tenants as well.
+    /// Whether a run of a higher priority also precedes runs of other tenants.
     pub ranks_tenants: bool,
-    /// How often a run is begun that its workers don't end, before it fails.
+    /// The most attempts at a run. It fails if none of them ends it.
     pub max_attempts: u32,
 }

@@ -1,8 +1,8 @@
-//! Shares reads among those who follow or wait for the same run.
+//! Shares reads among the callers that follow or wait for the same run.
 //!
 //! A thousand readers of a silent run cost one read. At most 8 reads are in flight at once for all
-//! runs, so that the store and the board stay free for other work. Tenants share those fairly. A
-//! read never waits for a change.
+//! runs, so that the store and the board stay free for other work. Tenants share these 8 reads
+//! fairly. A read never waits for a change.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -17,13 +17,13 @@ use crate::record::RunRecord;
 use crate::store::StoreError;
 use crate::tenant::TenantId;
 
-/// The most reads at once.
+/// The most reads in flight.
 pub(super) const AT_ONCE: usize = 8;
 
-/// A run as it was read for all who wait for it.
+/// The result of a shared read of a run.
 pub(super) type RunReading = Result<Option<Arc<RunRecord>>, Arc<StoreError>>;
 
-/// The newest reads by what was read. A read is dropped with its last reader.
+/// The newest reads by key. A read is dropped with the last holder of its slot.
 #[derive(Debug)]
 pub(super) struct SharedReads<K: Eq + Hash, V> {
     slots: Arc<Slots<K, V>>,
@@ -32,17 +32,17 @@ pub(super) struct SharedReads<K: Eq + Hash, V> {
 
 type Slots<K, V> = Mutex<HashMap<K, Weak<ReadSlot<K, V>>>>;
 
-/// The newest read of one thing, shared by all who hold the slot.
+/// The newest read of a key, shared by all holders of the slot.
 #[derive(Debug)]
 pub(super) struct ReadSlot<K: Eq + Hash, V> {
     key: K,
     all: Arc<Slots<K, V>>,
     at_once: Arc<FairShare>,
-    /// Locked during a read, so that callers that come meanwhile wait for it or for the next one.
+    /// Locked during a read. Callers that arrive meanwhile wait for this read or for the next one.
     newest: TaskMutex<Option<Read<V>>>,
 }
 
-/// What a read has found.
+/// The result of a read.
 #[derive(Debug, Clone)]
 pub(super) struct Read<V> {
     /// When the read began.
@@ -51,7 +51,7 @@ pub(super) struct Read<V> {
 }
 
 impl<K: Clone + Eq + Hash, V: Clone> SharedReads<K, V> {
-    /// Makes reads of which only so many go on at once.
+    /// Creates shared reads. `at_once` limits the reads in flight.
     pub(super) fn new(at_once: &Arc<FairShare>) -> Self {
         Self {
             slots: Arc::default(),
@@ -59,7 +59,7 @@ impl<K: Clone + Eq + Hash, V: Clone> SharedReads<K, V> {
         }
     }
 
-    /// Returns the slot of all who read this.
+    /// Returns the slot of a key.
     pub(super) fn slot(&self, key: K) -> Arc<ReadSlot<K, V>> {
         let mut slots = self.slots.lock();
         if let Some(slot) = slots.get(&key).and_then(Weak::upgrade) {
@@ -77,7 +77,8 @@ impl<K: Clone + Eq + Hash, V: Clone> SharedReads<K, V> {
 }
 
 impl<K: Eq + Hash, V: Clone> ReadSlot<K, V> {
-    /// Returns what a read found that began after the instant: another caller's, or this one.
+    /// Returns the result of a read that began after the instant. Runs `reading` if no other caller
+    /// has made one.
     pub(super) async fn read(&self, tenant: &TenantId, after: Instant, reading: impl Future<Output = V>) -> Read<V> {
         let mut newest = self.newest.lock().await;
         if let Some(newest) = newest.as_ref().filter(|newest| newest.at > after) {
@@ -93,7 +94,7 @@ impl<K: Eq + Hash, V: Clone> ReadSlot<K, V> {
 impl<K: Eq + Hash, V> Drop for ReadSlot<K, V> {
     fn drop(&mut self) {
         let mut slots = self.all.lock();
-        // There may be another one by now.
+        // Another caller may have created a new slot by now.
         if slots.get(&self.key).is_some_and(|slot| slot.strong_count() == 0) {
             slots.remove(&self.key);
         }
@@ -118,7 +119,7 @@ mod tests {
     }
 
     impl Counts {
-        /// A read that takes a second and finds how many there were.
+        /// A read that takes a second and returns the number of reads so far.
         async fn read(&self) -> usize {
             let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
             self.most.fetch_max(now, Ordering::SeqCst);
@@ -144,7 +145,7 @@ mod tests {
         let (slot, tenant) = (reads.slot(1), tenant(0));
         let found = join_all((0..1_000).map(|_| slot.read(&tenant, asked, counts.read()))).await;
         assert!(found.iter().all(|read| read.value == 1));
-        // What is older than wanted does not count.
+        // A read that began too early does not count.
         let found = reads.slot(1).read(&tenant, found[0].at, counts.read()).await;
         assert_eq!((found.value, counts.reads.into_inner()), (2, 2));
     }

@@ -1,5 +1,4 @@
-//! The tasks of runs, and the tokens that end them in order. It is all that the parts of this
-//! module share.
+//! The tasks of runs, and the tokens that end them in order. All parts of this module share them.
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -9,16 +8,16 @@ use super::active::Handover;
 /// The tasks of runs in this process. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct RunTasks {
-    /// The runs, and what callers have left to be done.
+    /// The tasks of runs, and work that continues after its callers disconnect.
     pub(super) runs: TaskTracker,
     /// The loops that serve runs, and the short work that they start.
     pub(super) background: TaskTracker,
-    /// Cancelled when no run begins any more.
+    /// Cancelled when the shutdown begins: no more runs may begin.
     pub(super) closing: CancellationToken,
-    /// Hands over the runs of the queue.
+    /// Hands over the queued runs.
     pub(super) handover: Handover,
-    /// Cancels all runs that live in this process only.
+    /// Cancels all light runs, which exist in this process only.
     pub(super) cancellation: CancellationToken,
-    /// Cancelled when all runs have ended, and what serves them ends as well.
+    /// Cancelled when all runs have ended, to end the loops that serve them.
     pub(super) ended: CancellationToken,
 }

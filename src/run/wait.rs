@@ -1,4 +1,5 @@
-//! Waits for a run to change its status, or to end. All who wait for the same run share one read.
+//! Waits for a run to change its status, or to end. All callers that wait for the same run share
+//! one read.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -13,12 +14,12 @@ use crate::record::RunRecord;
 use crate::store::StoreError;
 use crate::tenant::TenantId;
 
-/// How long a notification is waited for before the run is read without one.
+/// How long to wait for a notification before the run is read without one.
 const POLL: Duration = Duration::from_secs(1);
 
 impl RunReader {
-    /// Reads a run; where it has not ended, waits for a change of its status, at most so long and
-    /// until the service closes.
+    /// Reads a run. If it has not ended, waits for a change of its status, up to `wait` or until
+    /// the shutdown.
     pub async fn run_wait(
         &self,
         tenant: &TenantId,
@@ -35,8 +36,8 @@ impl RunReader {
                 .read(tenant, after.unwrap_or(now), self.read_shared(tenant, run_id))
                 .await;
             let Some(run) = read.value.map_err(|error| StoreError::shared(&error))? else {
-                // It may have begun elsewhere just now. Nobody else waits for this: the read is
-                // over.
+                // The run may just have begun in another process. Other callers do not wait for
+                // this one, since the shared read is over.
                 let patience = if wait.is_zero() {
                     ON_ITS_WAY
                 } else {
@@ -59,8 +60,8 @@ impl RunReader {
                 return Ok(Some(run));
             }
             shown = Some(status);
-            // Whichever comes first: the next read is of the run itself. Without a notification
-            // another caller's read will do.
+            // Waits for the first of these, and then reads the run again. Without a notification,
+            // another caller's recent read is new enough.
             after = tokio::select! {
                 () = change => None,
                 () = sleep_until(until) => None,
@@ -70,14 +71,14 @@ impl RunReader {
         }
     }
 
-    /// Waits for the end of a run. Returns the run as it stands when this process ends and lets go
-    /// of it, and `None` when it is gone without an end.
+    /// Waits for the end of a run. Returns the current record if this process ends and hands the
+    /// run over. Returns `None` if the run disappeared without an end.
     pub(super) async fn end_of(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<Arc<RunRecord>>, StoreError> {
         let slot = self.reads.slot((tenant.clone(), run_id));
         let mut after = None;
         loop {
             let change = self.board.run_change(run_id);
-            // Before the read, which so finds an end that came before.
+            // Checked before the read, so that the read finds any earlier end.
             let is_let_go = self.has_let_go(tenant, run_id);
             let now = Instant::now();
             let read = slot
@@ -85,7 +86,7 @@ impl RunReader {
                 .await;
             let change = match read.value {
                 Ok(Some(run)) if !run.summary.status.is_terminal() && !is_let_go => change,
-                // The run goes on without the store for a while, and so does its caller.
+                // The run can continue without the store for a while, so its caller keeps waiting.
                 Err(error) if error.is_transient() && !is_let_go => pending().boxed(),
                 ended => return ended.map_err(|error| StoreError::shared(&error)),
             };
@@ -97,14 +98,14 @@ impl RunReader {
         }
     }
 
-    /// Returns whether readers of the run have to go on elsewhere: this process ends, and does not
-    /// work on it.
+    /// Returns whether readers of the run must move to another process: this one is shutting down
+    /// and does not execute the run.
     pub(super) fn has_let_go(&self, tenant: &TenantId, run_id: RunId) -> bool {
         self.tasks.ended.is_cancelled()
             || self.tasks.closing.is_cancelled() && self.active.find(tenant, run_id).is_none()
     }
 
-    /// Waits until that may be so.
+    /// Waits until readers may have to move to another process.
     pub(super) async fn let_go(&self, tenant: &TenantId, run_id: RunId) {
         match self.active.find(tenant, run_id) {
             Some(_) => self.tasks.ended.cancelled().await,

@@ -1,6 +1,6 @@
-//! The work of one execution: what its loop is made of and what limits it.
+//! The work of one execution: the parts of its loop, and its limits.
 //!
-//! The run's own agent and each subagent have one. `AgentLoops` makes the loop of both.
+//! The run's own agent and each subagent have one. `AgentLoops` creates the loops of all of them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,72 +19,70 @@ use crate::json::Value;
 use crate::session::Hash;
 use crate::tenant::TenantId;
 
-/// Makes the loops of executions. The loop of an agent makes those of the agents below it by the
-/// same one.
+/// Creates the loops of executions. The loop of an agent uses the same factory for its subagents.
 pub(super) trait LoopFactory: fmt::Debug + Send + Sync {
-    /// Makes the loop of an execution.
+    /// Creates the loop of an execution.
     fn agent_loop(self: Arc<Self>, work: &Arc<Work>) -> Result<AgentLoop, Failure>;
 }
 
-/// An execution that is to begin.
+/// The work of an execution.
 #[derive(Debug)]
 pub(super) struct Work {
-    /// Whose run it is part of.
+    /// The tenant of the run.
     pub(super) tenant: TenantId,
-    /// How the agent works.
+    /// The definition of the agent.
     pub(super) agent: Arc<AgentDefinition>,
     /// The version of the definition.
     pub(super) agent_version: Hash,
-    /// The models that it asks.
+    /// The models that it uses.
     pub(super) models: ModelChain,
-    /// The names of the tools that it is given.
+    /// The names of its tools.
     pub(super) tools: Vec<String>,
-    /// The hooks of the agents above it, and its own.
+    /// The hooks of its ancestors, and its own.
     pub(super) hooks: Vec<HookConfig>,
-    /// The session that it makes.
+    /// The session that it will publish.
     pub(super) session_id: SessionId,
-    /// How many levels of agents may be below it.
+    /// How many levels of subagents may be below it.
     pub(super) depth_left: u32,
-    /// The most steps of it, and of each agent below it.
+    /// The most steps of this execution, and of each subagent.
     pub(super) step_ceiling: Option<u32>,
-    /// Bounds it.
+    /// Limits and stops the execution.
     pub(super) control: Arc<ExecutionControl>,
     /// Receives all events.
     pub(super) events: Arc<dyn EventSink>,
-    /// Receives the events of the executions below, if the caller wants them.
+    /// Receives the events of subagents, if the caller requested them.
     pub(super) relay: Option<Arc<dyn EventSink>>,
     /// How many levels it is below the run's own agent.
     pub(super) depth: u32,
     /// The environment's variables.
     pub(super) variables: Arc<BTreeMap<String, Value>>,
-    /// The agents that may work below it.
+    /// The agents that may be its subagents.
     pub(super) team: Arc<Team>,
-    /// Its slot among the agents at work.
+    /// Its slot among the active agents.
     pub(super) slot: Slot,
-    /// The sessions that agents below it have made.
+    /// The sessions of its subagents.
     pub(super) children: Children,
-    /// Makes the formats that answers are held to.
+    /// Compiles the response formats.
     pub(super) formats: Arc<FormatCache>,
-    /// What the keys of its calls are derived from.
+    /// The seed from which the keys of its tool calls are derived.
     pub(super) call_seed: CallSeed,
-    /// Where it is recorded, if it is.
+    /// Its journal, if it is recorded.
     pub(super) journal: Option<WorkJournal>,
-    /// Messages that come while it is at work, where it takes any.
+    /// Messages that arrive while it is active, if it accepts any.
     pub(super) inbox: Option<Arc<dyn Inbox>>,
 }
 
-/// Where an execution is recorded.
+/// The journal of an execution.
 #[derive(Debug)]
 pub(super) struct WorkJournal {
-    /// Records it.
+    /// Records the execution.
     pub(super) recorder: Arc<Recorder>,
-    /// The journals of the run, for the agents below it.
+    /// The journals of the run, for its subagents.
     pub(super) journals: Arc<dyn Journals>,
 }
 
 impl WorkJournal {
-    /// Returns where an agent below is recorded: in a scope of its own, after the state that its
-    /// entries amount to.
+    /// Returns the journal of a subagent: in a separate scope, starting after the state `begun`.
     pub(super) fn for_subagent(&self, scope: &str, begun: AgentState, first: Option<JournalEntry>) -> Self {
         let recorder = self.recorder.for_subagent(self.journals.scope(scope), begun);
         let recorder = match first {

@@ -124,15 +124,15 @@ impl EventLogs {
         true
     }
 
-    /// Notes that the store has the events up to this number. Returns whether readers may have more
-    /// than before.
+    /// Records that the store has the events up to this number. Returns whether readers may have
+    /// more than before.
     pub(super) fn persisted(&self, run_id: RunId, last: u64) -> bool {
         let mut logs = self.logs.of(run_id);
         let log = logs.get_mut(&run_id).filter(|log| log.durable < last);
         log.map(|log| log.durable = last).is_some()
     }
 
-    /// Notes that the server of a shared board has the events of an attempt up to this number.
+    /// Records that the server of a shared board has the events of an attempt up to this number.
     /// Returns whether there are more.
     pub(super) fn shared(&self, run_id: RunId, attempt: u64, last: u64) -> bool {
         let mut logs = self.logs.of(run_id);

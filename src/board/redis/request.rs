@@ -39,7 +39,7 @@ impl Request {
         self.commands.len()
     }
 
-    /// Tells whether there is nothing to send.
+    /// Returns whether there is nothing to send.
     pub(super) fn is_empty(&self) -> bool {
         self.commands.is_empty()
     }

@@ -25,40 +25,40 @@ use crate::store::{
 };
 use crate::tenant::TenantId;
 
-/// When a caller may try again who met a full queue.
+/// When a caller may retry after a full queue.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
-/// How long a count of the waiting runs is believed.
+/// How long a count of the waiting runs is used.
 const COUNT_AGE: Duration = Duration::from_millis(250);
 
 /// Accepts runs into the queue.
 #[derive(Debug)]
 pub struct RunQueue {
-    /// Reserves ids, and refuses what another run continues.
+    /// Reserves ids, and refuses a base that another run continues.
     pub planner: Arc<Planner>,
-    /// Holds the queue.
+    /// Stores the queue.
     pub store: Arc<dyn Store>,
     /// Bounds the runs that wait.
     pub length: QueueLength,
-    /// Slots for runs of the queue.
+    /// Slots for queued runs.
     pub slots: Arc<QueueSlots>,
-    /// Says on which terms runs are leased.
+    /// Provides the terms on which runs are leased.
     pub leases: Arc<Leases>,
-    /// Knows repeated requests.
+    /// Recognizes repeated requests.
     pub keys: Arc<IdempotencyKeys>,
-    /// Begins a run whose caller waits for it.
+    /// Starts a run whose caller waits for it.
     pub attempts: Arc<Attempts>,
-    /// Makes the handles of callers.
+    /// Creates the handles of callers.
     pub callers: Arc<Callers>,
-    /// What tenants may do at most.
+    /// The limits of tenants.
     pub limits: Arc<Limits>,
-    /// Where runs are accepted, also after their callers have gone.
+    /// Runs the acceptance, also after the caller disconnects.
     pub tasks: RunTasks,
-    /// Whether a run of a higher priority goes before those of other tenants as well.
+    /// Whether a run of a higher priority also precedes runs of other tenants.
     pub ranks_tenants: bool,
 }
 
-/// The number of waiting runs, bounded. It is counted now and then; the runs that this process adds
-/// count in between.
+/// Bounds the number of waiting runs. Counts them in the store from time to time, and adds the runs
+/// that this process accepts in between.
 #[derive(Debug)]
 pub struct QueueLength {
     store: Arc<dyn Store>,
@@ -67,11 +67,10 @@ pub struct QueueLength {
 }
 
 impl RunQueue {
-    /// Puts a run into the queue. If its caller waits for it, it begins at once where this process
-    /// has a free slot.
+    /// Puts a run into the queue. If its caller waits and this process has a free slot, starts the
+    /// run at once.
     ///
-    /// If the caller goes away meanwhile, the run is accepted all the same and its handle is
-    /// dropped.
+    /// If the caller disconnects meanwhile, the run is accepted anyway and its handle is dropped.
     pub(in crate::run) async fn accept(self: &Arc<Self>, plan: RunPlan) -> Result<RunHandle, Refusal> {
         let queue = Arc::clone(self);
         let accepting = self
@@ -162,8 +161,7 @@ impl RunQueue {
         self.tasks.runs.spawn(Box::pin(attempt));
     }
 
-    /// Finds the run of an earlier request with the key, before anything else is asked of a
-    /// repeated one.
+    /// Finds the run of an earlier request with the key, before a repeated request is checked.
     pub(in crate::run) async fn replay(
         &self,
         tenant: &TenantId,
@@ -176,7 +174,7 @@ impl RunQueue {
         }
     }
 
-    /// Answers a repeated request with the run of the first one.
+    /// Returns the run of the first request to a repeated one.
     async fn known_run(
         &self,
         tenant: &TenantId,
@@ -234,7 +232,7 @@ impl QueueLength {
     }
 }
 
-/// An asynchronous run has no caller who could leave.
+/// Returns the effect of a disconnection. An asynchronous run has no caller that could disconnect.
 fn departure(plan: &RunPlan) -> OnDeparture {
     if plan.request.mode == RunMode::Async {
         return OnDeparture::GoOn;

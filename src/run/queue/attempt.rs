@@ -1,7 +1,8 @@
 //! One worker's attempt at one queued run.
 //!
-//! The attempt plans the run again as it was accepted, then performs and concludes it as every run.
-//! Its events continue after those of earlier workers. What earlier workers spent still counts.
+//! The attempt plans the run again as it was accepted. Then it performs and concludes it like every
+//! run. Its events continue after those of earlier workers. The usage of earlier workers still
+//! counts.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -32,35 +33,35 @@ use crate::run::span::{record_request, run_span};
 use crate::run::tasks::RunTasks;
 use crate::store::{Lease, LeasedRun, Store, StoreError, UNREADABLE_ATTEMPTS, UnreadableRequest};
 
-/// Makes attempts at runs of the queue.
+/// Makes attempts at queued runs.
 #[derive(Debug)]
 pub struct Attempts {
     /// Plans a run again as it was accepted.
     pub planner: Arc<Planner>,
-    /// Executes it.
+    /// Executes runs.
     pub executor: Arc<Executor>,
-    /// Says on which terms runs are leased.
+    /// Provides the terms on which runs are leased.
     pub leases: Arc<Leases>,
-    /// Hands messages to runs.
+    /// Delivers messages to runs.
     pub renewal: Arc<LeaseRenewal>,
-    /// Persists what a run has done that is left.
+    /// Persists the progress of a run before it is left.
     pub progress: Arc<ProgressWriter>,
-    /// Holds the queue.
+    /// Stores the queue.
     pub store: Arc<dyn Store>,
     /// Shows live runs.
     pub board: Arc<Board>,
-    /// The runs at work here.
+    /// The active runs of this process.
     pub active: Arc<ActiveRuns>,
-    /// Tells the time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Says when no run begins any more.
+    /// Tells when no more runs may begin.
     pub tasks: RunTasks,
-    /// How often a run is begun that its workers don't end, before it fails.
+    /// The most attempts at a run. It fails if none of them ends it.
     pub max_attempts: u32,
 }
 
 impl Attempts {
-    /// Works on a leased run until it has ended or is left to another worker.
+    /// Executes a leased run until it has ended or is left to another worker.
     pub(in crate::run) async fn make(
         self: Arc<Self>,
         leased: LeasedRun,
@@ -80,14 +81,14 @@ impl Attempts {
         plan: Option<Box<RunPlan>>,
         mut slot: Option<RunSlot>,
     ) {
-        // A cancelled run has only to end.
+        // A cancelled run can still end during the shutdown.
         if self.tasks.closing.is_cancelled() && leased.control != Some(RunControl::Cancel) {
             return self.release(&leased.lease).await;
         }
         let planned = if let Some(plan) = plan {
             Ok(Planned::Before(plan))
         } else {
-            // The lease is not watched yet.
+            // No task watches the lease yet, so the lease bounds this step.
             let expires = self.leases.instant_of(until);
             let reading = AcceptedRequest::read(&leased.lease.tenant, &leased.request);
             let Ok(accepted) = timeout_at(expires, reading).await else {
@@ -117,8 +118,9 @@ impl Attempts {
         }
     }
 
-    /// Leaves a run whose request this process can't read to other workers: to a newer version
-    /// without a limit, and otherwise for some attempts. A run that is cancelled is not left.
+    /// Returns whether to leave a run with an unreadable request to other workers. If a newer
+    /// version stored it, there is no limit of attempts. Otherwise the run fails after some
+    /// attempts. A cancelled run is not left.
     async fn leaves_unreadable(&self, leased: &LeasedRun, error: &UnreadableRequest) -> bool {
         if leased.control == Some(RunControl::Cancel) {
             return false;
@@ -146,7 +148,8 @@ impl Attempts {
         is_left
     }
 
-    /// Shows the run as one of this process. Its events go on after those of earlier workers.
+    /// Registers the run as active in this process. Its events continue after those of earlier
+    /// workers.
     async fn take_up(
         &self,
         leased: &LeasedRun,
@@ -162,7 +165,7 @@ impl Attempts {
                 "a run is taken over: its worker did not renew the lease"
             );
         }
-        // The lease is not watched yet.
+        // No task watches the lease yet, so the lease bounds this step.
         let earlier = timeout_at(expires, self.persist_earlier_events(leased)).await;
         let last = earlier.unwrap_or_else(|elapsed| Err(StoreError::late("persist earlier events", elapsed)))?;
         let run = LiveRun::begun(leased.summary.clone()).leased(lease.fence);
@@ -185,16 +188,16 @@ impl Attempts {
             active.control(control);
         }
         let at_work = self.active.add(&active);
-        // After an earlier attempt of this process has lost the run: what that one still emits
-        // does not belong into the log of this one.
+        // Opens the run only after an earlier attempt of this process has lost it. Later events of
+        // that attempt must not enter this attempt's log.
         let opening = self.board.run_open(&tenant, Arc::new(run.clone()), false);
-        // Only an exclusive run has rivals.
+        // Never fails, since only an exclusive run can conflict with others.
         let _ = opening.await;
         let (board, clock) = (Arc::clone(&self.board), Arc::clone(&self.clock));
         Ok(LiveEvents::new(active, at_work, run, board, clock).following(last, leased.is_taken_over))
     }
 
-    /// Plans the run again, unless it was accepted here a moment ago, and performs it.
+    /// Performs the run. Plans it again first, unless it was just accepted here.
     async fn work_on(
         &self,
         leased: &LeasedRun,
@@ -211,7 +214,7 @@ impl Attempts {
             Err(error) => return failed(Failure::unusable(&error)),
         };
         if leased.summary.attempts > self.max_attempts {
-            // This worker does not begin it.
+            // This worker does not begin the run, so its attempt does not count.
             let begun = leased.summary.attempts - 1;
             let exhausted = Outcome::failed(live, Failure::exhausted(begun));
             let mut outcome = exhausted.after(&self.spent_before(leased).await);
@@ -248,7 +251,7 @@ impl Attempts {
         self.executor.perform_safely(&plan, live).await
     }
 
-    /// Lets go of a run that this process does not end.
+    /// Leaves a run that this process does not end to another worker.
     async fn leave(&self, live: &LiveEvents) {
         let active = &live.active;
         live.leave();
@@ -259,8 +262,8 @@ impl Attempts {
         self.let_go_of(lease).await;
     }
 
-    /// When the process ends, another one may take the run at once; otherwise its lease expires, so
-    /// that what can't be done is not tried again and again without a pause.
+    /// Gives up a lease. At shutdown, releases it, so that another process may lease the run at
+    /// once. Otherwise lets it expire, so that a failing run is not retried without a pause.
     async fn let_go_of(&self, lease: &Lease) {
         if self.tasks.closing.is_cancelled() {
             self.release(lease).await;
@@ -269,24 +272,24 @@ impl Attempts {
         }
     }
 
-    /// Gives a run back to the queue, as if it had not been leased.
+    /// Releases a run to the queue, as if it had not been leased.
     async fn release(&self, lease: &Lease) {
         match self.store.lease_release(lease).await {
             Ok(true) => tracing::info!("a run is handed back to the queue"),
             Ok(false) => tracing::info!("another worker has a run that was to be handed back"),
             Err(error) => {
-                // It is taken over when the lease expires.
+                // Another worker takes the run over when the lease expires.
                 tracing::warn!(error = &error as &dyn Error, "a run can't be handed back");
             }
         }
     }
 }
 
-/// What an attempt begins with.
+/// The input of an attempt.
 enum Planned {
-    /// The plan of a run that was accepted here a moment ago.
+    /// The plan of a run that was just accepted here.
     Before(Box<RunPlan>),
-    /// What was accepted earlier, or elsewhere.
+    /// The request of a run that was accepted earlier or by another process.
     Now(Box<AcceptedRequest>),
 }
 

@@ -1,4 +1,4 @@
-//! What earlier attempts at a run have left: their events, and what they have spent.
+//! Restores the events and the usage of earlier attempts at a run.
 
 use std::error::Error;
 
@@ -6,14 +6,14 @@ use super::attempt::Attempts;
 use crate::run::outcome::Spent;
 use crate::store::{LeasedRun, StoreError};
 
-/// The most events that are read at once.
+/// The most events of one read.
 const BATCH: u32 = 1_000;
-/// The fence of a run's first lease.
+/// The fence token of a run's first lease.
 const FIRST_FENCE: u64 = 1;
 
 impl Attempts {
-    /// Persists the events of earlier attempts that only the board has, and returns the number of
-    /// the last event. Readers may know those, and this attempt shares its own only.
+    /// Persists the events of earlier attempts that only the board has. Readers may have seen them,
+    /// and this attempt only shares its own events. Returns the number of the last event.
     pub(super) async fn persist_earlier_events(&self, leased: &LeasedRun) -> Result<u64, StoreError> {
         if leased.lease.fence == FIRST_FENCE {
             return Ok(0);
@@ -31,8 +31,8 @@ impl Attempts {
         }
     }
 
-    /// Counts the steps of earlier workers by their events. No attempt goes on with them, but they
-    /// cost money all the same.
+    /// Counts the steps of earlier workers from their events. No attempt continues from these
+    /// steps, but their cost counts.
     pub(super) async fn spent_before(&self, leased: &LeasedRun) -> Spent {
         let (tenant, run_id) = (&leased.lease.tenant, leased.lease.run_id);
         let mut spent = Spent::default();

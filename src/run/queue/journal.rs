@@ -35,7 +35,7 @@ struct ScopedJournal {
     scope: String,
 }
 
-/// Reads the entries of earlier workers, and goes on after them.
+/// Reads the entries of earlier workers. New entries follow them.
 pub(in crate::run) async fn read_journal(
     store: &Arc<dyn Store>,
     active: &Arc<ActiveRun>,
@@ -114,7 +114,7 @@ impl ScopedJournal {
     }
 }
 
-/// Without an end: the lease expires before long, where the store does not come back.
+/// Retries without a limit, since the lease expires if the outage of the store lasts.
 fn backoff() -> ExponentialBuilder {
     ExponentialBuilder::default()
         .with_min_delay(Duration::from_millis(50))

@@ -14,7 +14,7 @@ use crate::store::{Store, StoreError};
 /// Returns the database's time. Replicas whose own clocks differ agree on it.
 #[derive(Debug)]
 pub(super) struct LeaseClock {
-    /// Read until the database's clock was read once.
+    /// The clock of this machine, used until the first read of the database clock.
     clock: Arc<dyn Clock>,
     last: Mutex<Option<Reading>>,
 }
@@ -22,14 +22,14 @@ pub(super) struct LeaseClock {
 /// One read of the database's clock.
 #[derive(Debug, Clone, Copy)]
 struct Reading {
-    /// What it showed, at some time between request and response.
+    /// The database time, at some time between request and response.
     time: Timestamp,
     asked: Instant,
     answered: Instant,
 }
 
 impl LeaseClock {
-    /// Begins with the time of this machine.
+    /// Starts with the time of this machine.
     pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
@@ -37,8 +37,8 @@ impl LeaseClock {
         }
     }
 
-    /// Returns the time. It is never ahead of the database's, since a reading counts as the time of
-    /// its response.
+    /// Returns the time. It is never ahead of the database time, since a reading counts as the time
+    /// of its response.
     pub(super) fn now(&self) -> Timestamp {
         match self.last() {
             Some(reading) => reading.time + microseconds(reading.answered.elapsed()),
@@ -46,14 +46,14 @@ impl LeaseClock {
         }
     }
 
-    /// Returns when the database's clock may show that time at the earliest, as if a reading were
-    /// the time of its request.
+    /// Returns the earliest instant at which the database clock may show the given time. Here a
+    /// reading counts as the time of its request.
     pub(super) fn instant_of(&self, time: Timestamp) -> Instant {
         let (shown, at) = match self.last() {
             Some(reading) => (reading.time, reading.asked),
             None => (self.clock.now(), Instant::now()),
         };
-        // A time that had passed at the reading is past.
+        // A time that had already passed at the reading maps to the reading itself.
         at + (time - shown).to_std().unwrap_or_default()
     }
 
@@ -65,7 +65,7 @@ impl LeaseClock {
         Ok(())
     }
 
-    /// Tells whether the last reading is that old.
+    /// Returns whether the last reading is older than `age`.
     pub(super) fn is_older_than(&self, age: Duration) -> bool {
         self.last().is_none_or(|reading| reading.answered.elapsed() >= age)
     }
@@ -92,7 +92,7 @@ mod tests {
 
     use super::*;
 
-    /// The clock of a machine, in seconds, that somebody sets.
+    /// The clock of a machine in seconds, set by the test.
     #[derive(Debug, Default)]
     struct SetClock(AtomicI64);
 
@@ -124,7 +124,7 @@ mod tests {
         advance(Duration::from_secs(7)).await;
         assert_eq!(clock.now(), at(5_007));
         assert!(clock.is_older_than(Duration::from_secs(7)) && !clock.is_older_than(Duration::from_secs(8)));
-        // The database may have shown it as early as the question came.
+        // The database may have shown the time as early as at the request.
         assert_eq!(clock.instant_of(at(5_010)), asked + Duration::from_secs(10));
         assert_eq!(clock.instant_of(at(1)), asked);
     }

@@ -15,9 +15,9 @@ use crate::store::{LeaseTerms, Store, StoreError};
 pub struct Leases {
     store: Arc<dyn Store>,
     clock: LeaseClock,
-    /// Names this process in the queue.
+    /// The id of this process in the queue.
     worker: WorkerId,
-    /// How long a lease lasts that is not renewed.
+    /// How long a lease lasts unless it is renewed.
     duration: Duration,
 }
 
@@ -32,17 +32,17 @@ impl Leases {
         }
     }
 
-    /// Returns the database's time.
+    /// Returns the database time.
     pub(in crate::run) fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Returns when the database's clock may show that time at the earliest.
+    /// Returns the earliest instant at which the database clock may show the given time.
     pub(in crate::run) fn instant_of(&self, time: Timestamp) -> Instant {
         self.clock.instant_of(time)
     }
 
-    /// Returns how long a lease lasts that is not renewed.
+    /// Returns how long a lease lasts unless it is renewed.
     pub(super) fn duration(&self) -> Duration {
         self.duration
     }
@@ -57,14 +57,14 @@ impl Leases {
         }
     }
 
-    /// Returns how long an operation on leases may take before it is tried again. A connection may
-    /// have gone silent that nobody has closed.
+    /// Returns how long an operation on leases may take before it is retried, since its connection
+    /// may be dead.
     pub(in crate::run) fn patience(&self) -> Duration {
         self.duration / 3
     }
 
-    /// Bounds an operation of the store by that time. An operation that timed out may have taken
-    /// effect.
+    /// Bounds an operation of the store by [`Self::patience`]. An operation that timed out may have
+    /// taken effect.
     pub(super) async fn in_time<T>(
         &self,
         operation: &'static str,
@@ -81,7 +81,8 @@ impl Leases {
 
     /// Reads the database's clock. If that fails, the next renewal of leases reads it again.
     pub(in crate::run) async fn read_time(&self) {
-        // What comes after it has its own chance, on another connection.
+        // Takes at most half of the time, so that the following operation has time for another
+        // connection.
         match timeout(self.patience() / 2, self.set_clock()).await {
             Ok(Ok(())) => (),
             Ok(Err(error)) => {
@@ -94,7 +95,7 @@ impl Leases {
         }
     }
 
-    /// Reads the database's clock unless it was read a moment ago.
+    /// Reads the database clock unless it was read recently.
     pub(super) async fn read_time_again(&self) {
         if self.clock.is_older_than(self.patience()) {
             self.read_time().await;

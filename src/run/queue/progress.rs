@@ -1,4 +1,4 @@
-//! Beside the work: persists what the runs of this process have emitted, used and applied.
+//! Persists the events, usage and applied messages of active runs, concurrently with their work.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,28 +18,28 @@ use crate::tenant::TenantId;
 
 /// How often events, usage and applied messages are persisted.
 const PERIOD: Duration = Duration::from_secs(1);
-/// For how many runs of a tenant they are persisted at the same time.
+/// The number of a tenant's runs whose progress is persisted at the same time.
 const AT_ONCE: usize = 8;
 
 /// Persists the progress of runs.
 #[derive(Debug)]
 pub struct ProgressWriter {
-    /// Holds it.
+    /// Stores the progress.
     pub store: Arc<dyn Store>,
-    /// Says how long a write may take.
+    /// Bounds the time of a write.
     pub leases: Arc<Leases>,
-    /// The runs at work here.
+    /// The active runs of this process.
     pub active: Arc<ActiveRuns>,
-    /// Hears which events are persisted: its readers get those.
+    /// Is notified of persisted events, since its readers get only these.
     pub board: Arc<Board>,
-    /// Says when the last run has ended.
+    /// Tells when the last run has ended.
     pub tasks: RunTasks,
 }
 
 impl ProgressWriter {
-    /// Persists what runs have emitted, used and applied, until the last run has ended. It then
-    /// drops what is in flight: the end of a run persists the rest. Each tenant is waited for by
-    /// itself: large events wait for the processors of their tenant.
+    /// Persists the progress of runs until the last run has ended. Then drops the writes in flight,
+    /// since the end of a run persists the rest. Waits for each tenant separately, since large
+    /// events wait for their tenant's share of the processors.
     pub(in crate::run) async fn persist_progress(self: Arc<Self>) {
         let mut ticks = ticks(PERIOD);
         let mut persisting = FuturesUnordered::new();
@@ -65,7 +65,7 @@ impl ProgressWriter {
         }
     }
 
-    /// Persists what the runs of a tenant have emitted, used and applied.
+    /// Persists the progress of a tenant's runs.
     async fn persist_all(&self, tenant: TenantId, runs: Vec<Arc<ActiveRun>>) -> TenantId {
         let persisting = stream::iter(&runs).for_each_concurrent(AT_ONCE, async |run| {
             self.persist(run).instrument(run.span.clone()).await;
@@ -74,8 +74,8 @@ impl ProgressWriter {
         tenant
     }
 
-    /// Persists what a run has emitted, used and applied since the last time. What fails now is
-    /// persisted later, at the latest with its end.
+    /// Persists the new progress of a run. If a write fails, it is repeated later, at the latest at
+    /// the end of the run.
     pub(in crate::run) async fn persist(&self, run: &ActiveRun) {
         if let Err(error) = self.leases.in_time("persist progress", self.try_persist(run)).await {
             tracing::debug!(
@@ -87,8 +87,8 @@ impl ProgressWriter {
 
     async fn try_persist(&self, run: &ActiveRun) -> Result<(), StoreError> {
         if let Some(held) = &run.held_lease {
-            // Before the events, so that no step is emitted whose cost a later attempt does not
-            // know.
+            // Persists the usage before the events. So a later attempt knows the cost of each
+            // emitted step.
             self.persist_usage(run, held).await?;
             persist_events(&*self.store, held).await?;
             self.board.event_persisted(run.run_id, held.persisted());
@@ -97,7 +97,7 @@ impl ProgressWriter {
         Ok(())
     }
 
-    /// Persists what a run has used since the last time. A later attempt counts it.
+    /// Persists the new usage of a run, so that a later attempt counts it.
     async fn persist_usage(&self, run: &ActiveRun, held: &HeldLease) -> Result<(), StoreError> {
         let Some(spent) = run.spending.get().map(|control| control.spent()) else {
             return Ok(());
@@ -108,8 +108,8 @@ impl ProgressWriter {
         Ok(())
     }
 
-    /// Persists which messages a run has applied. A failure is made up for later, at the latest
-    /// with the run's end.
+    /// Persists which messages a run has applied. A failed write is repeated later, at the latest
+    /// at the end of the run.
     async fn persist_applied(&self, run: &ActiveRun) {
         let Some(lease) = run.lease() else { return };
         let applied = run.inbox.unacknowledged();
@@ -139,7 +139,7 @@ pub(super) async fn persist_events(store: &dyn Store, held: &HeldLease) -> Resul
     Ok(())
 }
 
-/// Ticks at once, and then once a period. A late tick does not make others come sooner.
+/// Ticks at once, and then once per period. After a late tick, the next one is a full period later.
 pub(super) fn ticks(period: Duration) -> Interval {
     let mut ticks = interval(period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

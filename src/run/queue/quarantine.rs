@@ -1,5 +1,5 @@
-//! Isolates runs that may be poison: one of them at a time is at work here, so a poison run does
-//! not take other runs down.
+//! Isolates suspected poison runs: this process executes one of them at a time, so a poison run
+//! does not take other suspects down.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -7,27 +7,27 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// How long a run is isolated. One that has worked for so long is most likely no poison, and others
-/// are waiting.
+/// How long a run is isolated. A run that has worked for so long is probably not poison, and other
+/// suspects are waiting.
 const WATCHED: Duration = Duration::from_mins(1);
 
-/// The suspect that this process has begun last.
+/// The suspect that this process began last.
 #[derive(Debug, Default)]
 pub struct Quarantine(Mutex<Option<(Instant, Weak<Isolated>)>>);
 
-/// Held as long as the run is at work.
+/// Held as long as the run is active.
 #[derive(Debug)]
 pub(super) struct Isolated;
 
 impl Quarantine {
-    /// Tells whether another may begin.
+    /// Returns whether another suspect may begin.
     pub(super) fn is_free(&self) -> bool {
         let last = self.0.lock();
         last.as_ref()
             .is_none_or(|(begun, run)| run.strong_count() == 0 || begun.elapsed() >= WATCHED)
     }
 
-    /// Notes that one begins.
+    /// Records that a suspect begins.
     pub(super) fn enter(&self) -> Arc<Isolated> {
         let isolated = Arc::new(Isolated);
         *self.0.lock() = Some((Instant::now(), Arc::downgrade(&isolated)));

@@ -1,5 +1,4 @@
-//! Beside the work: renews the leases of this process, and passes on to its runs what their callers
-//! want.
+//! Renews the leases of this process, and delivers the requests of callers to its runs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,25 +17,25 @@ use crate::store::{Outage, RenewedLease, Store, StoreError};
 
 /// The longest time between two checks of the leases.
 const PERIOD: Duration = Duration::from_secs(1);
-/// For how many runs messages are read at the same time.
+/// The number of runs whose messages are read at the same time.
 const AT_ONCE: usize = 8;
 
 /// Renews the leases of this process.
 #[derive(Debug)]
 pub struct LeaseRenewal {
-    /// Holds the leases, and the messages to runs.
+    /// Stores the leases, and the messages to runs.
     pub store: Arc<dyn Store>,
-    /// Says on which terms leases are renewed.
+    /// Provides the terms on which leases are renewed.
     pub leases: Arc<Leases>,
-    /// The runs at work here.
+    /// The active runs of this process.
     pub active: Arc<ActiveRuns>,
-    /// Where short work goes on; says when all ends.
+    /// Runs short tasks, and tells when the last run has ended.
     pub tasks: RunTasks,
 }
 
 impl LeaseRenewal {
-    /// Renews each lease when a third of it has passed, and retries soon, until the last run has
-    /// ended. It waits for nothing else, since a lease that is renewed late is lost.
+    /// Renews each lease when a third of it has passed, until the last run has ended. Retries soon
+    /// after an error. Waits for no other work, since a lease that is renewed too late is lost.
     pub(in crate::run) async fn renew_leases(self: Arc<Self>) {
         let period = self.leases.duration() / 3;
         let mut ticks = ticks(PERIOD.min(period / 4));
@@ -44,7 +43,7 @@ impl LeaseRenewal {
         while self.next_tick(&mut ticks).await {
             let due = Instant::now() + 2 * period;
             let mut runs = self.active.leased();
-            // Others take over what this process has let go of.
+            // Other workers take over runs whose leases this process has lost.
             runs.retain(|run| !run.is_lost() && run.held_lease.as_ref().is_some_and(|held| held.has_expired(due)));
             if !runs.is_empty() {
                 let with_messages = self.renew(&runs).await;
@@ -59,8 +58,8 @@ impl LeaseRenewal {
         }
     }
 
-    /// Lets go of runs whose leases are about to expire, until the last run has ended. It waits for
-    /// the clock alone, so a worker has left a run before another one takes it over.
+    /// Aborts runs whose leases are about to expire, until the last run has ended. Only waits for
+    /// the clock, so this worker stops before another one can take a run over.
     pub(in crate::run) async fn watch_leases(self: Arc<Self>) {
         let period = PERIOD.min(self.leases.duration() / 10);
         let mut ticks = ticks(period);
@@ -85,8 +84,8 @@ impl LeaseRenewal {
         }
     }
 
-    /// Renews the leases of runs at work, and stops or cancels runs as their callers want. Lets go
-    /// of runs whose leases are lost. Returns the runs that have new messages.
+    /// Renews the leases of active runs. Stops or cancels runs as their callers requested. Aborts
+    /// runs whose leases are lost. Returns the runs that have new messages.
     pub(in crate::run) async fn renew(&self, runs: &[Arc<ActiveRun>]) -> Result<Vec<Arc<ActiveRun>>, StoreError> {
         let leases: Vec<_> = runs.iter().filter_map(|run| run.lease().cloned()).collect();
         let renewing = async {
@@ -107,8 +106,8 @@ impl LeaseRenewal {
         Ok(with_messages)
     }
 
-    /// Delivers stored messages to runs. What can't be read now is read with the next renewal of
-    /// their leases.
+    /// Delivers stored messages to runs. If a read fails, it is repeated at the next renewal of the
+    /// lease.
     pub(in crate::run) async fn deliver_messages(&self, runs: &[Arc<ActiveRun>]) {
         let delivering = stream::iter(runs).for_each_concurrent(AT_ONCE, async |run| {
             if let Err(error) = self.fetch_messages(run).instrument(run.span.clone()).await {
@@ -124,22 +123,22 @@ impl LeaseRenewal {
         }
     }
 
-    /// Delivers stored messages to a run: at first all of them, and then those that are not
-    /// applied.
+    /// Delivers stored messages to a run: all of them at first, and later only those that are not
+    /// applied yet.
     async fn fetch_messages(&self, active: &ActiveRun) -> Result<(), StoreError> {
         let (store, inbox) = (&self.store, &active.inbox);
         let waiting = if inbox.is_filled() {
             store.waiting_message_list(&active.tenant, active.run_id).await?
         } else {
             let messages = store.run_message_list(&active.tenant, active.run_id).await?;
-            // Applied ones are applied again where the run begins anew.
+            // Includes applied messages, since a run that restarts must apply them again.
             let waiting = messages
                 .into_iter()
                 .filter(|message| message.status != SteeringStatus::TooLate);
             waiting.map(|message| message.message).collect()
         };
         for message in waiting {
-            // The store accepts no more messages than the inbox takes.
+            // Never fails: the store has the same limits as the inbox.
             inbox.add(message);
         }
         inbox.filled();
@@ -152,7 +151,7 @@ fn note_renewal(run: &ActiveRun, renewed: Option<&RenewedLease>, expires: Instan
     let Some(held) = &run.held_lease else { return };
     let _in_run = run.span.enter();
     let Some(renewed) = renewed else {
-        // A run that is ending has no lease either.
+        // A run that is ending may already have given up its lease.
         if !held.is_ending() {
             tracing::warn!("another worker has taken a run over");
             held.lose();

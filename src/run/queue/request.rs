@@ -1,4 +1,4 @@
-//! What was asked of a queued run, and its way into the stored form and back.
+//! The request of a queued run, with conversions from and to its stored form.
 
 use crate::message::Message;
 use crate::off_thread::by_size_of;
@@ -12,9 +12,9 @@ use crate::tenant::TenantId;
 /// A request with what was decided when it was accepted.
 #[derive(Debug, Clone)]
 pub(in crate::run) struct AcceptedRequest {
-    /// What was asked, but for the input.
+    /// The request without the input.
     pub(in crate::run) request: RunRequest,
-    /// The input, with the ids that it was given.
+    /// The input messages, with the ids assigned to them.
     pub(in crate::run) input: Vec<Message>,
     /// The versions of the agents.
     pub(in crate::run) pinned: PinnedAgents,
@@ -28,7 +28,7 @@ impl AcceptedRequest {
         QueuedRequest { request, input, pinned }.to_json()
     }
 
-    /// Decodes the request of a leased run, beside the async workers if it is large.
+    /// Decodes the request of a leased run, on another thread if it is large.
     pub(in crate::run) async fn read(tenant: &TenantId, request: &StoredRequest) -> Result<Self, UnreadableRequest> {
         by_size_of(tenant, request.bytes(), request, |request| {
             let QueuedRequest { request, input, pinned } = QueuedRequest::from_json(&request.read()?)?;
@@ -93,7 +93,7 @@ impl From<QueuedRunRequest> for RunRequest {
             variables: stored.variables,
             response_format: stored.response_format,
             conflict: stored.conflict,
-            // The worker that goes on with the run has no caller.
+            // The worker that executes the run has no caller.
             on_disconnect: OnDisconnect::default(),
             limits: stored.limits,
             events: EventOptions {

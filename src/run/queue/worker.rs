@@ -1,4 +1,4 @@
-//! The worker: takes runs from the queue while it has slots for them.
+//! The worker: leases runs while it has free slots for them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,30 +14,30 @@ use crate::run::run_slots::{QueueSlots, RunSlot};
 use crate::run::tasks::RunTasks;
 use crate::store::{LeaseLimits, LeasedRun, Outage, SUSPECT_ATTEMPTS, Store, StoreError};
 
-/// The most runs that are leased at once.
+/// The most runs of one lease request.
 const BATCH: usize = 16;
 
-/// Takes runs from the queue.
+/// Leases runs from the queue.
 #[derive(Debug)]
 pub struct QueueWorker {
-    /// Holds the queue.
+    /// Stores the queue.
     pub store: Arc<dyn Store>,
-    /// Says on which terms runs are leased.
+    /// Provides the terms on which runs are leased.
     pub leases: Arc<Leases>,
-    /// Slots for runs of the queue.
+    /// Slots for queued runs.
     pub slots: Arc<QueueSlots>,
-    /// Isolates runs that may be poison.
+    /// Isolates suspected poison runs.
     pub quarantine: Quarantine,
-    /// Works on the runs.
+    /// Executes the runs.
     pub attempts: Arc<Attempts>,
-    /// Where the attempts go on.
+    /// Runs the tasks of the attempts.
     pub tasks: RunTasks,
-    /// How often the queue is read when nothing wakes the worker.
+    /// How often the worker polls the queue without a wake-up.
     pub poll_interval: Duration,
 }
 
 impl QueueWorker {
-    /// Takes runs until the process closes.
+    /// Leases runs until the shutdown begins.
     pub(in crate::run) async fn take_runs(self: Arc<Self>) {
         let mut wake_ups = self.store.queue_wake_ups();
         let taking = async {
@@ -58,7 +58,7 @@ impl QueueWorker {
         }
     }
 
-    /// Takes as many runs as there are slots, and tells whether there may be more.
+    /// Leases up to as many runs as there are free slots. Returns whether there may be more.
     async fn take_some(self: &Arc<Self>, first: RunSlot) -> Result<bool, StoreError> {
         let more = std::iter::repeat_with(|| self.slots.try_take());
         let more = more.take(BATCH - 1).map_while(|slot| slot);
@@ -66,8 +66,8 @@ impl QueueWorker {
         self.lease_runs(slots).await
     }
 
-    /// A task of its own, since runs that are leased and not begun would lie idle until their
-    /// leases expire.
+    /// Leases runs in a separate task. If the caller were cancelled after the lease, the runs would
+    /// stay idle until their leases expire.
     async fn lease_runs(self: &Arc<Self>, slots: Vec<RunSlot>) -> Result<bool, StoreError> {
         let worker = Arc::clone(self);
         let leasing = self.tasks.runs.spawn(async move {
@@ -77,8 +77,8 @@ impl QueueWorker {
                 suspects: u32::from(worker.quarantine.is_free()),
             };
             let leasing = worker.store.run_lease(&terms, limits);
-            // A request that timed out may have leased runs all the same. Nobody works on them, so
-            // they are taken up again when their leases expire.
+            // A request that timed out may have leased runs anyway. No worker executes them, so
+            // they are leased again when their leases expire.
             let leased = worker.leases.in_time("lease runs", leasing).await?;
             let is_full = leased.len() == slots.len();
             for (leased, slot) in leased.into_iter().zip(slots) {
@@ -92,7 +92,7 @@ impl QueueWorker {
             }
             Ok(is_full)
         });
-        // Only a fault of ours ends the task otherwise.
+        // Otherwise the task panicked.
         leasing.await.unwrap_or(Ok(false))
     }
 

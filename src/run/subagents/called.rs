@@ -1,4 +1,4 @@
-//! A call on which another agent works: its events and its result.
+//! A tool call that a subagent executes: its events and its result.
 
 use std::sync::Arc;
 
@@ -11,24 +11,24 @@ use crate::agent::state::{AgentState, ExecutionStatus, StopReason, SubagentExecu
 use crate::ids::AgentId;
 use crate::run::work::Work;
 
-/// A call at work.
+/// A tool call in progress.
 pub(super) struct Called<'a> {
-    /// The execution that the other agent works for.
+    /// The parent execution.
     pub(super) above: &'a Work,
-    /// The other agent instance.
+    /// The subagent's instance.
     pub(super) agent_id: AgentId,
-    /// The number of the step that the call belongs to.
+    /// The number of the parent's step with the call.
     pub(super) step_number: usize,
     /// The call's id.
     pub(super) call_id: String,
-    /// Its execution.
+    /// The subagent's execution.
     pub(super) work: Arc<Work>,
-    /// Its trace.
+    /// The trace of the execution.
     pub(super) trace: Arc<Trace>,
 }
 
 impl Called<'_> {
-    /// Emits the event that the other agent begins.
+    /// Emits the event that the subagent begins.
     pub(super) fn emit_started(&self) {
         self.above.events.emit(AgentEvent::SubagentStarted {
             step_number: self.step_number,
@@ -69,7 +69,7 @@ impl Called<'_> {
         }
     }
 
-    /// Emits the event that the other agent has ended, and returns the trace.
+    /// Emits the event that the subagent has ended, and returns the trace.
     fn emit_completed(&self, status: ExecutionStatus, stop_reason: Option<StopReason>) -> ToolTrace {
         let usage = self.work.control.spent();
         let (agent, session_id) = (self.work.agent.name.clone(), self.work.session_id);
@@ -100,7 +100,8 @@ impl Called<'_> {
         }
     }
 
-    /// Hands the session to the execution above, which publishes it with its own or drops it.
+    /// Passes the session to the parent execution, which publishes it with its own session or drops
+    /// it.
     fn add_session(&self, state: AgentState) {
         let child = ChildSession {
             session_id: self.work.session_id,

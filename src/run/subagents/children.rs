@@ -1,4 +1,4 @@
-//! The sessions that subagents have made. The run's commit stores all of them, or none.
+//! The sessions of subagents. The run's commit stores all or none of them.
 
 use parking_lot::Mutex;
 
@@ -9,9 +9,9 @@ use crate::session::Hash;
 /// The session of a subagent that has ended.
 #[derive(Debug)]
 pub(in crate::run) struct ChildSession {
-    /// Names it.
+    /// The id of the session.
     pub(in crate::run) session_id: SessionId,
-    /// The session of the agent that it worked for.
+    /// The session of the parent agent.
     pub(in crate::run) subagent_of: SessionId,
     /// The agent's name.
     pub(in crate::run) agent: String,
@@ -21,12 +21,12 @@ pub(in crate::run) struct ChildSession {
     pub(in crate::run) state: AgentState,
 }
 
-/// Collects the sessions that the agents below an execution make, several at a time.
+/// Collects the sessions of an execution's subagents, which may run concurrently.
 #[derive(Debug, Default)]
 pub(in crate::run) struct Children(Mutex<Vec<ChildSession>>);
 
 impl Children {
-    /// Adds the session of a subagent and those that were made below it.
+    /// Adds the session of a subagent and the sessions of its own subagents.
     pub(in crate::run) fn add(&self, child: ChildSession, below: &Self) {
         let below = below.take();
         let mut sessions = self.0.lock();
@@ -34,7 +34,7 @@ impl Children {
         sessions.extend(below);
     }
 
-    /// Takes all sessions, each before those that were made below it.
+    /// Takes all sessions. Each comes before those of its subagents.
     pub(in crate::run) fn take(&self) -> Vec<ChildSession> {
         std::mem::take(&mut *self.0.lock())
     }

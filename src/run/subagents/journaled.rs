@@ -1,5 +1,5 @@
-//! What an earlier attempt has journaled of subagents: where those at work stand, and the sessions
-//! of those that have ended.
+//! Subagents in the journal of an earlier attempt: the progress of active ones, and the sessions of
+//! ended ones.
 
 use super::children::{ChildSession, Children};
 use crate::agent::state::{AdditionGap, AgentState};
@@ -9,19 +9,19 @@ use crate::ids::SessionId;
 use crate::run::work::Work;
 use crate::session::Hash;
 
-/// A subagent as its journal has it.
+/// A subagent, as read from its journal.
 #[derive(Debug)]
 pub(super) struct JournaledSubagent {
-    /// The session that it makes.
+    /// The session that it will publish.
     pub(super) session_id: SessionId,
     /// The version of its definition.
     pub(super) agent_version: Hash,
-    /// How far it has come.
+    /// Its progress.
     pub(super) progress: Progress,
 }
 
 impl JournaledSubagent {
-    /// Reads the entries of a scope; none when the subagent has not come to its first step.
+    /// Reads the entries of a scope. Returns `None` if the subagent has not reached its first step.
     pub(super) fn read(entries: Vec<JournalEntry>) -> Result<Option<Self>, AdditionGap> {
         let Some(JournalEntry::SubagentBegun {
             session_id,
@@ -31,7 +31,7 @@ impl JournaledSubagent {
         else {
             return Ok(None);
         };
-        // The first addition has everything of the state but its agent.
+        // The first addition contains the whole state except the agent id.
         let progress = Progress::of(AgentState::new(agent_id, Timestamp::UNIX_EPOCH), entries)?;
         Ok(progress.map(|progress| Self {
             session_id,
@@ -41,8 +41,7 @@ impl JournaledSubagent {
     }
 }
 
-/// Gives back the sessions of the agents that have ended below an execution, as if this process had
-/// made them.
+/// Restores the sessions of an execution's ended subagents, as if they had run in this process.
 pub(in crate::run) fn restore_children(above: &Work, progress: &Progress) -> Result<(), AdditionGap> {
     let Some(journal) = &above.journal else { return Ok(()) };
     restore_below(

@@ -1,9 +1,9 @@
 //! Limits the subagents below a run: in total, at the same time, and in this process.
 //!
 //! An execution that waits for subagents does no work, so it lends its slot to one of them. So each
-//! chain of waiting executions ends in one that works, and there is no deadlock. The run's own
-//! execution lends too, so every run can have one active subagent, however busy the process is.
-//! Tenants share the slots of the process fairly.
+//! chain of waiting executions ends in an active one, and there is no deadlock. The run's own
+//! execution lends its slot, too. So every run can have one active subagent, even in a busy
+//! process. Tenants share the slots of the process fairly.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use crate::fair_share::{FairShare, Share};
 use crate::run::settings::SubagentSettings;
 use crate::tenant::TenantId;
 
-/// The slots that the agents below all runs of this process share.
+/// The slots that the subagents of all runs of this process share.
 #[derive(Debug)]
 pub struct SubagentSlots {
     settings: SubagentSettings,
@@ -33,30 +33,30 @@ struct Slots {
     max_begun: usize,
 }
 
-/// The slot of an execution, for as long as it is held.
+/// The slot of an execution, until it is dropped.
 #[derive(Debug)]
 pub(in crate::run) struct Slot {
     slots: Arc<Slots>,
-    /// One permit, for one of the agents below.
+    /// The permit that this slot lends to one subagent.
     loan: Arc<Semaphore>,
     _held: Held,
 }
 
-/// Where a slot comes from; it is given back there.
+/// The source of a slot, to which it returns.
 #[derive(Debug)]
 enum Held {
-    /// The run's own execution has it.
+    /// The slot of the run's own execution.
     OfRoot,
-    /// The execution above lends it.
+    /// The parent execution lends it.
     Lent { _loan: OwnedSemaphorePermit },
-    /// It is the execution's own.
+    /// It comes from the run and the process.
     Own {
         _of_run: OwnedSemaphorePermit,
         _of_process: Share,
     },
 }
 
-/// The run has had all of its subagents.
+/// The run has reached its limit of subagents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the run has had all {max} agents that it may have; go on without")]
 pub(super) struct NoneLeft {
@@ -64,7 +64,7 @@ pub(super) struct NoneLeft {
 }
 
 impl SubagentSlots {
-    /// Makes as many slots as are configured.
+    /// Creates the configured number of slots.
     pub fn new(settings: SubagentSettings) -> Self {
         Self {
             settings,
@@ -72,10 +72,10 @@ impl SubagentSlots {
         }
     }
 
-    /// Makes the slot of a run's own execution.
+    /// Creates the slot of a run's own execution.
     pub(in crate::run) fn root(&self, tenant: &TenantId) -> Slot {
         let slots = Slots {
-            // One more works in the slot that the run's own execution lends.
+            // One less, since another subagent uses the slot of the run's own execution.
             of_run: Arc::new(Semaphore::new(self.settings.concurrency.saturating_sub(1))),
             of_process: Arc::clone(&self.of_process),
             tenant: tenant.clone(),
@@ -95,7 +95,7 @@ impl Slot {
         }
     }
 
-    /// Counts an agent that is to begin below.
+    /// Counts a new subagent.
     pub(super) fn count_one(&self) -> Result<(), NoneLeft> {
         let max = self.slots.max_begun;
         let one_more = |begun: usize| (begun < max).then_some(begun + 1);
@@ -106,7 +106,7 @@ impl Slot {
         counted.map(drop).map_err(|_| NoneLeft { max })
     }
 
-    /// Counts the agents that have ended in another process below an execution.
+    /// Counts an execution's subagents that ended in another process.
     pub(in crate::run) fn count_ended(&self, progress: &Progress) {
         let ended = progress.ended_calls();
         let ended = ended.filter_map(|(_, _, execution)| execution.trace.subagent.as_deref());
@@ -114,7 +114,8 @@ impl Slot {
         self.slots.begun.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Waits for a slot for an agent below; none when no semaphore is left, which never happens.
+    /// Waits for a slot for a subagent. Returns `None` only if a semaphore is closed, which never
+    /// happens.
     pub(super) async fn below(&self) -> Option<Self> {
         let own = async {
             let of_run = Arc::clone(&self.slots.of_run).acquire_owned().await.ok()?;

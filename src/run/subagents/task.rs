@@ -1,4 +1,4 @@
-//! What an agent and a subagent exchange: the tool's description, the task and the result.
+//! The data that an agent and a subagent exchange: the tool's description, the task and the result.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -19,13 +19,13 @@ pub(super) struct Task {
 }
 
 impl Task {
-    /// Reads arguments that fit the schema; none when they name no task.
+    /// Reads arguments that match the schema. Returns `None` if they have no task.
     pub(super) fn read(arguments: Value) -> Option<Self> {
         let task: Self = serde_json::from_value(arguments).ok()?;
         (!task.task.trim().is_empty()).then_some(task)
     }
 
-    /// Returns the words of the message that the other agent begins with.
+    /// Returns the text of the subagent's first message.
     pub(super) fn into_text(self) -> String {
         let Self { task, context } = self;
         if context.trim().is_empty() {
@@ -67,7 +67,7 @@ pub(super) fn spec_of(subagent: &SubagentConfig, agent: &AgentDefinition) -> Too
     }
 }
 
-/// Returns the answer of an agent that has done its work.
+/// Returns the result of a subagent that completed its task.
 pub(super) fn completed(name: &str, state: &AgentState) -> String {
     let answer = state.final_text();
     if answer.trim().is_empty() {
@@ -77,7 +77,8 @@ pub(super) fn completed(name: &str, state: &AgentState) -> String {
     }
 }
 
-/// Returns what the model reads of an agent that was stopped before its work was done.
+/// Returns the result of a subagent that was stopped before it completed its task, as the model
+/// sees it.
 pub(super) fn stopped(name: &str, state: &AgentState) -> String {
     let why = state.stop_signal().map(|signal| signal.message.as_str());
     let why = why.unwrap_or("it had to stop");
@@ -89,13 +90,13 @@ pub(super) fn stopped(name: &str, state: &AgentState) -> String {
     }
 }
 
-/// Returns what the model reads of an agent that failed.
+/// Returns the result of a subagent that failed, as the model sees it.
 pub(super) fn failed(name: &str, state: &AgentState) -> String {
     let error = execution_error(state);
     format!("the agent {name} failed: {} ({})", error.message, error.code)
 }
 
-/// What the agent said last, be it beside a call.
+/// Returns the last text of the agent, also if it accompanies a tool call.
 fn last_words(state: &AgentState) -> Option<String> {
     let execution = state.execution()?;
     let steps = execution.step_executions.iter().rev();

@@ -1,4 +1,5 @@
-//! The team of a run: all agents that may work below its own, resolved when the run is planned.
+//! The team of a run: all agents that may be its subagents, at any level. They are resolved when
+//! the run is planned.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,31 +18,32 @@ use crate::tenant::TenantId;
 /// The most agents of a team.
 const MAX_MEMBERS: usize = 64;
 
-/// The agents that may work below another one, by name.
+/// The agents that may be subagents, by name.
 #[derive(Debug, Default)]
 pub(in crate::run) struct Team(BTreeMap<String, Arc<Member>>);
 
-/// An agent that may work below another one.
+/// An agent that may be a subagent.
 #[derive(Debug)]
 pub(in crate::run) struct Member {
-    /// How it works.
+    /// Its definition.
     pub(in crate::run) agent: Arc<AgentDefinition>,
     /// The version of the definition.
     pub(in crate::run) agent_version: Hash,
-    /// The models that it asks.
+    /// The models that it uses.
     pub(in crate::run) models: ModelChain,
 }
 
-/// A post below an agent. There are few that differ, however many ways lead through a team.
+/// A role in the team. Different paths through the team often lead to the same post, so there are
+/// few posts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Post {
-    /// Who is to fill it.
+    /// The agent that fills it.
     agent: String,
-    /// Whom it works for.
+    /// The parent agent.
     above: String,
-    /// How many levels may be below it, as far as those above say.
+    /// How many levels of subagents its ancestors allow below it.
     depth_left: u32,
-    /// Whether an agent above it, or the post itself, has a limit of cost.
+    /// Whether the post or an ancestor has a cost limit.
     is_cost_limited: bool,
 }
 
@@ -54,29 +56,29 @@ impl Team {
             .collect()
     }
 
-    /// Returns the member of the name.
+    /// Returns the member with the name.
     pub(in crate::run) fn member(&self, name: &str) -> Option<&Arc<Member>> {
         self.0.get(name)
     }
 }
 
-/// The search for everybody who may work below an agent.
+/// The search for all possible subagents of an agent.
 pub(in crate::run) struct TeamSearch<'a> {
-    /// Whose run it is.
+    /// The tenant of the run.
     pub(in crate::run) tenant: &'a TenantId,
     /// Finds agents.
     pub(in crate::run) agents: &'a AgentDirectory,
     /// Finds models.
     pub(in crate::run) models: &'a ModelSelection,
-    /// The versions of agents that the run was accepted with.
+    /// The versions of agents with which the run was accepted.
     pub(in crate::run) pinned: &'a PinnedAgents,
-    /// What the run may do.
+    /// The limits of the run.
     pub(in crate::run) allowance: &'a Allowance<'a>,
 }
 
 impl TeamSearch<'_> {
-    /// Finds everybody who may work below the agent. Each must exist, have its models, be allowed,
-    /// and be priced where money is limited.
+    /// Finds all possible subagents of the agent. Each must exist, be allowed and have usable
+    /// models. If the cost is limited, the models must have prices.
     pub(in crate::run) async fn gather(
         &self,
         lead: &AgentDefinition,
@@ -132,7 +134,7 @@ impl TeamSearch<'_> {
     }
 }
 
-/// Returns the posts below an agent; none where no level is left.
+/// Returns the posts directly below an agent; none if no level is left.
 fn posts_below(agent: &AgentDefinition, depth_left: u32, is_cost_limited: bool) -> impl Iterator<Item = Post> {
     let below = depth_left.checked_sub(1);
     let subagents = agent.subagents.iter().filter(move |_| below.is_some());

@@ -1,4 +1,4 @@
-//! A subagent as a tool: a call runs the agent in an execution of its own and returns its final
+//! A subagent as a tool: a call runs the agent in a separate execution and returns its final
 //! response.
 
 use std::sync::Arc;
@@ -25,32 +25,32 @@ use crate::message::{Message, Role};
 use crate::run::tasks::RunTasks;
 use crate::run::work::{LoopFactory, Work, WorkJournal};
 
-/// What executions below others are made with.
+/// The dependencies of subagents' executions.
 #[derive(Debug, Clone)]
 pub struct SubagentPorts {
-    /// Tells the time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Makes ids.
+    /// Creates ids.
     pub ids: Arc<dyn IdSource>,
-    /// Where executions go on.
+    /// Runs the tasks of executions.
     pub tasks: RunTasks,
-    /// The limits that apply where no agent names one.
+    /// The limits that apply if no definition sets one.
     pub budget: ExecutionBudget,
 }
 
-/// Has another agent work on each call.
+/// A tool that executes each call with a subagent.
 #[derive(Debug)]
 pub(super) struct SubagentTool {
     ports: SubagentPorts,
     loops: Arc<dyn LoopFactory>,
-    /// The execution that the other agent works for.
+    /// The parent execution.
     above: Arc<Work>,
     subagent: SubagentConfig,
     member: Arc<Member>,
     spec: ToolSpec,
 }
 
-/// An execution on behalf of a call.
+/// The execution of a call.
 struct Begun {
     work: Arc<Work>,
     state: AgentState,
@@ -59,20 +59,20 @@ struct Begun {
 
 /// How an execution starts.
 enum Start {
-    /// With its input: it is new.
+    /// New, with its input.
     Anew(Vec<Message>),
-    /// In the middle of a step, or at its end: another process has left it.
+    /// Continued from another process, within a step or after one.
     Again(Option<Box<PendingStep>>),
 }
 
-/// Makes the tools by which an agent has others work for it; none where no level is left.
+/// Creates the tools for an agent's subagents; none if no level is left.
 pub(in crate::run) fn subagent_tools(
     ports: &SubagentPorts,
     loops: &Arc<dyn LoopFactory>,
     work: &Arc<Work>,
 ) -> Vec<Arc<dyn Tool>> {
     let subagents = work.agent.subagents.iter().filter(|_| work.depth_left > 0);
-    // The team was gathered for the same definitions, so that none of them is missing.
+    // The team was gathered from the same definitions, so no member is missing.
     let found = subagents.filter_map(|subagent| Some((subagent, work.team.member(&subagent.agent)?)));
     found
         .map(|(subagent, member)| {
@@ -124,8 +124,8 @@ impl SubagentTool {
                 Start::Again(pending) => agent_loop.resume(state, pending.map(|pending| *pending)).await,
             }
         });
-        // A task of its own, so that levels of agents do not stand on one stack. It goes with the
-        // execution that waits for it.
+        // Runs in a separate task, so that levels of agents do not share one stack. If the waiting
+        // execution is dropped, the task is aborted.
         let working = AbortOnDropHandle::new(self.ports.tasks.runs.spawn(working.in_current_span()));
         called.end(working.await.ok())
     }
@@ -139,7 +139,7 @@ impl SubagentTool {
         })
     }
 
-    /// Waits for a slot, as long as the run goes on.
+    /// Waits for a slot, until the run is stopped or cancelled.
     async fn slot(&self, context: &ToolContext) -> Result<Slot, ToolError> {
         let ended = tokio::select! {
             biased;
@@ -152,7 +152,7 @@ impl SubagentTool {
         Err(ToolError::new(self.not_begun(&ended)))
     }
 
-    /// Returns what an earlier attempt has journaled of the call.
+    /// Returns the progress of the call in the journal of an earlier attempt.
     fn journaled(&self, context: &ToolContext) -> Result<Option<JournaledSubagent>, ToolError> {
         let Some(journal) = &self.above.journal else {
             return Ok(None);
@@ -170,8 +170,8 @@ impl SubagentTool {
                 agent_id: state.agent_id(),
                 agent_version: self.member.agent_version,
             };
-            // What the definition says of the state is recorded as well, so that the entries can be
-            // read without it.
+            // Records the state that comes from the definition as well, so that the entries can be
+            // read without the definition.
             let empty = AgentState::new(state.agent_id(), state.created_at());
             above.for_subagent(&context.idempotency_key, empty, Some(begun))
         });
@@ -180,8 +180,8 @@ impl SubagentTool {
         Begun { work, state, start }
     }
 
-    /// Goes on with an execution that another process has left: as the same agent, with what it has
-    /// spent and made.
+    /// Continues an execution of another process: with the same agent instance, its usage and its
+    /// sessions.
     fn go_on(
         &self,
         journaled: JournaledSubagent,
@@ -206,8 +206,8 @@ impl SubagentTool {
         Ok(Begun { work, state, start })
     }
 
-    /// Makes the execution: the tightest of all limits, the hooks of those above, and of their
-    /// tools those it may have.
+    /// Creates the execution: with the lowest of all limits, the hooks of its ancestors, and the
+    /// tools that it may use among theirs.
     fn work(
         &self,
         context: &ToolContext,
@@ -250,7 +250,7 @@ impl SubagentTool {
         }
     }
 
-    /// A new agent instance, which knows nothing but what its definition says.
+    /// Creates the state of a new agent instance, from its definition alone.
     fn begun_state(&self, context: &ToolContext) -> AgentState {
         let (ports, agent) = (&self.ports, &self.member.agent);
         AgentState::new(AgentId::generate(&*ports.ids), ports.clock.now())
@@ -271,7 +271,8 @@ impl SubagentTool {
     }
 }
 
-/// The hooks of those above come first; one that both attach alike is attached once.
+/// Combines hooks, those of the ancestors first. A hook that both attach with the same
+/// configuration is attached once.
 fn with_inherited(above: &[HookConfig], own: &[HookConfig]) -> Vec<HookConfig> {
     let added = own.iter().filter(|hook| !above.contains(hook));
     above.iter().chain(added).cloned().collect()
@@ -290,12 +291,13 @@ impl Tool for SubagentTool {
         })
     }
 
-    /// It goes on from its own journal.
+    /// A repeated call continues from the subagent's own journal.
     fn is_repeatable(&self) -> bool {
         true
     }
 
-    /// The execution ends with the run by itself. Cut from outside, it would leave no trace.
+    /// The execution ends by itself when the run ends. If it were aborted from outside, its trace
+    /// would be lost.
     fn ends_by_itself(&self) -> bool {
         true
     }

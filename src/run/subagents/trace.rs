@@ -1,5 +1,5 @@
-//! The trace of a subagent's execution: its steps, collected as they end. Its events are passed on
-//! if the caller wants them.
+//! The trace of a subagent's execution: its steps, collected as they end. Forwards its events if
+//! the caller requested them.
 
 use std::sync::Arc;
 
@@ -9,23 +9,24 @@ use crate::agent::state::{AgentState, StepExecution};
 use crate::agent::{AgentEvent, EventSink};
 use crate::ids::{AgentId, ExecutionId};
 
-/// Collects the steps of an execution, also of one that panics and leaves no state behind.
+/// Collects the steps of an execution. They survive even if the execution panics and its state is
+/// lost.
 #[derive(Debug)]
 pub(super) struct Trace {
     traced: Mutex<Traced>,
     relay: Option<Relay>,
 }
 
-/// Passes events on to the listeners of the run.
+/// Forwards events to the listeners of the run.
 #[derive(Debug)]
 pub(super) struct Relay {
     /// The run's own listeners.
     pub(super) to: Arc<dyn EventSink>,
-    /// The step of the agent above.
+    /// The step of the parent agent.
     pub(super) step_number: usize,
-    /// The call of the agent above.
+    /// The tool call of the parent agent.
     pub(super) call_id: String,
-    /// How many levels the agent is below the run's own.
+    /// How many levels the agent is below the run's own agent.
     pub(super) depth: u32,
 }
 
@@ -37,7 +38,7 @@ struct Traced {
 }
 
 impl Trace {
-    /// Makes an empty trace.
+    /// Creates an empty trace.
     pub(super) fn new(relay: Option<Relay>) -> Self {
         Self {
             traced: Mutex::default(),
@@ -45,13 +46,13 @@ impl Trace {
         }
     }
 
-    /// Returns the execution, if it has begun, and its archived steps.
+    /// Returns the execution, if it has begun, and its completed steps.
     pub(super) fn execution(&self) -> Option<(ExecutionId, Vec<Arc<StepExecution>>)> {
         let traced = self.traced.lock();
         Some((traced.execution_id?, traced.steps.clone()))
     }
 
-    /// Begins with the steps of an earlier attempt.
+    /// Starts with the steps of an earlier attempt.
     pub(super) fn go_on(&self, state: &AgentState) {
         let Some(execution) = state.execution() else { return };
         *self.traced.lock() = Traced {

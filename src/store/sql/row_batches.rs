@@ -94,7 +94,7 @@ async fn read(
     let buffer_space = Arc::new(Semaphore::new(MAX_BUFFERED_BYTES));
     let send = async |batch: RowBatch| {
         let bytes = u32::try_from(batch.stored_bytes.min(MAX_BUFFERED_BYTES)).unwrap_or(u32::MAX);
-        // The semaphore is never closed.
+        // Never fails: the semaphore is never closed.
         if let Ok(permit) = Arc::clone(&buffer_space).acquire_many_owned(bytes).await {
             drop(buffer.send((batch, permit)));
         }

@@ -105,7 +105,7 @@ impl<E: Engine> MessageStore for E {
             return is_leased(self, lease).await;
         }
         let (lease, keys) = (lease.clone(), keys.to_vec());
-        // The semaphore is never closed.
+        // Never fails: the semaphore is never closed.
         let _permit = self.progress_writes().acquire().await;
         let applying = self.transact(APPLY, move |mut connection| {
             Box::pin(async move {

@@ -97,7 +97,7 @@ impl<E: Engine> ProgressStore for E {
             .bind_events(&new);
         insert.push(E::SHARE);
         insert.push(concat!(") leased where true", events_conflict!()));
-        // The semaphore is never closed.
+        // Never fails: the semaphore is never closed.
         let _permit = self.progress_writes().acquire().await;
         if insert.execute(self).await? > 0 {
             return Ok(true);
@@ -156,7 +156,7 @@ impl<E: Engine> ProgressStore for E {
         let mut update = Statement::with("update usage", statement, values);
         update.push(E::SHARE);
         update.push(")");
-        // The semaphore is never closed.
+        // Never fails: the semaphore is never closed.
         let _permit = self.progress_writes().acquire().await;
         Ok(update.execute(self).await? > 0)
     }
