@@ -5,12 +5,12 @@ use secrecy::SecretString;
 
 use crate::session::Hash;
 
-/// What every secret begins with, so that people and scanners recognise one.
+/// The prefix of every secret, by which people and scanners recognise it.
 pub const PREFIX: &str = "ark_";
 
 /// Bytes of randomness in a secret.
 const SECRET_BYTES: usize = 32;
-/// Bounds the work on what can't be a secret.
+/// The longest text that is hashed. It bounds the work on invalid secrets.
 const MAX_LENGTH: usize = 128;
 
 /// Makes a secret of 256 random bits, and its hash.
@@ -24,10 +24,10 @@ pub fn generate() -> Result<(SecretString, Hash), getrandom::Error> {
     Ok((SecretString::from(secret), hash))
 }
 
-/// Hashes what a caller gave as a secret; `None` when it can't be one.
+/// Hashes a secret from a caller; `None` if it can't be a secret.
 ///
-/// A plain hash is enough for 256 random bits: nobody can try them all. The hash is looked up,
-/// never compared byte by byte.
+/// A plain hash is enough for 256 random bits, since nobody can try them all. The hash is looked up
+/// in an index, never compared byte by byte.
 pub fn hash_secret(secret: &str) -> Option<Hash> {
     let plausible = secret.starts_with(PREFIX) && secret.len() <= MAX_LENGTH;
     plausible.then(|| hash_bytes(secret))

@@ -1,5 +1,5 @@
-//! What the HTTP clients of this process share: TLS, no redirects, no proxy, and sending large
-//! bodies in pieces.
+//! The common settings of all HTTP clients: TLS, no redirects, no proxy, and large bodies in
+//! pieces.
 //!
 //! Other tasks run between two pieces. Targets and timeouts belong to the callers.
 
@@ -15,14 +15,14 @@ use rustls::ClientConfig;
 use rustls_platform_verifier::ConfigVerifierExt as _;
 use tokio::task::yield_now;
 
-/// The bytes of a body that are sent before other tasks go on.
+/// The size of a piece of a body. Other tasks may run after each piece.
 const PIECE: usize = 256 << 10;
 
-/// Begins a client. It follows no redirect, since what is sent belongs to the named host alone, and
-/// takes no proxy from the environment.
+/// Returns the builder of a client. The client follows no redirects, since requests are meant only
+/// for the named host. It ignores proxies in the environment.
 ///
-/// All clients trust the certificates of the system as they were when the first one was made:
-/// decoding them takes milliseconds.
+/// All clients share the system's certificates, which are loaded for the first client. Decoding
+/// them takes milliseconds.
 pub(crate) fn client_builder() -> Result<ClientBuilder, rustls::Error> {
     static TLS: LazyLock<Result<ClientConfig, rustls::Error>> = LazyLock::new(|| {
         let mut config = ClientConfig::with_platform_verifier()?;
@@ -37,15 +37,15 @@ pub(crate) fn client_builder() -> Result<ClientBuilder, rustls::Error> {
         .user_agent(concat!("agent-runtime/", env!("CARGO_PKG_VERSION"))))
 }
 
-/// Adds a body to a request. A large one is sent in pieces, so that other tasks get their turn: a
-/// fast socket takes all that it is given in one call, even tens of megabytes, and occupies the
+/// Adds a body to a request. A large body is sent in pieces, so that other tasks can run in
+/// between. A fast socket would otherwise accept tens of megabytes in one call and occupy the
 /// thread.
 pub(crate) fn with_body(request: RequestBuilder, body: Bytes) -> RequestBuilder {
     let length = body.len();
     if length <= PIECE {
         return request.body(body);
     }
-    // Without its length it would be sent in chunks, which not every server takes.
+    // Without a length, the body would have chunked encoding, which not every server accepts.
     request
         .header(CONTENT_LENGTH, length)
         .body(Body::wrap_stream(in_pieces(body)))

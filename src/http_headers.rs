@@ -1,4 +1,4 @@
-//! Headers of HTTP that clients of several protocols know. No IO.
+//! HTTP headers that several clients use. No IO.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use chrono::DateTime;
 
 use crate::clock::Timestamp;
 
-/// Headers that carry credentials. What is configured in clear text may not set them.
+/// Headers that carry credentials. A configuration in clear text may not set them.
 pub const CREDENTIAL_HEADERS: [&str; 6] = [
     "authorization",
     "proxy-authorization",

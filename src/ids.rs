@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// Supplies the UUIDs that new identifiers are made of.
+/// Supplies the UUIDs of new identifiers.
 pub trait IdSource: Send + Sync + fmt::Debug {
     /// Returns a UUID that was never returned before.
     fn next_uuid(&self) -> Uuid;
@@ -23,11 +23,11 @@ impl IdSource for UuidV7Source {
     }
 }
 
-/// A text that is not the hyphenated form of a UUID.
+/// The error of a text that is not a hyphenated UUID.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a {kind} is a UUID such as 0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11")]
 pub struct ParseIdError {
-    /// What the text should have named, such as `session_id`.
+    /// The kind of the expected id, such as `session_id`.
     pub kind: &'static str,
 }
 
@@ -45,7 +45,7 @@ macro_rules! ids {
                 Self(source.next_uuid())
             }
 
-            /// Wraps a UUID that is known to name this kind of thing.
+            /// Wraps a UUID that is known to be an identifier of this kind.
             pub const fn from_uuid(uuid: Uuid) -> Self {
                 Self(uuid)
             }

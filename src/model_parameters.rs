@@ -10,11 +10,11 @@ use crate::json::{Object, Value};
 
 /// The most stop sequences; providers accept four.
 const MAX_STOPS: usize = 4;
-/// The most bytes of a stop sequence, and of the word for how hard to think.
+/// The most bytes of a stop sequence, and of the reasoning effort.
 const MAX_TEXT_BYTES: usize = 1024;
 
-/// Fields by which providers that pass requests on would ask another model than the request names.
-/// The models that may be asked, and what they cost, are decided by the agent's own list.
+/// Fields that make a provider forward the request to another model than the named one. They are
+/// rejected, since the agent's own list decides on the models and their prices.
 const FIELDS_OF_OTHER_MODELS: [&str; 7] = [
     "model",
     "models",
@@ -97,12 +97,12 @@ impl ToolChoice {
 }
 
 impl ModelParameters {
-    /// Returns whether everything is left to the provider.
+    /// Returns whether no parameter is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Returns these parameters, and the others where these leave one to the provider.
+    /// Returns these parameters. A parameter that is absent here comes from `other`.
     #[must_use]
     pub fn over(&self, other: &Self) -> Self {
         let Self {
@@ -125,7 +125,7 @@ impl ModelParameters {
         }
     }
 
-    /// Checks that every parameter makes sense; names the one that does not, and its rule.
+    /// Checks every parameter. The error names the invalid parameter and its rule.
     pub fn check(&self) -> Result<(), (&'static str, &'static str)> {
         let temperature_fits = self.temperature.is_none_or(|value| (0.0..=2.0).contains(&value));
         let top_p_fits = self.top_p.is_none_or(|value| value > 0.0 && value <= 1.0);
@@ -166,7 +166,7 @@ impl ModelParameters {
     }
 }
 
-/// Returns whether a field of a request would have its provider ask another model.
+/// Returns whether a field of a request would make the provider call another model.
 pub fn names_other_models(field: &str) -> bool {
     FIELDS_OF_OTHER_MODELS.contains(&field)
 }

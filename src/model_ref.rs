@@ -107,13 +107,13 @@ pub enum ResponseFormat {
 }
 
 impl ResponseFormat {
-    /// Returns whether plain words are wanted.
+    /// Returns whether the format is plain text.
     pub fn is_text(&self) -> bool {
         *self == Self::Text
     }
 }
 
-/// The tokens that models take, input and output together, where they are known.
+/// The known context windows of models in tokens, input and output together.
 #[derive(Debug, Clone, Default)]
 pub struct ContextWindows(BTreeMap<ModelRef, u64>);
 
@@ -130,7 +130,7 @@ impl FromIterator<(ModelRef, u64)> for ContextWindows {
     }
 }
 
-/// A format as any version stores it.
+/// The stored form of a format, in any version.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum StoredFormat {
@@ -146,8 +146,8 @@ enum StoredFormat {
     Unknown,
 }
 
-/// Reads a format from a stored state. One that this version does not know asks for plain words,
-/// and unknown fields are passed over, where a caller's would be refused.
+/// Reads a format from a stored state. An unknown format becomes plain text, and unknown fields are
+/// ignored. Both are rejected in a request.
 pub(crate) fn stored_format<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ResponseFormat, D::Error> {
     Ok(match StoredFormat::deserialize(deserializer)? {
         StoredFormat::Text | StoredFormat::Unknown => ResponseFormat::Text,

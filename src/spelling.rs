@@ -1,6 +1,6 @@
-//! Finds the known name that a mistyped one most likely means. No IO.
+//! Finds the known name that is most similar to a mistyped one. No IO.
 
-/// Finds the candidate that a mistyped `name` most likely stands for.
+/// Finds the candidate that is most similar to the mistyped `name`.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.to_lowercase();
     candidates
@@ -11,22 +11,23 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Finds the candidate of which `name` is a typing error: too similar to be a name of its own.
-/// Stricter than [`nearest`].
+/// Finds the candidate of which `name` is a typing error. Stricter than [`nearest`]: the names must
+/// be too similar to be two different names.
 pub fn misspelt<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.to_lowercase();
     let mut candidates = candidates.into_iter();
     candidates.find(|candidate| strsim::normalized_damerau_levenshtein(&name, candidate) >= 0.75)
 }
 
-/// Finds the known name that was meant in the message of a decoder. In backticks, it has an unknown
-/// name and then the known ones.
+/// Finds the known name that was meant, from the message of a decoder. The message has the unknown
+/// name and then the known names in backticks.
 pub fn meant(message: &str) -> Option<&str> {
     let mut named = message.split('`').skip(1).step_by(2);
     nearest(named.next()?, named)
 }
 
-/// From 0 to 1. A name cut short (`api_key` for `api_key_env`) or drawn out counts as similar.
+/// Returns the similarity from 0 to 1. A shortened name (`api_key` for `api_key_env`) or an
+/// extended one counts as similar.
 fn similarity(name: &str, candidate: &str) -> f64 {
     let edits = strsim::normalized_damerau_levenshtein(name, candidate);
     let (short, long) = if name.len() < candidate.len() {

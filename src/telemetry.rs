@@ -12,7 +12,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::config::{LogConfig, LogFormat};
 
-/// A reason why logging can't start.
+/// The reason why logging can't start.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
     #[error("the log filter is invalid")]
@@ -32,7 +32,8 @@ where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
     let filter = EnvFilter::try_new(&log.filter).map_err(TelemetryError::Filter)?;
-    // If standard error is closed, reporting that to it would panic. Only the log may be lost.
+    // If standard error is closed, writing an error to it would panic. Losing the log is acceptable
+    // instead.
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(writer)
@@ -104,7 +105,7 @@ mod tests {
     #[test]
     fn a_second_start_and_a_bad_filter_are_errors() {
         let off = log(LogFormat::Text, "off");
-        // Another test of this process may have been first.
+        // Another test of this process may have installed its subscriber first.
         drop(init(&off));
         assert!(matches!(init(&off), Err(TelemetryError::AlreadySet(_))));
         let bad = log(LogFormat::Text, "info,x=loud");

@@ -32,7 +32,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Nothing, which costs nothing.
+    /// No usage, at no cost.
     pub const NOTHING: Self = Self {
         input_tokens: 0,
         output_tokens: 0,
@@ -44,15 +44,16 @@ impl Usage {
         cost_known_part: None,
     };
 
-    /// Returns the same usage, priced. Without a price, what the provider itself has billed counts.
+    /// Returns the same usage with its cost. Without a price, the cost that the provider reports
+    /// counts.
     #[must_use]
     pub fn priced(self, price: Option<&Price>) -> Self {
         let cost = price.map(|price| price.cost(&self)).or(self.whole_cost());
         self.costing(cost, self.known_cost())
     }
 
-    /// Returns the same usage where something in it is billed at a price that is not known. Nothing
-    /// costs nothing all the same.
+    /// Returns the same usage with an incomplete cost, since a part of it has an unknown price. No
+    /// usage still costs nothing.
     #[must_use]
     pub fn partly_priced(self) -> Self {
         self.costing(None, self.known_cost())
@@ -68,12 +69,12 @@ impl Usage {
         unpriced == Self::default() && self.known_cost() == Cost::ZERO
     }
 
-    /// Returns what the usage costs as far as prices are known.
+    /// Returns the known part of the cost.
     pub fn known_cost(&self) -> Cost {
         self.cost.or(self.cost_known_part).unwrap_or_default()
     }
 
-    /// Returns the larger of two counts of the same usage, both of which may lack something.
+    /// Returns the maximum of two counts of the same usage, both of which may be incomplete.
     #[must_use]
     pub fn at_least(self, other: Self) -> Self {
         self.combined(other, u64::max).costing(
@@ -82,7 +83,7 @@ impl Usage {
         )
     }
 
-    /// Returns what was used since an earlier count.
+    /// Returns the usage since an earlier count.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         self.combined(earlier, u64::saturating_sub).costing(
@@ -104,13 +105,13 @@ impl Usage {
         }
     }
 
-    /// Returns the cost; `None` where a part of it is not known. Nothing costs nothing, also before
-    /// it is priced.
+    /// Returns the whole cost; `None` if a part of it is unknown. No usage costs nothing, even
+    /// before it is priced.
     fn whole_cost(&self) -> Option<Cost> {
         self.cost.or_else(|| self.is_nothing().then_some(Cost::ZERO))
     }
 
-    /// Returns the same tokens at a cost, or at a part of it where the whole is not known.
+    /// Returns the same tokens with the whole cost or, if that is unknown, with its known part.
     fn costing(self, whole: Option<Cost>, known: Cost) -> Self {
         let unpriced = Self {
             cost: None,
@@ -184,7 +185,7 @@ impl Cost {
         self.0 as f64 / PICO
     }
 
-    /// Returns the difference, or nothing when the other amount is larger.
+    /// Returns the difference, or zero if the other amount is larger.
     #[must_use]
     pub fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
@@ -213,7 +214,7 @@ impl<'de> Deserialize<'de> for Cost {
     }
 }
 
-/// What a model's tokens cost, in picodollars per token.
+/// The prices of a model's tokens, in picodollars per token.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Price {
     input: u64,
@@ -223,9 +224,9 @@ pub struct Price {
 }
 
 impl Price {
-    /// Makes a price from US dollars per million tokens; `None` when one is negative or absurd.
+    /// Makes a price from US dollars per million tokens; `None` if a value is negative or absurd.
     ///
-    /// Cached input costs as much as other input where no price of its own is given.
+    /// Without a separate price, cached input costs as much as other input.
     pub fn per_million(input: f64, output: f64, cache_read: Option<f64>, cache_write: Option<f64>) -> Option<Self> {
         Some(Self {
             input: pico_per_token(input)?,
@@ -235,13 +236,13 @@ impl Price {
         })
     }
 
-    /// Returns how many tokens of output the amount buys; `None` when output is free.
+    /// Returns how many output tokens the amount pays for; `None` if output is free.
     pub fn output_tokens_for(&self, amount: Cost) -> Option<u64> {
         amount.0.checked_div(self.output)
     }
 
-    /// Returns the least that so many tokens of input can cost: the provider may have all of them
-    /// in its cache.
+    /// Returns the least cost of `tokens` input tokens, since the provider may have all of them in
+    /// its cache.
     pub fn least_input_cost(&self, tokens: u64) -> Cost {
         let least = self.input.min(self.cache_read).min(self.cache_write);
         Cost(tokens.saturating_mul(least))
@@ -281,7 +282,7 @@ pub struct PriceTable {
 }
 
 impl PriceTable {
-    /// Returns the table in which the models of a provider that have no price cost nothing.
+    /// Makes the models of a provider free, unless they have a price.
     #[must_use]
     pub fn with_free_provider(mut self, provider: impl Into<String>) -> Self {
         self.free.insert(provider.into());
@@ -334,7 +335,7 @@ mod tests {
         assert_eq!(sum.input_tokens, u64::MAX);
     }
 
-    /// What is shown of the cost of a sum, and of what came after its first part.
+    /// Checks the displayed cost of a sum and of its second part.
     #[test]
     fn a_part_without_a_price_leaves_the_sum_without_a_cost() {
         let tokens = Usage {

@@ -15,7 +15,7 @@ use crate::json::plain_words;
 use crate::run::{AgentChecks, AgentSource, ConfiguredAgent};
 use crate::spelling::meant;
 
-/// The agent that every service has. A file that defines an agent of its name replaces it.
+/// The agent that every service has. A file with an agent of the same name replaces it.
 const DEMO: &str = include_str!("../../config/agents/demo.toml");
 /// The origin of that agent in messages.
 const BUILT_IN: &str = "the built-in agent";
@@ -24,23 +24,23 @@ const BUILT_IN: &str = "the built-in agent";
 #[derive(Debug)]
 pub(super) struct AgentFiles {
     directory: PathBuf,
-    /// Whether it had agents at the last read. Then it is an error if it is missing or empty,
-    /// perhaps an unmounted volume.
+    /// Whether the folder had agents at the last read. If so, a missing or empty folder is an
+    /// error: its volume may be unmounted.
     held_agents: AtomicBool,
 }
 
-/// What the folder holds.
+/// The contents of the folder.
 #[derive(Debug, Default)]
 pub(super) struct FoundAgents {
     /// The agents, by name.
     pub(super) agents: BTreeMap<String, ConfiguredAgent>,
-    /// What is wrong with files that define none.
+    /// The mistakes in files that define no valid agent.
     pub(super) faults: Vec<anyhow::Error>,
-    /// Entries of the folder that are not read.
+    /// Entries of the folder that are ignored.
     pub(super) unread: Vec<PathBuf>,
 }
 
-/// The agents as they are.
+/// A fixed list of agents.
 impl AgentSource for Vec<ConfiguredAgent> {
     fn read(&self) -> Result<Vec<ConfiguredAgent>, Box<dyn Error + Send + Sync>> {
         Ok(self.clone())
@@ -48,7 +48,7 @@ impl AgentSource for Vec<ConfiguredAgent> {
 }
 
 impl FoundAgents {
-    /// Separates the agents that can work from all that is wrong.
+    /// Separates valid agents from mistakes.
     pub(super) fn check(self, checks: &AgentChecks) -> (Vec<ConfiguredAgent>, Vec<anyhow::Error>) {
         let (mut usable, mut faults) = (Vec::new(), self.faults);
         for agent in self.agents.into_values() {
@@ -72,7 +72,7 @@ impl AgentSource for AgentFiles {
 }
 
 impl AgentFiles {
-    /// Names the folder, which is read whenever the agents are.
+    /// Makes a source that reads this folder each time the agents are loaded.
     pub(super) fn new(directory: &Path) -> Self {
         Self {
             directory: directory.to_owned(),
@@ -123,7 +123,7 @@ impl AgentFiles {
         Ok(found)
     }
 
-    /// Returns all that the folder holds, in order.
+    /// Returns all entries of the folder, in order.
     fn entries(&self) -> io::Result<Vec<PathBuf>> {
         let entries = match fs::read_dir(&self.directory) {
             Err(error) if error.kind() == ErrorKind::NotFound && !self.held_agents.load(Ordering::Relaxed) => {
@@ -146,7 +146,7 @@ fn is_agent(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "toml") && !path.is_dir()
 }
 
-/// Reads a file. An agent without a name has the file's.
+/// Reads a file. An agent without a name gets the file's name.
 fn read(path: &Path) -> anyhow::Result<ConfiguredAgent> {
     let location = path.display().to_string();
     let text = fs::read_to_string(path).with_context(|| format!("can't read {location}"))?;
@@ -173,7 +173,7 @@ fn parse(text: &str) -> anyhow::Result<AgentDefinition> {
     })
 }
 
-/// Returns the beginning of a message: the line of the mistake.
+/// Returns the beginning of an error message: the line of the mistake.
 fn line(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start));
     before.map_or_else(String::new, |before| {
@@ -181,7 +181,7 @@ fn line(text: &str, error: &toml::de::Error) -> String {
     })
 }
 
-/// Describes what is wrong. For an unknown name it proposes the most similar known one.
+/// Describes the mistake. For an unknown name, suggests the most similar known one.
 fn problem(message: &str) -> String {
     let words = plain_words(message);
     match (words.split_once(", expected "), meant(&words)) {

@@ -25,7 +25,7 @@ use crate::tenant::TenantId;
 /// The timeout of opening the store, and that of a query.
 const STORE_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Something that an operator should know of.
+/// A mistake or an ineffective setting that an operator should know about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {
     /// The service would not start, or something that is configured would not work.
@@ -34,7 +34,7 @@ pub enum Finding {
     Warning(String),
 }
 
-/// Finds everything that is wrong with a configuration that could be loaded.
+/// Finds the mistakes in a configuration that was loaded.
 pub async fn check(loaded: &Loaded, extensions: Extensions) -> Vec<Finding> {
     let mut findings = Vec::new();
     check_variables(loaded, &mut findings);
@@ -65,8 +65,7 @@ fn check_variables(loaded: &Loaded, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Returns the names of the agents that can be used. Fails on what leaves nothing to check agents
-/// against.
+/// Returns the names of the usable agents. Fails if the parts that agents refer to can't be made.
 fn check_agents(
     loaded: &Loaded,
     extensions: Extensions,
@@ -83,7 +82,7 @@ fn check_agents(
         findings.push(Finding::Error(problem));
     }
     let found = AgentFiles::new(directory).find()?;
-    // An example is there to be renamed.
+    // An example is meant to be renamed, so it is not reported.
     let is_example = |path: &&PathBuf| path.extension().is_some_and(|ending| ending == "example");
     for path in found.unread.iter().filter(|path| !is_example(path)) {
         let why = if path.is_dir() {
@@ -107,7 +106,7 @@ fn check_agents(
     Ok(names.collect())
 }
 
-/// Tries the Redis that replicas share. The service would start without it.
+/// Connects to the Redis that replicas share. The service would start without it.
 async fn check_board(config: &Config) -> anyhow::Result<()> {
     let settings = settings::redis_board(config)?;
     let Some(url) = &config.board.url else { return Ok(()) };
@@ -115,7 +114,8 @@ async fn check_board(config: &Config) -> anyhow::Result<()> {
     tried.with_context(|| format!("can't use the board {url}"))
 }
 
-/// Checks what depends on what the store holds. It is opened as it is, neither made nor migrated.
+/// Checks the configuration against the contents of the store. The store is neither created nor
+/// migrated.
 async fn check_store(
     loaded: &Loaded,
     agents: Option<&BTreeSet<String>>,
@@ -148,8 +148,8 @@ async fn check_store(
     Ok(())
 }
 
-/// Checks what needs keys or agents of the store; one that is still to be made has none. Without
-/// the agents of files there is nothing to search for the default one.
+/// Checks the configuration against the keys and agents of the store. A store that does not exist
+/// yet has none. Without the agents of files, the default agent is not checked.
 async fn check_against(
     store: Option<&Arc<dyn Store>>,
     loaded: &Loaded,

@@ -1,12 +1,12 @@
-//! What a program that embeds the service adds to it. Data only.
+//! Extensions that a program adds when it embeds the service. Data only.
 
 use std::sync::Arc;
 
 use crate::agent::ports::Tool;
 
-/// What is not part of the service itself; by default nothing.
+/// Additions to the service; by default none.
 #[derive(Debug, Clone, Default)]
 pub struct Extensions {
-    /// Tools beside the built-in ones. Agents name them like those, so their names must differ.
+    /// Tools in addition to the built-in ones. Agents name both alike, so the names must differ.
     pub tools: Vec<Arc<dyn Tool>>,
 }

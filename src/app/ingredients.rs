@@ -1,4 +1,4 @@
-//! What agents are made of, built from the configuration alone. Opens no store and starts nothing.
+//! Builds the parts of agents from the configuration alone. Opens no store and starts nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::tools::{ToolRegistry, builtin_tools};
 use crate::usage::PriceTable;
 use crate::webhooks::{SenderRules, WebhookHookFactory, WebhookSecret, WebhookSender};
 
-/// The models, tools and hooks that there are, and what they share.
+/// The available models, tools and hooks, and their shared resources.
 #[derive(Debug)]
 pub(super) struct Ingredients {
     pub(super) models: Arc<Catalog>,
@@ -33,7 +33,7 @@ pub(super) struct Ingredients {
 }
 
 impl Ingredients {
-    /// Makes all of them.
+    /// Makes all parts.
     pub(super) fn make(config: &Config, extensions: Extensions) -> anyhow::Result<Self> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let ids: Arc<dyn IdSource> = Arc::new(UuidV7Source);
@@ -72,7 +72,7 @@ impl Ingredients {
         })
     }
 
-    /// Returns what definitions of agents are checked against.
+    /// Returns the checks for definitions of agents.
     pub(super) fn checks(&self, config: &Config) -> AgentChecks {
         AgentChecks {
             models: Arc::clone(&self.models) as _,
@@ -85,7 +85,7 @@ impl Ingredients {
         }
     }
 
-    /// Makes what finds agents.
+    /// Makes the directory of agents.
     pub(super) fn directory(&self, store: &Arc<dyn Store>, config: &Config) -> anyhow::Result<AgentDirectory> {
         let files = Box::new(AgentFiles::new(&config.agents.directory));
         let clock = Arc::clone(&self.clock);

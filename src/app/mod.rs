@@ -32,7 +32,7 @@ use crate::run::{AgentDirectory, Runs};
 use crate::store::{self, Sessions, Store, StoreSettings};
 use crate::supervision::Supervisor;
 
-/// How long closing may take; responses were stored before.
+/// How long closing may take. All results are stored already.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The service, assembled.
@@ -53,9 +53,9 @@ pub struct App {
     ids: Arc<dyn IdSource>,
     outbox: Arc<OutboxWorker>,
     sweeper: Sweeper,
-    /// The loops that work besides the runs.
+    /// The background loops.
     background: TaskTracker,
-    /// Cancelled to end these loops.
+    /// Cancelled to end the background loops.
     stop: CancellationToken,
 }
 
@@ -139,7 +139,7 @@ impl App {
             .spawn(supervisor.clone().keep("sweep the store", sweeping));
     }
 
-    /// Returns what HTTP handlers work with.
+    /// Returns the resources of HTTP handlers.
     pub fn http_state(&self) -> HttpState {
         HttpState {
             runs: self.runs.clone(),
@@ -171,12 +171,12 @@ impl App {
     }
 }
 
-/// Opens the configured store, and makes or migrates it if the configuration allows that.
+/// Opens the configured store. Creates or migrates it if the configuration allows that.
 pub async fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
     open_store_with(config, settings::store(config)).await
 }
 
-/// Opens the configured store as it is. Neither makes nor migrates it.
+/// Opens the configured store. Neither creates nor migrates it.
 pub async fn open_existing_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
     let settings = StoreSettings {
         migrate: false,
@@ -199,8 +199,8 @@ pub fn agent_directory(
     Ingredients::make(config, extensions)?.usable_directory(store, config)
 }
 
-/// Refuses to listen beyond this machine without any API key: everybody who reaches the port may
-/// then run agents.
+/// Refuses to listen beyond this machine without any API key, since everybody who reaches the port
+/// could run agents.
 pub fn require_keys_beyond_loopback(has_keys: bool, config: &Config) -> anyhow::Result<()> {
     let listen = config.http.listen;
     if has_keys || listen.ip().is_loopback() || config.http.insecure_no_auth {

@@ -1,4 +1,4 @@
-//! Puts together what works on runs.
+//! Assembles the parts that accept and execute runs.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::store::{Sessions, Store};
 use crate::supervision::Supervisor;
 use crate::usage::PriceTable;
 
-/// What runs work with.
+/// The resources of runs.
 #[derive(Debug, Clone)]
 pub struct RunPorts {
     /// Reads and publishes bundles, through a cache.
@@ -40,21 +40,21 @@ pub struct RunPorts {
     pub hooks: Arc<HookRegistry>,
     /// Restores environments.
     pub environments: Arc<dyn EnvironmentRuntime>,
-    /// What models cost.
+    /// The prices of models.
     pub prices: PriceTable,
-    /// What tenants may do at most.
+    /// The limits of tenants.
     pub limits: Arc<Limits>,
     /// Reads the time.
     pub clock: Arc<dyn Clock>,
     /// Makes ids.
     pub ids: Arc<dyn IdSource>,
-    /// Notified when messages for webhooks were stored.
+    /// Notified after messages for webhooks are stored.
     pub outbox: Arc<Notify>,
     /// Watches the loops of this process.
     pub supervisor: Supervisor,
 }
 
-/// What several parts share.
+/// The resources that several parts share.
 struct Shared {
     settings: RunSettings,
     tasks: RunTasks,
@@ -66,11 +66,11 @@ struct Shared {
     progress: Arc<ProgressWriter>,
     light_slots: Arc<LightSlots>,
     queue_slots: Arc<QueueSlots>,
-    /// The bytes that large requests to models share.
+    /// The memory that large requests to models share.
     room: RequestRoom,
 }
 
-/// Makes all parts. No run is taken from the queue before [`RunLifecycle::begin`].
+/// Makes all parts. No run leaves the queue before [`RunLifecycle::begin`].
 pub fn assemble_runs(ports: &RunPorts, settings: RunSettings) -> Runs {
     let shared = Shared::new(ports, settings);
     let planner = Arc::new(planner(ports, &shared));

@@ -178,7 +178,7 @@ pub(super) fn outbox(config: &Config) -> OutboxSettings {
     }
 }
 
-/// Reads the signing secrets. One that was not found is no error as long as no hook names it.
+/// Reads the signing secrets. A missing secret is an error only if a hook names it.
 pub(super) fn webhook_secrets(config: &Config) -> anyhow::Result<BTreeMap<String, WebhookSecret>> {
     let secrets = config.webhooks.secrets.iter().map(|(name, source)| {
         let keys = source

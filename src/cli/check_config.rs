@@ -6,7 +6,7 @@ use super::output::{print_note, print_piece};
 use crate::app::{self, Extensions, Finding};
 use crate::config::Loaded;
 
-/// Prints every key with its value and origin, then what is wrong. Fails if something would not
+/// Prints every key with its value and origin, and then the mistakes. Fails if something would not
 /// work.
 pub(super) async fn check(loaded: &Loaded, extensions: Extensions) -> anyhow::Result<()> {
     print_piece(&loaded.explain())?;

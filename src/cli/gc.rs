@@ -1,4 +1,4 @@
-//! `gc`: removes once what retention no longer retains, or shows what it would remove.
+//! `gc`: removes expired data once, or shows what it would remove.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

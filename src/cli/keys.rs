@@ -116,8 +116,8 @@ impl From<KeyLimits> for RunLimits {
 
 /// Runs the command against the configured store.
 pub(super) async fn manage(config: &Config, command: KeysCommand) -> anyhow::Result<()> {
-    // A key may be made before the service has ever started. A store that does not exist has none
-    // to list or to revoke.
+    // A key may be created before the first start of the service. A store that does not exist has
+    // no keys to list or revoke.
     let store = match command {
         KeysCommand::Create { .. } => store::open_or_make(config).await?,
         KeysCommand::List { .. } | KeysCommand::Revoke { .. } => store::open_existing(config).await?,

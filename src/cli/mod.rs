@@ -126,7 +126,8 @@ pub fn main() -> ExitCode {
     main_with(std::env::args_os(), Extensions::default())
 }
 
-/// Does so for a program that adds something to the service. The first word is the program's name.
+/// Does the same for a program that embeds the service with extensions. The first word is the
+/// program's name.
 pub fn main_with(words: impl IntoIterator<Item = OsString>, extensions: Extensions) -> ExitCode {
     let cli = Cli::parse_from(words);
     match dispatch(cli, extensions) {
@@ -202,7 +203,7 @@ fn on_store(
 fn block_on(command: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let done = runtime.block_on(command);
-    // A thread that resolves a name can't be stopped, and must not delay the exit.
+    // A thread that resolves a host name can't be stopped. It must not delay the exit.
     runtime.shutdown_background();
     done
 }

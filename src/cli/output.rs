@@ -63,7 +63,7 @@ pub(super) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     Ok(print_line(serde_json::to_string_pretty(value)?)?)
 }
 
-/// Prints a list: the items as JSON, or a row of each below a heading.
+/// Prints a list: as JSON, or as a table with a row for each item.
 pub(super) fn print_list<T, V: Serialize, const N: usize>(
     json: bool,
     items: Vec<T>,
@@ -78,7 +78,7 @@ pub(super) fn print_list<T, V: Serialize, const N: usize>(
     Ok(print_table(heading, &rows)?)
 }
 
-/// Prints rows below a heading, in columns; the last one may be of any length.
+/// Prints a table in columns. The last column may have any width.
 pub(super) fn print_table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) -> io::Result<()> {
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
@@ -99,7 +99,7 @@ pub(super) fn print_error(error: &anyhow::Error) {
     let _ = print_note(format_args!("error: {}", with_causes(error.as_ref())));
 }
 
-/// Returns whether the reader of our output is gone, as `head` is after its last line.
+/// Returns whether the reader of the output is gone, like `head` after its last line.
 pub(super) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io_errors = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
     io_errors

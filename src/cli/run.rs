@@ -92,7 +92,7 @@ pub(super) async fn run(loaded: Loaded, args: RunArgs, extensions: Extensions) -
     }
     let record = match (&followed, run_id) {
         (Ok(record), _) => Some(record.clone()),
-        // Shows its outcome, or its status if another process executes it.
+        // Shows the outcome of the run, or its status if another process executes it.
         (Err(_), Some(run_id)) => app.store.run_lookup(&args.read.tenant, run_id).await.ok().flatten(),
         (Err(_), None) => None,
     };
@@ -143,12 +143,12 @@ fn text_of(args: &RunArgs) -> anyhow::Result<String> {
     Ok(text.to_owned())
 }
 
-/// Parses what a thread's other active run means for this one.
+/// Parses what to do when the thread has another active run.
 fn parse_if_busy(text: &str) -> Result<IfBusy, String> {
     serde_json::from_value(text.into()).map_err(|error| error.to_string())
 }
 
-/// Returns what is asked of the agent.
+/// Returns the request for the run.
 fn request(args: &RunArgs, text: String) -> RunRequest {
     RunRequest {
         base_session_id: args.base,
@@ -226,13 +226,13 @@ async fn follow(
             | RunEventPayload::Failed(record)
             | RunEventPayload::Cancelled(record) => {
                 if !json {
-                    // A run in another process may have emitted no deltas.
+                    // A run in another process may emit no deltas.
                     let rest = if has_output {
                         String::new()
                     } else {
                         record.output_text()
                     };
-                    // A run that failed before any output leaves no empty line.
+                    // After a run that failed before any output, no empty line is printed.
                     if has_output || !rest.is_empty() {
                         print_line(rest)?;
                     }

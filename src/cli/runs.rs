@@ -66,7 +66,7 @@ async fn show(store: &dyn Store, tenant: &TenantId, run_id: RunId) -> anyhow::Re
     if let Some(session) = store.session_lookup(tenant, session_id).await? {
         bail!(no_run(run_id, Some(&session)));
     }
-    // A light run is in no store before its end, so only its service knows it.
+    // A light run is not stored before its end, so only its own process knows it.
     bail!(
         "the store has no run {run_id}: there is none, or it is a light run, which is stored at its end: while it is at work, its service \
          shows it, GET /v1/runs/{run_id}"

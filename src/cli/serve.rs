@@ -53,7 +53,7 @@ async fn serve_app(app: &App, config: &Config) -> anyhow::Result<()> {
     let (signals, reloads) = (StopSignals::listen()?, ReloadSignals::listen()?);
     tracing::info!(%address, "listening");
     if let Err(error) = print_banner(app, config, address, has_keys) {
-        // The service works without anybody who reads its output.
+        // The service also works if nobody reads its output.
         tracing::debug!(error = error.to_string(), "the banner can't be printed");
     }
     let limits = app.http_limits(config);
@@ -68,7 +68,7 @@ async fn serve_app(app: &App, config: &Config) -> anyhow::Result<()> {
     let mut ending = pin!(end_runs(app, signals, &stop, config.runs.shutdown_grace));
     tokio::select! {
         () = &mut serving => ending.await,
-        // After the runs, only responses are left.
+        // All runs have ended, so only responses are still being sent.
         () = &mut ending => if timeout(RESPONSE_GRACE, serving).await.is_err() {
             tracing::warn!("closing connections that are still open: their callers have not sent or read all");
         },
@@ -77,7 +77,7 @@ async fn serve_app(app: &App, config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reads the files of agents again at each signal.
+/// Reloads the files of agents at each signal.
 async fn reload_agents(app: &App, mut signals: ReloadSignals) -> Infallible {
     loop {
         signals.next().await;
@@ -100,7 +100,7 @@ fn warn_of_missing_keys(app: &App) {
     }
 }
 
-/// Waits for a signal and lets runs finish within the grace; at a second signal it cancels them.
+/// Waits for a signal, then lets runs finish within the grace period. A second signal cancels them.
 async fn end_runs(app: &App, mut signals: StopSignals, stop: &CancellationToken, grace: Duration) {
     signals.next().await;
     let runs = app.runs.lifecycle.active_runs();

@@ -128,7 +128,8 @@ async fn show_tree(store: &dyn Store, tenant: &TenantId, session_id: Option<Sess
     print_tree(&children)
 }
 
-/// Walks with a list of its own: a conversation may be deeper than a stack.
+/// Prints the sessions as a tree. Uses an explicit stack, since a conversation may be too deep for
+/// recursion.
 fn print_tree(children: &BTreeMap<Option<SessionId>, Vec<&SessionHead>>) -> anyhow::Result<()> {
     let of = |parent: Option<SessionId>| children.get(&parent).map_or(&[][..], Vec::as_slice);
     let mut open: Vec<(usize, &SessionHead)> = of(None).iter().map(|root| (0, *root)).collect();
@@ -140,7 +141,7 @@ fn print_tree(children: &BTreeMap<Option<SessionId>, Vec<&SessionHead>>) -> anyh
             ""
         ))?;
         let continued = of(Some(session_id));
-        // A straight line stays at its indent; only a fork moves to the right.
+        // Only a fork increases the indent; a session with one child does not.
         let indent = if continued.len() > 1 { indent + 2 } else { indent };
         open.extend(continued.iter().map(|child| (indent, *child)));
     }
@@ -158,7 +159,7 @@ async fn tree_of(store: &dyn Store, tenant: &TenantId, session_id: SessionId) ->
         let Some(oldest) = lineage.last() else { break };
         before = Some(oldest.session_id());
         for ancestor in lineage {
-            // What a removed session continued belongs to another tree now.
+            // The tree begins below a removed ancestor.
             let Ancestor::Retained(head) = ancestor else {
                 break 'upwards;
             };
@@ -204,7 +205,7 @@ async fn load(store: &Arc<dyn Store>, tenant: &TenantId, session_id: SessionId) 
     }
 }
 
-/// Makes the error of an unknown session; it says whether the id is a run's.
+/// Makes the error of an unknown session. It says whether the id belongs to a run.
 async fn absent(store: &dyn Store, tenant: &TenantId, session_id: SessionId) -> anyhow::Error {
     match store.run_lookup(tenant, RunId::from_uuid(session_id.as_uuid())).await {
         Ok(run) => anyhow!(no_session(session_id, run.map(|run| run.summary.session_id))),

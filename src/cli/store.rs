@@ -8,14 +8,14 @@ use crate::app;
 use crate::config::Config;
 use crate::store::{self, Store};
 
-/// Opens the store of a command that works on what there is. A store that is missing is not made.
+/// Opens the store for a command that needs existing data. Does not create a missing store.
 pub(super) async fn open_existing(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
     let store = app::open_existing_store(config).await?;
     name(config, false)?;
     Ok(store)
 }
 
-/// Opens the store of a command that adds to it, and makes it where it is missing.
+/// Opens the store for a command that adds data. Creates a missing store.
 pub(super) async fn open_or_make(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
     let is_new = is_missing(config)?;
     let store = app::open_store(config).await?;
@@ -29,12 +29,12 @@ pub(super) async fn migrate(config: &Config) -> anyhow::Result<()> {
     Ok(print_line(format_args!("{} is up to date", config.store.address()))?)
 }
 
-/// Returns whether the store is a file that is not there yet.
+/// Returns whether the store is a file that does not exist yet.
 pub(super) fn is_missing(config: &Config) -> anyhow::Result<bool> {
     Ok(store::missing_file(config.store.url.expose())?.is_some())
 }
 
-/// Prints which store it is.
+/// Prints the name of the store.
 pub(super) fn name(config: &Config, is_new: bool) -> std::io::Result<()> {
     let address = config.store.address();
     let note = if is_new { " (new)" } else { "" };

@@ -62,7 +62,7 @@ async fn delete(store: &dyn Store, board: Option<&Board>, tenant: &TenantId, yes
         Some(board) => delete_shared(board, tenant).await?,
         None => 0,
     };
-    // Most likely the name is mistyped.
+    // A tenant without any data is most likely a mistyped name.
     ensure!(rows > 0 || keys > 0, "there is nothing of a tenant {tenant}");
     Ok(())
 }
@@ -75,7 +75,7 @@ async fn delete_shared(board: &Board, tenant: &TenantId) -> anyhow::Result<u64> 
     Ok(keys)
 }
 
-/// A store without any key is open to everybody, so the last ones stay.
+/// Fails if the tenant has the last keys, since a store without any key is open to everybody.
 async fn require_other_keys(store: &dyn Store, tenant: &TenantId) -> anyhow::Result<()> {
     let keys = store.key_list().await?;
     ensure!(

@@ -8,7 +8,7 @@ use super::prices::check_name;
 use super::providers::ProviderConfig;
 use crate::model_ref::ContextWindows;
 
-/// Builds the table that conversations are summarised by. Of checked windows none is left out.
+/// Builds the table of context windows for summaries. Checked entries are never dropped.
 pub(super) fn table(windows: &BTreeMap<String, NonZeroU64>) -> ContextWindows {
     let entry = |(name, tokens): (&String, &NonZeroU64)| Some((name.parse().ok()?, tokens.get()));
     windows.iter().filter_map(entry).collect()

@@ -17,13 +17,13 @@ use crate::spelling::nearest;
 
 const PREFIX: &str = "AGENT_RUNTIME__";
 
-/// What a variable begins with that may be meant as a setting.
+/// The prefix of variables that may be meant as settings.
 const NEAR_PREFIX: &str = "AGENT_RUNTIME_";
 
-/// Callers of the service have their key in this variable.
+/// The variable in which callers of the service have their API key.
 const CALLERS_KEY: &str = "AGENT_RUNTIME_KEY";
 
-/// What the variables of the repository's own tests and scripts begin with.
+/// The prefix of variables for the repository's own tests and scripts.
 const TEST_PREFIX: &str = "AGENT_RUNTIME_TEST_";
 
 /// A variable that looks like a setting and has no effect.
@@ -33,7 +33,7 @@ pub struct UnreadVariable {
     pub variable: String,
     /// The variable that was probably meant.
     pub meant: Option<String>,
-    /// The key that it would set, and what sets that key instead.
+    /// The key that it would set, and the origin that sets the key instead.
     pub overridden: Option<(String, Origin)>,
 }
 
@@ -51,10 +51,11 @@ impl fmt::Display for UnreadVariable {
     }
 }
 
-/// Keys whose value may hold a secret: with `_FILE` behind the name it is read from a file.
+/// Keys whose value may hold a secret. With the suffix `_FILE`, the variable names a file with the
+/// value.
 const SECRET_KEYS: [[&str; 2]; 2] = [["store", "url"], ["board", "url"]];
 
-/// The variable by which OpenAI's own clients are pointed at another server.
+/// The variable that OpenAI's own clients read the server's address from.
 const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
 
 /// The key that it sets.
@@ -90,8 +91,8 @@ pub(super) fn apply(environment: &BTreeMap<String, String>, settings: &mut Setti
     Ok(())
 }
 
-/// Finds variables whose names miss an underscore, or more. Any other variable of the prefix that
-/// [`apply`] takes is an error there.
+/// Finds variables that lack an underscore or are misspelt in another way. An unknown variable with
+/// the exact prefix is an error in [`apply`].
 pub(super) fn unread(environment: &BTreeMap<String, String>, settings: &Settings) -> Vec<UnreadVariable> {
     let names = environment.keys().filter_map(|variable| {
         let name = variable.strip_prefix(NEAR_PREFIX)?;
@@ -121,8 +122,8 @@ pub(super) fn unread(environment: &BTreeMap<String, String>, settings: &Settings
         .collect()
 }
 
-/// Finds `OPENAI_BASE_URL` if a file names another address. A variable or flag of the service that
-/// does so was set for this start.
+/// Finds `OPENAI_BASE_URL` if a file overrides its address. Variables and flags of the service are
+/// not reported, since they were set for this start.
 fn overridden_openai_base_url(environment: &BTreeMap<String, String>, settings: &Settings) -> Option<UnreadVariable> {
     let url = openai_base_url(environment)?;
     let path = key_path(&OPENAI_BASE_URL_KEY);
@@ -136,7 +137,7 @@ fn overridden_openai_base_url(environment: &BTreeMap<String, String>, settings: 
     })
 }
 
-/// Takes the address of the provider `openai` from the variable that OpenAI's clients use.
+/// Sets the address of the provider `openai` from the variable of OpenAI's clients.
 pub(super) fn apply_openai_base_url(
     environment: &BTreeMap<String, String>,
     settings: &mut Settings,

@@ -47,7 +47,7 @@ pub enum ConfigError {
     },
 }
 
-/// What a section finds wrong beyond a single value; the loader adds where the key was set.
+/// A mistake that concerns more than a single value. The loader adds where the key was set.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) path: KeyPath,

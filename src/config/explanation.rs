@@ -8,7 +8,7 @@ use super::Config;
 use super::secrets::{REDACTED, redact_url};
 use super::settings::{KeyPath, Settings, dotted};
 
-/// Lists every key in force with its value and its origin, one a line, without secrets.
+/// Lists every key in force with its value and its origin, one per line, without secrets.
 pub(super) fn explain(settings: &Settings, config: &Config) -> String {
     let mut text = String::new();
     for (path, setting) in settings.iter() {

@@ -92,7 +92,7 @@ impl TenantLimitsConfig {
     }
 }
 
-/// Builds the limits of all tenants. Of checked names none is left out.
+/// Builds the limits of all tenants. Checked names are never dropped.
 pub(super) fn table(limits: &LimitsConfig) -> Limits {
     let all = &limits.each_tenant;
     let tenants = limits.tenants.iter();
@@ -114,13 +114,13 @@ pub(super) fn check(limits: &LimitsConfig) -> Result<(), Fault> {
     })
 }
 
-/// Refuses a pattern that allows no model at all.
+/// Rejects a pattern that can't match any model.
 fn check_models(limits: &TenantLimitsConfig, path: &[&str]) -> Result<(), Fault> {
     let mut patterns = limits.models.iter().flatten();
     patterns.try_for_each(|pattern| pattern.check_for_models().map_err(|words| Fault::new(path, words)))
 }
 
-/// Refuses a burst that would bind nothing.
+/// Rejects a burst without a rate, which would have no effect.
 fn check_burst(own: &TenantLimitsConfig, all: &TenantLimitsConfig, path: &[&str]) -> Result<(), Fault> {
     let rate = own.requests_per_second.or(all.requests_per_second);
     if own.request_burst.is_some() && rate.is_none() {

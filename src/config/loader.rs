@@ -33,7 +33,7 @@ pub struct Loaded {
     pub config: Config,
     /// The file that was read, if any.
     pub file: Option<PathBuf>,
-    /// Another file that would be read if the first were not there.
+    /// Another file, which would be read if the first one did not exist.
     pub unread_file: Option<PathBuf>,
     /// Variables that look like settings and have no effect.
     pub unread_variables: Vec<UnreadVariable>,
@@ -90,7 +90,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
     })
 }
 
-/// Returns the file to read, and one that would be read without it.
+/// Returns the file to read, and a second one that is ignored because of it.
 fn find_files(sources: &Sources) -> (Option<PathBuf>, Option<PathBuf>) {
     if sources.file.is_some() {
         return (sources.file.clone(), None);
@@ -132,7 +132,7 @@ fn deserialize(settings: &Settings) -> Result<Config, ConfigError> {
     })
 }
 
-/// Proposes a known name: an incomplete provider is most often a misspelt one.
+/// Suggests a known name, since an incomplete provider is usually a misspelt one.
 fn similar_name(path: &[String], settings: &Settings) -> String {
     let Some((name, table)) = path.split_last() else {
         return String::new();
@@ -145,7 +145,7 @@ fn similar_name(path: &[String], settings: &Settings) -> String {
     })
 }
 
-/// Checks what concerns several keys, and the names of tables.
+/// Checks rules that concern several keys, and the names of tables.
 fn check(config: &Config) -> Result<(), Fault> {
     config.models.check()?;
     providers::check(&config.providers)?;

@@ -6,7 +6,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use super::values::Text;
 
-/// What is logged and how it looks.
+/// The level and the format of logs.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogConfig {
@@ -16,7 +16,7 @@ pub struct LogConfig {
     pub filter: String,
 }
 
-/// How a log line looks.
+/// The format of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogFormat {
@@ -34,10 +34,10 @@ fn filter<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error
     ))
 }
 
-/// Returns whether a directive has a level. To `tracing`, a word such as `verbose` is a module, and
-/// nothing else would be logged.
+/// Returns whether a directive has a level. `tracing` reads a word such as `verbose` as a module,
+/// and would log nothing else.
 fn has_level(directive: &str) -> bool {
     let directive = directive.trim();
-    // Brackets may contain commas.
+    // A directive with brackets may be split at a comma, so it is accepted.
     directive.contains(['=', '[', ']']) || (!directive.is_empty() && directive.parse::<LevelFilter>().is_ok())
 }

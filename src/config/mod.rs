@@ -95,14 +95,14 @@ pub struct Config {
     pub prices: BTreeMap<String, PriceConfig>,
     pub webhooks: WebhooksConfig,
     pub retention: RetentionConfig,
-    /// The tokens that models take, input and output together, by `PROVIDER/MODEL`.
+    /// The context windows of models in tokens, input and output together, by `PROVIDER/MODEL`.
     pub context_windows: BTreeMap<String, NonZeroU64>,
     pub agents: AgentsConfig,
     pub log: LogConfig,
 }
 
 impl Config {
-    /// Builds the table that runs are charged by.
+    /// Builds the table of prices for runs.
     pub fn price_table(&self) -> PriceTable {
         prices::table(&self.prices, &self.providers)
     }
@@ -112,7 +112,7 @@ impl Config {
         limits::table(&self.limits)
     }
 
-    /// Builds the table that conversations are summarised by.
+    /// Builds the table of context windows for summaries.
     pub fn context_window_table(&self) -> ContextWindows {
         context_windows::table(&self.context_windows)
     }

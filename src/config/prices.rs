@@ -28,8 +28,8 @@ pub struct PriceConfig {
     pub cache_write: Option<f64>,
 }
 
-/// Builds the table that runs are charged by. Of checked prices none is left out, and scripts cost
-/// nothing.
+/// Builds the table of prices for runs. Checked prices are never dropped. Scripted providers are
+/// free.
 pub(super) fn table(
     prices: &BTreeMap<String, PriceConfig>,
     providers: &BTreeMap<String, ProviderConfig>,
@@ -57,7 +57,7 @@ pub(super) fn check(
         .try_for_each(|name| check_name("prices", "a price", name, providers))
 }
 
-/// Checks the name of a model in a table; `what` is what the table has of it.
+/// Checks the name of a model in a table. `what` names the values of the table.
 pub(super) fn check_name(
     table: &str,
     what: &str,

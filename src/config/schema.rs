@@ -1,6 +1,6 @@
-//! The keys that exist: those that `config/default.toml` shows, commented out or not.
+//! The known keys: all keys in `config/default.toml`, commented out or not.
 //!
-//! The kind of a key is that of its example. A test compares the keys with the fields of the
+//! The example of a key determines its kind. A test compares the keys with the fields of the
 //! section structs.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use crate::spelling::nearest;
 /// The lowest layer: every key with its default and its meaning.
 pub(super) const DEFAULTS: &str = include_str!("../../config/default.toml");
 
-/// Replaces the names of a table that the operator chooses.
+/// Replaces names that the operator chooses.
 pub(super) const ANY: &str = "NAME";
 
 /// The tables whose keys the operator chooses.
@@ -49,7 +49,7 @@ impl Shape {
 static KEYS: LazyLock<BTreeMap<KeyPath, Shape>> = LazyLock::new(|| {
     let mut keys = BTreeMap::new();
     for (_, path, shape) in shown_keys() {
-        // The keys of a table in one line are free, and their values are strings.
+        // An inline table has free keys, and its values are strings.
         if shape == Shape::Named {
             keys.insert([path.as_slice(), &[ANY.to_owned()]].concat(), Shape::Text);
         }
@@ -81,11 +81,11 @@ pub(super) fn keys_below(table: &[String]) -> Vec<&'static str> {
     below.filter_map(|path| path.last()).map(String::as_str).collect()
 }
 
-/// Proposes a known key for an unknown one: a similar one beside it, or the same in another
-/// section.
+/// Suggests a known key for an unknown one: a similar key in the same section, or the same key in
+/// another section.
 pub(super) fn suggestion(path: &[String]) -> Option<String> {
     let name = path.last()?;
-    // The separators of variables are mistaken most often: HTTP_LISTEN for HTTP__LISTEN.
+    // The most frequent mistake is a wrong separator, as in HTTP_LISTEN for HTTP__LISTEN.
     let mut named = known_keys().filter(|key| !key.iter().any(|name| name == ANY));
     let same_letters = named.find(|key| letters(key) == letters(path)).cloned();
     let near = same_letters.or_else(|| nearest_key(path));
@@ -152,7 +152,7 @@ fn table_shape(path: &[String]) -> Shape {
     }
 }
 
-/// Replaces the names that the operator chooses by [`ANY`].
+/// Replaces the names that the operator chooses with [`ANY`].
 fn general(path: &[String]) -> KeyPath {
     path.iter().fold(KeyPath::new(), |mut general, name| {
         let is_free = table_shape(&general) == Shape::Named;

@@ -17,7 +17,7 @@ use super::values::Text;
 /// The replacement of a secret.
 pub(super) const REDACTED: &str = "[redacted]";
 
-/// A URL that may hold a password; shown without it.
+/// A URL that may contain a password. It is displayed without the password.
 #[derive(Clone)]
 pub struct SecretUrl(SecretString);
 
@@ -40,7 +40,7 @@ impl fmt::Debug for SecretUrl {
     }
 }
 
-/// Reads a URL of one of these schemes; the scheme `""` allows the empty string.
+/// Reads a URL with one of these schemes. The scheme `""` allows the empty string.
 pub(super) fn secret_url<'de, D: Deserializer<'de>>(
     deserializer: D,
     schemes: &[&str],
@@ -58,10 +58,11 @@ pub(super) fn secret_url<'de, D: Deserializer<'de>>(
     deserializer.deserialize_str(Text::secret(wanted, parse))
 }
 
-/// Hides the password and the secret query values of a URL; of a text that is no URL, everything.
+/// Hides the password and the secret query values of a URL. Hides everything in a text that is not
+/// a URL.
 ///
-/// An unescaped password may itself hold `/` or `@`, so all up to the last `@` counts as
-/// credentials. With a `?` before that `@` the parts can't be distinguished, and nothing is shown.
+/// An unescaped password may contain `/` or `@`, so everything up to the last `@` counts as
+/// credentials. With a `?` before that `@`, the parts can't be distinguished, and nothing is shown.
 pub(super) fn redact_url(url: &str) -> String {
     if url.is_empty() || url.starts_with("sqlite:") {
         return url.to_owned();
@@ -101,8 +102,7 @@ fn redact_pair(pair: &str) -> String {
     }
 }
 
-/// Reads the secret of a key from a file, without the line end that editors leave. An empty file is
-/// an error.
+/// Reads the secret of a key from a file, without a final line end. An empty file is an error.
 pub(super) fn read_secret(key: &[String], origin: Origin, path: &Path) -> Result<String, ConfigError> {
     let text = fs::read_to_string(path).map(|text| text.trim().to_owned());
     let secret = text.and_then(|secret| match secret.as_str() {
@@ -117,7 +117,7 @@ pub(super) fn read_secret(key: &[String], origin: Origin, path: &Path) -> Result
     })
 }
 
-/// Reads a secret from the environment; an unset or blank variable holds none.
+/// Reads a secret from the environment. An unset or blank variable has none.
 pub(super) fn secret_variable(
     environment: &BTreeMap<String, String>,
     variable: &str,

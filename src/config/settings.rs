@@ -40,7 +40,7 @@ pub(super) struct Setting {
     pub(super) origin: Origin,
 }
 
-/// Values by path. A table without keys is an entry too, so that it isn't overlooked.
+/// Values by path. An empty table is an entry too, so that it is not lost.
 #[derive(Default)]
 pub(super) struct Settings {
     entries: BTreeMap<KeyPath, Setting>,
@@ -84,7 +84,7 @@ impl Settings {
             .map_or(Origin::Default, |(_, setting)| setting.origin.clone())
     }
 
-    /// Nests the values as a document would.
+    /// Returns the values as a nested document.
     pub(super) fn document(&self) -> Table {
         let mut document = Table::new();
         for (path, setting) in &self.entries {
@@ -109,7 +109,7 @@ fn insert(table: &mut Table, path: &[String], value: &Value) {
     }
 }
 
-/// Makes a path of the names that lead to a key.
+/// Makes the path of a key from its names.
 pub(super) fn key_path(names: &[&str]) -> KeyPath {
     names.iter().map(|&name| name.to_owned()).collect()
 }

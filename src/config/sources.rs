@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-/// The inputs of [`load`](super::load) beside the embedded defaults.
+/// The inputs of [`load`](super::load) in addition to the embedded defaults.
 ///
-/// `Sources::default()` has none of them: it yields the documented defaults on every machine.
+/// `Sources::default()` is empty, so it yields the documented defaults on every machine.
 #[derive(Clone, Default)]
 pub struct Sources {
     /// The file named by `--config`; it must exist.
@@ -14,14 +14,14 @@ pub struct Sources {
     /// The folder of the default configuration file; `None` for no default file.
     pub directory: Option<PathBuf>,
     pub environment: BTreeMap<String, String>,
-    /// Dotted keys and their values, from flags; of two for one key the later wins.
+    /// Dotted keys and their values, from flags. The last value of a key wins.
     pub overrides: Vec<(String, String)>,
 }
 
 impl Sources {
     /// Takes the environment and the working directory of this process.
     ///
-    /// Bytes that are not UTF-8 become U+FFFD here, and an error once the variable is used.
+    /// Bytes that are not UTF-8 become U+FFFD here, which is an error once the variable is used.
     pub fn from_process(file: Option<PathBuf>, overrides: Vec<(String, String)>) -> Self {
         let environment = std::env::vars_os()
             .map(|(name, value)| {
@@ -39,7 +39,8 @@ impl Sources {
 }
 
 impl fmt::Debug for Sources {
-    /// Names the variables and overridden keys without their values: any may be a secret.
+    /// Shows the variables and overridden keys without their values, since any value may be a
+    /// secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let keys: Vec<&str> = self.overrides.iter().map(|(key, _)| key.as_str()).collect();
         f.debug_struct("Sources")

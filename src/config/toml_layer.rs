@@ -10,7 +10,7 @@ use super::error::ConfigError;
 use super::schema::{Shape, shape, suggestion};
 use super::settings::{KeyPath, Origin, Settings, dotted};
 
-/// Reads a whole document; `origin` returns the origin of a line.
+/// Reads a whole document. `origin` returns the origin of a line.
 pub(super) fn read_document(
     text: &str,
     origin: &dyn Fn(usize) -> Origin,
@@ -29,7 +29,7 @@ pub(super) fn read_document(
     layer.table(&mut KeyPath::new(), document.into_inner())
 }
 
-/// Reads the text that a variable or a flag gives for a key: strings verbatim, all else as TOML.
+/// Reads the value of a key from a variable or a flag: strings verbatim, other values as TOML.
 pub(super) fn read_text(
     mut path: KeyPath,
     text: &str,
@@ -122,7 +122,7 @@ impl Layer<'_> {
         }
     }
 
-    /// Refuses `OpenAI` beside `openai`: it would silently be a second provider.
+    /// Rejects `OpenAI` next to `openai`, which would silently be a second provider.
     fn check_case(&self, path: &[String], origin: &Origin) -> Result<(), ConfigError> {
         let Some((name, table)) = path.split_last() else {
             return Ok(());

@@ -1,6 +1,6 @@
 //! The kinds of values that a key accepts, for `#[serde(deserialize_with = "..")]` in the sections.
 //!
-//! Each states its whole accepted range, so that serde's message names what was expected.
+//! Each kind states its whole accepted range, so that serde's message names the expected values.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -51,7 +51,8 @@ where
     integer::<T, MIN, MAX, D>(deserializer).map(Some)
 }
 
-/// The largest amount of US dollars: far above any price, far below what prices can be counted in.
+/// The largest amount of US dollars: far more than any price, and far less than the largest
+/// representable cost.
 const MAX_DOLLARS: f64 = 1e6;
 
 /// Reads an amount of US dollars.
@@ -105,8 +106,8 @@ pub(super) fn filled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Strin
     }))
 }
 
-/// Reads the name of an environment variable. Upper case only, so that an API key pasted by mistake
-/// is refused and not shown.
+/// Reads the name of an environment variable. Allows only upper case, so that an API key pasted by
+/// mistake is rejected and not shown.
 pub(super) fn variable_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     deserializer.deserialize_str(Text::secret(
         "the name of an environment variable in upper case, such as \"OPENAI_API_KEY\"",
@@ -139,7 +140,7 @@ impl<F> Text<F> {
         }
     }
 
-    /// Makes a reader whose errors do not repeat the value.
+    /// Makes a parser whose errors do not repeat the value.
     pub(super) fn secret(wanted: impl Into<String>, parse: F) -> Self {
         Self {
             secret: true,

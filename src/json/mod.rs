@@ -28,12 +28,12 @@ pub use self::words::plain_words;
 /// A JSON object; keys are sorted.
 pub type Object = serde_json::Map<String, Value>;
 
-/// Reads a field that may be absent; unlike serde's own reading of an option, `null` is a value.
+/// Reads a field that may be absent. Unlike in serde's own handling of options, `null` is a value.
 pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
-/// Returns whether a field may be left out, since reading gives its default value.
+/// Returns whether a field has its default value, so that it can be omitted.
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
@@ -76,18 +76,18 @@ pub fn canonical_bytes<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, serd
     serde_json::to_vec(&serde_json::to_value(value)?)
 }
 
-/// Counts the bytes of a value as JSON, without keeping them.
+/// Counts the bytes of a value as JSON without storing them.
 pub fn json_length<T: Serialize + ?Sized>(value: &T) -> usize {
     let mut count = Count(0);
-    // Counting never fails; a value without a form in JSON is found when it is written.
+    // Counting never fails. A value that JSON can't represent fails when it is written.
     let _ = serde_json::to_writer(&mut count, value);
     count.0
 }
 
-/// Counts the bytes of a text as a string of JSON, without its quotes. Cheaper than
-/// [`json_length`], which writes it.
+/// Counts the bytes of a text as a JSON string without quotes. Cheaper than [`json_length`], which
+/// writes the text.
 pub fn escaped_length(text: &str) -> usize {
-    // So few that the sum of any of them fits in a byte: that is counted many bytes at a time.
+    // So few bytes that any sum fits in a byte. Such sums are computed for many bytes at once.
     const PIECE: usize = 48;
     let more = |byte: u8| match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | b'\x08' | b'\x0c' => 1,
@@ -99,7 +99,7 @@ pub fn escaped_length(text: &str) -> usize {
     text.len() + added.sum::<usize>()
 }
 
-/// Counts the items up to the one with which their bytes together reach so many.
+/// Counts the items up to the one that brings the sum of the sizes to `bytes`.
 pub fn count_reaching(bytes: usize, sizes: impl IntoIterator<Item = usize>) -> usize {
     let mut sum = 0_usize;
     let is_short = |size: &usize| {
@@ -123,8 +123,8 @@ impl io::Write for Count {
     }
 }
 
-/// Returns whether a key or a string of the object has a NUL character, which PostgreSQL's text
-/// can't hold.
+/// Returns whether a key or a string of the object contains NUL, which PostgreSQL can't store as
+/// text.
 ///
 /// Objects come from parsers that bound their depth.
 pub fn contains_nul(object: &Object) -> bool {
@@ -171,8 +171,8 @@ mod tests {
 
     #[test]
     fn numbers_have_their_ordinary_semantics() {
-        // `arbitrary_precision` and `preserve_order` would change hashes; another crate could turn
-        // them on.
+        // Another crate could enable `arbitrary_precision` or `preserve_order`, which would change
+        // hashes.
         let value: Value = serde_json::from_str("[12345678901234567890123, 1.0]").unwrap();
         assert_eq!(value.to_string(), "[1.2345678901234568e+22,1.0]");
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Number, Value};
 
-/// Returns whether two values are the same; numbers are compared by value.
+/// Returns whether two values are equal. Numbers are compared by value.
 pub fn is_same(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => digits(left) == digits(right),
@@ -17,11 +17,11 @@ pub fn is_same(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// Writes a number in one way, as an integer or not. No digit is lost, as it would be in a
-/// conversion.
+/// Writes a number in one form, whether it is an integer or a float. A conversion between the two
+/// could lose digits.
 fn digits(number: &Number) -> String {
     match number.as_f64() {
-        // Adding nothing makes zero of minus zero.
+        // Adding zero turns -0 into 0.
         Some(value) if number.is_f64() && value.fract() == 0.0 => format!("{:.0}", value + 0.0),
         _ => number.to_string(),
     }

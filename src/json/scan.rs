@@ -12,10 +12,10 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
-/// The deepest nesting that the parser itself bears.
+/// The deepest nesting that the parser itself accepts.
 const PARSER_DEPTH: usize = 120;
 
-/// From here on an integer may have more than 64 bits.
+/// An integer from here on may have more than 64 bits.
 const LARGE: f64 = 9_223_372_036_854_775_808.0;
 
 /// What is wrong with a JSON text.
@@ -44,7 +44,7 @@ pub fn scan_json(text: &str, max_depth: usize, max_values: usize) -> Result<(), 
         ..Walk::default()
     };
     walk.over(text)?;
-    // A decoder does not report whether a large number was written as an integer, so the text is
+    // The decoder does not report whether a large number was written as an integer. So the text is
     // read again, which is rare.
     walk.refused = walk.has_large.then(|| first_large_integer(text)).flatten();
     if walk.refused.is_some() {
@@ -54,7 +54,7 @@ pub fn scan_json(text: &str, max_depth: usize, max_values: usize) -> Result<(), 
     Ok(())
 }
 
-/// Checks that no object of a JSON text has the same key twice, and nothing else.
+/// Checks only that no object of a JSON text has the same key twice.
 pub(super) fn check_keys(text: &str) -> Result<(), serde_json::Error> {
     let mut walk = Walk {
         max_depth: usize::MAX,
@@ -64,8 +64,8 @@ pub(super) fn check_keys(text: &str) -> Result<(), serde_json::Error> {
     walk.read(text)
 }
 
-/// Returns which number of a JSON text, counted from 0, is the first integer that 64 bits do not
-/// hold.
+/// Returns the first integer of more than 64 bits, as its index among the numbers of the text, from
+/// 0.
 fn first_large_integer(json: &str) -> Option<usize> {
     let (mut rest, mut count) = (json, 0);
     while let Some(start) = rest.find(|c: char| c == '"' || c == '-' || c.is_ascii_digit()) {
@@ -85,7 +85,7 @@ fn first_large_integer(json: &str) -> Option<usize> {
     None
 }
 
-/// Returns what follows on a string of which the first quote was read.
+/// Returns the text after a string whose first quote was read.
 fn after_string(text: &str) -> &str {
     let mut is_escaped = false;
     let end = text.find(|c| {
@@ -105,13 +105,14 @@ pub fn escape_token(key: &str) -> String {
 struct Walk {
     max_depth: usize,
     max_values: usize,
-    /// Refuses what the store can't hold: NUL characters and integers of more than 64 bits.
+    /// Whether to reject values that the store can't hold: NUL characters and integers of more than
+    /// 64 bits.
     is_stored: bool,
     values: usize,
     numbers: usize,
     /// Whether a number may be an integer of more than 64 bits.
     has_large: bool,
-    /// The number that is one.
+    /// The index of the number that is such an integer.
     refused: Option<usize>,
     path: Vec<Step>,
     fault: Option<ScanFault>,
@@ -144,7 +145,7 @@ impl Walk {
         })
     }
 
-    /// Stores the fault beside the error of the parser, which holds nothing but text.
+    /// Stores the fault separately, since the parser's error holds only text.
     fn fail<E: serde::de::Error>(&mut self, fault: ScanFault) -> E {
         self.fault = Some(fault);
         E::custom("the scan ended")

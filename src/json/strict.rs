@@ -1,18 +1,18 @@
-//! Parses JSON from others strictly: an object with a repeated key is an error. Repairs nothing.
+//! Parses foreign JSON strictly. A repeated key is an error, and nothing is repaired.
 
 use serde::de::Error as _;
 
 use super::Value;
 use super::scan::check_keys;
 
-/// Reads a text that is one JSON value.
+/// Parses a text that is one JSON value.
 pub fn parse_strict(text: &str) -> Result<Value, serde_json::Error> {
     let value = serde_json::from_str(text)?;
     check_keys(text)?;
     Ok(value)
 }
 
-/// Reads the JSON value that a text begins with; returns it with the byte after its end.
+/// Parses the JSON value at the beginning of a text. Returns the value and the byte index after it.
 pub fn parse_strict_prefix(text: &str) -> Result<(Value, usize), serde_json::Error> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter();
     let none = || Err(serde_json::Error::custom("there is no value"));

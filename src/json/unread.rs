@@ -1,13 +1,13 @@
-//! Retains what this version can't read of stored JSON: fields and names that a later version
-//! wrote.
+//! Retains the parts of stored JSON that this version can't read: fields and names from a later
+//! version.
 //!
-//! An [`Unread`] beside a value is the difference between the stored JSON and what the value would
-//! be written as. It is written again with the value. So unknown fields survive in every object. An
-//! unknown name, for example of a stop reason, loads as `Unknown` and retains its text until the
-//! value changes.
+//! An [`Unread`] next to a value is the difference between the stored JSON and the JSON that the
+//! value serialises to. It is written back with the value. So unknown fields survive in every
+//! object. An unknown name, for example of a stop reason, loads as `Unknown` and retains its text
+//! until the value changes.
 //!
-//! Whether a list of messages contains anything unknown is found by writing it again and comparing.
-//! So a new field must not be written when it has its default value.
+//! To detect unknown parts in a list of messages, the list is serialised again and compared. So a
+//! new field must not be written if it has its default value.
 //!
 //! This module does not know what values mean.
 
@@ -20,11 +20,12 @@ use serde::de::DeserializeOwned;
 
 use super::{Object, Value};
 
-/// The part of stored JSON that this version can't read. Nothing for all that it wrote itself.
+/// The part of stored JSON that this version can't read. It is empty for JSON that this version
+/// wrote.
 ///
-/// Changes since the read win: a name is restored only if the value is still the one that was read
-/// in its place, and what belongs to an item of a list only while the item is the same. New fields
-/// of an object stay, unless its `type` has changed.
+/// Changes since the read take precedence. A name is restored only if its value has not changed.
+/// The unread part of a list's item is restored only if the item is the same. Unknown fields of an
+/// object are restored unless its `type` has changed.
 #[derive(Clone, Default, PartialEq)]
 pub struct Unread(Option<Arc<Patch>>);
 
@@ -32,13 +33,13 @@ pub struct Unread(Option<Arc<Patch>>);
 enum Patch {
     /// A value of an unknown form, and the value that was read instead.
     Value { read: Value, stored: Value },
-    /// Fields that are unknown, and those that are not read whole.
+    /// Unknown fields, and fields that are only partly read.
     Object {
         kind: Option<Value>,
         unknown: Object,
         partly: BTreeMap<String, Patch>,
     },
-    /// Items that are not read whole.
+    /// Items that are only partly read.
     Array(Vec<Item>),
 }
 
@@ -52,14 +53,14 @@ struct Item {
 /// The field with the kind of an object.
 const TYPE: &str = "type";
 
-/// Reads a value, and what it can't hold.
+/// Reads a value, and the part of the JSON that the value can't hold.
 pub fn read_open<T: DeserializeOwned + Serialize>(stored: &Value) -> Result<(T, Unread), serde_json::Error> {
     let value = T::deserialize(stored)?;
     let unread = Unread::between(&serde_json::to_value(&value)?, stored);
     Ok((value, unread))
 }
 
-/// Writes a value with what was read beside it.
+/// Writes a value with its unread part.
 pub fn write_open<T: Serialize>(value: &T, unread: &Unread) -> Result<Value, serde_json::Error> {
     let mut written = serde_json::to_value(value)?;
     unread.restore(&mut written);
@@ -67,8 +68,8 @@ pub fn write_open<T: Serialize>(value: &T, unread: &Unread) -> Result<Value, ser
 }
 
 impl Unread {
-    /// Returns what the stored JSON has and the value that was read of it has not, as it would be
-    /// written now.
+    /// Returns the part of the stored JSON that is missing in `read`, the JSON of the value that
+    /// was read.
     pub fn between(read: &Value, stored: &Value) -> Self {
         Self(patch(read, stored).map(Arc::new))
     }
@@ -78,7 +79,7 @@ impl Unread {
         self.0.is_none()
     }
 
-    /// Adds to a value, as it would be written, what was not read.
+    /// Adds the unread part to the JSON of a value.
     pub fn restore(&self, written: &mut Value) {
         if let Some(patch) = &self.0 {
             patch.apply(written);
@@ -87,7 +88,7 @@ impl Unread {
 }
 
 impl fmt::Debug for Unread {
-    /// Shows no content: it may be as private as a message.
+    /// Hides the content, which may be as private as a message.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.is_empty() {
             "Unread(nothing)"
@@ -273,7 +274,7 @@ mod tests {
     }
 
     proptest! {
-        /// For every reader of stored JSON: written again unchanged, it is complete.
+        /// Checks for every type of stored JSON that an unchanged value is written back completely.
         #[test]
         fn nothing_stored_is_lost(read in values(), stored in values()) {
             let mut written = read.clone();

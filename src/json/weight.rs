@@ -2,7 +2,7 @@
 
 use super::{Object, Value};
 
-/// What an entry of an object, an array or a message weighs besides its text.
+/// The memory of an entry of an object, an array or a message without its text.
 pub const ENTRY_BYTES: usize = 64;
 
 /// Estimates how many bytes of memory an object takes.
@@ -15,7 +15,7 @@ pub fn value_weight(value: &Value) -> usize {
     weigh_value(value, str::len)
 }
 
-/// Estimates how many bytes an object takes, given those of a text.
+/// Estimates the bytes of an object; `text` returns the bytes of a text.
 pub fn weigh_object(object: &Object, text: fn(&str) -> usize) -> usize {
     let entries = object.iter();
     entries
@@ -23,7 +23,7 @@ pub fn weigh_object(object: &Object, text: fn(&str) -> usize) -> usize {
         .sum()
 }
 
-/// Estimates how many bytes a value takes, given those of a text.
+/// Estimates the bytes of a value; `text` returns the bytes of a text.
 pub fn weigh_value(value: &Value, text: fn(&str) -> usize) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,

@@ -1,15 +1,15 @@
-//! Rewords a decoder's error messages in terms of JSON. Knows the forms of the messages, never the
-//! values in them.
+//! Rewords a decoder's error messages in terms of JSON. Depends on the forms of the messages, not
+//! on the values in them.
 
 /// The separator before the expected kind.
 const EXPECTED: &str = ", expected ";
-/// What a decoder calls the kinds of values that have values inside, and what JSON calls them.
+/// The decoder's names of kinds of nested values, and the names in JSON.
 const FOUND: &[(&str, &str)] = &[
     ("invalid type: sequence", "invalid type: array"),
     ("invalid type: map", "invalid type: object"),
 ];
 
-/// The messages of the parser of times, none of which shows the format.
+/// The messages of the time parser, none of which names the expected format.
 const NO_TIMES: &[&str] = &[
     "input is out of range",
     "input is not enough for unique date and time",
@@ -19,11 +19,11 @@ const NO_TIMES: &[&str] = &[
     "trailing input",
 ];
 
-/// Rewords a decoder's message for those who know JSON and not the types that it is read into.
+/// Rewords a decoder's message for readers who know JSON but not the Rust types.
 pub fn plain_words(message: &str) -> String {
     let Some((found, expected)) = message.rsplit_once(EXPECTED) else {
         return match message {
-            // The message for any value instead of a name.
+            // The decoder's message if a value is not one of the known names.
             "expected value" => "invalid type, expected one of the known names".to_owned(),
             _ if NO_TIMES.contains(&message) => "not a time such as 2026-01-31T12:00:00Z (RFC 3339)".to_owned(),
             _ => message.to_owned(),

@@ -40,7 +40,7 @@ impl Pattern {
             return false;
         };
         let (middle, end) = rest.rsplit_once('*').unwrap_or(("", rest));
-        // The first match of each part leaves the most for those after it.
+        // The earliest match of each part leaves the most text for the parts after it.
         for part in middle.split('*') {
             match name.find(part) {
                 Some(at) => name = &name[at + part.len()..],

@@ -7,11 +7,11 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::tenant::TenantId;
 
-/// Counts by tenant. A tenant that has none takes no memory.
+/// Counts by tenant. A tenant with a count of zero takes no memory.
 #[derive(Debug, Default)]
 pub struct TenantShares(Mutex<BTreeMap<TenantId, u32>>);
 
-/// One of the things that a tenant has, until it drops.
+/// One counted use of a tenant. Dropping it ends the count.
 #[derive(Debug)]
 pub struct TenantShare {
     shares: Arc<TenantShares>,
@@ -19,7 +19,7 @@ pub struct TenantShare {
 }
 
 impl TenantShares {
-    /// Counts one more for the tenant, unless it has as many as the limit allows.
+    /// Counts one more use for the tenant, unless the limit is reached.
     pub fn take(self: &Arc<Self>, tenant: &TenantId, limit: Option<u32>) -> Option<TenantShare> {
         let mut counts = self.counts();
         let count = counts.get(tenant).copied().unwrap_or_default();
@@ -34,7 +34,7 @@ impl TenantShares {
     }
 
     fn counts(&self) -> MutexGuard<'_, BTreeMap<TenantId, u32>> {
-        // Each change is a single call.
+        // Each change is a single call, so the map stays valid after a panic.
         self.0.lock()
     }
 }

@@ -19,7 +19,7 @@ pub fn content_weight(parts: &[ContentPart]) -> usize {
     weigh_content(parts, str::len)
 }
 
-/// Estimates how many bytes a message takes, given those of a text.
+/// Estimates the bytes of a message; `text` returns the bytes of a text.
 pub fn weigh_message(message: &Message, text: fn(&str) -> usize) -> usize {
     let fields = message.provider_fields.iter().flat_map(|given| &given.fields);
     let fields = fields.map(|(name, json)| ENTRY_BYTES + text(name) + text(json.as_str()));
@@ -30,7 +30,7 @@ pub fn weigh_message(message: &Message, text: fn(&str) -> usize) -> usize {
         + weigh_object(&message.metadata, text)
 }
 
-/// Estimates how many bytes parts take, given those of a text.
+/// Estimates the bytes of parts; `text` returns the bytes of a text.
 pub fn weigh_content(parts: &[ContentPart], text: fn(&str) -> usize) -> usize {
     parts.iter().map(|part| ENTRY_BYTES + weigh_part(part, text)).sum()
 }

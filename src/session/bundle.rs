@@ -1,8 +1,8 @@
 //! The bundle: a session's three states, restored together and committed together.
 //!
-//! The three are `environment_state`, `context_state` and `message_history_state`. What changes
-//! with every turn is in the session's own row instead: metadata, execution count and time of
-//! change. So a context with a long system prompt is written once, not with every turn.
+//! The three are `environment_state`, `context_state` and `message_history_state`. Values that
+//! change with every turn are in the session's own row instead: metadata, execution count and time
+//! of change. So a context with a long system prompt is written once, not with every turn.
 
 use std::sync::Arc;
 
@@ -20,14 +20,14 @@ use crate::message::Message;
 /// A committed session with all its states. Never changes, so it may be cached for ever.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bundle {
-    /// What lists show.
+    /// The session without its states, as lists show it.
     pub head: SessionHead,
     /// Variables and resources.
     pub environment: Arc<EnvironmentState>,
     /// The agent's session data without metadata and counters, which are in the head.
     pub context: Arc<StoredContext>,
-    /// The messages of the line that running it needs: those from [`SessionHead::history_start`]
-    /// on, or more.
+    /// The messages that a run of the session needs: at least those from
+    /// [`SessionHead::history_start`] on.
     pub history: History,
 }
 
@@ -99,8 +99,8 @@ impl Bundle {
     }
 }
 
-/// A bundle on its way to the store: complete but for hashes and position, which the store adds as
-/// it publishes.
+/// A bundle before its publication. It lacks only the hashes and the position, which the store
+/// adds.
 #[derive(Debug, Clone)]
 #[must_use = "a draft is not visible until a store publishes it"]
 pub struct BundleDraft {
@@ -121,10 +121,10 @@ pub struct BundleDraft {
     pub environment: Arc<EnvironmentState>,
     /// The agent's session data; its `updated_at` becomes the session's `created_at`.
     pub context: ContextState,
-    /// The history; it goes on from the parent's and may lack what running the parent does not
-    /// need.
+    /// The history. It continues the parent's, and may lack messages that a run of the parent does
+    /// not need.
     pub history: History,
-    /// Names the branch that is opened when the parent is no tip.
+    /// Names the branch that is created if the parent is not the tip of its branch.
     pub new_branch_id: BranchId,
 }
 
@@ -134,12 +134,12 @@ impl BundleDraft {
         self.parent.as_ref().map_or(0, |parent| parent.head.depth + 1)
     }
 
-    /// Returns the number of messages that the session has from its parent.
+    /// Returns the number of messages that the session inherits from its parent.
     pub fn inherited(&self) -> usize {
         self.parent.as_ref().map_or(0, |parent| parent.history.len())
     }
 
-    /// Iterates over the messages that the session adds to its parent's.
+    /// Iterates over the messages that the session adds.
     pub fn new_messages(&self) -> impl Iterator<Item = &Arc<Message>> {
         self.history.iter_from(self.inherited())
     }

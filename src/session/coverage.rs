@@ -1,4 +1,4 @@
-//! Coverage: which messages a summary may cover, and from where a compacted history is read.
+//! Coverage: which messages a summary may cover, and at which index a compacted history begins.
 //!
 //! Compaction adds a message of section `summary`; its tag `covers` names the range that it
 //! replaces. Nothing is deleted. A session's `history_start` is the end of what its newest summary
@@ -8,7 +8,7 @@
 use super::history::History;
 use crate::message::{Coverage, Message, Role};
 
-/// Why a message can't stand for those that it covers. Indexes count the messages of the whole
+/// Why a summary can't replace the messages that it covers. Indexes count the messages of the whole
 /// history from 0.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CoverageFault {
@@ -28,7 +28,7 @@ pub enum CoverageFault {
         /// The first index not covered.
         to: u64,
     },
-    /// A message would be neither read nor covered, or one that is covered would be read again.
+    /// The range leaves a gap after the earlier summaries, or ends before they do.
     #[error(
         "the summary at index {index} covers {from} to {to} and does not go on from {start}, up to where all is covered"
     )]
@@ -39,7 +39,7 @@ pub enum CoverageFault {
         from: u64,
         /// The first index not covered.
         to: u64,
-        /// Up to where earlier summaries cover all.
+        /// The end of the range that earlier summaries cover.
         start: u64,
     },
     /// A tool call is covered and its result is not.
@@ -52,11 +52,11 @@ pub enum CoverageFault {
     },
 }
 
-/// Returns the index from which the history is needed to run: the end of what its newest summary
-/// covers, 0 without one.
+/// Returns the index of the first message that a run needs: the end of the newest summary's range,
+/// or 0 without a summary.
 ///
-/// Looks at the messages from the index `new` on; `start` is the answer for those before, and they
-/// are held from there on.
+/// Checks the messages from the index `new` on. `start` is the result for the earlier messages,
+/// which must be held from `start` on.
 pub fn find_history_start(history: &History, new: usize, start: u64) -> Result<u64, CoverageFault> {
     let mut start = start;
     for (index, message) in (new as u64..).zip(history.iter_from(new)) {
@@ -113,7 +113,8 @@ mod tests {
         Arc::new((*says(Role::User)).clone().with_tags(tags))
     }
 
-    /// Indexes 0 to 4, of which 2 is a tool's result; then the given ones.
+    /// Makes a history with messages 0 to 4, of which message 2 is a tool result, followed by the
+    /// given ones.
     fn history(more: &[Arc<Message>]) -> History {
         [Role::User, Role::Assistant, Role::Tool, Role::Assistant, Role::User]
             .into_iter()
@@ -142,7 +143,7 @@ mod tests {
         ] {
             let history = history(&more);
             assert_eq!(find_history_start(&history, 0, 0), Ok(start), "{more:?}");
-            // What was checked with an earlier session is not looked at again.
+            // Messages that an earlier session checked are not checked again.
             assert_eq!(find_history_start(&history, history.len(), start), Ok(start));
             let window = history.held_from(usize::try_from(start).unwrap());
             assert_eq!(find_history_start(&window, 5 + more.len(), start), Ok(start));

@@ -46,7 +46,7 @@ pub struct ValueChange {
     pub right: Option<Value>,
 }
 
-/// Compares two bundles, whose histories must be whole: messages that are not loaded count as
+/// Compares two bundles. Their histories must be whole, since messages that are not loaded count as
 /// shared or absent.
 pub fn diff_bundles(left: &Bundle, right: &Bundle) -> Result<BundleDiff, serde_json::Error> {
     let pairs = left.history.iter().zip(right.history.iter());
@@ -79,7 +79,7 @@ pub fn diff_states(left: &Bundle, right: &Bundle) -> Result<StatesDiff, serde_js
     Ok(diff)
 }
 
-/// Descends into objects only; the depth is bounded by that of the stored JSON.
+/// Adds the differences of two values. Descends into objects only, no deeper than the stored JSON.
 fn diff_values(path: &str, left: Option<&Value>, right: Option<&Value>, changes: &mut Vec<ValueChange>) {
     match (left, right) {
         (Some(left), Some(right)) if left == right => (),

@@ -1,8 +1,8 @@
 //! Hashes that address and verify the parts of a session: BLAKE3, with a separate domain for each
 //! kind.
 //!
-//! Environment and stored context are canonical JSON, addressed by hash within a tenant, so an
-//! unchanged state is not written again. The root hash of a session is in `root_hash.rs`.
+//! Environments and stored contexts are canonical JSON. Their hashes address them within a tenant,
+//! so an unchanged state is not written again. The root hash of a session is in `root_hash.rs`.
 
 use std::fmt;
 use std::str::FromStr;

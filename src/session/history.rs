@@ -1,4 +1,4 @@
-//! The message history: an append-only list with shared structure, so a copy costs the same at any
+//! The message history: an append-only list with shared structure. A copy costs the same at any
 //! length.
 //!
 //! The history of a compacted session may contain only its end. Indexes always count the messages
@@ -22,14 +22,14 @@ pub struct History {
     /// The number of messages before those that are held.
     first_index: usize,
     messages: VectorSync<Arc<Message>>,
-    /// How many of them have been counted, from the first on.
+    /// How many of the held messages are counted, from the first on.
     counted: usize,
-    /// The bytes of those, as JSON.
+    /// The bytes of the counted messages, as JSON.
     counted_bytes: usize,
 }
 
 impl History {
-    /// Holds the messages from the index on.
+    /// Makes a history that holds its messages from the index on.
     pub fn starting_at(first_index: usize, messages: impl IntoIterator<Item = Arc<Message>>) -> Self {
         Self {
             first_index,
@@ -38,7 +38,7 @@ impl History {
         .with_messages(messages)
     }
 
-    /// Holds the messages from the index on, whose JSON has so many bytes.
+    /// Makes a history that holds its messages from the index on. Their JSON has `bytes` bytes.
     pub(crate) fn of_bytes(first_index: usize, messages: impl IntoIterator<Item = Arc<Message>>, bytes: usize) -> Self {
         let messages: VectorSync<_> = messages.into_iter().collect();
         Self {
@@ -84,7 +84,7 @@ impl History {
         }
     }
 
-    /// Tells whether the whole history has no message.
+    /// Returns whether the whole history has no message.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -102,8 +102,8 @@ impl History {
         messages.into_iter().fold(self, Self::with_message)
     }
 
-    /// Returns the history with the message at the index replaced; where none is held nothing
-    /// changes.
+    /// Returns the history with the message at the index replaced. Without a held message there,
+    /// nothing changes.
     ///
     /// Only for messages that are not committed yet.
     #[must_use]
@@ -143,7 +143,7 @@ impl History {
         self.messages.iter()
     }
 
-    /// Iterates over the messages that are held from the index on, without walking those before it.
+    /// Iterates over the held messages from the index on, without visiting earlier ones.
     pub fn iter_from(&self, index: usize) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
         let skipped = index.saturating_sub(self.first_index);
         (skipped..self.messages.len()).filter_map(|at| self.messages.get(at))
@@ -151,7 +151,7 @@ impl History {
 }
 
 impl PartialEq for History {
-    /// Whether messages have been counted makes no difference.
+    /// Compares histories regardless of whether their messages are counted.
     fn eq(&self, other: &Self) -> bool {
         self.first_index == other.first_index && self.messages == other.messages
     }
@@ -164,7 +164,8 @@ impl FromIterator<Arc<Message>> for History {
 }
 
 impl Serialize for History {
-    /// A whole history is an array of messages; another one says where it begins.
+    /// Writes a whole history as an array of messages. A partial one also has the index of its
+    /// first message.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.first_index == 0 {
             return self.messages.serialize(serializer);
@@ -182,7 +183,7 @@ impl<'de> Deserialize<'de> for History {
     }
 }
 
-/// Reads both forms without keeping a copy of the messages between.
+/// Reads both forms without an intermediate copy of the messages.
 struct HistoryVisitor;
 
 #[derive(Deserialize)]

@@ -1,24 +1,24 @@
-//! Changes of what a session sets instead of its agent's definition.
+//! Changes of a session's overrides.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::overrides::Overrides;
 use crate::model_parameters::ModelParameters;
 
-/// What a request says of one thing that its session may set. In JSON, `null` clears it.
+/// The change of one override. In JSON, `null` clears it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Setting<T> {
-    /// It stays as it is.
+    /// The override stays as it is.
     #[default]
     Kept,
-    /// The agent's is in force again.
+    /// The agent's value applies again.
     Cleared,
-    /// This is in force from now on.
+    /// This value applies from now on.
     Set(T),
 }
 
 impl<T> Setting<T> {
-    /// Tells whether nothing changes.
+    /// Returns whether nothing changes.
     pub fn is_kept(&self) -> bool {
         matches!(self, Self::Kept)
     }
@@ -53,11 +53,11 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Setting<T> {
     }
 }
 
-/// What a request says of all that its session may set.
+/// The changes of all overrides of a session.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OverrideChanges {
-    /// How the model shall answer.
+    /// The model parameters.
     #[serde(skip_serializing_if = "Setting::is_kept")]
     pub parameters: Setting<ModelParameters>,
     /// Instructions above the conversation.
@@ -69,7 +69,7 @@ pub struct OverrideChanges {
 }
 
 impl OverrideChanges {
-    /// Tells whether nothing changes.
+    /// Returns whether nothing changes.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -1,7 +1,7 @@
 //! Overrides: the settings of a session that replace its agent's definition (document 001, "Session
 //! Data": `llmConfig`).
 //!
-//! They last until they are set again.
+//! They apply until a request changes them.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub struct Overrides {
 }
 
 impl Overrides {
-    /// Tells whether everything is the agent's.
+    /// Returns whether nothing is overridden.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -50,18 +50,19 @@ impl Overrides {
         }
     }
 
-    /// Returns those of the agent's tools that the model may call, in the agent's order.
+    /// Returns the agent's tools that the model may call, in the agent's order.
     pub fn tools_of(&self, agent: &[String]) -> Vec<String> {
         let is_chosen = |tool: &&String| self.tools.as_ref().is_none_or(|chosen| chosen.contains(tool));
         agent.iter().filter(is_chosen).cloned().collect()
     }
 
-    /// Checks what can be said of the parameters and the tools alone. An error names the field and
-    /// what is wrong with it.
+    /// Checks the parameters and the tools without the agent. The error names the field and what is
+    /// wrong with it.
     pub fn check(&self) -> Result<(), (Cow<'static, str>, String)> {
         let parameters = self.parameters.check();
         parameters.map_err(|(field, rule)| (format!("parameters.{field}").into(), rule.to_owned()))?;
-        // Fields in the provider's own format may do anything that the operator's key may.
+        // Callers may not set these fields, since they can use everything that the operator's key
+        // allows.
         if !self.parameters.extra.is_empty() {
             let words = "extra fields are the agent's alone";
             return Err(("parameters.extra".into(), words.to_owned()));
@@ -73,8 +74,8 @@ impl Overrides {
     }
 }
 
-/// Reads what a stored session sets. What this version can't read of it is the agent's again, and
-/// nothing else of it.
+/// Reads the overrides of a stored session. An override that this version can't read is dropped, so
+/// the agent's value applies.
 pub(crate) fn stored_overrides<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Arc<Overrides>>, D::Error> {
     let mut stored = object(Value::deserialize(deserializer)?);
     let parameters = object(stored.remove("parameters").unwrap_or_default());

@@ -6,8 +6,8 @@ use super::hash::Hash;
 use crate::json::canonical_bytes;
 
 impl SessionHead {
-    /// Returns the root hash that the session must have: through the parent's it covers the whole
-    /// line of sessions.
+    /// Computes the root hash of the session. It includes the parent's root hash, so it covers all
+    /// ancestors.
     pub fn compute_root_hash(&self, parent: Option<Hash>) -> Result<Hash, serde_json::Error> {
         let mut hasher = blake3::Hasher::new_derive_key("agent-runtime root v1");
         hasher.update(self.session_id.as_uuid().as_bytes());
@@ -18,7 +18,7 @@ impl SessionHead {
             Some(self.segment_hash),
             self.agent_version,
         ] {
-            // A missing part and a part of zeros must differ, so each has a mark of its own.
+            // A missing part and a part of zeros must differ, so each part begins with a marker.
             match part {
                 Some(hash) => hasher.update(&[1]).update(hash.as_bytes()),
                 None => hasher.update(&[0]),
@@ -30,7 +30,7 @@ impl SessionHead {
         hasher.update(&self.execution_count.to_le_bytes());
         hasher.update(&self.message_count.to_le_bytes());
         hasher.update(&self.created_at.timestamp_micros().to_le_bytes());
-        // The last part, and none without a value: sessions from before it was known keep their
+        // This part is last and omitted without a value, so that older sessions have the same
         // hashes.
         if let Some(session_id) = self.subagent_of {
             hasher.update(session_id.as_uuid().as_bytes());

@@ -12,25 +12,25 @@ use crate::message::{ContentPart, Message, Role, Section, ToolCall, ToolResult};
 /// Why providers would refuse a history. Indices count the checked messages from 0.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HistoryFault {
-    /// A message says nothing.
+    /// A message has no content.
     #[error("the message at index {index} has no content")]
     EmptyMessage {
         /// The message's index.
         index: usize,
     },
-    /// A message of another role than the assistant asks for a tool.
+    /// A message of another role than the assistant has a tool call.
     #[error("the message at index {index} has a tool call, and only assistant messages may have one")]
     MisplacedCall {
         /// The message's index.
         index: usize,
     },
-    /// A message of another role than the tool brings a result.
+    /// A message of another role than the tool has a tool result.
     #[error("the message at index {index} has a tool result, and only tool messages may have one")]
     MisplacedResult {
         /// The message's index.
         index: usize,
     },
-    /// A tool message holds something else.
+    /// A tool message has content other than results.
     #[error("the tool message at index {index} holds something else than tool results")]
     MixedToolMessage {
         /// The message's index.
@@ -42,13 +42,13 @@ pub enum HistoryFault {
         /// The message's index.
         index: usize,
     },
-    /// A call was never answered.
+    /// A call has no result.
     #[error("the tool call {call_id:?} has no result")]
     OpenCall {
         /// The call.
         call_id: String,
     },
-    /// A result answers no open call: none was made, or it had its result.
+    /// A result has no open call: the call does not exist, or already has a result.
     #[error("the tool result {call_id:?} answers no open tool call")]
     StrayResult {
         /// The call that it names.
@@ -60,13 +60,14 @@ pub enum HistoryFault {
         /// The id.
         call_id: String,
     },
-    /// A result could be chosen for a request without its call.
+    /// The tags of a result differ from those of its call, so a request could contain only one of
+    /// them.
     #[error("the tool result {call_id:?} has another `section` or `is_trace` tag than its tool call")]
     ForeignTags {
         /// The call.
         call_id: String,
     },
-    /// A summary stands for messages that it can't stand for.
+    /// A summary covers messages that it can't replace.
     #[error(transparent)]
     Coverage(#[from] CoverageFault),
 }
@@ -113,8 +114,8 @@ fn check_content(message: &Message, index: usize) -> Result<(), HistoryFault> {
     Ok(())
 }
 
-/// Only what a model said may consist of a provider's fields, or of a text that is empty beside
-/// them.
+/// Returns whether a message has no content. Only a message of the model may consist of a
+/// provider's fields, with or without an empty text.
 fn is_empty(message: &Message) -> bool {
     match message.role {
         Role::Assistant => message.content.is_empty() && message.provider_fields.is_none(),
@@ -123,7 +124,7 @@ fn is_empty(message: &Message) -> bool {
     }
 }
 
-/// The calls of the newest message that asks for tools, as far as they wait for their results.
+/// The calls of the newest message with calls that have no result yet.
 #[derive(Default)]
 struct OpenCalls<'a> {
     ids: BTreeSet<&'a str>,
@@ -165,8 +166,8 @@ impl<'a> OpenCalls<'a> {
     }
 }
 
-/// Returns error results for the calls that the newest messages leave open. Their message needs the
-/// tags of the last message.
+/// Returns error results for the open calls of the newest messages. The message with these results
+/// needs the tags of the last message.
 pub fn close_open_tool_calls(history: &History, explanation: &str) -> Vec<ContentPart> {
     let mut answered: BTreeSet<&str> = BTreeSet::new();
     for message in history.iter().rev() {

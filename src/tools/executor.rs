@@ -23,7 +23,7 @@ const MAX_RECORDED_BYTES: usize = 2_000;
 /// Limits of tool calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ToolSettings {
-    /// The most calls of one step that work at the same time.
+    /// The most calls of one step that run concurrently.
     pub concurrency: usize,
     /// The most calls of one step that are executed.
     pub max_calls: usize,
@@ -126,8 +126,7 @@ impl CheckedExecutor {
         })
     }
 
-    /// Runs the tool until it ends or is cut: by the end of the run, by its timeout or by its own
-    /// panic.
+    /// Runs the tool until it ends, panics, times out or is cut by the end of the run.
     async fn run(
         &self,
         registered: &RegisteredTool,
@@ -143,12 +142,13 @@ impl CheckedExecutor {
         if until_deadline == Some(Duration::ZERO) {
             return Outcome::failed(out_of_time(call));
         }
-        // Also for tools that end by themselves: each would begin, only to find that the run has
+        // This applies even to tools that end by themselves: they need not begin if the run has
         // ended.
         if context.cancellation.is_cancelled() {
             return Outcome::failed(cancelled(call));
         }
-        // The call is made inside, so that a panic before the first await is also caught.
+        // The tool is called inside the block, so that a panic before the first await is also
+        // caught.
         let answer = AssertUnwindSafe(async { registered.tool.call(arguments, context).await }).catch_unwind();
         let answer = answer.map(|answer| match answer {
             Ok(Ok(output)) => Outcome::of_tool(output),
@@ -184,7 +184,8 @@ impl ToolExecutor for CheckedExecutor {
         self.settings.max_calls.max(1)
     }
 
-    /// A call of a tool that does not exist has no effect.
+    /// Returns whether a call may be repeated. A call of an unknown tool may, since it has no
+    /// effect.
     fn is_repeatable(&self, tool: &str) -> bool {
         self.named(tool)
             .is_none_or(|registered| registered.tool.is_repeatable())
@@ -195,7 +196,7 @@ impl ToolExecutor for CheckedExecutor {
     }
 }
 
-/// What became of a call.
+/// The outcome of a call.
 struct Outcome {
     content: Vec<ContentPart>,
     error: Option<AgentError>,
@@ -245,7 +246,7 @@ fn timed_out(call: &ToolCall, allowed: Duration) -> AgentError {
     error(call, ErrorKind::Timeout, "tool_timeout", message)
 }
 
-/// The message of a panic goes to the log only.
+/// Makes the error of a panic. The panic message goes only to the log.
 fn panicked(call: &ToolCall, payload: &(dyn std::any::Any + Send)) -> AgentError {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
@@ -258,7 +259,7 @@ fn panicked(call: &ToolCall, payload: &(dyn std::any::Any + Send)) -> AgentError
     )
 }
 
-/// The model reads the whole message; the record of the error has its beginning.
+/// Truncates the message for the record of the error. The model reads the whole message.
 fn shortened(error: AgentError) -> AgentError {
     let end = error.message.floor_char_boundary(MAX_RECORDED_BYTES);
     AgentError {

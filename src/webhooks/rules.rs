@@ -1,5 +1,5 @@
-//! The rules for webhooks that receive the ends of runs: those of the sender and of the configured
-//! secrets. Sends nothing.
+//! The rules for webhooks that receive the ends of runs. They come from the sender and the
+//! configured secrets. Sends nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::tenant::TenantId;
 /// The longest address, in bytes.
 const MAX_URL: usize = 2_048;
 
-/// Lets pass what the sender can send.
+/// Accepts the webhooks that the sender can send to.
 #[derive(Debug)]
 pub struct SenderRules {
     sender: Arc<WebhookSender>,

@@ -8,7 +8,7 @@ use crate::tenant::TenantId;
 /// A signing secret that webhooks can name.
 #[derive(Debug, Clone)]
 pub struct WebhookSecret {
-    /// What it signs with; none when the operator has not set it.
+    /// The signing keys; `None` if the operator has not set the secret.
     pub keys: Option<SigningKeys>,
     /// The tenants whose runs it signs for.
     pub tenants: SecretTenants,
@@ -19,13 +19,13 @@ pub struct WebhookSecret {
 pub enum SecretTenants {
     /// All of them, by configuration.
     All,
-    /// These alone.
+    /// Only these tenants.
     These(BTreeSet<TenantId>),
 }
 
 impl WebhookSecret {
-    /// Returns the keys for messages of a tenant's run; none if the secret does not sign for the
-    /// tenant, or is not set.
+    /// Returns the keys for messages about a tenant's run; `None` if the secret is not set or does
+    /// not sign for the tenant.
     pub fn keys_for(&self, tenant: &TenantId) -> Option<&SigningKeys> {
         self.keys.as_ref().filter(|_| self.is_for(tenant))
     }
@@ -40,8 +40,8 @@ impl WebhookSecret {
 
 /// Finds the keys for runs of the tenant; without a tenant, those of any secret.
 ///
-/// The error says what is wrong. It lists no names and no sources, since those of other tenants and
-/// of the operator must not be revealed.
+/// The error says what is wrong. It lists no names and no sources, since it must not reveal those
+/// of other tenants and of the operator.
 pub(super) fn find_keys<'a>(
     secrets: &'a BTreeMap<String, WebhookSecret>,
     name: &str,

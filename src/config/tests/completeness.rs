@@ -12,8 +12,8 @@ use crate::config::settings::{KeyPath, dotted};
 
 const UNKNOWN: &str = "no_such_field";
 
-/// Lists the fields of the struct that reads a section, which names them where it meets another
-/// one.
+/// Lists the fields of a section's struct. The struct names them in the error about an unknown
+/// field.
 fn fields(section: &[String]) -> BTreeSet<String> {
     let mut document: Table = DEFAULTS.parse().unwrap();
     let table = section.iter().fold(&mut document, |table, name| {

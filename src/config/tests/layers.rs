@@ -148,7 +148,7 @@ fn each_layer_wins_over_the_one_before() {
         let loaded = load(sources).unwrap();
         assert_eq!(loaded.config.http.max_connections, connections);
         assert_eq!(loaded.origin(&["http", "max_connections"]), origin);
-        // The neighbours stay what they were.
+        // The other keys of the section have not changed.
         assert_eq!(loaded.config.http.max_json_depth, 64);
         assert_eq!(loaded.origin(&["http", "max_json_depth"]), Origin::Default);
     };

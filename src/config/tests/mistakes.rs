@@ -307,7 +307,7 @@ fn values_are_checked_alone_and_against_each_other() {
 
 #[test]
 fn a_log_filter_names_levels() {
-    // To `tracing` a word that is no level is a module: all else would be logged no more.
+    // `tracing` reads a word that is not a level as a module, and would log nothing else.
     for filter in [
         "inof",
         "verbose",

@@ -1,9 +1,9 @@
-//! A value that counts how much of it is read. The check ends when the limit is reached.
+//! A value that counts how much of it is read. The check ends at a limit.
 //!
-//! So every check ends, for any schema. For example, one that refers to itself twice per level
+//! So the check of any schema ends. For example, a schema that refers to itself twice per level
 //! would visit the innermost of a hundred levels 2^100 times. Errors count by the memory that the
-//! library uses for them. It copies parts of the schema and the path into each, so a few thousand
-//! errors could exhaust the memory.
+//! library uses for them: it copies parts of the schema and the path into each error. So a few
+//! thousand errors could exhaust the memory.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -18,25 +18,26 @@ use crate::json::{self, Value};
 
 /// How many bytes of text, or of memory, cost as much as one check.
 pub(super) const BYTES_PER_CHECK: usize = 64;
-/// What an error takes beside what it copies, and the name that it may quote.
+/// The memory of an error without its copies, including the name that it may quote.
 const BYTES_PER_ERROR: usize = 1024;
-/// What an index adds to the path of a value, at most.
+/// The most bytes that an index adds to the path of a value.
 const INDEX_BYTES: usize = 10;
 
-/// What may still be read in one check of a value.
+/// The work that one check of a value may still do.
 #[derive(Debug)]
 pub(super) struct Allowance<'m> {
-    /// In checks.
+    /// The remaining checks.
     left: Cell<usize>,
-    /// In bytes of text that patterns may be matched against; unbounded without patterns.
+    /// The remaining bytes of text that patterns may be matched against; unbounded without
+    /// patterns.
     text_left: Cell<usize>,
-    /// What the schema makes of each value within the value.
+    /// The work of the schema for each value.
     measure: &'m Measure,
-    /// What each name of a member costs, in checks.
+    /// The cost of each member's name, in checks.
     name: usize,
 }
 
-/// Why a check was ended.
+/// The panic payload that ends a check.
 struct Spent;
 
 impl<'m> Allowance<'m> {
@@ -54,17 +55,17 @@ impl<'m> Allowance<'m> {
         }
     }
 
-    /// Counts names as if nothing fitted them: what is made of a name is read without the
-    /// allowance.
+    /// Charges each name as if all its checks failed, since later reads of the name are not
+    /// counted.
     pub(super) fn with_errors_of_names(self) -> Self {
         let name = self.measure.name_checks.saturating_mul(self.error(0, 0));
         Self { name, ..self }
     }
 
-    /// Does the work, unless it takes more than is allowed.
+    /// Does the work. Returns `None` if it exceeds the allowance.
     ///
-    /// The library can not be stopped, and describes all values that it gets. It holds no lock and
-    /// nothing that outlives the check, so its stack is unwound.
+    /// The library can't be stopped otherwise, so its stack is unwound. This is safe: it holds no
+    /// lock, and none of its data outlives the check.
     pub(super) fn spend<T>(&self, work: impl FnOnce(&Self) -> T) -> Option<T> {
         match catch_unwind(AssertUnwindSafe(|| work(self))) {
             Ok(result) => Some(result),
@@ -89,11 +90,12 @@ impl<'m> Allowance<'m> {
         self.charge(bytes / BYTES_PER_CHECK);
     }
 
-    /// What an error costs about a value this many levels deep at a path this long, in checks.
+    /// Returns the cost of an error, in checks, for a value at this depth and with a path of this
+    /// length.
     fn error(&self, levels: usize, path: usize) -> usize {
         let held = self.measure.held;
-        // On each level there may be a reference from one part to the next, and the error names
-        // each.
+        // Each level may have references from one part to the next, and the error names each of
+        // them.
         let references = self.measure.height.saturating_mul(levels + 1);
         let evaluation = held.pointer.saturating_mul(references);
         let copied = path.saturating_add(held.text).saturating_add(held.denied);
@@ -105,10 +107,10 @@ impl<'m> Allowance<'m> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Counted<'a> {
     value: &'a Value,
-    /// None for the name of a property, which was counted with its object.
+    /// `None` for the name of a property, which is counted with its object.
     allowance: Option<&'a Allowance<'a>>,
     levels: usize,
-    /// The bytes of the pointer to it.
+    /// The bytes of the pointer to the value.
     path: usize,
 }
 
@@ -212,8 +214,8 @@ impl<'a> Node<'a, CountedJson> for Counted<'a> {
         Node::<SerdeJson>::equals_value(&self.value, expected)
     }
 
-    /// Gives each error little to copy: what it is about is found by its path. Only names have
-    /// none, and no items that are too many.
+    /// Returns a shortened value, so that an error copies little. The path of the error leads to
+    /// the whole value.
     fn to_value(&self) -> Cow<'a, Value> {
         self.charge(|allowance| allowance.error(self.levels, self.path));
         match self.value {
@@ -327,7 +329,7 @@ impl<'a> Iterator for ItemsIter<'a> {
     }
 }
 
-/// What comparing with a value costs, in checks.
+/// Returns the cost of a comparison with a value, in checks.
 fn weight(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(weight).sum::<usize>(),
@@ -340,7 +342,7 @@ fn weight(value: &Value) -> usize {
     }
 }
 
-/// What a name adds to the path of a value: each `~` and `/` of it takes two bytes.
+/// Returns the bytes that a name adds to the path of a value. Each `~` and `/` takes two bytes.
 fn path_of(name: &str) -> usize {
     1 + 2 * name.len()
 }

@@ -4,7 +4,7 @@
 pub(super) const MAX_SCHEMA_BYTES: usize = 64 * 1024;
 /// The longest description of a violation, in characters.
 const MAX_VIOLATION_LENGTH: usize = 300;
-/// How much of a value it quotes, in characters: what is wrong with it stands after it.
+/// The most characters of a quoted value. The explanation follows after the quote.
 const MAX_QUOTED_LENGTH: usize = 100;
 
 /// A schema that can't be used.
@@ -16,7 +16,7 @@ pub enum SchemaError {
         /// Its size as JSON.
         bytes: usize,
     },
-    /// It would take too much to compile it or to check values by it.
+    /// Compiling it, or checking values with it, would take too much work.
     #[error("the schema can't be used: {message}")]
     TooMuch {
         /// What is too much.
@@ -25,7 +25,7 @@ pub enum SchemaError {
     /// It does not describe an object.
     #[error("the schema must have \"type\": \"object\"")]
     NotOfObject,
-    /// It is no valid schema, or it refers to what lies outside of it.
+    /// It is not a valid schema, or it refers to something outside of itself.
     #[error("the schema is not valid: {message}")]
     Invalid {
         /// What is wrong.

@@ -1,31 +1,31 @@
-//! Estimates what the library copies of a schema: when it compiles the schema, and into each error.
+//! Estimates the parts of a schema that the library copies when it compiles the schema, and into
+//! each error.
 
 use crate::json::Value;
 
-/// What an entry of an object takes beside its name, with the node of the tree that it may have to
-/// itself.
+/// The memory of an object's entry without its name, including a tree node that it may occupy
+/// alone.
 const ENTRY_BYTES: usize = 640;
 /// The digits of an index, and the `/` before it.
 const INDEX_BYTES: usize = 6;
-/// What describes a schema and is never quoted.
+/// Keywords that describe a schema. Errors never quote them.
 const ANNOTATIONS: [&str; 4] = ["title", "description", "default", "$comment"];
 
 /// Bytes that the library copies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Held {
-    /// When it compiles the schema: each part holds the pointer to itself, and each `not` what it
-    /// denies.
+    /// Copies at compilation: each part has the pointer to itself, and each `not` has its schema.
     pub(super) compiled: usize,
     /// The longest pointer.
     pub(super) pointer: usize,
     /// The longest text that an error may quote.
     pub(super) text: usize,
-    /// The largest schema that a `not` denies.
+    /// The size of the largest schema in a `not`.
     pub(super) denied: usize,
 }
 
 impl Held {
-    /// Adds the value at a pointer of this length. Its depth is bounded before.
+    /// Adds the value at a pointer of this length. The caller must bound the depth first.
     pub(super) fn add(&mut self, value: &Value, pointer: usize) {
         self.pointer = self.pointer.max(pointer);
         match value {

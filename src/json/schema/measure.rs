@@ -12,21 +12,21 @@ use crate::json::{Object, Value};
 
 /// The most parts of a schema that are schemas themselves.
 const MAX_PARTS: usize = 5_000;
-/// How deep its JSON nests.
+/// The deepest nesting of its JSON.
 const MAX_DEPTH: usize = 48;
 /// The most parts between a value and a check of it, including references.
 const MAX_HEIGHT: usize = 32;
-/// The most checks of one value, references counted out.
+/// The most checks of one value, with references followed.
 const MAX_CHECKS: usize = 2_000;
-/// The most checks in all parts that forbid unevaluated values: each of them repeats the others.
+/// The most checks in all parts that forbid unevaluated values, since each such part repeats the
+/// other checks.
 const MAX_UNEVALUATED_CHECKS: usize = 10_000;
 /// The most patterns.
 const MAX_PATTERNS: usize = 200;
 /// The most bytes of all patterns.
 const MAX_PATTERN_BYTES: usize = 8 * 1024;
 
-/// The most bytes of pointers to its parts and of what its `not`s deny: the library copies them
-/// all.
+/// The most bytes of pointers to parts and of schemas in `not`, all of which the library copies.
 pub(super) const MAX_COPIED: usize = 4 * 1024 * 1024;
 
 /// Keywords with a schema for the value itself.
@@ -35,7 +35,7 @@ const SAME: [&str; 4] = ["not", "if", "then", "else"];
 const SAME_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 /// Keywords with schemas by name for the value itself.
 const SAME_NAMED: [&str; 2] = ["dependentSchemas", "dependencies"];
-/// Keywords with a schema, or a list of schemas, for what is within the value.
+/// Keywords with a schema, or a list of schemas, for values inside the value.
 const WITHIN: [&str; 9] = [
     "items",
     "prefixItems",
@@ -47,14 +47,14 @@ const WITHIN: [&str; 9] = [
     "propertyNames",
     "contentSchema",
 ];
-/// Keywords with schemas by name for what is within the value.
+/// Keywords with schemas by name for values inside the value.
 const WITHIN_NAMED: [&str; 2] = ["properties", "patternProperties"];
-/// Keywords with schemas that nothing but references uses.
+/// Keywords with schemas that only references use.
 const DEFINED: [&str; 2] = ["$defs", "definitions"];
-/// References that depend on how they were reached.
+/// References whose target depends on how they were reached.
 const DYNAMIC: [&str; 2] = ["$dynamicRef", "$recursiveRef"];
 
-/// What a schema comes to.
+/// The measured size and work of a schema.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Measure {
     /// The most checks of one value.
@@ -67,19 +67,19 @@ pub(super) struct Measure {
     pub(super) name_patterns: usize,
     /// The most checks of one name.
     pub(super) name_checks: usize,
-    /// What is copied of it.
+    /// The parts of it that the library copies.
     pub(super) held: Held,
 }
 
-/// What a part comes to.
+/// The state of measuring a part.
 #[derive(Debug, Clone, Copy)]
 enum Counted {
-    /// It is being counted: a part that meets it refers to itself.
+    /// The part is being counted. If it is reached again, it refers to itself.
     Underway,
     Done(Tally),
 }
 
-/// What a part and those for the same value come to.
+/// The work of a part, together with the parts for the same value.
 #[derive(Debug, Clone, Copy)]
 struct Tally {
     checks: usize,
@@ -93,12 +93,12 @@ struct Survey<'a> {
     root: &'a Value,
     /// Parts to visit.
     waiting: Vec<&'a Value>,
-    /// By the address of each part, which no other part has.
+    /// The results, by the unique address of each part.
     counted: BTreeMap<*const Value, Counted>,
     patterns: BTreeSet<&'a str>,
 }
 
-/// Measures a schema; refuses one that is too much.
+/// Measures a schema. Rejects a schema that exceeds a limit.
 pub(super) fn measure(schema: &Value) -> Result<Measure, SchemaError> {
     if is_deeper(schema, MAX_DEPTH) {
         return Err(too_much(&format!("it nests deeper than {MAX_DEPTH} levels")));
@@ -176,7 +176,7 @@ impl<'a> Survey<'a> {
         if let Some(name) = DYNAMIC.into_iter().find(|name| keywords.contains_key(*name)) {
             return Err(too_much(&format!("{name} is not supported; use $ref")));
         }
-        // The fourth draft spells it so, and in others it means nothing.
+        // This is the spelling of draft 4. In other drafts it has no meaning.
         let is_fourth = self
             .root
             .get("$schema")
@@ -199,7 +199,7 @@ impl<'a> Survey<'a> {
             self.patterns.extend(names.keys().map(String::as_str));
         }
         self.patterns.extend(keywords.get("pattern").and_then(Value::as_str));
-        // The target of a reference is elsewhere, maybe where no schema is expected.
+        // The target of a reference may be at a position where no schema is expected.
         if let Some(target) = self.target(keywords)? {
             self.waiting.push(target);
         }
@@ -213,7 +213,7 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// Finds what a part refers to.
+    /// Returns the part that a part refers to.
     fn target(&self, keywords: &'a Object) -> Result<Option<&'a Value>, SchemaError> {
         let Some(reference) = keywords.get("$ref").and_then(Value::as_str) else {
             return Ok(None);
@@ -231,8 +231,8 @@ impl<'a> Survey<'a> {
         target.map(Some).ok_or_else(|| invalid("points to nothing"))
     }
 
-    /// Counts the patterns that a part matches a name against each time that it reads the name.
-    /// Without a rule for other members the library reads the names once per pattern.
+    /// Counts the patterns that each read of a name is matched against. Without a rule for other
+    /// members, the library reads the names once per pattern.
     fn name_patterns(&mut self, part: &'a Value) -> Result<usize, SchemaError> {
         let has_rule = part
             .get("additionalProperties")
@@ -248,7 +248,7 @@ impl<'a> Survey<'a> {
         Ok(of_members.map_or(0, Object::len).max(of_names))
     }
 
-    /// Counts what a part makes of one value.
+    /// Counts the work of a part for one value.
     fn count(&mut self, part: &'a Value, depth: usize) -> Result<Tally, SchemaError> {
         let key = std::ptr::from_ref(part);
         match self.counted.get(&key) {
@@ -268,7 +268,7 @@ impl<'a> Survey<'a> {
             patterns: usize::from(part.get("pattern").is_some()),
         };
         if let Value::Object(keywords) = part {
-            // Each evaluates the value once more.
+            // Such a part evaluates the value once more.
             let rounds = if is_unevaluated(part) { 2 } else { 1 };
             for same in self.same(keywords)? {
                 let more = self.count(same, depth + 1)?;
@@ -304,7 +304,7 @@ impl<'a> Survey<'a> {
     }
 }
 
-/// Parsers bound the depth, so this ends.
+/// Returns whether a value nests deeper than `levels`. Parsers bound the depth, so this ends.
 fn is_deeper(value: &Value, levels: usize) -> bool {
     match value {
         Value::Array(items) => levels == 0 || items.iter().any(|item| is_deeper(item, levels - 1)),

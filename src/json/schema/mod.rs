@@ -20,22 +20,21 @@ use self::error::{MAX_SCHEMA_BYTES, quoted, shortened};
 use self::measure::{Measure, measure};
 use super::Value;
 
-/// The most memory that the patterns of a schema may compile to, in bytes, each to an equal share.
+/// The most memory of all compiled patterns of a schema, in bytes. Each pattern may take an equal
+/// share.
 const MAX_PATTERNS_SIZE: usize = 1024 * 1024;
-/// The most memory that one pattern may compile to, in bytes.
+/// The most memory of one compiled pattern, in bytes.
 const MAX_PATTERN_SIZE: usize = 256 * 1024;
-/// The most checks that one value may take: less than a second.
+/// The most checks of one value. They take less than a second.
 const MAX_CHECKS: usize = 20_000_000;
-/// The most checks to find out what does not fit, where each error counts as many as it takes
-/// memory.
+/// The most checks to describe violations. Each error counts by its memory.
 const MAX_DESCRIBED_CHECKS: usize = 200_000;
-/// The most bytes of text that patterns are matched against; the name of a member counts once for
-/// each pattern.
+/// The most bytes of text that patterns are matched against. A member's name counts once for each
+/// pattern.
 const MAX_MATCHED_BYTES: usize = 32 * 1024;
-/// The most levels of a value times levels of the schema above a check: the library calls itself
-/// for each.
+/// The most levels of a value times levels of the schema, since the library recurses for each.
 const MAX_LEVELS: usize = 600;
-/// The most violations that are reported; more would not help.
+/// The most violations that are reported. More would not help.
 const MAX_VIOLATIONS: usize = 5;
 
 /// A compiled schema.
@@ -45,27 +44,27 @@ pub struct JsonSchema {
     measure: Measure,
 }
 
-/// What of a value does not fit a schema, in words for the one who wrote the value.
+/// The parts of a value that do not fit a schema, described for the author of the value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct SchemaViolations {
     violations: Vec<String>,
-    /// How many more there are; none if nobody has counted them.
+    /// The number of further violations; `None` if they are not counted.
     left_out: Option<usize>,
 }
 
 impl JsonSchema {
-    /// Checks that a schema of objects is small enough to be compiled and used. Whether it is valid
-    /// is found out when it is compiled.
+    /// Checks that a schema of objects is small enough to compile and use. Only compilation shows
+    /// whether it is valid.
     pub fn check_size_of_object(schema: &Value) -> Result<(), SchemaError> {
         check_type(schema)?;
         measured(schema).map(drop)
     }
 
-    /// Compiles a schema; draft 2020-12 unless it names another. It may take a noticeable part of a
-    /// second.
+    /// Compiles a schema, by default of draft 2020-12. This may take a noticeable part of a second.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         let measure = measured(schema)?;
-        // The linear engine: with backtracking, a value could make a pattern run without end.
+        // Uses the linear engine, since with backtracking a pattern could run forever on some
+        // values.
         let share = MAX_PATTERNS_SIZE / measure.patterns.max(1);
         let patterns = PatternOptions::regex().size_limit(share.min(MAX_PATTERN_SIZE));
         let validator = jsonschema::options_for::<CountedJson>()
@@ -79,13 +78,13 @@ impl JsonSchema {
         Ok(Self { validator, measure })
     }
 
-    /// Compiles a schema of objects, as providers demand of arguments.
+    /// Compiles a schema of objects, which providers require for arguments.
     pub fn compile_object(schema: &Value) -> Result<Self, SchemaError> {
         check_type(schema)?;
         Self::compile(schema)
     }
 
-    /// Checks a value. It may take a noticeable part of a second.
+    /// Checks a value. This may take a noticeable part of a second.
     pub fn check(&self, value: &Value) -> Result<(), SchemaViolations> {
         if depth(value).saturating_mul(self.measure.height) > MAX_LEVELS {
             return Err(SchemaViolations::one("it nests too deep to be checked"));
@@ -165,7 +164,7 @@ fn measured(schema: &Value) -> Result<Measure, SchemaError> {
     measure(schema)
 }
 
-/// Returns how deep a value nests. Parsers bound that, so this ends.
+/// Returns the nesting depth of a value. Parsers bound the depth, so this ends.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
@@ -174,7 +173,7 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// A schema that names no known draft is read as the newest.
+/// Returns the draft of a schema; the newest one if it names no known draft.
 fn draft(schema: &Value) -> Draft {
     match Draft::Draft202012.detect(schema) {
         Draft::Unknown => Draft::Draft202012,
@@ -182,7 +181,7 @@ fn draft(schema: &Value) -> Draft {
     }
 }
 
-/// Describes what of a value does not fit, and where. The error itself has nothing of the value.
+/// Describes which part of a value does not fit. The error itself does not contain the value.
 fn described(error: &ValidationError<'_>, value: &Value) -> String {
     let pointer = error.instance_path().as_str();
     let location = if pointer.is_empty() { "(root)" } else { pointer };
@@ -272,7 +271,7 @@ mod tests {
 
     #[test]
     fn how_deep_a_value_may_nest_depends_on_its_schema() {
-        // With the innermost one 21 schemas apply to each value within the value.
+        // Together with the innermost schema, 21 schemas apply to each value inside the value.
         let schema = (0..20).fold(json!({}), |inner, _| json!({"allOf": [inner]}));
         let value = |levels: usize| (1..levels).fold(json!(1), |value, _| json!([value]));
         assert_eq!(check(&schema, &value(MAX_LEVELS / 21)), Ok(()));

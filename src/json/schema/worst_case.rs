@@ -10,12 +10,14 @@ use super::counted::BYTES_PER_CHECK;
 use super::measure::MAX_COPIED;
 use super::*;
 
-/// What a blocking thread has; builds of tests need several times as much of it as optimised ones.
+/// The stack of a blocking thread, although test builds need several times as much as optimised
+/// builds.
 const STACK: usize = 2 * 1024 * 1024;
-/// Far above what anything here takes: builds of tests are not optimised, and share their machine.
+/// Far more than any check here takes: test builds are not optimised, and the machine has other
+/// load.
 const LONG: Duration = Duration::from_mins(1);
 
-/// Does the work on little stack, in bounded time and memory.
+/// Does the work on a small stack, and checks its time and memory.
 fn bounded<T: Send + 'static>(name: &str, memory: usize, work: impl FnOnce() -> T + Send + 'static) -> T {
     let begun = Instant::now();
     let measured = move || {
@@ -30,7 +32,7 @@ fn bounded<T: Send + 'static>(name: &str, memory: usize, work: impl FnOnce() -> 
     result
 }
 
-/// Compiles a schema: its copies, and some times its parts.
+/// Compiles a schema. The memory limit allows the copies and several times the parts.
 fn compile(name: &str, schema: Value) -> Result<JsonSchema, SchemaError> {
     let memory = MAX_COPIED + 64 * MAX_SCHEMA_BYTES + 4 * schema.to_string().len();
     bounded(&format!("compiling {name}"), memory, move || {
@@ -68,7 +70,7 @@ fn nested(depth: usize, wrap: impl Fn(Value) -> Value) -> Value {
 type Maker = fn(usize, fn(Value) -> Value) -> Value;
 type Form = (&'static str, fn(Value) -> Value);
 
-/// How one schema can use another.
+/// The ways in which one schema can use another.
 const FORMS: [Form; 14] = [
     ("anyOf", |one| json!({"anyOf": [one, one]})),
     ("allOf", |one| json!({"allOf": [one, one]})),
@@ -166,7 +168,7 @@ fn the_longest_of_each_form_that_is_accepted_is_compiled_and_checked_within_boun
     for (name, link) in FORMS {
         for make in makers {
             let lengths = [3, 8, 9, 10, 11, 20, 24, 31, 40, 45, 300, 1_000];
-            // Nested into each other, forms that use a schema twice double at each level.
+            // Nested forms that use a schema twice double the work at each level.
             let accepted = |length: &usize| measured(&make(*length, link)).is_ok();
             let longest = lengths.into_iter().take_while(accepted).last().unwrap();
             let schema = compile(&format!("{name} {longest}"), make(longest, link));
@@ -183,7 +185,7 @@ fn the_longest_of_each_form_that_is_accepted_is_compiled_and_checked_within_boun
 
 #[test]
 fn nests_of_references_need_little_stack() {
-    // Each definition nests as deep as it may, and ends in a reference to the next.
+    // Each definition has the deepest allowed nesting, and ends in a reference to the next.
     let deep = |one: Value| (0..40).fold(one, |inner, _| json!({"items": inner}));
     let schema = compile("nests of references", chain(100, deep)).unwrap();
     let value = (0..120).fold(json!([1]), |value, _| json!([value]));
@@ -238,7 +240,7 @@ fn patterns_are_matched_against_bounded_text() {
     assert!(schema.check(&json!({"a": "abc"})).is_err());
 }
 
-/// Each name is tried against all patterns, also where the library reads it once.
+/// The library matches each name against all patterns, even if it reads the name only once.
 #[test]
 fn names_are_matched_against_bounded_patterns() {
     let patterns: Vec<String> = (0..200).map(|at| format!("^{at}[a-z]{{1,20}}$")).collect();
@@ -266,11 +268,11 @@ fn names_are_matched_against_bounded_patterns() {
         let schema = compile(form, schema).unwrap();
         assert_eq!(schema.check(&value(5)), Ok(()), "{form}");
         let message = schema.check(&many).unwrap_err().to_string();
-        // Where the first name ends the check, the words for the others are what is bounded.
+        // If the check ends at the first name, only the description of the others is bounded.
         let is_bounded = message.contains("too much work") || message.ends_with("; there may be more");
         assert!(is_bounded, "{form}: {message}");
     }
-    // Patterns that no name is tried against together cost a name nothing more.
+    // Patterns that are not matched against names add no cost for a name.
     let of_texts: super::super::Object = (0..50)
         .map(|at| (format!("p{at}"), json!({"pattern": format!("^{at}$")})))
         .collect();
@@ -311,7 +313,7 @@ fn schemas_of_daily_use_are_well_within_the_limits() {
     assert_eq!(schema.check(&json!({"all": dates})), Ok(()));
 }
 
-/// Each error holds a part of the schema, or the way to its value.
+/// Each error holds a part of the schema or the path to its value.
 #[test]
 fn what_errors_hold_is_bounded() {
     let long = "n".repeat(30_000);
@@ -372,7 +374,7 @@ fn what_errors_hold_is_bounded() {
     }
 }
 
-/// The library gives each part the way to it, and remembers what a `not` denies.
+/// The library stores the path of each part and the schema of each `not`.
 #[test]
 fn what_a_schema_copies_is_bounded() {
     let tree = (0..40).fold(json!({}), |tree, _| json!({"": tree}));
@@ -393,8 +395,8 @@ fn what_a_schema_copies_is_bounded() {
     }
 }
 
-/// The library remembers what a value within the value is by a part that others refer to, if that
-/// took many references.
+/// The library caches the result of a referenced part for each inner value, if many references lead
+/// to the part.
 #[test]
 fn what_a_check_remembers_is_bounded() {
     let leaves = vec![json!({"$ref": "#/$defs/leaf"}); 17];

@@ -12,9 +12,9 @@ use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use crate::clock::Clock;
 use crate::json::Value;
 
-/// The name of the argument, and of the environment variable with its default.
+/// The name of the argument. The variable of the same name in the environment has its default.
 const TIMEZONE: &str = "timezone";
-/// Names that are less alike than this are not suggested.
+/// The least similarity of a suggested name.
 const MIN_SIMILARITY: f64 = 0.8;
 
 /// Tells the model the current time.
@@ -88,7 +88,7 @@ fn find_zone(name: &str) -> Result<Tz, ToolError> {
     })
 }
 
-/// Models write the city alone, or spell it a little differently.
+/// Finds a similar time zone, since models often write only the city or misspell it.
 fn similar(name: &str) -> Option<Tz> {
     let wanted = name.to_ascii_lowercase().replace(' ', "_");
     let likeness = |zone: &Tz| {

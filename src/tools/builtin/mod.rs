@@ -10,7 +10,7 @@ use self::current_time::CurrentTime;
 use crate::agent::ports::Tool;
 use crate::clock::Clock;
 
-/// Returns all of them.
+/// Returns all built-in tools.
 pub fn builtin_tools(clock: &Arc<dyn Clock>) -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(Calculator::new()),

@@ -71,7 +71,8 @@ pub(super) fn apply(
         HookSubject::Response(response) => {
             if let Some(content) = reply.content {
                 response.content = model_output(content)?;
-                // The fields that a provider wants back belong to its own content.
+                // Fields that must return to the provider belong to the original content, so they
+                // are dropped.
                 response.provider_fields = None;
             }
         }
@@ -129,7 +130,8 @@ fn with_context(state: AgentState, reply: &Reply) -> Result<AgentState, String> 
     })
 }
 
-/// Checks the limits of a session, since metadata is stored with it.
+/// Applies changes of metadata. Checks the limits of a session, since metadata is stored with the
+/// session.
 fn with_metadata(state: AgentState, changes: &Object) -> Result<AgentState, String> {
     let state = state.with_metadata(changes.clone());
     check_metadata(state.metadata()).map_err(|limit| format!("metadata: {limit}"))?;
@@ -145,7 +147,7 @@ fn to_message(new: NewMessage, ids: &dyn IdSource, now: Timestamp) -> Result<Mes
     Ok(Message::new(MessageId::generate(ids), role, content, now))
 }
 
-/// Checks content that is shown to the model.
+/// Checks content for the model.
 fn visible(field: &str, content: NewContent) -> Result<Vec<ContentPart>, String> {
     use ContentPart as P;
     let fits = |part: &P| matches!(part, P::Text(_) | P::Image(_) | P::Document(_));
@@ -157,8 +159,8 @@ fn visible(field: &str, content: NewContent) -> Result<Vec<ContentPart>, String>
     Ok(content.0)
 }
 
-/// Checks content that replaces the output of the model. Calls are paired with results by their
-/// ids.
+/// Checks content that replaces the output of the model. Each call needs its own id, since ids pair
+/// calls with results.
 fn model_output(content: NewContent) -> Result<Vec<ContentPart>, String> {
     use ContentPart as P;
     let fits = |part: &P| {

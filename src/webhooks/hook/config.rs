@@ -14,7 +14,7 @@ use crate::tenant::TenantId;
 use crate::webhooks::secrets::{WebhookSecret, find_keys};
 use crate::webhooks::sender::{Endpoint, SigningKeys, WebhookSender};
 
-/// Headers that belong to the sender, beside all that begin with `webhook-`.
+/// Headers that only the sender sets, in addition to all that begin with `webhook-`.
 const OURS: [&str; 9] = [
     "connection",
     "content-encoding",
@@ -27,7 +27,7 @@ const OURS: [&str; 9] = [
     "upgrade",
 ];
 
-/// What becomes of an execution whose webhook fails.
+/// What happens to an execution if its webhook fails.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum OnFailure {
@@ -38,13 +38,13 @@ pub(super) enum OnFailure {
     Closed,
 }
 
-/// A webhook that can be called.
+/// The checked configuration of a webhook.
 #[derive(Debug, Clone)]
 pub(super) struct WebhookConfig {
     pub(super) endpoint: Endpoint,
     pub(super) points: Vec<HookPoint>,
     pub(super) keys: Option<SigningKeys>,
-    /// None leaves it to the sender.
+    /// The timeout; `None` for the sender's.
     pub(super) timeout: Option<Duration>,
     pub(super) on_failure: OnFailure,
     pub(super) headers: HeaderMap,
@@ -52,7 +52,7 @@ pub(super) struct WebhookConfig {
     pub(super) include_messages: bool,
 }
 
-/// The form of it in an agent's definition.
+/// The configuration as it appears in an agent's definition.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -69,7 +69,7 @@ struct Written {
 }
 
 impl WebhookConfig {
-    /// Reads it, for runs of the tenant or of any. The error says what is wrong.
+    /// Reads and checks a configuration, for one tenant or for any. The error says what is wrong.
     pub(super) fn read(
         config: &Object,
         sender: &WebhookSender,

@@ -30,7 +30,7 @@ use crate::tenant::TenantId;
 
 /// The name that agents attach the hook by.
 const NAME: &str = "webhook";
-/// The text that replaces content which a fail-closed webhook has not released.
+/// The text that replaces content if a fail-closed webhook has not released it.
 const WITHHELD: &str = "The run was cancelled before this was released.";
 
 /// Makes webhooks.
@@ -41,7 +41,7 @@ pub struct WebhookHookFactory {
 }
 
 impl WebhookHookFactory {
-    /// Makes webhooks that send by the sender and sign with the secrets, by name.
+    /// Makes a factory of webhooks that use the sender and these secrets, by name.
     pub fn new(sender: Arc<WebhookSender>, secrets: BTreeMap<String, WebhookSecret>) -> Self {
         Self { sender, secrets }
     }
@@ -60,13 +60,12 @@ impl HookFactory for WebhookHookFactory {
         self.read(config, None).map(drop)
     }
 
-    /// Refuses secrets that do not sign for the tenant.
+    /// Rejects secrets that do not sign for the tenant.
     fn check_tenant(&self, config: &Object, tenant: &TenantId) -> Result<(), String> {
         self.read(config, Some(tenant)).map(drop)
     }
 
-    /// The configuration may have changed since the agent was stored, so the tenant is checked
-    /// again.
+    /// Checks the tenant again, since the secrets may have changed since the agent was stored.
     fn make(&self, config: &Object, ports: &ExecutionPorts) -> Result<Arc<dyn Hook>, String> {
         Ok(Arc::new(WebhookHook {
             config: self.read(config, Some(&ports.tenant))?,
@@ -96,7 +95,7 @@ enum CallError {
     /// The message could not be written.
     #[error("the message to it can't be written")]
     Encode(#[source] serde_json::Error),
-    /// The message has waited too long for room or for processors.
+    /// The message waited too long for memory or for a processor.
     #[error("its message was not ready in time")]
     Late,
     /// The reply is unusable.
@@ -158,7 +157,7 @@ impl WebhookHook {
             return Ok(context.clone());
         };
         let (context, ids, now) = (context.clone(), Arc::clone(&self.ports.ids), self.ports.control.now());
-        // Checking a prompt takes a while.
+        // Checking a prompt is slow, so it runs off the async workers.
         let applied = off_thread(&self.ports.tenant, move || {
             apply::apply(reply, context, NAME, &*ids, now)
         })
@@ -166,12 +165,12 @@ impl WebhookHook {
         applied.map_err(CallError::Reply)
     }
 
-    /// Sends the message; returns the reply, if it changes anything.
+    /// Sends the message. Returns the reply, if it has changes.
     async fn request_reply(&self, context: &HookContext) -> Result<Option<Reply>, CallError> {
         let writing = self.write_message(context);
-        // The message takes memory until the response, also if the receiver is slow.
+        // The message takes memory until the response arrives, even if the receiver is slow.
         let (body, now, _share) = if has_ended(context.point) {
-            // No other limit holds there.
+            // After the execution, no other limit applies.
             let limit = self.sender.limit(self.config.timeout);
             timeout(limit, writing).await.map_err(|_| CallError::Late)??
         } else {
@@ -200,7 +199,7 @@ impl WebhookHook {
         }
     }
 
-    /// Writes the message, once there is room for it; returns it with its time.
+    /// Writes the message once there is room for it. Returns it with its time.
     async fn write_message(&self, context: &HookContext) -> Result<(Bytes, Timestamp, Option<Share>), CallError> {
         let (tenant, include_messages) = (&self.ports.tenant, self.config.include_messages);
         let weigh = move |context: &HookContext| request::weight(context, include_messages, escaped_length);
@@ -208,7 +207,7 @@ impl WebhookHook {
             let in_memory = request::weight(context, include_messages, str::len) as u64;
             by_size_of(tenant, in_memory, context, weigh).await
         } else {
-            // All but the messages of a request takes as long to copy.
+            // Everything except the messages of a request takes as long to copy as to write.
             weigh(context)
         };
         let share = self.ports.request_room.take(tenant, bytes).await;
@@ -265,7 +264,7 @@ fn has_ended(point: HookPoint) -> bool {
 }
 
 impl CallError {
-    /// Returns what is behind it.
+    /// Returns the underlying cause.
     fn into_cause(self) -> Option<Box<dyn Error + Send + Sync>> {
         match self {
             Self::Send(SendError::Unreachable(cause) | SendError::Broken(cause)) => Some(Box::new(cause)),

@@ -1,5 +1,5 @@
-//! The reply of a webhook as data: the changes that it asks for. `apply.rs` decides whether they
-//! are allowed.
+//! The reply of a webhook as data: the requested changes. `apply.rs` decides whether they are
+//! allowed.
 
 use serde::{Deserialize, Deserializer};
 
@@ -8,7 +8,7 @@ use crate::json::{Object, Value, contains_nul, plain_words};
 use crate::message::ContentPart;
 use crate::model_ref::ResponseFormat;
 
-/// How deep a reply may nest. A stored session nests it deeper, and must stay readable.
+/// The deepest nesting of a reply. A stored session nests it further and must stay readable.
 const MAX_DEPTH: usize = 64;
 
 /// What a webhook wants changed; what it does not name stays.
@@ -19,7 +19,7 @@ pub(super) struct Reply {
     pub(super) metadata: Option<Object>,
     /// The messages that the execution begins with.
     pub(super) input: Option<Vec<NewMessage>>,
-    /// What becomes of the call.
+    /// The decision about the call.
     pub(super) decision: Option<Decision>,
     /// The arguments that the tool is given.
     pub(super) arguments: Option<Object>,
@@ -31,14 +31,14 @@ pub(super) struct Reply {
     pub(super) response_format: Option<ResponseFormat>,
     /// Stops the execution.
     pub(super) stop: Option<Stop>,
-    /// One more step is wanted.
+    /// Whether to request one more step.
     #[serde(rename = "continue")]
     pub(super) wants_step: Option<bool>,
     /// Messages added to the conversation.
     pub(super) messages: Option<Vec<NewMessage>>,
 }
 
-/// What becomes of a call.
+/// The decision about a call.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Decision {
@@ -96,7 +96,7 @@ impl Reply {
     }
 }
 
-/// Parsers bound the depth, so this ends.
+/// Returns whether a value nests deeper than `levels`. Parsers bound the depth, so this ends.
 fn is_deeper(value: &Value, levels: usize) -> bool {
     let is_deeper_below = |value| levels == 0 || is_deeper(value, levels - 1);
     match value {
@@ -121,7 +121,7 @@ fn stop_requested() -> StopReason {
     StopReason::StopRequested
 }
 
-/// Refuses unknown reasons. Stored ones load, since a later version may have written them.
+/// Reads a stop reason, and rejects unknown ones. Only stored states may have unknown reasons.
 fn known_reason<'de, D: Deserializer<'de>>(deserializer: D) -> Result<StopReason, D::Error> {
     let name = String::deserialize(deserializer)?;
     let mut all = StopReason::ALL.iter().copied();

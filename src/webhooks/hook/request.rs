@@ -1,7 +1,7 @@
 //! The message of a webhook at each point.
 //!
-//! `docs/webhook-hook.md` documents the form, and a test compares the two. The message contains
-//! histories only if the agent asks for them.
+//! `docs/webhook-hook.md` documents the form, and a test compares it with the code. The message
+//! contains histories only if the agent asks for them.
 
 use serde::Serialize;
 
@@ -98,7 +98,7 @@ struct Response<'a> {
     id: Option<&'a str>,
 }
 
-/// What hooks before this one have decided.
+/// The decision of earlier hooks about a call.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Decision<'a> {
@@ -152,7 +152,7 @@ pub(super) fn body(
     })
 }
 
-/// Returns about how many bytes the message will have, given those of a text.
+/// Estimates the bytes of the message; `text` returns the bytes of a text.
 pub(super) fn weight(context: &HookContext, include_messages: bool, text: fn(&str) -> usize) -> usize {
     let state = &context.state;
     let of_subject = match &context.subject {

@@ -19,16 +19,16 @@ pub struct Endpoint {
 /// Why an address is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointFault {
-    /// It is no absolute URL of a host.
+    /// It is not an absolute URL with a host.
     #[error("it is no URL such as https://example.org/hooks")]
     NotUrl,
-    /// Its scheme is not one of the web.
+    /// Its scheme is neither `http` nor `https`.
     #[error("its scheme is neither https nor http")]
     Scheme,
     /// It is not encrypted.
     #[error("its scheme must be https (the operator can allow http with webhooks.allow_http)")]
     NotEncrypted,
-    /// It names a user or a password.
+    /// It contains a user name or a password.
     #[error("it holds credentials")]
     Credentials,
     /// It names an address that is not public.
@@ -49,8 +49,8 @@ impl Endpoint {
             return Err(EndpointFault::Credentials);
         }
         let host = url.host_str().ok_or(EndpointFault::NotUrl)?;
-        // The resolver never sees an IP address in the URL itself. The parser has brought every
-        // notation of it, such as 0x7f.1, to the usual one.
+        // The resolver never sees an IP address in the URL, so it is checked here. The URL parser
+        // has normalised notations such as 0x7f.1.
         let literal = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
         let is_refused = literal.is_ok_and(|address| !is_public(address));
         if is_refused && !settings.allow_private_addresses {
@@ -83,7 +83,7 @@ mod tests {
             ("https://example.org/a?token=1", Ok("example.org")),
             ("https://1.1.1.1", Ok("1.1.1.1")),
             ("https://[2606:4700:4700::1111]:8443/", Ok("[2606:4700:4700::1111]")),
-            // What a name resolves to is found out later.
+            // The addresses of a name are checked later, when it is resolved.
             ("https://localhost/", Ok("localhost")),
             ("", Err(EndpointFault::NotUrl)),
             ("example.org/hooks", Err(EndpointFault::NotUrl)),

@@ -2,8 +2,8 @@
 //! nothing of hooks.
 //!
 //! Callers choose the address, so the sender must not give them access to the operator's network.
-//! Unless configured otherwise it connects to public addresses only. It follows no redirect, uses
-//! no proxy and limits what it reads.
+//! By default it connects only to public addresses. It follows no redirects, uses no proxy and
+//! limits the bytes that it reads.
 
 mod endpoint;
 mod public_address;
@@ -25,7 +25,7 @@ use crate::clock::Timestamp;
 use crate::http_client::{client_builder, with_body};
 use crate::http_headers::parse_retry_after;
 
-/// What bounds a sender.
+/// The limits of a sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SenderSettings {
     /// How long connecting may take.
@@ -34,7 +34,7 @@ pub struct SenderSettings {
     pub timeout: Duration,
     /// The most bytes of a response.
     pub max_response_bytes: usize,
-    /// Whether addresses may be connected to that are not public.
+    /// Whether the sender may connect to addresses that are not public.
     pub allow_private_addresses: bool,
     /// Whether messages may be sent unencrypted.
     pub allow_http: bool,
@@ -62,17 +62,18 @@ pub struct SenderError(#[source] Box<dyn Error + Send + Sync>);
 pub struct Delivery<'a> {
     /// Where it goes.
     pub endpoint: &'a Endpoint,
-    /// The id of the message, by which a receiver recognises a retry: printable ASCII without dots.
+    /// The id of the message: printable ASCII without dots. A receiver recognises a retry by this
+    /// id.
     pub id: &'a str,
     /// When it is sent.
     pub timestamp: Timestamp,
     /// The message, as JSON.
     pub body: &'a Bytes,
-    /// What it is signed with; without keys it has no signature.
+    /// The signing keys; `None` for no signature.
     pub keys: Option<&'a SigningKeys>,
-    /// Headers beside those of the specification.
+    /// Headers in addition to those of the specification.
     pub headers: Option<&'a HeaderMap>,
-    /// How long it may take; more than the sender's own limit counts as that.
+    /// The timeout, at most the sender's own limit.
     pub timeout: Option<Duration>,
 }
 
@@ -88,10 +89,10 @@ pub struct Delivered {
 /// A message that was not delivered, or that the receiver refused.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
-    /// The name has no address that is public.
+    /// The host name has no public address.
     #[error("its address is not public")]
     NotPublic,
-    /// Nobody could be reached.
+    /// The receiver could not be reached.
     #[error("it can't be reached")]
     Unreachable(#[source] reqwest::Error),
     /// The connection broke.
@@ -149,7 +150,7 @@ impl WebhookSender {
         self.settings.timeout
     }
 
-    /// Returns how long a delivery may take that asks for so long.
+    /// Returns the timeout of a delivery that requests the timeout `asked`.
     pub fn limit(&self, asked: Option<Duration>) -> Duration {
         let own = self.settings.timeout;
         asked.map_or(own, |timeout| timeout.min(own))
@@ -190,7 +191,7 @@ impl WebhookSender {
     }
 }
 
-/// It uses no proxy, since a proxy would resolve names without our checks.
+/// Makes the HTTP client. It uses no proxy, since a proxy would resolve names without the checks.
 fn client(settings: &SenderSettings) -> Result<Client, Box<dyn Error + Send + Sync>> {
     let resolver = GuardedResolver {
         allow_private_addresses: settings.allow_private_addresses,
@@ -198,7 +199,8 @@ fn client(settings: &SenderSettings) -> Result<Client, Box<dyn Error + Send + Sy
     let builder = client_builder()?
         .connect_timeout(settings.connect_timeout)
         .dns_resolver(Arc::new(resolver))
-        // The limit counts what is read, so nothing may grow after it was read.
+        // The limit counts the bytes that are read, so decompression must not enlarge them
+        // afterwards.
         .no_gzip();
     Ok(builder.build()?)
 }

@@ -28,7 +28,7 @@ const SPECIAL_V4: [(Ipv4Addr, u32); 15] = [
     (Ipv4Addr::new(240, 0, 0, 0), 4),
 ];
 
-/// The only part of IPv6 that is given out to the public.
+/// The only part of IPv6 that is assigned to the public internet.
 const GLOBAL_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
 /// Networks within it that are not the public internet.
@@ -41,8 +41,7 @@ const SPECIAL_V6: [(Ipv6Addr, u32); 4] = [
     (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16),
 ];
 
-/// Translates to IPv4 where a network has nothing else; its last 32 bits are the address that is
-/// meant.
+/// The prefix of NAT64. The last 32 bits of such an address are an IPv4 address.
 const NAT64: (Ipv6Addr, u32) = (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
 
 /// Returns whether the address belongs to the public internet.

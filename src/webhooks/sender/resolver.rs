@@ -1,7 +1,7 @@
 //! Resolves names to permitted addresses.
 //!
-//! The connection goes to exactly these addresses. So a name that resolves differently a moment
-//! later gains nothing.
+//! The connection uses exactly these addresses. So an attack with a name that soon resolves
+//! differently fails.
 
 use std::net::SocketAddr;
 
@@ -9,12 +9,13 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::public_address::is_public;
 
-/// The name has addresses, and none of them may be connected to.
+/// The error if all addresses of a name are forbidden.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("no address of the name is public")]
 pub(super) struct NotPublic;
 
-/// Asks the system, and leaves out addresses that are not public unless all are allowed.
+/// Resolves names with the system's resolver. Drops addresses that are not public unless all are
+/// allowed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GuardedResolver {
     pub(super) allow_private_addresses: bool,

@@ -10,18 +10,17 @@ use sha2::Sha256;
 
 use crate::clock::Timestamp;
 
-/// What every secret begins with.
+/// The prefix of every secret.
 const PREFIX: &str = "whsec_";
-/// Bytes that a secret may have, as the specification has it.
+/// The allowed length of a secret in bytes, by the specification.
 const LENGTHS: std::ops::RangeInclusive<usize> = 24..=64;
 
-/// The keys that messages are signed with. A receiver that knows one of them can check a message.
-/// So a secret is rotated without a gap: add the new one, give it to the receivers, remove the old
-/// one.
+/// The keys that sign messages. A receiver needs one of them to verify a message. To rotate a
+/// secret without a gap, add the new one, give it to the receivers, and remove the old one.
 #[derive(Clone)]
 pub struct SigningKeys(Vec<Hmac<Sha256>>);
 
-/// A text that holds no signing secrets. It is not repeated.
+/// The error of a text without valid signing secrets. It does not repeat the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a signing secret is whsec_ and the base64 of 24 to 64 bytes; several are separated by blanks")]
 pub struct SigningKeyError;

@@ -33,7 +33,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads operands and the operators between them that bind at least as tightly as asked.
+    /// Evaluates operands and the operators between them whose binding is at least `min_binding`.
     fn expression(&mut self, min_binding: u8) -> Result<Number> {
         if self.depth == MAX_DEPTH {
             return Err(ExpressionError::TooDeep);
@@ -45,7 +45,7 @@ impl<'a> Reader<'a> {
                 break;
             }
             self.take();
-            // Powers group to the right, all else to the left.
+            // Powers are right-associative; all other operators are left-associative.
             let right = self.expression(if operator == '^' { binding } else { binding + 1 })?;
             left = match operator {
                 '+' => left.plus(right),
@@ -105,8 +105,7 @@ impl<'a> Reader<'a> {
         functions::call(name, &arguments).ok_or_else(unknown)?
     }
 
-    /// Takes digits, a fraction and an exponent; whether they make a number is decided by who reads
-    /// them.
+    /// Takes digits, a fraction and an exponent. The caller checks whether they form a number.
     fn number(&mut self) -> &'a str {
         let start = self.at;
         self.take_while(|c| c.is_ascii_digit() || c == '.');

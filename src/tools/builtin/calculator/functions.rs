@@ -53,7 +53,7 @@ fn real(name: &str, arguments: &[Number], function: fn(f64) -> f64) -> Result<Nu
 
 fn logarithm(name: &str, arguments: &[Number], function: fn(f64) -> f64) -> Result<Number, ExpressionError> {
     let x = one(name, arguments)?;
-    // At zero a double would give an infinity, which reads like a large result.
+    // At zero, a double would give infinity, which looks like a large result.
     if x.is_zero() {
         return Err(ExpressionError::NotReal);
     }

@@ -4,9 +4,10 @@ use std::fmt;
 
 use super::error::ExpressionError;
 
-/// Digits of a double that are shown. The last two are rounding noise, as in 0.1 + 0.2.
+/// The digits of a double that are shown. Two further digits would be rounding noise, as in 0.1 +
+/// 0.2.
 const SHOWN_DIGITS: usize = 15;
-/// Up to here every whole number is a double.
+/// Up to this number, doubles represent every integer exactly.
 const EXACT_WHOLE: f64 = 9_007_199_254_740_992.0;
 /// Doubles from here on are shown with an exponent.
 const LARGE: f64 = 1e21;
@@ -30,7 +31,7 @@ impl Number {
         Self::real(real)
     }
 
-    /// Makes a number of a double; infinities and what is no number are errors.
+    /// Makes a number from a double. Infinities and NaN are errors.
     pub(super) fn real(value: f64) -> Result<Self, ExpressionError> {
         if value.is_nan() {
             Err(ExpressionError::NotReal)
@@ -90,7 +91,7 @@ impl Number {
         self.combined(other, exact, |left, right| left / right)
     }
 
-    /// The rest has the sign of the dividend.
+    /// Returns the remainder, which has the sign of the dividend.
     pub(super) fn rest_of_division_by(self, other: Self) -> Result<Self, ExpressionError> {
         if other.is_zero() {
             return Err(ExpressionError::DivisionByZero);
@@ -135,7 +136,7 @@ impl fmt::Display for Number {
         }
         let rounded = format!("{value:.*e}", SHOWN_DIGITS - 1);
         let shown: f64 = rounded.parse().unwrap_or(value);
-        // Rounding up the very largest double would leave the range.
+        // Rounding up the largest double would overflow.
         let shown = if shown.is_finite() { shown } else { value };
         if (SMALL..LARGE).contains(&shown.abs()) {
             write!(f, "{shown}")
