@@ -41,7 +41,7 @@ impl Changes {
         let mut runs = self.runs.of(run_id);
         let waiting = runs.entry(run_id).or_default();
         waiting.count += 1;
-        // Changes count from here on, polled or not.
+        // Counts all changes from here on, even before the future is polled.
         let changed = Arc::clone(&waiting.notify).notified_owned();
         Box::pin(async move {
             let _waiter = waiter;
@@ -51,7 +51,7 @@ impl Changes {
 
     /// Wakes the waiters of the run.
     pub(super) fn notify(&self, run_id: RunId) {
-        // A later waiter reads the change itself.
+        // A waiter that registers later reads the change itself.
         if self.waiting.load(Ordering::SeqCst) > 0
             && let Some(waiting) = self.runs.of(run_id).get(&run_id)
         {

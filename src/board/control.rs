@@ -21,7 +21,7 @@ pub enum ControlMessage {
     /// The store has a control or a message for the run.
     #[serde(rename = "look")]
     Refresh,
-    /// How a run that is not in the queue is to end.
+    /// A control for a run that is not in the queue.
     Control(RunControl),
     /// A message to a run that is not in the queue.
     Message(Box<SteeringMessage>),
@@ -30,7 +30,7 @@ pub enum ControlMessage {
 /// A control message with its run.
 pub type AddressedMessage = (TenantId, RunId, ControlMessage);
 
-/// Passes control messages to all subscribers.
+/// Sends control messages to all subscribers.
 #[derive(Debug)]
 pub(super) struct ControlMessages(broadcast::Sender<AddressedMessage>);
 
@@ -41,12 +41,12 @@ impl Default for ControlMessages {
 }
 
 impl ControlMessages {
-    /// Passes a message on. Returns whether there is a subscriber.
+    /// Sends a message. Returns whether there is a subscriber.
     pub(super) fn send(&self, message: AddressedMessage) -> bool {
         self.0.send(message).is_ok()
     }
 
-    /// Subscribes to the messages from now on.
+    /// Subscribes to all messages sent from now on.
     pub(super) fn subscribe(&self) -> BoxStream<'static, AddressedMessage> {
         let messages = BroadcastStream::new(self.0.subscribe());
         let messages = messages.filter_map(|message| {

@@ -6,7 +6,7 @@ use std::error::Error;
 #[derive(Debug, thiserror::Error)]
 #[error("the board is unavailable: {operation}")]
 pub struct BoardError {
-    /// What was tried.
+    /// The operation.
     pub operation: &'static str,
     /// The driver's error.
     #[source]

@@ -1,4 +1,4 @@
-//! What the board shows of one run.
+//! The state of one run on the board.
 
 use std::sync::Arc;
 
@@ -7,26 +7,25 @@ use crate::json::Value;
 use crate::message::Message;
 use crate::record::{RunRecord, RunSummary, StepRecord};
 
-/// A run that is live, or has ended and could not be stored yet.
+/// A run that is live, or that has ended but is not stored yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LiveRun {
-    /// Where it stands.
+    /// Its summary, with its status.
     pub summary: RunSummary,
     /// The messages of its final step, once it has ended.
     pub output: Vec<Arc<Message>>,
-    /// What its final answer says, where a shape was demanded of it, once it has ended.
+    /// The value of its final response, if it has a response format and has ended.
     pub value: Option<Value>,
     /// The signal that ended its execution.
     pub stop_signal: Option<StopSignal>,
     /// Its completed steps.
     pub steps: Vec<Arc<StepRecord>>,
-    /// The number of the lease under which it is at work, which grows with each worker; 0 for a run
-    /// that was never in the queue.
+    /// The fence token of its lease; 0 for a run that was never in the queue.
     pub fence: u64,
 }
 
 impl LiveRun {
-    /// Shows a run that has just begun.
+    /// Creates the state of a run that has just begun.
     pub fn begun(summary: RunSummary) -> Self {
         Self {
             summary,
@@ -38,13 +37,13 @@ impl LiveRun {
         }
     }
 
-    /// Shows that it is at work under a lease.
+    /// Sets the fence token of the lease.
     #[must_use]
     pub fn leased(self, fence: u64) -> Self {
         Self { fence, ..self }
     }
 
-    /// Returns the record as it stands.
+    /// Returns the current record.
     pub fn record(&self) -> RunRecord {
         RunRecord {
             summary: self.summary.clone(),

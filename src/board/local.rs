@@ -1,4 +1,4 @@
-//! The live runs of this process and what they emit, in memory. No operation fails or waits.
+//! The live runs of this process and their events, in memory. No operation fails or waits.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -15,7 +15,7 @@ use crate::ids::{RunId, SessionId};
 use crate::record::RunEvent;
 use crate::tenant::TenantId;
 
-/// The part of a board that is in the memory of this process.
+/// The part of a board in the memory of this process.
 #[derive(Debug)]
 pub(super) struct LocalBoard {
     runs: Mutex<Runs>,
@@ -36,8 +36,8 @@ impl LocalBoard {
         }
     }
 
-    /// Shows a run that begins, or returns its rival. Its events are durable at once, or once they
-    /// are shared or persisted.
+    /// Adds a run that begins. If it is exclusive and another run has the same base, returns that
+    /// run instead. Its events are durable at once, or once they are shared or persisted.
     pub(super) fn open(
         &self,
         tenant: &TenantId,
@@ -57,7 +57,7 @@ impl LocalBoard {
         Ok(())
     }
 
-    /// Finds another run that works on the same base.
+    /// Finds another live run with the same base.
     pub(super) fn rival(&self, tenant: &TenantId, run: &LiveRun) -> Option<RunId> {
         find_rival(&self.runs.lock(), tenant, run)
     }
@@ -74,7 +74,7 @@ impl LocalBoard {
         self.changes.notify(run_id);
     }
 
-    /// Takes a run off, unless a newer attempt at it is shown. Its events are retained for a while.
+    /// Removes a run, unless the board has a newer attempt. Its events are retained for a while.
     pub(super) fn close(&self, tenant: &TenantId, run_id: RunId, attempt: u64) -> Option<Arc<LiveRun>> {
         let run = match self.runs.lock().entry((tenant.clone(), run_id)) {
             Entry::Occupied(shown) if shown.get().fence <= attempt => Some(shown.remove()),
@@ -122,8 +122,8 @@ impl LocalBoard {
     }
 }
 
-/// Finds another run that works on the same base. One that has ended is no rival: its session, if
-/// any, is committed.
+/// Finds another live run with the same base. Ignores ended runs, whose sessions are already
+/// committed.
 fn find_rival(runs: &Runs, tenant: &TenantId, run: &LiveRun) -> Option<RunId> {
     let base = run.summary.base_session_id?;
     let mut rivals = of_tenant(runs, tenant).map(|live| &live.summary).filter(|live| {

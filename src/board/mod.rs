@@ -1,18 +1,18 @@
-//! The board: shows which runs are live, where they stand, and their events, and reaches them.
+//! The board: shows live runs with their status and events, and delivers control messages to them.
 //!
-//! The board is best effort: it promises nothing, and everything on it can be rebuilt from the
-//! store, or is emitted again by the process that works on the run. Each process holds its own runs
-//! and their events in memory (`local.rs`, `events/`). That memory is authoritative for its runs
-//! and is read first. Redis (`redis/`) adds the runs of other processes, where there are several,
-//! and is never the only copy of anything.
+//! The board is best effort: it guarantees nothing. Everything on it can be rebuilt from the store,
+//! or is emitted again by the process that executes the run. Each process holds its own runs and
+//! their events in memory (`local.rs`, `events/`). That memory is authoritative for its runs and is
+//! read first. With several processes, Redis (`redis/`) adds the runs of the others. It is never
+//! the only copy of anything.
 //!
-//! A reader that waits for a change is registered when it asks (`changes.rs`). So it asks first,
-//! then reads, then waits, and misses nothing.
+//! A reader registers for changes first (`changes.rs`), then reads, then waits. So it misses no
+//! change.
 //!
-//! *Events.* The board retains the events of a run from the beginning of its newest attempt until
-//! some time after its end, as far as there is room. They have no gaps: from some event to the
-//! last. Readers get the *durable* ones only: those that another attempt at a queued run would
-//! find. So a takeover never contradicts an event that a reader has.
+//! *Events.* The board retains the events of a run's newest attempt until some time after its end.
+//! If there is too little room, it drops the oldest ones, so there are no gaps. Readers get
+//! *durable* events only: those that another attempt at a queued run would find. So a takeover
+//! never contradicts an event that a reader has.
 
 mod changes;
 mod control;
@@ -41,11 +41,11 @@ use crate::record::RunEvent;
 use crate::supervision::Supervisor;
 use crate::tenant::TenantId;
 
-/// Shows live runs, retains what they emit, and passes control messages to them.
+/// Shows live runs, retains their events, and sends control messages to them.
 #[derive(Debug)]
 pub struct Board {
     local: Arc<LocalBoard>,
-    /// What is shared with other processes.
+    /// The part that processes share.
     shared: Option<SharedBoard>,
 }
 
@@ -56,7 +56,7 @@ impl Default for Board {
 }
 
 impl Board {
-    /// Makes the board of a process that shares nothing.
+    /// Creates a board that no other process shares.
     pub fn new(settings: BoardSettings) -> Self {
         Self {
             local: Arc::new(LocalBoard::new(settings)),
@@ -64,9 +64,10 @@ impl Board {
         }
     }
 
-    /// Opens a board that is shared on a `redis://` URL, `rediss://` for TLS;
+    /// Opens a board that processes share on a `redis://` URL, `rediss://` for TLS;
     /// `redis+sentinel://HOST,HOST/MASTER` and `redis+cluster://HOST,HOST` name several hosts.
-    /// Fails for a malformed URL or authority only: a server that is away is tried again.
+    /// Fails only if the URL or the certificate authority is malformed. An unreachable server is
+    /// retried.
     pub async fn open(url: &str, settings: RedisSettings, supervisor: &Supervisor) -> Result<Self, BoardError> {
         let local = Arc::new(LocalBoard::new(settings.board));
         Ok(Self {
@@ -75,20 +76,20 @@ impl Board {
         })
     }
 
-    /// Checks that a board could be opened there and the server answers now, within a few times the
-    /// time limit.
+    /// Checks that a board could be opened at the URL and that the server responds. May take a few
+    /// times the timeout.
     pub async fn check(url: &str, settings: RedisSettings) -> Result<(), BoardError> {
         SharedBoard::check(url, settings).await
     }
 
-    /// Returns whether runs of other processes are shown, which may take a moment.
+    /// Returns whether the board also shows runs of other processes. Then operations may take a
+    /// moment.
     pub fn is_shared(&self) -> bool {
         self.shared.is_some()
     }
 
-    /// Shows a run that begins, or an attempt at it. With `exclusive`, fails with the id of another
-    /// run at work from the same base, if there is one. A run whose status is terminal is no longer
-    /// at work.
+    /// Adds a run that begins, or a new attempt at it. With `exclusive`, fails if another live run
+    /// has the same base, and returns its id. A run with a terminal status does not count as live.
     pub async fn run_open(&self, tenant: &TenantId, run: Arc<LiveRun>, exclusive: bool) -> Result<(), RunId> {
         match &self.shared {
             Some(shared) => shared.run_open(tenant, run, exclusive).await,
@@ -96,7 +97,7 @@ impl Board {
         }
     }
 
-    /// Shows where a live run stands now. Never waits: what can't be shown is dropped.
+    /// Updates the state of a live run. Never waits: an update that can't be shown is dropped.
     pub fn run_update(&self, tenant: &TenantId, run: Arc<LiveRun>) {
         let run_id = run.summary.run_id;
         self.local.update(tenant, run);
@@ -105,7 +106,7 @@ impl Board {
         }
     }
 
-    /// Takes a run off that has ended and whose record is stored. Never waits.
+    /// Removes a run that has ended and whose record is stored. Never waits.
     pub fn run_close(&self, tenant: &TenantId, run_id: RunId) {
         let run = self.local.close(tenant, run_id, u64::MAX);
         if let (Some(shared), Some(run)) = (&self.shared, run) {
@@ -113,12 +114,12 @@ impl Board {
         }
     }
 
-    /// Takes an attempt at a run off that has not ended and that this process no longer makes: its
-    /// lease was lost or handed back. A newer attempt of this process stays. What other processes
-    /// show of the run is theirs to change. Never waits.
+    /// Removes an attempt that this process has given up, since its lease was lost or released. A
+    /// newer attempt of this process stays. Does not change what other processes show of the run.
+    /// Never waits.
     pub fn run_release(&self, tenant: &TenantId, run_id: RunId, attempt: u64) {
         if self.is_shared() {
-            // Before long another process may emit other events under the same numbers.
+            // Another process may soon emit other events under the same numbers.
             self.local.events.forget(run_id, attempt);
         }
         self.local.close(tenant, run_id, attempt);
@@ -147,16 +148,16 @@ impl Board {
             return self.local.list(tenant);
         };
         let mut runs = shared.run_list(tenant).await;
-        // Own runs come first, and so win over what the server has of them.
+        // Runs of this process come first, so they replace the server's copies.
         runs.splice(0..0, self.local.list(tenant));
         runs.sort_by_key(|run| std::cmp::Reverse(run.summary.run_id));
         runs.dedup_by_key(|run| run.summary.run_id);
         runs
     }
 
-    /// Retains an event of a run that was opened here, and wakes those who wait for a change.
-    /// Events come in the order of their numbers: one that is not beyond the last changes nothing,
-    /// and one that leaves a gap begins anew. Never waits: what can't be retained is dropped.
+    /// Retains an event of a run that was opened here, and wakes the readers that wait for a
+    /// change. Ignores an event whose number is not beyond the last one. An event after a gap drops
+    /// the earlier ones. Never waits: an event that can't be retained is dropped.
     pub fn event_append(&self, tenant: &TenantId, event: Arc<RunEvent>) {
         let run_id = event.run_id;
         if self.local.append(tenant, event)
@@ -173,9 +174,9 @@ impl Board {
         }
     }
 
-    /// Reads durable events in order, from the one after `after` on: at most `limit`, and none
-    /// where that first one is not retained. Fails where another process emits the run's events and
-    /// can't be asked.
+    /// Reads up to `limit` durable events after the one with the number `after`, in order. Returns
+    /// none if the next one is not retained. Fails if another process emits the run's events and
+    /// the server can't be reached.
     pub async fn event_read(
         &self,
         tenant: &TenantId,
@@ -189,9 +190,9 @@ impl Board {
         }
     }
 
-    /// Reads as [`Self::event_read`] does, in the memory of this process alone. Returns no events
-    /// where this process emits the next one and it is not durable yet, and `None` where another
-    /// source has to be asked.
+    /// Reads like [`Self::event_read`], but only the memory of this process. Returns no events if
+    /// this process emits the next one and it is not durable yet. Returns `None` if the caller must
+    /// read another source.
     pub fn event_read_here(
         &self,
         tenant: &TenantId,
@@ -202,8 +203,8 @@ impl Board {
         self.local.events.read(tenant, run_id, after, limit)
     }
 
-    /// Returns the number of the last event that is retained, durable or not; 0 when none is. Fails
-    /// as reading does.
+    /// Returns the number of the last retained event, durable or not; 0 if there is none. Fails
+    /// like [`Self::event_read`].
     pub async fn event_last(&self, tenant: &TenantId, run_id: RunId) -> Result<u64, BoardError> {
         match (self.local.events.last(tenant, run_id), &self.shared) {
             (None, Some(shared)) => shared.event_last(tenant, run_id).await,
@@ -211,16 +212,15 @@ impl Board {
         }
     }
 
-    /// Waits for a change of a run: a durable event, or where it stands. Every change counts that
-    /// comes after this call, before the future is polled as well. Notifications may be lost, so
-    /// who waits reads from time to time all the same.
+    /// Waits for a change of a run: a durable event or a new state. Counts every change after this
+    /// call, even before the future is polled. Notifications may be lost, so callers poll as well.
     pub fn run_change(&self, run_id: RunId) -> BoxFuture<'static, ()> {
         self.local.changes.wait(run_id)
     }
 
-    /// Sends a control message to the process that executes a run, through all subscribers. Returns
-    /// whether one received it that may execute the run: this process, which shows the run, or any
-    /// other. It may be received twice.
+    /// Sends a control message to the process that executes a run. All subscribers receive it, some
+    /// of them maybe twice. Returns whether it reached this process, if the run is live here, or
+    /// any other process.
     pub async fn control_send(&self, tenant: &TenantId, run_id: RunId, message: ControlMessage) -> bool {
         let is_here = self.local.lookup(tenant, run_id).is_some();
         let message = (tenant.clone(), run_id, message);
@@ -231,19 +231,19 @@ impl Board {
         }
     }
 
-    /// Subscribes to the control messages to runs of all processes.
+    /// Subscribes to the control messages of all processes.
     pub fn control_messages(&self) -> BoxStream<'static, AddressedMessage> {
         self.local.control.subscribe()
     }
 
-    /// Counts a request of a tenant together with those of all processes, and returns where it
-    /// stands; `None` where there is no such count now.
+    /// Counts a request of a tenant across all processes, and returns the tenant's use of its rate.
+    /// Returns `None` if no shared count is available now.
     pub async fn rate_take(&self, tenant: &TenantId, rate: RequestRate) -> Option<RateStanding> {
         self.shared.as_ref()?.rate_take(tenant, rate).await
     }
 
-    /// Removes all that the server has of a tenant; returns the number of keys. What processes at
-    /// work hold they write again.
+    /// Removes all keys of a tenant from the server, and returns their number. Processes with live
+    /// runs of the tenant write theirs again.
     pub async fn tenant_remove(&self, tenant: &TenantId) -> Result<u64, BoardError> {
         match &self.shared {
             Some(shared) => shared.tenant_remove(tenant).await,
@@ -251,7 +251,7 @@ impl Board {
         }
     }
 
-    /// Sends other processes what they don't have yet, and ends. Runs that still live expire there
+    /// Sends pending changes to other processes and ends. Runs that are still live expire there
     /// after a while.
     pub async fn close(&self) {
         if let Some(shared) = &self.shared {

@@ -1,34 +1,34 @@
-//! How much a board retains, and how it uses its server.
+//! The settings of a board: how much it retains, and how it uses its server.
 
 use std::time::Duration;
 
-/// How much a board retains of what runs emit.
+/// How many events a board retains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BoardSettings {
-    /// How long the events of an ended run are retained, as far as there is room.
+    /// How long the events of an ended run are retained, if there is room.
     pub event_retention: Duration,
-    /// The most bytes, as estimated, that the events of one run may take in this process; the
-    /// oldest go first.
+    /// The most estimated bytes of one run's events in this process. The oldest events are dropped
+    /// first.
     pub max_run_event_bytes: usize,
-    /// The most bytes, as estimated, that the events of all runs at work may take in this process.
-    /// Beyond it, the runs that have most lose their oldest ones; each retains its last.
+    /// The most estimated bytes of the events of all live runs in this process. Beyond it, the runs
+    /// with the most bytes lose their oldest events. Each run retains its last event.
     pub max_live_event_bytes: usize,
-    /// The most bytes, as estimated, that the events of all ended runs may take in this process;
-    /// those of the run that ended first go first.
+    /// The most estimated bytes of the events of all ended runs in this process. The events of the
+    /// run that ended first are dropped first.
     pub max_ended_event_bytes: usize,
 }
 
 /// How a shared board uses its server.
 #[derive(Debug, Clone)]
 pub struct RedisSettings {
-    /// How long a run is shown after its process has refreshed it last, which it does three times
-    /// in this time.
+    /// How long other processes see a run after its last refresh. It is refreshed when a third of
+    /// this time has passed.
     pub expiry: Duration,
     /// How long a request may wait for the server.
     pub timeout: Duration,
-    /// The certificate authorities (PEM) that are trusted instead of the public ones.
+    /// The certificate authorities (PEM) to trust instead of the public ones.
     pub ca: Option<Vec<u8>>,
-    /// How much is retained of what runs emit.
+    /// How many events the board retains.
     pub board: BoardSettings,
 }
 

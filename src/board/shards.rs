@@ -1,4 +1,4 @@
-//! A value per group of runs, so that runs rarely wait for each other's lock.
+//! Several values, each for a group of runs, so that runs rarely wait for each other's lock.
 
 use parking_lot::{Mutex, MutexGuard};
 
@@ -6,14 +6,14 @@ use crate::ids::RunId;
 
 const COUNT: usize = 16;
 
-/// Some values behind a lock each; a run always meets the same one.
+/// Values with a lock each. A run always has the same one.
 #[derive(Debug, Default)]
 pub(super) struct Sharded<T> {
     shards: [Mutex<T>; COUNT],
 }
 
 impl<T> Sharded<T> {
-    /// Locks the value of a run. No two may be locked at once.
+    /// Locks the value of a run. Never lock two values at the same time.
     pub(super) fn of(&self, run_id: RunId) -> MutexGuard<'_, T> {
         // The last bits of an id are random.
         let last = run_id.as_uuid().as_bytes()[15];

@@ -1,4 +1,4 @@
-//! One attempt to deliver a message, and what follows from its result. Does not use the store.
+//! One attempt to deliver a message, and the resulting status. Does not use the store.
 
 use std::collections::BTreeMap;
 use std::error::Error as _;
@@ -13,16 +13,16 @@ use crate::store::{DeliveryOutcome, DueDelivery};
 use crate::tenant::TenantId;
 use crate::webhooks::{Delivery, EndpointFault, SendError, SigningKeys, WebhookSecret, WebhookSender};
 
-/// The status of a receiver that wants no more messages.
+/// The HTTP status of a receiver that wants no more messages.
 const GONE: u16 = 410;
 
-/// Why a message was not delivered. The caller reads it.
+/// The reason why a message was not delivered. API callers can read it.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AttemptError {
-    /// The address is not allowed, or not any more.
+    /// The address is not or no longer allowed.
     #[error("the address can't be used: {0}")]
     Endpoint(EndpointFault),
-    /// The secret that signs it is not configured, or not any more.
+    /// The secret that signs the message is not or no longer configured.
     #[error("there is no secret {name:?} to sign it with")]
     Secret {
         /// The name.
@@ -31,8 +31,8 @@ pub(super) enum AttemptError {
     /// The receiver did not accept it.
     #[error("{0}")]
     Send(SendError),
-    /// It was sent as often as allowed, and the worker of the last attempt died before it recorded
-    /// the result.
+    /// All attempts are used up, and the worker of the last one crashed before it recorded the
+    /// result.
     #[error("{error}")]
     Exhausted {
         /// The error of the last attempt with a recorded result.
@@ -42,7 +42,7 @@ pub(super) enum AttemptError {
     },
 }
 
-/// Sends a message once; returns the status of the reply.
+/// Sends a message once. Returns the status of the reply.
 pub(super) async fn attempt(
     sender: &WebhookSender,
     secrets: &BTreeMap<String, WebhookSecret>,
@@ -113,7 +113,7 @@ pub(super) fn outcome(
 }
 
 impl AttemptError {
-    /// Makes the error of a delivery that is not sent any more.
+    /// Returns the error of a delivery that has used up its attempts.
     pub(super) fn exhausted(record: &DeliveryRecord) -> Self {
         let error = record.error.clone();
         Self::Exhausted {
@@ -131,7 +131,7 @@ impl AttemptError {
         }
     }
 
-    /// Returns after which time the receiver wants the message again.
+    /// Returns the delay that the receiver requested before the next attempt.
     fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Send(SendError::Status { retry_after, .. }) => *retry_after,

@@ -1,24 +1,25 @@
-//! Computes when an undelivered message is sent again. A pure function.
+//! Computes when an undelivered message is sent again, as a pure function.
 
 use std::time::Duration;
 
 use crate::ids::DeliveryId;
 
-/// How long failed messages wait.
+/// The delays of failed messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Backoff {
-    /// The longest after the first failure; twice as long after each further one.
+    /// The longest delay after the first failure. It doubles after each further failure.
     pub(super) base: Duration,
-    /// The longest after any failure.
+    /// The longest delay after any failure.
     pub(super) max: Duration,
 }
 
 impl Backoff {
-    /// Returns how long a message waits after its attempt of this number, from 1.
+    /// Returns the delay of a message after the attempt with this number, counted from 1.
     ///
-    /// That is as long as the receiver asks for, within the longest, and at least half of the own
-    /// delay. The other half varies from message to message, so that messages that failed together
-    /// are sent again one after another.
+    /// The delay is as long as the receiver asks for, up to the longest delay, and never less than
+    /// the own delay. The own delay is between half and all of the doubled base. It varies from
+    /// message to message, so that messages that failed together are not sent again at the same
+    /// time.
     pub(super) fn delay(&self, delivery_id: DeliveryId, attempts: u32, asked: Option<Duration>) -> Duration {
         let doublings = attempts.saturating_sub(1).min(31);
         let whole = self.base.saturating_mul(1 << doublings).min(self.max);

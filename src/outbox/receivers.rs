@@ -32,7 +32,7 @@ pub(super) struct Share {
     tenant: TenantId,
 }
 
-/// The hosts and the tenants that have their share of the slots.
+/// The hosts and the tenants that have used up their share of the slots.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Busy {
     pub(super) hosts: Vec<String>,
@@ -40,7 +40,7 @@ pub(super) struct Busy {
 }
 
 impl Receivers {
-    /// Divides this many slots.
+    /// Creates counters for this number of slots.
     pub(super) fn new(slots: usize) -> Self {
         Self {
             slots,
@@ -73,7 +73,7 @@ impl Receivers {
         }
     }
 
-    /// Lists the hosts and the tenants that have their share.
+    /// Lists the hosts and the tenants that have used up their share.
     pub(super) fn busy(&self) -> Busy {
         let counts = self.counts();
         Busy {
@@ -83,7 +83,7 @@ impl Receivers {
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
-        // Each change is that of one count, so a panic elsewhere leaves no half of it.
+        // Each change updates one count, so a panic never leaves a partial change.
         self.counts.lock()
     }
 }

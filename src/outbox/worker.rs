@@ -1,4 +1,4 @@
-//! The worker: leases due messages, sends as many at once as it may, and records the results.
+//! The worker: leases due messages, sends several at the same time, and records the results.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -24,7 +24,7 @@ use crate::webhooks::{WebhookSecret, WebhookSender};
 const RECORD_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long messages in flight may take after the worker was told to shut down.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
-/// How much longer a lease lasts than sending and recording may take: the clocks of replicas
+/// How much longer a lease lasts than the longest send and record, since the clocks of replicas
 /// differ.
 const LEASE_MARGIN: Duration = Duration::from_secs(10);
 
@@ -33,25 +33,24 @@ const LEASE_MARGIN: Duration = Duration::from_secs(10);
 pub struct OutboxSettings {
     /// The most attempts to send a message.
     pub max_attempts: u32,
-    /// The longest that a message waits after its first failure; twice as long after each further
-    /// one.
+    /// The longest delay after the first failure. It doubles after each further failure.
     pub retry_base_delay: Duration,
-    /// The longest that a message waits for its next attempt.
+    /// The longest delay before the next attempt.
     pub retry_max_delay: Duration,
-    /// The most messages that are sent at once.
+    /// The most messages in flight.
     pub concurrency: usize,
     /// How often the worker polls the outbox without a wake-up.
     pub poll_interval: Duration,
 }
 
-/// What a worker uses.
+/// The dependencies of a worker.
 #[derive(Debug, Clone)]
 pub struct OutboxPorts {
     /// Stores the messages.
     pub store: Arc<dyn OutboxStore>,
     /// Sends them.
     pub sender: Arc<WebhookSender>,
-    /// Signs them, by name.
+    /// The secrets that sign messages, by name.
     pub secrets: BTreeMap<String, WebhookSecret>,
     /// Notified when messages were stored, so that the worker polls at once.
     pub wake_up: Arc<Notify>,
@@ -67,7 +66,7 @@ struct Leased {
     is_full: bool,
 }
 
-/// Sends what is due.
+/// Sends due messages.
 #[derive(Debug)]
 pub struct OutboxWorker {
     ports: OutboxPorts,
@@ -78,7 +77,7 @@ pub struct OutboxWorker {
 }
 
 impl OutboxWorker {
-    /// Makes a worker.
+    /// Creates a worker.
     pub fn new(ports: OutboxPorts, settings: OutboxSettings, ids: &dyn IdSource) -> Arc<Self> {
         Arc::new(Self {
             ports,
@@ -89,9 +88,9 @@ impl OutboxWorker {
         })
     }
 
-    /// Sends what is due until it is cancelled. Messages in flight then have two seconds to arrive.
-    /// Others, and all that are in flight when the future is dropped, are sent again when their
-    /// leases have expired.
+    /// Sends due messages until it is cancelled. Messages in flight then have two seconds to
+    /// arrive. The others are sent again when their leases have expired. So are all messages in
+    /// flight if the future is dropped.
     pub async fn run(self: Arc<Self>, cancellation: CancellationToken) {
         let mut sending = JoinSet::new();
         let mut outage = Outage::default();
@@ -115,16 +114,16 @@ impl OutboxWorker {
         }
     }
 
-    /// Waits until another message may be sent; returns how many may.
+    /// Waits for a free slot. Returns the number of free slots.
     async fn free_slots(&self) -> usize {
-        // The semaphore is never closed, and nobody else takes slots.
+        // Never fails: the semaphore is never closed. No other task takes slots.
         drop(self.slots.acquire().await);
         self.slots.available_permits()
     }
 
-    /// Leases messages for free slots. A host or a tenant that has its share gets more only while
-    /// nothing is due for others. Some slots stay free for others even then, so that what becomes
-    /// due for them need not wait.
+    /// Leases messages for free slots. A host or a tenant that has used up its share gets more
+    /// slots only while no other message is due. Even then some slots stay free, so that messages
+    /// of others need not wait when they become due.
     async fn lease(&self, free: usize) -> Result<Leased, StoreError> {
         let now = self.ports.clock.now();
         let share = self.receivers.share();
@@ -171,7 +170,7 @@ impl OutboxWorker {
     async fn deliver(self: Arc<Self>, due: DueDelivery, _slot: Option<OwnedSemaphorePermit>, share: Share) {
         let (tenant, record) = (due.tenant.clone(), due.record.clone());
         let attempted = if record.attempts > self.settings.max_attempts {
-            // It may be a message that kills its workers.
+            // The message may have crashed its workers.
             Err(AttemptError::exhausted(&record))
         } else {
             attempt(&self.ports.sender, &self.ports.secrets, due, self.ports.clock.now()).await

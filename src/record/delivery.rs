@@ -1,4 +1,4 @@
-//! Webhook messages of runs: what is to be sent, and the state of its delivery.
+//! Webhook messages of runs, and the state of their delivery.
 
 use serde::Serialize;
 use url::Url;
@@ -8,25 +8,25 @@ use crate::agent::WebhookEvent;
 use crate::clock::Timestamp;
 use crate::ids::{DeliveryId, RunId};
 
-/// A message to be sent, written in the transaction of what it reports.
+/// A message to send, stored in the transaction that ends the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewDelivery {
-    /// Names it; receivers know a repeated message by it.
+    /// The id of the message, by which receivers recognize a repeated one.
     pub delivery_id: DeliveryId,
     /// What it reports.
     pub event: WebhookEvent,
     /// Where it goes.
     pub url: String,
-    /// The name of the secret that signs it; unsigned without.
+    /// The name of the secret that signs it; `None` for an unsigned message.
     pub secret: Option<String>,
     /// The message: JSON.
     pub body: String,
-    /// When it was written, and is due first.
+    /// When it was stored, and is first due.
     pub created_at: Timestamp,
 }
 
-/// Returns the host that receives what is sent to the address, in lower case and without a port.
-/// Empty if the address has none.
+/// Returns the host of the address, in lower case and without a port; empty if the address has no
+/// host.
 ///
 /// Messages to one host share its slots, however their addresses are written.
 pub fn receiver_of(url: &str) -> String {
@@ -36,11 +36,11 @@ pub fn receiver_of(url: &str) -> String {
 }
 
 named_values! {
-    /// Where a delivery stands.
+    /// The status of a delivery.
     DeliveryStatus {
         /// It is sent, or sent again, when it is due.
         Pending = "pending",
-        /// The receiver has answered with success.
+        /// The receiver has replied with success.
         Delivered = "delivered",
         /// All attempts have failed.
         Dead = "dead",

@@ -32,11 +32,12 @@ pub enum RunEventPayload {
     /// The run begins: always the first event.
     #[serde(rename = "run.started")]
     Started(Box<RunSummary>),
-    /// Another worker goes on with the run, or the same one after it had to give it back. Events
-    /// after the last completed step do not count. If no step is persisted, no earlier event does.
+    /// Another worker continues the run, or the same worker after it lost or released the run.
+    /// Events after the last completed step are no longer valid. If no step is persisted, no
+    /// earlier event is valid.
     #[serde(rename = "run.resumed")]
     Resumed {
-        /// How often a worker has begun the run, this time included.
+        /// The number of attempts, including this one.
         attempts: u32,
         /// The number of completed steps that are persisted.
         step_count: u64,
@@ -69,7 +70,7 @@ pub enum RunEventPayload {
 }
 
 impl RunEventPayload {
-    /// Makes the event of a session that is published: the same whenever it is made.
+    /// Creates the event of a published session. The result is always the same.
     pub fn committed(head: &SessionHead) -> Self {
         Self::SessionCommitted {
             session_id: head.session_id,
@@ -78,7 +79,7 @@ impl RunEventPayload {
         }
     }
 
-    /// Makes the terminal event of a record whose run has ended.
+    /// Creates the terminal event from the record of an ended run.
     pub fn terminal(record: Arc<RunRecord>) -> Self {
         match record.summary.status {
             RunStatus::Completed => Self::Completed(record),
@@ -98,7 +99,7 @@ impl RunEventPayload {
         }
     }
 
-    /// Returns whether nothing can follow.
+    /// Returns whether no event can follow.
     pub fn is_terminal(&self) -> bool {
         self.record().is_some()
     }

@@ -17,7 +17,7 @@ use crate::session::Hash;
 use crate::usage::Usage;
 
 named_values! {
-    /// Where a run stands.
+    /// The status of a run.
     RunStatus {
         /// Waits for a worker.
         Queued = "queued",
@@ -43,7 +43,7 @@ named_values! {
         Sync = "sync",
         /// Reads events.
         Stream = "stream",
-        /// Comes back for it later.
+        /// Reads the result later.
         Async = "async",
     }
 }
@@ -61,7 +61,7 @@ named_values! {
 }
 
 impl RunStatus {
-    /// Returns whether nothing can follow.
+    /// Returns whether the status is final.
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Stopped | Self::Failed | Self::Cancelled)
     }
@@ -81,7 +81,7 @@ pub struct RunError {
     pub message: String,
     /// Which phase failed.
     pub phase: RunPhase,
-    /// The run that was first, where the caller wanted no fork.
+    /// The run that continued the base first, if the caller wanted no fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conflicting_run_id: Option<RunId>,
 }
@@ -112,14 +112,14 @@ pub struct RunSummary {
     /// The thread that it continues and moves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<ThreadName>,
-    /// Whether its end has moved the thread to its session; none where it was not to, or has not
-    /// ended so.
+    /// Whether the run moved its thread to its session when it ended; absent if it does not move a
+    /// thread or has no session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_moved: Option<bool>,
-    /// How often a worker has begun it.
+    /// The number of attempts.
     #[serde(default)]
     pub attempts: u32,
-    /// Where it stands.
+    /// Its status.
     pub status: RunStatus,
     /// Why it ended.
     pub stop_reason: Option<StopReason>,
@@ -150,34 +150,34 @@ pub struct RunRecord {
     pub summary: RunSummary,
     /// The messages of the final step.
     pub output: Vec<Arc<Message>>,
-    /// What the final answer says, where a shape was demanded of it that it fits.
+    /// The value of the final response, if the response matches its response format.
     #[serde(default)]
     pub value: Option<Value>,
-    /// The signal that ended its execution; none if nothing asked it to stop.
+    /// The signal that ended its execution; `None` if no signal did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_signal: Option<StopSignal>,
 }
 
 impl RunSummary {
-    /// Notes when the work began. Machines differ in their clocks, and clocks are set back: no run
-    /// begins before it was accepted.
+    /// Records when the work began, never before the run was accepted. Clocks of machines differ
+    /// and may be set back.
     pub fn begin(&mut self, at: Timestamp) {
         self.started_at = Some(at.max(self.created_at));
     }
 
-    /// Returns when the run ended; of one that has not, when it was created.
+    /// Returns when the run ended, or when it was created if it has not ended.
     pub fn ended_at(&self) -> Timestamp {
         self.completed_at.unwrap_or(self.created_at)
     }
 
-    /// Notes when the run ended, which is never before it began.
+    /// Records when the run ended, never before it began.
     pub fn end(&mut self, at: Timestamp) {
         self.completed_at = Some(at.max(self.started_at.unwrap_or(self.created_at)));
     }
 }
 
 impl RunRecord {
-    /// Makes the record of a run that has no output.
+    /// Creates the record of a run without output.
     pub fn without_output(summary: RunSummary) -> Self {
         Self {
             summary,
@@ -187,7 +187,7 @@ impl RunRecord {
         }
     }
 
-    /// Returns the words of the final step.
+    /// Returns the text of the final step.
     pub fn output_text(&self) -> String {
         self.output
             .iter()

@@ -6,17 +6,17 @@ use super::named::named_values;
 use crate::ids::{MessageId, RunId};
 use crate::message::Message;
 
-/// Separates these hashes from all others.
+/// The domain of these hashes, which separates them from all others.
 const DOMAIN: &str = "agent-runtime 2026-11 id of a message to a run";
 
-/// The longest key of a message to a run at work, in bytes.
+/// The longest key of a message to an active run, in bytes.
 pub const MAX_MESSAGE_KEY_BYTES: usize = 128;
-/// The most messages that a run takes from its callers, also those that come too late.
+/// The most messages that a run accepts from its callers, including those that are too late.
 pub const MAX_RUN_MESSAGES: usize = 1_000;
-/// The most bytes that these messages have together, as JSON.
+/// The most bytes of all these messages together, as JSON.
 pub const MAX_RUN_MESSAGES_BYTES: usize = 16 * 1024 * 1024;
 
-/// A message to a run at work, under the sender's key, by which a repeated one is known.
+/// A message to an active run. The sender's key identifies a repeated message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SteeringMessage {
     /// The sender's name for it, unique in the run.
@@ -26,11 +26,11 @@ pub struct SteeringMessage {
 }
 
 impl SteeringMessage {
-    /// Returns the id of the message that a run is sent under this key: the same whenever and by
-    /// whom it is asked, so the message is found in the run's session.
+    /// Returns the id of the message with this key to a run. It depends on nothing else, so that
+    /// any process can find the message in the run's session.
     pub fn id(run_id: RunId, key: &str) -> MessageId {
         let mut hasher = blake3::Hasher::new_derive_key(DOMAIN);
-        // The id of the run has a fixed length, so the two can't be shifted.
+        // The id of the run has a fixed length, so different pairs never give the same bytes.
         hasher.update(run_id.as_uuid().as_bytes());
         hasher.update(key.as_bytes());
         let mut bytes = [0; 16];
@@ -40,13 +40,13 @@ impl SteeringMessage {
 
     /// Returns the bytes of the message as JSON.
     pub fn size(&self) -> usize {
-        // What can't be written finds no room anywhere.
+        // A message that can't be encoded counts as too large.
         serde_json::to_vec(&self.message).map_or(usize::MAX, |json| json.len())
     }
 }
 
 named_values! {
-    /// What has become of a message to a run at work.
+    /// The status of a message to an active run.
     SteeringStatus {
         /// It waits for the run's next step.
         Received = "received",
@@ -60,9 +60,9 @@ named_values! {
 named_values! {
     /// How a caller wants a run to end.
     RunControl {
-        /// With what it has: its session is published.
+        /// The run ends early, and its session so far is published.
         Stop = "stop",
-        /// At once: nothing is published. It wins over a stop.
+        /// The run ends at once and publishes nothing. A cancellation takes precedence over a stop.
         Cancel = "cancel",
     }
 }

@@ -31,9 +31,9 @@ pub struct StepRecord {
     pub answered_by: Option<ModelRef>,
     /// The name of the model that answered, in the provider's own words.
     pub model: Option<String>,
-    /// What its model call used, and the models behind its tools.
+    /// The usage of its model call and of the models behind its tools.
     pub usage: Usage,
-    /// How often tools were called that the provider executed itself, by name.
+    /// The number of calls of tools that the provider executed itself, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub provider_tool_calls: BTreeMap<String, u64>,
     /// When it began.
@@ -48,13 +48,13 @@ pub struct StepRecord {
     pub tool_executions: Vec<ToolExecutionRecord>,
     /// What failed.
     pub errors: ErrorList,
-    /// The messages that it produced. A committed session holds them already, so stores keep them
-    /// for other runs only.
+    /// The messages that it produced. A committed session contains them, so the store has them here
+    /// only for runs without a session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<Arc<Message>>,
 }
 
-/// The execution of a tool; its arguments and its answer are in the step's messages.
+/// The execution of a tool. Its arguments and its result are in the step's messages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ToolExecutionRecord {
     /// Names the execution.
@@ -65,7 +65,7 @@ pub struct ToolExecutionRecord {
     pub name: String,
     /// Whether the model reads the answer as an error.
     pub is_error: bool,
-    /// Who answered, unless the tool did.
+    /// What produced the result, if the tool itself did not.
     #[serde(default, skip_serializing_if = "is_default")]
     pub verdict: ToolVerdict,
     /// When it began.
@@ -107,7 +107,7 @@ impl StepRecord {
         }
     }
 
-    /// Iterates over the agents that worked on its calls.
+    /// Iterates over the subagents that executed its tool calls.
     pub fn subagents_mut(&mut self) -> impl Iterator<Item = &mut SubagentRecord> {
         let executions = self.tool_executions.iter_mut();
         executions.filter_map(|execution| execution.subagent.as_deref_mut())

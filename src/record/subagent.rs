@@ -14,7 +14,8 @@ pub struct SubagentRecord {
     pub agent: String,
     /// The agent instance.
     pub agent_id: AgentId,
-    /// Its session; committed with that of the run unless it, or an agent above it, failed.
+    /// Its session. It is committed with the session of the run, unless it or one of its ancestors
+    /// failed.
     pub session_id: SessionId,
     /// The execution.
     pub execution_id: ExecutionId,
@@ -22,7 +23,7 @@ pub struct SubagentRecord {
     pub status: ExecutionStatus,
     /// Why it ended.
     pub stop_reason: Option<StopReason>,
-    /// What it used, and the agents below it.
+    /// Its usage, including that of its own subagents.
     pub usage: Usage,
     /// Its steps, in order.
     #[schema(no_recursion)]
@@ -30,7 +31,7 @@ pub struct SubagentRecord {
 }
 
 impl SubagentRecord {
-    /// Records the agent that worked on a call, if one did.
+    /// Returns the record of the subagent that executed a call, if there is one.
     pub(super) fn of(execution: &ToolExecution) -> Option<Self> {
         let subagent = execution.trace.subagent.as_ref()?;
         let steps = (1..).zip(&subagent.steps);

@@ -55,7 +55,7 @@ impl FromStr for ThreadName {
     fn from_str(text: &str) -> Result<Self, ParseThreadNameError> {
         let allowed = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.' | b':' | b'@');
         let valid = (1..=MAX_LENGTH).contains(&text.len()) && text.bytes().all(allowed);
-        // Clients take these two for steps along the path, also when they are escaped.
+        // Clients treat these two as relative path segments, even if they are escaped.
         if valid && !matches!(text, "." | "..") {
             Ok(Self(Arc::from(text)))
         } else {

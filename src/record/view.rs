@@ -41,12 +41,12 @@ pub struct RunSummaryView {
     durability: Durability,
     /// The thread that it continues and moves.
     thread: Option<ThreadName>,
-    /// Whether its end has moved the thread to its session; null where it was not to, or has not
-    /// ended so, and in messages to webhooks, which are written before.
+    /// Whether the run moved its thread to its session when it ended. Null if it does not move a
+    /// thread or has no session, and in messages to webhooks, which are written before the move.
     thread_moved: Option<bool>,
-    /// How often a worker has begun it.
+    /// The number of attempts.
     attempts: u32,
-    /// Where it stands.
+    /// Its status.
     status: RunStatus,
     /// Why it ended.
     stop_reason: Option<StopReason>,
@@ -71,33 +71,33 @@ pub struct RunSummaryView {
     duration_ms: Option<i64>,
 }
 
-/// A run with its output: what a synchronous run answers, and the last event of a stream.
+/// A run with its output: the response of a synchronous run, and the last event of a stream.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Run)]
 pub struct RunView {
     /// All but the output.
     #[serde(flatten)]
     summary: RunSummaryView,
-    /// The words of the final step.
+    /// The text of the final step.
     output_text: String,
     /// The messages of the final step.
     output: Vec<Arc<Message>>,
-    /// The final answer as a value, where a `response_format` demanded a shape and the answer fits
+    /// The final response as a value, if the run has a `response_format` and the response matches
     /// it.
     output_value: Option<Value>,
-    /// What ended its execution; null where nobody wanted to stop.
+    /// The signal that ended its execution; null if no signal did.
     stop_signal: Option<StopSignalView>,
 }
 
-/// A wish to stop that ended an execution.
+/// A signal that ended an execution.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = StopSignal)]
 pub struct StopSignalView {
-    /// Why.
+    /// The reason.
     reason: StopReason,
-    /// Who gave it: `budget`, `cancellation`, `stop`, `record`, a hook or a tool.
+    /// What sent it: `budget`, `cancellation`, `stop`, `record`, a hook or a tool.
     source: Option<String>,
-    /// The same for people.
+    /// The reason in words.
     message: String,
     /// Figures that explain it, such as the limit that is reached.
     context: Object,

@@ -1,4 +1,5 @@
-//! Estimates the memory of events and records. Only estimates, since every event asks for them.
+//! Estimates the memory of events and records. The estimates are rough, since they must be cheap
+//! enough to run for every event.
 
 use super::event::RunEventPayload;
 use super::run::{RunRecord, RunSummary};

@@ -1,7 +1,7 @@
 //! Retention: sweeps expired data, in the background or once, in small steps with pauses.
 //!
-//! The store alone decides what expires, by the time of its database. So any number of processes
-//! may sweep at once. No HTTP, no configuration.
+//! The store alone decides what expires, by database time. So several processes may sweep at the
+//! same time. Contains no HTTP and no configuration.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::store::{RemovalFigures, RetentionRules, Store, StoreError, SweepCursor};
 
-/// The pause after a step that removed something. So other removals, and on SQLite commits, have
-/// most of the time.
+/// The pause after a step that removed something. It leaves most of the time to other removals and,
+/// on SQLite, to commits.
 const REST: Duration = Duration::from_millis(50);
 
-/// How a store is swept.
+/// The settings of sweeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetentionSettings {
-    /// What is retained.
+    /// The retention rules.
     pub rules: RetentionRules,
-    /// The pause between two sweeps; zero for none in the background.
+    /// The pause between two sweeps; with zero, no sweeps run in the background.
     pub interval: Duration,
     /// How many rows one step checks.
     pub batch: u32,
@@ -34,7 +34,7 @@ pub struct Sweeper {
 }
 
 impl Sweeper {
-    /// Makes a sweeper.
+    /// Creates a sweeper.
     pub fn new(store: Arc<dyn Store>, settings: RetentionSettings) -> Self {
         Self { store, settings }
     }
@@ -63,7 +63,7 @@ impl Sweeper {
                     bytes = removed.bytes,
                     "swept"
                 ),
-                // Other removals took long, or there is an outage: the next sweep continues.
+                // Other removals took too long, or there is an outage. The next sweep continues.
                 Some(Err(error)) if error.is_transient() => {
                     tracing::info!(error = &error as &dyn Error, "a sweep was cut short");
                 }
@@ -72,9 +72,9 @@ impl Sweeper {
         }
     }
 
-    /// Sweeps once, from the beginning to the end; returns what was removed.
+    /// Runs one whole sweep. Returns how much it removed.
     pub async fn sweep(&self) -> Result<RemovalFigures, StoreError> {
-        // One time for all steps, so that a sweep has an end.
+        // All steps use the same time, so that a sweep has an end.
         let now = self.store.lease_time().await?;
         let mut removed = RemovalFigures::default();
         let mut cursor = SweepCursor::Start;

@@ -14,8 +14,8 @@ use crate::json::{Object, Value};
 use crate::model_ref::ResponseFormat;
 use crate::session::{Bundle, EnvironmentState, check_metadata, check_variables};
 
-/// Sets the variables of the request in the environment of the base. The result has the same size
-/// limit as the variables of a request.
+/// Sets the variables of the request in the environment of the base. The result must meet the same
+/// limits as the variables of a request.
 pub(super) fn environment_of(
     bundle: Option<&Arc<Bundle>>,
     variables: BTreeMap<String, Value>,
@@ -27,8 +27,8 @@ pub(super) fn environment_of(
     Ok(environment)
 }
 
-/// Returns the durability of the run. Its own agent's tools decide, since subagents have only some
-/// of these tools.
+/// Returns the durability of the run. Checks only the tools of its own agent, since subagents have
+/// some of these tools and no others.
 pub(super) fn durability_of(
     request: &RunRequest,
     agent: &AgentDefinition,

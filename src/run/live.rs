@@ -110,14 +110,14 @@ impl LiveEvents {
         lost
     }
 
-    /// Returns the usage of earlier attempts whose results are lost. Must be called after the work
-    /// has begun. Decreases when subagents continue from their journals.
+    /// Returns the usage of earlier attempts whose results are lost; none before the work has
+    /// begun. Decreases when subagents continue from their journals.
     pub(super) fn lost(&self) -> Usage {
         let control = self.active.spending.get();
         control.map_or(Usage::NOTHING, |control| control.lost())
     }
 
-    /// Returns the usage of this attempt and earlier ones. Must be called after the work has begun.
+    /// Returns the usage of this attempt and earlier ones; none before the work has begun.
     pub(super) fn spent(&self) -> Usage {
         let control = self.active.spending.get();
         control.map_or(Usage::NOTHING, |control| control.spent())

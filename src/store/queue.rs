@@ -86,7 +86,7 @@ pub enum IfBusy {
     Reject,
     /// It waits until the others on the thread have ended.
     Queue,
-    /// It waits, and the active run is asked to stop.
+    /// It waits, and the active run is stopped.
     Interrupt,
     /// It starts at the session that the thread points to now, and does not move the thread.
     Fork,

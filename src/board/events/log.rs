@@ -1,4 +1,4 @@
-//! The retained events of one attempt at a run: from some event to the last, without gaps.
+//! The retained events of one attempt at a run: the newest ones, without gaps.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,27 +8,27 @@ use tokio::time::Instant;
 use crate::record::{RunEvent, event_weight};
 use crate::tenant::TenantId;
 
-/// How many events most runs emit at least.
+/// The number of events that most runs emit at least.
 const USUAL_EVENTS: usize = 16;
 
-/// The fence of the first attempt at a queued run. Its events begin with the number 1, as those of
-/// a light run do.
+/// The fence token of the first attempt at a queued run. Its events begin with the number 1, like
+/// those of a light run.
 const FIRST_ATTEMPT: u64 = 1;
 
 /// The events of one attempt at a run.
 #[derive(Debug)]
 pub(super) struct RunLog {
     pub(super) tenant: TenantId,
-    /// The fence of the attempt; 0 for a run that was never in the queue.
+    /// The fence token of the attempt; 0 for a run that was never in the queue.
     pub(super) attempt: u64,
-    /// When the attempt ended; none while it is at work.
+    /// When the attempt ended; `None` while it is active.
     pub(super) ended_at: Option<Instant>,
     pub(super) weight: usize,
-    /// The number of the last event that readers may have. A later attempt would find it, so it is
-    /// never contradicted.
+    /// The number of the last event that readers may get. A later attempt would find this event, so
+    /// it never contradicts it.
     pub(super) durable: u64,
-    /// The number of the last event that the server of a shared board has; 0 when it has to be sent
-    /// all of them.
+    /// The number of the last event that the server of a shared board has; 0 if the server needs
+    /// all events.
     pub(super) shared: u64,
     events: VecDeque<Arc<RunEvent>>,
 }
@@ -46,12 +46,12 @@ impl RunLog {
         }
     }
 
-    /// Adds an event, and drops the oldest beyond the bound. Returns whether it is new: a known one
-    /// changes nothing.
+    /// Adds an event, and drops the oldest ones beyond the bound. Ignores a known event. Returns
+    /// whether the event is new.
     pub(super) fn append(&mut self, event: Arc<RunEvent>, max_bytes: usize) -> bool {
         match self.last() {
             Some(last) if event.sequence <= last => return false,
-            // What is between is not known, so what is before can't be retained.
+            // Events are missing in between, so the earlier ones are dropped.
             Some(last) if event.sequence != last + 1 => self.clear(),
             _ => {}
         }
@@ -71,8 +71,8 @@ impl RunLog {
         }
     }
 
-    /// Returns the durable events after the one with the number `after`. They are empty where the
-    /// next one is still to come, and `None` where another source has to be asked.
+    /// Returns the durable events after the one with the number `after`. The list is empty if the
+    /// next one does not exist yet. Returns `None` if the caller must read another source.
     pub(super) fn read(&self, after: u64, limit: usize) -> Option<Vec<Arc<RunEvent>>> {
         let Some(mut events) = self.range(after, limit) else {
             let is_first_to_come = after == 0 && self.attempt <= FIRST_ATTEMPT && self.events.is_empty();
@@ -82,8 +82,8 @@ impl RunLog {
         (!events.is_empty() || self.ended_at.is_none()).then_some(events)
     }
 
-    /// Returns the events after the one with the number `after`, durable or not; `None` where they
-    /// are not here.
+    /// Returns the events after the one with the number `after`, durable or not. Returns `None` if
+    /// they are not retained here.
     pub(super) fn range(&self, after: u64, limit: usize) -> Option<Vec<Arc<RunEvent>>> {
         let (first, last) = (self.first()?, self.last()?);
         if after > last {
@@ -93,7 +93,7 @@ impl RunLog {
         Some(self.events.range(skipped..).take(limit).map(Arc::clone).collect())
     }
 
-    /// Returns the number of the first event that is here.
+    /// Returns the number of the first retained event.
     pub(super) fn first(&self) -> Option<u64> {
         self.events.front().map(|event| event.sequence)
     }

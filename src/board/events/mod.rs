@@ -1,13 +1,13 @@
 //! The events of this process's runs, in memory.
 //!
-//! There is one log for each run: that of its newest attempt here. A run that grows beyond its
-//! bound loses its oldest events. All live runs share another bound. Events of ended runs are
-//! retained for a time, as long as all of them fit. Thousands of runs pass each second, so no run
-//! has a task or a timer.
+//! Each run has one log: that of its newest attempt here. If a log exceeds its bound, its oldest
+//! events are dropped. All live runs share another bound. Events of ended runs are retained for a
+//! time, as long as all of them fit. Thousands of runs begin and end each second, so no run has a
+//! task or a timer.
 //!
-//! Readers get the *durable* events only. Those of a light run, and all on a board that no other
-//! process shares, are durable at once. Those of a queued run on a shared board are durable once
-//! the server or the store has them.
+//! Readers get the *durable* events only. The events of a light run are durable at once. So are all
+//! events on a board that no other process shares. The events of a queued run on a shared board are
+//! durable once the server or the store has them.
 
 mod log;
 
@@ -26,19 +26,18 @@ use crate::ids::RunId;
 use crate::record::RunEvent;
 use crate::tenant::TenantId;
 
-/// The logs of all runs. A run's id is unique among all tenants; its tenant is checked all the
-/// same.
+/// The logs of all runs. A run's id is unique among all tenants. The tenant is checked anyway.
 #[derive(Debug)]
 pub(super) struct EventLogs {
     settings: BoardSettings,
     logs: Sharded<HashMap<RunId, RunLog>>,
     closed: Mutex<ClosedLogs>,
-    /// What the logs of runs at work weigh.
+    /// The total weight of the logs of live runs.
     live_weight: AtomicUsize,
-    /// The weight above which the oldest events are shed next. Each log retains its last event, so
-    /// the rest may exceed the bound.
+    /// The weight above which the oldest events are dropped next. It may exceed the bound, since
+    /// each log retains its last event.
     shed_above: AtomicUsize,
-    /// Held while events are shed.
+    /// Locked while the oldest events are dropped.
     shedding: Mutex<()>,
 }
 
@@ -59,19 +58,20 @@ struct ClosedLog {
 /// Events to send to the server of a shared board.
 #[derive(Debug)]
 pub(super) struct Unshared {
-    /// The fence of the attempt that has emitted them.
+    /// The fence token of the attempt that emitted them.
     pub(super) attempt: u64,
-    /// Whether the server has none of this attempt's events, as far as is known: these are all that
-    /// are left.
+    /// Whether the server must start a new stream, since it is not known to have the events before
+    /// these.
     pub(super) is_anew: bool,
-    /// The number of the first.
+    /// The number of the first event.
     pub(super) first: u64,
-    /// The first of them, in order; none when the server is only to be compared.
+    /// The first of the events to send, in order; empty if the append only compares the server with
+    /// the log.
     pub(super) events: Vec<Arc<RunEvent>>,
 }
 
 impl EventLogs {
-    /// Makes logs of which everything is durable at once.
+    /// Creates logs for a board that no other process shares.
     pub(super) fn new(settings: BoardSettings) -> Self {
         Self {
             settings,
@@ -83,8 +83,9 @@ impl EventLogs {
         }
     }
 
-    /// Begins the log of an attempt at a run, and drops that of an earlier one. Its events are
-    /// durable at once, or once they are [shared](Self::shared) or [persisted](Self::persisted).
+    /// Begins the log of an attempt at a run, and drops the log of an earlier attempt. Its events
+    /// are durable at once, or once they are [shared](Self::shared) or
+    /// [persisted](Self::persisted).
     pub(super) fn open(&self, tenant: &TenantId, run_id: RunId, attempt: u64, is_durable_at_once: bool) {
         let durable = if is_durable_at_once { u64::MAX } else { 0 };
         let log = RunLog::new(tenant.clone(), attempt, durable);
@@ -97,7 +98,7 @@ impl EventLogs {
         let run_id = event.run_id;
         let is_last = event.payload.is_terminal();
         let mut logs = self.logs.of(run_id);
-        // Nothing follows on the end of a run but its last event.
+        // After the end of the attempt, only the last event may follow.
         let is_expected = |log: &&mut RunLog| log.tenant == *tenant && (log.ended_at.is_none() || is_last);
         let Some(log) = logs.get_mut(&run_id).filter(is_expected) else {
             return false;
@@ -110,7 +111,8 @@ impl EventLogs {
             self.weigh(before, log.weight);
         }
         if is_last {
-            // The end of a run of the queue is emitted when the store has it and all before it.
+            // The last event of a queued run is emitted only after the store has the record and all
+            // earlier events.
             log.durable = u64::MAX;
         }
         let attempt = log.attempt;
@@ -124,8 +126,8 @@ impl EventLogs {
         true
     }
 
-    /// Records that the store has the events up to this number. Returns whether readers may have
-    /// more than before.
+    /// Records that the store has the events up to this number. Returns whether more events are
+    /// durable than before.
     pub(super) fn persisted(&self, run_id: RunId, last: u64) -> bool {
         let mut logs = self.logs.of(run_id);
         let log = logs.get_mut(&run_id).filter(|log| log.durable < last);
@@ -133,7 +135,7 @@ impl EventLogs {
     }
 
     /// Records that the server of a shared board has the events of an attempt up to this number.
-    /// Returns whether there are more.
+    /// Returns whether there are more events to send.
     pub(super) fn shared(&self, run_id: RunId, attempt: u64, last: u64) -> bool {
         let mut logs = self.logs.of(run_id);
         let log = logs.get_mut(&run_id).filter(|log| log.attempt == attempt);
@@ -144,13 +146,13 @@ impl EventLogs {
         })
     }
 
-    /// Returns what the server of a shared board is to be sent next of a run; `None` when nothing
-    /// is retained of it.
+    /// Returns the next events of a run to send to the server of a shared board; `None` if no event
+    /// of the run is retained.
     pub(super) fn unshared(&self, tenant: &TenantId, run_id: RunId, limit: usize) -> Option<Unshared> {
         let logs = self.logs.of(run_id);
         let log = logs.get(&run_id).filter(|log| self.is_readable(log, tenant))?;
         let (first, last) = (log.first()?, log.last()?);
-        // What the server lacks may be dropped here: then it begins anew, too.
+        // The log may have dropped events that the server lacks. Then the stream starts anew, too.
         let is_anew = log.shared + 1 < first || log.shared == 0;
         let first = if is_anew { first } else { log.shared.min(last) + 1 };
         Some(Unshared {
@@ -161,7 +163,8 @@ impl EventLogs {
         })
     }
 
-    /// Ends the log of an attempt, which is retained for a while, unless a newer attempt has begun.
+    /// Ends the log of an attempt, unless a newer attempt has begun. The log is retained for a
+    /// while.
     pub(super) fn end(&self, run_id: RunId, attempt: u64) {
         let at = Instant::now();
         let mut logs = self.logs.of(run_id);
@@ -180,14 +183,14 @@ impl EventLogs {
         let dropped = self.closed.lock().add(ClosedLog { run_id, at, weight }, self.settings);
         for ClosedLog { run_id, at, .. } in dropped {
             let mut logs = self.logs.of(run_id);
-            // A log that was opened since has another time.
+            // A log that was opened since then has another time.
             if logs.get(&run_id).is_some_and(|log| log.ended_at == Some(at)) {
                 logs.remove(&run_id);
             }
         }
     }
 
-    /// Drops the log of an attempt that this process no longer makes, unless a newer attempt has
+    /// Drops the log of an attempt that this process has given up, unless a newer attempt has
     /// begun.
     pub(super) fn forget(&self, run_id: RunId, attempt: u64) {
         let mut logs = self.logs.of(run_id);
@@ -197,8 +200,8 @@ impl EventLogs {
         self.uncount(dropped);
     }
 
-    /// Reads events after the one with the number `after`. They are empty where the next one is
-    /// emitted here and still to come, and `None` where another source has to be asked.
+    /// Reads events after the one with the number `after`. The list is empty if this process will
+    /// emit the next one. Returns `None` if the caller must read another source.
     pub(super) fn read(
         &self,
         tenant: &TenantId,
@@ -211,8 +214,8 @@ impl EventLogs {
         log.read(after, limit)
     }
 
-    /// Returns the number of the last event, durable or not; `None` when nothing is retained of the
-    /// run.
+    /// Returns the number of the last event, durable or not; `None` if no event of the run is
+    /// retained.
     pub(super) fn last(&self, tenant: &TenantId, run_id: RunId) -> Option<u64> {
         let logs = self.logs.of(run_id);
         logs.get(&run_id).filter(|log| self.is_readable(log, tenant))?.last()
@@ -235,27 +238,27 @@ impl EventLogs {
         log.tenant == *tenant && !log.ended_at.is_some_and(is_expired)
     }
 
-    /// Takes a log that is gone out of the count of live ones.
+    /// Subtracts the weight of a dropped live log.
     fn uncount(&self, dropped: Option<RunLog>) {
         if let Some(log) = dropped.filter(|log| log.ended_at.is_none()) {
             self.weigh(log.weight, 0);
         }
     }
 
-    /// Counts a live log that has another weight now.
+    /// Updates the total weight for a live log whose weight has changed.
     fn weigh(&self, before: usize, after: usize) {
-        // In this order the sum is never below zero.
+        // Adds first, so that the sum is never below zero.
         self.live_weight.fetch_add(after, Ordering::Relaxed);
         let weight = self.live_weight.fetch_sub(before, Ordering::Relaxed) - before;
         let max = self.settings.max_live_event_bytes;
-        // The weight is below the limit again, so the next shedding begins at the limit.
+        // The weight is below the limit again, so the next drop of events begins at the limit.
         if weight < max && self.shed_above.load(Ordering::Relaxed) > max {
             self.shed_above.store(max, Ordering::Relaxed);
         }
     }
 
-    /// Drops the oldest events of the live logs that have most, until an eighth of the room is
-    /// free. So going through all logs costs little for each event.
+    /// Drops the oldest events of the largest live logs, until an eighth of the bound is free. It
+    /// visits all logs, so it frees much at a time to run rarely.
     fn shed(&self) {
         let Some(_one_at_a_time) = self.shedding.try_lock() else {
             return;
@@ -283,7 +286,7 @@ impl EventLogs {
 }
 
 impl ClosedLogs {
-    /// Adds a log, and takes out those that are to be dropped.
+    /// Adds a log, and removes and returns the logs to drop.
     fn add(&mut self, log: ClosedLog, settings: BoardSettings) -> Vec<ClosedLog> {
         let now = log.at;
         self.weight += log.weight;
@@ -300,8 +303,8 @@ impl ClosedLogs {
     }
 }
 
-/// Finds the bound that makes the weights fit into the room when those above are cut to it, and no
-/// others are.
+/// Finds a bound for each log. If every weight above the bound is cut to it, the sum fits into the
+/// room.
 fn fair_level(weights: &mut [usize], room: usize) -> usize {
     weights.sort_unstable();
     let (mut left, mut count) = (room, weights.len());

@@ -1,22 +1,22 @@
-//! The forms of the server's URL. Opens no connection. No error repeats a URL, since it may contain
-//! a password.
+//! Parses the URL of the server. Opens no connection. Errors never contain the URL, since it may
+//! contain a password.
 
 use redis::{ConnectionInfo, IntoConnectionInfo as _, RedisError};
 
-/// Where a server, or several that act as one, are found.
+/// The address of a server, or of several servers that act as one.
 pub(super) enum Address {
-    /// At one host.
+    /// One host.
     One(ConnectionInfo),
-    /// Where Sentinels say.
+    /// A server whose address Sentinels provide.
     Sentinel {
         /// The Sentinels.
         sentinels: Vec<ConnectionInfo>,
-        /// The name that the Sentinels know the server by.
+        /// The name of the server at the Sentinels.
         master: String,
-        /// How one logs in at the server itself, and its database; the host is without meaning.
+        /// The credentials and the database of the server itself. The host is not used.
         server: ConnectionInfo,
     },
-    /// In a cluster that these nodes are part of.
+    /// A cluster with these nodes.
     Cluster(Vec<ConnectionInfo>),
 }
 
@@ -108,18 +108,18 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Reads several hosts, of which each may name a port.
+/// Parses several hosts. Each may have a port.
 fn infos(scheme: &str, credentials: &str, hosts: &str, port: u16) -> Result<Vec<ConnectionInfo>, AddressError> {
     let read = |host: &str| match host.rsplit_once(':') {
         _ if host.is_empty() => Err(AddressError::Host),
-        // The colons of an address in brackets are not before a port.
+        // Colons inside the brackets of an IPv6 address do not precede a port.
         Some((_, after)) if !after.ends_with(']') => info(&format!("{scheme}://{credentials}{host}")),
         _ => info(&format!("{scheme}://{credentials}{host}:{port}")),
     };
     hosts.split(',').map(read).collect()
 }
 
-/// Returns how one logs in at the Sentinels, as it stands in a URL.
+/// Returns the credentials for the Sentinels, as in a URL.
 fn sentinel_credentials(query: &str) -> Result<String, AddressError> {
     let (mut username, mut password) = ("", "");
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {

@@ -1,13 +1,14 @@
-//! The events of runs on the server: one stream for each run, with those of its newest attempt.
+//! The events of runs on the server: one stream for each run, with the events of its newest
+//! attempt.
 //!
 //! The process that makes the attempt writes the stream, from its log in memory. An entry has the
 //! id `SEQUENCE-0`, so an append can be repeated, and a reader's cursor is the number of its last
 //! event.
 //!
-//! `append.lua` compares the stream with each append. Where events are missing, by a restart or a
-//! failover, it refuses. The process then sends anew all that its log retains. So nothing is
-//! repaired, and readers find the rest in the store. An append of a later attempt begins the stream
-//! anew, and an earlier attempt that still writes learns that it was taken over.
+//! `append.lua` compares the stream with each append. If the stream lacks events, after a restart
+//! or a failover, it rejects the append. The process then sends all events in its log again. Older
+//! events are not repaired: readers find them in the store. An append of a later attempt starts a
+//! new stream. An earlier attempt that still writes then learns that it was taken over.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,14 +26,14 @@ use crate::ids::RunId;
 use crate::record::RunEvent;
 use crate::tenant::TenantId;
 
-/// The most events of one read, also if the reader wants more: each may have about 1 MiB.
+/// The most events of one read, since each may have about 1 MiB.
 const MAX_READ: usize = 64;
 /// The most events of one append.
 const MAX_APPEND: usize = 512;
-/// The bytes after which an append takes no further event.
+/// An append of this many bytes takes no further event.
 const MAX_APPEND_BYTES: usize = 1 << 20;
 
-/// An append that is on its way.
+/// An append in flight.
 #[derive(Debug)]
 pub(super) struct Append {
     /// The run.
@@ -41,19 +42,19 @@ pub(super) struct Append {
     is_anew: bool,
 }
 
-/// What the answer to an append says.
+/// The result of an append.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Appended {
     /// Whether there is more to send of the run.
     pub(super) is_behind: bool,
-    /// Whether the server has lost what it had: another one may have replaced it unnoticed.
+    /// Whether the server lost events. Another server may have replaced it unnoticed.
     pub(super) has_lost: bool,
 }
 
 /// The entries of a stream: their ids, and their fields by pairs.
 type Entries = Vec<(String, Vec<Vec<u8>>)>;
 
-/// Reads what follows on an event, without gaps; nothing where the next one is not there or can't
+/// Reads the events after a number, without gaps. Returns none if the next one is missing or can't
 /// be read.
 pub(super) async fn read(
     link: &Link,
@@ -78,15 +79,15 @@ pub(super) async fn read(
     Ok(events)
 }
 
-/// Returns the number of a run's last event; 0 when none is there.
+/// Returns the number of a run's last event; 0 if there is none.
 pub(super) async fn last(link: &Link, tenant: &TenantId, run_id: RunId) -> Result<u64, LinkError> {
     let command = keys::last_event(tenant, run_id);
     let (entries,): (Entries,) = link.send(&Request::of(tenant, command)).await?;
     Ok(entries.first().and_then(|(id, _)| number(id)).unwrap_or_default())
 }
 
-/// Returns the next append of a run with its command and size; `None` where nothing is retained of
-/// the run. One without events compares the server with the log.
+/// Returns the next append of a run with its command and size; `None` if no event of the run is
+/// retained. An append without events compares the server with the log.
 pub(super) fn next_append(logs: &EventLogs, run: &RunName, retention: Duration) -> Option<(Append, Cmd, usize)> {
     let (tenant, run_id) = run;
     let unshared = logs.unshared(tenant, *run_id, MAX_APPEND)?;
@@ -100,11 +101,11 @@ pub(super) fn next_append(logs: &EventLogs, run: &RunName, retention: Duration) 
     Some((append, command, bytes))
 }
 
-/// Notes what the server has after an append.
+/// Records which events the server has after an append.
 pub(super) fn note(local: &LocalBoard, append: &Append, answer: i64) -> Appended {
     let run_id = append.run.1;
     let Ok(last) = u64::try_from(answer) else {
-        // The attempt was taken over: what it emits since is not what happens.
+        // The attempt was taken over, so its later events are not valid.
         local.events.forget(run_id, append.attempt);
         return Appended::default();
     };

@@ -63,8 +63,8 @@ impl RunKeys {
         }
     }
 
-    /// Returns the command that shows the run; it answers the ids of its rivals instead, if it is
-    /// exclusive and has any.
+    /// Returns the command that adds the run. If the run is exclusive and other runs have the same
+    /// base, the reply is their ids instead.
     pub(super) fn show(&self, stored: &StoredRun, expiry: Duration, exclusive: bool) -> Cmd {
         let claim = match (self.ended, exclusive) {
             (true, _) => "none",
@@ -76,13 +76,13 @@ impl RunKeys {
         command
     }
 
-    /// Returns the command that renews the expiry of the run; it answers whether the run was still
-    /// there.
+    /// Returns the command that renews the expiry of the run. The reply is whether the run still
+    /// existed.
     pub(super) fn refresh(&self, expiry: Duration) -> Cmd {
         self.script(REFRESH, self.base.as_deref().filter(|_| !self.ended), expiry)
     }
 
-    /// Adds the commands that take the run off; their answers are ignored.
+    /// Adds the commands that remove the run. Their replies are ignored.
     pub(super) fn remove(&self, tenant: &TenantId, request: &mut Request) {
         let run_id = self.run_id.to_string();
         request.add(tenant, Cmd::del(&[&self.run, &self.session]));
@@ -101,9 +101,9 @@ impl RunKeys {
     }
 }
 
-/// Returns the command that adds the first of some events, encoded, to the stream of a run. It
-/// answers the number of the stream's last event, 0 when all has to be sent anew, or -1 when a
-/// later attempt at the run has begun.
+/// Returns the command that appends encoded events to the stream of a run. The reply is the number
+/// of the stream's last event. It is 0 if all events must be sent again, or -1 if a later attempt
+/// at the run has begun.
 pub(super) fn append(
     tenant: &TenantId,
     run_id: RunId,
@@ -137,12 +137,12 @@ pub(super) fn last_event(tenant: &TenantId, run_id: RunId) -> Cmd {
     command
 }
 
-/// Returns the command that removes some keys of a tenant; it answers where the next one begins,
-/// `0` at the end, and how many are gone.
+/// Returns the command that removes some keys of a tenant. The reply is the cursor for the next
+/// command, `0` at the end, and the number of removed keys.
 pub(super) fn remove_some(tenant: &TenantId, from: &str) -> Cmd {
     let mut command = cmd("EVAL");
     command.arg(REMOVE).arg(1).arg(index_key(tenant));
-    // No character of a tenant's name means anything else in a pattern.
+    // No character of a tenant's name has a special meaning in a pattern.
     command.arg(from).arg(format!("{}:*", prefix(tenant)));
     command
 }
@@ -152,17 +152,17 @@ pub(super) fn rate_key(tenant: &TenantId) -> String {
     format!("{}:rate", prefix(tenant))
 }
 
-/// Names the sorted set of a tenant's live runs.
+/// Returns the key of the sorted set of a tenant's live runs.
 pub(super) fn index_key(tenant: &TenantId) -> String {
     format!("{}:runs", prefix(tenant))
 }
 
-/// Names the hash of a run.
+/// Returns the key of the hash of a run.
 pub(super) fn run_key(tenant: &TenantId, run_id: RunId) -> String {
     format!("{}:run:{run_id}", prefix(tenant))
 }
 
-/// Names the string that holds which run has reserved a session.
+/// Returns the key of the string with the run that has reserved a session.
 pub(super) fn session_key(tenant: &TenantId, session_id: SessionId) -> String {
     format!("{}:session:{session_id}", prefix(tenant))
 }

@@ -17,13 +17,13 @@ use super::link_error::LinkError;
 use super::request::Request;
 use super::servers::{Connection, Servers};
 
-/// Sends requests to the server while it is there.
+/// Sends requests to the server while it can be reached.
 pub(super) struct Link {
     servers: Servers,
     timeout: Duration,
-    /// None until the server has answered once.
+    /// `None` until the first reply of the server.
     connection: Mutex<Option<Connection>>,
-    /// Even while the server is there, odd in an outage; it only grows.
+    /// Even while the server can be reached, odd in an outage. It only grows.
     epoch: AtomicU64,
     /// Notified when an outage begins.
     lost: Arc<Notify>,
@@ -32,7 +32,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Prepares a link; nothing is sent yet.
+    /// Creates a link. Sends nothing yet.
     pub(super) fn new(servers: Servers, timeout: Duration, lost: Arc<Notify>) -> Self {
         Self {
             servers,
@@ -44,18 +44,18 @@ impl Link {
         }
     }
 
-    /// Returns the number of outages begun and ended, by which [`Link::lose`] distinguishes an old
+    /// Returns the number of begun and ended outages. [`Link::lose`] needs it to distinguish an old
     /// failure from a new one.
     pub(super) fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
     }
 
-    /// Returns the number of outages begun.
+    /// Returns the number of begun outages.
     pub(super) fn outages(&self) -> u64 {
         self.epoch().div_ceil(2)
     }
 
-    /// Waits for the end of an outage; only one may wait.
+    /// Waits for the end of an outage. Only one caller may wait at a time.
     pub(super) async fn restored(&self) {
         self.restored.notified().await;
     }
@@ -65,7 +65,7 @@ impl Link {
         is_outage(self.epoch())
     }
 
-    /// Sends a request. Fails at once in an outage; a failure begins one.
+    /// Sends a request. Fails at once in an outage. A failure begins an outage.
     pub(super) async fn send<T: FromRedisValue>(&self, request: &Request) -> Result<T, LinkError> {
         let epoch = self.epoch();
         if is_outage(epoch) {
@@ -78,15 +78,15 @@ impl Link {
         answer
     }
 
-    /// Sends a request even in an outage, whose end it may prove. The answers of all commands make
-    /// the value.
+    /// Sends a request even in an outage, to detect its end. The value is made of the replies to
+    /// all commands.
     pub(super) async fn attempt<T: FromRedisValue>(&self, request: &Request) -> Result<T, LinkError> {
         let mut connection = self.connection.lock().clone().ok_or(LinkError::Away)?;
         let answers = timeout(self.timeout, connection.send(request)).await??;
         Ok(from_redis_value(Value::Array(answers)).map_err(RedisError::from)?)
     }
 
-    /// Asks whether the server is there and still the one to ask; if not, an outage begins.
+    /// Checks that the server can be reached and is still the right one. If not, begins an outage.
     pub(super) async fn pulse(&self) -> Result<(), LinkError> {
         let epoch = self.epoch();
         let answers: Vec<Value> = self.send(&self.servers.pulse()).await?;
@@ -101,20 +101,20 @@ impl Link {
         Ok(())
     }
 
-    /// Replaces the connection if the server answers on a new one: an old one may hang without an
-    /// error, or lead to a server that is no longer the one to ask.
+    /// Replaces the connection if the server responds on a new one. The old one may hang without an
+    /// error, or lead to a server that is no longer the right one.
     pub(super) async fn reconnect(&self) -> Result<(), LinkError> {
         let connection = self.servers.connect().await?;
         *self.connection.lock() = Some(connection);
         Ok(())
     }
 
-    /// Opens a connection that subscribes to channels; requests never wait for it.
+    /// Opens a separate connection that subscribes to channels. Requests never wait for it.
     pub(super) async fn subscribe(&self, channels: &[&str]) -> Result<PubSub, LinkError> {
         self.servers.subscribe(channels).await
     }
 
-    /// Returns whether the answer to a publication counts all subscribers.
+    /// Returns whether the reply to a publication counts all subscribers.
     pub(super) fn counts_subscribers(&self) -> bool {
         self.servers.counts_subscribers()
     }
@@ -124,7 +124,7 @@ impl Link {
         self.timeout
     }
 
-    /// Begins an outage, if requests failed that began before it.
+    /// Begins an outage, unless the failed request began before an earlier outage.
     pub(super) fn lose(&self, epoch: u64, error: &LinkError) {
         let begun = self
             .epoch
@@ -150,7 +150,7 @@ impl Link {
 
 impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The client would show where the server is, and with which name one logs in.
+        // Omits the client, which would show the address and the user name.
         f.debug_struct("Link")
             .field("is_lost", &self.is_lost())
             .finish_non_exhaustive()

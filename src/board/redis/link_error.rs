@@ -1,9 +1,9 @@
-//! Why the server did not answer a request.
+//! The errors of requests to the server.
 
 use redis::RedisError;
 use tokio::time::error::Elapsed;
 
-/// Why a request has no answer.
+/// The reason why a request has no reply.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LinkError {
     #[error("the server did not answer in time")]
@@ -23,7 +23,7 @@ impl From<Elapsed> for LinkError {
 }
 
 impl From<RedisError> for LinkError {
-    /// The client has a time limit of its own.
+    /// Converts an error of the client. The client has its own timeout.
     fn from(error: RedisError) -> Self {
         if error.is_timeout() {
             Self::Timeout

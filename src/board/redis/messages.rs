@@ -1,6 +1,6 @@
 //! The messages on the channels: which runs have changed, and control messages to runs.
 //!
-//! A process also receives its own messages, and recognises them by their origin. Messages can be
+//! A process also receives its own messages, and recognizes them by their origin. Messages can be
 //! lost, so their readers also poll.
 
 use redis::Cmd;
@@ -15,7 +15,7 @@ use crate::tenant::TenantId;
 /// The length of an id in a message.
 const ID_BYTES: usize = 16;
 
-/// Names a process on the channels, for as long as it lives.
+/// The id of a process on the channels, valid for its lifetime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Origin(Uuid);
 
@@ -42,8 +42,8 @@ impl Origin {
         Self(UuidV7Source.next_uuid())
     }
 
-    /// Returns the command that publishes which runs have changed; it answers how many subscribers
-    /// there are.
+    /// Returns the command that publishes which runs have changed. The reply is the number of
+    /// subscribers.
     pub(super) fn publish_changes(self, runs: &[RunId]) -> Cmd {
         let ids = runs.iter().map(|run_id| run_id.as_uuid());
         let ids = std::iter::once(self.0).chain(ids);
@@ -63,7 +63,8 @@ impl Origin {
         Ok(Cmd::publish(CONTROL_CHANNEL, serde_json::to_vec(&envelope)?))
     }
 
-    /// Reads a message; none when it is this process's own, or one that this version can't read.
+    /// Reads a message. Returns `None` for a message of this process, or one that this version
+    /// can't read.
     pub(super) fn read(self, channel: &str, message: &[u8]) -> Option<Notification> {
         if channel == CONTROL_CHANNEL {
             let read: Envelope = serde_json::from_slice(message).ok()?;

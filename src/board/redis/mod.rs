@@ -1,13 +1,14 @@
-//! What replicas share over Redis: live runs, their events, control messages, counts of requests.
+//! Shares data between replicas over Redis: live runs, their events, control messages and counts of
+//! requests.
 //!
-//! What this process knows of its own runs is authoritative and is read first. Redis adds the runs
-//! of other replicas. While Redis is down, runs of other replicas are invisible, but nothing fails
-//! and nothing waits long. The commit then decides between two replicas that work on one base. The
-//! runs of a killed replica expire.
+//! The memory of this process is authoritative for its own runs and is read first. Redis adds the
+//! runs of other replicas. While Redis is down, runs of other replicas are invisible, but nothing
+//! fails and nothing waits long. The commit then decides between two runs of different replicas
+//! from the same base. The runs of a killed replica expire.
 //!
-//! Nothing here repairs what Redis lost. After an outage, or when a stream lacks events, the writer
-//! sends anew what this process has in memory. Readers find everything else in the store. No other
-//! module uses Redis, and Redis is never the only copy of anything.
+//! Data that Redis lost is not repaired. After an outage, or if a stream lacks events, the writer
+//! sends the data in this process's memory again. Readers find everything else in the store. No
+//! other module uses Redis, and Redis is never the only copy of anything.
 //!
 //! | looking for | go to |
 //! |---|---|
@@ -16,10 +17,10 @@
 //! | the server and its outages | `address.rs`, `servers.rs`, `link.rs`, `request.rs` |
 //! | rates of requests | `rates.rs`, `rate.lua` |
 //!
-//! What is long here has a reason. There are three kinds of servers, an outage costs a caller one
-//! timeout at most, and neither a run nor its events wait for a write. The commit decides between
-//! exclusive runs in any case. `show.lua` only spares most losers the calls of their models, and
-//! that takes it a few lines.
+//! The code is long for three reasons. There are three kinds of servers, an outage costs a caller
+//! at most one timeout, and neither a run nor its events wait for a write. The commit decides
+//! between exclusive runs in any case. `show.lua` only rejects most of the losing runs before they
+//! call their models, in a few lines.
 
 mod address;
 mod events;
@@ -78,7 +79,8 @@ pub(super) struct SharedBoard {
     _end_on_drop: DropGuard,
 }
 
-/// A run that the server may show already, and is to forget again unless the run begins.
+/// A run that the server may already show. If the run does not begin, dropping this removes it from
+/// the server.
 #[derive(Debug)]
 struct Opening<'a> {
     queue: &'a Queue,
@@ -89,7 +91,7 @@ struct Opening<'a> {
 type Parts = (Option<Vec<u8>>, Option<Vec<u8>>);
 
 impl SharedBoard {
-    /// Opens what is shared by way of a URL. A server that is away is tried again.
+    /// Opens the shared part at a URL. An unreachable server is retried.
     pub(super) async fn open(
         url: &str,
         settings: RedisSettings,
@@ -140,14 +142,14 @@ impl SharedBoard {
         })
     }
 
-    /// Checks that the server answers now.
+    /// Checks that the server responds now.
     pub(super) async fn check(url: &str, settings: RedisSettings) -> Result<(), BoardError> {
         let servers = Servers::new(url, settings.ca.as_deref(), settings.timeout)?;
         let connected = servers.connect().await;
         connected.map(drop).map_err(failed("connect to its server"))
     }
 
-    /// Shows a run that begins, here and, as soon as possible, on the server.
+    /// Adds a run that begins, here and, as soon as possible, on the server.
     pub(super) async fn run_open(&self, tenant: &TenantId, run: Arc<LiveRun>, exclusive: bool) -> Result<(), RunId> {
         if exclusive && let Some(rival) = self.local.rival(tenant, &run) {
             return Err(rival);
@@ -158,7 +160,7 @@ impl SharedBoard {
             tenant,
             run: Some(Arc::clone(&run)),
         };
-        // Before the request, since a run of this process may end while the server answers.
+        // Read before the request, since a run of this process may end during the request.
         let own = if exclusive {
             self.own_runs(tenant)
         } else {
@@ -176,7 +178,7 @@ impl SharedBoard {
                 return Err(rival);
             }
         }
-        // Another attempt at a queued run must find what readers were shown.
+        // Another attempt at a queued run must find all events that readers saw.
         let is_durable_at_once = run.fence == 0;
         self.local.open(tenant, run, exclusive, is_durable_at_once)?;
         opening.run = None;
@@ -186,27 +188,27 @@ impl SharedBoard {
         Ok(())
     }
 
-    /// Lists the runs of this process that the server may show. This process knows better than the
-    /// server whether they are at work.
+    /// Lists the runs of this process that the server may show. For these, this process knows
+    /// better than the server whether they are active.
     fn own_runs(&self, tenant: &TenantId) -> BTreeSet<RunId> {
-        // In this order, since a run that ends moves from the first to the second.
+        // Reads the live runs first, since a run that ends moves from these to the ended ones.
         let live = self.local.list(tenant);
         let mut own = self.queue.ended(tenant);
         own.extend(live.iter().map(|run| run.summary.run_id));
         own
     }
 
-    /// Has the server show where a run stands.
+    /// Queues the current state of a run for the server.
     pub(super) fn run_update(&self, tenant: &TenantId, run_id: RunId) {
         self.queue.show(tenant, run_id);
     }
 
-    /// Has the server forget a run.
+    /// Queues the removal of a run from the server.
     pub(super) fn run_close(&self, tenant: &TenantId, run: &LiveRun) {
         self.queue.remove(tenant, run);
     }
 
-    /// Has the events of a run sent to the server.
+    /// Queues the new events of a run for the server.
     pub(super) fn event_append(&self, tenant: &TenantId, run_id: RunId) {
         self.queue.share((tenant.clone(), run_id));
     }
@@ -262,7 +264,7 @@ impl SharedBoard {
         events.map_err(failed("read events"))
     }
 
-    /// Returns the number of the last event that is shared.
+    /// Returns the number of the last shared event.
     pub(super) async fn event_last(&self, tenant: &TenantId, run_id: RunId) -> Result<u64, BoardError> {
         let last = events::last(&self.link, tenant, run_id).await;
         last.map_err(failed("read events"))
@@ -285,7 +287,7 @@ impl SharedBoard {
         rates::take(&self.link, tenant, rate).await
     }
 
-    /// Removes all that the server has of a tenant; returns the number of keys.
+    /// Removes all keys of a tenant from the server, and returns their number.
     pub(super) async fn tenant_remove(&self, tenant: &TenantId) -> Result<u64, BoardError> {
         let (mut from, mut removed) = ("0".to_owned(), 0);
         loop {
@@ -300,7 +302,7 @@ impl SharedBoard {
         }
     }
 
-    /// Sends what is left to send, and ends.
+    /// Sends pending changes and ends.
     pub(super) async fn close(&self) {
         self.end.cancel();
         self.tasks.close();
@@ -310,7 +312,7 @@ impl SharedBoard {
 
 impl Drop for Opening<'_> {
     fn drop(&mut self) {
-        // What was sent before is sent before this, on the same connection.
+        // Runs after the earlier request, since both use the same connection.
         if let Some(run) = self.run.take() {
             self.queue.remove(self.tenant, &run);
         }

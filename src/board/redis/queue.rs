@@ -1,9 +1,10 @@
-//! The writer's work: runs to show, runs that have ended, and runs with events to share. Adding to
-//! it never waits.
+//! The queue of the writer: runs to show, runs that have ended, and runs with events to share.
+//! Adding to it never waits.
 //!
-//! Runs are named only, and the writer reads the rest in memory. So an outage empties the queue:
-//! after it, the writer shows everything anew. What has ended is no longer in memory, so it stays
-//! in the queue until the server knows it, or has dropped it by itself.
+//! The queue contains only the ids of runs, and the writer reads the state from memory. So an
+//! outage clears the queue, and afterwards the writer sends everything again. Ended runs are no
+//! longer in memory. So they stay in the queue until the server has removed them or they have
+//! expired there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,10 +20,10 @@ use crate::board::LiveRun;
 use crate::ids::RunId;
 use crate::tenant::TenantId;
 
-/// Names a run.
+/// The name of a run.
 pub(super) type RunName = (TenantId, RunId);
 
-/// What the writer has to do.
+/// The queue of the writer.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     state: Mutex<QueueState>,
@@ -31,24 +32,25 @@ pub(super) struct Queue {
 
 #[derive(Debug, Default)]
 struct QueueState {
-    /// Runs that the server has to be shown.
+    /// Runs whose current state must be sent.
     changed: BTreeSet<RunName>,
-    /// Runs with events that the server lacks, as far as is known. Their logs have the events.
+    /// Runs with events that the server may lack. Their logs have the events.
     unshared: BTreeSet<RunName>,
-    /// Runs that have ended here, and the server may still show: when they ended, and their keys.
+    /// Runs that have ended here but that the server may still show: when they ended, and their
+    /// keys.
     ended: BTreeMap<RunName, (Instant, Arc<RunKeys>)>,
 }
 
-/// What the server has to be sent of a run.
+/// A change of a run to send to the server.
 #[derive(Debug)]
 pub(super) enum Change {
-    /// Where it stands when the change is written.
+    /// Show its state at the time of the write.
     Show,
-    /// That it has ended.
+    /// Remove it, since it has ended.
     Remove(Arc<RunKeys>),
 }
 
-/// The next things to do, changes first.
+/// The next changes and runs with events, changes first.
 #[derive(Debug)]
 pub(super) struct Batch {
     pub(super) changes: Vec<(RunName, Change)>,
@@ -56,29 +58,29 @@ pub(super) struct Batch {
 }
 
 impl Queue {
-    /// Has the server show where a run stands.
+    /// Queues a run whose state must be sent.
     pub(super) fn show(&self, tenant: &TenantId, run_id: RunId) {
         self.show_all([(tenant.clone(), run_id)]);
         self.wake.notify_one();
     }
 
-    /// Has the server show many runs; doesn't wake the writer.
+    /// Queues many runs whose state must be sent. Does not wake the writer.
     pub(super) fn show_all(&self, runs: impl IntoIterator<Item = RunName>) {
         self.state.lock().changed.extend(runs);
     }
 
-    /// Has the events of a run sent to the server.
+    /// Queues a run whose events must be sent.
     pub(super) fn share(&self, run: RunName) {
         self.share_all([run]);
         self.wake.notify_one();
     }
 
-    /// Has the events of many runs sent to the server; doesn't wake the writer.
+    /// Queues many runs whose events must be sent. Does not wake the writer.
     pub(super) fn share_all(&self, runs: impl IntoIterator<Item = RunName>) {
         self.state.lock().unshared.extend(runs);
     }
 
-    /// Has the server forget a run.
+    /// Queues the removal of a run.
     pub(super) fn remove(&self, tenant: &TenantId, run: &LiveRun) {
         let keys = Arc::new(RunKeys::new(tenant, &run.summary));
         let name = (tenant.clone(), run.summary.run_id);
@@ -86,7 +88,7 @@ impl Queue {
         self.wake.notify_one();
     }
 
-    /// Lists the runs of a tenant that have ended here, and that the server may still show.
+    /// Lists the runs of a tenant that have ended here but that the server may still show.
     pub(super) fn ended(&self, tenant: &TenantId) -> BTreeSet<RunId> {
         let state = self.state.lock();
         let from = (tenant.clone(), RunId::from_uuid(Uuid::nil()));
@@ -95,8 +97,8 @@ impl Queue {
         of_tenant.map(|(_, run_id)| *run_id).collect()
     }
 
-    /// Takes the next things to do; nothing when all is done. A run that has ended is taken until
-    /// it is [done](Self::done).
+    /// Takes the next batch; empty if there is nothing to do. Returns an ended run again each time
+    /// until it is [done](Self::done).
     pub(super) fn take(&self, limit: usize) -> Batch {
         let mut state = self.state.lock();
         let ended = state.ended.iter().take(limit);
@@ -114,7 +116,7 @@ impl Queue {
         }
     }
 
-    /// Notes changes that the server knows now.
+    /// Records changes that the server has received.
     pub(super) fn done(&self, changes: impl IntoIterator<Item = (RunName, Change)>) {
         let mut state = self.state.lock();
         for (run, change) in changes {
@@ -124,8 +126,8 @@ impl Queue {
         }
     }
 
-    /// Drops what is queued in an outage, but for runs that the server may still show: those that
-    /// ended less than the expiry ago.
+    /// Clears the queue in an outage. Retains runs that ended less than the expiry ago, since the
+    /// server may still show them.
     pub(super) fn clear(&self, expiry: Duration) {
         let mut state = self.state.lock();
         state.changed.clear();

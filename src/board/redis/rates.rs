@@ -15,7 +15,7 @@ use crate::tenant::TenantId;
 
 const TAKE: &str = include_str!("rate.lua");
 
-/// Counts a request; `None` while the server is away.
+/// Counts a request. Returns `None` while the server can't be reached.
 pub(super) async fn take(link: &Link, tenant: &TenantId, rate: RequestRate) -> Option<RateStanding> {
     let request = Request::of(tenant, command(tenant, rate));
     let ((allowed, remaining, wait),): ((u8, u32, u64),) = link.send(&request).await.ok()?;

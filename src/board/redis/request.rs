@@ -1,5 +1,5 @@
-//! Commands that are sent together. Each names the tenant of its keys, since a cluster node has the
-//! keys of some tenants only.
+//! Commands that are sent together. Each has the tenant of its keys, since a cluster node has only
+//! the keys of some tenants.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub(super) struct Request {
 type Part = (Pipeline, Vec<usize>);
 
 impl Request {
-    /// Makes a request of a tenant's command.
+    /// Creates a request of one command of a tenant.
     pub(super) fn of(tenant: &TenantId, command: Cmd) -> Self {
         let mut request = Self::default();
         request.add(tenant, command);
@@ -29,7 +29,7 @@ impl Request {
         self.commands.push((Some(tenant.clone()), command));
     }
 
-    /// Adds a publication, which comes after all commands on keys.
+    /// Adds a publication. It is sent after all commands on keys.
     pub(super) fn publish(&mut self, command: Cmd) {
         self.commands.push((None, command));
     }

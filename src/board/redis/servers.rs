@@ -17,7 +17,7 @@ use super::link_error::LinkError;
 use super::request::Request;
 use crate::board::error::BoardError;
 
-/// Where to connect, and how.
+/// The address of the servers, and how to connect.
 pub(super) struct Servers {
     kind: Kind,
     timeout: Duration,
@@ -32,7 +32,7 @@ enum Kind {
     },
 }
 
-/// A connection for requests. Its copies share it.
+/// A connection for requests. Clones share it.
 #[derive(Clone)]
 pub(super) enum Connection {
     One(ConnectionManager),
@@ -40,8 +40,7 @@ pub(super) enum Connection {
 }
 
 impl Servers {
-    /// Reads a URL, and the certificate authorities (PEM) that are trusted instead of the public
-    /// ones.
+    /// Parses a URL and the certificate authorities (PEM) to trust instead of the public ones.
     pub(super) fn new(url: &str, ca: Option<&[u8]>, timeout: Duration) -> Result<Self, BoardError> {
         let address = Address::parse(url).map_err(|error: AddressError| BoardError {
             operation: "read its URL",
@@ -58,8 +57,8 @@ impl Servers {
         Ok(Self { kind, timeout })
     }
 
-    /// Connects, and proves that the server answers. Takes several round trips, and so may take a
-    /// multiple of the time limit.
+    /// Connects, and checks that the server responds. Takes several round trips, so it may take a
+    /// multiple of the timeout.
     pub(super) async fn connect(&self) -> Result<Connection, LinkError> {
         let mut connection = match &self.kind {
             Kind::One(client) => self.connect_one(client)?,
@@ -80,7 +79,7 @@ impl Servers {
             Kind::Sentinel(sentinel) => self.subscribe_one(&self.master(sentinel).await?, channels).await,
             Kind::Cluster { nodes, .. } => {
                 let mut subscribed = Err(LinkError::Away);
-                // Each node passes on what is published at any.
+                // Each node forwards the publications of all nodes.
                 for node in nodes {
                     subscribed = self.subscribe_one(node, channels).await;
                     if subscribed.is_ok() {
@@ -92,11 +91,11 @@ impl Servers {
         }
     }
 
-    /// Returns the request that proves that the server is there, and is still the one to ask.
+    /// Returns the request that checks that the server can be reached and is still the right one.
     pub(super) fn pulse(&self) -> Request {
         let mut pulse = Request::default();
-        // A server that Sentinels have replaced answers as a replica, for which others don't
-        // listen.
+        // A server that Sentinels have replaced reports the role of a replica, to which other
+        // processes do not subscribe.
         let is_named = matches!(self.kind, Kind::Sentinel(_));
         pulse.publish(redis::cmd(if is_named { "ROLE" } else { "PING" }));
         pulse
@@ -204,15 +203,15 @@ fn sentinel_client(
 }
 
 impl Connection {
-    /// Sends a request, and returns an answer for each command. Commands of one tenant are executed
-    /// in their order, and those of none after all others.
+    /// Sends a request, and returns a reply to each command. Commands of one tenant are executed in
+    /// their order. Commands without a tenant come last.
     pub(super) async fn send(&mut self, request: &Request) -> Result<Vec<Value>, RedisError> {
         match self {
             Self::One(connection) => {
                 let pipeline = request.pipeline();
                 match pipeline.query_async(connection).await {
-                    // An idle connection that the server has closed is no outage. All requests may
-                    // be sent twice.
+                    // The server may have closed an idle connection, which is no outage. All
+                    // requests may be repeated.
                     Err(error) if error.is_unrecoverable_error() => pipeline.query_async(connection).await,
                     answers => answers,
                 }

@@ -13,12 +13,12 @@ use crate::json::Value;
 use crate::message::Message;
 use crate::record::{RunEvent, RunSummary, StepRecord};
 
-/// The version that this code writes, and the newest that it reads.
+/// The version that this code writes, and the newest one that it reads.
 const VERSION: u32 = 1;
 
-/// The most bytes of a run's steps and output that are shared; beyond, other replicas see its
-/// summary only. A larger value could outlast the time limit of each write, and so prevent all runs
-/// from being shared.
+/// The most bytes of a run's steps and output that are shared. For larger ones, other replicas see
+/// only the summary. A larger value could exceed the timeout of each write, so that no run would be
+/// shared any more.
 const MAX_WORK_BYTES: usize = 1 << 20;
 
 /// The most bytes of an event that is shared.
@@ -28,7 +28,7 @@ const MAX_EVENT_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct StoredRun {
     pub(super) summary: Vec<u8>,
-    /// Empty when it is too large to be shared.
+    /// Empty if it is too large to be shared.
     pub(super) work: Vec<u8>,
 }
 
@@ -59,7 +59,7 @@ struct Work {
     steps: Vec<Arc<StepRecord>>,
 }
 
-/// Encodes a run; `None`, with a line in the log, when that is impossible.
+/// Encodes a run. If that fails, logs the error and returns `None`.
 pub(super) fn encode(run: &LiveRun) -> Option<StoredRun> {
     let work = WorkWriting {
         output: &run.output,
@@ -79,8 +79,8 @@ pub(super) fn encode(run: &LiveRun) -> Option<StoredRun> {
     }
 }
 
-/// Decodes a run without its steps and output; none when there is nothing, or nothing that this
-/// version can read.
+/// Decodes a run without its steps and output. Returns `None` if it is missing or this version
+/// can't read it.
 pub(super) fn decode_summary(summary: Option<&[u8]>) -> Option<LiveRun> {
     read::<RunSummary>(summary?).map(LiveRun::begun)
 }
@@ -98,8 +98,8 @@ pub(super) fn decode(summary: Option<&[u8]>, work: Option<&[u8]>) -> Option<Live
     })
 }
 
-/// Encodes an event. One that is too large to be shared, or can't be, is empty: its number is
-/// taken, and readers end before it.
+/// Encodes an event. Returns no bytes if it is too large or can't be encoded. The empty entry
+/// occupies its number, and readers stop before it.
 pub(super) fn encode_event(event: &RunEvent) -> Vec<u8> {
     let written = write(event, MAX_EVENT_BYTES).unwrap_or_else(|error| {
         tracing::debug!(error = &error as &dyn std::error::Error, "an event can't be shared");
@@ -108,7 +108,7 @@ pub(super) fn encode_event(event: &RunEvent) -> Vec<u8> {
     written.unwrap_or_default()
 }
 
-/// Decodes an event; none when it was not shared, or this version can't read it.
+/// Decodes an event. Returns `None` if it was not shared or this version can't read it.
 pub(super) fn decode_event(event: &[u8]) -> Option<RunEvent> {
     if event.is_empty() {
         return None;
@@ -116,7 +116,7 @@ pub(super) fn decode_event(event: &[u8]) -> Option<RunEvent> {
     read(event)
 }
 
-/// Writes a value; `None` when it takes more bytes, which is found without writing the rest.
+/// Encodes a value. Returns `None` if it exceeds the limit, and stops there.
 fn write<T: Serialize>(value: T, max_bytes: usize) -> Result<Option<Vec<u8>>, serde_json::Error> {
     let mut bounded = Bounded {
         bytes: Vec::new(),
@@ -128,13 +128,13 @@ fn write<T: Serialize>(value: T, max_bytes: usize) -> Result<Option<Vec<u8>>, se
     };
     match serde_json::to_writer(&mut bounded, &value) {
         Ok(()) => Ok(Some(bounded.bytes)),
-        // The only thing that fails as IO is the bound.
+        // Only the bound causes an IO error.
         Err(error) if error.is_io() => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// Keeps what is written, and fails beyond its bound.
+/// Collects written bytes. Fails beyond its bound.
 struct Bounded {
     bytes: Vec<u8>,
     max_bytes: usize,

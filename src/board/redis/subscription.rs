@@ -18,12 +18,12 @@ use super::link::Link;
 use super::messages::{Notification, Origin};
 use crate::board::local::LocalBoard;
 
-/// How long to wait between tries to subscribe again: at first, and at most.
+/// The first and the longest pause between two attempts to subscribe.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
-/// After so many failures in a row, while requests succeed, they are logged.
+/// Failures are logged after this number in a row, if requests succeed meanwhile.
 const MANY_FAILURES: u32 = 5;
 
-/// Receives what other processes publish.
+/// Receives the messages of other processes.
 #[derive(Debug)]
 pub(super) struct Subscription {
     pub(super) local: Arc<LocalBoard>,
@@ -31,7 +31,7 @@ pub(super) struct Subscription {
     pub(super) origin: Origin,
     /// Whether this process is among the subscribers.
     pub(super) is_subscribed: Arc<AtomicBool>,
-    /// How often the connection is asked whether it still lives.
+    /// How often the connection is checked.
     pub(super) pulse: Duration,
     pub(super) end: CancellationToken,
 }
@@ -70,7 +70,8 @@ impl Subscription {
         }
     }
 
-    /// Receives until the connection is dead, or may lead to a server that is no longer the one.
+    /// Receives until the connection is dead, or may lead to a server that is no longer the right
+    /// one.
     async fn receive(&self, subscription: PubSub, outages: u64) {
         let (mut sink, mut messages) = subscription.split();
         let mut pulse = interval(self.pulse.max(Duration::from_millis(1)));

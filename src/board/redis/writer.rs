@@ -1,10 +1,10 @@
 //! The only task that writes to the server: shows this process's runs, refreshes them, shares their
 //! events, and detects the end of an outage.
 //!
-//! A run never waits for the writer. An update puts the run's name into the queue (`queue.rs`), and
-//! the writer reads the current state from memory when it gets there. So an outage only queues
-//! names, and what is written after it is current. Only a run that begins writes by itself, so that
-//! other processes know it as soon as its caller does.
+//! A run never waits for the writer. An update puts the run's name into the queue (`queue.rs`). The
+//! writer later reads the current state from memory. So an outage only queues names, and the writer
+//! always sends the current state. Only the start of a run is written at once, so that other
+//! processes know the run as soon as its caller does.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,9 +28,9 @@ use crate::tenant::TenantId;
 
 /// The most changes of one request.
 const MAX_BATCH: usize = 64;
-/// The most bytes after which a request takes no further change.
+/// A request of this many bytes takes no further change.
 const BATCH_BYTES: usize = 2 << 20;
-/// How long the writer waits between its tries to end an outage: at first, and at most.
+/// The first and the longest pause between two attempts to end an outage.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
 /// Writes to the server.
@@ -40,20 +40,20 @@ pub(super) struct Writer {
     pub(super) queue: Arc<Queue>,
     pub(super) link: Arc<Link>,
     pub(super) origin: Origin,
-    /// How long a run is shown after the last refresh.
+    /// How long the server shows a run after the last refresh.
     pub(super) expiry: Duration,
-    /// How long the events of a run are retained after the last refresh.
+    /// How long the server retains the events of a run after the last refresh.
     pub(super) event_retention: Duration,
     pub(super) end: CancellationToken,
 }
 
-/// What one request writes.
+/// The contents of one request.
 #[derive(Default)]
 struct Round {
     request: Request,
-    /// How many of the changes are in it.
+    /// The number of changes in it.
     changes: usize,
-    /// How many of the runs with events to share are in it.
+    /// The number of runs with events in it.
     unshared: usize,
     /// The appends, with their positions in the request.
     appends: Vec<(usize, Append)>,
@@ -63,9 +63,9 @@ struct Round {
 }
 
 impl Writer {
-    /// Writes until the end, then writes what is left.
+    /// Writes changes until the end, and then the pending ones.
     pub(super) async fn run(self: Arc<Self>) {
-        // If this is begun again, what was on its way is lost.
+        // After a restart of this loop, changes in flight are lost.
         self.show_everything();
         let mut refresh = interval((self.expiry / 3).max(Duration::from_millis(1)));
         refresh.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -82,7 +82,7 @@ impl Writer {
                 }
                 continue;
             }
-            // What fails here begins an outage, whose end is this loop's concern.
+            // A failure here begins an outage, which this loop ends later.
             let _ = tokio::select! {
                 () = self.end.cancelled() => break,
                 () = self.queue.wake.notified() => self.flush().await,
@@ -94,8 +94,8 @@ impl Writer {
         }
     }
 
-    /// Shows a run that begins, at once. Returns the ids of its rivals instead, where it has any
-    /// and is exclusive.
+    /// Shows a run that begins, at once. If it is exclusive and other runs have the same base,
+    /// returns their ids instead.
     pub(super) async fn show(
         &self,
         tenant: &TenantId,
@@ -114,8 +114,8 @@ impl Writer {
         Ok(rivals.iter().filter_map(|rival| rival.parse().ok()).collect())
     }
 
-    /// Ends an outage, if the server takes all that it has missed. It may have lost everything, so
-    /// each run is shown again.
+    /// Ends an outage if the server accepts all missed changes. Shows every run again, since the
+    /// server may have lost everything.
     async fn recover(&self) -> Result<(), LinkError> {
         self.link.reconnect().await?;
         self.show_everything();
@@ -124,7 +124,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Has the server shown all that there is, and compared with it.
+    /// Queues the state of all runs, and a comparison of all logs with the server.
     fn show_everything(&self) {
         let live = self.local.all();
         self.queue
@@ -132,8 +132,8 @@ impl Writer {
         self.queue.share_all(self.local.events.all());
     }
 
-    /// Renews the expiry of each run and of its events; also notices in time that an idle
-    /// connection is dead.
+    /// Renews the expiry of each run and of its events. Also detects a dead idle connection in
+    /// time.
     async fn refresh(&self) -> Result<(), LinkError> {
         self.link.pulse().await?;
         for runs in self.local.all().chunks(MAX_BATCH) {
@@ -170,8 +170,8 @@ impl Writer {
         }
     }
 
-    /// Writes a batch in one request, or in several if it is large. A failure loses what is left of
-    /// it: it begins an outage, after which everything is shown anew.
+    /// Writes a batch in one request, or in several if it is large. A failure drops the rest of the
+    /// batch. It begins an outage, after which everything is sent again.
     async fn write(&self, batch: Batch) -> Result<(), LinkError> {
         let Batch {
             mut changes,
@@ -198,7 +198,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Sends a round, and returns the answers as numbers; what is no number is 0.
+    /// Sends a round, and returns the replies as numbers. A reply that is no number counts as 0.
     async fn send(&self, round: &Round) -> Result<Vec<i64>, LinkError> {
         if round.request.is_empty() {
             return Ok(Vec::new());
@@ -210,7 +210,7 @@ impl Writer {
         Ok(numbers.collect())
     }
 
-    /// Makes a request of the first changes and of events.
+    /// Builds a request from the first changes and events.
     fn round(&self, changes: &[(RunName, Change)], unshared: &[RunName]) -> Round {
         let mut round = Round::default();
         for (run, change) in changes {
@@ -239,7 +239,7 @@ impl Round {
         self.changes += 1;
         match change {
             Change::Remove(keys) => keys.remove(tenant, &mut self.request),
-            // A run that has ended since has its own change.
+            // A run that has ended since then has its own change.
             Change::Show => {
                 if let Some(run) = writer.local.lookup(tenant, *run_id)
                     && let Some(stored) = stored::encode(&run)
