@@ -67,7 +67,7 @@ struct Waiting<'a> {
 }
 
 impl FairShare {
-    /// Creates a share pool of a total amount.
+    /// Creates an amount to share, with the given total.
     pub fn new(total: usize) -> Arc<Self> {
         Arc::new(Self {
             total,

@@ -16,10 +16,10 @@ pub(super) struct Backoff {
 impl Backoff {
     /// Returns the delay of a message after the attempt with this number, counted from 1.
     ///
-    /// The delay is as long as the receiver asks for, up to the longest delay, and never less than
-    /// the own delay. The own delay is between half and all of the doubled base. It varies from
-    /// message to message, so that messages that failed together are not sent again at the same
-    /// time.
+    /// The base delay doubles with each attempt, up to the longest delay. A message waits for at
+    /// least half of the result. The other half varies from message to message, so that messages
+    /// that failed together are not sent again at the same time. If the receiver requests a longer
+    /// delay, that delay applies, up to the longest one.
     pub(super) fn delay(&self, delivery_id: DeliveryId, attempts: u32, asked: Option<Duration>) -> Duration {
         let doublings = attempts.saturating_sub(1).min(31);
         let whole = self.base.saturating_mul(1 << doublings).min(self.max);

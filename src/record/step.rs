@@ -23,7 +23,7 @@ pub struct StepRecord {
     pub step_id: StepId,
     /// What it was.
     pub step_type: AgentStepType,
-    /// Why the model ended its answer.
+    /// Why the model ended its completion.
     #[schema(value_type = Option<String>)]
     pub finish_reason: Option<FinishReason>,
     /// The model of the chain that answered.
@@ -59,11 +59,11 @@ pub struct StepRecord {
 pub struct ToolExecutionRecord {
     /// Names the execution.
     pub id: ToolExecutionId,
-    /// The call that it answers.
+    /// The tool call that it executes.
     pub call_id: String,
     /// The tool's name.
     pub name: String,
-    /// Whether the model reads the answer as an error.
+    /// Whether the model sees the result as an error.
     pub is_error: bool,
     /// What produced the result, if the tool itself did not.
     #[serde(default, skip_serializing_if = "is_default")]

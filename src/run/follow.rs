@@ -239,7 +239,7 @@ impl fmt::Debug for Follower {
 }
 
 impl Follower {
-    /// Names the run.
+    /// Returns the id of the run.
     pub fn run_id(&self) -> RunId {
         self.run_id
     }
@@ -270,7 +270,8 @@ impl Follower {
                 self.pass(&event).await;
                 return Some(Followed::Event(event));
             }
-            // Starts both before the read, so that no later change is missed.
+            // Both come before the read, which thus finds all earlier events. A later change wakes
+            // this follower.
             let change = self.reader().board.run_change(self.run_id);
             let is_let_go = self.reader().has_let_go(&self.tenant, self.run_id);
             let found = self.find().await;

@@ -31,14 +31,14 @@ impl NewQueueRow {
         prepared.map_err(StoreError::failed(OPERATION))
     }
 
-    /// Makes the run wait for its thread.
+    /// Returns the row of a run that waits for its thread.
     pub(crate) fn held(self) -> Self {
         let mut waiting = self.unleased();
         waiting.queue.is_held = true;
         waiting
     }
 
-    /// Makes the run wait for a worker.
+    /// Returns the row of a run that waits for a worker.
     pub(crate) fn unleased(mut self) -> Self {
         RunStatus::Queued.as_str().clone_into(&mut self.run.row.status);
         self.run.row.started_at = None;

@@ -22,8 +22,8 @@ pub struct AgentPage {
     pub after: Option<String>,
     /// The most rows.
     pub limit: u32,
-    /// The page ends with the definition at which the sum of all sizes as JSON reaches so many
-    /// bytes.
+    /// The page ends with the definition at which the sum of the sizes as JSON reaches this number
+    /// of bytes.
     pub bytes: usize,
 }
 
@@ -49,7 +49,7 @@ pub struct SessionFilter {
     pub parent: Option<SessionId>,
     /// Only of subagents that the agent of this session started.
     pub subagent_of: Option<SessionId>,
-    /// Only those that runs on this thread have published.
+    /// Only sessions that runs on this thread published.
     pub thread: Option<ThreadName>,
     /// Only sessions that nothing continues.
     pub tips_only: bool,
@@ -62,7 +62,7 @@ pub struct RunFilter {
     pub status: Option<RunStatus>,
     /// Only of this agent.
     pub agent: Option<String>,
-    /// Only with this model as the one that is asked first.
+    /// Only runs whose preferred model is this one.
     pub model: Option<ModelRef>,
     /// Only with all of these key-value pairs at the top of their metadata.
     pub metadata: Object,

@@ -128,7 +128,7 @@ pub enum Enqueued {
 /// The request that first used an idempotency key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownRequest {
-    /// The id of what it created.
+    /// The id of the resource that it created.
     pub resource_id: uuid::Uuid,
     /// Its hash.
     pub digest: Hash,
@@ -378,7 +378,7 @@ pub trait ProgressStore: Send + Sync + fmt::Debug {
     /// whether the lease is in force; otherwise nothing is stored.
     async fn event_append(&self, lease: &Lease, events: &[Arc<RunEvent>]) -> Result<bool, StoreError>;
 
-    /// Persists in the record what the run has used so far, for the next attempt. May be repeated.
+    /// Persists the usage of the run so far in its record, for the next attempt. May be repeated.
     /// Returns whether the lease is in force; otherwise nothing changes.
     async fn usage_update(&self, lease: &Lease, usage: &Usage) -> Result<bool, StoreError>;
 

@@ -64,8 +64,8 @@ impl<T> Store for T where
 /// Reads sessions.
 #[async_trait]
 pub trait SessionReader: Send + Sync + fmt::Debug {
-    /// Loads a bundle with the messages that running it needs: those from `history_start` on. Takes
-    /// at most two round trips at any depth.
+    /// Loads a bundle with the messages needed to run it: those from `history_start` on. Takes at
+    /// most two round trips at any depth.
     async fn bundle_load(&self, tenant: &TenantId, session_id: SessionId) -> Result<Option<Bundle>, StoreError>;
 
     /// Reads a session without its payloads.

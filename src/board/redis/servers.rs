@@ -101,7 +101,7 @@ impl Servers {
         pulse
     }
 
-    /// Returns whether the answer to a publication counts all subscribers.
+    /// Returns whether the reply to a publication counts all subscribers.
     pub(super) fn counts_subscribers(&self) -> bool {
         !matches!(self.kind, Kind::Cluster { .. })
     }

@@ -1,5 +1,5 @@
 //! Runs that outlive their connection and their worker: accepted into the queue, leased by a
-//! worker, renewed, handed back.
+//! worker, renewed and released.
 //!
 //! ```text
 //! accept    accept.rs    the run's record, its slot in the queue, its idempotency key: one transaction

@@ -58,8 +58,8 @@ impl LeaseRenewal {
         }
     }
 
-    /// Aborts runs whose leases are about to expire, until the last run has ended. Only waits for
-    /// the clock, so this worker stops before another one can take a run over.
+    /// Aborts runs whose leases are about to expire, until the last run has ended. Waits only for
+    /// the clock, so that this worker stops before another one can take a run over.
     pub(in crate::run) async fn watch_leases(self: Arc<Self>) {
         let period = PERIOD.min(self.leases.duration() / 10);
         let mut ticks = ticks(period);

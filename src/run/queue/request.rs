@@ -9,7 +9,7 @@ use crate::store::{
 };
 use crate::tenant::TenantId;
 
-/// A request with what was decided when it was accepted.
+/// A request, with the ids and versions that were fixed when it was accepted.
 #[derive(Debug, Clone)]
 pub(in crate::run) struct AcceptedRequest {
     /// The request without the input.

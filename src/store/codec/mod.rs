@@ -1,8 +1,8 @@
 //! The formats of stored payloads. Only this module reads or writes the bytes in payload columns.
 //! Contains no SQL.
 //!
-//! A changed format gets a new version. All older versions keep a decoder, since committed rows are
-//! never rewritten.
+//! A changed format gets a new version. Each older version still has a decoder, since committed
+//! rows are never rewritten.
 
 mod documents;
 mod history;

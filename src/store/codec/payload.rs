@@ -37,7 +37,7 @@ thread_local! {
 /// A payload to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Payload {
-    /// The version of what it holds.
+    /// The version of its content.
     pub schema_version: i16,
     /// How its bytes are compressed: 0 for no compression, 1 for a zstd frame with the size of its
     /// content, 2 for such a frame with the first dictionary.
@@ -113,7 +113,7 @@ fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
 /// A stored payload.
 #[derive(Debug, Clone, Copy)]
 pub struct StoredPayload<'a> {
-    /// The version of what it holds.
+    /// The version of its content.
     pub schema_version: i16,
     /// How its bytes are compressed.
     pub encoding: i16,
@@ -145,7 +145,7 @@ pub enum DecodeError {
     NewerVersion {
         /// The version that was found.
         found: i16,
-        /// The newest version that is known.
+        /// The newest version that this code reads.
         known: i16,
     },
     /// No version is below 1.
@@ -156,7 +156,7 @@ pub enum DecodeError {
     NewerEncoding {
         /// The encoding that was found.
         found: i16,
-        /// The newest encoding that is known.
+        /// The newest encoding that this code reads.
         known: i16,
     },
     /// No encoding is below 0.

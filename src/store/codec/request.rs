@@ -25,7 +25,7 @@ const NEWEST: u32 = 2;
 /// one.
 const WITHOUT_OVERRIDES: u32 = 1;
 
-/// A request with what was decided when it was accepted.
+/// A request, with the ids and versions that were fixed when it was accepted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QueuedRequest {
     /// The request of the caller, without the input.

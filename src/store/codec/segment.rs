@@ -26,7 +26,7 @@ impl EncodedSegment {
         })
     }
 
-    /// Makes a segment from the columns of a row: the number of its messages, and their payload.
+    /// Creates a segment from the columns of a row: the number of its messages, and their payload.
     pub fn from_stored(message_count: i64, payload: Payload) -> Self {
         Self { message_count, payload }
     }

@@ -43,8 +43,8 @@ impl Silences {
         *self.last() = Some(found);
     }
 
-    /// Returns whether a connection, last used at the given time, has been idle since before the
-    /// last one that did not respond.
+    /// Returns whether a connection that was last used at the given time has been idle since before
+    /// the last failed test.
     fn include(&self, used: Option<Instant>) -> bool {
         let last = *self.last();
         last.zip(used).is_some_and(|(last, used)| used < last)

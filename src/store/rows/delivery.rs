@@ -1,4 +1,4 @@
-//! Rows of `webhook_deliveries`: the record in lists, and the message beside it.
+//! Rows of `webhook_deliveries`: the record for lists, and separately the message.
 
 use uuid::Uuid;
 

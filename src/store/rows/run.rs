@@ -1,4 +1,4 @@
-//! Rows of `runs`: the columns that lists show, and the payloads beside them.
+//! Rows of `runs`: the columns that lists show, and separately the payloads.
 
 use uuid::Uuid;
 

@@ -40,7 +40,7 @@ table_row! {
 }
 
 impl SessionRow {
-    /// Makes the row of a session at a position, with its metadata as JSON.
+    /// Creates the row of a session at a position, with its metadata as JSON.
     pub(crate) fn new(head: &SessionHead, position: BranchPosition, metadata: &str) -> Self {
         let bytes = |hash: Hash| hash.as_bytes().to_vec();
         Self {

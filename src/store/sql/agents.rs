@@ -40,7 +40,7 @@ impl<E: Engine> AgentStore for E {
             })
         });
         put.await?;
-        // An equal version that was stored earlier keeps its time.
+        // If an equal version was stored earlier, returns it with its earlier time.
         let stored = self.agent_version_lookup(tenant, version).await?;
         stored.ok_or_else(|| StoreError::failed(OPERATION)("the version was deleted at once"))
     }

@@ -122,7 +122,7 @@ async fn read(
     Ok(())
 }
 
-/// Decodes what is in the buffer.
+/// Decodes the batches in the buffer.
 async fn fold<F: RowFold>(
     tenant: &TenantId,
     operation: &'static str,

@@ -23,7 +23,7 @@ use crate::tenant::TenantId;
 /// The fence token of a lease that is taken at acceptance.
 const FIRST_FENCE: u32 = 1;
 
-/// How often a run is tried again after it lost a race on its thread.
+/// How often to retry a run that lost a race on its thread.
 const RACES: usize = 10;
 /// The first and the longest pause between these attempts.
 const PAUSES: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(100)];

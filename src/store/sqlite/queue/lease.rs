@@ -1,5 +1,5 @@
-//! Leases runs on SQLite, with several statements in a transaction, since a statement on SQLite
-//! can't use the rows that another one changed.
+//! Leases runs on SQLite, with several statements in a transaction, since SQLite allows no `update`
+//! inside a `with` clause.
 
 use std::collections::BTreeMap;
 
