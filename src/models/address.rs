@@ -8,7 +8,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use super::settings::ProviderSettings;
 
-/// Settings that lead to no client.
+/// Settings that no client can be made of.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// The address is not an HTTP URL.
@@ -25,33 +25,33 @@ pub enum SettingsError {
     },
 }
 
-/// What a protocol asks of addresses and headers.
+/// A protocol's rules for addresses and headers.
 #[derive(Debug)]
 pub(super) struct Protocol {
-    /// The address of the protocol's owner.
+    /// The public address of the protocol's owner.
     pub(super) base: &'static str,
     /// The version segment before the path; a configured address may end with it, or with another
     /// version.
     pub(super) version: &'static str,
     /// The segments of the path.
     pub(super) path: &'static [&'static str],
-    /// How the key is shown.
+    /// The header with the key.
     pub(super) key: KeyHeader,
     /// Headers that each request carries, unless the settings override them.
     pub(super) headers: &'static [(&'static str, &'static str)],
 }
 
-/// The header that shows the key.
+/// The header that contains the key.
 #[derive(Debug)]
 pub(super) enum KeyHeader {
     /// `Authorization: Bearer`.
     Bearer,
-    /// A header of this name, which holds nothing else.
+    /// A header of this name, with the key as its whole value.
     Named(&'static str),
 }
 
 impl Protocol {
-    /// Returns the URL that requests of the provider go to.
+    /// Returns the URL for requests to the provider.
     pub(super) fn endpoint(&self, settings: &ProviderSettings) -> Result<Url, SettingsError> {
         let base = settings.base_url.as_deref().unwrap_or(self.base);
         let wrong = || SettingsError::BaseUrl { url: base.to_owned() };
@@ -69,7 +69,7 @@ impl Protocol {
         Ok(url)
     }
 
-    /// Returns the headers of each request of the provider.
+    /// Returns the headers of each request to the provider.
     pub(super) fn headers(&self, settings: &ProviderSettings) -> Result<HeaderMap, SettingsError> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -112,8 +112,8 @@ impl KeyHeader {
     }
 }
 
-/// Returns whether the address is this machine's, by its whole host: the beginning of a name can be
-/// anyone's.
+/// Returns whether the address is on this machine. Compares the whole host, since a foreign name
+/// can begin like a local one.
 pub(super) fn is_local(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();

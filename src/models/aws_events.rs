@@ -16,7 +16,7 @@ const LENGTH_BYTES: usize = 4;
 /// The shortest message: a prelude and two checksums around nothing.
 const LEAST_BYTES: usize = 16;
 
-/// Bytes that are no messages.
+/// The error of bytes that are not messages.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AwsEventsError {
     /// A message is larger than it may be.
@@ -30,7 +30,7 @@ pub(super) enum AwsEventsError {
     Damaged(String),
 }
 
-/// Cuts a stream piece by piece.
+/// Splits a stream piece by piece.
 #[derive(Debug)]
 pub(super) struct AwsEvents {
     limit: usize,
@@ -38,7 +38,7 @@ pub(super) struct AwsEvents {
 }
 
 impl AwsEvents {
-    /// Makes a cutter of messages of at most `limit` bytes.
+    /// Makes a splitter for messages of at most `limit` bytes.
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -46,8 +46,7 @@ impl AwsEvents {
         }
     }
 
-    /// Takes the next bytes and appends the frames of the messages that they complete, also when it
-    /// fails.
+    /// Takes the next bytes, and appends the frames of completed messages, even if it fails.
     pub(super) fn push(&mut self, bytes: &[u8], frames: &mut Vec<Frame>) -> Result<(), AwsEventsError> {
         self.buffer.extend_from_slice(bytes);
         while self.buffer.len() >= LENGTH_BYTES {
@@ -85,8 +84,8 @@ impl AwsEvents {
     }
 }
 
-/// Returns the frame of an exception or an error, by its name and the status that it would have had
-/// outside of a stream.
+/// Returns the frame of an exception or an error, with its name and the status that corresponds to
+/// it.
 fn error_frame(name: &str, data: &str) -> Frame {
     let fields = Fields::parse(data);
     let text = |field: &str| fields.as_ref().and_then(|fields| fields.filled(field));

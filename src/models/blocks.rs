@@ -17,7 +17,7 @@ use crate::ids::IdSource;
 use crate::json::RawJson;
 use crate::message::{Citation, ContentPart, OpaquePart, ReasoningPart, TextPart};
 
-/// A block in the making.
+/// A block under construction.
 #[derive(Debug)]
 pub(super) enum Block {
     /// Words and their sources.
@@ -41,7 +41,7 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// Has none yet.
+    /// Makes an empty list.
     pub(super) fn new(ids: Arc<dyn IdSource>, caps: CapSettings) -> Self {
         Self {
             list: Vec::new(),
@@ -56,14 +56,15 @@ impl Blocks {
         self.calls.made() > 0
     }
 
-    /// Returns the latest block with the index, or the latest of all without one; and the room for
-    /// what it gets.
+    /// Returns the latest block with the index (without an index, the latest of all), and the room
+    /// for its additions.
     pub(super) fn get(&mut self, index: Option<u64>) -> Option<(&mut Block, &mut Room)> {
         let position = self.position(index)?;
         Some((&mut self.list[position], &mut self.room))
     }
 
-    /// Returns the same block if it is of the kind of the new one, which else is opened.
+    /// Returns the latest block with the index if it has the same kind as `new`. Otherwise opens
+    /// `new`.
     pub(super) fn get_or_open(&mut self, index: Option<u64>, new: Block) -> Result<(&mut Block, &mut Room), Fault> {
         let kind = mem::discriminant(&new);
         match self.position(index) {
@@ -74,7 +75,7 @@ impl Blocks {
         }
     }
 
-    /// Adds a block. A second block with an index takes the index over.
+    /// Adds a block. A second block with the same index replaces the first under that index.
     pub(super) fn open(&mut self, index: Option<u64>, block: Block) -> Result<(&mut Block, &mut Room), Fault> {
         self.room.take(1)?;
         let position = self.list.len();
@@ -103,8 +104,8 @@ impl Blocks {
         }
     }
 
-    /// Returns the parts, without empty ones. Open blocks end here; `text_of` returns the JSON of
-    /// what goes back to the provider.
+    /// Returns the parts, without empty ones. Open blocks end here. `text_of` returns the JSON of a
+    /// block for the provider.
     pub(super) fn finish(
         self,
         provider: &str,
@@ -135,12 +136,12 @@ impl Blocks {
 }
 
 impl Block {
-    /// Makes a text that has no words yet.
+    /// Makes an empty text.
     pub(super) fn text() -> Self {
         Self::Text(TextPart::default())
     }
 
-    /// Makes reasoning that has no words yet.
+    /// Makes empty reasoning.
     pub(super) fn reasoning() -> Self {
         Self::Reasoning(ReasoningPart::default())
     }

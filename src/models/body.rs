@@ -10,7 +10,7 @@ use super::settings::CapSettings;
 use super::sse::{Frame, SseDecoder};
 use crate::agent::ports::{ModelError, ModelErrorClass};
 
-/// The mark that some servers put before UTF-8.
+/// The byte order mark that some servers put before UTF-8.
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 /// The most characters of a broken response that are retained for the operator.
 const RETAINED_CHARS: usize = 1_000;
@@ -24,7 +24,7 @@ pub(super) struct Body {
     received: usize,
 }
 
-/// What the body is expected to be.
+/// The expected form of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Declared {
     Events,
@@ -40,15 +40,15 @@ enum Form {
     Whole(Vec<u8>),
 }
 
-/// What is left at the end of a response's bytes.
+/// The rest at the end of a response's bytes.
 #[derive(Debug)]
 pub(super) enum BodyEnd {
-    /// Nothing came at all.
+    /// No byte arrived.
     Empty,
     /// The stream ended, perhaps with an event that no blank line ended.
     Events(Option<Frame>),
-    /// The one body, without the mark and the space around it. Bytes that are not UTF-8 became
-    /// U+FFFD.
+    /// The body, without the byte order mark and surrounding whitespace. Bytes that are not UTF-8
+    /// became U+FFFD.
     Whole(String),
 }
 
@@ -67,10 +67,10 @@ impl Body {
         }
     }
 
-    /// Makes the reader of a response of AWS: its event stream, or one JSON body.
+    /// Makes the reader of an AWS response: an event stream or one JSON body.
     ///
-    /// The first byte reveals the form: messages of less than 16 MiB begin with zero, JSON does
-    /// not.
+    /// The first byte determines the form: a message of less than 16 MiB begins with zero, and JSON
+    /// does not.
     pub(super) fn of_aws(caps: CapSettings) -> Self {
         Self {
             declared: Declared::AwsEvents,
@@ -78,7 +78,7 @@ impl Body {
         }
     }
 
-    /// Takes the next bytes and appends the frames that they complete, also when it fails.
+    /// Takes the next bytes, and appends the completed frames, even if it fails.
     pub(super) fn push(&mut self, bytes: &[u8], frames: &mut Vec<Frame>) -> Result<(), AttemptError> {
         self.received = self.received.saturating_add(bytes.len());
         if self.received > self.caps.response_bytes {
@@ -141,8 +141,8 @@ fn readable<E: Display>(outcome: Result<(), E>) -> Result<(), AttemptError> {
     outcome.map_err(|error| protocol(error.to_string(), ""))
 }
 
-/// Returns whether a body that begins with this byte is a stream of events. No line of one begins
-/// with a bracket; each known one begins with a colon or a field's name.
+/// Returns whether a body that begins with this byte is an event stream. A line of a stream never
+/// begins with a bracket; known lines begin with a colon or a field's name.
 fn is_stream(first: u8, is_declared: bool) -> bool {
     !matches!(first, b'{' | b'[') && (is_declared || matches!(first, b':' | b'd' | b'e' | b'i' | b'r'))
 }
@@ -155,8 +155,8 @@ pub(super) fn truncated() -> AttemptError {
     ))
 }
 
-/// Returns the error for a completion that the model itself has spoilt. Models do that now and
-/// then, for any request: another attempt may succeed.
+/// Returns the error for a completion that the model itself made invalid. This happens occasionally
+/// with any request, so another attempt may succeed.
 pub(super) fn broken_down(message: String) -> AttemptError {
     AttemptError {
         error: ModelError::new(ModelErrorClass::Protocol, message),

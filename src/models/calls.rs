@@ -18,7 +18,7 @@ pub(super) struct CallIds {
 }
 
 impl CallIds {
-    /// Knows no call yet; calls without an id get one from `ids`.
+    /// Makes an empty set. Calls without an id get one from `ids`.
     pub(super) fn new(ids: Arc<dyn IdSource>) -> Self {
         Self {
             ids,
@@ -27,13 +27,13 @@ impl CallIds {
         }
     }
 
-    /// Returns how many calls have got an id.
+    /// Returns the number of calls with an id.
     pub(super) fn count(&self) -> usize {
         self.count
     }
 
-    /// Returns the next call's index, and an id that no other call of the completion has: the given
-    /// one if possible.
+    /// Returns the next call's index and an id that is unique in the completion: the given one if
+    /// possible.
     pub(super) fn next(&mut self, given: Option<String>) -> (usize, String) {
         let index = self.count;
         self.count += 1;
@@ -44,20 +44,20 @@ impl CallIds {
     }
 }
 
-/// How a call begins.
+/// The beginning of a call.
 #[derive(Debug, Default)]
 pub(super) struct Beginning {
-    /// The id; servers may give none, or one to several calls.
+    /// The id. Servers may omit it or give several calls the same one.
     pub(super) id: Option<String>,
     /// The tool's name.
     pub(super) name: Option<String>,
-    /// The arguments that the call began with, which count if no pieces come.
+    /// The arguments at the beginning, which are used if no pieces arrive.
     pub(super) arguments: Option<String>,
-    /// What goes back with the call, as one JSON object.
+    /// The fields that must return to the provider with the call, as one JSON object.
     pub(super) extras: Option<String>,
 }
 
-/// A call in the making.
+/// A call under construction.
 #[derive(Debug)]
 pub(super) struct Call {
     /// The index among the calls of the completion.
@@ -78,7 +78,7 @@ pub(super) struct CallMaker {
 }
 
 impl CallMaker {
-    /// Allows at most `limit` calls.
+    /// Makes a maker of at most `limit` calls.
     pub(super) fn new(ids: Arc<dyn IdSource>, limit: usize) -> Self {
         let ids = CallIds::new(ids);
         Self { ids, limit }
@@ -114,7 +114,7 @@ impl CallMaker {
 }
 
 impl Call {
-    /// Adds a piece of the arguments; a call that is closed takes none.
+    /// Adds a piece of the arguments. A closed call ignores it.
     pub(super) fn push(&mut self, piece: String, events: &mut Vec<ModelEvent>) {
         if self.closed || piece.is_empty() {
             return;

@@ -21,7 +21,7 @@ use crate::clock::Clock;
 use crate::ids::IdSource;
 use crate::model_ref::ModelRef;
 
-/// Settings that lead to no catalog.
+/// Settings that no catalog can be made of.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     /// Two providers have one name.
@@ -68,7 +68,7 @@ pub struct Catalog {
 #[derive(Debug)]
 struct Provider {
     models: Vec<String>,
-    /// The model, or where its missing key is configured.
+    /// The model or, if its key is missing, where the key is configured.
     model: Result<Arc<dyn Model>, String>,
 }
 
@@ -125,8 +125,8 @@ struct Maker<'a> {
     client: &'a ClientSettings,
     ids: Arc<dyn IdSource>,
     clock: Arc<dyn Clock>,
-    /// Made for the first provider that needs the network, so that a demo starts on a machine
-    /// without certificates.
+    /// Made for the first provider that needs the network, so that a demo starts even without
+    /// certificates.
     shared: Option<Shared>,
 }
 

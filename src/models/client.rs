@@ -20,24 +20,24 @@ use crate::agent::ports::{Model, ModelAddress, ModelEvent, ModelRequest, ModelSt
 use crate::clock::{Clock, Timestamp};
 use crate::ids::IdSource;
 
-/// What the clients of all providers share.
+/// The resources that the clients of all providers share.
 #[derive(Debug, Clone)]
 pub(super) struct Shared {
     /// The HTTP client.
     pub(super) transport: Arc<Transport>,
-    /// How calls are repeated.
+    /// The retries of calls.
     pub(super) retry: Retry,
     /// Limits of responses.
     pub(super) caps: CapSettings,
-    /// Makes ids for calls that have none.
+    /// Makes ids for calls without one.
     pub(super) ids: Arc<dyn IdSource>,
-    /// Computes how far away a date is that a provider names.
+    /// The clock for dates that providers name.
     pub(super) clock: Arc<dyn Clock>,
 }
 
-/// A protocol's bytes.
+/// The encoding of a protocol.
 pub(super) trait Wire: Send + Sync + fmt::Debug {
-    /// Returns the address that a request goes to, from that of the provider.
+    /// Returns the address of a request, made from the provider's address.
     fn url(&self, base: &Url, _request: &ModelRequest, _stream: bool) -> Url {
         base.clone()
     }
@@ -45,8 +45,7 @@ pub(super) trait Wire: Send + Sync + fmt::Debug {
     /// Encodes a request for a streamed response or for one body.
     fn encode(&self, request: &ModelRequest, stream: bool) -> Vec<u8>;
 
-    /// Adds what proves who sends a request, where that depends on the request itself and on the
-    /// time.
+    /// Adds authentication headers that depend on the request and the time.
     fn authorize(
         &self,
         _headers: &mut HeaderMap,
@@ -57,11 +56,11 @@ pub(super) trait Wire: Send + Sync + fmt::Debug {
         Ok(())
     }
 
-    /// Makes the decoder of one response, whose declared type is a hint only. Calls without an id
-    /// get one from `ids`.
+    /// Makes the decoder of one response. The declared content type is only a hint. Calls without
+    /// an id get one from `ids`.
     fn decoder(&self, content_type: Option<&str>, caps: CapSettings, ids: Arc<dyn IdSource>) -> Box<dyn Decoder>;
 
-    /// Returns a header that this request needs beside those of every request.
+    /// Returns an additional header that only this request needs.
     fn header(&self, _request: &ModelRequest) -> Option<(&'static str, &'static str)> {
         None
     }
@@ -83,7 +82,7 @@ pub trait Decoder: Send {
     /// Returns whether the completion is complete; further bytes are ignored.
     fn is_done(&self) -> bool;
 
-    /// Returns whether the provider has sent the finish reason, so that a lost connection loses
+    /// Returns whether the provider has sent the finish reason. After it, a lost connection loses
     /// nothing.
     fn is_finished(&self) -> bool;
 }
@@ -100,7 +99,7 @@ struct Provider {
     url: Url,
     address: Arc<ModelAddress>,
     headers: HeaderMap,
-    /// What no error may repeat.
+    /// The secrets that no error may repeat.
     secrets: Vec<SecretString>,
     wire: Box<dyn Wire>,
     stream: bool,
@@ -108,7 +107,7 @@ struct Provider {
 }
 
 impl HttpModel {
-    /// Makes the client of a provider; `wire` learns the address that requests go to.
+    /// Makes the client of a provider. `wire` receives the address of requests.
     pub(super) fn new<W: Wire + 'static>(
         settings: &ProviderSettings,
         shared: Shared,
@@ -178,8 +177,8 @@ impl Provider {
         Ok(Phase::Read(Box::new(incoming), decoder))
     }
 
-    /// Adds the address to a failure, and hides keys and tokens, which servers may repeat in their
-    /// complaint about them.
+    /// Adds the address to a failure. Hides keys and tokens, which servers may repeat in error
+    /// messages.
     fn addressed(&self, mut failure: AttemptError) -> AttemptError {
         failure.error.address = Some(Arc::clone(&self.address));
         let secrets = self.secrets.iter().map(ExposeSecret::expose_secret);
@@ -191,7 +190,8 @@ impl Provider {
     }
 }
 
-/// Returns the address as it may be shown. A query or a user may hold a secret.
+/// Returns the address in a form that may be shown, without the query and the user, which may be
+/// secret.
 fn address(settings: &ProviderSettings, url: &Url) -> ModelAddress {
     let host = url.origin().ascii_serialization();
     ModelAddress {
@@ -253,7 +253,7 @@ impl Call {
         let outcome = match next {
             Ok(Some(bytes)) => decoder.push(&bytes, &mut events).map(|()| !decoder.is_done()),
             Ok(None) => decoder.finish(&mut events).map(|()| false),
-            // The completion is whole; only the end of the connection is missing.
+            // The completion is complete; only the end of the connection is missing.
             Err(_) if decoder.is_finished() => decoder.finish(&mut events).map(|()| false),
             Err(failure) => Err(failure),
         };

@@ -16,20 +16,20 @@ use crate::ids::IdSource;
 /// The mark that ends the streams of some protocols; gateways add it to others.
 pub(super) const DONE: &str = "[DONE]";
 
-/// What is known after a frame.
+/// The progress after a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// More can come.
+    /// More frames may arrive.
     Open,
     /// The completion is complete.
     Complete,
-    /// No more comes; the completion is complete if its finish reason came.
+    /// No more frames arrive. The completion is complete if its finish reason arrived.
     Ended,
 }
 
-/// A completion in the making, by what its protocol makes of frames.
+/// Builds a completion from the frames of a protocol.
 pub trait FrameReader: Send {
-    /// What the error says about a stream without any part of a completion.
+    /// The error message for a stream without any part of a completion.
     const NOTHING: &'static str = "the stream has no completion";
     /// Whether streams may have events without data, and the mark at their end.
     const HAS_MARKS: bool = true;
@@ -45,16 +45,15 @@ pub trait FrameReader: Send {
     /// Takes a frame of a stream: an event's name, which may be empty, and its data.
     fn take_frame(&mut self, name: &str, data: &str, events: &mut Vec<ModelEvent>) -> Result<Progress, AttemptError>;
 
-    /// Takes the mark at the end of a stream.
+    /// Handles the mark at the end of a stream.
     fn take_done(&mut self, _events: &mut Vec<ModelEvent>) -> Progress {
         Progress::Open
     }
 
-    /// Takes a response that came as one JSON body.
+    /// Reads a response that arrived as one JSON body.
     fn take_whole(&mut self, body: &str, events: &mut Vec<ModelEvent>) -> Result<Progress, AttemptError>;
 
-    /// Returns whether no part of a completion came, so that a stream that ends was not cut off.
-    /// False by default, for protocols whose streams are always completions.
+    /// Returns whether any part of a completion has arrived.
     fn has_nothing(&self) -> bool {
         false
     }
@@ -96,7 +95,7 @@ impl<C: FrameReader> StreamDecoder<C> {
         self.completion.as_mut()
     }
 
-    /// Takes a frame. Frames after a complete response are ignored.
+    /// Reads a frame. Ignores frames after a complete response.
     fn take_frame(&mut self, frame: &Frame, events: &mut Vec<ModelEvent>) -> Result<(), AttemptError> {
         let Some(completion) = &mut self.completion else {
             return Ok(());
@@ -117,7 +116,7 @@ impl<C: FrameReader> StreamDecoder<C> {
     }
 
     fn finish_stream(&mut self, last: Option<Frame>, events: &mut Vec<ModelEvent>) -> Result<(), AttemptError> {
-        // Some servers forget the last blank line; a piece that was cut off is no JSON.
+        // Some servers omit the last blank line. A frame that was cut off is not valid JSON.
         let is_whole = |frame: &Frame| {
             let data = frame.data.trim();
             data == DONE || Fields::parse(data).is_some()
@@ -155,7 +154,7 @@ impl<C: FrameReader> Decoder for StreamDecoder<C> {
         for frame in &frames {
             self.take_frame(frame, events)?;
         }
-        // What follows a complete response does not matter.
+        // Errors after a complete response are ignored.
         if self.is_done() { Ok(()) } else { outcome }
     }
 
@@ -194,7 +193,7 @@ pub(super) fn read_object(text: &str) -> Result<Fields<'_>, AttemptError> {
     serde_json::from_str(text).map_err(|error| not_json(&error, "the response is not a JSON object", text))
 }
 
-/// Returns the error for a text that is not the JSON that it should be, or was cut off.
+/// Returns the error for a text that is not valid JSON or was cut off.
 pub(super) fn not_json(error: &serde_json::Error, message: &str, text: &str) -> AttemptError {
     if error.is_eof() {
         truncated()

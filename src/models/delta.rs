@@ -3,7 +3,7 @@
 use crate::agent::ports::ModelEvent;
 use crate::message::{ContentPart, ReasoningPart, TextPart};
 
-/// What the text of a delta is.
+/// The kind of a delta's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DeltaKind {
     /// Text of the completion.
@@ -24,7 +24,7 @@ impl DeltaKind {
         }
     }
 
-    /// Returns a part with this text; a refusal has no signature.
+    /// Returns a part with this text. A refusal has no signature.
     pub(super) fn part(self, text: String, signature: Option<String>) -> ContentPart {
         match self {
             Self::Text => ContentPart::Text(TextPart {
@@ -41,8 +41,8 @@ impl DeltaKind {
         }
     }
 
-    /// Returns the text of a part of this kind, which further pieces can join. A part with a
-    /// signature has to go back as it came.
+    /// Returns the text of a part of this kind, to append further pieces. A part with a signature
+    /// must not change.
     pub(super) fn open(self, part: &mut ContentPart) -> Option<&mut String> {
         match (self, part) {
             (Self::Text, ContentPart::Text(part)) => part.signature.is_none().then_some(&mut part.text),

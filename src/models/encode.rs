@@ -1,4 +1,4 @@
-//! Encodes what the messages of all protocols share. Knows no provider's JSON.
+//! Encodes the common parts of messages of all protocols. Knows no provider's JSON.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -10,7 +10,7 @@ use crate::message::{ContentPart, Message, TextPart};
 /// An encoded part of a message.
 pub(super) type Part = Box<RawValue>;
 
-/// Encodes a value; every map has text keys, so this can't fail.
+/// Encodes a value. This can't fail, since every map has text keys.
 pub(super) fn raw(value: &(impl Serialize + ?Sized)) -> Option<Part> {
     serde_json::value::to_raw_value(value).ok()
 }
@@ -20,8 +20,8 @@ pub(super) fn object(fields: &[(&str, Part)]) -> Option<Part> {
     raw(&Map(fields))
 }
 
-/// Encodes an object, and adds the fields of a mark that it does not have, even two of one name.
-/// Those of some names are left out.
+/// Encodes an object with additional fields from a mark. Fields of the object take precedence, and
+/// fields in `left_out` are dropped.
 pub(super) fn marked(fields: Vec<(&str, Part)>, mark: Option<&str>, left_out: &[&str]) -> Option<Part> {
     let mark = mark.and_then(Fields::parse).unwrap_or_default();
     let known: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
@@ -33,13 +33,14 @@ pub(super) fn marked(fields: Vec<(&str, Part)>, mark: Option<&str>, left_out: &[
     object(&all)
 }
 
-/// Returns an object as its provider gave it; `None` for anything else.
+/// Returns an object verbatim; `None` for any other JSON.
 pub(super) fn verbatim(json: &RawJson) -> Option<Part> {
     Fields::parse(json.as_str())?;
     RawValue::from_string(json.as_str().to_owned()).ok()
 }
 
-/// Returns whether the marks of a message are the provider's, to which alone they go back.
+/// Returns whether the marks of a message belong to the provider. Marks return only to their own
+/// provider.
 pub(super) fn is_own(message: &Message, provider: &str) -> bool {
     let owner = message.provider_fields.as_ref();
     owner.is_some_and(|owner| owner.provider == provider)
@@ -53,12 +54,12 @@ pub(super) fn text_or_refusal(part: &ContentPart) -> Option<&str> {
     }
 }
 
-/// Returns whether a text has more than white space. Some protocols refuse others.
+/// Returns whether a text is not blank. Some protocols reject blank text.
 pub(super) fn is_visible(text: &str) -> bool {
     !text.trim().is_empty()
 }
 
-/// Returns the texts of a result, one in a line.
+/// Returns the texts of a result, one per line.
 pub(super) fn lines(content: &[ContentPart]) -> String {
     let texts: Vec<&str> = content.iter().filter_map(ContentPart::as_text).collect();
     texts.join("\n")

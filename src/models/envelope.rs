@@ -1,4 +1,4 @@
-//! What the completions of all protocols share beside their content.
+//! The fields that the completions of all protocols have in addition to their content.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub(super) struct Envelope {
 }
 
 impl Envelope {
-    /// Knows the provider alone.
+    /// Makes an envelope with only the provider's name.
     pub(super) fn new(provider: &str) -> Self {
         Self {
             provider: provider.to_owned(),
@@ -29,13 +29,13 @@ impl Envelope {
         }
     }
 
-    /// Takes the model and the id from the fields of these names; the first ones count.
+    /// Reads the model and the id from the fields with these names. The first values count.
     pub(super) fn take(&mut self, fields: &Fields<'_>, model: &str, id: &str) {
         self.model = self.model.take().or_else(|| fields.filled(model));
         self.response_id = self.response_id.take().or_else(|| fields.filled(id));
     }
 
-    /// Takes a count of the whole completion, and returns the event if it has changed.
+    /// Sets the usage of the whole completion. Returns the event if the usage has changed.
     pub(super) fn changed_usage(&mut self, usage: Usage) -> Option<ModelEvent> {
         let is_new = usage != self.usage;
         self.usage = usage;
@@ -47,7 +47,8 @@ impl Envelope {
         let is_owned = content.iter().any(ContentPart::is_owned);
         ModelResponse {
             content,
-            // The name alone: signatures, encrypted reasoning and citations are in the parts.
+            // Only the name is needed: signatures, encrypted reasoning and citations are in the
+            // parts.
             provider_fields: is_owned.then(|| ProviderFields::owner(&self.provider)),
             finish_reason,
             usage: self.usage,

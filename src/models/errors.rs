@@ -1,5 +1,5 @@
-//! Turns error statuses and error bodies of every shape into model errors. Texts are capped and
-//! lose their control characters.
+//! Turns error statuses and error bodies of every form into model errors. Truncates texts and
+//! removes control characters.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use crate::models::retry::AttemptError;
 
 /// The most characters of a message.
 const MESSAGE_CHARS: usize = 1_000;
-/// The most bytes that are read of an error; what is longer is cut, and so is no JSON. As values it
-/// would take many times its bytes.
+/// The most bytes of an error that are read. A longer error is cut, so it is not parsed as JSON.
+/// Parsed, it would take many times its bytes.
 pub(super) const ERROR_BYTES: usize = 64 << 10;
 /// The most bytes of a body that are retained.
 const BODY_BYTES: usize = 4_096;
 
-/// Returns the failure that a response with an error status means.
+/// Returns the failure for a response with an error status.
 pub(super) fn error_of_response(status: u16, retry_after: Option<Duration>, body: &[u8]) -> AttemptError {
     let text = String::from_utf8_lossy(body);
     let details = Details::parse(&text);
@@ -23,7 +23,7 @@ pub(super) fn error_of_response(status: u16, retry_after: Option<Duration>, body
     details.into_failure(Some(status), retry_after, fallback, &text)
 }
 
-/// Returns the error that an error inside a completion means.
+/// Returns the failure for an error inside a completion.
 pub(super) fn error_of_frame(text: &str) -> AttemptError {
     let text = capped(text, ERROR_BYTES);
     let details = Details::parse(text);
@@ -32,7 +32,7 @@ pub(super) fn error_of_frame(text: &str) -> AttemptError {
     details.into_failure(status, None, fallback, text)
 }
 
-/// Returns a text's beginning that fits `bytes`.
+/// Truncates a text to `bytes` bytes.
 fn capped(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
@@ -48,7 +48,7 @@ struct Details {
 }
 
 impl Details {
-    /// Reads an error; one that is no JSON has no details.
+    /// Parses an error. An error that is not JSON has no details.
     fn parse(text: &str) -> Self {
         serde_json::from_str(text).map_or_else(|_| Self::default(), |value| Self::of(&value))
     }
@@ -91,7 +91,7 @@ impl Details {
                     .or_else(|| error.get("errors"))?;
                 (!detail.is_null()).then(|| detail.to_string())
             });
-        // A gateway's own message is vague where it passes on another server's error.
+        // A gateway that forwards another server's error has only a vague message of its own.
         let passed_on = error.pointer("/metadata/raw").and_then(Value::as_str).and_then(filled);
         Self {
             message: match (message, passed_on) {
@@ -122,7 +122,7 @@ impl Details {
             "quota_exceeded",
             "exceeded your current quota",
         ];
-        // A limit that passes soon is no missing quota, even if the message mentions one.
+        // A limit that ends soon is not a missing quota, even if the message mentions a quota.
         let passes = self.retry_after.is_some();
         let failure = AttemptError::judged(ModelError {
             status,
@@ -157,7 +157,7 @@ fn retry_delay(error: &Value) -> Option<Duration> {
     Duration::try_from_secs_f64(delay.strip_suffix('s')?.parse().ok()?).ok()
 }
 
-/// Phrases that reveal a class more reliably than the status does.
+/// Phrases that determine the class more reliably than the status.
 const TELLING: [(ModelErrorClass, &[&str]); 5] = [
     (
         ModelErrorClass::Context,
@@ -214,7 +214,7 @@ const TELLING: [(ModelErrorClass, &[&str]); 5] = [
     (ModelErrorClass::Timeout, &["timeout_error"]),
 ];
 
-/// Phrases of errors that no retry cures, for errors without a status.
+/// Phrases of permanent errors, for errors without a status.
 const REFUSALS: [&str; 4] = ["invalid_request", "badrequest", "not_found_error", "request_too_large"];
 
 fn class_of(words: &str, status: Option<u16>) -> ModelErrorClass {
@@ -237,7 +237,7 @@ fn class_of(words: &str, status: Option<u16>) -> ModelErrorClass {
     }
 }
 
-/// Returns a plain text that people can read; markup and data are not.
+/// Returns a text if people can read it. Markup and data are not readable.
 fn readable(text: &str) -> Option<String> {
     let text = text.trim();
     let json = serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
@@ -249,7 +249,7 @@ fn filled(text: &str) -> Option<String> {
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-/// Stores refuse NUL, and terminals obey escape sequences.
+/// Removes control characters: stores reject NUL, and terminals execute escape sequences.
 fn printable(text: &str) -> String {
     let blank = |c: char| {
         if c.is_control() && c != '\n' && c != '\t' {

@@ -1,4 +1,4 @@
-//! Why the pieces of a response make no completion.
+//! Reasons why the pieces of a response form no valid completion.
 
 use super::body::protocol;
 use super::retry::AttemptError;
@@ -6,9 +6,9 @@ use super::retry::AttemptError;
 /// What is wrong with a completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// There are more calls than so many.
+    /// There are more calls than this limit.
     TooManyCalls(usize),
-    /// There are more parts, citations and values of blocks than so many.
+    /// There are more parts, citations and values of blocks than this limit.
     TooManyParts(usize),
     /// A call has no name.
     NamelessCall,
@@ -17,8 +17,8 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    /// Returns the error, which retains the beginning of the faulty text unless the text is only
-    /// too long.
+    /// Returns the error. It retains the beginning of the faulty text, unless the text only exceeds
+    /// a limit.
     pub(super) fn error(self, text: &str) -> AttemptError {
         match self {
             Self::TooManyCalls(most) => protocol(format!("the response has more than {most} tool calls"), ""),

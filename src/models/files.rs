@@ -8,7 +8,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use crate::json::Value;
 use crate::message::{ContentPart, DocumentPart, ImagePart, MediaSource};
 
-/// Reads what other encoders write, too.
+/// Also accepts the output of lenient encoders.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()
@@ -16,14 +16,14 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// Returns a file of words as words that name it; `None` if it is no text.
+/// Returns a text file as text with its name; `None` if it is not text.
 pub(super) fn as_words(part: &DocumentPart) -> Option<String> {
     let words = words_of(&part.source)?;
     let name = part.name.as_deref().unwrap_or("document");
     Some(format!("<file name={}>\n{words}\n</file>", Value::from(name)))
 }
 
-/// Returns the words of a file that is given here; `None` if it is no text.
+/// Returns the text of an inline file; `None` if it is not text.
 pub(super) fn words_of(source: &MediaSource) -> Option<String> {
     match source {
         MediaSource::Base64 { media_type, data } if is_text(media_type) => decoded_text(data),
@@ -31,19 +31,20 @@ pub(super) fn words_of(source: &MediaSource) -> Option<String> {
     }
 }
 
-/// A picture or a file of a message, as a provider can take it.
+/// An image or a file of a message, in the form for a provider.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Attachment<'a> {
     /// A picture.
     Image(&'a ImagePart),
     /// A file.
     Document(&'a DocumentPart),
-    /// Something that is stored at another provider: the text that replaces it.
+    /// A file that is stored at another provider: the text that replaces it.
     Elsewhere(String),
 }
 
 impl<'a> Attachment<'a> {
-    /// Returns what a part is for `provider`; `None` if it is no picture and no file.
+    /// Returns the form of a part for `provider`; `None` if the part is neither an image nor a
+    /// file.
     pub(super) fn of(part: &'a ContentPart, provider: &str) -> Option<Self> {
         let (attachment, source, name) = match part {
             ContentPart::Image(part) => (Self::Image(part), &part.source, None),
@@ -62,12 +63,12 @@ impl<'a> Attachment<'a> {
     }
 }
 
-/// Returns the media type and the data in base64 of an address that holds its data itself.
+/// Returns the media type and the base64 data of a `data:` URL.
 pub(super) fn inline_data(url: &str) -> Option<(&str, &str)> {
     url.strip_prefix("data:")?.split_once(";base64,")
 }
 
-/// Returns the address that holds the data itself.
+/// Returns a `data:` URL with the data.
 pub(super) fn data_url(media_type: &str, data: &str) -> String {
     format!("data:{media_type};base64,{data}")
 }

@@ -13,8 +13,7 @@ use crate::message::{ToolCall, ToolResult};
 /// The longest name of a tool, in characters.
 const MAX_NAME: usize = 64;
 
-/// Returns the name with what servers refuse replaced; each name that a tool can have stays as it
-/// is.
+/// Replaces the characters of a name that servers reject. Valid names of tools do not change.
 pub(super) fn tool_name(name: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if name.is_empty() {
@@ -27,9 +26,8 @@ pub(super) fn tool_name(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns the arguments of a call as the text of a JSON object. Servers refuse a request with
-/// other arguments, so those are wrapped in an object that the model can recognise as its own
-/// mistake.
+/// Returns the arguments of a call as the text of a JSON object. Servers reject other arguments, so
+/// these are wrapped in an object in which the model can recognise its mistake.
 pub(super) fn arguments(call: &ToolCall) -> Cow<'_, str> {
     if call.arguments.trim().is_empty() {
         Cow::Borrowed("{}")
@@ -66,8 +64,8 @@ impl IdRule {
         }
     }
 
-    /// Returns the id as the server takes it: a hash names the same call the same way each time,
-    /// and no other.
+    /// Returns an id that the server accepts. An invalid id is replaced by its hash, which is
+    /// unique and always the same.
     fn fitting(self, id: &str) -> Cow<'_, str> {
         if self.accepts(id) {
             Cow::Borrowed(id)
@@ -85,24 +83,24 @@ impl IdRule {
     }
 }
 
-/// Gives each call of a request an id that the server accepts and that no other call has, the same
-/// in each request, and the same to its result. Servers may number the calls of each completion
-/// anew, which others refuse in one conversation.
+/// Gives each call of a request, and its result, an id that the server accepts. The id is unique
+/// and the same in each request. Some servers number the calls of each completion from the start,
+/// and other servers reject such repeated ids.
 #[derive(Debug)]
 pub(super) struct WireIds {
     rule: IdRule,
-    /// Ids that were given to calls whose results have not come yet.
+    /// The ids of calls whose results have not followed yet.
     open: VecDeque<String>,
     given: usize,
     used: HashSet<String>,
     /// The next count of each id that more than one call has.
     counts: HashMap<String, u64>,
-    /// The ids on the wire of the latest calls, where they differ from those in the history.
+    /// The ids on the wire of the latest calls, if they differ from those in the history.
     renamed: HashMap<String, String>,
 }
 
 impl WireIds {
-    /// Has given no id yet.
+    /// Makes an empty set of ids.
     pub(super) fn new(rule: IdRule) -> Self {
         Self {
             rule,
@@ -125,7 +123,7 @@ impl WireIds {
             return Cow::Owned(id);
         }
         let mut id = self.rule.fitting(&call.id);
-        // No count is tried twice, so that many calls of one id take linear time.
+        // No count is tried twice, so many calls with one id take linear time.
         while !self.used.insert(id.clone().into_owned()) {
             let count = self.counts.entry(call.id.clone()).or_insert(2);
             id = Cow::Owned(self.rule.made_of(&format!("{} {count}", call.id)));
@@ -139,8 +137,7 @@ impl WireIds {
         id
     }
 
-    /// Returns the id of the call that the result belongs to: results come in the order of their
-    /// calls.
+    /// Returns the id of the result's call. Results are in the order of their calls.
     pub(super) fn of_result<'a>(&mut self, result: &'a ToolResult) -> Cow<'a, str> {
         if result.call_id.is_empty() {
             return Cow::Owned(self.open.pop_front().unwrap_or_else(|| "_".to_owned()));

@@ -9,18 +9,18 @@ use super::room::Room;
 use super::wire::{Fields, object_text};
 use crate::json::{Object, Value};
 
-/// A block in the making.
+/// A block under construction.
 #[derive(Debug)]
 pub(super) struct Opaque {
     raw: String,
-    /// The pieces of the field `input`, where they are the text of its JSON.
+    /// The pieces of the field `input`, if they are JSON text.
     input: String,
-    /// The block with what its other pieces added.
+    /// The block with its other pieces merged.
     merged: Option<Object>,
 }
 
 impl Opaque {
-    /// Stores a block as it is, or as it began.
+    /// Makes a block from its JSON, which may be only its beginning.
     pub(super) fn new(raw: &str) -> Self {
         Self {
             raw: raw.to_owned(),
@@ -34,8 +34,8 @@ impl Opaque {
         self.input.push_str(piece);
     }
 
-    /// Adds a piece: texts grow, lists get longer, all else is set. Objects are filled down to so
-    /// many levels; what is deeper replaces what was there.
+    /// Merges a piece: texts and lists are appended, and other values are replaced. Objects are
+    /// merged down to `depth` levels; deeper values are replaced.
     pub(super) fn merge<'n, 'r>(
         &mut self,
         piece: impl Iterator<Item = (&'n str, &'r RawValue)>,
@@ -51,8 +51,8 @@ impl Opaque {
         Ok(())
     }
 
-    /// Returns the object that further pieces are added to. It is read from its text when the first
-    /// of them comes; what is no object, or is nested too deeply, is an empty one.
+    /// Returns the object that further pieces are merged into. It is parsed when the first piece
+    /// arrives. A text that is not an object, or is nested too deeply, becomes an empty object.
     pub(super) fn object(&mut self, room: &mut Room) -> Result<&mut Object, Fault> {
         if self.merged.is_none() {
             let object = match room.read(&self.raw)? {
@@ -83,7 +83,7 @@ impl Opaque {
     /// Returns the JSON text of the block.
     pub(super) fn finish(self) -> String {
         let raw = self.merged.map_or(self.raw, |merged| Value::Object(merged).to_string());
-        // An input that was cut off is no JSON and would spoil the block.
+        // An input that was cut off is not valid JSON and would make the block invalid.
         let is_json = serde_json::from_str::<IgnoredAny>(&self.input).is_ok();
         match Fields::parse(&raw) {
             Some(fields) if is_json => {
@@ -116,7 +116,7 @@ fn add(known: &mut Value, piece: Value, depth: usize, room: &mut Room) -> Result
                 add(field(known, &name, room)?, value, depth - 1, room)?;
             }
         }
-        // A result begins as an object, and its pieces are lists of its content.
+        // A result begins as an object, but its pieces are lists of its content.
         (Value::Object(known), Value::Array(items)) if depth > 0 => {
             add(field(known, "content", room)?, Value::Array(items), 0, room)?;
         }

@@ -24,7 +24,7 @@ pub(super) struct BlockEncoder<'a> {
 }
 
 impl<'a> BlockEncoder<'a> {
-    /// Encodes these messages.
+    /// Makes an encoder for these messages.
     pub(super) fn new<'m>(messages: impl Iterator<Item = &'m Message>, provider: &'a str) -> Self {
         Self {
             provider,
@@ -53,24 +53,24 @@ impl MessageEncoder for BlockEncoder<'_> {
             .filter_map(|part| self.piece(part, message, own))
             .collect();
         if !own {
-            // Results must follow calls directly, so the protocol wants calls last. Other providers
-            // put them anywhere.
+            // Results must follow calls directly, so the protocol requires calls last. Other
+            // providers may put calls anywhere.
             pieces.sort_by_key(|piece| matches!(piece, Piece::Call(_)));
         }
-        // The completion was cut during reasoning. The protocol refuses reasoning without a
-        // successor.
+        // The completion was cut during reasoning. The protocol rejects reasoning that no other
+        // block follows.
         while let Some(Piece::Thinking(_)) = pieces.last() {
             pieces.pop();
         }
         if let Some(Piece::Text { text, .. }) = pieces.last_mut() {
-            // The protocol refuses a final message that ends with white space.
+            // The protocol rejects a final message that ends with whitespace.
             *text = text.trim_end();
         }
         pieces.into_iter().filter_map(Piece::encode).collect()
     }
 
-    /// Words alone are one text, which may be empty where a block may not; but the protocol refuses
-    /// an empty error.
+    /// Encodes a result. A result with text only becomes one string, which may be empty, unlike a
+    /// block. But the protocol rejects an empty error.
     fn result(&mut self, result: &ToolResult) -> (Option<Part>, Vec<Part>) {
         (self.result_block(result), Vec::new())
     }
@@ -145,7 +145,7 @@ impl Piece<'_> {
     }
 }
 
-/// Encodes thinking that its provider signed or encrypted; other thinking is refused.
+/// Encodes thinking that its provider signed or encrypted. The protocol rejects other thinking.
 fn thinking(part: &ReasoningPart) -> Option<Part> {
     match (&part.encrypted, &part.signature) {
         (Some(data), _) => raw(&json!({"type": "redacted_thinking", "data": data})),

@@ -52,7 +52,7 @@ impl Completion {
         self.take_usage(message);
     }
 
-    /// Takes the finish reason, if it is there; the last one wins.
+    /// Reads the finish reason, if present. The last one wins.
     pub(super) fn take_end(&mut self, fields: &Fields<'_>) {
         self.stop_reason = fields.filled("stop_reason").or(self.stop_reason.take());
         let details = fields.object("stop_details");
@@ -60,19 +60,20 @@ impl Completion {
         self.explanation = explanation.or(self.explanation.take());
     }
 
-    /// Takes the usage, if it is there.
+    /// Reads the usage, if present.
     pub(super) fn take_usage(&mut self, fields: &Fields<'_>) {
         if let Some(usage) = fields.object("usage") {
             self.counts.take(&usage);
         }
     }
 
-    /// Returns the usage if it has changed since it was last asked for.
+    /// Returns the usage if it has changed since the last call.
     pub(super) fn changed_usage(&mut self) -> Option<ModelEvent> {
         self.envelope.changed_usage(self.counts.usage())
     }
 
-    /// Takes the beginning of a block. A second block with an index takes the index over.
+    /// Reads the beginning of a block. A second block with the same index replaces the first under
+    /// that index.
     pub(super) fn begin(
         &mut self,
         index: Option<u64>,
@@ -109,7 +110,7 @@ impl Completion {
                     id: block.filled("id"),
                     name: block.filled("name"),
                     arguments: block.get("input").map(|raw| raw.get().to_owned()),
-                    // Fields that the protocol does not know go back with the call.
+                    // Unknown fields must return to the provider with the call.
                     extras: unknown_fields(&block, &["type", "id", "name", "input"], usize::MAX),
                 };
                 self.blocks.begin_call(index, beginning, events)?;
@@ -117,7 +118,7 @@ impl Completion {
             Some(_) => {
                 self.blocks.open(index, Block::Opaque(Opaque::new(raw.get())))?;
             }
-            // What has no type is no block, but its pieces may be.
+            // An object without a type is not a block, but its pieces may be.
             None => {}
         }
         Ok(())
@@ -130,8 +131,8 @@ impl Completion {
         Ok(())
     }
 
-    /// Takes a piece of a block; one without an index belongs to the latest block. Words that no
-    /// block was opened for open one.
+    /// Reads a piece of a block. A piece without an index belongs to the latest block. Text without
+    /// an open block opens one.
     pub(super) fn add(
         &mut self,
         index: Option<u64>,
@@ -156,7 +157,7 @@ impl Completion {
                     block.cite(source, room)?;
                 }
             }
-            // A piece of a kind that its block can't have.
+            // The block can't have a piece of this kind, so the piece is ignored.
             (Block::Reasoning(part), _) if part.encrypted.is_some() => {}
             (Block::Reasoning(part), "signature_delta") => {
                 if let Some(piece) = delta.filled("signature") {
@@ -201,7 +202,8 @@ impl Completion {
     }
 }
 
-/// Reads the finish reason. A whole completion without one gets the obvious one.
+/// Parses the finish reason. A complete completion without one gets the reason that follows from
+/// its calls.
 fn finish_reason(reason: Option<&str>, has_calls: bool) -> FinishReason {
     match reason {
         None if has_calls => FinishReason::ToolCalls,

@@ -43,7 +43,7 @@ impl FrameReader for MessagesReader {
         match kind.as_str() {
             "message_stop" if !self.has_begun => Err(protocol(Self::NOTHING.to_owned(), data)),
             "message_stop" => Ok(Progress::Complete),
-            // A server that sends the whole message at once.
+            // Some servers send the whole message at once.
             "message" => self.take_message(&event, data, events).map(|()| Progress::Open),
             kind => self.take_event(kind, &event, data, events).map(|()| Progress::Open),
         }
@@ -99,7 +99,7 @@ impl MessagesReader {
                 completion.take_end(&event.object("delta").unwrap_or_default());
                 completion.take_usage(event);
             }
-            // Pings, and events that later versions of the protocol may bring.
+            // Pings, and unknown events of later protocol versions.
             _ => return Ok(()),
         }
         self.has_begun = true;
@@ -123,7 +123,7 @@ impl MessagesReader {
         self.has_begun = true;
         let completion = &mut self.completion;
         let mut outcome = Ok(());
-        // Some gateways send the text alone, and nothing if there is none.
+        // Some gateways send only the text, or nothing if there is no text.
         if let Some(words) = words {
             outcome = completion.add_text(words, events);
         }

@@ -17,17 +17,17 @@ use crate::models::encode::Part;
 use crate::models::parameters::{bound_thinking, sampling, thinking_budget};
 use crate::models::turns::{Conversation, MessageEncoder as _, Turn};
 
-/// How a server is spoken to.
+/// The differences between servers of this protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessagesDialect {
     /// The provider's configured name: what it gave goes back to it alone.
     pub provider: String,
-    /// The most tokens that the server lets a request ask for, if it is known.
+    /// The most output tokens that the server accepts in a request, if known.
     pub max_output_tokens: Option<u64>,
 }
 
-/// The default limit of output tokens: the protocol wants a number, and every current model writes
-/// as many.
+/// The default limit of output tokens. The protocol requires a number, and every current model can
+/// write this many.
 const DEFAULT_OUTPUT_TOKENS: u64 = 16_384;
 
 /// The instruction to write JSON of any shape, for which the protocol has no field.
@@ -35,14 +35,15 @@ const JSON_ONLY: &str = "Answer with one JSON object and nothing else: no words 
 
 /// Encodes a request.
 ///
-/// Three things are marked for the provider's cache: the tools, the instructions, and by the field
-/// of the whole request all that comes last. A mark on the last message itself would have to move
-/// with each request, and then no request would begin with the bytes of the one before
-/// (<https://platform.claude.com/docs/en/build-with-claude/prompt-caching>, "Automatic caching").
+/// Three positions are marked for the provider's cache: the end of the tools, the end of the
+/// instructions, and, by a field of the whole request, the last message. A mark on the last message
+/// itself would move with each request, so no request would begin with the bytes of the previous
+/// one (<https://platform.claude.com/docs/en/build-with-claude/prompt-caching>, "Automatic
+/// caching").
 pub fn encode_request(request: &ModelRequest, dialect: &MessagesDialect, stream: bool) -> Vec<u8> {
     let messages = || request.messages.iter().map(AsRef::as_ref);
     let mut encoder = BlockEncoder::new(messages(), &dialect.provider);
-    // Models refuse to continue a complete message. A paused one goes back as it is.
+    // Models refuse to continue a complete message. A paused message is sent back unchanged.
     let ends_with_caller = messages().next_back().is_some_and(is_over);
     let conversation = Conversation::of(messages(), &mut encoder, ends_with_caller);
     let mark = mark(&request.parameters);
@@ -79,7 +80,7 @@ struct Body<'a> {
     settings: Object,
 }
 
-/// The fields that the encoder always sets, which nothing may replace.
+/// The fields that the encoder always sets. Nothing may replace them.
 const OWN_FIELDS: [&str; 6] = ["model", "tools", "system", "messages", "stream", "max_tokens"];
 
 #[derive(Serialize)]
@@ -107,8 +108,8 @@ enum SystemBlock {
     Plain(Part),
 }
 
-/// Returns the mark, the same for all: the protocol refuses some mixtures of lifetimes. An agent's
-/// own `cache_control` replaces it, and null for none.
+/// Returns the mark for all positions, since the protocol rejects some mixtures of lifetimes. An
+/// agent's own `cache_control` replaces the mark; null removes it.
 fn mark(parameters: &ModelParameters) -> Option<Value> {
     let own = parameters.extra.get("cache_control").cloned();
     let mark = own.unwrap_or_else(|| json!({"type": "ephemeral"}));
@@ -128,7 +129,7 @@ fn tools<'a>(request: &'a ModelRequest, provider: &str, mark: Option<&Value>) ->
     tools.chain(of_provider.map(WireTool::OfProvider)).collect()
 }
 
-/// The protocol refuses a schema without `"type": "object"`.
+/// Returns the schema of a tool. The protocol rejects a schema without `"type": "object"`.
 fn input_schema(parameters: &Value) -> Value {
     let mut schema = match parameters {
         Value::Object(schema) => schema.clone(),
@@ -138,8 +139,8 @@ fn input_schema(parameters: &Value) -> Value {
     Value::Object(schema)
 }
 
-/// The instructions of the agent are marked; those of the conversation follow, and may change
-/// sooner.
+/// Encodes the instructions. The agent's instructions are marked. Those of the conversation follow,
+/// since they change more often.
 fn system(request: &ModelRequest, mark: Option<&Value>, of_conversation: Vec<Part>) -> Vec<SystemBlock> {
     let mut blocks = Vec::new();
     if !request.system.trim().is_empty() {
@@ -156,8 +157,8 @@ fn system(request: &ModelRequest, mark: Option<&Value>, of_conversation: Vec<Par
     blocks
 }
 
-/// Returns the limit of output tokens, which the protocol requires in each request: what is left,
-/// up to what the server is known to accept, or what the agent asks for.
+/// Returns the limit of output tokens, which the protocol requires in each request: the rest of the
+/// budget, up to the limit of the server or the one that the agent requests.
 fn max_tokens(request: &ModelRequest, most: Option<u64>) -> u64 {
     let asked = request.parameters.max_output_tokens;
     let thinking = request.parameters.extra.get("thinking").and_then(thinking_budget);
@@ -166,8 +167,8 @@ fn max_tokens(request: &ModelRequest, most: Option<u64>) -> u64 {
     request.max_output_tokens.map_or(most, |left| left.min(most)).max(1)
 }
 
-/// Returns the fields that follow. An agent's own fields may add to them; its own `thinking`
-/// replaces the one of the encoder. A field that is null is left out.
+/// Returns the fields after the messages. An agent's own fields may add to them; its own `thinking`
+/// replaces the encoder's. Null fields are omitted.
 fn settings(request: &ModelRequest, mark: Option<Value>, max_tokens: u64) -> Object {
     let parameters = &request.parameters;
     let mut fields: Object = parameters
@@ -179,10 +180,10 @@ fn settings(request: &ModelRequest, mark: Option<Value>, max_tokens: u64) -> Obj
     fields.extend(mark.map(|mark| ("cache_control".to_owned(), mark)));
     bound_thinking(&mut fields, max_tokens);
     if let Some(effort) = &parameters.reasoning_effort {
-        // How hard a model tries is one setting, whether it thinks another; both together are the
-        // documented way to make a model use the requested effort
+        // Effort and thinking are two settings. Both together are the documented way to make a
+        // model use the requested effort
         // (<https://platform.claude.com/docs/en/build-with-claude/effort>). Models before Claude
-        // 4.6 want a budget of tokens instead, which an agent names in `extra`.
+        // 4.6 require a budget of tokens instead, which an agent sets in `extra`.
         fields.entry("thinking").or_insert_with(|| json!({"type": "adaptive"}));
         configure_output(&mut fields, "effort", Value::from(effort.as_str()));
     }
@@ -196,8 +197,8 @@ fn settings(request: &ModelRequest, mark: Option<Value>, max_tokens: u64) -> Obj
     fields
 }
 
-/// Encodes the tool choice, if there are tools. The protocol refuses to force a call of a model
-/// that thinks.
+/// Encodes the tool choice, if there are tools. The protocol rejects a forced call if the model
+/// thinks.
 fn choose_tools(fields: &mut Object, request: &ModelRequest) {
     let choice = match &request.tool_choice {
         _ if request.tools.is_empty() => return,
@@ -214,7 +215,7 @@ fn choose_tools(fields: &mut Object, request: &ModelRequest) {
     }
 }
 
-/// Sets a field of the object `output_config`, beside what the agent has put there.
+/// Sets a field of the object `output_config`, in addition to the agent's own fields.
 fn configure_output(fields: &mut Object, name: &str, value: Value) {
     let mut config = match fields.remove("output_config") {
         Some(Value::Object(config)) => config,

@@ -7,7 +7,7 @@
 
 use crate::json::{Object, Value};
 
-/// Keywords that the protocol refuses.
+/// Keywords that the protocol rejects.
 const REFUSED: [&str; 13] = [
     "minimum",
     "maximum",
@@ -42,7 +42,7 @@ fn accepted_object(schema: &Object) -> Object {
     let mut reported = Vec::new();
     for (keyword, value) in schema {
         let name = keyword.as_str();
-        // At least nothing or one item is all that can be demanded of a list.
+        // The protocol supports only 0 and 1 for `minItems`.
         let too_many = name == "minItems" && value.as_u64().is_some_and(|count| count > 1);
         if REFUSED.contains(&name) || too_many {
             reported.push(format!("{name}: {value}"));

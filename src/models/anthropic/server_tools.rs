@@ -14,11 +14,11 @@ use crate::models::wire::Fields;
 pub(super) struct ServerTools {
     called: HashSet<String>,
     answered: HashSet<String>,
-    /// Calls that the provider may still answer: no message of the caller follows them.
+    /// Calls that the provider may still execute, since no message of the caller follows them.
     open: HashSet<String>,
 }
 
-/// What a block of a server's tool is.
+/// The kind of a server tool's block.
 enum Side {
     Call(String),
     Result(String),

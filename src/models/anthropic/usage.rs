@@ -7,17 +7,17 @@ use crate::usage::Usage;
 /// The counts of one completion.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    /// The totals at the top of the response. They leave out what a compaction took.
+    /// The totals at the top of the response. They exclude the tokens of a compaction.
     totals: Tokens,
-    /// The sum of all model calls of the provider for this completion, if it lists them. This is
-    /// billed.
+    /// The sum of the provider's model calls for this completion, if it lists them. The provider
+    /// bills this sum.
     iterations: Option<Tokens>,
 }
 
-/// Counts as the protocol has them.
+/// Counts in the form of the protocol.
 #[derive(Debug, Default)]
 struct Tokens {
-    /// Without what was read from or written to the cache.
+    /// Input tokens, without those read from or written to the cache.
     input: u64,
     output: u64,
     cache_read: u64,
@@ -41,7 +41,7 @@ impl Counts {
         }
     }
 
-    /// Returns the usage, whose input includes what the cache holds.
+    /// Returns the usage. Its input includes cached tokens.
     pub(super) fn usage(&self) -> Usage {
         let tokens = self.iterations.as_ref().unwrap_or(&self.totals);
         let cached = tokens.cache_read.saturating_add(tokens.cache_write);
@@ -73,7 +73,7 @@ impl Tokens {
         }
     }
 
-    /// Pairs each count with the one of the object.
+    /// Pairs each count with the reported one.
     fn reported(&mut self, usage: &Fields<'_>) -> [(&mut u64, Option<u64>); 5] {
         let by_lifetime = usage.object("cache_creation").map(|writes| {
             let count = |name: &str| writes.count(name).unwrap_or_default();

@@ -14,10 +14,10 @@ use crate::models::names::{IdRule, WireIds, arguments, tool_name};
 use crate::models::turns::MessageEncoder;
 use crate::models::wire::Fields;
 
-/// The text of a result without text and files: the protocol refuses an empty one.
+/// The text of a result without text and files, since the protocol rejects an empty result.
 const NO_OUTPUT: &str = "(no output)";
 
-/// Stands for the system tools that were called, where no tool is offered. It is none of theirs: a
+/// Replaces the called system tools if no tool is offered. It is not a real system tool, since a
 /// model could call that.
 const SYSTEM_TOOL: &str = "system_tool";
 
@@ -32,7 +32,7 @@ pub(super) struct BlockEncoder<'a> {
 }
 
 impl<'a> BlockEncoder<'a> {
-    /// Has encoded nothing yet.
+    /// Makes an encoder.
     pub(super) fn new(provider: &'a str) -> Self {
         Self {
             provider,
@@ -61,7 +61,7 @@ impl MessageEncoder for BlockEncoder<'_> {
             fields.any(|fields| fields.has(kind))
         };
         if has("document") && !has("text") {
-            // The protocol refuses files without words.
+            // The protocol rejects files without text.
             blocks.extend(Self::text("The file is attached."));
         }
         blocks
@@ -72,11 +72,12 @@ impl MessageEncoder for BlockEncoder<'_> {
         let parts = message.content.iter();
         let mut pieces: Vec<Piece> = parts.filter_map(|part| self.piece(part, message, own)).collect();
         if !own {
-            // Results must follow calls directly, so models want calls last. Other providers put
-            // them anywhere.
+            // Results must follow calls directly, so models require calls last. Other providers may
+            // put calls anywhere.
             pieces.sort_by_key(|piece| matches!(piece, Piece::Call(_)));
         }
-        // The completion was cut during reasoning. Reasoning without a successor is refused.
+        // The completion was cut during reasoning. The service rejects reasoning that no other
+        // block follows.
         while let Some(Piece::Reasoning(_)) = pieces.last() {
             pieces.pop();
         }
@@ -160,7 +161,7 @@ fn cited(part: &TextPart) -> Option<Part> {
     object(&[("citationsContent", cited)])
 }
 
-/// Encodes reasoning that its model signed or encrypted; other reasoning is refused.
+/// Encodes reasoning that its model signed or encrypted. The service rejects other reasoning.
 fn reasoning(part: &ReasoningPart) -> Option<Part> {
     match (&part.encrypted, &part.signature) {
         (Some(data), _) => raw(&json!({"reasoningContent": {"redactedContent": data}})),

@@ -28,7 +28,7 @@ const PROTOCOL: Protocol = Protocol {
     headers: &[("accept", "application/vnd.amazon.eventstream, application/json")],
 };
 
-/// All that is encoded in a segment of a path.
+/// The characters that are percent-encoded in a path segment.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// How requests reach the models of one account.
@@ -81,14 +81,15 @@ impl Wire for Converse {
         Box::new(ConverseDecoder::of_aws(&self.dialect.provider, caps, ids))
     }
 
-    /// Few models follow a schema in the request; all that have tools can call one.
+    /// Returns the form of structured output. Few models follow a schema in the request, but all
+    /// models with tools can call a tool.
     fn structured_output(&self) -> StructuredOutput {
         StructuredOutput::Tool
     }
 }
 
 /// Adds the model and the method to the address of the service. The model is one segment, even if
-/// its name has slashes: those of profiles have colons and slashes.
+/// its name has slashes. Names of profiles have colons and slashes.
 pub(super) fn endpoint(base: &Url, model: &str, stream: bool) -> Url {
     let mut url = base.clone();
     let model = utf8_percent_encode(model, ENCODED);

@@ -20,7 +20,7 @@ use crate::models::settings::CapSettings;
 use crate::models::wire::{self, Fields, unknown_fields};
 use crate::usage::Usage;
 
-/// The most levels of a piece that are put together; what is deeper replaces what was there.
+/// The most levels of a piece that are merged. A deeper value replaces the earlier one.
 const MAX_DEPTH: usize = 8;
 
 /// A completion that is being assembled.
@@ -48,12 +48,12 @@ impl Completion {
         self.stop_reason.is_some()
     }
 
-    /// Takes the reason for the end, if it is there.
+    /// Reads the finish reason, if present.
     pub(super) fn take_end(&mut self, fields: &Fields<'_>) {
         self.stop_reason = fields.filled("stopReason").or(self.stop_reason.take());
     }
 
-    /// Takes the usage, if it is there.
+    /// Reads the usage, if present.
     pub(super) fn take_usage(&mut self, fields: &Fields<'_>) {
         if let Some(fields) = fields.object("usage") {
             self.usage = usage(&fields);
@@ -92,7 +92,7 @@ impl Completion {
         Ok(())
     }
 
-    /// Takes the beginning of a block; those of words and of reasoning have none.
+    /// Reads the beginning of a block. Text and reasoning have no such event.
     pub(super) fn begin(
         &mut self,
         index: Option<u64>,
@@ -101,7 +101,7 @@ impl Completion {
     ) -> Result<(), Fault> {
         let start = wire::object(raw).unwrap_or_default();
         match start.object("toolUse") {
-            // Calls of tools that the provider executes itself have a type.
+            // Only calls of tools that the provider executes itself have a type.
             Some(call) if !call.has("type") => {
                 let beginning = Beginning {
                     id: call.filled("toolUseId"),
@@ -119,8 +119,8 @@ impl Completion {
         Ok(())
     }
 
-    /// Takes a piece of a block; one without an index belongs to the latest block. A piece that
-    /// fits no block begins one.
+    /// Reads a piece of a block. A piece without an index belongs to the latest block. A piece that
+    /// fits no block begins a new one.
     pub(super) fn add(
         &mut self,
         index: Option<u64>,
@@ -162,7 +162,7 @@ impl Completion {
         self.blocks.end(index, events);
     }
 
-    /// Returns why the completion is unusable: the provider lost the output of the model.
+    /// Returns why the completion is unusable, if the provider lost the output of the model.
     pub(super) fn breakdown(&self) -> Option<String> {
         let reason = self.stop_reason.as_deref().filter(|_| !self.blocks.has_calls())?;
         let is_lost = matches!(reason, "malformed_model_output" | "malformed_tool_use");
@@ -202,8 +202,8 @@ fn think(block: &mut Block, piece: &Fields<'_>, events: &mut Vec<ModelEvent>) {
     block.add_reasoning(piece.text("text").unwrap_or_default(), events);
 }
 
-/// Returns the JSON of a block. The input of a call comes as pieces of JSON text and goes back as
-/// the parsed value.
+/// Returns the JSON of a block. The input of a call arrives as pieces of JSON text and is sent back
+/// as the parsed value.
 fn text_of(mut block: Opaque) -> String {
     let call = block.merged_mut().and_then(|merged| merged.get_mut("toolUse"));
     if let Some(input) = call.and_then(|call| call.get_mut("input"))
@@ -214,8 +214,8 @@ fn text_of(mut block: Opaque) -> String {
     block.finish()
 }
 
-/// Counts the calls of tools that the service executes itself, by the name of the tool. Calls of
-/// other tools have a form of their own.
+/// Counts the calls of tools that the service executes itself, by tool. Other calls have a
+/// different form.
 fn counted(content: &[ContentPart]) -> BTreeMap<String, u64> {
     count_calls(content.iter().filter_map(|part| {
         let ContentPart::Opaque(part) = part else { return None };
@@ -224,7 +224,8 @@ fn counted(content: &[ContentPart]) -> BTreeMap<String, u64> {
     }))
 }
 
-/// Reads the finish reason. A whole completion without one gets the obvious one.
+/// Parses the finish reason. A complete completion without one gets the reason that follows from
+/// its calls.
 fn finish_reason(reason: Option<&str>, has_calls: bool) -> FinishReason {
     match reason {
         None if has_calls => FinishReason::ToolCalls,

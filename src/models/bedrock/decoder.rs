@@ -67,7 +67,7 @@ impl FrameReader for ConverseReader {
                     return Ok(Progress::Complete);
                 }
             }
-            // `messageStart`, and events that later versions of the protocol may bring.
+            // `messageStart`, and unknown events of later protocol versions.
             _ => {}
         }
         outcome.map_err(|fault| fault.error(data))?;

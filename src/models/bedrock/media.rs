@@ -7,7 +7,7 @@ use crate::json::Value;
 use crate::message::{ContentPart, DocumentPart, MediaSource};
 use crate::models::files::{as_words, inline_data};
 
-/// Encodes a picture, a film or a file; `None` for any other part. What the protocol can not
+/// Encodes an image, a video or a file; `None` for any other part. A medium that the protocol can't
 /// express becomes a text that names it.
 pub(super) fn block(part: &ContentPart, names: &mut DocumentNames) -> Option<Value> {
     match part {
@@ -45,8 +45,7 @@ fn source(source: &MediaSource, name: Option<String>) -> Option<Value> {
     Some(json!({kind: block}))
 }
 
-/// Makes the text for something that the model is not shown: the protocol takes data and S3
-/// locations only.
+/// Makes the text that replaces a medium. The protocol accepts only data and S3 locations.
 fn unreadable(what: &str, source: &MediaSource) -> Value {
     let text = match source {
         MediaSource::Url { url } => format!("[A {what} at {url}, which can't be opened here]"),
@@ -64,7 +63,7 @@ fn end_of(url: &str) -> &str {
     url.rsplit_once('.').map_or("", |(_, end)| end)
 }
 
-/// Returns the kind of block and the protocol's name of a media type or of a file's end.
+/// Returns the kind of block and the protocol's format name for a media type or a file extension.
 fn format(media_type: &str) -> Option<(&'static str, &'static str)> {
     let plain = media_type
         .split(';')

@@ -1,4 +1,4 @@
-//! Names of the files of a request, each of them once.
+//! Gives the files of a request unique names.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,12 +9,12 @@ const NAME_CHARS: usize = 100;
 #[derive(Debug, Default)]
 pub(super) struct DocumentNames {
     used: HashSet<String>,
-    /// The next number of each name that was wanted more than once.
+    /// The next number for each name that occurs more than once.
     numbers: HashMap<String, u64>,
 }
 
 impl DocumentNames {
-    /// Returns a name that the protocol takes and no other file of the request has.
+    /// Returns a name that the protocol accepts and that no other file of the request has.
     pub(super) fn unique(&mut self, name: Option<&str>) -> String {
         let is_refused = |c: char| !c.is_ascii_alphanumeric() && !"-()[]".contains(c);
         let words = name.unwrap_or_default().split(is_refused);
@@ -22,7 +22,7 @@ impl DocumentNames {
         let name: String = words.join(" ").chars().take(NAME_CHARS).collect();
         let name = if name.is_empty() { "document" } else { name.trim() };
         let mut free = name.to_owned();
-        // No number is tried twice, so that many files of one name take linear time.
+        // No number is tried twice, so many files with one name take linear time.
         while !self.used.insert(free.clone()) {
             let number = self.numbers.entry(name.to_owned()).or_insert(2);
             free = format!("{name} {number}");

@@ -1,8 +1,8 @@
 //! Encodes requests.
 //!
 //! The tools come first, and a message always encodes to the same bytes. So the next step's request
-//! begins with the bytes of this one. It differs only if the tools or the choice of tools change,
-//! since the protocol has both in one object.
+//! begins with the bytes of this one, unless the tools or the tool choice change: the protocol has
+//! both in one object.
 
 use std::collections::BTreeSet;
 
@@ -18,17 +18,17 @@ use crate::models::encode::{Part, raw};
 use crate::models::parameters::{accepted_limit, bound_thinking, fill, sampling, with_extra};
 use crate::models::turns::{Conversation, MessageEncoder as _, Turn};
 
-/// How the service is spoken to.
+/// The differences between providers of this protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConverseDialect {
     /// The provider's configured name: what it gave goes back to it alone.
     pub provider: String,
-    /// The most tokens that the service lets a request ask for, if it is known.
+    /// The most output tokens that the service accepts in a request, if known.
     pub max_output_tokens: Option<u64>,
 }
 
-/// Fields of a request besides those that the encoder makes. All else of an agent's `extra` is the
-/// model's own and goes to `additionalModelRequestFields`.
+/// Fields of a request that the encoder does not set itself. All other fields of an agent's `extra`
+/// are the model's own and go to `additionalModelRequestFields`.
 const FIELDS: [&str; 10] = [
     "additionalModelRequestFields",
     "additionalModelResponseFieldPaths",
@@ -81,11 +81,11 @@ pub fn encode_request(request: &ModelRequest, dialect: &ConverseDialect) -> Vec<
         bound_thinking(of_model, max_tokens);
     }
     if request.tool_choice.forces_a_call() && !request.tools.is_empty() {
-        // A choice is a union, so the agent's own choice replaces this one.
+        // A choice is a union, so the agent's own choice replaces it as a whole.
         if let Some(config) = more.get_mut("toolConfig").and_then(Value::as_object_mut) {
             config.remove("toolChoice");
         }
-        // Models of Anthropic refuse to be forced while they think.
+        // Models of Anthropic reject a forced call while they think.
         if let Some(thinking) = of_model.get_mut("thinking") {
             *thinking = json!({"type": "disabled"});
         }
@@ -111,8 +111,8 @@ struct Body {
     inference_config: Object,
 }
 
-/// Returns the block that marks the end of the cached prefix. Only some models take one, so others
-/// get one only if the agent says so: its `cachePoint` is the mark, and null is none.
+/// Returns the block that marks the end of the cached prefix. Only some models accept one. An
+/// agent's own `cachePoint` sets the mark for any model; null removes it.
 fn mark(request: &ModelRequest) -> Option<Value> {
     let own = request.parameters.extra.get(CACHE_POINT);
     let takes_marks = request.model.contains("anthropic.claude")
@@ -130,8 +130,8 @@ fn mark(request: &ModelRequest) -> Option<Value> {
     Some(json!({CACHE_POINT: mark}))
 }
 
-/// Names the tools. The protocol refuses calls and results in a request without tools, so that
-/// those of tools that are gone are named.
+/// Encodes the tools. The protocol rejects calls and results in a request without tools, so called
+/// tools that no longer exist are included.
 fn tool_config(
     request: &ModelRequest,
     dialect: &ConverseDialect,
@@ -146,7 +146,7 @@ fn tool_config(
     let of_provider = request.provider_tools.get(&dialect.provider).into_iter().flatten();
     let of_provider = of_provider.map(|tool| Value::Object(tool.clone()));
     let offered = request.tools.iter().map(tool).chain(of_provider);
-    // The protocol can't forbid calls, so no tool is offered then.
+    // The protocol can't forbid calls, so no tools are offered instead.
     let is_forbidden = request.tool_choice == ToolChoice::None;
     let mut tools: Vec<Value> = offered.filter(|_| !is_forbidden).collect();
     if tools.is_empty() {
@@ -171,7 +171,7 @@ fn tool_config(
 fn tool(spec: &ToolSpec) -> Value {
     let mut schema = spec.parameters.clone();
     if let Value::Object(schema) = &mut schema {
-        // The protocol refuses a schema without `"type": "object"`.
+        // The protocol rejects a schema without `"type": "object"`.
         schema.entry("type").or_insert_with(|| Value::from("object"));
     }
     let mut tool = json!({"name": spec.name, "inputSchema": {"json": schema}});
@@ -208,7 +208,7 @@ fn effort_fields(model: &str, parameters: &ModelParameters) -> Object {
     }
 }
 
-/// The protocol takes the schema as a text.
+/// Encodes the response format. The protocol requires the schema as a string.
 fn output_config(name: &str, schema: &Value) -> Object {
     let structure = json!({"jsonSchema": {"name": name, "schema": schema.to_string()}});
     let config = json!({"textFormat": {"type": "json_schema", "structure": structure}});

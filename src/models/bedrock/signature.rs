@@ -11,7 +11,7 @@ use secrecy::ExposeSecret as _;
 
 use crate::models::settings::AwsCredentials;
 
-/// The name of the service in signatures; its host has another one.
+/// The name of the service in signatures, which differs from its host name.
 const SERVICE: &str = "bedrock";
 
 /// A request that can't be signed.
@@ -33,8 +33,9 @@ pub(super) enum SignatureError {
 
 /// Adds the headers that sign a POST of a JSON body at the given time.
 ///
-/// The path of the address is encoded already, and a second time in what is signed: a model's name
-/// with a colon is `%3A` on the wire and `%253A` in the signature, as all services but S3 want it.
+/// The path is already encoded, and the signature encodes it once more. For example, a colon in a
+/// model's name is `%3A` on the wire and `%253A` in the signature. All services except S3 require
+/// this.
 pub(super) fn add_signature(
     headers: &mut HeaderMap,
     url: &Url,
@@ -83,7 +84,7 @@ mod tests {
     use super::super::client::endpoint;
     use super::*;
 
-    /// The signatures are those of botocore for the same requests.
+    /// The expected signatures are those of botocore for the same requests.
     #[test]
     fn signatures_are_those_of_awss_own_client() {
         let time = DateTime::parse_from_rfc3339("2015-08-30T12:36:00Z").unwrap().to_utc();

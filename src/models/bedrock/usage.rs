@@ -3,8 +3,8 @@
 use crate::models::wire::Fields;
 use crate::usage::Usage;
 
-/// Reads the usage, whose input counts nothing that the cache holds. The protocol does not count
-/// reasoning apart.
+/// Reads the usage. Its input excludes cached tokens. The protocol does not count reasoning
+/// separately.
 pub(super) fn usage(fields: &Fields<'_>) -> Usage {
     let count = |name: &str| fields.count(name).unwrap_or_default();
     let (cache_read_tokens, cache_write_tokens) = (count("cacheReadInputTokens"), count("cacheWriteInputTokens"));

@@ -52,7 +52,7 @@ fn endpoint(base: &Url, model: &str, stream: bool) -> Url {
         "generateContent"
     };
     let mut url = base.clone();
-    // The scheme is http or https, whose paths have segments.
+    // This always succeeds, since the scheme is http or https.
     if let Ok(mut segments) = url.path_segments_mut() {
         let (collection, name) = model.rsplit_once('/').unwrap_or(("models", model));
         segments.pop_if_empty().extend(collection.split('/'));

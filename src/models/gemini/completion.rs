@@ -95,7 +95,7 @@ impl Completion {
         Ok(())
     }
 
-    /// Returns the usage if it has changed since it was last asked for.
+    /// Returns the usage if it has changed since the last call.
     pub(super) fn changed_usage(&mut self) -> Option<ModelEvent> {
         self.envelope.changed_usage(self.counts.usage())
     }
@@ -124,8 +124,8 @@ impl Completion {
         }))
     }
 
-    /// Takes words or a thought. A part with a signature stays by itself: it has to go back as it
-    /// came.
+    /// Reads text or a thought. A part with a signature stays separate, since it must return
+    /// unchanged.
     fn take_delta(
         &mut self,
         kind: DeltaKind,
@@ -147,7 +147,7 @@ impl Completion {
         Ok(())
     }
 
-    /// Takes a call, which comes whole. The other fields of its part go back with it.
+    /// Reads a call, which arrives whole. The other fields of its part must return with it.
     fn take_call(&mut self, call: &Fields<'_>, part: &Fields<'_>, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
         let beginning = Beginning {
             id: call.filled("id"),
@@ -160,8 +160,8 @@ impl Completion {
         self.push(ContentPart::ToolCall(call.finish()))
     }
 
-    /// Takes the sources of the completion: each quoted one, and what a search found as a whole,
-    /// since its parts refer to each other. Each chunk may name all of them.
+    /// Reads the sources of the completion. Citations are separate sources. The result of a search
+    /// is one source, since its parts refer to each other. Each chunk may repeat all sources.
     fn take_sources(&mut self, candidate: &Fields<'_>) -> Result<(), Fault> {
         let quoted = candidate.object("citationMetadata").unwrap_or_default();
         let quoted = ["citationSources", "citations"]
@@ -182,7 +182,7 @@ impl Completion {
         Ok(())
     }
 
-    /// Returns why the completion is unusable: the provider lost a tool call of the model.
+    /// Returns why the completion is unusable, if the provider lost a tool call of the model.
     pub(super) fn breakdown(&self) -> Option<String> {
         let reason = self.finish_reason.as_deref().filter(|_| self.calls.made() == 0)?;
         let is_lost = matches!(
@@ -202,7 +202,7 @@ impl Completion {
             finish_reason(self.finish_reason.as_deref(), self.calls.made() > 0)
         };
         ModelResponse {
-            // The name alone: signatures go back to this provider.
+            // Only the name is needed, so that signatures return to this provider.
             provider_fields: self
                 .parts
                 .iter()
@@ -266,19 +266,19 @@ fn reason(fields: &Fields<'_>, name: &str) -> Option<String> {
     fields.filled(name).filter(|reason| !reason.ends_with("_UNSPECIFIED"))
 }
 
-/// Returns whether a part has something that goes back to its provider alone.
+/// Returns whether a part has data that must return only to its provider.
 fn is_owned(part: &ContentPart) -> bool {
     match part {
         ContentPart::Text(part) => part.signature.is_some(),
-        // Thoughts without a signature, too: no other model has thought them.
+        // This includes thoughts without a signature, since they are from this provider's model.
         ContentPart::Reasoning(_) => true,
         ContentPart::ToolCall(call) => call.signature.is_some(),
         _ => false,
     }
 }
 
-/// The protocol reports a completion with calls as complete. A whole completion without a reason
-/// gets the obvious one.
+/// Parses the finish reason. The protocol reports a completion with calls as complete. A complete
+/// completion without a reason gets the one that follows from its calls.
 fn finish_reason(reason: Option<&str>, has_calls: bool) -> FinishReason {
     match reason {
         None | Some("STOP") if has_calls => FinishReason::ToolCalls,

@@ -51,7 +51,7 @@ impl FrameReader for GeminiReader {
             }
             return Ok(Progress::Complete);
         }
-        // The form of streams that were not asked for as events, and of some errors.
+        // Streams that were not requested as events, and some errors, have this form.
         let chunks = wire::read_list(body)
             .map_err(|error| not_json(&error, "the response is not JSON, or a list that is too long", body))?;
         if chunks.is_empty() {
@@ -99,7 +99,7 @@ impl GeminiReader {
     }
 }
 
-/// Returns the first candidate of a chunk; others are never asked for.
+/// Returns the first candidate of a chunk. Requests never ask for more.
 fn candidate<'a>(chunk: &Fields<'a>) -> Option<Fields<'a>> {
     let candidates = chunk.list("candidates")?;
     let mut candidates = candidates.into_iter().filter_map(wire::object);

@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::models::envelope::count_calls;
 use crate::models::wire::{self, Fields};
 
-/// The most calls that are counted apart.
+/// The most calls that are distinguished.
 const MAX_CALLS: usize = 16_384;
 
 /// The tools that the provider has executed for a completion.
 #[derive(Debug, Default)]
 pub(super) struct Executed {
     code_executions: u64,
-    /// What it has searched for and what it has opened, by the tool.
+    /// The searches and the opened pages, by tool.
     lookups: BTreeSet<(&'static str, String)>,
 }
 

@@ -7,7 +7,7 @@ use crate::json::{Object, Value};
 use crate::model_ref::ResponseFormat;
 use crate::models::parameters::{accepted_limit, sampling};
 
-/// Budgets of thoughts by effort, as Google itself translates the efforts of other protocols
+/// Thinking budgets by effort. Google translates the efforts of other protocols in the same way
 /// (<https://ai.google.dev/gemini-api/docs/openai>, "Thinking").
 const BUDGETS: [(&str, u64); 5] = [
     ("none", 0),
@@ -17,17 +17,17 @@ const BUDGETS: [(&str, u64); 5] = [
     ("high", 24_576),
 ];
 
-/// How a server is spoken to.
+/// The differences between servers of this protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GeminiDialect {
     /// The provider's configured name: what it gave goes back to it alone.
     pub provider: String,
-    /// The most tokens that the server lets a request ask for, if it is known.
+    /// The most output tokens that the server accepts in a request, if known.
     pub max_output_tokens: Option<u64>,
 }
 
-/// Returns whether the model is older than Gemini 3. Such models have budgets of thoughts in place
-/// of levels, can't keep to a shape while they may call tools, and want no signatures.
+/// Returns whether the model is older than Gemini 3. Such models have thinking budgets instead of
+/// levels, can't follow a response format while they may call tools, and require no signatures.
 pub(super) fn is_older(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
     ["gemini-1", "gemini-2", "gemma"]
@@ -58,7 +58,7 @@ pub(super) fn config(request: &ModelRequest, dialect: &GeminiDialect) -> Object 
     config
 }
 
-/// Returns the prompt that describes the shape of the completion.
+/// Returns the prompt that describes the response format.
 pub(super) fn shape_prompt(request: &ModelRequest, dialect: &GeminiDialect) -> Option<String> {
     const WORDS: &str = "Give the final answer as one JSON object, with nothing before or after it.";
     if !is_shape_in_prompt(request, dialect) {
@@ -71,13 +71,14 @@ pub(super) fn shape_prompt(request: &ModelRequest, dialect: &GeminiDialect) -> O
     }
 }
 
-/// Older models refuse a request with both tools, their provider's own included, and a shape.
+/// Returns whether the prompt describes the response format. Older models reject a request with
+/// both tools, including the provider's own, and a response format.
 fn is_shape_in_prompt(request: &ModelRequest, dialect: &GeminiDialect) -> bool {
     let has_tools = || !request.tools.is_empty() || !request.tools_of_provider(&dialect.provider).is_empty();
     is_older(&request.model) && has_tools()
 }
 
-/// Requested thoughts are also shown.
+/// Returns the thinking settings. Requested thoughts are also returned.
 fn thinking(model: &str, effort: &str) -> Value {
     let budget = BUDGETS.iter().find(|(name, _)| *name == effort);
     match budget {

@@ -6,8 +6,8 @@ use crate::json::Value;
 use crate::message::{ContentPart, MediaSource};
 use crate::models::files::{Attachment, as_words, inline_data};
 
-/// Encodes a picture or a file; `None` for any other part. Files of words go as words: few other
-/// kinds than PDF are taken as files.
+/// Encodes an image or a file; `None` for any other part. Text files are sent as text, since the
+/// protocol accepts few kinds of files other than PDF.
 pub(super) fn part(part: &ContentPart, provider: &str) -> Option<Value> {
     Some(match Attachment::of(part, provider)? {
         Attachment::Image(part) => data(&part.source),
@@ -29,12 +29,12 @@ fn data(source: &MediaSource) -> Value {
             },
         },
         MediaSource::Base64 { media_type, data } => json!({"inlineData": {"mimeType": media_type, "data": data}}),
-        // The protocol names its files by their addresses.
+        // The protocol identifies files by their addresses.
         MediaSource::ProviderFile { file_id, .. } => json!({"fileData": {"fileUri": file_id}}),
     }
 }
 
-/// Derives the media type from the end of an address: the protocol wants to know the type of files
+/// Derives the media type from the extension in an address. The protocol requires the type of files
 /// that it reads itself.
 fn media_type(url: &str) -> Option<&'static str> {
     let path = url.split(['?', '#']).next()?;

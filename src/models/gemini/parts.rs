@@ -11,8 +11,8 @@ use crate::models::names::{IdRule, WireIds, arguments, tool_name};
 use crate::models::turns::MessageEncoder;
 use crate::models::wire::Fields;
 
-/// Replaces the signature of a call that the model has not made: newer models refuse a call without
-/// one, and take this text for calls of other models
+/// Replaces the signature of a call that another model made. Newer models reject a call without a
+/// signature, and accept this text for calls of other models
 /// (<https://ai.google.dev/gemini-api/docs/thought-signatures>).
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
@@ -20,13 +20,13 @@ const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 #[derive(Debug)]
 pub(super) struct PartEncoder<'a> {
     provider: &'a str,
-    /// Whether the model wants signatures.
+    /// Whether the model requires signatures.
     signed: bool,
     ids: WireIds,
 }
 
 impl<'a> PartEncoder<'a> {
-    /// Has encoded nothing yet; `signed`: whether the model wants signatures.
+    /// Makes an encoder. `signed`: whether the model requires signatures.
     pub(super) fn new(provider: &'a str, signed: bool) -> Self {
         Self {
             provider,
@@ -58,7 +58,7 @@ impl MessageEncoder for PartEncoder<'_> {
                 ContentPart::Reasoning(part) if own => text_piece(&part.text, part.signature.as_deref(), true),
                 ContentPart::ToolCall(part) => {
                     let id = self.ids.of_call(message.id, part);
-                    // Of calls that were made together, the first one has the signature.
+                    // Only the first of several parallel calls has the signature.
                     let substitute = std::mem::take(&mut needs_signature).then_some(NO_SIGNATURE);
                     call(part, &id, own, substitute).map(Piece::Complete)
                 }
@@ -66,7 +66,7 @@ impl MessageEncoder for PartEncoder<'_> {
                 _ => None,
             });
         }
-        // The completion was cut during reasoning, or before a tool of the provider had finished.
+        // The completion was cut during reasoning, or before the provider's own tool finished.
         while matches!(pieces.last(), Some(Piece::Unfinished(_))) {
             pieces.pop();
         }
@@ -76,8 +76,8 @@ impl MessageEncoder for PartEncoder<'_> {
         parts.collect()
     }
 
-    /// Words are in an object, and apart from it the pictures and files, which only the newest
-    /// models take inside.
+    /// Encodes a result: its text as an object, and separately its images and files, which only the
+    /// newest models accept inside.
     fn result(&mut self, result: &ToolResult) -> (Option<Part>, Vec<Part>) {
         let id = self.ids.of_result(result);
         let mut words = lines(&result.content);
@@ -100,7 +100,7 @@ impl MessageEncoder for PartEncoder<'_> {
 
 enum Piece {
     Complete(Part),
-    /// A part that something has to follow.
+    /// A part that another part must follow.
     Unfinished(Part),
 }
 

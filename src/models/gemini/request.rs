@@ -15,7 +15,7 @@ use crate::models::encode::Part;
 use crate::models::parameters::with_extra;
 use crate::models::turns::{Conversation, MessageEncoder as _, Turn};
 
-/// Encodes a request, which says nothing of the model and of streams: the address does.
+/// Encodes a request. The address, not the body, names the model and the streaming mode.
 pub fn encode_request(request: &ModelRequest, dialect: &GeminiDialect) -> Vec<u8> {
     let messages = request.messages.iter().map(AsRef::as_ref);
     let wants_signatures = !generation::is_older(&request.model);
@@ -60,7 +60,7 @@ struct Body<'a> {
     generation_config: Object,
 }
 
-/// A turn as the protocol names what it is made of.
+/// A turn in the form of the protocol.
 #[derive(Serialize)]
 struct Content {
     role: &'static str,
@@ -86,8 +86,7 @@ enum Tools<'a> {
     OfProvider(&'a Object),
 }
 
-/// Encodes which tools the model may or must call; the protocol refuses a choice where there are no
-/// tools.
+/// Encodes which tools the model may or must call. The protocol rejects a choice without tools.
 fn tool_config(request: &ModelRequest) -> Option<Value> {
     let config = match &request.tool_choice {
         _ if request.tools.is_empty() => return None,

@@ -4,15 +4,15 @@
 use crate::models::wire::Fields;
 use crate::usage::Usage;
 
-/// The counts so far, as the protocol has them.
+/// The counts so far, in the form of the protocol.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    /// With what was read from the cache.
+    /// Input tokens, including those read from the cache.
     prompt: u64,
-    /// What results of the provider's own tools added to the input; no part of `prompt`.
+    /// Input tokens of results of the provider's own tools, not included in `prompt`.
     tool_prompt: u64,
     cached: u64,
-    /// Without thoughts.
+    /// Output tokens without thoughts.
     candidates: u64,
     thoughts: u64,
     total: u64,
@@ -33,7 +33,7 @@ impl Counts {
         }
     }
 
-    /// Returns the usage: the protocol counts thoughts apart from the output.
+    /// Returns the usage. The protocol counts thoughts separately from the output.
     pub(super) fn usage(&self) -> Usage {
         let input_tokens = self.prompt.saturating_add(self.tool_prompt);
         let output_tokens = self.candidates.saturating_add(self.thoughts);
@@ -72,7 +72,7 @@ mod tests {
                 ],
                 [110, 5, 0, 0, 115],
             ),
-            // A later snapshot may be the smaller one, and may leave counts out.
+            // A later snapshot may be smaller, and may omit counts.
             (
                 &[
                     r#"{"promptTokenCount": 169, "thoughtsTokenCount": 3, "totalTokenCount": 172}"#,
