@@ -185,7 +185,7 @@ mod tests {
                    "completion_tokens_details": {"reasoning_tokens": 3}}}"#,
                 reasoned,
             ),
-            // Apart from the output, and billed with it.
+            // Reasoning is separate from the output and billed with it.
             (
                 r#"{"usage": {"prompt_tokens": 10, "completion_tokens": 4, "total_tokens": 17,
                    "completion_tokens_details": {"reasoning_tokens": 3}}}"#,

@@ -8,18 +8,19 @@ use crate::agent::ports::ModelRequest;
 use crate::json::{Object, Value};
 use crate::model_parameters::{ModelParameters, ToolChoice, names_other_models};
 
-/// The most tokens that are requested if the limit of the server is unknown. Servers refuse a
-/// request for more than a model can write, and what is left of a budget may be any number; current
-/// models write at least this many.
+/// The most tokens that are requested if the server's limit is unknown. Servers reject a limit
+/// beyond what a model can write, and the rest of a budget may be any number. Current models can
+/// write at least this many.
 const SAFE_OUTPUT_TOKENS: u64 = 4_096;
 
-/// The smallest budget for thinking that models of Anthropic take.
+/// The smallest thinking budget that models of Anthropic accept.
 const LEAST_THINKING_TOKENS: u64 = 1_024;
 
-/// Returns the limit of output tokens that the server accepts. Without one, the reader cuts the
-/// completion.
+/// Returns a limit of output tokens that the server accepts. Without a limit in the request, the
+/// reader of the stream cuts the completion.
 ///
-/// `most` is the configured limit of the server. Up to its own limit, an agent knows its model.
+/// `most` is the configured limit of the server. An agent's own limit is trusted, since the agent
+/// knows its model.
 pub(super) fn accepted_limit(request: &ModelRequest, most: Option<u64>) -> Option<u64> {
     let left = request.max_output_tokens?;
     match most {
@@ -28,12 +29,12 @@ pub(super) fn accepted_limit(request: &ModelRequest, most: Option<u64>) -> Optio
     }
 }
 
-/// Encodes which tools the model may or must call, as OpenAI does, with its form of the choice of
-/// one tool. Servers refuse a choice where there are no tools.
+/// Encodes which tools the model may or must call, in the form of OpenAI. `one_tool` encodes the
+/// choice of one tool. Servers reject a choice without tools.
 pub(super) fn tool_choice(request: &ModelRequest, one_tool: fn(&str) -> Value) -> Option<Value> {
     match &request.tool_choice {
         _ if request.tools.is_empty() => None,
-        // The default, which an agent may set otherwise in `extra`.
+        // This is the default, so the agent's own choice in `extra` applies.
         ToolChoice::Auto if request.parameters.extra.contains_key("tool_choice") => None,
         ToolChoice::Auto => Some("auto".into()),
         ToolChoice::None => Some("none".into()),
@@ -42,8 +43,8 @@ pub(super) fn tool_choice(request: &ModelRequest, one_tool: fn(&str) -> Value) -
     }
 }
 
-/// Returns the fields of sampling, under the protocol's names of the temperature, `top_p` and the
-/// stop sequences.
+/// Returns the sampling fields, with the protocol's names for the temperature, `top_p` and the stop
+/// sequences.
 pub(super) fn sampling(parameters: &ModelParameters, [temperature, top_p, stop]: [&str; 3]) -> Object {
     let stops = (!parameters.stop.is_empty()).then(|| json!(parameters.stop));
     let fields = [
@@ -57,8 +58,8 @@ pub(super) fn sampling(parameters: &ModelParameters, [temperature, top_p, stop]:
         .collect()
 }
 
-/// Fits a budget for thinking, as models of Anthropic have it, into the limit of output tokens,
-/// since a larger one is refused; where the least budget does not fit, the model thinks not at all.
+/// Reduces an Anthropic thinking budget to fit into the limit of output tokens, since the model
+/// rejects a larger one. If even the smallest budget does not fit, disables thinking.
 pub(super) fn bound_thinking(fields: &mut Object, max_tokens: u64) {
     let Some(thinking) = fields.get_mut("thinking") else {
         return;
@@ -82,9 +83,9 @@ fn known(request: &ModelRequest) -> u64 {
     request.parameters.max_output_tokens.unwrap_or_default()
 }
 
-/// Adds further fields to a request's body, at its end and in the order of their names. A field
-/// that the body has stays; where both are objects, so do the body's fields in it. Definitions that
-/// older versions have stored may name other models; such fields are left out.
+/// Adds further fields at the end of a request's body, sorted by name. Existing fields of the body
+/// stay, and objects are merged in the same way. Omits fields that name other models, which
+/// definitions of older versions may contain.
 pub(super) fn with_extra(body: Vec<u8>, extra: &Object) -> Vec<u8> {
     if extra.is_empty() {
         return body;
@@ -111,7 +112,7 @@ fn merged(own: &RawValue, extra: Option<&Value>) -> String {
     own_value.to_string()
 }
 
-/// Adds fields to an object, and to the objects in it. A field that is there stays.
+/// Adds fields to an object, and to the objects in it. Existing fields stay.
 pub(super) fn fill(own: &mut Value, extra: &Value) {
     let (Value::Object(own), Value::Object(extra)) = (own, extra) else {
         return;

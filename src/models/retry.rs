@@ -1,5 +1,5 @@
-//! Retries calls that failed before any part of a completion was passed on. A count of tokens does
-//! not matter. Knows no provider and no HTTP.
+//! Retries calls that failed before any part of a completion was passed on. A count of tokens is
+//! not such a part. Knows no provider and no HTTP.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::usage::Usage;
 /// A failed attempt.
 #[derive(Debug, Clone)]
 pub struct AttemptError {
-    /// What the caller gets when it is not repeated.
+    /// The error for the caller, if the attempt is not retried.
     pub error: ModelError,
     /// Whether another attempt may succeed.
     pub retryable: bool,
@@ -59,7 +59,7 @@ pub type Attempt = BoxStream<'static, Result<ModelEvent, AttemptError>>;
 
 /// Waits between attempts.
 pub trait Pauses: Send + Sync + fmt::Debug {
-    /// Returns a share of a delay: a number from 0 to 1.
+    /// Returns a random share of a delay: a number from 0 to 1.
     fn share(&self) -> f64;
     /// Waits for the delay.
     fn pause(&self, delay: Duration) -> BoxFuture<'static, ()>;
@@ -81,7 +81,7 @@ impl Pauses for TokioPauses {
     }
 }
 
-/// Repeats attempts.
+/// Retries attempts.
 #[derive(Debug, Clone)]
 pub struct Retry {
     settings: RetrySettings,
@@ -94,7 +94,7 @@ impl Retry {
         Self { settings, pauses }
     }
 
-    /// Returns the events of the first attempt that has any, or the error of the last attempt.
+    /// Returns the events of the first attempt with any output, or the error of the last attempt.
     pub fn run(&self, attempt: impl Fn() -> Attempt + Send + 'static) -> ModelStream {
         let delays = ExponentialBuilder::default()
             .with_factor(2.0)
@@ -130,10 +130,10 @@ impl Retry {
 struct Attempts<D, A> {
     policy: Retry,
     delays: D,
-    /// Starts an attempt. `None` once a piece of a completion was passed on.
+    /// Starts an attempt; `None` once a part of a completion was passed on.
     attempt: Option<A>,
     current: Option<Attempt>,
-    /// What the current attempt has used so far.
+    /// The usage of the current attempt so far.
     used: Usage,
     /// The pause before the next attempt.
     pause: Option<Duration>,
@@ -166,7 +166,7 @@ impl<D: Iterator<Item = Duration>, A: Fn() -> Attempt> Attempts<D, A> {
             let Some(bound) = bound else {
                 return Some(Err(failure.error));
             };
-            // The failed attempt gives its connection back before the pause.
+            // The failed attempt releases its connection before the pause.
             self.current = None;
             let delay = self.policy.delay(bound, &failure);
             tracing::debug!(
@@ -226,7 +226,7 @@ mod tests {
         Err(AttemptError::judged(error))
     }
 
-    /// Plays the attempts and returns what is passed on, and the delays.
+    /// Plays the attempts, and returns the results that are passed on, and the delays.
     fn items(share: f64, attempts: Vec<Vec<Item>>) -> (Vec<Result<ModelEvent, ModelError>>, Vec<u64>) {
         let settings = RetrySettings {
             max_retries: 3,

@@ -1,4 +1,4 @@
-//! Limits what a response retains as separate values: parts, citations, and the values of
+//! Limits the separate values that a response retains: parts, citations, and the values of
 //! reassembled blocks.
 //!
 //! Each value takes many times its bytes in the response, so their total number is limited.
@@ -14,12 +14,12 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// Has room for so many.
+    /// Makes room for `limit` values.
     pub(super) fn new(limit: usize) -> Self {
         Self { limit, taken: 0 }
     }
 
-    /// Takes the room for some more.
+    /// Takes room for `count` more values.
     pub(super) fn take(&mut self, count: usize) -> Result<(), Fault> {
         self.taken = self.taken.saturating_add(count);
         if self.taken > self.limit {
@@ -28,18 +28,18 @@ impl Room {
         Ok(())
     }
 
-    /// Takes the room for what values hold.
+    /// Takes room for the values and everything in them.
     pub(super) fn take_values<'a>(&mut self, values: impl IntoIterator<Item = &'a Value>) -> Result<(), Fault> {
         self.take(values.into_iter().map(count).sum())
     }
 
-    /// Takes the room for what a value holds more than the one that it replaces.
+    /// Takes room for the additional values of a value that replaces another one.
     pub(super) fn take_instead(&mut self, old: Option<&Value>, new: &Value) -> Result<(), Fault> {
         self.take(count(new).saturating_sub(old.map_or(0, count)))
     }
 
-    /// Reads a value unless it alone has more in it than there may be; `None` if it is nested too
-    /// deeply.
+    /// Parses a value; `None` if it is nested too deeply. Fails if the value alone exceeds the
+    /// room.
     pub(super) fn read(&self, text: &str) -> Result<Option<Value>, Fault> {
         if most_values(text) > self.limit {
             return Err(Fault::TooManyParts(self.limit));
@@ -57,8 +57,8 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// Returns how many values a JSON text has at most, without reading them: each is the first one, or
-/// follows a bracket or a comma.
+/// Returns an upper bound of the values in a JSON text without parsing it. Each value is the first
+/// one, or follows a bracket or a comma.
 fn most_values(text: &str) -> usize {
     let (mut values, mut in_text, mut escaped) = (1, false, false);
     for byte in text.bytes() {

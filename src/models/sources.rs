@@ -14,7 +14,7 @@ use crate::message::Citation;
 pub(super) struct Sources(HashSet<RawJson>);
 
 impl Sources {
-    /// Returns those of the sources that are new, and takes the room for them.
+    /// Returns the new sources, and takes room for them.
     pub(super) fn take_new<'a>(
         &mut self,
         sources: impl IntoIterator<Item = &'a RawValue>,

@@ -8,7 +8,7 @@ use memchr::memchr2;
 /// One frame of a stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Frame {
-    /// The event's name; empty when it has none.
+    /// The event's name; empty if it has none. A frame with the name `error` is an error.
     pub name: String,
     /// The event's data. Bytes that are not UTF-8 became U+FFFD.
     pub data: String,
@@ -67,9 +67,9 @@ impl SseDecoder {
         self.extend_line(bytes)
     }
 
-    /// Ends the stream and returns the event that no blank line ended, if there is one.
+    /// Ends the stream. Returns the last event if no blank line ended it.
     ///
-    /// The standard drops such an event. Some servers forget the last blank line, so the caller
+    /// The standard drops such an event. Some servers omit the last blank line, so the caller
     /// decides.
     pub fn finish(mut self) -> Option<Frame> {
         let mut events = Vec::new();
@@ -119,7 +119,7 @@ impl SseDecoder {
                 self.data.extend_from_slice(value);
             }
             b"event" => self.name = lossy(value.to_vec()),
-            // A comment, a field that the standard does not know, or one that serves reconnections.
+            // A comment, an unknown field, or a field for reconnections.
             _ => {}
         }
     }
@@ -135,7 +135,7 @@ impl SseDecoder {
     }
 }
 
-/// Makes a text without a copy of bytes that are UTF-8, as nearly all are.
+/// Converts bytes to a text. Does not copy valid UTF-8, which nearly all texts are.
 fn lossy(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }

@@ -93,8 +93,8 @@ impl Incoming {
         self.headers.get(CONTENT_TYPE)?.to_str().ok()
     }
 
-    /// Returns how long the provider wants us to wait: `retry-after-ms`, or `Retry-After` in
-    /// seconds or as an HTTP date.
+    /// Returns the pause that the provider requests: `retry-after-ms`, or `Retry-After` in seconds
+    /// or as an HTTP date.
     pub(super) fn retry_after(&self, now: Timestamp) -> Option<Duration> {
         retry_after(&self.headers, now)
     }
@@ -113,7 +113,7 @@ impl Incoming {
         Ok(bytes)
     }
 
-    /// Returns the beginning of the body, as far as it comes.
+    /// Returns up to `limit` bytes of the body, as far as it arrives.
     pub(super) async fn read_start(mut self, limit: usize) -> Vec<u8> {
         let mut start = Vec::new();
         while let Ok(Some(bytes)) = self.next().await {
@@ -126,12 +126,12 @@ impl Incoming {
         start
     }
 
-    /// Reads the end after a complete response, if it arrives at once, so that the connection can
-    /// serve the next call.
+    /// Reads the end of a complete response if it arrives soon, so that the connection can be
+    /// reused.
     pub(super) async fn drain(&mut self) {
         const MOMENT: Duration = Duration::from_millis(5);
         let rest = async { while let Some(Ok(_)) = self.body.next().await {} };
-        // A server that leaves the connection open costs us that connection and nothing else.
+        // If the server leaves the response open, only this connection is lost.
         let _ = timeout(MOMENT, rest).await;
     }
 }
@@ -176,7 +176,7 @@ fn network(error: reqwest::Error) -> AttemptError {
     }
 }
 
-/// Why a connection can not be made.
+/// The reason why a connection failed.
 struct ConnectFault {
     words: Cow<'static, str>,
     is_permanent: bool,
@@ -191,7 +191,7 @@ impl ConnectFault {
     }
 }
 
-/// Returns why a connection can not be made, if that is known.
+/// Returns the reason why a connection failed, if it is known.
 fn connect_fault(error: &reqwest::Error) -> Option<ConnectFault> {
     if error.is_dns() {
         return Some(unresolved(error));
@@ -202,12 +202,12 @@ fn connect_fault(error: &reqwest::Error) -> Option<ConnectFault> {
             Some(error) if error.kind() == ErrorKind::ConnectionRefused => {
                 return Some(ConnectFault::permanent("the connection was refused"));
             }
-            // The kind of what the TLS library finds wrong with what the other side has sent.
+            // The TLS library uses this kind for invalid data from the other side.
             Some(error) if error.kind() == ErrorKind::InvalidData => {
                 let words = "it does not speak TLS as expected, or its certificate is not trusted";
                 return Some(ConnectFault::permanent(words));
             }
-            // Errors inside an error of IO are no sources of it.
+            // An error inside an IO error is not its source, so it is read separately.
             Some(error) => cause = error.get_ref().map(|inner| inner as _),
             None => cause = error.source(),
         }
@@ -215,11 +215,11 @@ fn connect_fault(error: &reqwest::Error) -> Option<ConnectFault> {
     None
 }
 
-/// Returns what a failed lookup reveals about the host. The standard library passes on the message
-/// of the system and no code.
+/// Returns the reason of a failed lookup of the host. The standard library passes on only the
+/// system's message, without a code.
 fn unresolved(error: &reqwest::Error) -> ConnectFault {
-    // As glibc, musl and macOS word `EAI_NONAME` and `EAI_NODATA`, then `EAI_AGAIN`, then
-    // `EAI_FAIL`.
+    // The messages of glibc, musl and macOS for `EAI_NONAME` and `EAI_NODATA`, then `EAI_AGAIN`,
+    // then `EAI_FAIL`.
     const UNKNOWN: [&str; 4] = [
         "not known",
         "No address associated",
@@ -264,7 +264,7 @@ mod tests {
 
     use super::*;
 
-    /// Fails each lookup with these words of the system.
+    /// A resolver that fails each lookup with this system message.
     struct Unresolved(&'static str);
 
     impl Resolve for Unresolved {

@@ -1,7 +1,7 @@
-//! Groups a conversation into turns, for protocols with alternating sides: the user has the first
-//! turn, and results of calls open the user's.
+//! Groups a conversation into turns, for protocols with alternating sides. The user has the first
+//! turn. Results of calls come first in a user's turn.
 //!
-//! Knows only the names that it is given.
+//! Knows only the names that its caller provides.
 
 use serde::Serialize;
 
@@ -9,14 +9,15 @@ use super::encode::{Part, is_visible, raw, text_or_refusal};
 use crate::json::Value;
 use crate::message::{ContentPart, Message, Role, ToolResult};
 
-/// The text of the caller where a protocol requires one and there is none.
+/// The text of the caller if a protocol requires one and none exists.
 const FILLER: &str = "Continue.";
 
 const CALLER: &str = "user";
 
-/// How a protocol with turns encodes messages. What belongs to a provider goes back to it alone.
+/// Encodes messages for a protocol with turns. Data of a provider is sent back only to that
+/// provider.
 pub(super) trait MessageEncoder {
-    /// What the protocol calls the model's side.
+    /// The protocol's name for the model's side.
     const MODEL: &'static str;
 
     /// Encodes words.
@@ -28,11 +29,11 @@ pub(super) trait MessageEncoder {
     /// Encodes a message of the model.
     fn model_parts(&mut self, message: &Message) -> Vec<Part>;
 
-    /// Encodes a result, and apart from it what a result can't hold.
+    /// Encodes a result, and separately the content that a result can't hold.
     fn result(&mut self, result: &ToolResult) -> (Option<Part>, Vec<Part>);
 
-    /// Encodes a message of the caller, without results of calls. The protocols refuse blank text,
-    /// so it is left out.
+    /// Encodes a message of the caller, without results of calls. Omits blank text, which the
+    /// protocols reject.
     fn caller_parts(&mut self, message: &Message) -> Vec<Part> {
         self.visible_parts(&message.content, text_or_refusal)
     }
@@ -57,7 +58,7 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
-    /// Arranges the messages. The caller has the first turn, and the last one if that is wanted.
+    /// Groups the messages. The caller has the first turn and, if requested, the last one.
     pub(super) fn of<'a, E: MessageEncoder>(
         messages: impl Iterator<Item = &'a Message>,
         encoder: &mut E,
@@ -96,7 +97,7 @@ impl Conversation {
         }
     }
 
-    /// Adds a result to the caller's turn, behind the results that are there and before all else.
+    /// Adds a result to the caller's turn, after earlier results and before other parts.
     fn add_result(&mut self, result: Option<Part>) {
         if let Some(result) = result {
             let turn = self.turn(CALLER);
@@ -105,8 +106,8 @@ impl Conversation {
         }
     }
 
-    /// Adds instructions in the middle of the conversation, which the protocols know as words of
-    /// the caller only.
+    /// Adds instructions in the middle of the conversation. The protocols support them only as text
+    /// of the caller.
     fn instruct(&mut self, message: &Message, encode: fn(&str) -> Option<Part>) {
         let text = message.joined_text();
         let text = text.trim();
@@ -122,7 +123,7 @@ impl Conversation {
         }
     }
 
-    /// Returns the turn that the next words of the role belong to.
+    /// Returns the turn for the next parts of the role.
     fn turn(&mut self, role: &'static str) -> &mut Turn {
         if self.turns.last().is_none_or(|turn| turn.role != role) {
             self.turns.push(Turn::new(role));

@@ -10,12 +10,13 @@ use serde_json::value::RawValue;
 
 use crate::json::Value;
 
-/// The most fields of an object and the most items of a list; with more it is none. The least one
-/// takes a few bytes of a response and many times that of memory.
+/// The most fields of an object and the most items of a list. A larger one counts as absent, since
+/// each small item takes many times its bytes in memory.
 const MOST: usize = 1 << 16;
-/// The most unknown fields of a call or a message that some protocols retain; more are dropped.
+/// The most unknown fields of a call or a message that some protocols retain. Further fields are
+/// dropped.
 pub(super) const MOST_UNKNOWN: usize = 16;
-/// The fields that nearly all objects of a stream have room in.
+/// The initial capacity for fields, which suffices for nearly all objects of a stream.
 const USUAL: usize = 8;
 
 /// The fields of a JSON object, raw and in the order of arrival.
@@ -28,7 +29,7 @@ impl<'a> Fields<'a> {
         serde_json::from_str(text).ok()
     }
 
-    /// Returns a field that is there and not null; of two with one name, the last.
+    /// Returns a field that is present and not null. Of two with the same name, returns the last.
     pub(super) fn get(&self, name: &str) -> Option<&'a RawValue> {
         let found = self.0.iter().rev().find(|(key, _)| key.0 == name);
         found.map(|(_, raw)| *raw).filter(|raw| !is_null(raw))
@@ -39,18 +40,19 @@ impl<'a> Fields<'a> {
         self.0.iter().any(|(key, _)| key.0 == name)
     }
 
-    /// Returns whether there is nothing that is not null.
+    /// Returns whether all fields are null.
     pub(super) fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }
 
-    /// Returns whether there is an error: servers send empty ones beside completions.
+    /// Returns whether there is an error. An empty error does not count, since some servers send
+    /// one with each completion.
     pub(super) fn has_error(&self) -> bool {
         let error = self.get("error");
         error.is_some_and(|error| !matches!(error.get(), "\"\"" | "{}" | "false"))
     }
 
-    /// Returns whether the object is an error, by a field or by what it calls itself.
+    /// Returns whether the object is an error, by a field or by its own type.
     pub(super) fn is_error(&self) -> bool {
         let says = |name: &str| self.borrowed_text(name).as_deref() == Some("error");
         self.has_error() || says("object") || says("type")
@@ -61,7 +63,7 @@ impl<'a> Fields<'a> {
         self.get(name).and_then(text)
     }
 
-    /// Returns a text that is only read. It is copied if it has escaped characters.
+    /// Returns a text, borrowed unless it has escaped characters.
     pub(super) fn borrowed_text(&self, name: &str) -> Option<Cow<'a, str>> {
         let text: Borrowed<'a> = serde_json::from_str(self.get(name)?.get()).ok()?;
         Some(text.0)
@@ -82,7 +84,7 @@ impl<'a> Fields<'a> {
         self.get(name).and_then(list)
     }
 
-    /// Returns a count; fractions are cut and negative numbers are none.
+    /// Returns a count. Truncates fractions, and returns `None` for negative numbers.
     pub(super) fn count(&self, name: &str) -> Option<u64> {
         self.get(name).and_then(count)
     }
@@ -96,15 +98,14 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Returns the fields that are not known, at most so many, as the text of one object; `None` if
-/// there is none.
+/// Returns up to `most` unknown fields as the text of one object; `None` if there are none.
 pub(super) fn unknown_fields(fields: &Fields<'_>, known: &[&str], most: usize) -> Option<String> {
     let mut unknown = fields.iter().filter(|(name, _)| !known.contains(name)).peekable();
     unknown.peek()?;
     Some(object_text(unknown.take(most)))
 }
 
-/// Returns the text of an object of these fields, whose values are texts of JSON.
+/// Returns the text of an object with these fields. The values are JSON texts.
 pub(super) fn object_text<'n, V: fmt::Display>(fields: impl IntoIterator<Item = (&'n str, V)>) -> String {
     let fields = fields.into_iter();
     let fields: Vec<_> = fields
@@ -113,7 +114,7 @@ pub(super) fn object_text<'n, V: fmt::Display>(fields: impl IntoIterator<Item = 
     format!("{{{}}}", fields.join(","))
 }
 
-/// A string, borrowed from the text unless characters of it are escaped.
+/// A string, borrowed from the text unless it has escaped characters.
 #[derive(Debug, serde::Deserialize)]
 struct Borrowed<'a>(#[serde(borrow)] Cow<'a, str>);
 

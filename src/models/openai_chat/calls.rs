@@ -1,5 +1,5 @@
-//! Assembles tool calls from fragments. Servers number, name and identify them in many ways; no
-//! call may be lost or doubled.
+//! Assembles tool calls from fragments. Servers number, name and identify fragments in many ways.
+//! No call may be lost or duplicated.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::models::calls::CallIds;
 use crate::models::fault::Fault;
 use crate::models::wire::{self, Fields, MOST_UNKNOWN, object_text};
 
-/// A call in the making.
+/// A call under construction.
 #[derive(Debug, Default)]
 struct Call {
-    /// The provider's index: a key only, never an index in memory.
+    /// The provider's index. It is only a key, never an index in memory.
     index: Option<u64>,
     /// The position in the list of the fragment that began the call.
     slot: usize,
@@ -47,7 +47,7 @@ pub(super) struct Calls {
     limit: usize,
 }
 
-/// The slot of the one call of the protocol's first form, `function_call`.
+/// The slot of the only call in the protocol's legacy form, `function_call`.
 const LEGACY_SLOT: usize = usize::MAX;
 
 impl Calls {
@@ -65,7 +65,7 @@ impl Calls {
         self.list.len()
     }
 
-    /// Takes an item of `tool_calls` at its position in the list. `whole`: the item is a complete
+    /// Reads an item of `tool_calls` at its position in the list. `whole`: the item is a complete
     /// call.
     pub(super) fn take(
         &mut self,
@@ -90,7 +90,7 @@ impl Calls {
         self.add(fragment, whole, events)
     }
 
-    /// Takes a `function_call` of the protocol's first form: there is at most one.
+    /// Reads a `function_call` of the protocol's legacy form. A completion has at most one.
     pub(super) fn take_legacy(&mut self, function: &Fields<'_>, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
         let fragment = Fragment {
             slot: LEGACY_SLOT,
@@ -153,8 +153,8 @@ impl Calls {
                 if named.is_some() {
                     return named;
                 }
-                // An id that comes late belongs to the call that has none; on a call that has one,
-                // it is a new call's.
+                // A late id belongs to a call without an id. If the call has an id, another id
+                // begins a new call.
                 last(&|call| key_fits(call, fragment)).filter(|position| {
                     let call = &self.list[*position];
                     call.given_id.is_none() && (fragment.name.is_none() || call.name.is_empty())
@@ -200,7 +200,7 @@ impl Fragment {
         }
     }
 
-    /// Returns whether the fragment is empty. Some servers send an empty call beside a completion
+    /// Returns whether the fragment is empty. Some servers add an empty call to a completion
     /// without calls.
     fn is_empty(&self) -> bool {
         self.id.is_none() && self.name.is_none() && matches!(self.arguments.trim(), "" | "{}")
@@ -208,8 +208,8 @@ impl Fragment {
 }
 
 impl Call {
-    /// Returns whether the fragment, which has no id, must begin another call: it has a name, and
-    /// this call has another or can't take more arguments.
+    /// Returns whether a fragment without an id begins another call: it has a name, and this call
+    /// has another name or complete arguments.
     fn is_over_before(&self, fragment: &Fragment) -> bool {
         let Some(name) = &fragment.name else { return false };
         let other_name = !self.name.is_empty() && self.name != *name;
@@ -221,7 +221,7 @@ impl Call {
         if self.name.is_empty() {
             return Err(Fault::NamelessCall);
         }
-        // The fields that the protocol does not know go back with the call, as one object.
+        // Unknown fields must return to the provider with the call, as one object.
         let extras = self.extras.iter().map(|(name, raw)| (name.as_str(), raw));
         let extras = (!self.extras.is_empty()).then(|| object_text(extras));
         Ok(ToolCall {
@@ -233,7 +233,7 @@ impl Call {
     }
 }
 
-/// Knows in linear time when a text that comes in pieces has become a whole JSON object.
+/// Detects in linear time when a text in pieces has become a whole JSON object.
 #[derive(Debug, Default)]
 struct JsonEnd {
     depth: usize,

@@ -54,10 +54,10 @@ fn dialect(settings: &ProviderSettings, url: &Url) -> Dialect {
         provider: settings.name.clone(),
         max_tokens_field: settings.max_tokens_field.unwrap_or(field),
         max_output_tokens: settings.max_output_tokens,
-        // Mistral counts unasked and refuses fields that it does not know.
+        // Mistral always reports usage and rejects unknown fields.
         stream_options: !mistral,
         refusal_field: openai,
-        // The pattern from their error messages. Other servers may need their own ids back
+        // The rules come from the servers' error messages. Other servers may require their own ids
         // unchanged.
         call_ids: match (openai, mistral) {
             (true, _) => IdRule::UpTo(40),
@@ -68,8 +68,8 @@ fn dialect(settings: &ProviderSettings, url: &Url) -> Dialect {
     }
 }
 
-/// Returns whether the server is known to leave reasoning in the text of models such as Qwen and
-/// `DeepSeek` R1; what runs on this machine mostly does.
+/// Returns whether the server usually leaves reasoning in the text of models such as Qwen and
+/// `DeepSeek` R1. Most servers on this machine do.
 fn leaves_think_tags(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     is_local(url) || ["api.groq.com", "api.together.xyz", "api.together.ai", "api.cerebras.ai"].contains(&host)

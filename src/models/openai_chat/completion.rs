@@ -24,7 +24,7 @@ use crate::models::sources::Sources;
 use crate::models::wire::{self, Fields};
 use crate::usage::Usage;
 
-/// The most tools of the provider's own that are counted in a completion.
+/// The most provider tools that are counted in a completion.
 const MAX_EXECUTED_TOOLS: u64 = 256;
 
 /// A completion that is being assembled.
@@ -32,15 +32,14 @@ const MAX_EXECUTED_TOOLS: u64 = 256;
 pub(super) struct Completion {
     parts: Vec<Part>,
     calls: Calls,
-    /// How many of the calls are among the parts.
+    /// How many of the calls are already among the parts.
     placed_calls: usize,
     room: Room,
     sources: Sources,
     retained: RetainedFields,
     /// Splits reasoning off the text; `None` if the text has none.
     think: Option<ThinkSplit>,
-    /// The names of the tools that the provider has executed itself, by their positions in the
-    /// completion.
+    /// The names of the tools that the provider executed itself, by position in the completion.
     executed_tools: BTreeMap<u64, String>,
     finish_reason: Option<String>,
     envelope: Envelope,
@@ -49,7 +48,7 @@ pub(super) struct Completion {
 #[derive(Debug)]
 enum Part {
     Content(ContentPart),
-    /// Reasoning that only its provider can read back, and its words for others.
+    /// Reasoning that only its provider can read, and its text for other providers.
     Thinking {
         words: String,
         block: Opaque,
@@ -74,12 +73,12 @@ impl Completion {
         }
     }
 
-    /// Has reasoning split off the words.
+    /// Enables splitting reasoning off the text.
     pub(super) fn split_think_tags(&mut self) {
         self.think = Some(ThinkSplit::default());
     }
 
-    /// Takes the end of the words.
+    /// Ends the text.
     pub(super) fn end_text(&mut self, events: &mut Vec<ModelEvent>) {
         if let Some(rest) = self.think.as_mut().map(ThinkSplit::finish) {
             self.add_split(rest, events);
@@ -103,12 +102,12 @@ impl Completion {
         events.extend(usage.and_then(|usage| self.envelope.changed_usage(usage)));
     }
 
-    /// Takes the finish reason; the last one wins.
+    /// Sets the finish reason. The last one wins.
     pub(super) fn take_finish_reason(&mut self, reason: String) {
         self.finish_reason = Some(reason);
     }
 
-    /// Takes a message, or a piece of one unless it is `whole`.
+    /// Reads a message or, unless it is `whole`, a piece of one.
     pub(super) fn take_message(
         &mut self,
         message: &Fields<'_>,
@@ -170,7 +169,7 @@ impl Completion {
         })
     }
 
-    /// Takes a tool that the provider has executed itself. A stream repeats it.
+    /// Reads a tool that the provider executed itself. A stream may repeat it.
     fn add_executed(&mut self, slot: u64, tool: &Fields<'_>) {
         let name = tool.filled("name").or_else(|| tool.filled("type"));
         let position = tool.count("index").unwrap_or(slot);
@@ -260,8 +259,7 @@ impl Completion {
         Ok(())
     }
 
-    /// Adds the sources that are new to the latest words. Some servers name all of them with each
-    /// chunk.
+    /// Adds new sources to the latest text. Some servers repeat all sources in each chunk.
     fn add_citations(&mut self, sources: &[&RawValue]) -> Result<(), Fault> {
         let new = self.sources.take_new(sources.iter().copied(), &mut self.room)?;
         if new.is_empty() {
@@ -282,7 +280,7 @@ impl Completion {
     }
 }
 
-/// Returns the readable reasoning; servers that send it under several names mean the same words.
+/// Returns the readable reasoning. If a server sends it under several names, the text is the same.
 fn reasoning_words(message: &Fields<'_>) -> String {
     let details = || {
         let details = message.list("reasoning_details")?;
@@ -300,7 +298,7 @@ fn reasoning_words(message: &Fields<'_>) -> String {
     plain.or_else(details).unwrap_or_default()
 }
 
-/// Reads a picture that the model has made.
+/// Reads an image that the model generated.
 fn image(raw: &RawValue) -> Option<ContentPart> {
     let url = wire::object(raw)?.object("image_url")?.filled("url")?;
     let source = match inline_data(&url) {
@@ -320,7 +318,8 @@ fn opaque(provider: &str, raw: String) -> ContentPart {
     })
 }
 
-/// Reads the finish reason. A whole completion without one gets the obvious one.
+/// Parses the finish reason. A complete completion without one gets the reason that follows from
+/// its calls.
 fn finish_reason(reason: Option<String>, has_calls: bool) -> FinishReason {
     let Some(reason) = reason else {
         return if has_calls {

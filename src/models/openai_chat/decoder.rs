@@ -54,7 +54,7 @@ impl FrameReader for ChatReader {
         Ok(Progress::Open)
     }
 
-    /// Some servers send the mark without a finish reason.
+    /// Completes the response, since some servers send the mark without a finish reason.
     fn take_done(&mut self, events: &mut Vec<ModelEvent>) -> Progress {
         self.completion.end_text(events);
         if self.completion.is_finished() || self.completion.has_content() {
@@ -91,7 +91,7 @@ impl FrameReader for ChatReader {
 }
 
 impl ChatReader {
-    /// Takes a chunk, and its usage even if the chunk is an error or unusable.
+    /// Reads a chunk. Reads its usage even if the chunk is an error or unusable.
     fn take_chunk(
         &mut self,
         chunk: &Fields<'_>,
@@ -137,7 +137,7 @@ impl ChatReader {
     }
 }
 
-/// Reads an object, or the error that the text is.
+/// Parses a chunk as an object. If the text is a list of errors instead, returns its error.
 fn read_chunk(text: &str) -> Result<Fields<'_>, AttemptError> {
     serde_json::from_str(text).map_err(|error| {
         if is_error_list(text) {

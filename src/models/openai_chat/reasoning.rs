@@ -1,4 +1,4 @@
-//! Retains what must return to the provider: reasoning in its several spellings, and fields that
+//! Retains fields that must return to the provider: reasoning in its various forms, and fields that
 //! only the provider understands.
 
 use serde_json::value::RawValue;
@@ -14,7 +14,7 @@ use crate::models::wire::{self, Fields};
 const STREAMED_TEXTS: [&str; 2] = ["reasoning_content", "reasoning"];
 /// The list of blocks of which a stream sends pieces.
 const DETAILS: &str = "reasoning_details";
-/// Fields that the decoder reads itself, and output that providers refuse to take back.
+/// Fields that the decoder reads itself, and output that providers reject in requests.
 const NOT_RETAINED: [&str; 15] = [
     "role",
     "content",
@@ -33,7 +33,7 @@ const NOT_RETAINED: [&str; 15] = [
     "logprobs",
 ];
 
-/// Returns whether a field of this name holds reasoning, which alone is no content.
+/// Returns whether a field of this name holds reasoning. Reasoning alone does not count as content.
 pub(super) fn is_reasoning(name: &str) -> bool {
     STREAMED_TEXTS.contains(&name) || name == DETAILS
 }
@@ -53,7 +53,7 @@ enum RetainedField {
 }
 
 impl RetainedFields {
-    /// Takes the fields of a message, or of a piece of one unless it is `whole`.
+    /// Reads the fields of a message or, unless it is `whole`, of a piece of one.
     pub(super) fn take(&mut self, message: &Fields<'_>, whole: bool, room: &mut Room) -> Result<(), Fault> {
         for (name, raw) in message
             .iter()
@@ -79,7 +79,7 @@ impl RetainedFields {
         Ok(())
     }
 
-    /// Returns the fields, verbatim where they came in one piece; `None` if there are none.
+    /// Returns the fields; `None` if there are none. A field that arrived in one piece is verbatim.
     pub(super) fn finish(self, provider: &str, needs_owner: bool) -> Option<ProviderFields> {
         let fields = self
             .0
@@ -141,22 +141,22 @@ impl RetainedField {
     }
 }
 
-/// Returns whether the next block is a piece of this one: of the same type and index, and not of
-/// another id.
+/// Returns whether the next block is a piece of this one: it has the same type and index, and no
+/// other id.
 pub(super) fn continues_with(block: &Opaque, next: &RawValue) -> bool {
     let (Some(mine), Some(next)) = (key(block), wire::object(next).map(|next| BlockKey::of(&next))) else {
         return false;
     };
     let same_id = mine.id == next.id || mine.id.is_none() || next.id.is_none();
-    // An encrypted block can't be cut and put together again.
+    // An encrypted block never arrives in pieces, since it can't be reassembled.
     let in_pieces = mine.kind.as_ref().is_some_and(|kind| !kind.contains("encrypted"));
     in_pieces && same_id && (mine.kind, mine.index) == (next.kind, next.index)
 }
 
 /// Adds a piece to a block.
 pub(super) fn merge(block: &mut Opaque, next: &RawValue, room: &mut Room) -> Result<(), Fault> {
-    // A piece that is nested too deeply adds nothing; the block is read once all the same, not with
-    // each such piece.
+    // A piece that is nested too deeply adds nothing. The block is parsed first, so that it is
+    // parsed only once, even with many such pieces.
     let known = block.object(room)?;
     match room.read(next.get())? {
         Some(Value::Object(next)) => merge_objects(known, next, room),
@@ -197,7 +197,7 @@ fn is_empty(raw: &RawValue) -> bool {
     matches!(raw.get(), "\"\"" | "[]" | "{}")
 }
 
-/// Texts of these names come in pieces; others come once.
+/// Texts with these names arrive in pieces. Other texts arrive once.
 const PIECES: [&str; 4] = ["text", "summary", "data", "thinking"];
 
 fn merge_objects(known: &mut Object, next: Object, room: &mut Room) -> Result<(), Fault> {
@@ -218,7 +218,7 @@ fn merge_objects(known: &mut Object, next: Object, room: &mut Room) -> Result<()
     Ok(())
 }
 
-/// The texts of a thinking block are a list of blocks themselves.
+/// Merges the texts of a thinking block, which are themselves a list of blocks.
 fn merge_lists(known: &mut Vec<Value>, items: Vec<Value>, room: &mut Room) -> Result<(), Fault> {
     for item in items {
         match (known.last_mut(), item) {

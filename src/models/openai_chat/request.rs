@@ -23,20 +23,20 @@ use crate::models::parameters::{accepted_limit, tool_choice, with_extra};
 use crate::models::settings::MaxTokensField;
 use crate::models::wire::Fields;
 
-/// How a server wants to be spoken to.
+/// The differences between servers of this protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dialect {
     /// The provider's configured name: what it gave goes back to it alone.
     pub provider: String,
     /// The field that limits the output tokens.
     pub max_tokens_field: MaxTokensField,
-    /// The most tokens that the server lets a request ask for, if it is known.
+    /// The most output tokens that the server accepts in a request, if known.
     pub max_output_tokens: Option<u64>,
-    /// Whether usage in a stream must be asked for.
+    /// Whether a request must ask for usage in a stream.
     pub stream_options: bool,
-    /// Whether a refusal has a field of its own; elsewhere it goes back as words.
+    /// Whether a refusal has a separate field. Otherwise it is sent back as text.
     pub refusal_field: bool,
-    /// The ids of calls that the server takes.
+    /// The ids of calls that the server accepts.
     pub call_ids: IdRule,
     /// Whether its models write their reasoning into the text, between `<think>` and `</think>`.
     pub think_tags: bool,
@@ -51,8 +51,8 @@ pub fn encode_request(request: &ModelRequest, dialect: &Dialect, stream: bool) -
     let mut attachments = Vec::new();
     let mut ids = WireIds::new(dialect.call_ids);
     for message in request.messages.iter() {
-        // Results of one step stay together, so what they can't hold follows after the last of
-        // them.
+        // Results of one step stay together, so content that they can't hold follows after the last
+        // result.
         if message.role != Role::Tool {
             flush(&mut attachments, &mut messages);
         }
@@ -219,8 +219,8 @@ fn push_message<'a>(
     messages.extend(wire);
 }
 
-/// Encodes a message of the caller, with pictures and files if the dialect supports them; `None` if
-/// nothing is left.
+/// Encodes a message of the caller, with images and files if `media` is given; `None` if nothing is
+/// left.
 fn caller_message<'a>(role: &'a str, message: &'a Message, media: Option<&Dialect>) -> Option<WireMessage<'a>> {
     let mut wire = WireMessage::new(role);
     if let [ContentPart::Text(part)] = message.content.as_slice()
@@ -244,14 +244,15 @@ fn caller_message<'a>(role: &'a str, message: &'a Message, media: Option<&Dialec
     Some(wire)
 }
 
-/// The protocol refuses other names, and a message must not fail for its speaker's.
+/// Returns whether the protocol accepts the speaker's name. Other names are dropped, so that the
+/// request does not fail.
 fn is_speaker_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     !name.is_empty() && name.len() <= 64 && name.chars().all(plain)
 }
 
-/// Encodes a message of the model; `None` if nothing of it goes back, as with reasoning alone:
-/// providers refuse a message without content.
+/// Encodes a message of the model; `None` if nothing of it is sent back, as with reasoning alone.
+/// Providers reject a message without content.
 fn assistant_message<'a>(message: &'a Message, dialect: &Dialect, ids: &mut WireIds) -> Option<WireMessage<'a>> {
     let own = message
         .provider_fields
@@ -269,7 +270,7 @@ fn assistant_message<'a>(message: &'a Message, dialect: &Dialect, ids: &mut Wire
             ContentPart::Refusal { text: words } if dialect.refusal_field => refusal += words.as_str(),
             ContentPart::Refusal { text: words } => text += words.as_str(),
             ContentPart::Opaque(part) => has_opaque |= part.provider == dialect.provider,
-            // Reasoning goes back in the provider's own fields, or not at all.
+            // Reasoning is sent back only in the provider's own fields.
             _ => {}
         }
     }
@@ -297,7 +298,7 @@ fn assistant_message<'a>(message: &'a Message, dialect: &Dialect, ids: &mut Wire
     Some(wire)
 }
 
-/// Encodes the parts of a message that has parts of the provider's own.
+/// Encodes the parts of a message with provider-specific parts.
 fn blocks(message: &Message, dialect: &Dialect) -> Vec<Box<RawValue>> {
     let of_text = |text| raw(&text_block(text));
     let parts = message.content.iter().filter_map(|part| match part {
@@ -309,7 +310,7 @@ fn blocks(message: &Message, dialect: &Dialect) -> Vec<Box<RawValue>> {
     parts.collect()
 }
 
-/// Returns whether a field of the provider's own has content where there is no text.
+/// Returns whether a provider's own field counts as content in a message without text.
 fn is_content((name, raw): &(String, RawJson)) -> bool {
     !is_reasoning(name) && checked(raw.as_str()).is_some()
 }
@@ -335,8 +336,8 @@ fn wire_call<'a>(call: &'a ToolCall, id: &str, own: bool) -> WireMessage<'a> {
     wire
 }
 
-/// Encodes a result as text. Pictures and files, which the protocol does not allow in a result, are
-/// put aside.
+/// Encodes a result as text. Sets images and files aside, since the protocol does not allow them in
+/// a result.
 fn tool_message<'a>(
     result: &'a ToolResult,
     id: &str,
@@ -374,7 +375,7 @@ fn flush(attachments: &mut Vec<Value>, messages: &mut Vec<WireMessage<'_>>) {
 
 fn block(part: &ContentPart, media: Option<&Dialect>) -> Option<Value> {
     match part {
-        // Words beside other parts may be empty in the history, and not in a request.
+        // The history may have empty texts next to other parts, but a request may not.
         ContentPart::Text(part) if part.text.is_empty() => None,
         ContentPart::Text(part) => Some(text_block(&part.text)),
         ContentPart::Refusal { text } => Some(text_block(text)),
@@ -410,7 +411,7 @@ fn image_block(part: &ImagePart) -> Value {
     json!({"type": "image_url", "image_url": image})
 }
 
-/// Encodes a file: few servers take any but PDFs, so words go as words.
+/// Encodes a file. Few servers accept files other than PDFs, so text files are sent as text.
 fn document_block(part: &DocumentPart) -> Value {
     if let Some(words) = as_words(part) {
         return text_block(&words);

@@ -15,24 +15,24 @@ pub(super) struct ThinkSplit {
     blanks: String,
     /// How much of the expected tag has arrived.
     matched: usize,
-    /// Whether there is any reasoning; blanks before it are none.
+    /// Whether there is any reasoning. Leading blanks do not count.
     has_thought: bool,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Nothing but blanks and a part of the opening tag has come.
+    /// Only blanks and a part of the opening tag have arrived.
     #[default]
     Start,
     /// After the opening tag.
     Thinking,
-    /// After the closing tag, where only blanks have come.
+    /// After the closing tag. Only blanks have arrived since.
     Between,
     /// In the text after the reasoning.
     Words,
 }
 
-/// What a piece adds.
+/// The additions of a piece.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Split {
     /// To the reasoning.
@@ -55,7 +55,7 @@ impl ThinkSplit {
         split
     }
 
-    /// Takes the end. A part of a tag is text; blanks alone are dropped.
+    /// Ends the text. A partial tag becomes text. Blanks alone are dropped.
     pub(super) fn finish(&mut self) -> Split {
         let mut split = Split::default();
         if self.matched > 0 {
@@ -101,7 +101,7 @@ impl ThinkSplit {
         }
     }
 
-    /// Gives back what was held for a tag that did not come.
+    /// Releases the text that was held back for a tag that did not follow.
     fn release(&mut self, split: &mut Split) {
         let tag = &self.tag()[..self.matched];
         let mut held = std::mem::take(&mut self.blanks);

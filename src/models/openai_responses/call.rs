@@ -7,13 +7,13 @@ use crate::models::calls::CallIds;
 use crate::models::fault::Fault;
 use crate::models::wire::{Fields, MOST_UNKNOWN, unknown_fields};
 
-/// Fields of a call that are read; others go back with it.
+/// Fields of a call that are read. Other fields return to the provider with the call.
 const KNOWN: [&str; 6] = ["type", "id", "call_id", "name", "arguments", "status"];
 
-/// A call in the making.
+/// A call under construction.
 #[derive(Debug, Default)]
 pub(super) struct Call {
-    /// The index and the id under which it was announced.
+    /// The index and the id of the announced call.
     announced: Option<(usize, String)>,
     name: String,
     arguments: PartialText,
@@ -21,7 +21,7 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// Takes the item that announces the call. Its arguments still come.
+    /// Reads the item that announces the call. Its arguments follow later.
     pub(super) fn announce(&mut self, item: &Fields<'_>, call_ids: &mut CallIds, events: &mut Vec<ModelEvent>) {
         if let Some(name) = item.filled("name") {
             self.name = name;
@@ -48,7 +48,7 @@ impl Call {
     /// Takes the whole item.
     pub(super) fn settle(&mut self, item: &Fields<'_>, call_ids: &mut CallIds, events: &mut Vec<ModelEvent>) {
         self.announce(item, call_ids, events);
-        // Some servers send an object where the protocol has its text.
+        // Some servers send an object instead of its JSON text.
         let arguments = item.get("arguments");
         let arguments = arguments.map(|raw| item.text("arguments").unwrap_or_else(|| raw.get().to_owned()));
         self.take_arguments(Fragment::Whole(arguments.unwrap_or_default()), events);

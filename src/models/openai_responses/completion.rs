@@ -40,7 +40,7 @@ pub(super) struct Completion {
     response_id: Option<String>,
 }
 
-/// What a piece of a completion belongs to.
+/// The target of a piece of a completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
     /// A part of a message.
@@ -75,7 +75,7 @@ impl Completion {
         self.response_id = response.filled("id").or(self.response_id.take());
     }
 
-    /// Takes an item that an event announces or contains in whole.
+    /// Reads an item that an event announces or completely contains.
     pub(super) fn take_item(
         &mut self,
         event: &Fields<'_>,
@@ -90,7 +90,8 @@ impl Completion {
         let found = self.find(id.as_deref(), index).filter(|position| {
             let slot = &self.slots[*position];
             let same_id = id.is_none() || slot.id.is_none() || id == slot.id;
-            // Some servers number all items alike, and some change an item's id on its way.
+            // Some servers give all items the same number, and some change an item's id during the
+            // stream.
             slot.item.fits(&item) && (same_id || (is_whole && !slot.is_whole()))
         });
         let position = match found {
@@ -108,7 +109,7 @@ impl Completion {
         Ok(())
     }
 
-    /// Takes words of an item that may not have been announced.
+    /// Reads text of an item, which may not have been announced.
     pub(super) fn take_text(
         &mut self,
         event: &Fields<'_>,
@@ -120,7 +121,7 @@ impl Completion {
         let last = || self.slots.len().checked_sub(1);
         let found = self.find(id.as_deref(), index);
         let found = if id.is_none() && index.is_none() { last() } else { found };
-        // Another item under the number of one that is complete.
+        // A new item has the number of a complete one.
         let found = found.filter(|position| {
             let slot = &self.slots[*position];
             !slot.is_whole() || id.is_none() || slot.id.is_none() || id == slot.id
@@ -143,13 +144,13 @@ impl Completion {
                 reasoning.take_text((section, index), fragment, events);
             }
             (Item::Call(call), Target::Arguments) => call.take_arguments(fragment, events),
-            // Words of one kind for an item of another belong nowhere.
+            // Text for an item of another kind is dropped.
             _ => {}
         }
         self.count(position)
     }
 
-    /// Takes a whole part of a message, or a source of its text.
+    /// Reads a whole part of a message, or a source of its text.
     pub(super) fn take_part(&mut self, event: &Fields<'_>, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
         let index = event.count("content_index").unwrap_or_default();
         let Some(position) = self.find(event.filled("item_id").as_deref(), event.count("output_index")) else {
@@ -165,7 +166,7 @@ impl Completion {
         self.count(position)
     }
 
-    /// Takes the list of all items. An empty one is ignored.
+    /// Reads the list of all items. Ignores an empty list.
     pub(super) fn take_list(&mut self, list: &[&RawValue], events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
         let ids: HashSet<_> = list.iter().filter_map(|raw| wire::object(raw)?.filled("id")).collect();
         let mut positions = Vec::new();
@@ -174,7 +175,7 @@ impl Completion {
             let Some(item) = wire::object(raw) else { continue };
             let id = item.filled("id");
             let named = id.as_ref().and_then(|id| self.by_id.get(id)).copied();
-            // An item whose id has changed keeps its position.
+            // An item with a changed id retains its position.
             let is_other = |slot: &Slot| slot.id.as_ref().is_some_and(|id| ids.contains(id));
             let in_turn = self.slots.get(position).filter(|slot| !is_other(slot));
             let in_turn = in_turn.map(|_| position);
@@ -194,8 +195,8 @@ impl Completion {
         Ok(())
     }
 
-    /// Returns the whole completion. The finish reason is the one of the provider, or follows from
-    /// the items of a completed response.
+    /// Returns the whole completion. The finish reason is the provider's, or follows from the items
+    /// of a completed response.
     pub(super) fn finish(self, reason: Option<FinishReason>, usage: Usage) -> Result<ModelResponse, Fault> {
         let mut slots: Vec<_> = self.slots.into_iter().map(Some).collect();
         let positions = self.listed.unwrap_or_else(|| (0..slots.len()).collect());
@@ -243,7 +244,7 @@ impl Completion {
         }
     }
 
-    /// Takes the room for what an item has got.
+    /// Takes room for the new parts of an item.
     fn count(&mut self, position: usize) -> Result<(), Fault> {
         let made = self.slots[position].item.take_made();
         self.room.take(made)

@@ -26,12 +26,12 @@ pub type ResponsesDecoder = StreamDecoder<ResponsesReader>;
 pub struct ResponsesReader {
     completion: Completion,
     has_begun: bool,
-    /// The finish reason, where the provider has given one other than success.
+    /// The finish reason, if the provider gave one other than success.
     reason: Option<FinishReason>,
     usage: Usage,
 }
 
-/// Where the text of an event belongs, and whether it is the whole text.
+/// The text of an event: its target, and whether it is the whole text.
 struct TextEvent {
     target: Target,
     field: &'static str,
@@ -81,7 +81,8 @@ impl FrameReader for ResponsesReader {
         !self.has_begun
     }
 
-    /// The event with the status of the response has the whole response.
+    /// Returns false: the event with the status also has the whole response, so nothing is final
+    /// before it.
     fn is_finished(&self) -> bool {
         false
     }
@@ -114,7 +115,7 @@ impl ResponsesReader {
             "content_part.done" | "output_text.annotation.added" => completion.take_part(event, events),
             _ => match text_event(kind).and_then(|known| Some((event.text(known.field)?, known))) {
                 Some((text, known)) => completion.take_text(event, known.target, (known.fragment)(text), events),
-                // An event that came after this was written.
+                // An event of a later protocol version.
                 None => Ok(()),
             },
         };
@@ -122,7 +123,7 @@ impl ResponsesReader {
         Ok(Progress::Open)
     }
 
-    /// Takes the final response. `status` counts unless the response has its own.
+    /// Reads the final response. `status` applies unless the response has its own status.
     fn take_end(
         &mut self,
         response: &Fields<'_>,
@@ -183,7 +184,8 @@ fn incomplete(response: &Fields<'_>) -> FinishReason {
     }
 }
 
-/// The provider still works on the response and bills it. A retry would only start another one.
+/// Makes the error of a response that is still in progress. The provider bills it, and a retry
+/// would only start another one.
 fn deferred() -> AttemptError {
     protocol(
         "the provider responds in the background, which is not supported".to_owned(),

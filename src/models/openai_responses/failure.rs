@@ -1,12 +1,12 @@
-//! Turns errors inside a response into model errors. The protocol names them by codes without a
-//! status.
+//! Turns errors inside a response into model errors. The protocol identifies them by codes, without
+//! a status.
 
 use crate::agent::ports::ModelErrorClass;
 use crate::models::errors::error_of_frame;
 use crate::models::retry::AttemptError;
 use crate::models::wire::Fields;
 
-/// Returns the error that an event means, whether the error is the event or is inside it.
+/// Returns the failure for an event that is an error or contains one.
 pub(super) fn failure_of_event(text: &str) -> AttemptError {
     let event = Fields::parse(text).unwrap_or_default();
     let code = match event.object("error") {
@@ -16,14 +16,14 @@ pub(super) fn failure_of_event(text: &str) -> AttemptError {
     coded(error_of_frame(text), &code.unwrap_or_default())
 }
 
-/// Returns the error of a failed response. Nothing else of the response is retained: it repeats the
-/// instructions.
+/// Returns the failure for a failed response. Nothing else of the response is retained, since it
+/// repeats the instructions.
 pub(super) fn failure_of_response(response: &Fields<'_>) -> AttemptError {
     let error = response.get("error").map_or("{}", |error| error.get());
     failure_of_event(&format!("{{\"error\":{error}}}"))
 }
 
-/// Lets the code decide where neither the words nor a status have.
+/// Classifies a failure by its code if neither its message nor a status determines the class.
 fn coded(failure: AttemptError, code: &str) -> AttemptError {
     if failure.error.status.is_some() || failure.error.class != ModelErrorClass::Server {
         return failure;

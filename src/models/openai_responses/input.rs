@@ -17,11 +17,11 @@ use crate::models::files::{Attachment, data_url};
 use crate::models::names::{IdRule, WireIds, tool_name};
 use crate::models::wire::Fields;
 
-/// The ids of calls that the protocol takes.
+/// The ids of calls that the protocol accepts.
 const CALL_IDS: IdRule = IdRule::UpTo(64);
 
-/// Items that ask the caller for something that only a `function_call` can have here, unless the
-/// provider answers it itself.
+/// Items that request an action from the caller. Only a `function_call` is supported here, so these
+/// are dropped unless the provider itself has returned their output.
 pub(super) const CALLERS_CALLS: [&str; 5] = [
     "apply_patch_call",
     "computer_call",
@@ -60,7 +60,7 @@ fn input_message(role: &str, message: &Message, provider: &str) -> Option<Part> 
     raw(&json!({"type": "message", "role": role, "content": content}))
 }
 
-/// A completion that becomes items, in its order.
+/// Turns a completion into items, in its order.
 struct CompletionItems<'a> {
     provider: &'a str,
     /// The calls whose results came from the provider.
@@ -68,12 +68,12 @@ struct CompletionItems<'a> {
     /// Whether the marks of the message's parts are this provider's.
     is_own: bool,
     items: &'a mut Vec<Part>,
-    /// Reasoning whose following item has not come yet.
+    /// Reasoning that no item follows yet.
     reasoning: Vec<Part>,
     open: Option<Open>,
 }
 
-/// A message item in the making.
+/// A message item under construction.
 struct Open {
     mark: Option<String>,
     content: Vec<Value>,
@@ -111,16 +111,16 @@ impl<'a> CompletionItems<'a> {
                     self.push(item);
                 }
                 ContentPart::Opaque(part) if part.provider == self.provider => self.add_opaque(&part.raw),
-                // The words of reasoning are for people; the item with them is an opaque part.
+                // The text of reasoning is only for people. The item itself is an opaque part.
                 _ => {}
             }
         }
-        // Reasoning that nothing followed is refused, so the rest of it is dropped at the end of
-        // the completion.
+        // The provider rejects reasoning that no item follows, so the remaining reasoning is
+        // dropped.
         self.close();
     }
 
-    /// Adds to the open message, or opens one.
+    /// Adds a part to the open message, or opens one.
     fn add_to_message(&mut self, mark: Option<String>, part: Value) {
         let open = self.open.get_or_insert_with(|| Open {
             mark,
@@ -143,7 +143,7 @@ impl<'a> CompletionItems<'a> {
             self.close();
             self.reasoning.extend(reasoning_item(&fields));
         } else if CALLERS_CALLS.contains(&kind.as_str()) && !is_answered() {
-            // The provider refuses it without an output, and the reasoning before it.
+            // The provider rejects this item without an output, and also the reasoning before it.
             self.close();
             self.reasoning.clear();
         } else {
@@ -171,7 +171,7 @@ impl<'a> CompletionItems<'a> {
         }
     }
 
-    /// Encodes a call. Its arguments go back as the model wrote them. The id of a mark does not.
+    /// Encodes a call, with its arguments as the model wrote them.
     fn call_item(&self, call: &ToolCall, id: &str) -> Option<Part> {
         let arguments = if call.arguments.is_empty() {
             "{}"
@@ -200,7 +200,7 @@ impl Open {
     }
 }
 
-/// Returns the ids of the calls whose outputs are in the message, too.
+/// Returns the ids of the calls whose outputs are in the same message.
 fn calls_with_output(message: &Message, provider: &str) -> HashSet<String> {
     let outputs = message.content.iter().filter_map(|part| match part {
         ContentPart::Opaque(part) if part.provider == provider => Fields::parse(part.raw.as_str()),
@@ -210,8 +210,8 @@ fn calls_with_output(message: &Message, provider: &str) -> HashSet<String> {
     outputs.filter_map(|item| item.filled("call_id")).collect()
 }
 
-/// Returns the reasoning as it may go back: without what is only for reading, and not at all where
-/// the provider would have to look for it.
+/// Returns the form of reasoning to send back, without fields that are only for reading. Returns
+/// `None` if the provider would have to look the reasoning up.
 fn reasoning_item(item: &Fields<'_>) -> Option<Part> {
     let has_content = item.list("content").is_some_and(|content| !content.is_empty());
     if item.filled("encrypted_content").is_none() && !has_content {
@@ -226,7 +226,7 @@ fn reasoning_item(item: &Fields<'_>) -> Option<Part> {
     object(&fields)
 }
 
-/// Encodes a result: as words, or as parts where it has more than words.
+/// Encodes a result as text, or as parts if it has more than text.
 fn output_item(result: &ToolResult, id: &str, provider: &str) -> Value {
     let is_plain = result.content.iter().all(|part| media(part, provider).is_none());
     let output = if is_plain {

@@ -22,13 +22,13 @@ use crate::models::wire::Fields;
 pub(super) struct Slot {
     /// The provider's id of the item, if it has one.
     pub(super) id: Option<String>,
-    /// What it is.
+    /// The item.
     pub(super) item: Item,
     /// The whole item, once it is complete.
     whole: Option<String>,
 }
 
-/// An item in the making.
+/// An item under construction.
 #[derive(Debug)]
 pub(super) enum Item {
     /// Words and refusals.
@@ -77,7 +77,7 @@ impl Slot {
 }
 
 impl Item {
-    /// Makes the item that an announcement is of.
+    /// Makes the item of an announcement.
     pub(super) fn of(item: &Fields<'_>) -> Self {
         match item.borrowed_text("type").as_deref() {
             Some("message") => Self::Message(Message::default()),
@@ -87,7 +87,7 @@ impl Item {
         }
     }
 
-    /// Returns how many parts of it were made since it was last asked.
+    /// Returns how many parts were added since the last call.
     pub(super) fn take_made(&mut self) -> usize {
         match self {
             Self::Message(message) => message.take_made(),
@@ -110,13 +110,13 @@ pub(super) struct Parts<'a> {
     has_marks: bool,
     /// Why the completion ended, if it did not fail.
     pub(super) finish_reason: FinishReason,
-    /// How often the provider has called tools of its own, by name.
+    /// The number of calls of the provider's own tools, by name.
     pub(super) provider_tool_calls: BTreeMap<String, u64>,
     after_message: bool,
 }
 
 impl<'a> Parts<'a> {
-    /// Has none yet.
+    /// Makes an empty list of parts.
     pub(super) fn new(provider: &'a str) -> Self {
         Self {
             provider,
@@ -128,7 +128,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Adds what an item becomes.
+    /// Adds the parts of an item.
     pub(super) fn add(&mut self, slot: Slot) -> Result<(), Fault> {
         let after_message = std::mem::take(&mut self.after_message);
         match slot.item {
@@ -157,7 +157,7 @@ impl<'a> Parts<'a> {
                 self.has_marks |= call.signature.is_some();
                 self.content.push(ContentPart::ToolCall(call));
             }
-            // What was only announced can't go back.
+            // An item that was only announced can't be sent back.
             Item::Other => {
                 self.count(slot.whole.as_deref());
                 self.add_opaque(slot.whole);
@@ -166,13 +166,14 @@ impl<'a> Parts<'a> {
         Ok(())
     }
 
-    /// Returns the owner of the marks of texts and calls, which name none themselves; `None` if
+    /// Returns the owner of the marks of texts and calls, since the marks do not name it; `None` if
     /// there are no marks.
     pub(super) fn owner(&self) -> Option<ProviderFields> {
         self.has_marks.then(|| ProviderFields::owner(self.provider))
     }
 
-    /// Counts an item if it is a call that the provider has executed, by its type without the end.
+    /// Counts an item if it is a call that the provider executed. The name is the item's type
+    /// without its suffix.
     fn count(&mut self, item: Option<&str>) {
         let kind = item.and_then(Fields::parse).and_then(|item| item.text("type"));
         let kind = kind.filter(|kind| !CALLERS_CALLS.contains(&kind.as_str()));

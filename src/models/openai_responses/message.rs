@@ -13,15 +13,15 @@ use crate::models::fault::Fault;
 use crate::models::room::Room;
 use crate::models::wire::{self, Fields, MOST_UNKNOWN, unknown_fields};
 
-/// Fields of a message that are read; others go back with it.
+/// Fields of a message that are read. Other fields return to the provider with the message.
 const KNOWN: [&str; 5] = ["type", "id", "role", "status", "content"];
 
-/// What a part of a message holds.
+/// The kind of a message's part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Holds {
     /// Text of the completion.
     Text,
-    /// Words of a refusal.
+    /// Text of a refusal.
     Refusal,
     /// Reasoning, which some servers put here.
     Reasoning,
@@ -29,7 +29,7 @@ pub(super) enum Holds {
     Other,
 }
 
-/// A message in the making.
+/// A message under construction.
 #[derive(Debug, Default)]
 pub(super) struct Message {
     parts: BTreeMap<(u64, Holds), Part>,
@@ -42,7 +42,7 @@ pub(super) struct Message {
 struct Part {
     text: PartialText,
     citations: Vec<Citation>,
-    /// The whole part, where it is not of words.
+    /// The whole part, if it is not text.
     raw: String,
 }
 
@@ -60,7 +60,7 @@ impl Message {
         part.citations.push(Citation(RawJson::new(source.get())));
     }
 
-    /// Takes a whole part and returns its key.
+    /// Sets a whole part, and returns its key.
     pub(super) fn settle_part(&mut self, index: u64, raw: &RawValue, events: &mut Vec<ModelEvent>) -> (u64, Holds) {
         let part = wire::object(raw).unwrap_or_default();
         let (holds, text) = match part.borrowed_text("type").as_deref() {
@@ -85,7 +85,7 @@ impl Message {
         position
     }
 
-    /// Takes the whole item. Parts that it does not have are dropped.
+    /// Reads the whole item. Drops parts that it does not contain.
     pub(super) fn settle(
         &mut self,
         item: &Fields<'_>,
@@ -115,7 +115,7 @@ impl Message {
         Ok(())
     }
 
-    /// Returns how many parts and citations were made since it was last asked.
+    /// Returns how many parts and citations were added since the last call.
     pub(super) fn take_made(&mut self) -> usize {
         mem::take(&mut self.made)
     }
@@ -125,9 +125,9 @@ impl Message {
         self.parts.keys().any(|(_, holds)| *holds == Holds::Refusal)
     }
 
-    /// Appends the parts. A text bears the mark of its message where it has fields of its own, or
-    /// where it must be distinguished from the message right before it, which is what `id` is for.
-    /// Returns whether there is a mark.
+    /// Appends the parts. A text has the mark of its message if the message has additional fields,
+    /// or if it must be distinguished from the message right before it: `id` is given then. Returns
+    /// whether there is a mark.
     pub(super) fn finish(self, provider: &str, id: Option<&str>, content: &mut Vec<ContentPart>) -> bool {
         let mark = mark(id, self.extras);
         for ((_, holds), part) in self.parts {
@@ -182,7 +182,7 @@ fn mark(id: Option<&str>, extras: Option<String>) -> Option<String> {
     }
 }
 
-/// A part alone is no item, so it goes back as a message that holds nothing else.
+/// Wraps a part into a message. A part alone is not an item, so it can't be sent back without one.
 fn message_of(part: &str) -> String {
     format!(r#"{{"type":"message","role":"assistant","content":[{part}]}}"#)
 }

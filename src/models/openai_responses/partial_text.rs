@@ -1,14 +1,14 @@
 //! A text that arrives in pieces and later as a whole. The whole is authoritative.
 
-/// Words in the making.
+/// A text under construction.
 #[derive(Debug, Default)]
 pub(super) struct PartialText {
     received: String,
-    /// The whole text, where it differs from the pieces.
+    /// The whole text, if it differs from the pieces.
     whole: Option<String>,
 }
 
-/// Words that an event has.
+/// The text of an event.
 #[derive(Debug)]
 pub(super) enum Fragment {
     /// A piece of a text.
@@ -18,7 +18,7 @@ pub(super) enum Fragment {
 }
 
 impl PartialText {
-    /// Takes a fragment and returns what it adds to the pieces before it.
+    /// Adds a fragment, and returns its new text.
     pub(super) fn take(&mut self, fragment: Fragment) -> String {
         match fragment {
             Fragment::Piece(piece) => {
@@ -39,7 +39,7 @@ impl PartialText {
         self.whole.unwrap_or(self.received)
     }
 
-    /// Takes the whole text and returns the end of it that no piece had. An empty one is ignored.
+    /// Sets the whole text, and returns the end of it that no piece had. Ignores an empty text.
     fn settle(&mut self, whole: String) -> String {
         if whole.is_empty() {
             return String::new();

@@ -8,12 +8,12 @@ use super::partial_text::{Fragment, PartialText};
 use crate::agent::ports::ModelEvent;
 use crate::models::wire::{self, Fields};
 
-/// Which of the two lists of a reasoning item words belong to.
+/// The two lists of texts in a reasoning item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Section {
     /// A summary.
     Summary,
-    /// The reasoning itself, which some servers show.
+    /// The reasoning itself, which some servers reveal.
     Content,
 }
 
@@ -29,7 +29,7 @@ impl Section {
 /// The separator of two paragraphs.
 const BETWEEN: &str = "\n\n";
 
-/// The words of a reasoning item in the making.
+/// The text of a reasoning item under construction.
 #[derive(Debug, Default)]
 pub(super) struct Reasoning {
     paragraphs: BTreeMap<(Section, u64), PartialText>,
@@ -68,7 +68,7 @@ impl Reasoning {
         }
     }
 
-    /// Returns how many paragraphs were made since it was last asked.
+    /// Returns how many paragraphs were added since the last call.
     pub(super) fn take_made(&mut self) -> usize {
         mem::take(&mut self.made)
     }

@@ -13,23 +13,22 @@ use crate::json::{Object, Value};
 use crate::model_ref::ResponseFormat;
 use crate::models::parameters::{accepted_limit, tool_choice, with_extra};
 
-/// How a server wants to be spoken to.
+/// The differences between servers of this protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dialect {
     /// The provider's configured name: what it gave goes back to it alone.
     pub provider: String,
-    /// The most tokens that the server lets a request ask for, if it is known.
+    /// The most output tokens that the server accepts in a request, if known.
     pub max_output_tokens: Option<u64>,
 }
 
 /// The fewest tokens that a request may ask for. The reader of the completion enforces smaller
 /// limits.
 const LEAST_OUTPUT_TOKENS: u64 = 16;
-/// Names of models that do not reason, by their beginnings: they refuse a request for encrypted
-/// reasoning.
+/// Prefixes of models that do not reason. They reject a request for encrypted reasoning.
 const NOT_REASONING: [&str; 4] = ["gpt-3", "gpt-4", "chatgpt-", "gpt-5-chat"];
 
-/// Encodes a request. The protocol has no stop sequences, so they are left out.
+/// Encodes a request. Omits stop sequences, which the protocol does not have.
 pub fn encode_request(request: &ModelRequest, dialect: &Dialect, stream: bool) -> Vec<u8> {
     let parameters = &request.parameters;
     let tools = request.tools.iter().map(WireTool::of);
@@ -57,7 +56,7 @@ pub fn encode_request(request: &ModelRequest, dialect: &Dialect, stream: bool) -
     with_extra(serde_json::to_vec(&body).unwrap_or_default(), &parameters.extra)
 }
 
-/// Returns whether the model may reason, by its name without the name of a company before it.
+/// Returns whether the model may reason, by its name without a vendor prefix.
 fn reasons(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
     !NOT_REASONING.iter().any(|start| name.starts_with(start))

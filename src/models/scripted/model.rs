@@ -1,4 +1,4 @@
-//! The scripted model behind the port: plays the pieces in time.
+//! The scripted model: implements the port, and plays the pieces with their delays.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// Makes a model of a script; the ids of its calls come from `ids`.
+    /// Makes a model from a script. The ids of its calls come from `ids`.
     pub fn new(script: Script, ids: Arc<dyn IdSource>) -> Self {
         Self {
             script: Arc::new(script),
@@ -28,7 +28,7 @@ impl Scripted {
         }
     }
 
-    /// Returns the model that is asked for structured output in this way, if one is given.
+    /// Sets how the model is asked for structured output, if `by` is given.
     #[must_use]
     pub fn structured_by(self, by: Option<StructuredOutput>) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl Model for Scripted {
 }
 
 async fn in_time((delay, event): Piece) -> Result<ModelEvent, ModelError> {
-    // A timer of no length would still cost a turn of the scheduler.
+    // Even a timer of zero would wait for the scheduler.
     if delay > Duration::ZERO {
         tokio::time::sleep(delay).await;
     }

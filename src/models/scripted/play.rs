@@ -124,7 +124,7 @@ impl Scene {
         }
     }
 
-    /// Fills the placeholders; what is filled in is not read again.
+    /// Fills the placeholders. Inserted text is not scanned again.
     fn fill(&self, template: &str) -> String {
         let mut filled = String::new();
         let mut rest = template;
@@ -168,7 +168,7 @@ impl Scene {
     }
 }
 
-/// Returns the longest piece of arithmetic in the text, else a default.
+/// Returns the longest arithmetic expression in the text, or a default.
 fn expression(text: &str) -> String {
     let arithmetic = |c: char| c.is_ascii_digit() || " +-*/().^%".contains(c);
     let trim = |run: &str| run.trim_matches([' ', '.', '*', '/', '+', '%', '^']).to_owned();
@@ -201,7 +201,7 @@ fn tool_call(call: &ScriptedCall, scene: &Scene, ids: &dyn IdSource) -> ToolCall
     }
 }
 
-/// Cuts a text into pieces of so many characters, each of which owns no more than itself.
+/// Splits a text into pieces of `size` characters. Each piece owns only its own characters.
 fn chunks(text: String, size: usize) -> impl Iterator<Item = String> {
     let mut position = 0;
     std::iter::from_fn(move || {
