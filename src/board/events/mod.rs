@@ -34,8 +34,8 @@ pub(super) struct EventLogs {
     closed: Mutex<ClosedLogs>,
     /// The total weight of the logs of live runs.
     live_weight: AtomicUsize,
-    /// The weight above which the oldest events are dropped next. It may exceed the bound, since
-    /// each log retains its last event.
+    /// The total weight above which the oldest events are dropped next. It may exceed the bound,
+    /// since each log retains at least its last event.
     shed_above: AtomicUsize,
     /// Locked while the oldest events are dropped.
     shedding: Mutex<()>,
@@ -258,7 +258,7 @@ impl EventLogs {
     }
 
     /// Drops the oldest events of the largest live logs, until an eighth of the bound is free. It
-    /// visits all logs, so it frees much at a time to run rarely.
+    /// visits all logs, so it frees that much at once and rarely runs.
     fn shed(&self) {
         let Some(_one_at_a_time) = self.shedding.try_lock() else {
             return;
