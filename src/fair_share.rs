@@ -59,8 +59,8 @@ struct Waiter {
     grant: oneshot::Sender<Share>,
 }
 
-/// A caller that waits. A local of this type is declared before the receiver of the channel. Thus
-/// the receiver is dropped first, and `drop` finds the channel closed.
+/// A caller that waits. A local of this type is declared before the receiver of the channel. So the
+/// receiver is dropped first, and `drop` finds the channel closed.
 struct Waiting<'a> {
     of: &'a Arc<FairShare>,
     tenant: &'a TenantId,

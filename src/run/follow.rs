@@ -270,7 +270,7 @@ impl Follower {
                 self.pass(&event).await;
                 return Some(Followed::Event(event));
             }
-            // Both come before the read, which thus finds all earlier events. A later change wakes
+            // Both come before the read, so the read finds all earlier events. A later change wakes
             // this follower.
             let change = self.reader().board.run_change(self.run_id);
             let is_let_go = self.reader().has_let_go(&self.tenant, self.run_id);

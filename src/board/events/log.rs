@@ -24,8 +24,8 @@ pub(super) struct RunLog {
     /// When the attempt ended; `None` while it is active.
     pub(super) ended_at: Option<Instant>,
     pub(super) weight: usize,
-    /// The number of the last event that readers may get. A later attempt would find this event, so
-    /// it never contradicts it.
+    /// The number of the last event that readers may get. A later attempt finds all events up to
+    /// it, and never contradicts them.
     pub(super) durable: u64,
     /// The number of the last event that the server of a shared board has; 0 if the server needs
     /// all events.

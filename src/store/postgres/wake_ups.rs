@@ -68,7 +68,7 @@ impl QueueWakeUps {
         }
     }
 
-    /// Wakes the workers of all processes soon, since a commit may have made a run free to lease.
+    /// Wakes the workers of all processes soon, since a commit may have left work for them.
     pub(super) fn send(&self) {
         let due = self.due.get_or_init(|| {
             let due = Arc::<Notify>::default();
