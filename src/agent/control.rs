@@ -33,7 +33,7 @@ const STOP: &str = "stop";
 /// may consist of long words only, so its estimate is less precise.
 const OVERRUN_SLACK: u64 = 8;
 
-/// What an execution has spent.
+/// The usage of an execution.
 #[derive(Debug, Clone, Copy)]
 struct SpentUsage {
     all: Usage,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 use super::secrets::{SecretUrl, secret_url};
 use super::values::{duration, integer};
 
-/// Where sessions and runs are stored.
+/// The settings of the database.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoreConfig {
@@ -17,11 +17,11 @@ pub struct StoreConfig {
     pub max_connections: u32,
     #[serde(deserialize_with = "duration::<10, 600_000, _>")]
     pub acquire_timeout: Duration,
-    /// Memory for committed sessions; 0 turns the cache off.
+    /// The bytes of the cache of committed sessions; 0 disables the cache.
     #[serde(deserialize_with = "integer::<_, 0, { i64::MAX }, _>")]
     pub cache_bytes: u64,
-    /// The most bytes of each part of a session, as JSON: the messages that running it needs, its
-    /// environment, its context.
+    /// The most bytes of each part of a session, as JSON. The parts are the messages that a run
+    /// needs, the environment and the context.
     #[serde(deserialize_with = "integer::<_, 65_536, 268_435_456, _>")]
     pub max_session_bytes: usize,
     /// Applies pending migrations at start.

@@ -24,7 +24,7 @@ pub(super) fn wants_indented(target: &Uri) -> bool {
     })
 }
 
-/// Indents the JSON of a response, a problem included. A stream of events stays as it is.
+/// Indents the JSON of a response or a problem. A stream of events is not changed.
 pub(super) fn indent(response: Response) -> Response {
     if !is_json(response.headers()) {
         return response;

@@ -18,7 +18,7 @@ const PARSER_DEPTH: usize = 120;
 /// An integer from here on may have more than 64 bits.
 const LARGE: f64 = 9_223_372_036_854_775_808.0;
 
-/// What is wrong with a JSON text.
+/// The mistake in a JSON text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScanFault {
     /// It is not JSON; the message names line and column.

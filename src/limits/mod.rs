@@ -27,7 +27,7 @@ pub struct Limits {
     tenants: BTreeMap<TenantId, Arc<TenantLimits>>,
 }
 
-/// What one tenant may do.
+/// The limits of one tenant.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TenantLimits {
     /// The limits of each of its runs.
@@ -81,7 +81,7 @@ pub struct RequestRate {
 /// What remains of a tenant's rate after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateStanding {
-    /// The rate.
+    /// The rate that is set for the tenant.
     pub rate: RequestRate,
     /// How many requests the tenant may make at once now.
     pub remaining: u32,
@@ -99,7 +99,7 @@ impl Limits {
         }
     }
 
-    /// Returns the rates of all tenants that have one.
+    /// Returns all rates that are set.
     pub fn rates(&self) -> impl Iterator<Item = RequestRate> {
         let all = self.tenants.values().chain([&self.each_tenant]);
         all.filter_map(|limits| limits.requests)

@@ -43,7 +43,7 @@ struct Details {
     code: Option<String>,
     kind: Option<String>,
     status: Option<u16>,
-    /// How long the provider wants us to wait, if the body has it.
+    /// The pause that the provider requests in the body, if any.
     retry_after: Option<Duration>,
 }
 

@@ -38,7 +38,7 @@ pub(super) fn arguments(call: &ToolCall) -> Cow<'_, str> {
     }
 }
 
-/// What a server accepts as the id of a call.
+/// The rule for ids of calls that a server accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdRule {
     /// Any text.

@@ -70,12 +70,12 @@ impl Opaque {
         &self.raw
     }
 
-    /// Returns the block with what its pieces added; `None` if none came.
+    /// Returns the block with its pieces merged; `None` if no piece arrived.
     pub(super) fn merged(&self) -> Option<&Object> {
         self.merged.as_ref()
     }
 
-    /// Returns the block with what its pieces added; `None` if none came.
+    /// Returns the block with its pieces merged; `None` if no piece arrived.
     pub(super) fn merged_mut(&mut self) -> Option<&mut Object> {
         self.merged.as_mut()
     }

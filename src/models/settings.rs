@@ -36,8 +36,8 @@ pub struct ProviderSettings {
     pub name: String,
     /// The protocol.
     pub kind: ProviderKind,
-    /// The address that the protocol's paths are joined to; `None` for the public one of the
-    /// protocol's owner.
+    /// The base address of the protocol's paths; `None` for the public address of the protocol's
+    /// owner.
     pub base_url: Option<String>,
     /// The API key.
     pub api_key: Option<SecretString>,
@@ -87,7 +87,7 @@ impl ProviderSettings {
     }
 }
 
-/// How AWS is asked.
+/// The settings of requests to AWS.
 #[derive(Debug, Clone, Default)]
 pub struct AwsSettings {
     /// The region, such as `us-east-1`.
@@ -125,7 +125,7 @@ pub struct ClientSettings {
     pub retries: RetrySettings,
     /// Limits of size.
     pub caps: CapSettings,
-    /// The address of a proxy; the process environment is not asked.
+    /// The address of a proxy. The process environment is ignored.
     pub proxy: Option<String>,
 }
 
@@ -160,7 +160,7 @@ pub struct RetrySettings {
     pub max_retries: u32,
     /// The upper bound of the first delay; it doubles with each further one.
     pub base_delay: Duration,
-    /// The longest delay, also when the provider asks for a longer one.
+    /// The longest delay, even if the provider asks for a longer one.
     pub max_delay: Duration,
 }
 
@@ -183,8 +183,8 @@ pub struct CapSettings {
     pub response_bytes: usize,
     /// Tool calls of one completion.
     pub tool_calls: usize,
-    /// Parts and citations of one completion, and values in its blocks that come in pieces,
-    /// together.
+    /// Parts and citations of one completion, together with the values in its blocks that arrive in
+    /// pieces.
     pub parts: usize,
 }
 

@@ -35,7 +35,7 @@ pub fn check_variables(variables: &BTreeMap<String, Value>) -> Result<(), String
     check_size(variables, MAX_VARIABLES_BYTES)
 }
 
-/// A part of a session that is larger than allowed.
+/// The error of a session's part that is larger than allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the session's {part} has more than {max_bytes} bytes of JSON, which is the most that is allowed")]
 pub struct PartTooLarge {
@@ -66,7 +66,7 @@ pub fn check_history(bytes: usize, max_bytes: usize) -> Result<(), PartTooLarge>
         .ok_or(PartTooLarge { part, max_bytes })
 }
 
-/// Returns the bytes of the messages after those that the newest summary covers.
+/// Returns the bytes of the messages that a run needs: those after the newest summary's range.
 fn needed_bytes(draft: &BundleDraft) -> usize {
     let inherited_start = draft.parent.as_ref().map_or(0, |parent| parent.head.history_start);
     let start = find_history_start(&draft.history, draft.inherited(), inherited_start);

@@ -12,7 +12,7 @@
 //! such as a response that violates its format, or a `ReAct` decision that can't be parsed. It then
 //! asks for a retry, within a limit, and the policy leaves that step alone.
 //!
-//! *What is stored is neutral.* Drivers and providers differ in requests only. So any driver and
+//! *The stored form is neutral.* Drivers and providers differ only in requests. So any driver and
 //! any model can continue any session.
 
 mod ports;

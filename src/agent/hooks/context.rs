@@ -63,11 +63,11 @@ pub struct HookContext {
     pub point: HookPoint,
     /// The agent's state.
     pub state: AgentState,
-    /// What the point is about.
+    /// The subject of the point.
     pub subject: HookSubject,
 }
 
-/// What a point is about; each point has one kind of it.
+/// The subject of a point. Each point has one kind of subject.
 #[derive(Debug, Clone, PartialEq)]
 pub enum HookSubject {
     /// The state alone.

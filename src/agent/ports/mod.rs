@@ -1,5 +1,4 @@
-//! What an agent needs from the outside, as traits: models, tools, the environment and the rules of
-//! webhooks.
+//! The ports of an agent as traits: models, tools, the environment and the rules of webhooks.
 
 mod environment;
 mod model;

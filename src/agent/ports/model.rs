@@ -163,7 +163,7 @@ pub enum ModelEvent {
     Usage(Usage),
     /// An attempt failed before any output and is retried. Later counts exclude its usage.
     AttemptFailed {
-        /// What the attempt has used.
+        /// The usage of the attempt.
         usage: Usage,
     },
     /// The whole completion; the last event.

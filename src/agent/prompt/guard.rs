@@ -2,7 +2,7 @@
 //!
 //! The engine's parser is recursive, so deep nesting would exhaust its stack. The guard reads tags
 //! as the engine's own lexer does, and is stricter: it rejects a comment, a tag, a string or a
-//! bracket without an end. So both always agree where a tag ends.
+//! bracket without an end. So the guard and the engine always agree on the end of a tag.
 
 /// The statements that a prompt may use.
 const STATEMENTS: [&str; 6] = ["if", "elif", "else", "endif", "for", "endfor"];

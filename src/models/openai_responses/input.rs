@@ -1,8 +1,8 @@
 //! Turns messages into the items of a request.
 //!
 //! The provider stores no items, so messages and calls are sent without ids that it would look up.
-//! Reasoning keeps its id. It is sent only in its encrypted form and only before an item that
-//! followed it, since the provider rejects it elsewhere.
+//! Reasoning retains its id. It is sent only in its encrypted form and only before an item that
+//! followed it. The provider rejects it elsewhere.
 
 use std::collections::HashSet;
 use std::mem;

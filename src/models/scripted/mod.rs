@@ -1,8 +1,8 @@
 //! A model that plays a script from a file, for demos, tests and benchmarks. No network.
 //!
 //! A script is a TOML file, a list of turns. The first turn whose conditions all hold is played.
-//! What is played depends on the request alone. So continuing, forking and retrying work as with
-//! any model, and any number of runs can share one script:
+//! The choice depends only on the request. So continuing, forking and retrying work as with any
+//! model, and any number of runs can share one script:
 //!
 //! ```toml
 //! [[turn]]

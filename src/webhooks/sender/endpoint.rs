@@ -8,8 +8,8 @@ use reqwest::Url;
 use super::SenderSettings;
 use super::public_address::is_public;
 
-/// An address that a sender may send to. Its path and query may hold secrets, so only its host is
-/// shown.
+/// An address that a sender may send to. Only its host is shown, since its path and query may hold
+/// secrets.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Endpoint {
     pub(super) url: Url,

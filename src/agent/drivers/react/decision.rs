@@ -10,7 +10,7 @@ const THOUGHT: &str = "thought";
 const ACTION: &str = "action";
 const ANSWER: &str = "answer";
 
-/// What a model decided.
+/// The decision of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Decision {
     /// Why; may be empty.

@@ -1,8 +1,8 @@
 //! The driver for models without tool support: thought, action and observation, all as text.
 //!
-//! What is stored is neutral: the thought as text, the action as a tool call, the observation as
-//! its result. Only requests show them as text. So another driver or model can continue the session
-//! at any time.
+//! The stored form is neutral: the thought is text, the action is a tool call, and the observation
+//! is its result. Only requests show them as text. So another driver or model can continue the
+//! session at any time.
 //!
 //! A decision that can't be parsed never completes a run silently. The model corrects it within a
 //! limit, or a binding stop signal fails the run.
