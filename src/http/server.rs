@@ -27,8 +27,8 @@ use super::unread::{response_bytes, unread_problem};
 
 /// How long to wait when the process has no file descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// How many bytes a connection reads beyond the limit of headers. So a layer refuses most large
-/// requests, since the layer knows the path and hyper does not.
+/// How many bytes a connection reads beyond the limit of headers. Thus a layer, which knows the
+/// path, rejects most requests with large headers before hyper does.
 const HEAD_SLACK: usize = 16 * 1024;
 /// See `HEAD_SLACK`.
 const MAX_HEADERS: usize = 256;

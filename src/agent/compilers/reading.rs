@@ -117,7 +117,7 @@ fn is_summary(message: &Message) -> bool {
 
 /// Drops messages with calls that lack a result, and results that lack their call. No provider
 /// accepts one without the other. The service stores calls and results in pairs, but some sessions
-/// may have an unpaired one. Dropping it makes these sessions usable.
+/// may have an unpaired one. Dropping it makes them usable.
 fn paired(chosen: &[(usize, &Arc<Message>)]) -> Vec<IndexedMessage> {
     let mut retained = Vec::with_capacity(chosen.len());
     for block in chosen.chunk_by(|_, (_, next)| is_result(next)) {
