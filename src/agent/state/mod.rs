@@ -24,6 +24,7 @@ mod response;
 mod step;
 mod stop;
 mod stored;
+mod summary;
 mod tool_execution;
 mod transitions;
 
@@ -37,4 +38,5 @@ pub use self::execution::{ExecutionState, ExecutionStatus};
 pub use self::response::{FinishReason, ModelResponse};
 pub use self::step::{AgentStep, AgentStepType, Messages, StepExecution};
 pub use self::stop::{StopReason, StopSignal};
+pub use self::summary::StateSummary;
 pub use self::tool_execution::{SubagentExecution, ToolExecution, ToolTrace, ToolVerdict};
