@@ -65,7 +65,7 @@ pub struct NewQueuedRun {
     /// The priority. Among the runs of a tenant and level, those of a higher priority are leased
     /// first.
     pub priority: i16,
-    /// The level. Runs of a higher level are leased first, whatever their tenant.
+    /// The level. Runs of a higher level are leased first, also those of other tenants.
     pub level: i16,
     /// The most waiting runs that the tenant may have.
     pub max_waiting: Option<u32>,

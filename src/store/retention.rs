@@ -28,7 +28,7 @@ pub struct RetentionRules {
     pub max_age: Option<Duration>,
     /// The age before which no rule removes a session.
     pub min_age: Duration,
-    /// How many sessions of each thread to retain, whatever their age: the newest ones that moved
+    /// How many sessions of each thread to retain, at any age: the newest ones that moved
     /// the thread. With `None`, only `max_age` applies.
     pub keep_last: Option<u32>,
     /// How long the events of a run and the messages to it are retained after its end.
