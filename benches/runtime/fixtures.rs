@@ -17,7 +17,7 @@ use agent_runtime::usage::Usage;
 
 const QUESTION: &str = "Which of the two routes to the coast is shorter, and does it have a place to rest on the way?";
 const ANSWER: &str = "The one along the river is 12 km shorter. After about an hour it passes a village with two inns; the \
-    one by the bridge opens at eleven. The other route has no place to stop, but it is open in winter.";
+    one by the bridge opens at eleven. The other route has no position to stop, but it is open in winter.";
 
 /// Returns a message of the user for an even index, and one of the model for an odd one.
 pub(crate) fn message(index: usize) -> Arc<Message> {

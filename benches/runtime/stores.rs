@@ -16,7 +16,7 @@ use crate::fixtures::{compaction, grow, open, turn};
 
 const DEPTHS: [usize; 3] = [1, 100, 10_000];
 /// The messages that a summary leaves to be read.
-const KEPT: usize = 10;
+const RETAINED: usize = 10;
 /// The turns of a conversation that is short enough to need no summary.
 const SHORT: usize = 20;
 const SERVER: &str = "AGENT_RUNTIME_TEST_POSTGRES_URL";
@@ -84,9 +84,10 @@ fn on_store(criterion: &mut Criterion, runtime: &Runtime, name: &str, url: &str,
     for depth in DEPTHS.into_iter().filter(|depth| *depth > SHORT) {
         group.bench_function(BenchmarkId::new("load, compacted at depth", depth), |bencher| {
             let tip = runtime.block_on(line_of(&*store, depth));
-            let compacted = runtime.block_on(async { store.session_commit(&compaction(&tip, KEPT)).await.unwrap() });
+            let compacted =
+                runtime.block_on(async { store.session_commit(&compaction(&tip, RETAINED)).await.unwrap() });
             analyze();
-            loads(bencher, runtime, &*store, &compacted.session, KEPT + 1);
+            loads(bencher, runtime, &*store, &compacted.session, RETAINED + 1);
         });
     }
     group.finish();

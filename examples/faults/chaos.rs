@@ -80,8 +80,8 @@ pub(crate) fn deck(kills: u64, random: &mut Random) -> Vec<Mishap> {
         .into_iter()
         .flat_map(|(mishap, count)| (0..count).map(move |_| mishap))
         .collect();
-    for place in (1..deck.len()).rev() {
-        deck.swap(place, random.index(place + 1));
+    for position in (1..deck.len()).rev() {
+        deck.swap(position, random.index(position + 1));
     }
     deck
 }

@@ -13,7 +13,7 @@ use crate::ledger::Ledger;
 use crate::process::Process;
 use crate::proxy::Proxy;
 use crate::replica::{self, Settings};
-use crate::servers::{Place, Postgres, Redis, free_port};
+use crate::servers::{Location, Postgres, Redis, free_port};
 
 /// How many replicas there are.
 pub(crate) const REPLICAS: usize = 3;
@@ -50,9 +50,9 @@ pub(crate) struct Replica {
 
 impl Fleet {
     /// Starts servers and replicas and waits until all are ready.
-    pub(crate) async fn start(place: &Place, folder: &Path, ledger: &Ledger) -> Result<Self> {
-        let postgres = Postgres::create(place).await?;
-        let redis = Redis::create(place).await?;
+    pub(crate) async fn start(position: &Location, folder: &Path, ledger: &Ledger) -> Result<Self> {
+        let postgres = Postgres::create(position).await?;
+        let redis = Redis::create(position).await?;
         let mut fleet = Self {
             replicas: Vec::new(),
             postgres,

@@ -18,7 +18,7 @@ use crate::ledger::{Effect, Ledger};
 use crate::random::Random;
 use crate::report::{Report, progress};
 use crate::request::Request;
-use crate::servers::Place;
+use crate::servers::Location;
 use crate::statements::StatementCounter;
 use crate::{caller, report};
 
@@ -33,13 +33,13 @@ pub(crate) async fn run(options: &Options) -> Result<bool> {
         .seed
         .unwrap_or_else(|| uuid::Uuid::new_v4().as_u64_pair().0 >> 32);
     progress(&format!("seed {seed}"));
-    let place = Place {
+    let position = Location {
         folder: options.folder.clone(),
         postgres_bin: options.postgres_bin.clone(),
         launch: options.launch.split_whitespace().map(str::to_owned).collect(),
     };
     let ledger = Ledger::open(&options.folder).await?;
-    let mut fleet = Fleet::start(&place, &options.folder, &ledger).await?;
+    let mut fleet = Fleet::start(&position, &options.folder, &ledger).await?;
     let statements = fleet
         .postgres
         .counts_statements
@@ -106,20 +106,20 @@ async fn load(
     mut played: watch::Receiver<usize>,
     mishaps: usize,
 ) -> Vec<Facts> {
-    let places = Arc::new(Semaphore::new(usize::try_from(options.callers).unwrap_or(1)));
+    let positions = Arc::new(Semaphore::new(usize::try_from(options.callers).unwrap_or(1)));
     let mut callers = JoinSet::new();
     for request in Request::list(seed, options.runs) {
         let due = mishaps as u64 * request.number.saturating_sub(options.callers) / options.runs;
         // The sender lives as long as the mishaps continue; afterwards nothing holds a request
         // back.
         let _ = played.wait_for(|played| *played as u64 >= due).await;
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+        let Ok(position) = Arc::clone(&positions).acquire_owned().await else {
             break;
         };
         let client = client.anew();
         callers.spawn(async move {
             let facts = caller::call(client, request, seed).await;
-            drop(place);
+            drop(position);
             facts
         });
     }

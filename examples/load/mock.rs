@@ -48,7 +48,7 @@ const LARGE_TOKENS: usize = 9;
 const PROBE: &[u8] = b"probe-";
 
 /// The bytes at the end of a request that are read.
-const KEPT: usize = 4 << 10;
+const RETAINED: usize = 4 << 10;
 
 /// How the paced provider speaks.
 #[derive(Debug, Clone, Copy)]
@@ -245,8 +245,8 @@ async fn end_of(body: Body) -> Result<Vec<u8>, axum::Error> {
     let mut end = Vec::new();
     while let Some(piece) = pieces.next().await {
         let piece = piece?;
-        end.extend_from_slice(&piece[piece.len().saturating_sub(KEPT)..]);
-        end.drain(..end.len().saturating_sub(KEPT));
+        end.extend_from_slice(&piece[piece.len().saturating_sub(RETAINED)..]);
+        end.drain(..end.len().saturating_sub(RETAINED));
     }
     Ok(end)
 }

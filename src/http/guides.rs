@@ -219,8 +219,9 @@ fn is_served(folder: &str, link: &str) -> bool {
 /// Makes the anchor of a heading as Markdown sites do: in lower case, with dashes for spaces and
 /// without punctuation.
 fn anchor(words: &str) -> String {
-    let kept = words.to_lowercase();
-    kept.chars()
+    let retained = words.to_lowercase();
+    retained
+        .chars()
         .filter_map(|sign| match sign {
             ' ' => Some('-'),
             _ => (sign.is_alphanumeric() || sign == '-' || sign == '_').then_some(sign),

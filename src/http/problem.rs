@@ -108,8 +108,8 @@ impl Problem {
     /// Makes a problem with one value of the request.
     pub(super) fn of_field(code: ProblemCode, pointer: impl Into<String>, message: impl Into<String>) -> Self {
         let (pointer, message) = (pointer.into(), message.into());
-        let place = if pointer.is_empty() { "the body" } else { &pointer };
-        Self::new(code, format!("{place}: {message}")).with_error(pointer, message)
+        let position = if pointer.is_empty() { "the body" } else { &pointer };
+        Self::new(code, format!("{position}: {message}")).with_error(pointer, message)
     }
 
     /// Makes a problem with a value of the body that can't be used.

@@ -306,11 +306,11 @@ mod tests {
                 request.messages = [Arc::new(message)].into();
             },
         ];
-        for (place, change) in changes.iter().enumerate() {
+        for (position, change) in changes.iter().enumerate() {
             let mut request = saying(String::new());
             change(&mut request);
             let weight = weight(&request);
-            assert!((100_000..110_000).contains(&weight), "{place}: {weight}");
+            assert!((100_000..110_000).contains(&weight), "{position}: {weight}");
         }
     }
 

@@ -19,7 +19,7 @@ pub enum Setting<T> {
 
 impl<T> Setting<T> {
     /// Returns whether nothing changes.
-    pub fn is_kept(&self) -> bool {
+    pub fn is_retained(&self) -> bool {
         matches!(self, Self::Kept)
     }
 

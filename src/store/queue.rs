@@ -265,7 +265,7 @@ pub trait AcceptanceStore: Send + Sync + fmt::Debug {
     /// turns.
     ///
     /// Stores the record as running if the run is leased, and as queued otherwise. May be repeated
-    /// after [`StoreError::Unavailable`](super::StoreError::Unavailable): if the first attempt took
+    /// after [`StoreError::Unavailable`]: if the first attempt took
     /// effect, the second one returns the same result, except for `interrupted`.
     async fn run_enqueue(&self, run: &NewQueuedRun) -> Result<Enqueued, StoreError>;
 

@@ -136,7 +136,7 @@ pub trait SessionWriter: Send + Sync + fmt::Debug {
     /// Publishes a session with the record of its run and the sessions of its subagents, all or
     /// nothing.
     ///
-    /// May be repeated after [`StoreError::Unavailable`](super::StoreError::Unavailable): if the
+    /// May be repeated after [`StoreError::Unavailable`]: if the
     /// first attempt took effect, the second one returns the same result.
     async fn session_commit(&self, commit: &Commit) -> Result<Committed, CommitError>;
 }

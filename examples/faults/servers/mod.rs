@@ -14,7 +14,7 @@ use anyhow::Result;
 
 /// Where servers live and how they are started.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     /// A folder that their user can write to.
     pub(crate) folder: PathBuf,
     /// The folder of PostgreSQL's programs.
@@ -23,7 +23,7 @@ pub(crate) struct Place {
     pub(crate) launch: Vec<String>,
 }
 
-impl Place {
+impl Location {
     /// Begins a server's command line.
     fn command(&self, program: &std::path::Path) -> Command {
         let mut words = self.launch.iter().map(AsRef::as_ref).chain([program.as_os_str()]);

@@ -10,7 +10,7 @@ use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use sqlx::{ConnectOptions as _, PgConnection};
 use tokio::time::timeout;
 
-use super::{Place, free_port};
+use super::{Location, free_port};
 use crate::process::Process;
 
 const NAME: &str = "faults";
@@ -25,7 +25,7 @@ pub(crate) struct Postgres {
     pub(crate) port: u16,
     /// Whether it counts statements.
     pub(crate) counts_statements: bool,
-    place: Place,
+    position: Location,
     data: PathBuf,
     process: Option<Process>,
 }
@@ -41,10 +41,10 @@ pub(crate) enum Shutdown {
 
 impl Postgres {
     /// Makes a server and its database.
-    pub(crate) async fn create(place: &Place) -> Result<Self> {
-        let data = place.folder.join("postgres");
-        let initdb = place
-            .command(&place.postgres_bin.join("initdb"))
+    pub(crate) async fn create(position: &Location) -> Result<Self> {
+        let data = position.folder.join("postgres");
+        let initdb = position
+            .command(&position.postgres_bin.join("initdb"))
             .args([
                 "--username=postgres",
                 "--auth=trust",
@@ -62,11 +62,11 @@ impl Postgres {
             "initdb: {}",
             String::from_utf8_lossy(&initdb.stderr)
         );
-        let library = place.postgres_bin.join("../lib/pg_stat_statements.so");
+        let library = position.postgres_bin.join("../lib/pg_stat_statements.so");
         let mut server = Self {
             port: free_port()?,
             counts_statements: library.exists(),
-            place: place.clone(),
+            position: position.clone(),
             data,
             process: None,
         };
@@ -84,7 +84,7 @@ impl Postgres {
 
     /// Starts it and waits until it responds.
     pub(crate) async fn start(&mut self) -> Result<()> {
-        let mut command = self.place.command(&self.place.postgres_bin.join("postgres"));
+        let mut command = self.position.command(&self.position.postgres_bin.join("postgres"));
         command.arg("-D").arg(&self.data).args(["-p", &self.port.to_string()]);
         for setting in [
             // As long it waits at its end for clients that fell silent before they had said who
@@ -99,7 +99,7 @@ impl Postgres {
         if self.counts_statements {
             command.args(["-c", "shared_preload_libraries=pg_stat_statements"]);
         }
-        let log = self.place.folder.join("postgres.log");
+        let log = self.position.folder.join("postgres.log");
         let process = self.process.insert(Process::start(&mut command, &log)?);
         let begun = Instant::now();
         let options = PgConnectOptions::new_without_pgpass()

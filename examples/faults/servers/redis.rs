@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::{Place, free_port};
+use super::{Location, free_port};
 use crate::process::Process;
 
 const START_LIMIT: Duration = Duration::from_secs(30);
@@ -18,16 +18,16 @@ const GLANCE: Duration = Duration::from_millis(20);
 pub(crate) struct Redis {
     /// Where it listens.
     pub(crate) port: u16,
-    place: Place,
+    position: Location,
     process: Option<Process>,
 }
 
 impl Redis {
     /// Starts a server.
-    pub(crate) async fn create(place: &Place) -> Result<Self> {
+    pub(crate) async fn create(position: &Location) -> Result<Self> {
         let mut server = Self {
             port: free_port()?,
-            place: place.clone(),
+            position: position.clone(),
             process: None,
         };
         server.start().await?;
@@ -36,7 +36,7 @@ impl Redis {
 
     /// Starts it, empty, and waits until it responds.
     pub(crate) async fn start(&mut self) -> Result<()> {
-        let mut command = self.place.command(Path::new("redis-server"));
+        let mut command = self.position.command(Path::new("redis-server"));
         command
             .args([
                 "--bind",
@@ -49,7 +49,7 @@ impl Redis {
                 "no",
             ])
             .args(["--port", &self.port.to_string()]);
-        let log = self.place.folder.join("redis.log");
+        let log = self.position.folder.join("redis.log");
         let process = self.process.insert(Process::start(&mut command, &log)?);
         let begun = Instant::now();
         while command_answer(self.port, "PING").await.is_err() {

@@ -53,19 +53,19 @@ pub(super) fn normal(state: &AgentState) -> Value {
 }
 
 /// Returns where two values differ first, and how.
-pub(super) fn difference(place: &str, left: &Value, right: &Value) -> Option<String> {
+pub(super) fn difference(position: &str, left: &Value, right: &Value) -> Option<String> {
     let child = |value: &Value, key: &str| value.get(key).cloned().unwrap_or_default();
     match (left, right) {
         (Value::Object(left_fields), Value::Object(right_fields)) => {
             let keys: BTreeSet<_> = left_fields.keys().chain(right_fields.keys()).collect();
             let mut keys = keys.into_iter();
-            keys.find_map(|key| difference(&format!("{place}/{key}"), &child(left, key), &child(right, key)))
+            keys.find_map(|key| difference(&format!("{position}/{key}"), &child(left, key), &child(right, key)))
         }
         (Value::Array(left), Value::Array(right)) if left.len() == right.len() => {
             let mut pairs = left.iter().zip(right).enumerate();
-            pairs.find_map(|(at, (left, right))| difference(&format!("{place}/{at}"), left, right))
+            pairs.find_map(|(at, (left, right))| difference(&format!("{position}/{at}"), left, right))
         }
-        _ => (left != right).then(|| format!("{place}: {left} and {right}")),
+        _ => (left != right).then(|| format!("{position}: {left} and {right}")),
     }
 }
 

@@ -380,10 +380,10 @@ async fn an_execution_whose_process_dies_at_any_entry_ends_like_one_whose_proces
                     "{case}"
                 );
                 // What both have kept adds up to the end.
-                let kept = entries.into_iter().chain(again.entries());
-                let kept = Progress::of(begun.clone(), kept).unwrap().unwrap();
-                assert_eq!(kept.pending, None, "{case}");
-                assert_eq!(kept.state.to_json().unwrap(), ended.to_json().unwrap(), "{case}");
+                let retained = entries.into_iter().chain(again.entries());
+                let retained = Progress::of(begun.clone(), retained).unwrap().unwrap();
+                assert_eq!(retained.pending, None, "{case}");
+                assert_eq!(retained.state.to_json().unwrap(), ended.to_json().unwrap(), "{case}");
             }
         }
     }

@@ -95,8 +95,8 @@ async fn an_execution_whose_journal_fails_at_any_entry_fails_and_does_nothing_mo
             0,
             "{case}: a call works on"
         );
-        let kept = journal.entries();
-        let begun = kept
+        let retained = journal.entries();
+        let begun = retained
             .iter()
             .filter(|entry| matches!(entry, agent_runtime::agent::JournalEntry::CallBegun { .. }));
         let made: usize = tools.iter().map(|tool| tool.begun()).sum();

@@ -52,7 +52,7 @@ fn every_relative_link_has_a_target() {
     for document in documents {
         let text = fs::read_to_string(&document).unwrap();
         for link in links(&text) {
-            let place = format!("{}: {link}", document.display());
+            let location = format!("{}: {link}", document.display());
             if link.contains("://") || link.starts_with("mailto:") {
                 continue;
             }
@@ -62,12 +62,12 @@ fn every_relative_link_has_a_target() {
             } else {
                 document.parent().unwrap().join(file)
             };
-            assert!(target.exists(), "{place}");
+            assert!(target.exists(), "{location}");
             if !anchor.is_empty() {
                 let text = fs::read_to_string(&target).unwrap();
                 assert!(
                     anchors(&text).iter().any(|known| known == anchor),
-                    "{place}: no such heading"
+                    "{location}: no such heading"
                 );
             }
         }

@@ -2,6 +2,7 @@
 //! fails here.
 
 mod blocks;
+mod change_lists;
 mod commands;
 mod configuration;
 mod configuration_keys;
@@ -11,7 +12,6 @@ mod hooks;
 mod known;
 mod links;
 mod order;
-mod places;
 mod reference;
 mod run_errors;
 mod service;

@@ -85,33 +85,33 @@ fn every_route_of_the_description_lists_its_problems_and_itself() {
     let mut reported = BTreeSet::new();
     for (path, item) in description["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
-            let place = format!("{method} {path}");
-            assert!(operation["summary"].is_string(), "{place} has no summary");
+            let position = format!("{method} {path}");
+            assert!(operation["summary"].is_string(), "{position} has no summary");
             let responses = operation["responses"].as_object().unwrap();
             assert!(
                 responses.contains_key("500") && !responses.contains_key("default"),
-                "{place}"
+                "{position}"
             );
             // Only probes need no key.
             let is_open = operation["security"].as_array().is_some_and(Vec::is_empty);
-            assert_eq!(is_open, !path.starts_with("/v1/"), "{place}");
-            assert_eq!(is_open, !responses.contains_key("401"), "{place}");
+            assert_eq!(is_open, !path.starts_with("/v1/"), "{position}");
+            assert_eq!(is_open, !responses.contains_key("401"), "{position}");
             for (status, response) in responses {
                 let Some(schema) = response["content"]["application/problem+json"].get("schema") else {
                     continue;
                 };
                 let codes = schema["allOf"][1]["properties"]["code"]["enum"].as_array().unwrap();
-                assert!(!codes.is_empty(), "{place} {status}");
+                assert!(!codes.is_empty(), "{position} {status}");
                 for code in codes {
                     let code = code.as_str().unwrap();
-                    assert_eq!(ProblemCode::find(code).unwrap().status().as_str(), status, "{place}");
+                    assert_eq!(ProblemCode::find(code).unwrap().status().as_str(), status, "{position}");
                     reported.insert(code.to_owned());
                 }
                 let may_help_later = ["429", "503"].contains(&status.as_str());
                 assert_eq!(
                     !response["headers"]["Retry-After"].is_null(),
                     may_help_later,
-                    "{place} {status}"
+                    "{position} {status}"
                 );
             }
         }
@@ -144,18 +144,18 @@ fn the_description_names_the_headers_of_answers_and_the_events_of_streams() {
 }
 
 /// Calls `check` with every schema and its place.
-fn each_schema(place: &str, value: &Value, check: &mut dyn FnMut(&str, &Value)) {
+fn each_schema(position: &str, value: &Value, check: &mut dyn FnMut(&str, &Value)) {
     match value {
         Value::Object(object) => {
-            check(place, value);
+            check(position, value);
             for (key, value) in object {
-                each_schema(&format!("{place}/{key}"), value, check);
+                each_schema(&format!("{position}/{key}"), value, check);
             }
         }
         Value::Array(items) => items
             .iter()
             .enumerate()
-            .for_each(|(index, item)| each_schema(&format!("{place}/{index}"), item, check)),
+            .for_each(|(index, item)| each_schema(&format!("{position}/{index}"), item, check)),
         _ => (),
     }
 }
@@ -180,23 +180,23 @@ fn the_description_is_what_makers_of_clients_need() {
         assert!(name.chars().all(|c| c.is_ascii_alphanumeric()), "{name}");
         assert!(!name.contains("View") && !name.contains("Arc"), "{name}");
     }
-    each_schema("", &description, &mut |place, schema| {
+    each_schema("", &description, &mut |position, schema| {
         // One without a sign has more values than the format of 32 bits.
         let bounds = ["minimum", "maximum"].map(|bound| schema[bound].is_number());
         assert!(
             schema["format"] != "int32" || bounds != [true, false],
-            "{place} may be larger"
+            "{position} may be larger"
         );
     });
-    each_schema("", schemas, &mut |place, schema| {
+    each_schema("", schemas, &mut |position, schema| {
         let is_integer = schema["type"] == "integer";
-        assert!(!is_integer || schema["format"].is_string(), "{place} has no size");
+        assert!(!is_integer || schema["format"].is_string(), "{position} has no size");
         // Each part of an `allOf` holds for the whole object, so none may forbid what another has.
         for part in schema["allOf"].as_array().into_iter().flatten() {
             let part = part["$ref"]
                 .as_str()
                 .map_or(part, |to| description.pointer(&to[1..]).unwrap());
-            assert!(part["additionalProperties"] != false, "{place} can't be satisfied");
+            assert!(part["additionalProperties"] != false, "{position} can't be satisfied");
         }
     });
 }

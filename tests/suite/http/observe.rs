@@ -118,9 +118,12 @@ fn without_duration(mut fields: Value) -> Value {
 async fn a_valid_request_id_is_used_and_another_replaced() {
     let service = Service::start().await;
     let sent = |id: &str| read(service.request(Method::GET, "/v1/runs/x").header("x-request-id", id));
-    let kept = sent("req-7/a.b:c").await;
+    let retained = sent("req-7/a.b:c").await;
     assert_eq!(
-        (kept.header("x-request-id"), kept.json()["request_id"].as_str().unwrap()),
+        (
+            retained.header("x-request-id"),
+            retained.json()["request_id"].as_str().unwrap()
+        ),
         ("req-7/a.b:c", "req-7/a.b:c")
     );
     for bad in ["", "a b", "<script>", &"a".repeat(129)] {

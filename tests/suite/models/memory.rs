@@ -28,7 +28,7 @@ const EVENTS: usize = 3;
 
 /// Where an answer of each protocol has a list or an object as large as it likes, in an event and
 /// in one body.
-fn places(name: &str) -> (&'static [(&'static str, &'static str)], (&'static str, &'static str)) {
+fn positions(name: &str) -> (&'static [(&'static str, &'static str)], (&'static str, &'static str)) {
     match name {
         "chat" => (
             &[
@@ -168,7 +168,7 @@ fn small_frames_of_aws_take_bounded_memory() {
 #[test]
 fn large_lists_and_deep_and_long_values_take_bounded_memory() {
     for (name, make) in DECODERS {
-        let (in_events, (before, after)) = places(name);
+        let (in_events, (before, after)) = positions(name);
         for value in values() {
             let shown = |before: &str| format!("{before}{}", &value[..8]);
             for (before, after) in in_events {

@@ -81,7 +81,7 @@ const IN_CONVERSE: &[(&str, &str)] = &[
 ];
 
 /// Returns what surrounds a value of each protocol: the places where a decoder looks inside.
-fn places(name: &str) -> Vec<(&'static str, &'static str)> {
+fn positions(name: &str) -> Vec<(&'static str, &'static str)> {
     let everywhere = [
         ("", ""),
         (r#"{"a":"#, "}"),
@@ -193,7 +193,7 @@ fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {
 fn nested_long_and_many_values_are_bounded_wherever_they_stand() {
     for (name, make) in DECODERS {
         on_a_small_stack(move || {
-            for (before, after) in places(name) {
+            for (before, after) in positions(name) {
                 for value in values() {
                     let body = format!("{before}{value}{after}");
                     let start = Instant::now();

@@ -70,8 +70,8 @@ async fn the_official_library_verifies_deliveries_and_refuses_all_else() {
     let unsigned = delivered(None).await;
     let changed = |path: &[&str], value: &str| {
         let mut message = given(&one, NEW);
-        let place = path.iter().fold(&mut message, |place, key| &mut place[*key]);
-        *place = json!(value);
+        let position = path.iter().fold(&mut message, |position, key| &mut position[*key]);
+        *position = json!(value);
         message
     };
     let body = String::from_utf8(one.raw.clone()).unwrap();

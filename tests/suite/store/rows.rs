@@ -14,7 +14,7 @@ on_both_engines!(
     metadata_with_nul_is_an_ordinary_matter,
 );
 
-async fn place_of_fault(fixture: &Fixture, id: agent_runtime::ids::SessionId) -> (&'static str, &'static str) {
+async fn fault_position(fixture: &Fixture, id: agent_runtime::ids::SessionId) -> (&'static str, &'static str) {
     let error = fixture.store.bundle_load(&fixture.tenant, id).await.unwrap_err();
     let StoreError::Corrupt { table, column, id, .. } = error else {
         panic!("{error:?}");
@@ -34,10 +34,10 @@ async fn damaged_rows_name_their_table_column_and_id(fixture: Fixture) {
     let root = fixture.root(&["root"]).await;
     let id = root.head.session_id;
     fixture.database.corrupt_segments().await;
-    assert_eq!(place_of_fault(&fixture, id).await, ("history_segments", "payload"));
+    assert_eq!(fault_position(&fixture, id).await, ("history_segments", "payload"));
     // Each damage hides the ones before it.
     let zeros = bytes(&fixture, "0000");
-    for (update, place) in [
+    for (update, position) in [
         (
             "update history_segments set encoding = -1".to_owned(),
             ("history_segments", "encoding"),
@@ -59,7 +59,7 @@ async fn damaged_rows_name_their_table_column_and_id(fixture: Fixture) {
             assert!(matches!(error, StoreError::Corrupt { .. }), "{error:?}");
         }
         if !update.contains("root_hash") {
-            assert_eq!(place_of_fault(&fixture, id).await, place);
+            assert_eq!(fault_position(&fixture, id).await, position);
         }
     }
     let run_id = root.head.run_id.unwrap();
@@ -109,7 +109,7 @@ async fn newer_forms_are_refused(fixture: Fixture) {
             .execute(&format!("update {table} set {column} = {newer}"))
             .await
             .unwrap();
-        assert_eq!(place_of_fault(&fixture, root.head.session_id).await, (table, column));
+        assert_eq!(fault_position(&fixture, root.head.session_id).await, (table, column));
     }
 }
 
@@ -124,7 +124,7 @@ async fn a_missing_segment_is_no_shorter_history(fixture: Fixture) {
         .unwrap();
     for bundle in [&child, &tip] {
         assert_eq!(
-            place_of_fault(&fixture, bundle.head.session_id).await,
+            fault_position(&fixture, bundle.head.session_id).await,
             ("sessions", "message_count")
         );
         let page = fixture

@@ -27,16 +27,16 @@ fn check_results(body: &Value) {
     for message in body["messages"].as_array().into_iter().flatten() {
         for block in blocks(message, "tool_result") {
             let id = block["tool_use_id"].as_str().expect("a result names its call");
-            let place = open.iter().position(|call| *call == id);
+            let index = open.iter().position(|call| *call == id);
             open.remove(
-                place.unwrap_or_else(|| panic!("the result of {id} has no call, or is the second one: {body}")),
+                index.unwrap_or_else(|| panic!("the result of {id} has no call, or is the second one: {body}")),
             );
         }
         if message["role"] == "tool" {
             let id = message["tool_call_id"].as_str().expect("a result names its call");
-            let place = open.iter().position(|call| *call == id);
+            let index = open.iter().position(|call| *call == id);
             open.remove(
-                place.unwrap_or_else(|| panic!("the result of {id} has no call, or is the second one: {body}")),
+                index.unwrap_or_else(|| panic!("the result of {id} has no call, or is the second one: {body}")),
             );
             continue;
         }
@@ -59,9 +59,9 @@ fn check_outputs(body: &Value) {
         if item["type"] == "function_call" {
             open.push(id.expect("a call has an id"));
         } else if item["type"] == "function_call_output" {
-            let place = open.iter().position(|call| Some(*call) == id);
+            let index = open.iter().position(|call| Some(*call) == id);
             open.remove(
-                place.unwrap_or_else(|| panic!("the output of {id:?} has no call, or is the second one: {body}")),
+                index.unwrap_or_else(|| panic!("the output of {id:?} has no call, or is the second one: {body}")),
             );
         }
     }
@@ -136,7 +136,7 @@ fn prefix(body: &[u8]) -> &[u8] {
         b"],\"generationConfig\":",
         b"],\"inferenceConfig\":",
     ];
-    let place = |end: &[u8]| body.windows(end.len()).rposition(|window| window == end);
-    let place = ends.into_iter().find_map(place);
-    &body[..place.expect("the messages are followed by what may change")]
+    let index = |end: &[u8]| body.windows(end.len()).rposition(|window| window == end);
+    let index = ends.into_iter().find_map(index);
+    &body[..index.expect("the messages are followed by what may change")]
 }

@@ -56,8 +56,8 @@ impl Proxy {
 
     /// Returns the address of the database behind the proxy.
     pub(crate) fn url(&self, database_url: &str) -> String {
-        let (place, rest) = split_url(database_url);
-        database_url.replacen(&format!("{place}{rest}"), &format!("{}{rest}", self.address), 1)
+        let (position, rest) = split_url(database_url);
+        database_url.replacen(&format!("{position}{rest}"), &format!("{}{rest}", self.address), 1)
     }
 
     /// Lets nothing pass any more on the connections of the moment, which stay open; new ones pass.
@@ -80,7 +80,7 @@ impl Drop for Proxy {
 /// Returns host and port of an address, and what follows them.
 pub(crate) fn split_url(url: &str) -> (String, String) {
     let authority = url.split_once("://").unwrap().1;
-    let after_user = authority.rsplit_once('@').map_or(authority, |(_, place)| place);
+    let after_user = authority.rsplit_once('@').map_or(authority, |(_, position)| position);
     let end = after_user.find('/').unwrap();
     (after_user[..end].to_owned(), after_user[end..].to_owned())
 }

@@ -66,8 +66,8 @@ impl Step {
             call_id: "c".to_owned(),
             idempotency_key: "key".to_owned(),
         };
-        let calls = calls.iter().enumerate().map(|(place, (name, arguments))| ToolCall {
-            id: place.to_string(),
+        let calls = calls.iter().enumerate().map(|(position, (name, arguments))| ToolCall {
+            id: position.to_string(),
             name: (*name).to_owned(),
             arguments: (*arguments).to_owned(),
             signature: None,

@@ -67,7 +67,7 @@ const BRANCHES: &str = "delete from history_branches
         select tenant, branch_id from removed_sessions where stage = 2 and position = 0)";
 
 /// Marks the parents of reclaimed sessions to be checked.
-const LOOK: &str = "update removed_sessions set stage = 0
+const RECHECK: &str = "update removed_sessions set stage = 0
     where stage = 1 and (tenant, session_id) in (
         select tenant, parent_session_id from removed_sessions where stage = 2 and parent_session_id is not null)";
 
@@ -120,7 +120,7 @@ pub(super) fn statements<E: Engine>(limit: i64) -> Vec<Statement<'static>> {
         Statement::with(OPERATION, FIND, values![limit, limit]),
         plain(SEGMENTS),
         plain(BRANCHES),
-        plain(LOOK),
+        plain(RECHECK),
         plain(FORGET),
         plain(SETTLE),
         hold,

@@ -82,7 +82,7 @@ fn beats(answer: &Answer) -> Vec<Beat> {
     match answer {
         Answer::Says => says("done"),
         Answer::AsksFor(calls) => {
-            let ids: Vec<_> = (0..calls.len()).map(|place| format!("c{place}")).collect();
+            let ids: Vec<_> = (0..calls.len()).map(|position| format!("c{position}")).collect();
             let calls = calls.iter().zip(&ids);
             let calls: Vec<_> = calls
                 .map(|((tool, arguments), id)| (id.as_str(), TOOLS[*tool], ARGUMENTS[*arguments]))

@@ -379,11 +379,11 @@ async fn the_record_bounds_about_as_many_bytes_of_json_and_those_of_earlier_atte
         assert!((max..=2 * max).contains(&size), "{size} of {max}: {behaviour:?}");
 
         let completed = |entry: &JournalEntry| usize::from(matches!(entry, JournalEntry::Reached(_)));
-        let kept = journal.entries().into_iter().scan(0, |reached, entry| {
+        let retained = journal.entries().into_iter().scan(0, |reached, entry| {
             *reached += completed(&entry);
             (*reached <= 5).then_some(entry)
         });
-        let progress = Progress::of(begun, kept).unwrap().unwrap();
+        let progress = Progress::of(begun, retained).unwrap().unwrap();
         assert_eq!(progress.state.step_count(), 4);
         let made = 4 + usize::from(progress.pending.is_some());
         let resumed = setup(made).with_max_record(max as u64).go_on(progress).await;

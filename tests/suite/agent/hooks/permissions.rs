@@ -269,7 +269,7 @@ fn updated(state: AgentState, updated_at: Timestamp) -> AgentState {
 
 #[tokio::test]
 async fn every_field_at_every_point_may_change_only_as_the_table_says() {
-    let (mut kept, mut refused) = (0, 0);
+    let (mut retained, mut refused) = (0, 0);
     for point in HookPoint::ALL.iter().copied() {
         for field in HookField::ALL.iter().copied() {
             let before = context_at(point);
@@ -292,7 +292,7 @@ async fn every_field_at_every_point_may_change_only_as_the_table_says() {
                 assert_eq!(context.subject, expected.subject, "{case}");
                 let message = failure.map(|failure| failure.to_string());
                 if is_permitted(point, field) {
-                    kept += 1;
+                    retained += 1;
                     assert_eq!(message, None, "{case}");
                 } else {
                     refused += 1;
@@ -303,7 +303,7 @@ async fn every_field_at_every_point_may_change_only_as_the_table_says() {
             }
         }
     }
-    assert!(kept > 40 && refused > 80, "{kept} {refused}");
+    assert!(retained > 40 && refused > 80, "{retained} {refused}");
 }
 
 #[test]

@@ -85,11 +85,14 @@ async fn a_poison_run_fails(database: TestDatabase) {
     let next = first.begin("go", on_thread()).await;
     first.die(&world).await;
     gate.until_waiting(0).await;
-    let kept = async || world.database.number("select max(last_sequence) from run_events").await;
-    let before = kept().await;
+    let retained = async || world.database.number("select max(last_sequence) from run_events").await;
+    let before = retained().await;
     let second = world.replica_with(&limit).await;
     gate.until_waiting(1).await;
-    until("what the second one tells is not kept", async || kept().await > before).await;
+    until("what the second one tells is not kept", async || {
+        retained().await > before
+    })
+    .await;
     second.die(&world).await;
 
     gate.until_waiting(0).await;

@@ -270,8 +270,8 @@ async fn a_thread_that_is_moved_meanwhile_changes_nothing_for_its_run(database: 
         replica.ended(&other).await;
         let run = replica.begin("go", body(durability)).await;
         world.tool_gate.until_waiting(1).await;
-        let place = json!({"session_id": other["session_id"]});
-        let moved = replica.put(&format!("/v1/threads/{durability}"), &place).await;
+        let position = json!({"session_id": other["session_id"]});
+        let moved = replica.put(&format!("/v1/threads/{durability}"), &position).await;
         assert!(moved.status.is_success(), "{}", moved.text());
         replica.die(&world).await;
         world.tool_gate.until_waiting(0).await;

@@ -186,7 +186,7 @@ fn all_marks_are_one_and_an_agent_may_choose_it() {
             ..request(vec![user("hi")])
         });
         let marked = [&body["tools"][1], &body["system"][0], &body];
-        assert_eq!(marked.map(|place| &place["cache_control"]), [&mark; 3], "{extra}");
+        assert_eq!(marked.map(|position| &position["cache_control"]), [&mark; 3], "{extra}");
         assert_eq!(body["tools"][0].get("cache_control"), None);
         assert!(!body.to_string().contains("null"), "{body}");
     }

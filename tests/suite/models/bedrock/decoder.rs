@@ -321,14 +321,14 @@ fn what_is_no_answer_is_an_error() {
 fn each_damaged_byte_of_a_message_is_found() {
     let first = event(&text_delta(0, "hello"));
     let bytes = [first.clone(), stream_bytes(&[stop("end_turn"), metadata()])].concat();
-    for place in 0..first.len() {
+    for position in 0..first.len() {
         let mut damaged = bytes.clone();
-        damaged[place] ^= 1;
+        damaged[position] ^= 1;
         let (events, end) = decode_with(CapSettings::default(), &[&damaged]);
-        assert_eq!(events, [], "{place}");
+        assert_eq!(events, [], "{position}");
         let class = end.unwrap_err().class;
         let is_found = matches!(class, ModelErrorClass::Protocol | ModelErrorClass::Truncated);
-        assert!(is_found, "{place}: {class:?}");
+        assert!(is_found, "{position}: {class:?}");
     }
 }
 

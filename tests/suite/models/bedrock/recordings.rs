@@ -73,7 +73,7 @@ fn folded(events: &[Value]) -> Value {
             }
             "contentBlockDelta" => {
                 let block = block.or_insert(json!({}));
-                for (pointer, place) in [
+                for (pointer, position) in [
                     ("/text", "/text"),
                     ("/toolUse/input", "/toolUse/input"),
                     ("/reasoningContent/text", "/reasoningContent/reasoningText/text"),
@@ -85,7 +85,7 @@ fn folded(events: &[Value]) -> Value {
                 ] {
                     if let Some(piece) = event["delta"].pointer(pointer) {
                         let mut at = &mut *block;
-                        for name in place.split('/').skip(1) {
+                        for name in position.split('/').skip(1) {
                             at = &mut at[name];
                         }
                         *at = Value::from(at.as_str().unwrap_or_default().to_owned() + piece.as_str().unwrap());

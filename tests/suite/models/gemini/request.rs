@@ -214,8 +214,8 @@ fn each_request_begins_with_the_bytes_of_the_one_before() {
             },
         );
         let end = b"],\"generationConfig\":";
-        let place = body.windows(end.len()).rposition(|window| window == end).unwrap();
-        if let Some(before) = before.replace(body[..place].to_vec()) {
+        let position = body.windows(end.len()).rposition(|window| window == end).unwrap();
+        if let Some(before) = before.replace(body[..position].to_vec()) {
             assert!(body.starts_with(&before), "{}", String::from_utf8_lossy(&body));
         }
         messages.push(owned("p", vec![call(&id, "{\"b\": 1,  \"a\": 1e2}", Some("s"))]));

@@ -189,8 +189,8 @@ fn the_next_request_begins_with_the_bytes_of_this_one() {
         "\"stream\"",
         "\"tool_choice\"",
     ];
-    let places: Vec<_> = order.iter().map(|name| text.find(name).unwrap()).collect();
-    assert!(places.is_sorted(), "{text}");
+    let positions: Vec<_> = order.iter().map(|name| text.find(name).unwrap()).collect();
+    assert!(positions.is_sorted(), "{text}");
 }
 
 #[test]
@@ -493,7 +493,7 @@ fn names_and_ids_that_servers_refuse_are_replaced_on_the_wire() {
     assert_eq!(names, ["multi_tool_use_parallel", "_", "t"]);
     let ids: Vec<_> = calls.iter().map(|call| call["id"].as_str().unwrap()).collect();
     let results: Vec<_> = (2..5)
-        .map(|place| body["messages"][place]["tool_call_id"].as_str().unwrap())
+        .map(|position| body["messages"][position]["tool_call_id"].as_str().unwrap())
         .collect();
     assert_eq!(ids, results);
     assert!(ids[0] == "c1" && !ids[1].is_empty() && ids[1] != ids[2], "{ids:?}");

@@ -49,9 +49,9 @@ fn item_frames(index: usize, item: &Value) -> Vec<Value> {
     if item["arguments"].is_string() {
         opening["arguments"] = json!("");
     }
-    let place = json!({"output_index": index, "item_id": item["id"]});
+    let position = json!({"output_index": index, "item_id": item["id"]});
     let frame = |kind: &str, fields: Value| {
-        let mut frame = place.clone();
+        let mut frame = position.clone();
         frame["type"] = json!(format!("response.{kind}"));
         for (name, value) in fields.as_object().unwrap() {
             frame[name] = value.clone();

@@ -29,8 +29,8 @@ async fn cancelled_callers_break_no_connection(fixture: Fixture) {
         drop(left);
     }
     for _ in 0..8 {
-        let kept = fixture.child(&root, &["staying"]).await;
-        assert_eq!(fixture.load(kept.head.session_id).await, *kept);
+        let retained = fixture.child(&root, &["staying"]).await;
+        assert_eq!(fixture.load(retained.head.session_id).await, *retained);
     }
     if fixture.database.engine == Engine::Postgres {
         let idle = "select count(*) from pg_stat_activity

@@ -254,8 +254,8 @@ async fn whole_bundles_have_every_message(fixture: Fixture) {
         assert_eq!(whole.history.first_index(), 0);
         assert_eq!(texts(whole.history.iter()), ["0", "1", "2", "3", "4", "a", "left"]);
         // What is kept is what running needs.
-        let kept = sessions.bundle(&fixture.tenant, session_id).await.unwrap().unwrap();
-        assert_eq!(kept, left);
+        let retained = sessions.bundle(&fixture.tenant, session_id).await.unwrap().unwrap();
+        assert_eq!(retained, left);
     }
     let none = crate::store::fixtures::session_id();
     assert_eq!(sessions.whole_bundle(&fixture.tenant, none).await.unwrap(), None);

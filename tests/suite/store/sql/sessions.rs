@@ -189,7 +189,7 @@ async fn metadata_filters_distinguish_large_integers(fixture: Fixture) {
 }
 
 /// The session, which must not have been removed.
-fn kept(ancestor: Ancestor) -> SessionHead {
+fn retained(ancestor: Ancestor) -> SessionHead {
     let Ancestor::Retained(head) = ancestor else {
         panic!("{ancestor:?}")
     };
@@ -217,7 +217,7 @@ async fn a_lineage_pages_to_the_root(fixture: Fixture) {
         if heads.is_empty() {
             break;
         }
-        seen.extend(heads.into_iter().map(kept));
+        seen.extend(heads.into_iter().map(retained));
     }
     let expected: Vec<_> = line.iter().rev().map(|bundle| bundle.head.clone()).collect();
     assert_eq!(seen, expected);
@@ -276,7 +276,7 @@ async fn lists_read_no_payload(fixture: Fixture) {
         .await
         .unwrap()
         .unwrap();
-    assert_eq!(lineage.into_iter().map(kept).collect::<Vec<_>>(), heads);
+    assert_eq!(lineage.into_iter().map(retained).collect::<Vec<_>>(), heads);
     assert_eq!(
         fixture.store.session_lookup(&fixture.tenant, id).await.unwrap(),
         Some(child.head.clone())

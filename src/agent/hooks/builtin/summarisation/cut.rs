@@ -44,8 +44,8 @@ pub(super) fn find_cut(reading: &Reading, keep: RecentPart, current: Option<Exec
     }
     let (covered, rest) = blocks.split_at_checked(covered)?;
     let worth: u64 = covered.iter().map(|block| tokens_in(block)).sum();
-    let first_kept = rest.first()?.first()?;
-    (!covered.is_empty() && worth >= keep.least_covered).then_some(first_kept.index)
+    let first_retained = rest.first()?.first()?;
+    (!covered.is_empty() && worth >= keep.least_covered).then_some(first_retained.index)
 }
 
 fn tokens_in(block: &[IndexedMessage]) -> u64 {

@@ -114,9 +114,9 @@ async fn messages_are_tagged_with_where_they_came_from() {
     let execution = state.execution().unwrap();
     let steps: Vec<_> = state.steps().map(|step| Some(step.id)).collect();
     let tags: Vec<_> = state.stored_messages().map(|message| message.tags.clone()).collect();
-    let places: Vec<_> = tags.iter().map(|tags| (tags.step_id, tags.is_trace)).collect();
+    let positions: Vec<_> = tags.iter().map(|tags| (tags.step_id, tags.is_trace)).collect();
     assert_eq!(
-        places,
+        positions,
         [(None, false), (steps[0], true), (steps[0], true), (steps[1], false)]
     );
     assert!(

@@ -101,8 +101,8 @@ async fn deltas_that_were_held_back_are_emitted_in_their_pieces() {
         setup.run().await;
         let call = |index: u64, arguments: &str| {
             let call_id = format!("c{}", index + 1);
-            let place = json!({"step_number": 1, "index": index, "call_id": call_id});
-            let (mut started, mut delta) = (place.clone(), place);
+            let position = json!({"step_number": 1, "index": index, "call_id": call_id});
+            let (mut started, mut delta) = (position.clone(), position);
             started["name"] = json!("echo");
             delta["arguments"] = json!(arguments);
             [("tool_call.started", started), ("tool_call.delta", delta)]

@@ -132,9 +132,9 @@ async fn no_call_begins_once_a_hook_has_failed() {
         assert_eq!(state.status(), Some(ExecutionStatus::Failed), "{point:?}");
         assert_eq!(echo.begun(), begun, "{point:?}");
         let executions = &state.last_step().unwrap().tool_executions;
-        let kept = executions
+        let retained = executions
             .iter()
             .filter(|execution| execution.verdict == ToolVerdict::Blocked);
-        assert_eq!(kept.count(), ids.len() - begun, "{point:?}");
+        assert_eq!(retained.count(), ids.len() - begun, "{point:?}");
     }
 }

@@ -104,8 +104,8 @@ async fn a_commit_that_is_cut_anywhere_is_whole_or_nothing() {
             .await
             .unwrap();
         assert_eq!(session.is_some(), is_done, "{mark}");
-        let kept = fixture.store.event_last(&fixture.tenant, run_id).await.unwrap();
-        assert_eq!(kept, if is_done { 3 } else { 0 }, "{mark}");
+        let retained = fixture.store.event_last(&fixture.tenant, run_id).await.unwrap();
+        assert_eq!(retained, if is_done { 3 } else { 0 }, "{mark}");
         assert_eq!(fixture.count(&reported).await, if is_done { 2 } else { 0 }, "{mark}");
 
         let committed = store.session_commit(&commit).await.unwrap();

@@ -200,16 +200,16 @@ impl<'f> Course<'f> {
     async fn append(&mut self, leased: &LeasedRun, may: bool) -> bool {
         let next = self.model.appended + 1;
         let store = &self.fixture.store;
-        let kept = store.journal_append(&leased.lease, &journal(next, next)).await.unwrap();
+        let retained = store.journal_append(&leased.lease, &journal(next, next)).await.unwrap();
         let reported = events(leased.lease.run_id, next, next);
         assert_eq!(
             store.event_append(&leased.lease, &reported).await.unwrap(),
-            kept,
+            retained,
             "{:?}",
             self.done
         );
         self.model.appended += u64::from(may);
-        kept
+        retained
     }
 
     async fn commit(&mut self, worker: usize, leased: &LeasedRun, may: bool) {

@@ -105,8 +105,8 @@ async fn a_run_takes_a_limited_number_of_messages(fixture: Fixture) {
     assert!(store.message_apply(&lease, &["7".to_owned()]).await.unwrap());
     assert_eq!(insert("more").await, MessagePut::Full);
     assert_eq!(insert("7").await, MessagePut::Known(SteeringStatus::Applied));
-    let kept = store.run_message_list(tenant_id, run).await.unwrap();
-    assert_eq!(kept.len(), MAX_RUN_MESSAGES);
+    let retained = store.run_message_list(tenant_id, run).await.unwrap();
+    assert_eq!(retained.len(), MAX_RUN_MESSAGES);
     let waiting = store.waiting_message_list(tenant_id, run).await.unwrap();
     assert_eq!(waiting.len(), MAX_RUN_MESSAGES - 1);
     // Another run has room of its own.
@@ -133,10 +133,10 @@ async fn a_run_takes_a_limited_size_of_messages_even_at_once(fixture: Fixture) {
         .iter()
         .map(|message| store.message_insert(tenant_id, run, message));
     let puts = futures_util::future::try_join_all(puts).await.unwrap();
-    let kept = puts
+    let retained = puts
         .iter()
         .filter(|put| **put == MessagePut::Known(SteeringStatus::Received));
-    assert_eq!(kept.count(), 4, "{puts:?}");
+    assert_eq!(retained.count(), 4, "{puts:?}");
     assert_eq!(puts.iter().filter(|put| **put == MessagePut::Full).count(), 8);
     let records = store.run_message_list(tenant_id, run).await.unwrap();
     assert_eq!(records.len(), 4);
@@ -169,7 +169,7 @@ async fn messages_are_applied_under_the_lease_only(fixture: Fixture) {
         .await
         .unwrap()
         .iter()
-        .map(|kept| kept.status)
+        .map(|retained| retained.status)
         .collect();
     assert_eq!(
         statuses,

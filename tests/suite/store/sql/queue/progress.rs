@@ -47,12 +47,12 @@ async fn nothing_is_appended_after_a_takeover(fixture: Fixture) {
     let run = fixture.enqueue_new().await.summary.run_id;
     let first = fixture.lease_one().await.lease;
     let second = fixture.lease_at(101, 1).await.remove(0).lease;
-    for (lease, kept) in [(&first, false), (&second, true)] {
-        assert_eq!(store.journal_append(lease, &journal(1, 2)).await.unwrap(), kept);
-        assert_eq!(store.journal_append(lease, &[]).await.unwrap(), kept);
-        assert_eq!(store.event_append(lease, &events(run, 1, 2)).await.unwrap(), kept);
-        assert_eq!(store.event_append(lease, &[]).await.unwrap(), kept);
-        let rows = i64::from(kept);
+    for (lease, retained) in [(&first, false), (&second, true)] {
+        assert_eq!(store.journal_append(lease, &journal(1, 2)).await.unwrap(), retained);
+        assert_eq!(store.journal_append(lease, &[]).await.unwrap(), retained);
+        assert_eq!(store.event_append(lease, &events(run, 1, 2)).await.unwrap(), retained);
+        assert_eq!(store.event_append(lease, &[]).await.unwrap(), retained);
+        let rows = i64::from(retained);
         assert_eq!(
             (fixture.count("run_journal").await, fixture.count("run_events").await),
             (2 * rows, rows)

@@ -64,8 +64,8 @@ async fn an_unreadable_run_fails_after_some_attempts(fixture: Fixture) {
         let next = thread_run(&fixture.tenant, "t", IfBusy::Queue);
         fixture.enqueue(&next).await;
         let leased = fixture.lease_one().await;
-        let kept = events(run_id, 1, 3);
-        assert!(fixture.store.event_append(&leased.lease, &kept).await.unwrap());
+        let retained = events(run_id, 1, 3);
+        assert!(fixture.store.event_append(&leased.lease, &retained).await.unwrap());
         let message = steering("late");
         fixture
             .store

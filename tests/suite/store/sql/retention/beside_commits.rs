@@ -116,10 +116,10 @@ async fn a_removal_skips_what_a_commit_in_flight_continues() {
     // It waits for one that is about to end: it has looked again when that ends.
     let statements = Statements::default();
     let _listening = listen(tracing_subscriber::registry().with(statements.clone()));
-    let looks = AtomicUsize::new(0);
+    let reads = AtomicUsize::new(0);
     let (removal, ()) = tokio::join!(remove(&fixture, &starter), async {
         until("the removal does not look again", async || {
-            looks.fetch_add(statements.taken(), Ordering::SeqCst) > 1
+            reads.fetch_add(statements.taken(), Ordering::SeqCst) > 1
         })
         .await;
         continuing.end("rollback").await;
@@ -152,7 +152,7 @@ async fn a_removal_of_a_tree_that_keeps_changing_gives_up() {
         .store
         .session_remove(&fixture.tenant, root.head.session_id, true, now());
     let seen = AtomicUsize::new(0);
-    let looks = || {
+    let reads = || {
         seen.fetch_add(walks.taken(), Ordering::SeqCst);
         seen.load(Ordering::SeqCst)
     };
@@ -160,8 +160,8 @@ async fn a_removal_of_a_tree_that_keeps_changing_gives_up() {
         let mut tip = tip;
         for _ in 0..80 {
             tip = fixture.child(&tip, &["next"]).await;
-            let before = looks();
-            until("the removal does not look again", async || looks() > before).await;
+            let before = reads();
+            until("the removal does not look again", async || reads() > before).await;
         }
         std::future::pending::<()>().await;
     };
@@ -171,8 +171,8 @@ async fn a_removal_of_a_tree_that_keeps_changing_gives_up() {
     };
     assert_eq!(removal, SessionRemoval::InUse);
     // A walk for each pause of a hundredth of a second, of two statements.
-    let looks = looks();
-    assert!((100..=210).contains(&looks), "{looks}");
+    let reads = reads();
+    assert!((100..=210).contains(&reads), "{reads}");
     continuing.end("rollback").await;
     fixture.assert_whole(&root, 1).await;
     fixture.assert_whole(&shared, 2).await;

@@ -105,12 +105,12 @@ async fn removals_take_turns() {
     };
     let root = fixture.root(&["root"]).await;
     let held = Held::begin(&fixture, "lock table unused_states in share mode").await;
-    let place = SweepCursor::Remains(1);
+    let position = SweepCursor::Remains(1);
     let (removal, step, removed, ()) = tokio::join!(
         remove(&fixture, &root),
         async {
             until_waiting(&fixture, 1).await;
-            fixture.store.retention_step(older_than(3), now(), &place, 10).await
+            fixture.store.retention_step(older_than(3), now(), &position, 10).await
         },
         async {
             until_waiting(&fixture, 2).await;

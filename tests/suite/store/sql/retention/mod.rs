@@ -69,8 +69,8 @@ async fn try_sweep(
 ) -> Result<RemovalFigures, StoreError> {
     let mut all = RemovalFigures::default();
     let mut next = Some(SweepCursor::Start);
-    while let Some(place) = next {
-        let (figures, after) = store.retention_step(rules, now, &place, limit).await?;
+    while let Some(position) = next {
+        let (figures, after) = store.retention_step(rules, now, &position, limit).await?;
         all += figures;
         next = after;
     }
@@ -129,8 +129,12 @@ impl Fixture {
             if found.is_empty() {
                 return line;
             }
-            let is_kept = |ancestor: &Ancestor| matches!(ancestor, Ancestor::Retained(_));
-            line.extend(found.iter().map(|ancestor| (ancestor.session_id(), is_kept(ancestor))));
+            let is_retained = |ancestor: &Ancestor| matches!(ancestor, Ancestor::Retained(_));
+            line.extend(
+                found
+                    .iter()
+                    .map(|ancestor| (ancestor.session_id(), is_retained(ancestor))),
+            );
         }
     }
 }

@@ -99,7 +99,7 @@ struct Known {
     /// The thread that it has moved.
     thread: Option<usize>,
     messages: usize,
-    is_kept: bool,
+    is_retained: bool,
 }
 
 #[derive(Debug)]
@@ -138,7 +138,7 @@ impl World<'_> {
         let base = parent.map(|parent| Arc::clone(&self.known[parent].bundle));
         let commit = self.new_commit(turn, base.as_ref());
         let published = self.fixture.store.session_commit(&commit).await;
-        if parent.is_some_and(|parent| !self.known[parent].is_kept) {
+        if parent.is_some_and(|parent| !self.known[parent].is_retained) {
             assert!(matches!(published, Err(CommitError::MissingBase)), "{published:?}");
             return;
         }
@@ -155,7 +155,7 @@ impl World<'_> {
             hours: turn.hours,
             thread: turn.thread.and_then(|(thread, is_moved)| is_moved.then_some(thread)),
             messages: base.map_or(0, |base| base.history.len()) + commit.draft.new_messages().count(),
-            is_kept: true,
+            is_retained: true,
         });
         for child in committed.children {
             let of = child.head.subagent_of.unwrap();
@@ -166,7 +166,7 @@ impl World<'_> {
                 hours: turn.hours,
                 thread: None,
                 messages: continued.map_or(0, |parent| self.known[parent].messages) + 1,
-                is_kept: true,
+                is_retained: true,
                 bundle: Arc::new(child),
             });
         }
@@ -236,7 +236,7 @@ impl World<'_> {
             )
             .await
             .unwrap();
-        if self.known[index].is_kept {
+        if self.known[index].is_retained {
             assert!(matches!(put, ThreadPut::Moved(_)), "{put:?}");
             self.threads.insert(thread, index);
         } else {
@@ -259,7 +259,7 @@ impl World<'_> {
         let in_use = going
             .iter()
             .any(|index| self.threads.values().any(|used| used == index));
-        if !self.known[index].is_kept {
+        if !self.known[index].is_retained {
             assert_eq!(removal, SessionRemoval::NotFound);
         } else if in_use {
             assert_eq!(removal, SessionRemoval::InUse);
@@ -294,14 +294,15 @@ impl World<'_> {
     fn going(&self, max_age: Option<u64>, keep_last: Option<u32>) -> BTreeSet<usize> {
         let mut going = BTreeSet::new();
         for (index, known) in self.known.iter().enumerate() {
-            if !known.is_kept || known.starter.is_some() {
+            if !known.is_retained || known.starter.is_some() {
                 continue;
             }
             let newer = self.known.iter().skip(index + 1);
-            let newer = newer.filter(|other| other.is_kept && other.thread == known.thread && other.thread.is_some());
-            let place = u32::try_from(newer.count()).unwrap();
-            let is_among_last = known.thread.is_some() && keep_last.is_some_and(|keep| place < keep);
-            let is_overtaken = known.thread.is_some() && keep_last.is_some_and(|keep| place >= keep);
+            let newer =
+                newer.filter(|other| other.is_retained && other.thread == known.thread && other.thread.is_some());
+            let nth = u32::try_from(newer.count()).unwrap();
+            let is_among_last = known.thread.is_some() && keep_last.is_some_and(|keep| nth < keep);
+            let is_overtaken = known.thread.is_some() && keep_last.is_some_and(|keep| nth >= keep);
             let is_aged = max_age.is_some_and(|hours| known.hours > i64::try_from(hours.max(1)).unwrap());
             let is_old_enough = known.hours > 1;
             let goes = (is_aged && !is_among_last) || (is_overtaken && is_old_enough);
@@ -322,7 +323,7 @@ impl World<'_> {
         let mut family = BTreeSet::from([top]);
         // Starters are known before those that they start.
         for (index, known) in self.known.iter().enumerate() {
-            if known.is_kept && known.starter.is_some_and(|starter| family.contains(&starter)) {
+            if known.is_retained && known.starter.is_some_and(|starter| family.contains(&starter)) {
                 family.insert(index);
             }
         }
@@ -333,40 +334,40 @@ impl World<'_> {
     fn tree(&self, top: usize) -> BTreeSet<usize> {
         let mut tree = BTreeSet::from([top]);
         for (index, known) in self.known.iter().enumerate() {
-            let above = [known.parent, known.starter.filter(|_| known.is_kept)];
+            let above = [known.parent, known.starter.filter(|_| known.is_retained)];
             if above.into_iter().flatten().any(|above| tree.contains(&above)) {
                 tree.insert(index);
             }
         }
-        tree.retain(|index| self.known[*index].is_kept);
+        tree.retain(|index| self.known[*index].is_retained);
         tree
     }
 
     fn forget(&mut self, going: &BTreeSet<usize>) {
         for index in going {
-            self.known[*index].is_kept = false;
+            self.known[*index].is_retained = false;
         }
     }
 
     /// Whether the messages of a session are stored: it is kept, or a kept one continues it.
     fn is_stored(&self, index: usize) -> bool {
         let continued = (index + 1..self.known.len()).filter(|other| self.known[*other].parent == Some(index));
-        self.known[index].is_kept || continued.into_iter().any(|other| self.is_stored(other))
+        self.known[index].is_retained || continued.into_iter().any(|other| self.is_stored(other))
     }
 
     async fn check(&self) {
-        let kept: Vec<&Known> = self.known.iter().filter(|known| known.is_kept).collect();
-        for known in &kept {
+        let retained: Vec<&Known> = self.known.iter().filter(|known| known.is_retained).collect();
+        for known in &retained {
             self.fixture.assert_whole(&known.bundle, known.messages).await;
             let mut line: Vec<(SessionId, bool)> = Vec::new();
             let mut next = Some(*known);
             while let Some(ancestor) = next {
-                line.push((ancestor.bundle.head.session_id, ancestor.is_kept));
+                line.push((ancestor.bundle.head.session_id, ancestor.is_retained));
                 next = ancestor.parent.map(|parent| &self.known[parent]);
             }
             assert_eq!(self.fixture.line(known.bundle.head.session_id).await, line);
         }
-        for known in self.known.iter().filter(|known| !known.is_kept) {
+        for known in self.known.iter().filter(|known| !known.is_retained) {
             let id = known.bundle.head.session_id;
             let found = self.fixture.store.bundle_load(&self.fixture.tenant, id).await.unwrap();
             assert_eq!(found, None);
@@ -374,15 +375,15 @@ impl World<'_> {
         let stored: Vec<usize> = (0..self.known.len()).filter(|index| self.is_stored(*index)).collect();
         let position = |index: &usize| self.known[*index].bundle.head.position;
         let branches: BTreeSet<_> = stored.iter().map(|index| position(index).branch_id).collect();
-        let states: BTreeSet<_> = kept
+        let states: BTreeSet<_> = retained
             .iter()
             .flat_map(|known| [known.bundle.head.environment_hash, known.bundle.head.context_hash])
             .map(|hash| hash.to_string())
             .collect();
-        let runs = kept.iter().filter(|known| known.starter.is_none()).count();
+        let runs = retained.iter().filter(|known| known.starter.is_none()).count();
         for (table, rows) in [
-            ("sessions", kept.len()),
-            ("removed_sessions", stored.len() - kept.len()),
+            ("sessions", retained.len()),
+            ("removed_sessions", stored.len() - retained.len()),
             ("history_segments", stored.len()),
             ("history_branches", branches.len()),
             ("states", states.len()),

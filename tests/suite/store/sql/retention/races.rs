@@ -166,7 +166,7 @@ async fn sweeps_take_nothing_from_what_is_retained(fixture: Fixture) {
     tokio::join!(committing, race.sweep(), race.sweep(), race.remove(), race.point());
     let fixture = &race.fixture;
     fixture.sweep(KEEP_ALL, now(), 100).await;
-    let mut kept = 0;
+    let mut retained = 0;
     let published = std::mem::take(&mut *race.published.lock().unwrap());
     for bundle in &published {
         let id = bundle.head.session_id;
@@ -179,19 +179,19 @@ async fn sweeps_take_nothing_from_what_is_retained(fixture: Fixture) {
         {
             let messages = usize::try_from(bundle.head.message_count).unwrap();
             fixture.assert_whole(bundle, messages).await;
-            kept += 1;
+            retained += 1;
         }
     }
-    assert_eq!(fixture.count("sessions").await, kept);
+    assert_eq!(fixture.count("sessions").await, retained);
     let removed = fixture.count("removed_sessions").await;
-    assert_eq!(fixture.count("history_segments").await, kept + removed);
+    assert_eq!(fixture.count("history_segments").await, retained + removed);
     let unused = "states h where not exists (
         select 1 from sessions s where s.environment_hash = h.hash or s.context_hash = h.hash)";
     assert_eq!(fixture.count(unused).await, 0);
     let lost = "threads t where not exists (select 1 from sessions s where s.session_id = t.session_id)";
     assert_eq!(fixture.count(lost).await, 0);
     // The race is worth nothing unless sessions went under commits at work.
-    assert!(race.refused.load(Ordering::SeqCst) > 0 && kept < i64::try_from(published.len()).unwrap());
+    assert!(race.refused.load(Ordering::SeqCst) > 0 && retained < i64::try_from(published.len()).unwrap());
 }
 
 async fn a_base_that_is_removed_while_a_run_works_fails_its_commit(fixture: Fixture) {
@@ -238,16 +238,16 @@ async fn a_run_is_accepted_before_its_base_is_removed_or_not_at_all(fixture: Fix
             fixture.store.run_enqueue(&run),
             fixture.store.session_remove(&fixture.tenant, base, false, now()),
         );
-        let is_kept = fixture
+        let is_retained = fixture
             .store
             .session_lookup(&fixture.tenant, base)
             .await
             .unwrap()
             .is_some();
         match enqueued.unwrap() {
-            Enqueued::Accepted { .. } => assert!(is_kept, "{removal:?}"),
+            Enqueued::Accepted { .. } => assert!(is_retained, "{removal:?}"),
             Enqueued::MissingBase(missing) => {
-                assert_eq!((missing, is_kept), (base, false), "{removal:?}");
+                assert_eq!((missing, is_retained), (base, false), "{removal:?}");
                 refused += 1;
             }
             other => panic!("{other:?}"),

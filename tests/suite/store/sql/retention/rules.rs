@@ -267,16 +267,16 @@ async fn sessions_that_did_not_move_their_thread_are_removed_by_age(fixture: Fix
         ..KEEP_ALL
     };
     assert_eq!(swept(keep_two).await, 1, "the first of the line, and none beside it");
-    for kept in beside.iter().chain([&line[1], &last]) {
-        fixture.load(kept.head.session_id).await;
+    for retained in beside.iter().chain([&line[1], &last]) {
+        fixture.load(retained.head.session_id).await;
     }
     let by_age_too = RetentionRules {
         keep_last: Some(2),
         ..older_than(5)
     };
     assert_eq!(swept(by_age_too).await, 2);
-    for kept in [&line[1], &beside[2], &last] {
-        fixture.load(kept.head.session_id).await;
+    for retained in [&line[1], &beside[2], &last] {
+        fixture.load(retained.head.session_id).await;
     }
 }
 

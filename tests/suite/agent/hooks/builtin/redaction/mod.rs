@@ -34,8 +34,8 @@ fn setup(answers: impl IntoIterator<Item = Vec<Beat>>) -> Setup {
 
 /// Fails if anything that was sent, emitted or kept holds the secret.
 fn assert_gone(setup: &Setup, state: &AgentState) {
-    let kept = serde_json::to_string(state).unwrap();
-    assert!(!kept.contains(SECRET), "kept: {kept}");
+    let retained = serde_json::to_string(state).unwrap();
+    assert!(!retained.contains(SECRET), "kept: {retained}");
     let current = format!("{state:?}");
     assert!(!current.contains(SECRET), "in memory: {current}");
     let emitted = serde_json::to_string(&setup.events.events()).unwrap();

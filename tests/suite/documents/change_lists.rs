@@ -9,11 +9,11 @@ use super::blocks::{read, spans_of, tables};
 const CHOICES: [&str; 5] = ["NAME", "AREA", "CODE", "KIND", "NNNN"];
 
 #[test]
-fn every_place_of_a_change_exists() {
+fn every_file_of_a_change_exists() {
     let lists = tables(&read("CONTRIBUTING.md"))
         .into_iter()
         .filter(|(mark, _)| mark == "places");
-    let mut places = 0;
+    let mut files = 0;
     for row in lists.flat_map(|(_, list)| list) {
         let mut spans = spans_of(&row[0]);
         let path = spans.next().unwrap_or_else(|| panic!("{row:?} names no file"));
@@ -26,7 +26,7 @@ fn every_place_of_a_change_exists() {
                 assert!(file.contains(&words), "{path} does not contain {words}");
             }
         }
-        places += 1;
+        files += 1;
     }
-    assert!(places > 50, "{places}");
+    assert!(files > 50, "{files}");
 }
