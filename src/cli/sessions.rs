@@ -128,22 +128,26 @@ async fn show_tree(store: &dyn Store, tenant: &TenantId, session_id: Option<Sess
     print_tree(&children)
 }
 
-/// Prints the sessions as a tree. Uses an explicit stack, since a conversation may be too deep for
+/// Prints the sessions as a tree: children of a fork are indented, and an arrow marks a session that
+/// continues the one above it. Uses an explicit stack, since a conversation may be too deep for
 /// recursion.
 fn print_tree(children: &BTreeMap<Option<SessionId>, Vec<&SessionHead>>) -> anyhow::Result<()> {
     let of = |parent: Option<SessionId>| children.get(&parent).map_or(&[][..], Vec::as_slice);
-    let mut open: Vec<(usize, &SessionHead)> = of(None).iter().map(|root| (0, *root)).collect();
-    while let Some((indent, head)) = open.pop() {
+    let mut open: Vec<(usize, &str, &SessionHead)> = of(None).iter().map(|root| (0, "", *root)).collect();
+    while let Some((indent, arrow, head)) = open.pop() {
         let created = head.created_at.format("%Y-%m-%d %H:%M:%S");
         let (session_id, agent, messages) = (head.session_id, &head.agent, head.message_count);
         print_line(format_args!(
-            "{:indent$}{session_id}  {created}  {agent}  {messages} messages",
+            "{:indent$}{arrow}{session_id}  {created}  {agent}  {messages} messages",
             ""
         ))?;
         let continued = of(Some(session_id));
-        // Only a fork increases the indent; a session with one child does not.
-        let indent = if continued.len() > 1 { indent + 2 } else { indent };
-        open.extend(continued.iter().map(|child| (indent, *child)));
+        let (indent, arrow) = if continued.len() > 1 {
+            (indent + 2, "")
+        } else {
+            (indent, "↳ ")
+        };
+        open.extend(continued.iter().map(|child| (indent, arrow, *child)));
     }
     Ok(())
 }

@@ -58,13 +58,13 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Setting<T> {
 #[serde(default)]
 pub struct OverrideChanges {
     /// The model parameters.
-    #[serde(skip_serializing_if = "Setting::is_kept")]
+    #[serde(skip_serializing_if = "Setting::is_retained")]
     pub parameters: Setting<ModelParameters>,
     /// Instructions above the conversation.
-    #[serde(skip_serializing_if = "Setting::is_kept")]
+    #[serde(skip_serializing_if = "Setting::is_retained")]
     pub system_prompt: Setting<String>,
     /// The tools of the agent that the model may call.
-    #[serde(skip_serializing_if = "Setting::is_kept")]
+    #[serde(skip_serializing_if = "Setting::is_retained")]
     pub tools: Setting<Vec<String>>,
 }
 

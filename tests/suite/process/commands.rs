@@ -67,8 +67,13 @@ async fn runs_are_made_and_shown(database: TestDatabase) {
     );
     // And the other way round, while it serves.
     let made = service.run("demo", Some(&child), "What is 5 * 5?").await;
-    home.succeed(&["sessions", "show", made["session_id"].as_str().unwrap()])
-        .await;
+    let made = made["session_id"].as_str().unwrap();
+    home.succeed(&["sessions", "show", made]).await;
+    // An arrow marks what continues the session above it.
+    let tree = home.succeed(&["sessions", "tree"]).await;
+    let lines: Vec<&str> = tree.lines().collect();
+    let above = lines.iter().position(|line| line.starts_with(&format!("  {child}")));
+    assert!(lines[above.unwrap() + 1].starts_with(&format!("  ↳ {made}")), "{tree}");
     service.stop().await;
 }
 
