@@ -128,9 +128,9 @@ async fn show_tree(store: &dyn Store, tenant: &TenantId, session_id: Option<Sess
     print_tree(&children)
 }
 
-/// Prints the sessions as a tree: children of a fork are indented, and an arrow marks a session that
-/// continues the one above it. Uses an explicit stack, since a conversation may be too deep for
-/// recursion.
+/// Prints the sessions as a tree: children of a fork are indented, and an arrow marks a session
+/// that continues the one above it. Uses an explicit stack, since a conversation may be too deep
+/// for recursion.
 fn print_tree(children: &BTreeMap<Option<SessionId>, Vec<&SessionHead>>) -> anyhow::Result<()> {
     let of = |parent: Option<SessionId>| children.get(&parent).map_or(&[][..], Vec::as_slice);
     let mut open: Vec<(usize, &str, &SessionHead)> = of(None).iter().map(|root| (0, "", *root)).collect();

@@ -181,7 +181,8 @@ mod tests {
         // A turn has the refusal of a light run, which only this process could execute.
         assert!(matches!(turns[0].refusal, Refusal::TooManyRuns { limit: 1, .. }));
         drop((turns, slot));
-        assert!((&mut waiting[0]).now_or_never().is_some());
+        // Callers of equal shares have no order.
+        assert!(waiting.iter_mut().any(|reserving| reserving.now_or_never().is_some()));
         // A caller that arrives now finds the slot free.
         assert!(slots.reserve(&tenants[0]).now_or_never().unwrap().is_ok());
     }

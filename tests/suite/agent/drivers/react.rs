@@ -17,14 +17,14 @@ use crate::agent::setup::{Setup, last_words, transcript};
 use crate::support::fake_model::{Beat, FakeModel, asks_for, completed, says, text, usage};
 use crate::support::fake_tool::{Behaviour, FakeTool};
 
-const ACT: &str = r#"{"thought": "I lookup.", "action": {"tool": "lookup", "arguments": {"note": "x"}}}"#;
+const ACT: &str = r#"{"thought": "I look.", "action": {"tool": "look", "arguments": {"note": "x"}}}"#;
 const ANSWER: &str = "```json\n{\"thought\": \"I know.\", \"answer\": \"Sunny.\"}\n```";
 
 fn setup(answers: impl IntoIterator<Item = Vec<Beat>>) -> Setup {
     Setup::new(answers).with_driver(DriverKind::React)
 }
 
-fn lookup() -> Arc<FakeTool> {
+fn look() -> Arc<FakeTool> {
     FakeTool::new("look", Behaviour::EchoArguments)
 }
 
@@ -44,7 +44,7 @@ fn neutral(state: &AgentState) -> Vec<String> {
 
 #[tokio::test]
 async fn thoughts_actions_and_observations_are_text_for_the_model_and_neutral_in_the_history() {
-    let tool = lookup();
+    let tool = look();
     let setup = setup([says(ACT), says(ANSWER)]).with_tool(&tool);
     let state = setup.new_state().with_system_prompt("Be brief.");
     let state = setup.run_from(state, "go").await;
@@ -75,7 +75,7 @@ async fn thoughts_actions_and_observations_are_text_for_the_model_and_neutral_in
         (Role::User, "go"),
         (
             Role::Assistant,
-            r#"{"thought":"I lookup.","action":{"tool":"lookup","arguments":{"note":"x"}}}"#,
+            r#"{"thought":"I look.","action":{"tool":"look","arguments":{"note":"x"}}}"#,
         ),
         (Role::User, r#"Observation: {"note":"x"}"#),
     ];
@@ -84,7 +84,7 @@ async fn thoughts_actions_and_observations_are_text_for_the_model_and_neutral_in
 
 #[tokio::test]
 async fn events_have_thoughts_and_final_texts_and_no_raw_decision() {
-    let setup = setup([says(ACT), says(ANSWER)]).with_tool(&lookup());
+    let setup = setup([says(ACT), says(ANSWER)]).with_tool(&look());
     setup.run().await;
     let reported = setup.events.events().into_iter().filter_map(|event| match event {
         AgentEvent::ReasoningDelta { text, .. } => Some(format!("thought: {text}")),
@@ -107,7 +107,7 @@ async fn events_have_thoughts_and_final_texts_and_no_raw_decision() {
 
 #[tokio::test]
 async fn a_session_continues_with_another_driver_in_both_directions() {
-    let tool = lookup();
+    let tool = look();
     let first = setup([says(ACT), says(ANSWER)]).with_tool(&tool);
     let state = first.run().await;
     let calling = Setup::new([asks_for(&[("c1", "look", "{}")]), says("Still sunny.")]).with_tool(&tool);
@@ -138,7 +138,7 @@ async fn a_malformed_decision_is_corrected_twice_in_a_row_and_no_more() {
         says(malformed),
         says(ANSWER),
     ]);
-    let state = setup_ok.with_tool(&lookup()).run().await;
+    let state = setup_ok.with_tool(&look()).run().await;
     assert_eq!(
         (state.status(), state.step_count()),
         (Some(ExecutionStatus::Completed), 6)
@@ -174,7 +174,7 @@ async fn a_malformed_decision_is_corrected_twice_in_a_row_and_no_more() {
 
 #[tokio::test]
 async fn an_unknown_tool_is_an_error_that_the_model_reads() {
-    let setup = setup([says(r#"{"action": {"tool": "fly"}}"#), says(ANSWER)]).with_tool(&lookup());
+    let setup = setup([says(r#"{"action": {"tool": "fly"}}"#), says(ANSWER)]).with_tool(&look());
     let state = setup.run().await;
     assert_eq!(state.status(), Some(ExecutionStatus::Completed));
     let observation = setup.model.requests()[1].messages[2].joined_text();
@@ -186,7 +186,7 @@ async fn an_unknown_tool_is_an_error_that_the_model_reads() {
 
 #[tokio::test]
 async fn native_calls_of_a_model_that_was_offered_no_tools_are_malformed() {
-    let tool = lookup();
+    let tool = look();
     let setup = setup([asks_for(&[("c1", "look", "{}")]), says(ANSWER)]).with_tool(&tool);
     let state = setup.run().await;
     assert_eq!((state.status(), tool.begun()), (Some(ExecutionStatus::Completed), 0));
@@ -247,7 +247,7 @@ async fn refusals_end_the_run_and_cuts_stop_it() {
 
 #[tokio::test]
 async fn a_run_cancelled_at_any_event_leaves_a_history_that_any_driver_continues() {
-    let tool = lookup();
+    let tool = look();
     let story = || setup([says(ACT), says("no decision"), says(ANSWER)]).with_tool(&tool);
     let whole = story();
     whole.run().await;
@@ -281,7 +281,7 @@ proptest! {
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let words: Vec<_> = garbage.iter().map(|words| says(words)).collect();
-        let tool = lookup();
+        let tool = look();
         let setup = Setup::of_model(FakeModel::new(words)).with_driver(DriverKind::React).with_tool(&tool);
         let state = runtime.block_on(async {
             let budget = ExecutionBudget { max_steps: Some(3), ..ExecutionBudget::default() };
@@ -298,7 +298,7 @@ proptest! {
 #[tokio::test]
 async fn a_stopped_execution_is_continued_with_the_same_prefix() {
     let act = || says(ACT);
-    let setup = setup([act(), says("no decision"), act(), says(ANSWER)]).with_tool(&lookup());
+    let setup = setup([act(), says("no decision"), act(), says(ANSWER)]).with_tool(&look());
     let setup = setup.with_budget(ExecutionBudget {
         max_steps: Some(3),
         ..ExecutionBudget::default()

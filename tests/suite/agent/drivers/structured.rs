@@ -222,8 +222,8 @@ async fn the_last_correction_that_fails_fails_the_run_under_every_policy() {
 #[tokio::test]
 async fn corrections_are_counted_over_the_whole_execution() {
     let tool = FakeTool::new("look", Behaviour::Answer("sunny".to_owned()));
-    let lookup = || asks_for(&[("c0", "look", "{}")]);
-    let setup = setup([says(BAD), lookup(), says(BAD), lookup(), says(BAD)]).with_tool(&tool);
+    let look = || asks_for(&[("c0", "look", "{}")]);
+    let setup = setup([says(BAD), look(), says(BAD), look(), says(BAD)]).with_tool(&tool);
     let state = setup.run().await;
     assert_eq!((state.status(), state.step_count()), (Some(ExecutionStatus::Failed), 5));
 }
