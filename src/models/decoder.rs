@@ -53,7 +53,8 @@ pub trait FrameReader: Send {
     /// Reads a response that arrived as one JSON body.
     fn take_whole(&mut self, body: &str, events: &mut Vec<ModelEvent>) -> Result<Progress, AttemptError>;
 
-    /// Returns whether any part of a completion has arrived.
+    /// Returns whether no part of a completion has arrived. Then the end of the stream is a fault
+    /// of the provider. False by default: the stream of such a protocol was cut off.
     fn has_nothing(&self) -> bool {
         false
     }

@@ -20,8 +20,8 @@ pub(super) fn object(fields: &[(&str, Part)]) -> Option<Part> {
     raw(&Map(fields))
 }
 
-/// Encodes an object with additional fields from a mark. Fields of the object take precedence, and
-/// fields in `left_out` are dropped.
+/// Encodes an object with the additional fields of a mark, also if two have the same name. Fields
+/// of the object take precedence, and fields in `left_out` are dropped.
 pub(super) fn marked(fields: Vec<(&str, Part)>, mark: Option<&str>, left_out: &[&str]) -> Option<Part> {
     let mark = mark.and_then(Fields::parse).unwrap_or_default();
     let known: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();

@@ -8,7 +8,7 @@ use memchr::memchr2;
 /// One frame of a stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Frame {
-    /// The event's name; empty if it has none. A frame with the name `error` is an error.
+    /// The event's name; empty if it has none.
     pub name: String,
     /// The event's data. Bytes that are not UTF-8 became U+FFFD.
     pub data: String,

@@ -171,7 +171,7 @@ impl<'a> CompletionItems<'a> {
         }
     }
 
-    /// Encodes a call, with its arguments as the model wrote them.
+    /// Encodes a call, with its arguments as the model wrote them, and without the id of its mark.
     fn call_item(&self, call: &ToolCall, id: &str) -> Option<Part> {
         let arguments = if call.arguments.is_empty() {
             "{}"
