@@ -17,13 +17,13 @@ pub(super) const DEFAULTS: &str = include_str!("../../config/default.toml");
 pub(super) const ANY: &str = "NAME";
 
 /// The tables whose keys the operator chooses.
-const NAMED: [&str; 6] = [
-    "context_windows",
-    "limits.tenants",
-    "prices",
-    "providers",
-    "providers.NAME.headers",
-    "webhooks.secrets",
+const NAMED: [&[&str]; 6] = [
+    &["context_windows"],
+    &["limits", "tenants"],
+    &["prices"],
+    &["providers"],
+    &["providers", ANY, "headers"],
+    &["webhooks", "secrets"],
 ];
 
 /// The kind of a key.
@@ -145,7 +145,7 @@ fn is_key(text: &str) -> bool {
 }
 
 fn table_shape(path: &[String]) -> Shape {
-    if NAMED.contains(&dotted(path).as_str()) {
+    if NAMED.iter().any(|named| path == *named) {
         Shape::Named
     } else {
         Shape::Section
