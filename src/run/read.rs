@@ -97,9 +97,13 @@ impl RunReader {
         read.value.map_err(|error| StoreError::shared(&error))
     }
 
-    pub(super) async fn read_shared(&self, tenant: &TenantId, run_id: RunId) -> RunReading {
-        let run = self.find_run(tenant, run_id).await.map_err(Arc::new)?;
-        Ok(run.map(Arc::new))
+    /// Reads the current record of a run for all callers. Boxed, since the future of a shared read
+    /// contains it several times.
+    pub(super) fn read_shared<'a>(&'a self, tenant: &'a TenantId, run_id: RunId) -> BoxFuture<'a, RunReading> {
+        Box::pin(async move {
+            let run = self.find_run(tenant, run_id).await.map_err(Arc::new)?;
+            Ok(run.map(Arc::new))
+        })
     }
 
     /// Lists runs, live and ended, newest first.

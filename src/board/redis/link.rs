@@ -82,7 +82,9 @@ impl Link {
     /// all commands.
     pub(super) async fn attempt<T: FromRedisValue>(&self, request: &Request) -> Result<T, LinkError> {
         let mut connection = self.connection.lock().clone().ok_or(LinkError::Away)?;
-        let answers = timeout(self.timeout, connection.send(request)).await??;
+        // Boxed, since the futures of HTTP requests contain it, also in a service without Redis.
+        let sending = Box::pin(connection.send(request));
+        let answers = timeout(self.timeout, sending).await??;
         Ok(from_redis_value(Value::Array(answers)).map_err(RedisError::from)?)
     }
 
