@@ -14,8 +14,10 @@ use crate::store::driver_error::{is_unique_violation, is_violation_of, store_err
 use crate::store::error::StoreError;
 use crate::store::new_queued_run::{NewQueueRow, OPERATION};
 use crate::store::queue::IfBusy;
-use crate::store::rows::values;
-use crate::store::sql::{Attempt, Connection, Ended, Engine as _, Statement, admit_in_txn, ended, next_turn};
+use crate::store::rows::{Value, values};
+use crate::store::sql::{
+    Attempt, BuiltOnce, Connection, Ended, Engine as _, Statement, admit_in_txn, ended, next_turn,
+};
 use crate::store::turns::Turn;
 use crate::tenant::TenantId;
 
@@ -193,8 +195,15 @@ async fn rows_insert(connection: &mut Connection<'_>, row: &NewQueueRow) -> Resu
 }
 
 fn accept_statement(row: &NewQueueRow) -> Statement<'_> {
+    static TEXT: BuiltOnce = BuiltOnce::new();
+    let text = TEXT.text(|| build_accept(row));
+    let accept = Statement::with(OPERATION, text, accept_values(row));
+    accept.bind_row(&row.run).bind_row(&row.queue)
+}
+
+fn accept_values(row: &NewQueueRow) -> Vec<Value<'_>> {
     let key = row.idempotency.as_ref();
-    let values = values![
+    values![
         &row.tenant,
         row.queue.run_id,
         row.run.row.base_session_id,
@@ -205,8 +214,11 @@ fn accept_statement(row: &NewQueueRow) -> Statement<'_> {
         key.map(|key| &key.digest),
         key.map(|key| key.expires_at),
         key.map(|key| key.claimed_at)
-    ];
-    let mut accept = Statement::with(OPERATION, ACCEPT, values);
+    ]
+}
+
+fn build_accept(row: &NewQueueRow) -> Statement<'_> {
+    let mut accept = Statement::with(OPERATION, ACCEPT, accept_values(row));
     accept.push_columns(&row.run);
     accept.push(") select $1, ");
     accept.push_values(&row.run);
