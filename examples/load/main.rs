@@ -7,6 +7,7 @@
 //! everything is on loopback. So on a small machine they compete with the service and the database
 //! for the cores: the figures are what is left for the service.
 
+mod binary;
 mod bytes_written;
 mod client;
 mod crowd;

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
+use crate::binary::copy_to;
 use crate::client::Client;
 use crate::mock::MockModel;
 use crate::procfs::{self, Memory};
@@ -44,6 +45,8 @@ impl Launcher {
     pub(crate) fn new(binary: &Path, mock: &MockModel, http: reqwest::Client) -> Result<Self> {
         let binary = binary.canonicalize();
         let binary = binary.context("the binary is missing; run: cargo build --profile dist")?;
+        let folder = tempfile::tempdir()?;
+        let binary = copy_to(folder.path(), &binary)?;
         let mut environment = vec![("AGENT_RUNTIME__HTTP__LISTEN".to_owned(), "127.0.0.1:0".to_owned())];
         environment.extend(
             mock.providers()
@@ -51,7 +54,7 @@ impl Launcher {
         );
         Ok(Self {
             binary,
-            folder: tempfile::tempdir()?,
+            folder,
             environment,
             http,
         })
