@@ -1,13 +1,10 @@
 //! Sends signed JSON to callers' addresses, by the Standard Webhooks specification 1.0. Knows
 //! nothing of hooks.
 //!
-//! Callers choose the address, so the sender must not give them access to the operator's network.
-//! By default it connects only to public addresses. It follows no redirects, uses no proxy and
-//! limits the bytes that it reads.
+//! Callers choose the address, so `outgoing` guards the operator's network. The sender follows no
+//! redirects and limits the bytes that it reads.
 
 mod endpoint;
-mod public_address;
-mod resolver;
 mod signature;
 
 use std::error::Error;
@@ -15,15 +12,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
-use reqwest::{Client, Response};
 
 pub use self::endpoint::{Endpoint, EndpointFault};
-use self::resolver::{GuardedResolver, NotPublic};
 pub use self::signature::{SigningKeyError, SigningKeys};
 use crate::clock::Timestamp;
-use crate::http_client::{client_builder, with_body};
 use crate::http_headers::parse_retry_after;
+use crate::outgoing::{
+    AddressRules, ClientError, ClientSettings, HeaderMap, HeaderValue, Method, NameResolver, OutgoingClient,
+    OutgoingError, OutgoingRequest, PrivateAddresses, RuleKeys, SystemResolver, within,
+};
 
 /// The limits of a sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +52,7 @@ impl Default for SenderSettings {
 /// The HTTP client could not be made.
 #[derive(Debug, thiserror::Error)]
 #[error("the HTTP client for webhooks can't be made")]
-pub struct SenderError(#[source] Box<dyn Error + Send + Sync>);
+pub struct SenderError(#[source] ClientError);
 
 /// One message. A retry has the same id and a new time.
 #[derive(Debug, Clone, Copy)]
@@ -94,10 +91,10 @@ pub enum SendError {
     NotPublic,
     /// The receiver could not be reached.
     #[error("it can't be reached")]
-    Unreachable(#[source] reqwest::Error),
+    Unreachable(#[source] Box<dyn Error + Send + Sync>),
     /// The connection broke.
     #[error("the connection to it broke")]
-    Broken(#[source] reqwest::Error),
+    Broken(#[source] Box<dyn Error + Send + Sync>),
     /// It took too long.
     #[error("it did not answer in time")]
     Timeout,
@@ -129,20 +126,30 @@ pub enum SendError {
 /// Sends messages. It makes one attempt; callers retry.
 #[derive(Debug, Clone)]
 pub struct WebhookSender {
-    client: Client,
+    client: OutgoingClient,
     settings: SenderSettings,
 }
 
 impl WebhookSender {
     /// Makes a sender.
     pub fn new(settings: SenderSettings) -> Result<Self, SenderError> {
-        let client = client(&settings).map_err(SenderError)?;
+        Self::with_resolver(settings, Arc::new(SystemResolver))
+    }
+
+    /// Makes a sender that resolves names by the resolver.
+    pub fn with_resolver(settings: SenderSettings, resolver: Arc<dyn NameResolver>) -> Result<Self, SenderError> {
+        let client_settings = ClientSettings {
+            connect_timeout: settings.connect_timeout,
+            decompress: false,
+        };
+        let client = OutgoingClient::new(rules(&settings), client_settings, resolver).map_err(SenderError)?;
         Ok(Self { client, settings })
     }
 
     /// Checks an address as far as that is possible before its name is resolved.
     pub fn endpoint(&self, url: &str) -> Result<Endpoint, EndpointFault> {
-        Endpoint::parse(url, &self.settings)
+        let target = self.client.target(url)?;
+        Ok(Endpoint::new(target))
     }
 
     /// Returns how long a whole delivery may take.
@@ -159,57 +166,59 @@ impl WebhookSender {
     /// Sends a message once and reads the response.
     pub async fn send(&self, delivery: &Delivery<'_>) -> Result<Delivered, SendError> {
         let limit = self.limit(delivery.timeout);
-        let sent = tokio::time::timeout(limit, self.send_unbounded(delivery)).await;
-        sent.unwrap_or(Err(SendError::Timeout))
-    }
-
-    async fn send_unbounded(&self, delivery: &Delivery<'_>) -> Result<Delivered, SendError> {
-        let request = self
-            .client
-            .post(delivery.endpoint.url.clone())
-            .headers(delivery.headers.cloned().unwrap_or_default())
-            .headers(headers(delivery)?);
-        let request = with_body(request, delivery.body.clone());
-        let response = request.send().await.map_err(not_sent)?;
-        let status = response.status();
-        if status.is_redirection() {
-            return Err(SendError::Redirect {
-                status: status.as_u16(),
-            });
+        let request = OutgoingRequest {
+            method: Method::POST,
+            target: delivery.endpoint.target().clone(),
+            headers: delivery.headers.cloned().unwrap_or_default(),
+            origin_headers: headers(delivery)?,
+            body: Some(delivery.body.clone()),
+            max_redirects: 0,
+        };
+        let answered = within(limit, async {
+            let response = self.client.send(request).await?;
+            let status = response.status();
+            let retry_after = retry_after(response.headers(), delivery.timestamp);
+            let body = match status {
+                200..=299 => Some(response.read(self.settings.max_response_bytes).await?),
+                _ => None,
+            };
+            Ok((status, retry_after, body))
+        });
+        match answered.await? {
+            (status, _, Some(body)) if body.is_complete => Ok(Delivered {
+                status,
+                body: body.bytes,
+            }),
+            (_, _, Some(_)) => Err(SendError::TooLarge {
+                max: self.settings.max_response_bytes,
+            }),
+            (status @ 300..=399, ..) => Err(SendError::Redirect { status }),
+            (status, retry_after, None) => Err(SendError::Status { status, retry_after }),
         }
-        if !status.is_success() {
-            return Err(SendError::Status {
-                status: status.as_u16(),
-                retry_after: retry_after(response.headers(), delivery.timestamp),
-            });
-        }
-        let body = read(response, self.settings.max_response_bytes).await?;
-        Ok(Delivered {
-            status: status.as_u16(),
-            body,
-        })
     }
 }
 
-/// Makes the HTTP client. It uses no proxy, since a proxy would resolve names without the checks.
-fn client(settings: &SenderSettings) -> Result<Client, Box<dyn Error + Send + Sync>> {
-    let resolver = GuardedResolver {
-        allow_private_addresses: settings.allow_private_addresses,
+fn rules(settings: &SenderSettings) -> AddressRules {
+    let private = if settings.allow_private_addresses {
+        PrivateAddresses::All
+    } else {
+        PrivateAddresses::In(Vec::new())
     };
-    let builder = client_builder()?
-        .connect_timeout(settings.connect_timeout)
-        .dns_resolver(Arc::new(resolver))
-        // The limit counts the bytes that are read, so decompression must not enlarge them
-        // afterwards.
-        .no_gzip();
-    Ok(builder.build()?)
+    AddressRules {
+        allow_http: settings.allow_http,
+        private,
+        ..AddressRules::public(RuleKeys {
+            allow_http: "webhooks.allow_http",
+            private: "webhooks.allow_private_addresses",
+        })
+    }
 }
 
 /// Returns the headers of the specification.
 fn headers(delivery: &Delivery<'_>) -> Result<HeaderMap, SendError> {
     let mut headers = HeaderMap::new();
     let id = HeaderValue::from_str(delivery.id).map_err(|_| SendError::Id)?;
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert("content-type", HeaderValue::from_static("application/json"));
     headers.insert("webhook-id", id);
     headers.insert("webhook-timestamp", delivery.timestamp.timestamp().into());
     if let Some(keys) = delivery.keys {
@@ -221,37 +230,19 @@ fn headers(delivery: &Delivery<'_>) -> Result<HeaderMap, SendError> {
 }
 
 fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
-    let value = headers.get(RETRY_AFTER)?;
+    let value = headers.get("retry-after")?;
     parse_retry_after(value.to_str().ok()?, now)
 }
 
-/// Reads the body up to the limit.
-async fn read(mut response: Response, max: usize) -> Result<Bytes, SendError> {
-    let mut body = Vec::new();
-    while let Some(bytes) = response.chunk().await.map_err(broken)? {
-        if body.len() + bytes.len() > max {
-            return Err(SendError::TooLarge { max });
+impl From<OutgoingError> for SendError {
+    fn from(error: OutgoingError) -> Self {
+        match error {
+            OutgoingError::NotPublic | OutgoingError::Redirect(_) | OutgoingError::TooManyRedirects { .. } => {
+                Self::NotPublic
+            }
+            OutgoingError::Unreachable(cause) => Self::Unreachable(cause),
+            OutgoingError::Broken(cause) => Self::Broken(cause),
+            OutgoingError::Timeout => Self::Timeout,
         }
-        body.extend_from_slice(&bytes);
     }
-    Ok(body.into())
-}
-
-fn not_sent(error: reqwest::Error) -> SendError {
-    let outermost: &(dyn Error + 'static) = &error;
-    let mut causes = std::iter::successors(Some(outermost), |cause| (*cause).source());
-    let is_refused = causes.any(<dyn Error>::is::<NotPublic>);
-    if is_refused {
-        SendError::NotPublic
-    } else if error.is_timeout() {
-        SendError::Timeout
-    } else if error.is_connect() {
-        SendError::Unreachable(error.without_url())
-    } else {
-        SendError::Broken(error.without_url())
-    }
-}
-
-fn broken(error: reqwest::Error) -> SendError {
-    SendError::Broken(error.without_url())
 }
