@@ -1,0 +1,169 @@
+//! The kind of a response's body, and its text. No IO.
+
+use encoding_rs::{Encoding, UTF_8};
+
+use crate::outgoing::HeaderMap;
+
+/// How many bytes at the beginning of a body show its kind and its encoding.
+const BEGINNING: usize = 1024;
+
+/// The kind of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::tools) enum MediaKind {
+    Html,
+    Text,
+    Binary,
+}
+
+/// What the headers say about a body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::tools) struct Content {
+    /// The media type without parameters, in lower case; empty if there is none.
+    pub(in crate::tools) media_type: String,
+    charset: Option<String>,
+}
+
+impl Content {
+    /// Reads the header `Content-Type`.
+    pub(in crate::tools) fn of(headers: &HeaderMap) -> Self {
+        let value = headers.get("content-type").and_then(|value| value.to_str().ok());
+        let mut parts = value.unwrap_or_default().split(';').map(str::trim);
+        let media_type = parts.next().unwrap_or_default().to_ascii_lowercase();
+        let charset = parts.find_map(|part| {
+            let (name, value) = part.split_once('=')?;
+            name.trim().eq_ignore_ascii_case("charset").then(|| unquoted(value))
+        });
+        Self { media_type, charset }
+    }
+
+    /// Returns the kind of a body by its media type; `None` without a media type.
+    pub(in crate::tools) fn declared_kind(&self) -> Option<MediaKind> {
+        let (kind, subtype) = self.media_type.split_once('/')?;
+        let is_text = kind == "text"
+            || subtype.ends_with("+json")
+            || subtype.ends_with("+xml")
+            || subtype.ends_with("+yaml")
+            || matches!(
+                subtype,
+                "json"
+                    | "xml"
+                    | "javascript"
+                    | "ecmascript"
+                    | "yaml"
+                    | "x-yaml"
+                    | "toml"
+                    | "x-ndjson"
+                    | "jsonl"
+                    | "x-www-form-urlencoded"
+                    | "graphql"
+                    | "sql"
+                    | "x-sh"
+            );
+        Some(match self.media_type.as_str() {
+            "text/html" | "application/xhtml+xml" => MediaKind::Html,
+            _ if is_text => MediaKind::Text,
+            _ => MediaKind::Binary,
+        })
+    }
+
+    /// Returns the kind of a body. Without a media type, its beginning decides.
+    pub(in crate::tools) fn kind(&self, body: &[u8]) -> MediaKind {
+        self.declared_kind().unwrap_or_else(|| {
+            let beginning = &body[..body.len().min(BEGINNING)];
+            let text = beginning.trim_ascii_start().to_ascii_lowercase();
+            if beginning.contains(&0) {
+                MediaKind::Binary
+            } else if text.starts_with(b"<!doctype html") || text.starts_with(b"<html") {
+                MediaKind::Html
+            } else {
+                MediaKind::Text
+            }
+        })
+    }
+
+    /// Decodes a body: by a byte order mark, the header, the beginning of a page, or as UTF-8.
+    pub(in crate::tools) fn decode(&self, body: &[u8]) -> String {
+        let declared = self.charset.as_deref().and_then(encoding);
+        let encoding = declared.or_else(|| (self.kind(body) == MediaKind::Html).then(|| page_encoding(body))?);
+        let (text, ..) = encoding.unwrap_or(UTF_8).decode(body);
+        text.into_owned()
+    }
+}
+
+fn encoding(label: &str) -> Option<&'static Encoding> {
+    Encoding::for_label(label.as_bytes())
+}
+
+/// Finds the encoding that a page names in a `<meta>`.
+fn page_encoding(body: &[u8]) -> Option<&'static Encoding> {
+    let beginning = String::from_utf8_lossy(&body[..body.len().min(BEGINNING)]).to_ascii_lowercase();
+    let (_, rest) = beginning.split_once("charset=")?;
+    let label = rest.trim_start_matches(['"', '\'', ' ']);
+    let end = label.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':')));
+    encoding(&label[..end.unwrap_or(label.len())])
+}
+
+fn unquoted(value: &str) -> String {
+    value.trim().trim_matches('"').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outgoing::HeaderValue;
+
+    fn content(media_type: &'static str) -> Content {
+        let mut headers = HeaderMap::new();
+        if !media_type.is_empty() {
+            headers.insert("content-type", HeaderValue::from_static(media_type));
+        }
+        Content::of(&headers)
+    }
+
+    #[test]
+    fn the_media_type_decides_the_kind_and_else_the_beginning() {
+        for (media_type, body, expected) in [
+            ("text/html; charset=utf-8", "", MediaKind::Html),
+            ("APPLICATION/XHTML+XML", "", MediaKind::Html),
+            ("text/plain", "<html>", MediaKind::Text),
+            ("application/json", "", MediaKind::Text),
+            ("application/problem+json", "", MediaKind::Text),
+            ("image/svg+xml", "", MediaKind::Text),
+            ("image/png", "", MediaKind::Binary),
+            ("application/pdf", "", MediaKind::Binary),
+            ("application/octet-stream", "abc", MediaKind::Binary),
+            ("", " <!DOCTYPE html><p>", MediaKind::Html),
+            ("", "<HTML lang=en>", MediaKind::Html),
+            ("", "abc", MediaKind::Text),
+            ("", "a\0c", MediaKind::Binary),
+            ("nonsense", "abc", MediaKind::Text),
+        ] {
+            assert_eq!(
+                content(media_type).kind(body.as_bytes()),
+                expected,
+                "{media_type:?} {body:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_body_is_decoded_by_its_encoding() {
+        let latin = b"<meta charset=\"iso-8859-1\"><p>\xe9";
+        for (media_type, body, expected) in [
+            ("text/plain", &b"\xc3\xa9"[..], "é"),
+            ("text/plain; Charset=\"ISO-8859-1\"", b"\xe9", "é"),
+            ("text/plain; charset=shift_jis", b"\x83\x65", "テ"),
+            ("text/plain; charset=iso-8859-1", b"\xef\xbb\xbf\xc3\xa9", "é"),
+            ("text/plain; charset=nonsense", b"\xc3\xa9", "é"),
+            ("text/plain", b"a\xffb", "a\u{fffd}b"),
+            ("text/html", latin, "<meta charset=\"iso-8859-1\"><p>é"),
+            (
+                "text/html; charset=utf-8",
+                b"<meta charset=latin1>\xc3\xa9",
+                "<meta charset=latin1>é",
+            ),
+        ] {
+            assert_eq!(content(media_type).decode(body), expected, "{media_type}");
+        }
+    }
+}

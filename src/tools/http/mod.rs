@@ -1,0 +1,31 @@
+//! HTTP tools: requests that an operator has described, with arguments from the model.
+//!
+//! The description fixes the scheme, the host and the number of path segments. Arguments can't
+//! change them. Secrets go into headers and the query only, never into a result or a log.
+
+mod declared;
+mod definition;
+mod openapi;
+
+mod tool;
+
+mod operation;
+mod plan;
+mod secrets;
+mod template;
+
+mod answer;
+mod content;
+mod failure;
+mod headers;
+
+mod fault;
+
+pub use self::definition::{HttpToolDefinition, HttpToolSource};
+pub use self::fault::HttpToolFault;
+pub use self::secrets::ToolSecrets;
+pub use self::tool::http_tools;
+
+pub(super) use self::content::{Content, MediaKind};
+pub(super) use self::failure::failed;
+pub(super) use self::headers::is_connection_header;

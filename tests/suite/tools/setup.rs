@@ -1,0 +1,49 @@
+//! One call of a tool, as the service makes it.
+
+use std::sync::Arc;
+
+use agent_runtime::agent::ports::{Tool, ToolCatalog as _, ToolContext};
+use agent_runtime::clock::SystemClock;
+use agent_runtime::environment::Environment;
+use agent_runtime::ids::{AgentId, ExecutionId, UuidV7Source};
+use agent_runtime::json::Value;
+use agent_runtime::message::{ToolCall, joined_text};
+use agent_runtime::session::EnvironmentState;
+use agent_runtime::tools::{ToolRegistry, ToolSettings};
+use tokio_util::sync::CancellationToken;
+
+/// The idempotency key of every call.
+pub(super) const KEY: &str = "key-of-the-call";
+
+/// Calls a tool with JSON arguments. Returns what the model reads; an error as an error.
+pub(super) async fn call(tool: &Arc<dyn Tool>, arguments: &Value) -> Result<String, String> {
+    let name = tool.spec().name.clone();
+    let settings = ToolSettings::default();
+    let registry = ToolRegistry::new(
+        [Arc::clone(tool)],
+        settings,
+        Arc::new(SystemClock),
+        Arc::new(UuidV7Source),
+    );
+    let executor = registry.unwrap().executor(std::slice::from_ref(&name)).unwrap();
+    let context = ToolContext {
+        agent_id: AgentId::generate(&UuidV7Source),
+        execution_id: ExecutionId::generate(&UuidV7Source),
+        step_number: 1,
+        environment: Arc::new(Environment::in_memory(EnvironmentState::default())),
+        metadata: Arc::default(),
+        deadline: None,
+        cancellation: CancellationToken::new(),
+        call_id: "c".to_owned(),
+        idempotency_key: KEY.to_owned(),
+    };
+    let call = ToolCall {
+        id: "c".to_owned(),
+        name,
+        arguments: arguments.to_string(),
+        signature: None,
+    };
+    let execution = executor.execute(call, &context).await;
+    let text = joined_text(&execution.content);
+    if execution.has_error() { Err(text) } else { Ok(text) }
+}
