@@ -97,6 +97,16 @@ pub fn hash_definition(bytes: &[u8]) -> Hash {
     hash_in("agent-runtime definition v1", bytes)
 }
 
+/// Hashes the bytes of a file, or of a chunk of one, as `b3sum` does.
+pub fn hash_content(bytes: &[u8]) -> Hash {
+    Hash(*blake3::hash(bytes).as_bytes())
+}
+
+/// Hashes the encoded bytes of a directory of a workspace.
+pub fn hash_directory(bytes: &[u8]) -> Hash {
+    hash_in("agent-runtime directory v1", bytes)
+}
+
 fn hash_in(domain: &str, bytes: &[u8]) -> Hash {
     Hash(blake3::derive_key(domain, bytes))
 }

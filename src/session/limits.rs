@@ -19,6 +19,11 @@ const MAX_VARIABLES: usize = 1024;
 /// The most bytes of variables, as canonical JSON with their names.
 const MAX_VARIABLES_BYTES: usize = 256 << 10;
 
+/// The most resources that a run may leave.
+const MAX_RESOURCES: usize = 1024;
+/// The most bytes of resources, as canonical JSON with their keys.
+const MAX_RESOURCES_BYTES: usize = 1 << 20;
+
 /// Checks the number and the size of key-value pairs. The error says what is allowed.
 pub fn check_metadata(metadata: &Object) -> Result<(), String> {
     if metadata.len() > MAX_METADATA_KEYS {
@@ -33,6 +38,14 @@ pub fn check_variables(variables: &BTreeMap<String, Value>) -> Result<(), String
         return Err(format!("at most {MAX_VARIABLES} variables are allowed"));
     }
     check_size(variables, MAX_VARIABLES_BYTES)
+}
+
+/// Checks the number and the size of resources. The error says what is allowed.
+pub fn check_resources(resources: &BTreeMap<String, Value>) -> Result<(), String> {
+    if resources.len() > MAX_RESOURCES {
+        return Err(format!("at most {MAX_RESOURCES} resources are allowed"));
+    }
+    check_size(resources, MAX_RESOURCES_BYTES)
 }
 
 /// The error of a session's part that is larger than allowed.

@@ -17,10 +17,12 @@ pub use self::bundle::{BranchPosition, Bundle, BundleDraft, SessionHead};
 pub use self::context_state::{ContextState, StoredContext};
 pub use self::coverage::{CoverageFault, find_history_start};
 pub use self::diff::{BundleDiff, StatesDiff, ValueChange, diff_bundles, diff_states};
-pub use self::environment_state::EnvironmentState;
-pub use self::hash::{Hash, ParseHashError, hash_context, hash_definition, hash_environment, hash_segment};
+pub use self::environment_state::{EnvironmentState, ShellState, WorkspaceState};
+pub use self::hash::{
+    Hash, ParseHashError, hash_content, hash_context, hash_definition, hash_directory, hash_environment, hash_segment,
+};
 pub use self::history::History;
-pub use self::limits::{PartTooLarge, check_history, check_metadata, check_parts, check_variables};
+pub use self::limits::{PartTooLarge, check_history, check_metadata, check_parts, check_resources, check_variables};
 pub use self::override_changes::{OverrideChanges, Setting};
 pub use self::overrides::Overrides;
 pub(crate) use self::overrides::stored_overrides;

@@ -1,0 +1,47 @@
+//! What a merge results in.
+
+use super::path::FilePath;
+use super::tree::Tree;
+
+/// The result of a merge.
+#[derive(Debug, Clone)]
+pub enum Merged {
+    /// The changes of both sides in one tree, which may not be saved yet.
+    Clean(Tree),
+    /// The paths that can't be merged, sorted.
+    Conflicts(Vec<MergeConflict>),
+}
+
+/// A path that can't be merged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MergeConflict {
+    /// The path.
+    pub path: FilePath,
+    /// What the two sides did to it.
+    pub kind: ConflictKind,
+}
+
+/// What two sides did to a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ConflictKind {
+    /// Both changed it in different ways, and its text can't be merged.
+    BothChanged,
+    /// One changed it, and the other deleted it.
+    ChangedAndDeleted,
+    /// Both added different files or symlinks.
+    BothAdded,
+    /// It would be a file or symlink and a directory.
+    FileAndDirectory,
+}
+
+impl ConflictKind {
+    /// Returns the name of the kind.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::BothChanged => "both_changed",
+            Self::ChangedAndDeleted => "changed_and_deleted",
+            Self::BothAdded => "both_added",
+            Self::FileAndDirectory => "file_and_directory",
+        }
+    }
+}

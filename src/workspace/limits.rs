@@ -1,0 +1,36 @@
+//! The limits of a workspace: those that an operator sets, and ceilings that bound what reading
+//! hostile data can cost.
+
+/// The most levels of a path.
+pub const MAX_LEVELS: usize = 64;
+/// The most bytes of a path, and of the target of a symlink.
+pub const MAX_PATH_BYTES: usize = 1_024;
+/// The most bytes of a name in a path.
+pub const MAX_NAME_BYTES: usize = 255;
+/// The most symlinks that one path may lead through.
+pub const MAX_LINKS: usize = 40;
+/// The ceiling of [`WorkspaceLimits::file_bytes`]: no larger file can be written or read.
+pub const MAX_FILE_BYTES: u64 = 1 << 30;
+/// The ceiling of [`WorkspaceLimits::files`]: no larger tree can be written or walked.
+pub const MAX_FILES: u64 = 1_000_000;
+
+/// What a workspace may contain at most. Each change of a tree that makes it larger is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkspaceLimits {
+    /// The most bytes of one file; at most [`MAX_FILE_BYTES`].
+    pub file_bytes: u64,
+    /// The most files, symlinks and directories together; at most [`MAX_FILES`].
+    pub files: u64,
+    /// The most bytes of all files.
+    pub bytes: u64,
+}
+
+impl Default for WorkspaceLimits {
+    fn default() -> Self {
+        Self {
+            file_bytes: 32 << 20,
+            files: 50_000,
+            bytes: 1 << 30,
+        }
+    }
+}
