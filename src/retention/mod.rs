@@ -60,6 +60,7 @@ impl Sweeper {
                     states = removed.states,
                     runs = removed.runs,
                     events = removed.events,
+                    contents = removed.contents,
                     bytes = removed.bytes,
                     "swept"
                 ),

@@ -85,7 +85,9 @@ pub(super) fn check_children(commit: &Commit) -> Result<(), DraftFault> {
         }
         false
     };
-    if commit.draft.subagent_of.is_none() && commit.children.iter().all(leads_to_own) {
+    // A session that is carried over from another store may be a subagent's.
+    let may_be_child = commit.run.is_none() && commit.draft.run_id.is_some();
+    if (commit.draft.subagent_of.is_none() || may_be_child) && commit.children.iter().all(leads_to_own) {
         Ok(())
     } else {
         Err(DraftFault::StrayChild)

@@ -127,6 +127,9 @@ pub enum CommitError {
     /// The session to continue does not exist or was removed.
     #[error("the session that it continues is not in the store")]
     MissingBase,
+    /// The session whose environment the draft uses does not exist or was removed.
+    #[error("the session whose environment it uses is not in the store")]
+    MissingEnvironment,
     /// A part of a session is larger than allowed.
     #[error(transparent)]
     TooLarge(#[from] PartTooLarge),

@@ -12,7 +12,7 @@ pub(crate) struct Migration {
 }
 
 /// The version that this code works with.
-pub(crate) const NEEDED_VERSION: i64 = 11;
+pub(crate) const NEEDED_VERSION: i64 = 12;
 
 /// Declares the steps. The folder of each engine has a file for each step, with the same name.
 macro_rules! migrations {
@@ -45,6 +45,7 @@ migrations! {
     9, "due deliveries", "0009_due_deliveries.sql";
     10, "due deliveries of tenants", "0010_due_deliveries_of_tenants.sql";
     11, "rows in place of locks", "0011_rows_in_place_of_locks.sql";
+    12, "workspaces", "0012_workspaces.sql";
 }
 
 /// Refuses a schema of another version, older or newer.

@@ -4,14 +4,17 @@
 //!
 //! | looking for | go to |
 //! |---|---|
-//! | what a store promises, and its errors | `traits.rs`, `queue.rs`, `retention.rs`, `error.rs` |
+//! | what a store promises, and its errors | `traits.rs`, `queue.rs`, `contents.rs`, `retention.rs`, `error.rs` |
 //! | how a store is opened, and the cache before it | `open.rs`, `cache.rs`, `weight.rs` |
 //! | what is checked and encoded before a write | `draft.rs`, `publication.rs`, `new_end.rs`, `new_queued_run.rs` |
+//! | how stored hashes are verified | `verification.rs`, `inspection.rs` |
+//! | how a session is carried to another store | `portable.rs` |
 //! | the bytes in a payload | `codec/` |
 //! | the columns of a table, and what a row becomes | `rows/` |
 //! | a statement that both engines run | `sql/` |
 //! | what each engine does its own way: connect, migrate, commit, accept and lease runs, wake workers | `postgres/`, `sqlite/`, `wake_ups.rs` |
 
+mod contents;
 mod error;
 mod key;
 mod outage;
@@ -28,8 +31,10 @@ mod turns;
 mod weight;
 
 mod draft;
+mod inspection;
 mod new_end;
 mod new_queued_run;
+mod portable;
 mod publication;
 mod verification;
 
@@ -51,11 +56,13 @@ pub use self::codec::{
     DecodeError, EncodeError, EncodedSegment, Payload, PinnedAgents, QueuedDisconnect, QueuedEventOptions, QueuedKey,
     QueuedRequest, QueuedRunRequest, StoredPayload,
 };
+pub use self::contents::{ContentStore, MAX_CONTENT_BYTES};
 pub use self::error::{CommitError, StoreError};
 pub use self::key::{ApiKeyRecord, Scope};
 pub use self::open::{OpenError, StoreSettings, migrate, missing_file, open};
 pub use self::outage::Outage;
 pub use self::outbox::{DeliveryFilter, DeliveryOutcome, DueDelivery, DueFilter, OutboxStore, Restarted};
+pub use self::portable::{PortableError, PortableSession};
 pub use self::query::{AgentPage, Page, RunFilter, SessionFilter, TimeRange};
 pub use self::queue::{
     AcceptanceStore, Enqueued, IdempotencyKey, IfBusy, JournalRecord, KnownRequest, Lease, LeaseLimits, LeaseStore,

@@ -9,7 +9,7 @@ use super::draft::{DraftFault, check_children, check_history, check_run};
 use super::error::StoreError;
 use super::new_end::NewEnd;
 use super::queue::ThreadMove;
-use super::rows::NewRun;
+use super::rows::{NewEnvironment, NewRun};
 use super::traits::{Commit, Committed, ConflictPolicy};
 use super::weight::commit_bytes;
 use crate::ids::SessionId;
@@ -33,6 +33,8 @@ pub(crate) struct Publications {
     pub(crate) end: Option<NewEnd>,
     /// The thread that it moves.
     pub(crate) thread: Option<ThreadMove>,
+    /// Another session whose environment it uses.
+    pub(crate) environment_from: Option<SessionId>,
 }
 
 /// The positions of the sessions of a commit.
@@ -59,7 +61,7 @@ pub(crate) struct Publication {
     pub(crate) conflict: ConflictPolicy,
     pub(crate) segment: NewSegment,
     /// Absent when it is the parent's.
-    pub(crate) environment: Option<Payload>,
+    pub(crate) environment: Option<NewEnvironment>,
     /// Absent when it is the parent's.
     pub(crate) context: Option<Payload>,
     /// The metadata as JSON.
@@ -95,7 +97,7 @@ impl Publications {
     /// Returns whether one session and the record of its run are all that is written.
     pub(crate) fn is_plain(&self) -> bool {
         let is_plain_end = self.end.as_ref().is_none_or(NewEnd::is_record_only);
-        is_plain_end && self.children.is_empty() && self.thread.is_none()
+        is_plain_end && self.children.is_empty() && self.thread.is_none() && self.environment_from.is_none()
     }
 
     /// Returns the record that is inserted with the session, if the run was never in the queue.
@@ -126,6 +128,13 @@ impl Publication {
     }
 }
 
+/// Returns the root hash that a draft will have. Checks the draft as a commit does.
+pub(super) fn root_hash_of(draft: &BundleDraft) -> Result<Hash, StoreError> {
+    let published = prepare(&TenantId::anonymous(), draft, ConflictPolicy::Fork);
+    let published = published.map_err(StoreError::failed(OPERATION))?;
+    Ok(published.head.root_hash)
+}
+
 fn prepare_all(commit: &Commit) -> Result<Publications, DraftFault> {
     check_run(commit)?;
     check_children(commit)?;
@@ -139,6 +148,7 @@ fn prepare_all(commit: &Commit) -> Result<Publications, DraftFault> {
         children: children.collect::<Result<_, _>>()?,
         end: end.transpose().map_err(DraftFault::Encode)?,
         thread: commit.thread.clone(),
+        environment_from: commit.environment_from,
     })
 }
 
@@ -200,14 +210,15 @@ fn prepare(tenant: &TenantId, draft: &BundleDraft, conflict: ConflictPolicy) -> 
 }
 
 /// Hashes the environment. Encodes it unless it is the parent's.
-fn prepare_environment(draft: &BundleDraft) -> Result<(Hash, Option<Payload>), DraftFault> {
+fn prepare_environment(draft: &BundleDraft) -> Result<(Hash, Option<NewEnvironment>), DraftFault> {
     if let Some(parent) = &draft.parent
         && (Arc::ptr_eq(&parent.environment, &draft.environment) || parent.environment == draft.environment)
     {
         return Ok((parent.head.environment_hash, None));
     }
     let (hash, payload) = encode_environment(&draft.environment).map_err(DraftFault::Encode)?;
-    Ok((hash, Some(payload)))
+    let tree = draft.environment.tree();
+    Ok((hash, Some(NewEnvironment { tree, payload })))
 }
 
 /// Hashes the context. Encodes it unless it is the parent's.

@@ -234,6 +234,9 @@ pub struct JournalRecord {
     pub scope: String,
     /// The entry.
     pub entry: JournalEntry,
+    /// The hash of the root directory of the run's files at this entry, if there are any. A sweep
+    /// leaves them alone as long as the entry is stored.
+    pub tree: Option<Hash>,
 }
 
 /// A message to a run with its status.

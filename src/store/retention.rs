@@ -35,6 +35,9 @@ pub struct RetentionRules {
     pub events: Duration,
     /// How long deliveries of webhooks are retained after their end.
     pub deliveries: Duration,
+    /// How long contents to which no session and no journal refers are retained after a run wrote
+    /// them. A run that takes longer may lose its files.
+    pub unreferenced_contents: Duration,
 }
 
 /// How much a sweep or a removal removed, or would remove.
@@ -56,6 +59,8 @@ pub struct RemovalFigures {
     pub deliveries: u64,
     /// Idempotency keys.
     pub idempotency_keys: u64,
+    /// Contents of workspaces.
+    pub contents: u64,
     /// The stored bytes of their payloads.
     pub bytes: u64,
 }
@@ -103,6 +108,8 @@ pub enum SweepCursor {
     /// The sweep has not started.
     #[default]
     Start,
+    /// Contents of workspaces were swept up to those of this tenant.
+    Contents(String),
     /// Sessions that are too old were checked up to this one.
     Aged(Timestamp, SessionId),
     /// Threads were checked up to this one; `None` if no thread was checked yet.
@@ -195,6 +202,7 @@ impl AddAssign for RemovalFigures {
         self.messages += other.messages;
         self.deliveries += other.deliveries;
         self.idempotency_keys += other.idempotency_keys;
+        self.contents += other.contents;
         self.bytes += other.bytes;
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+use super::contents::ContentStore;
 use super::error::{CommitError, StoreError};
 use super::key::ApiKeyRecord;
 use super::outbox::OutboxStore;
@@ -37,6 +38,7 @@ pub trait Store:
     + ThreadStore
     + OutboxStore
     + RetentionStore
+    + ContentStore
     + AgentStore
     + KeyStore
     + StoreHealth
@@ -55,6 +57,7 @@ impl<T> Store for T where
         + ThreadStore
         + OutboxStore
         + RetentionStore
+        + ContentStore
         + AgentStore
         + KeyStore
         + StoreHealth
@@ -255,6 +258,9 @@ pub struct Commit {
     /// The sessions of the run's subagents, at any depth. A session opens a branch if another one
     /// already continues its parent.
     pub children: Vec<BundleDraft>,
+    /// Another session from which the draft has its environment, or parts of it. If it was removed,
+    /// nothing is published: its files may be gone.
+    pub environment_from: Option<SessionId>,
 }
 
 impl Commit {
@@ -363,7 +369,7 @@ pub struct VerifyReport {
 pub struct VerifyFault {
     /// The session.
     pub session_id: SessionId,
-    /// `environment_state`, `context_state`, `message_history_state` or `root_hash`.
+    /// `environment_state`, `context_state`, `message_history_state`, `root_hash` or `workspace`.
     pub part: &'static str,
     /// What is wrong.
     pub detail: String,

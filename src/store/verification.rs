@@ -5,13 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
 
-use super::codec::{STATE_VERSION, open_payload};
+use super::codec::{STATE_VERSION, decode_environment, open_payload};
 use super::error::StoreError;
 use super::retention::Ancestor;
 use super::rows::{SegmentRow, StateRow};
 use super::traits::{VerifyFault, VerifyReport};
 use crate::ids::SessionId;
-use crate::session::{BranchPosition, Hash, SessionHead, hash_context, hash_environment};
+use crate::session::{BranchPosition, EnvironmentState, Hash, SessionHead, hash_context, hash_environment};
+
+/// The part of a fault in an environment.
+const ENVIRONMENT: &str = "environment_state";
+/// The part of a fault in the files of an environment.
+pub(crate) const WORKSPACE: &str = "workspace";
 
 /// The hashes of the stored bytes, against which the sessions are checked.
 #[derive(Debug)]
@@ -31,6 +36,10 @@ pub(crate) struct SegmentCheck {
 pub(crate) struct StateCheck {
     /// The states whose bytes match their hash.
     sound: BTreeSet<(&'static str, Hash)>,
+    /// The trees of sound environments that have files, by the environment.
+    trees: BTreeMap<Hash, Hash>,
+    /// Sound environments whose row has another tree than their bytes. A sweep goes by the row.
+    wrong_trees: BTreeSet<Hash>,
 }
 
 #[derive(Debug)]
@@ -61,12 +70,27 @@ impl StateCheck {
             return;
         };
         let (kind, computed) = match row.kind {
-            "environment" => ("environment_state", hash_environment(&bytes)),
+            "environment" => (ENVIRONMENT, hash_environment(&bytes)),
             "context" => ("context_state", hash_context(&bytes)),
             _ => return,
         };
-        if Hash::try_from(row.hash) == Ok(computed) {
-            self.sound.insert((kind, computed));
+        if Hash::try_from(row.hash) != Ok(computed) {
+            return;
+        }
+        self.sound.insert((kind, computed));
+        if kind == ENVIRONMENT {
+            self.push_tree(computed, decode_environment(row.stored()).ok(), row.tree);
+        }
+    }
+
+    /// Compares the tree of an environment with the one in its row. Replicas of an earlier version
+    /// leave the column empty.
+    fn push_tree(&mut self, hash: Hash, environment: Option<EnvironmentState>, stored: Option<&[u8]>) {
+        let tree = environment.and_then(|environment| environment.tree());
+        self.trees.extend(tree.map(|tree| (hash, tree)));
+        let is_unset = stored.is_some_and(<[u8]>::is_empty);
+        if !is_unset && stored != tree.as_ref().map(|tree| tree.as_bytes().as_slice()) {
+            self.wrong_trees.insert(hash);
         }
     }
 }
@@ -78,7 +102,7 @@ impl Verification {
     }
 
     /// Checks the sessions of the line, oldest first.
-    pub(crate) fn check(self, line: &[Ancestor]) -> Result<VerifyReport, StoreError> {
+    pub(crate) fn check(&self, line: &[Ancestor]) -> Result<VerifyReport, StoreError> {
         let mut faults = Vec::new();
         let mut parent = None;
         let mut removed = 0;
@@ -102,9 +126,20 @@ impl Verification {
         })
     }
 
+    /// Returns the trees of the line, each with the oldest session that has it.
+    pub(crate) fn trees(&self, line: &[Ancestor]) -> Vec<(SessionId, Hash)> {
+        let mut seen = BTreeSet::new();
+        let tree_of = |ancestor: &Ancestor| match ancestor {
+            Ancestor::Retained(head) => Some((head.session_id, *self.states.trees.get(&head.environment_hash)?)),
+            Ancestor::Removed(_) => None,
+        };
+        let trees = line.iter().filter_map(tree_of);
+        trees.filter(|(_, tree)| seen.insert(*tree)).collect()
+    }
+
     fn check_states(&self, head: &SessionHead, faults: &mut Vec<VerifyFault>) {
         for part in [
-            ("environment_state", head.environment_hash),
+            (ENVIRONMENT, head.environment_hash),
             ("context_state", head.context_hash),
         ] {
             if !self.states.sound.contains(&part) {
@@ -114,6 +149,10 @@ impl Verification {
                     "the stored state is missing or differs from its hash",
                 ));
             }
+        }
+        if self.states.wrong_trees.contains(&head.environment_hash) {
+            let detail = "the row of the environment states another tree than its payload";
+            faults.push(fault(head.session_id, WORKSPACE, detail));
         }
     }
 
@@ -210,7 +249,8 @@ fn check_root(head: &SessionHead, parent: Option<Link>, faults: &mut Vec<VerifyF
     Ok(())
 }
 
-fn fault(session_id: SessionId, part: &'static str, detail: impl Into<String>) -> VerifyFault {
+/// Makes a fault.
+pub(crate) fn fault(session_id: SessionId, part: &'static str, detail: impl Into<String>) -> VerifyFault {
     VerifyFault {
         session_id,
         part,

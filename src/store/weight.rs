@@ -128,7 +128,11 @@ fn step_bytes(step: &StepRecord) -> u64 {
 /// Weighs the data of a journal entry that is encoded.
 pub(super) fn entry_bytes(entry: &JournalEntry) -> u64 {
     match entry {
-        JournalEntry::SubagentBegun { .. } | JournalEntry::CallBegun { .. } => 0,
+        JournalEntry::SubagentBegun { environment, .. } => environment
+            .as_ref()
+            .map_or(0, |environment| environment_bytes(environment) as u64),
+        JournalEntry::EnvironmentChanged { state, .. } => environment_bytes(state) as u64,
+        JournalEntry::CallBegun { .. } => 0,
         JournalEntry::Reached(addition) => addition_bytes(addition),
         JournalEntry::Answered { step, addition, .. } => agent_step_bytes(step) + addition_bytes(addition),
         JournalEntry::CallDecided { tool_use, addition, .. } => {
@@ -177,7 +181,13 @@ fn errors(errors: &ErrorList) -> usize {
 fn environment_bytes(state: &EnvironmentState) -> usize {
     let maps = [&state.variables, &state.resources];
     let maps: usize = maps.into_iter().map(|map| map_bytes(map.len(), map)).sum();
-    size_of::<EnvironmentState>() + ALLOCATION + maps + object(&state.other)
+    let workspace = state.workspace.as_ref().map_or(0, |workspace| object(&workspace.other));
+    let shell = state.shell.as_ref().map_or(0, |shell| {
+        let nodes = nodes_bytes(shell.variables.len(), 2 * size_of::<String>());
+        let variables = shell.variables.iter().map(|(name, value)| text(name) + text(value));
+        text(&shell.cwd) + nodes + variables.sum::<usize>() + object(&shell.other)
+    });
+    size_of::<EnvironmentState>() + ALLOCATION + maps + workspace + shell + object(&state.other)
 }
 
 fn context_bytes(context: &StoredContext) -> usize {
@@ -293,14 +303,20 @@ fn object(entries: &Object) -> usize {
 }
 
 fn map_bytes<'a>(len: usize, entries: impl IntoIterator<Item = (&'a String, &'a Value)>) -> usize {
-    let node = NODE_ENTRIES * (size_of::<String>() + size_of::<Value>()) + NODE_FIELDS + ALLOCATION;
+    let nodes = nodes_bytes(len, size_of::<String>() + size_of::<Value>());
+    let contents = entries.into_iter().map(|(key, json)| text(key) + value(json));
+    nodes + contents.sum::<usize>()
+}
+
+/// Weighs the nodes of a map whose entries take `entry` bytes each.
+fn nodes_bytes(len: usize, entry: usize) -> usize {
+    let node = NODE_ENTRIES * entry + NODE_FIELDS + ALLOCATION;
     let nodes = if len <= NODE_ENTRIES {
         usize::from(len > 0)
     } else {
         len.div_ceil(FILLED_ENTRIES)
     };
-    let contents = entries.into_iter().map(|(key, json)| text(key) + value(json));
-    nodes * node + contents.sum::<usize>()
+    nodes * node
 }
 
 fn slots<T>(capacity: usize) -> usize {

@@ -15,7 +15,7 @@ use crate::ids::{AgentId, SessionId};
 use crate::json::Value;
 use crate::message::Message;
 use crate::record::RunEvent;
-use crate::session::Hash;
+use crate::session::{EnvironmentState, Hash};
 
 /// The stored form of an entry. Steps and additions retain fields that this version does not know.
 #[derive(Serialize, Deserialize)]
@@ -25,6 +25,12 @@ enum StoredEntry {
         session_id: SessionId,
         agent_id: AgentId,
         agent_version: Hash,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        environment: Option<Box<EnvironmentState>>,
+    },
+    EnvironmentChanged {
+        revision: u64,
+        state: Box<EnvironmentState>,
     },
     #[serde(with = "reached")]
     Reached(StateAddition),

@@ -44,6 +44,8 @@ pub(crate) const STATE_VERSION: i16 = 1;
 /// The version of the columns and payloads of `runs`: the output with its messages and its value,
 /// and a JSON array of steps. In version 1 the output was a JSON array of messages.
 pub(crate) const RUN_VERSION: i16 = 2;
+/// The version of contents of workspaces: their bytes.
+pub(crate) const CONTENT_VERSION: i16 = 1;
 /// The version of agent definitions: canonical JSON.
 pub(crate) const DEFINITION_VERSION: i16 = 1;
 /// The version of the messages of webhooks: the JSON that is sent.

@@ -19,11 +19,13 @@ use crate::session::{Hash, OverrideChanges};
 use crate::store::queue::{IfBusy, UnreadableRequest};
 use crate::store::traits::ConflictPolicy;
 
-/// The newest version of the format.
-const NEWEST: u32 = 2;
-/// The version of a request without overrides. Replicas of the previous release can't read a newer
-/// one.
-const WITHOUT_OVERRIDES: u32 = 1;
+/// The newest version of the format: of a request with the environment of another session. Replicas
+/// of an earlier release can't read it, and leave the run to others.
+const NEWEST: u32 = 3;
+/// The version of a request with overrides and without such an environment.
+const WITH_OVERRIDES: u32 = 2;
+/// The version of a request without either.
+const PLAIN: u32 = 1;
 
 /// A request, with the ids and versions that were fixed when it was accepted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,6 +43,9 @@ pub struct QueuedRequest {
 pub struct QueuedRunRequest {
     /// The session to continue.
     pub base_session_id: Option<SessionId>,
+    /// The session whose environment the run begins with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment_from: Option<SessionId>,
     /// The name of the agent.
     pub agent: Option<String>,
     /// Always empty, since the input is stored beside the request. Earlier versions expect the
@@ -139,13 +144,20 @@ impl QueuedRequest {
     /// Encodes the request as JSON.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string(&Versioned {
-            version: if self.request.overrides.is_empty() {
-                WITHOUT_OVERRIDES
-            } else {
-                NEWEST
-            },
+            version: self.version(),
             accepted: self,
         })
+    }
+
+    /// Returns the oldest version that has everything in the request.
+    fn version(&self) -> u32 {
+        if self.request.environment_from.is_some() {
+            NEWEST
+        } else if self.request.overrides.is_empty() {
+            PLAIN
+        } else {
+            WITH_OVERRIDES
+        }
     }
 
     /// Decodes a request of any version.

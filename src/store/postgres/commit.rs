@@ -12,11 +12,10 @@ use super::PostgresStore;
 use super::timeouts::in_time;
 use super::wake_ups::QueueWakeUps;
 use crate::session::{BranchPosition, Hash};
-use crate::store::codec::Payload;
 use crate::store::error::{CommitError, StoreError};
 use crate::store::publication::{OPERATION, Positions, Publication, Publications};
-use crate::store::rows::{NewRun, SessionRow, values};
-use crate::store::sql::{Connection, Refusal, Statement, answer, settle, successor_statement};
+use crate::store::rows::{NewRun, Row, SessionRow, values};
+use crate::store::sql::{Connection, Refusal, Statement, answer, environment_share, settle, successor_statement};
 use crate::store::traits::{Commit, Committed, ConflictPolicy, SessionWriter};
 
 /// Finds the parent. Locks its row in share mode, so that no removal deletes it before the
@@ -89,6 +88,7 @@ async fn publish_all(
     publications: &mut Publications,
 ) -> Result<Positions, Refusal> {
     let mut transaction = pool.begin().await?;
+    environment_share::<PostgresStore>(&mut Connection::Postgres(&mut transaction), publications).await?;
     let settled = settle(&mut Connection::Postgres(&mut transaction), publications).await?;
     let own = publish(&mut transaction, &publications.own, publications.new_run()).await?;
     let mut children = Vec::with_capacity(publications.children.len());
@@ -198,7 +198,7 @@ fn push_state_insert<'v>(
     insert: &mut Statement<'v>,
     [find, begin, end]: [&'static str; 3],
     hash: &'v Hash,
-    state: &'v Payload,
+    state: &'v dyn Row,
 ) {
     insert.push_bind(find, hash);
     insert.push_bind(begin, hash);
@@ -208,9 +208,9 @@ fn push_state_insert<'v>(
 }
 
 /// The text parts that insert a state: up to the hash to find, up to the hash to insert, and after
-/// the payload.
+/// its other columns.
 macro_rules! state_insert {
-    ($kind:literal) => {
+    ($kind:literal, $columns:literal) => {
         [
             concat!(
                 ", stored_",
@@ -221,7 +221,9 @@ macro_rules! state_insert {
                 " for key share), ",
                 $kind,
                 " as (
-                    insert into states (tenant, kind, hash, schema_version, encoding, payload)
+                    insert into states (tenant, kind, hash, ",
+                $columns,
+                ")
                     select $1, '",
                 $kind,
                 "', "
@@ -236,5 +238,5 @@ macro_rules! state_insert {
     };
 }
 
-const ENVIRONMENT: [&str; 3] = state_insert!("environment");
-const CONTEXT: [&str; 3] = state_insert!("context");
+const ENVIRONMENT: [&str; 3] = state_insert!("environment", "tree, schema_version, encoding, payload");
+const CONTEXT: [&str; 3] = state_insert!("context", "schema_version, encoding, payload");

@@ -10,18 +10,21 @@ use sqlx::Postgres;
 use tokio::sync::Semaphore;
 use tracing::Instrument as _;
 
+use super::contents::{contents_insert, contents_renew};
 use super::queue::{run_insert, run_lease};
 use super::timeouts::{each_in_time, in_time};
 use super::{PostgresStore, removal};
 use crate::fair_share::FairShare;
+use crate::session::Hash;
 use crate::store::driver_error::store_error;
 use crate::store::error::StoreError;
 use crate::store::new_queued_run::NewQueueRow;
 use crate::store::queue::{LeaseChoice, LeaseTerms};
-use crate::store::rows::LeasedRunRow;
+use crate::store::rows::{LeasedRunRow, NewContentRow};
 use crate::store::sql::{
     Attempt, Connection, Ended, Engine, EngineRow, Statement, Tally, due_in_pair, segment_condition,
 };
+use crate::tenant::TenantId;
 
 #[async_trait]
 impl Engine for PostgresStore {
@@ -37,6 +40,7 @@ impl Engine for PostgresStore {
         ) and pg_try_advisory_xact_lock(
             hashtextextended(tenant, 0) # ('x' || encode(substr(hash, 1, 8), 'hex'))::bit(64)::bigint)";
     const TIME: &'static str = "select clock_timestamp()";
+    const LISTED: &'static str = " = any ($2)";
 
     const TREE: &'static str = "with recursive tree (session_id, level, family) as (
             select $2, 0, 1
@@ -127,6 +131,14 @@ impl Engine for PostgresStore {
 
     async fn run_lease(&self, terms: LeaseTerms, choice: LeaseChoice) -> Result<Vec<LeasedRunRow>, StoreError> {
         run_lease(self, terms, choice).await
+    }
+
+    async fn contents_insert(&self, tenant: &TenantId, rows: Vec<NewContentRow>) -> Result<(), StoreError> {
+        contents_insert(self, tenant, rows).await
+    }
+
+    async fn contents_renew(&self, tenant: &TenantId, hashes: &[Hash]) -> Result<Vec<Vec<u8>>, StoreError> {
+        contents_renew(self, tenant, hashes).await
     }
 
     fn wake_ups(&self) -> BoxStream<'static, ()> {

@@ -9,6 +9,7 @@ mod connect;
 mod migrate;
 
 mod commit;
+mod contents;
 mod engine;
 mod queue;
 mod removal;

@@ -4,7 +4,9 @@
 //! Each column of a table is declared once; see `table.rs`.
 
 mod agent;
+mod content;
 mod delivery;
+mod hashes;
 mod key;
 mod payload;
 mod payload_size;
@@ -14,13 +16,16 @@ mod removed;
 mod run;
 mod segment;
 mod session;
+mod state;
 mod table;
 mod thread;
 mod time;
 mod value;
 
 pub(crate) use self::agent::AgentRow;
+pub(crate) use self::content::{ContentRow, NewContentRow, is_node};
 pub(crate) use self::delivery::{DeliveryRow, DueDeliveryRow, NewDeliveryRow};
+pub(crate) use self::hashes::HashList;
 pub(crate) use self::key::{KeyRow, scopes_text};
 pub(crate) use self::payload::PayloadRow;
 pub(crate) use self::payload_size::PayloadSizeRow;
@@ -30,6 +35,7 @@ pub(crate) use self::removed::RemovedSessionRow;
 pub(crate) use self::run::{NewRun, RunRecordRow, RunRow, StepsRow};
 pub(crate) use self::segment::{SegmentRow, SegmentSizeRow};
 pub(crate) use self::session::{BundleParts, BundleRow, PositionRow, SessionRow, StateRow};
+pub(crate) use self::state::{NewEnvironment, TreeRow};
 pub(crate) use self::table::{Row, column_list, row, table_row, written_row};
 pub(crate) use self::thread::ThreadRow;
 pub(crate) use self::time::StoredTime;

@@ -17,6 +17,7 @@ row! {
         run_id: Uuid,
         sequence: i64,
         scope: String,
+        tree: Option<Vec<u8>>,
         ;
         payload: PayloadRow<Vec<u8>>,
     }
@@ -37,6 +38,7 @@ impl TryFrom<JournalRow> for JournalRecord {
         Ok(Self {
             sequence: name.count("sequence", row.sequence)?,
             entry: decode_journal_entry(row.payload.stored()).map_err(|error| name.undecodable("payload", error))?,
+            tree: row.tree.map(|tree| name.hash("tree", &tree)).transpose()?,
             scope: row.scope,
         })
     }

@@ -209,6 +209,7 @@ row! {
     pub(crate) struct StateRow<'r> {
         pub(crate) hash: &'r [u8],
         pub(crate) kind: &'r str,
+        pub(crate) tree: Option<&'r [u8]>,
         ;
         payload: PayloadRow<&'r [u8]>,
     }

@@ -4,7 +4,7 @@ use std::convert::identity;
 
 use uuid::Uuid;
 
-use super::{StoredTime, stored_count};
+use super::{HashList, StoredTime, stored_count};
 use crate::clock::Timestamp;
 use crate::ids::{ApiKeyId, BranchId, DeliveryId, RunId, SessionId};
 use crate::record::ThreadName;
@@ -16,6 +16,7 @@ use crate::tenant::TenantId;
 pub(crate) enum Value<'v> {
     Text(Option<&'v str>),
     Bytes(Option<&'v [u8]>),
+    Hashes(HashList<'v>),
     Id(Option<Uuid>),
     Time(Option<StoredTime>),
     Float(Option<f64>),
@@ -32,6 +33,12 @@ pub(crate) trait Storable<'v> {
 
     /// Converts it to a value.
     fn stored(self) -> Value<'v>;
+}
+
+impl<'v> From<HashList<'v>> for Value<'v> {
+    fn from(hashes: HashList<'v>) -> Self {
+        Value::Hashes(hashes)
+    }
 }
 
 impl<'v, T: Storable<'v>> From<T> for Value<'v> {

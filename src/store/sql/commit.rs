@@ -70,6 +70,26 @@ impl Refusal {
     }
 }
 
+/// Checks that the session exists whose environment the commit uses. Locks its row in share mode,
+/// so that no removal deletes it before the transaction has ended.
+pub(crate) async fn environment_share<E: Engine>(
+    connection: &mut Connection<'_>,
+    publications: &Publications,
+) -> Result<(), Refusal> {
+    let Some(session_id) = publications.environment_from else {
+        return Ok(());
+    };
+    let statement = "select 1 from sessions where tenant = $1 and session_id = $2";
+    let values = values![&publications.own.tenant, session_id];
+    let mut select = Statement::with(OPERATION, statement, values);
+    select.push(E::SHARE);
+    let found: Option<(i32,)> = connection.fetch_optional(select).await?;
+    // If an earlier attempt took effect, the session may be gone since then.
+    found
+        .map(drop)
+        .ok_or(Refusal::Repeated(CommitError::MissingEnvironment))
+}
+
 /// The result of ending a run, apart from its sessions.
 #[derive(Debug)]
 pub(crate) struct Settled {

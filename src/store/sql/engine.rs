@@ -17,11 +17,13 @@ use super::engine_row::{EngineRow, Tally};
 use super::queue::Attempt;
 use super::statement::Statement;
 use crate::fair_share::FairShare;
+use crate::session::Hash;
 use crate::store::driver_error::store_error;
 use crate::store::error::StoreError;
 use crate::store::new_queued_run::NewQueueRow;
 use crate::store::queue::{LeaseChoice, LeaseTerms};
-use crate::store::rows::LeasedRunRow;
+use crate::store::rows::{LeasedRunRow, NewContentRow};
+use crate::tenant::TenantId;
 
 /// Returns half of the number of connections, at least one. One kind of work may use as many, so
 /// that it leaves connections for others.
@@ -46,6 +48,8 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     const UNUSED: &'static str;
     /// Reads the database time.
     const TIME: &'static str;
+    /// Ends the condition that a hash is among those in `$2`. Finds rows by index lookups.
+    const LISTED: &'static str;
 
     /// The recursive table `tree` of the sessions that would be removed with session `$2` of tenant
     /// `$1`. These are the session itself, its descendants, including removed ones, and their
@@ -91,6 +95,14 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
 
     /// Leases the chosen runs, in no order.
     async fn run_lease(&self, terms: LeaseTerms, choice: LeaseChoice) -> Result<Vec<LeasedRunRow>, StoreError>;
+
+    /// Inserts contents, which are in the order of their hashes. For those that are stored already,
+    /// updates the time of the last write.
+    async fn contents_insert(&self, tenant: &TenantId, rows: Vec<NewContentRow>) -> Result<(), StoreError>;
+
+    /// Returns the hashes of those contents that are stored, as bytes. Updates the time of their
+    /// last write.
+    async fn contents_renew(&self, tenant: &TenantId, hashes: &[Hash]) -> Result<Vec<Vec<u8>>, StoreError>;
 
     /// Returns a stream of wake-ups for workers.
     fn wake_ups(&self) -> BoxStream<'static, ()>;

@@ -19,8 +19,10 @@ mod row_batches;
 mod history;
 mod lineage;
 mod verify;
+mod verify_trees;
 
 mod commit;
+mod contents;
 
 mod agents;
 mod due;
@@ -34,8 +36,9 @@ mod threads;
 mod schema;
 
 pub(crate) use self::columns::{due_in_pair, leased_columns, segment_condition};
-pub(crate) use self::commit::{Refusal, answer, settle, successor_statement};
+pub(crate) use self::commit::{Refusal, answer, environment_share, settle, successor_statement};
 pub(crate) use self::connection::{Connection, Ended};
+pub(crate) use self::contents::{FIND_MISSING, PUT};
 pub(crate) use self::engine::{Engine, half_of};
 pub(crate) use self::engine_row::{EngineRow, Tally};
 pub(crate) use self::queue::{Attempt, admit_in_txn, ended, key_claim_statement, next_turn};

@@ -10,7 +10,7 @@ use sqlx::{AssertSqlSafe, Database, Encode, Type};
 use uuid::Uuid;
 
 use crate::store::codec::Payload;
-use crate::store::rows::{Row, StoredTime, Value};
+use crate::store::rows::{HashList, Row, StoredTime, Value};
 use crate::tenant::TenantId;
 
 /// Builds an `insert` of one row. `begin` has the table and its first column, the tenant.
@@ -155,6 +155,7 @@ impl<'v> Statement<'v> {
     where
         Option<&'v str>: Encode<'v, DB> + Type<DB>,
         Option<&'v [u8]>: Encode<'v, DB> + Type<DB>,
+        HashList<'v>: Encode<'v, DB> + Type<DB>,
         Option<Uuid>: Encode<'v, DB> + Type<DB>,
         Option<StoredTime>: Encode<'v, DB> + Type<DB>,
         Option<f64>: Encode<'v, DB> + Type<DB>,
@@ -168,6 +169,7 @@ impl<'v> Statement<'v> {
         self.values.into_iter().fold(query, |query, value| match value {
             Value::Text(value) => query.bind(value),
             Value::Bytes(value) => query.bind(value),
+            Value::Hashes(value) => query.bind(value),
             Value::Id(value) => query.bind(value),
             Value::Time(value) => query.bind(value),
             Value::Float(value) => query.bind(value),

@@ -1,5 +1,6 @@
 //! Verifies sessions with four statements at any depth, and one more if ancestors were removed.
-//! Checks payloads in [batches](super::row_batches).
+//! Checks payloads in [batches](super::row_batches). Then checks the files of the sessions; see
+//! `verify_trees.rs`.
 
 use super::columns::{ancestors, line_to_position};
 use super::engine::Engine;
@@ -7,6 +8,7 @@ use super::lineage::line_from;
 use super::row_batches::{RowFold, rows_fold};
 use super::session_lookup::position_lookup;
 use super::statement::Statement;
+use super::verify_trees::check_trees;
 use crate::ids::SessionId;
 use crate::store::error::StoreError;
 use crate::store::rows::{SegmentRow, StateRow, values};
@@ -28,7 +30,7 @@ const STATES: &str = concat!(
         select s.environment_hash, s.context_hash
         from ancestor join sessions s on s.tenant = $1 and s.session_id = ancestor.session_id
     )
-    select hash, kind, schema_version, encoding, payload from states
+    select hash, kind, tree, schema_version, encoding, payload from states
     where tenant = $1 and hash in (select environment_hash from retained union select context_hash from retained)"
 );
 
@@ -48,7 +50,11 @@ pub(super) async fn session_verify(
     let states: StateCheck = rows_fold(engine, tenant, select).await?;
     let mut line = line_from(engine, tenant, session_id, u64::MAX).await?;
     line.reverse();
-    Verification::new(segments, states).check(&line).map(Some)
+    let verification = Verification::new(segments, states);
+    let mut report = verification.check(&line)?;
+    let trees = verification.trees(&line);
+    report.faults.extend(check_trees(engine, tenant, trees).await?);
+    Ok(Some(report))
 }
 
 impl RowFold for SegmentCheck {

@@ -8,12 +8,13 @@ use sqlx::{Connection as _, FromRow, Row as _, SqliteConnection, SqlitePool};
 
 use super::SqliteStore;
 use crate::ids::SessionId;
-use crate::session::BranchPosition;
+use crate::session::{BranchPosition, Hash};
 use crate::store::error::{CommitError, StoreError};
 use crate::store::publication::{OPERATION, Positions, Publication, Publications};
-use crate::store::rows::{NewRun, SessionRow, values};
+use crate::store::rows::{NewRun, Row, SessionRow, values};
 use crate::store::sql::{
-    Connection, Refusal, Statement, answer, insert_statement, run_insert_statement, settle, successor_statement,
+    Connection, Refusal, Statement, answer, environment_share, insert_statement, run_insert_statement, settle,
+    successor_statement,
 };
 use crate::store::traits::{Commit, Committed, ConflictPolicy, SessionWriter};
 use crate::store::wake_ups::WakeUps;
@@ -40,6 +41,7 @@ async fn publish_all(
 ) -> Result<Positions, Refusal> {
     let mut connection = writer.acquire().await?;
     let mut transaction = connection.begin_with("begin immediate").await?;
+    environment_share::<SqliteStore>(&mut Connection::Sqlite(&mut transaction), publications).await?;
     let settled = settle(&mut Connection::Sqlite(&mut transaction), publications).await?;
     let own = publish(&mut transaction, &publications.own, publications.new_run()).await?;
     let mut children = Vec::with_capacity(publications.children.len());
@@ -64,17 +66,18 @@ async fn publish(
 ) -> Result<BranchPosition, Refusal> {
     let position = take_position(connection, publication).await?;
     let head = &publication.head;
-    for (kind, hash, payload) in [
-        ("environment", &head.environment_hash, &publication.environment),
-        ("context", &head.context_hash, &publication.context),
-    ] {
-        if let Some(payload) = payload {
-            let statement = "insert into states (tenant, hash, kind, schema_version, encoding, payload)
-                values ($1, $2, $3, $4, $5, $6)
-                on conflict do nothing";
-            let insert = Statement::with(OPERATION, statement, values![&publication.tenant, hash, kind]);
-            execute(connection, insert.bind_payload(payload)).await?;
-        }
+    if let Some(environment) = &publication.environment {
+        state_insert(
+            connection,
+            publication,
+            "environment",
+            &head.environment_hash,
+            environment,
+        )
+        .await?;
+    }
+    if let Some(context) = &publication.context {
+        state_insert(connection, publication, "context", &head.context_hash, context).await?;
     }
     let session = SessionRow::new(head, position, &publication.metadata);
     let insert = insert_statement(
@@ -91,6 +94,23 @@ async fn publish(
         }
     }
     Ok(position)
+}
+
+/// Inserts a state unless it is stored already.
+async fn state_insert(
+    connection: &mut SqliteConnection,
+    publication: &Publication,
+    kind: &str,
+    hash: &Hash,
+    state: &(dyn Row + Sync),
+) -> Result<(), sqlx::Error> {
+    let values = values![&publication.tenant, hash, kind];
+    let mut insert = Statement::with(OPERATION, "insert into states (tenant, hash, kind, ", values);
+    insert.push_columns(state);
+    insert.push(") values ($1, $2, $3, ");
+    insert.push_values(state);
+    insert.push(") on conflict do nothing");
+    execute(connection, insert).await.map(drop)
 }
 
 /// Inserts the segment at the next position of the parent's branch. Opens a new branch if that

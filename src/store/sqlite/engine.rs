@@ -11,16 +11,19 @@ use sqlx::{Connection as _, Sqlite};
 use tokio::sync::Semaphore;
 
 use super::SqliteStore;
+use super::contents::{insert_in_txn, renew_in_txn};
 use super::queue::{LEASE, accept_in_txn, lease_in_txn};
 use crate::fair_share::FairShare;
+use crate::session::Hash;
 use crate::store::driver_error::store_error;
 use crate::store::error::StoreError;
 use crate::store::new_queued_run::{NewQueueRow, OPERATION};
 use crate::store::queue::{LeaseChoice, LeaseTerms};
-use crate::store::rows::LeasedRunRow;
+use crate::store::rows::{LeasedRunRow, NewContentRow};
 use crate::store::sql::{
-    Attempt, Connection, Ended, Engine, EngineRow, Statement, Tally, due_in_pair, segment_condition,
+    Attempt, Connection, Ended, Engine, EngineRow, FIND_MISSING, PUT, Statement, Tally, due_in_pair, segment_condition,
 };
+use crate::tenant::TenantId;
 
 /// The condition that two JSON values have the same type.
 macro_rules! same_type {
@@ -74,6 +77,7 @@ impl Engine for SqliteStore {
     const LOCK: &'static str = "";
     const UNUSED: &'static str = "";
     const TIME: &'static str = "select cast(round(unixepoch('subsec') * 1000) as integer) * 1000";
+    const LISTED: &'static str = " in (select unhex(value) from json_each($2))";
 
     const TREE: &'static str = "with recursive tree (session_id, level, family) as (
             select $2, 0, 1
@@ -183,6 +187,20 @@ impl Engine for SqliteStore {
     async fn run_lease(&self, terms: LeaseTerms, choice: LeaseChoice) -> Result<Vec<LeasedRunRow>, StoreError> {
         self.transact(LEASE, move |connection| {
             Box::pin(lease_in_txn(connection, terms, choice))
+        })
+        .await
+    }
+
+    async fn contents_insert(&self, tenant: &TenantId, rows: Vec<NewContentRow>) -> Result<(), StoreError> {
+        let tenant = tenant.clone();
+        self.transact(PUT, move |connection| Box::pin(insert_in_txn(connection, tenant, rows)))
+            .await
+    }
+
+    async fn contents_renew(&self, tenant: &TenantId, hashes: &[Hash]) -> Result<Vec<Vec<u8>>, StoreError> {
+        let (tenant, hashes) = (tenant.clone(), hashes.to_vec());
+        self.transact(FIND_MISSING, move |connection| {
+            Box::pin(renew_in_txn(connection, tenant, hashes))
         })
         .await
     }

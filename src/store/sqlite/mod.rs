@@ -8,6 +8,7 @@ mod file;
 mod migrate;
 
 mod commit;
+mod contents;
 mod engine;
 mod queue;
 

@@ -82,6 +82,7 @@ impl Fixture {
             draft,
             conflict: ConflictPolicy::Fork,
             children: Vec::new(),
+            environment_from: None,
         }
     }
 

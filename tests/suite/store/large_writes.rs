@@ -176,6 +176,7 @@ fn a_large_journal_is_encoded_and_decoded_beside_the_workers() {
                 sequence: 1,
                 scope: String::new(),
                 entry,
+                tree: None,
             }];
             let append = fixture.store.journal_append(&lease, &records);
             assert!(fixture.beside(append).await.unwrap());

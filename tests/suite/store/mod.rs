@@ -24,6 +24,7 @@ macro_rules! on_both_engines {
 }
 
 pub(crate) mod fixtures;
+pub(crate) mod workspaces;
 
 mod cache;
 mod hostile;

@@ -23,7 +23,7 @@ use crate::message::{
 };
 use crate::model_ref::ResponseFormat;
 use crate::record::{RunEvent, RunEventPayload, RunRecord, StepRecord};
-use crate::session::{EnvironmentState, StoredContext, hash_definition};
+use crate::session::{EnvironmentState, ShellState, StoredContext, WorkspaceState, hash_definition, hash_environment};
 use crate::usage::{Cost, Usage};
 
 fn id(n: u128) -> Uuid {
@@ -200,6 +200,22 @@ pub(super) fn environment() -> EnvironmentState {
     .unwrap()
 }
 
+/// An environment with files and a shell.
+pub(super) fn environment_with_files() -> EnvironmentState {
+    EnvironmentState {
+        workspace: Some(WorkspaceState {
+            tree: hash_environment(b"tree"),
+            other: Object::new(),
+        }),
+        shell: Some(ShellState {
+            cwd: "src".to_owned(),
+            variables: [("LANG".to_owned(), "C".to_owned())].into(),
+            other: Object::new(),
+        }),
+        ..environment()
+    }
+}
+
 pub(super) fn definition() -> AgentDefinition {
     serde_json::from_value(json!({
         "name": "adder", "description": "Adds.", "system_prompt": "You add {{ variables.what }}.", "driver": "tool_calling",
@@ -360,7 +376,7 @@ pub(super) fn addition() -> StateAddition {
 }
 
 /// An entry of each kind.
-pub(super) fn journal() -> [JournalEntry; 6] {
+pub(super) fn journal() -> [JournalEntry; 8] {
     let step = tool_step(20);
     let ended = Box::new(step.tool_executions[0].clone());
     [
@@ -368,6 +384,7 @@ pub(super) fn journal() -> [JournalEntry; 6] {
             session_id: SessionId::from_uuid(id(31)),
             agent_id: AgentId::from_uuid(id(30)),
             agent_version: hash_definition(b"helper"),
+            environment: None,
         },
         JournalEntry::Reached(addition()),
         JournalEntry::Answered {
@@ -390,6 +407,16 @@ pub(super) fn journal() -> [JournalEntry; 6] {
             index: 0,
             execution: ended,
             addition: addition(),
+        },
+        JournalEntry::SubagentBegun {
+            session_id: SessionId::from_uuid(id(31)),
+            agent_id: AgentId::from_uuid(id(30)),
+            agent_version: hash_definition(b"helper"),
+            environment: Some(Box::new(environment())),
+        },
+        JournalEntry::EnvironmentChanged {
+            revision: 2,
+            state: Box::new(environment()),
         },
     ]
 }

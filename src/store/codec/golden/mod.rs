@@ -41,7 +41,7 @@ macro_rules! journal_kind {
     };
 }
 
-const KINDS: [Kind; 15] = [
+const KINDS: [Kind; 18] = [
     Kind {
         name: "messages",
         newest: SEGMENT_VERSION,
@@ -68,6 +68,12 @@ const KINDS: [Kind; 15] = [
         newest: STATE_VERSION,
         encode: || encode_environment(&fixtures::environment()).unwrap().1,
         check: |_, stored| assert_eq!(decode_environment(stored).unwrap(), fixtures::environment()),
+    },
+    Kind {
+        name: "environment_files",
+        newest: STATE_VERSION,
+        encode: || encode_environment(&fixtures::environment_with_files()).unwrap().1,
+        check: |_, stored| assert_eq!(decode_environment(stored).unwrap(), fixtures::environment_with_files()),
     },
     Kind {
         name: "run_output",
@@ -105,6 +111,8 @@ const KINDS: [Kind; 15] = [
     journal_kind!("journal_call_decided", 3),
     journal_kind!("journal_call_begun", 4),
     journal_kind!("journal_call_ended", 5),
+    journal_kind!("journal_subagent_environment", 6),
+    journal_kind!("journal_environment_changed", 7),
     Kind {
         name: "events",
         newest: EVENTS_VERSION,

@@ -8,7 +8,8 @@ use crate::session::Setting;
 use crate::store::codec::QueuedRequest;
 use crate::store::queue::UnreadableRequest;
 
-/// The fixture of a version. Version 1 has no overrides.
+/// The fixture of a version. Version 1 has no overrides, and version 2 no environment of another
+/// session.
 fn fixture(version: u32) -> QueuedRequest {
     let id = |n: u8| format!("0190d9b4-5a00-7000-8000-0000000000{n}");
     let hash = |n: u8| format!("{n:064}");
@@ -36,6 +37,9 @@ fn fixture(version: u32) -> QueuedRequest {
     if version > 1 {
         request["overrides"] = json!({"parameters": {"temperature": 0.5}, "system_prompt": null});
     }
+    if version > 2 {
+        request["environment_from"] = json!(id(11));
+    }
     QueuedRequest {
         request: serde_json::from_value(request).unwrap(),
         input: vec![(*fixtures::messages()[0]).clone()],
@@ -46,7 +50,7 @@ fn fixture(version: u32) -> QueuedRequest {
 
 #[test]
 fn what_every_version_wrote_of_a_request_is_read_and_written() {
-    for version in [1, 2] {
+    for version in [1, 2, 3] {
         let golden = std::fs::read_to_string(file(&format!("queued_request-v{version}.json"))).unwrap();
         let expected = fixture(version);
         assert_eq!(QueuedRequest::from_json(&golden).unwrap(), expected);
@@ -61,7 +65,7 @@ fn what_every_version_wrote_of_a_request_is_read_and_written() {
 
 #[test]
 fn a_request_of_the_future_is_left_to_a_newer_version() {
-    let read = QueuedRequest::from_json(r#"{"version": 3, "accepted": "dreams"}"#);
+    let read = QueuedRequest::from_json(r#"{"version": 4, "accepted": "dreams"}"#);
     assert!(matches!(read, Err(UnreadableRequest::Newer(_))), "{read:?}");
     // Unknown fields in a known version of the format are ignored.
     let mut stored: serde_json::Value = serde_json::from_str(&fixture(1).to_json().unwrap()).unwrap();

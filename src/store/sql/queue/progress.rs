@@ -30,6 +30,12 @@ const READ_EVENTS: &str = "read events";
 /// About the most bytes of events that one read returns. A single row may be larger.
 const MAX_READ_BYTES: u64 = 1 << 20;
 
+const APPEND: &str = "insert into run_journal (tenant, run_id, sequence, scope, schema_version, encoding, payload)
+    select $1, $2, entry.column1, entry.column2, entry.column3, entry.column4, entry.column5";
+const APPEND_WITH_TREES: &str =
+    "insert into run_journal (tenant, run_id, sequence, scope, schema_version, encoding, payload, tree)
+    select $1, $2, entry.column1, entry.column2, entry.column3, entry.column4, entry.column5, entry.column6";
+
 /// Of two rows with the same first event, retains the longer one, since a write may be repeated
 /// with more events.
 macro_rules! events_conflict {
@@ -51,10 +57,11 @@ impl<E: Engine> ProgressStore for E {
         let bytes = entries.iter().map(|record| entry_bytes(&record.entry)).sum();
         let payloads = by_size_of(&lease.tenant, bytes, entries, encode).await;
         let payloads = payloads.map_err(StoreError::failed(APPEND_ENTRIES))?;
-        let statement = "insert into run_journal (tenant, run_id, sequence, scope, schema_version, encoding, payload)
-            select $1, $2, entry.column1, entry.column2, entry.column3, entry.column4, entry.column5
-            from (select 1 from run_queue where tenant = $1 and run_id = $2 and fence = $3";
-        let mut insert = Statement::new(APPEND_ENTRIES, statement).bind_lease(lease);
+        // Most runs have no files.
+        let has_trees = entries.iter().any(|record| record.tree.is_some());
+        let begin = if has_trees { APPEND_WITH_TREES } else { APPEND };
+        let mut insert = Statement::new(APPEND_ENTRIES, begin).bind_lease(lease);
+        insert.push(" from (select 1 from run_queue where tenant = $1 and run_id = $2 and fence = $3");
         insert.push(E::SHARE);
         insert.push(") leased cross join (values ");
         for (index, (record, payload)) in entries.iter().zip(&payloads).enumerate() {
@@ -63,6 +70,9 @@ impl<E: Engine> ProgressStore for E {
             insert.push_bind(", ", payload.schema_version);
             insert.push_bind(", ", payload.encoding);
             insert.push_bind(", ", &payload.bytes);
+            if has_trees {
+                insert.push_bind(", ", &record.tree);
+            }
             insert.push(")");
         }
         insert.push(") entry where true on conflict (tenant, run_id, sequence) do nothing");
@@ -73,7 +83,7 @@ impl<E: Engine> ProgressStore for E {
     }
 
     async fn journal_read(&self, tenant: &TenantId, run_id: RunId) -> Result<Vec<JournalRecord>, StoreError> {
-        let statement = "select run_id, sequence, scope, schema_version, encoding, payload from run_journal
+        let statement = "select run_id, sequence, scope, tree, schema_version, encoding, payload from run_journal
             where tenant = $1 and run_id = $2
             order by sequence";
         let select = Statement::with("read journal", statement, values![tenant, run_id]);

@@ -2,8 +2,11 @@
 //!
 //! One transaction removes a session. It first inserts a tombstone into `removed_sessions`, and
 //! uses it to find everything else. `selection.rs` selects the sessions, `removal.rs` removes what
-//! belongs to them, and `reclaim.rs` removes the segments and states that they leave.
+//! belongs to them, and `reclaim.rs` removes the segments and states that they leave. Contents of
+//! workspaces are swept on their own: see `contents.rs` and `marking.rs`.
 
+mod contents;
+mod marking;
 mod plan;
 mod reclaim;
 mod remains;
@@ -12,11 +15,14 @@ mod selection;
 mod sweep;
 mod tenant;
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 
 use super::engine::Engine;
 use crate::clock::Timestamp;
 use crate::ids::SessionId;
+use crate::store::contents::WRITE_PRECISION;
 use crate::store::error::StoreError;
 use crate::store::retention::{RemovalFigures, RetentionRules, RetentionStore, SessionRemoval, SweepCursor};
 use crate::store::rows::StoredTime;
@@ -53,6 +59,10 @@ impl<E: Engine> RetentionStore for E {
     }
 }
 
+/// Longer than a statement takes that writes contents or removes sessions. Its time is from before
+/// its end, at which it becomes visible.
+const WRITE_TIME: Duration = Duration::from_mins(5);
+
 /// The retention rules, converted to times.
 #[derive(Debug, Clone, Copy)]
 struct Cutoffs {
@@ -68,6 +78,12 @@ struct Cutoffs {
     forgotten: Option<StoredTime>,
     events: StoredTime,
     deliveries: StoredTime,
+    /// Unreferenced contents are removed if no run has written them since this time. A tenant whose
+    /// contents were swept since then is not due.
+    contents: StoredTime,
+    /// If no contents of a tenant have changed since this time, a sweep that begins now leaves
+    /// nothing for the next one.
+    settled: StoredTime,
 }
 
 impl Cutoffs {
@@ -91,6 +107,12 @@ impl Cutoffs {
             keep_last: rules.keep_last.map_or(0, i64::from),
             events: before(rules.events),
             deliveries: before(rules.deliveries),
+            contents: before(rules.unreferenced_contents.saturating_add(WRITE_PRECISION)),
+            settled: before(
+                rules
+                    .unreferenced_contents
+                    .saturating_add(2 * WRITE_PRECISION + WRITE_TIME),
+            ),
         }
     }
 }

@@ -1,6 +1,8 @@
-//! Counts what a whole sweep would remove, in one statement that changes nothing.
+//! Counts what a whole sweep would remove: contents of workspaces as the sweep finds them, and all
+//! else in one statement. Changes nothing.
 
 use super::Cutoffs;
+use super::contents::plan_contents;
 use super::remains::is_recent;
 use super::selection::ALL;
 use crate::clock::Timestamp;
@@ -126,7 +128,9 @@ pub(super) async fn retention_plan(
     let mut select = Statement::with("plan retention", ALL, values);
     select.push(FIGURES);
     let row: Option<FiguresRow> = select.fetch_optional(engine).await?;
-    Ok(row.map(RemovalFigures::from).unwrap_or_default())
+    let mut figures = row.map(RemovalFigures::from).unwrap_or_default();
+    plan_contents(engine, cutoffs, &mut figures).await?;
+    Ok(figures)
 }
 
 impl From<FiguresRow> for RemovalFigures {
@@ -141,6 +145,7 @@ impl From<FiguresRow> for RemovalFigures {
             messages: count(row.messages),
             deliveries: count(row.deliveries),
             idempotency_keys: count(row.idempotency_keys),
+            contents: 0,
             bytes: count(row.bytes),
         }
     }

@@ -92,6 +92,18 @@ const HOLD: &str = "update unused_states set is_held = true
         select tenant, hash from (select tenant, hash from unused_states limit 250) next";
 const HELD: &str = ")";
 
+/// Records that contents of these tenants may now be unreferenced. Too many tenants do no harm: one
+/// sweep finds nothing. The two times follow.
+const CHANGED: [&str; 3] = [
+    "insert into content_sweeps (tenant, changed_at, swept_at) select s.tenant, (",
+    "), (",
+    ")
+    from unused_states u join states s on s.tenant = u.tenant and s.hash = u.hash
+    where u.is_held and s.kind = 'environment' and s.tree is not null
+    group by s.tenant
+    on conflict (tenant) do update set changed_at = excluded.changed_at",
+];
+
 /// Each condition is one index lookup. If nearly all sessions have the same state, the planner
 /// would scan all sessions to look for any state. `order by` and `limit` make it use the index.
 const STATES: &str = "delete from states
@@ -116,6 +128,10 @@ pub(super) fn statements<E: Engine>(limit: i64) -> Vec<Statement<'static>> {
     hold.push(E::UNUSED);
     hold.push(HELD);
     let plain = |text| Statement::new(OPERATION, text);
+    let mut changed = plain(CHANGED[0]);
+    for text in [E::TIME, CHANGED[1], E::TIME, CHANGED[2]] {
+        changed.push(text);
+    }
     vec![
         Statement::with(OPERATION, FIND, values![limit, limit]),
         plain(SEGMENTS),
@@ -124,6 +140,7 @@ pub(super) fn statements<E: Engine>(limit: i64) -> Vec<Statement<'static>> {
         plain(FORGET),
         plain(SETTLE),
         hold,
+        changed,
         plain(STATES),
         plain(SETTLE_STATES),
     ]

@@ -1,8 +1,9 @@
-//! The steps of a sweep: old sessions, sessions that threads no longer need, the segments and
-//! states that these leave, and other old rows.
+//! The steps of a sweep: contents of workspaces, old sessions, sessions that threads no longer
+//! need, the segments and states that these leave, and other old rows.
 
 use uuid::Uuid;
 
+use super::contents::sweep_contents;
 use super::reclaim::OPERATION;
 use super::removal::{MARK, sessions_remove};
 use super::selection::{AGED, COUNT, OVERTAKEN, Selection};
@@ -25,10 +26,8 @@ pub(super) async fn retention_step(
     let cutoffs = Cutoffs::new(rules, now);
     let limit = i64::from(limit.max(1));
     match cursor {
-        SweepCursor::Start => {
-            let first = (Timestamp::UNIX_EPOCH, SessionId::from_uuid(Uuid::nil()));
-            sweep_aged(engine, cutoffs, first, limit).await
-        }
+        SweepCursor::Start => sweep_next_contents(engine, cutoffs, "", limit).await,
+        SweepCursor::Contents(after) => sweep_next_contents(engine, cutoffs, after, limit).await,
         SweepCursor::Aged(time, session_id) => sweep_aged(engine, cutoffs, (*time, *session_id), limit).await,
         SweepCursor::Threads(after) => {
             let after = after.as_ref().map_or(("", ""), |(tenant, name)| (tenant, name));
@@ -45,6 +44,19 @@ pub(super) async fn retention_step(
         }
         SweepCursor::Remains(kind) => remains::sweep_remains(engine, cutoffs, *kind, limit).await,
     }
+}
+
+/// Sweeps the contents of the next tenant. Contents of sessions that this sweep removes later are
+/// left to the next one.
+async fn sweep_next_contents(
+    engine: &impl Engine,
+    cutoffs: Cutoffs,
+    after: &str,
+    limit: i64,
+) -> Result<(RemovalFigures, Option<SweepCursor>), StoreError> {
+    let (figures, swept) = sweep_contents(engine, cutoffs, after, limit).await?;
+    let first_session = SweepCursor::Aged(Timestamp::UNIX_EPOCH, SessionId::from_uuid(Uuid::nil()));
+    Ok((figures, Some(swept.map_or(first_session, SweepCursor::Contents))))
 }
 
 /// Checks the next sessions that are too old.

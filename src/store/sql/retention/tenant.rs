@@ -25,7 +25,7 @@ macro_rules! delete {
     };
 }
 
-const TABLES: [&str; 18] = [
+const TABLES: [&str; 20] = [
     delete!("api_keys", "key_id"),
     delete!("run_queue", "tenant, run_id"),
     delete!("limited_tenants", "tenant"),
@@ -44,6 +44,8 @@ const TABLES: [&str; 18] = [
     delete!("history_segments", "tenant, branch_id, position"),
     delete!("history_branches", "tenant, branch_id"),
     delete!("states", "tenant, hash"),
+    delete!("contents", "tenant, hash"),
+    delete!("content_sweeps", "tenant"),
 ];
 
 /// Removes some rows of each table.

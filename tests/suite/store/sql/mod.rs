@@ -3,6 +3,7 @@
 pub(crate) mod agents;
 pub(crate) mod commit;
 mod connection;
+pub(crate) mod contents;
 mod due;
 mod history;
 mod keys;
@@ -14,3 +15,4 @@ mod runs;
 mod sessions;
 mod threads;
 mod verify;
+mod verify_trees;

@@ -217,6 +217,7 @@ pub(crate) fn journal(from: u64, to: u64) -> Vec<JournalRecord> {
             entry: JournalEntry::CallBegun {
                 index: usize::try_from(sequence).unwrap(),
             },
+            tree: None,
         })
         .collect()
 }

@@ -62,10 +62,13 @@ async fn only_what_needs_a_session_waits_for_its_removal() {
 
     let run = run_from(&fixture, &going, "a");
     let commit = fixture.commit(Some(&going), &["next"]);
+    let mut borrowing = fixture.commit(Some(&other), &["with its files"]);
+    borrowing.environment_from = Some(going.head.session_id);
     let name = "gone".parse().unwrap();
-    let (enqueued, committed, put, ()) = tokio::join!(
+    let (enqueued, committed, borrowed, put, ()) = tokio::join!(
         fixture.store.run_enqueue(&run),
         fixture.store.session_commit(&commit),
+        fixture.store.session_commit(&borrowing),
         fixture.store.thread_put(
             &fixture.tenant,
             &name,
@@ -74,12 +77,13 @@ async fn only_what_needs_a_session_waits_for_its_removal() {
             now()
         ),
         async {
-            until_waiting(&fixture, 3).await;
+            until_waiting(&fixture, 4).await;
             removing.end("commit").await;
         }
     );
     assert_eq!(enqueued.unwrap(), Enqueued::MissingBase(going.head.session_id));
     assert!(matches!(committed.unwrap_err(), CommitError::MissingBase));
+    assert!(matches!(borrowed.unwrap_err(), CommitError::MissingEnvironment));
     assert_eq!(put.unwrap(), ThreadPut::NoSession);
     for table in ["run_queue", "idempotency_keys", "threads"] {
         assert_eq!(fixture.count(table).await, 1, "{table}");

@@ -3,6 +3,8 @@
 
 mod beside_commits;
 mod beside_threads;
+mod content_races;
+mod contents;
 mod cost;
 mod model;
 mod races;
@@ -29,6 +31,7 @@ pub(crate) const KEEP_ALL: RetentionRules = RetentionRules {
     keep_last: None,
     events: Duration::from_hours(1),
     deliveries: Duration::from_hours(1),
+    unreferenced_contents: Duration::from_hours(1),
 };
 
 /// Removes by age alone, in hours.

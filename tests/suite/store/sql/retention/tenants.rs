@@ -7,6 +7,7 @@ use super::rules::add_remains;
 use super::{KEEP_ALL, aged, older_than};
 use crate::store::fixtures::{Fixture, now, tenant};
 use crate::store::sql::commit::subagents::family;
+use crate::store::workspaces::file;
 use crate::support::databases::Engine;
 
 on_both_engines!(a_removed_tenant_leaves_nothing_and_others_stay);
@@ -55,6 +56,7 @@ async fn fill(fixture: &Fixture) {
     };
     store.key_insert(&key).await.unwrap();
     add_remains(fixture, 1).await;
+    fixture.put(&[file("a"), file("b"), file("c")]).await;
     // It is empty unless a commit under way may use a state.
     let leave = "insert into unused_states (tenant, hash, is_held) select tenant, hash, false from states";
     fixture

@@ -1,0 +1,112 @@
+//! Rows of `contents`. The payload that is read is borrowed, since one statement reads many rows.
+
+use bytes::Bytes;
+
+use super::{PayloadRow, RowName, row, written_row};
+use crate::session::Hash;
+use crate::store::codec::{CONTENT_VERSION, EncodeError, Payload, open_payload};
+use crate::store::contents::MAX_CONTENT_BYTES;
+use crate::store::error::StoreError;
+use crate::workspace::{Content, ContentKind};
+
+const BYTES: i16 = 0;
+const CHUNKS: i16 = 1;
+const DIRECTORY: i16 = 2;
+
+/// Why the columns of a content contradict each other.
+#[derive(Debug, thiserror::Error)]
+enum ContentFault {
+    #[error("{0} is no known kind")]
+    Kind(i16),
+    #[error("the content has {found} bytes, and its row states {stated}")]
+    Size { stated: i64, found: usize },
+    #[error("the content has more than {MAX_CONTENT_BYTES} bytes")]
+    TooLarge,
+}
+
+written_row! {
+    /// A content to write.
+    #[derive(Debug)]
+    pub(crate) struct NewContentRow {
+        pub(crate) hash: Hash,
+        pub(crate) kind: i16,
+        pub(crate) size: i64,
+        pub(crate) schema_version: i16,
+        pub(crate) encoding: i16,
+        pub(crate) payload: Vec<u8>,
+    }
+}
+
+impl NewContentRow {
+    /// Encodes a content.
+    pub(crate) fn new(content: &Content) -> Result<Self, EncodeError> {
+        let payload = Payload::encode(CONTENT_VERSION, content.bytes.to_vec())?;
+        Ok(Self {
+            hash: content.hash,
+            kind: match content.kind {
+                ContentKind::Bytes => BYTES,
+                ContentKind::Chunks => CHUNKS,
+                ContentKind::Directory => DIRECTORY,
+            },
+            size: super::stored_count(content.bytes.len() as u64),
+            schema_version: payload.schema_version,
+            encoding: payload.encoding,
+            payload: payload.bytes,
+        })
+    }
+}
+
+row! {
+    /// A stored content.
+    #[derive(Debug, Clone, Copy)]
+    pub(crate) struct ContentRow<'r> {
+        hash: &'r [u8],
+        kind: i16,
+        size: i64,
+        ;
+        payload: PayloadRow<&'r [u8]>,
+    }
+}
+
+impl ContentRow<'_> {
+    /// Returns the hash that addresses the content.
+    pub(crate) fn hash(&self) -> Result<Hash, StoreError> {
+        RowName::new("contents", &"?").hash("hash", self.hash)
+    }
+
+    /// Decodes the content. Does not check its hash.
+    pub(crate) fn decode(&self) -> Result<Content, StoreError> {
+        let hash = self.hash()?;
+        let name = RowName::new("contents", &hash);
+        let kind = content_kind(self.kind).ok_or_else(|| name.corrupt("kind", ContentFault::Kind(self.kind)))?;
+        let stored = self.payload.stored();
+        if stored.length() > MAX_CONTENT_BYTES as u64 {
+            return Err(name.corrupt("payload", ContentFault::TooLarge));
+        }
+        let bytes = open_payload(stored, CONTENT_VERSION).map_err(|error| name.undecodable("payload", error))?;
+        if i64::try_from(bytes.len()) != Ok(self.size) {
+            let (stated, found) = (self.size, bytes.len());
+            return Err(name.corrupt("size", ContentFault::Size { stated, found }));
+        }
+        Ok(Content {
+            hash,
+            kind,
+            bytes: Bytes::from(bytes.into_owned()),
+        })
+    }
+}
+
+/// Returns whether contents of a kind may refer to others. A later version may have more kinds.
+pub(crate) fn is_node(kind: i16) -> bool {
+    kind != BYTES
+}
+
+/// Returns the kind of a content by its number in the column.
+fn content_kind(stored: i16) -> Option<ContentKind> {
+    match stored {
+        BYTES => Some(ContentKind::Bytes),
+        CHUNKS => Some(ContentKind::Chunks),
+        DIRECTORY => Some(ContentKind::Directory),
+        _ => None,
+    }
+}

@@ -1,0 +1,121 @@
+//! Contents of workspaces. Splits batches, encodes and decodes on other threads. The statements
+//! that write differ between the engines.
+
+use std::collections::{HashMap, HashSet};
+
+use async_trait::async_trait;
+
+use super::engine::Engine;
+use super::row_batches::{RowFold, rows_fold};
+use super::statement::Statement;
+use crate::off_thread::by_size_of;
+use crate::session::Hash;
+use crate::store::codec::EncodeError;
+use crate::store::contents::{ContentStore, MAX_BATCH, MAX_BATCH_BYTES, MAX_CONTENT_BYTES};
+use crate::store::error::StoreError;
+use crate::store::rows::{ContentRow, HashList, NewContentRow, values};
+use crate::tenant::TenantId;
+use crate::workspace::Content;
+
+/// The name of a write in errors.
+pub(crate) const PUT: &str = "store contents";
+/// The name of a check in errors.
+pub(crate) const FIND_MISSING: &str = "look up contents";
+const LOAD: &str = "load contents";
+
+#[async_trait]
+impl<E: Engine> ContentStore for E {
+    async fn content_put(&self, tenant: &TenantId, contents: &[Content]) -> Result<(), StoreError> {
+        if contents.iter().any(|content| content.bytes.len() > MAX_CONTENT_BYTES) {
+            return Err(StoreError::failed(PUT)(format!(
+                "a content has more than {MAX_CONTENT_BYTES} bytes"
+            )));
+        }
+        let mut rest = contents;
+        while !rest.is_empty() {
+            let (batch, after) = rest.split_at(batch_length(rest));
+            let bytes = batch.iter().map(|content| content.bytes.len() as u64).sum();
+            let rows = by_size_of(tenant, bytes, batch, encode).await;
+            self.contents_insert(tenant, rows.map_err(StoreError::failed(PUT))?)
+                .await?;
+            rest = after;
+        }
+        Ok(())
+    }
+
+    async fn content_load(&self, tenant: &TenantId, hashes: &[Hash]) -> Result<Vec<Option<Content>>, StoreError> {
+        let mut loaded = Vec::with_capacity(hashes.len());
+        for batch in hashes.chunks(MAX_BATCH) {
+            let select = contents_statement::<E>(LOAD, tenant, batch);
+            let Found(found) = rows_fold(self, tenant, select).await?;
+            loaded.extend(batch.iter().map(|hash| found.get(hash).cloned()));
+        }
+        Ok(loaded)
+    }
+
+    async fn content_missing(&self, tenant: &TenantId, hashes: &[Hash]) -> Result<Vec<Hash>, StoreError> {
+        let mut seen = HashSet::with_capacity(hashes.len());
+        let mut missing: Vec<Hash> = hashes.iter().copied().filter(|hash| seen.insert(*hash)).collect();
+        let mut stored: HashSet<Vec<u8>> = HashSet::new();
+        for batch in missing.chunks(MAX_BATCH) {
+            stored.extend(self.contents_renew(tenant, batch).await?);
+        }
+        missing.retain(|hash| !stored.contains(hash.as_bytes().as_slice()));
+        Ok(missing)
+    }
+
+    async fn content_total(&self, tenant: &TenantId) -> Result<u64, StoreError> {
+        let statement = "select cast(coalesce(sum(size), 0) as bigint) from contents where tenant = $1";
+        let select = Statement::with("sum up contents", statement, values![tenant]);
+        let total: Option<(i64,)> = select.fetch_optional(self).await?;
+        Ok(total.and_then(|(total,)| u64::try_from(total).ok()).unwrap_or(0))
+    }
+}
+
+/// Selects contents by their hashes.
+pub(super) fn contents_statement<'v, E: Engine>(
+    operation: &'static str,
+    tenant: &'v TenantId,
+    hashes: &'v [Hash],
+) -> Statement<'v> {
+    let mut select = Statement::with(
+        operation,
+        "select hash, kind, size, schema_version, encoding, payload from contents where tenant = $1 and hash",
+        values![tenant, HashList(hashes)],
+    );
+    select.push(E::LISTED);
+    select
+}
+
+/// Returns how many of the contents one statement writes: at least one.
+fn batch_length(contents: &[Content]) -> usize {
+    let mut bytes = 0;
+    let fits = |content: &&Content| {
+        bytes += content.bytes.len();
+        bytes <= MAX_BATCH_BYTES
+    };
+    contents.iter().take(MAX_BATCH).take_while(fits).count().max(1)
+}
+
+/// Encodes contents, each once, in the order of their hashes. So statements that write the same
+/// rows at once lock them in the same order, and none of them deadlocks.
+fn encode(contents: &[Content]) -> Result<Vec<NewContentRow>, EncodeError> {
+    let mut contents: Vec<&Content> = contents.iter().collect();
+    contents.sort_unstable_by_key(|content| content.hash);
+    contents.dedup_by_key(|content| content.hash);
+    contents.into_iter().map(NewContentRow::new).collect()
+}
+
+/// Decoded contents by their hash.
+#[derive(Default)]
+struct Found(HashMap<Hash, Content>);
+
+impl RowFold for Found {
+    type Row<'r> = ContentRow<'r>;
+
+    fn push_row(&mut self, row: ContentRow<'_>) -> Result<(), StoreError> {
+        let content = row.decode()?;
+        self.0.insert(content.hash, content);
+        Ok(())
+    }
+}
