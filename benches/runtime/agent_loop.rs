@@ -12,9 +12,11 @@ use agent_runtime::agent::ports::{
 use agent_runtime::agent::state::{AgentState, ExecutionBudget, FinishReason, ModelResponse};
 use agent_runtime::agent::{AgentEvent, AgentLoop, CallSeed, DriverKind, ErrorPolicy, EventSink, ExecutionControl};
 use agent_runtime::clock::{Clock as _, SystemClock};
+use agent_runtime::environment::Environment;
 use agent_runtime::ids::{AgentId, UuidV7Source};
 use agent_runtime::json::Value;
 use agent_runtime::message::{ContentPart, ToolCall};
+use agent_runtime::session::EnvironmentState;
 use agent_runtime::tenant::TenantId;
 use agent_runtime::tools::{ToolRegistry, ToolSettings};
 use agent_runtime::usage::Usage;
@@ -82,7 +84,7 @@ async fn run(per_step: usize) -> AgentState {
         control: Arc::clone(&control),
         call_seed: CallSeed::of_call("bench"),
         journal: None,
-        variables: Arc::default(),
+        environment: Arc::new(Environment::in_memory(EnvironmentState::default())),
         ids: Arc::new(UuidV7Source),
         events: Arc::new(Deaf),
     };
@@ -146,6 +148,8 @@ impl Instant {
             description: "answers at once".to_owned(),
             parameters: json!({"type": "object", "properties": {"note": {"type": "string"}}}),
             idempotent: true,
+            read_only: false,
+            destructive: false,
             timeout: None,
         })
     }

@@ -79,6 +79,7 @@ pub(crate) fn turn(parent: Option<&Arc<Bundle>>) -> Commit {
         draft,
         conflict: ConflictPolicy::Fork,
         children: Vec::new(),
+        environment_from: None,
     }
 }
 

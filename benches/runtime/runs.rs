@@ -76,6 +76,7 @@ async fn app(folder: &tempfile::TempDir) -> App {
 async fn run(app: &App, words: &str) {
     let request = RunRequest {
         base_session_id: None,
+        environment_from: None,
         agent: Some("bench".to_owned()),
         input: vec![InputMessage {
             role: Role::User,

@@ -1,8 +1,8 @@
 //! The copy of the binary that is measured.
 //!
 //! The kernel maps as many pages of a file at once as it has read or written at once. So the memory
-//! of the same service differs by 5 MB between two copies of one binary. Here, the kernel reads each
-//! copy page by page, so the memory of two binaries can be compared.
+//! of the same service differs by 5 MB between two copies of one binary. Here, the kernel reads
+//! each copy page by page, so the memory of two binaries can be compared.
 
 use std::fs::{self, File};
 use std::io::Read as _;

@@ -150,6 +150,22 @@ pub struct SubagentConfig {
     /// Limits of each of its executions, beside its own.
     #[serde(default, skip_serializing_if = "ExecutionBudget::is_empty")]
     pub budget: ExecutionBudget,
+    /// Which files it works on.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub workspace: SubagentWorkspace,
+}
+
+/// Which files a subagent works on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SubagentWorkspace {
+    /// A copy of the files of this agent, merged into them when the subagent ends.
+    #[default]
+    Fork,
+    /// The files, variables and resources of this agent itself.
+    Shared,
+    /// None.
+    None,
 }
 
 /// The default levels of agents below an agent.

@@ -44,6 +44,10 @@ pub enum ContinuationDecision {
 pub enum StatePart {
     /// The key-value pairs of the context.
     Metadata,
+    /// The variables of the environment.
+    Variables,
+    /// The resources of the environment.
+    Resources,
     /// The instructions above the conversation.
     SystemPrompt,
     /// The format of final completions.

@@ -9,6 +9,8 @@
 //!                                     joined, or the execution has ended
 //! Answered  CallDecided*  CallBegun*  one append, before the calls of a step begin
 //! CallEnded  CallBegun?               one append, after a call has ended, before the next begins
+//! EnvironmentChanged                  the last entry of an append, if variables, resources or
+//!                                     files have changed since the one before
 //! ```
 //!
 //! An effect begins only after the entry of its beginning is persisted. An end is persisted before
@@ -34,7 +36,7 @@ use super::hooks::ToolUse;
 use super::state::{AgentStep, StateAddition, ToolExecution};
 use crate::clock::Timestamp;
 use crate::ids::{AgentId, SessionId};
-use crate::session::Hash;
+use crate::session::{EnvironmentState, Hash};
 
 /// Persists entries in their order.
 pub trait Journal: Send + Sync + fmt::Debug {
@@ -64,6 +66,16 @@ pub enum JournalEntry {
         agent_id: AgentId,
         /// The version of its definition.
         agent_version: Hash,
+        /// The environment that it begins with; `None` in journals of earlier versions.
+        environment: Option<Box<EnvironmentState>>,
+    },
+    /// The environment has changed. Persisted together with the entries before it.
+    EnvironmentChanged {
+        /// The number of changes since the environment was first restored. Executions that share an
+        /// environment may persist it at once, so the highest revision of the scope is the newest.
+        revision: u64,
+        /// The environment.
+        state: Box<EnvironmentState>,
     },
     /// The execution has its input, has completed a step, has received messages before a step, or
     /// has ended. Contains what was added to the state since the previous entry.
@@ -101,6 +113,21 @@ pub enum JournalEntry {
         /// The changes of the state by the hooks after the call.
         addition: StateAddition,
     },
+}
+
+impl JournalEntry {
+    /// Returns the files that the entry refers to.
+    pub fn tree(&self) -> Option<Hash> {
+        match self {
+            Self::EnvironmentChanged { state, .. } => state.tree(),
+            Self::SubagentBegun { environment, .. } => environment.as_ref()?.tree(),
+            Self::Reached(_)
+            | Self::Answered { .. }
+            | Self::CallDecided { .. }
+            | Self::CallBegun { .. }
+            | Self::CallEnded { .. } => None,
+        }
+    }
 }
 
 /// The failure of a journal. The execution ends without a session.

@@ -10,7 +10,7 @@
 //! | what one step does | `drivers/` |
 //! | hooks and what they may change | `hooks/` |
 //! | which messages a request contains | `compilers/` |
-//! | models, tools, environments and webhooks as traits | `ports/` |
+//! | models, tools and webhooks as traits | `ports/` |
 //! | how another process resumes an execution | `journal.rs`, `recorder.rs`, `progress.rs` |
 //! | budgets, spending, stop, pause and cancellation | `control.rs` |
 //! | what an operator or a caller configures | `definition.rs`, `subagents.rs`, `error_policy.rs` |
@@ -46,13 +46,13 @@ mod webhook;
 pub use self::agent_loop::AgentLoop;
 pub use self::call_key::CallSeed;
 pub use self::control::ExecutionControl;
-pub use self::definition::{AgentDefinition, DriverKind, HookConfig, SubagentConfig};
+pub use self::definition::{AgentDefinition, DriverKind, HookConfig, SubagentConfig, SubagentWorkspace};
 pub use self::durability::{Durability, DurabilityChoice};
 pub use self::error_policy::{ErrorDecision, ErrorHandling, ErrorPolicy, ErrorPolicyPreset};
 pub use self::events::{AgentEvent, ContinuationDecision, EventSink, StatePart};
 pub use self::inbox::Inbox;
 pub use self::journal::{Journal, JournalEntry, JournalError, Journals};
-pub use self::progress::{PendingStep, Progress};
+pub use self::progress::{PendingStep, PersistedEnvironment, Progress};
 pub use self::prompt::{PromptError, check_prompt, render_prompt};
 pub use self::record_size::RecordSize;
 pub use self::recorder::Recorder;

@@ -9,6 +9,7 @@ use super::journal::JournalEntry;
 use super::state::{AdditionGap, AgentState, AgentStep, ToolExecution};
 use crate::clock::Timestamp;
 use crate::message::ToolCall;
+use crate::session::EnvironmentState;
 use crate::usage::Usage;
 
 /// How far an execution has come.
@@ -18,6 +19,17 @@ pub struct Progress {
     pub state: AgentState,
     /// The step that was interrupted during its calls.
     pub pending: Option<PendingStep>,
+    /// The environment, if it has changed since the execution began.
+    pub environment: Option<PersistedEnvironment>,
+}
+
+/// An environment as an execution has persisted it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PersistedEnvironment {
+    /// The number of changes since the environment was first restored.
+    pub revision: u64,
+    /// The environment.
+    pub state: Box<EnvironmentState>,
 }
 
 /// A step that has a completion and calls that have not ended.
@@ -57,10 +69,15 @@ impl Progress {
     pub fn of(begun: AgentState, entries: impl IntoIterator<Item = JournalEntry>) -> Result<Option<Self>, AdditionGap> {
         let mut state = begun;
         let mut pending: Option<PendingStep> = None;
+        let mut environment = None;
         let mut has_begun = false;
         for entry in entries {
             match entry {
                 JournalEntry::SubagentBegun { .. } => (),
+                JournalEntry::EnvironmentChanged { revision, state } => {
+                    let changed = PersistedEnvironment { revision, state };
+                    environment = Some(newest(environment, changed));
+                }
                 JournalEntry::Reached(addition) => {
                     state = addition.onto(state)?;
                     pending = None;
@@ -93,7 +110,11 @@ impl Progress {
                 }
             }
         }
-        Ok(has_begun.then_some(Self { state, pending }))
+        Ok(has_begun.then_some(Self {
+            state,
+            pending,
+            environment,
+        }))
     }
 
     /// Returns the usage, including the completion and the calls of the pending step.
@@ -162,6 +183,10 @@ impl PendingCall {
             CallStage::Open | CallStage::Decided(_) | CallStage::Begun(_) => None,
         }
     }
+}
+
+fn newest(known: Option<PersistedEnvironment>, other: PersistedEnvironment) -> PersistedEnvironment {
+    known.filter(|known| known.revision > other.revision).unwrap_or(other)
 }
 
 fn call_at(pending: &mut Option<PendingStep>, index: usize) -> Result<&mut PendingCall, AdditionGap> {

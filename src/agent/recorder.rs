@@ -3,6 +3,7 @@
 //! The recorder has the state that results from all entries so far. So each new entry contains only
 //! the changes since then (`AgentState::since`).
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, MutexGuard};
@@ -14,6 +15,7 @@ use super::state::{
     AgentError, AgentState, AgentStep, ErrorKind, StateAddition, StopReason, StopSignal, ToolExecution,
 };
 use crate::clock::Timestamp;
+use crate::environment::Environment;
 
 /// Names the journal as the source of errors and stop signals.
 const JOURNAL: &str = "journal";
@@ -22,6 +24,7 @@ const JOURNAL: &str = "journal";
 #[derive(Debug)]
 pub struct Recorder {
     journal: Arc<dyn Journal>,
+    environment: RecordedEnvironment,
     recording: Mutex<Recording>,
     /// Shared by the executions of a run, so that all end together.
     failure: Arc<OnceLock<JournalError>>,
@@ -35,6 +38,17 @@ struct Recording {
     pending: Vec<JournalEntry>,
 }
 
+/// The environment of an execution, which is persisted with the next entries after a change.
+#[derive(Debug)]
+struct RecordedEnvironment {
+    environment: Arc<Environment>,
+    /// The journal of the execution that shares its environment with this one; `None` if the
+    /// environment is this execution's own.
+    owner: Option<Arc<dyn Journal>>,
+    /// The revision that is persisted. Shared like the environment.
+    persisted: Arc<AtomicU64>,
+}
+
 /// The error of a failed journal. The execution must end without any further effect.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct JournalFailed;
@@ -42,9 +56,14 @@ pub(super) struct JournalFailed;
 impl Recorder {
     /// Records the changes after a state: the state that the execution begins with, or the state
     /// that results from its entries.
-    pub fn new(journal: Arc<dyn Journal>, begun: AgentState) -> Self {
+    pub fn new(journal: Arc<dyn Journal>, begun: AgentState, environment: Arc<Environment>) -> Self {
         Self {
             journal,
+            environment: RecordedEnvironment {
+                persisted: Arc::new(AtomicU64::new(environment.revision())),
+                environment,
+                owner: None,
+            },
             recording: Mutex::new(Recording {
                 last: begun,
                 pending: Vec::new(),
@@ -53,14 +72,18 @@ impl Recorder {
         }
     }
 
-    /// Makes the recorder of a subagent. If either journal fails, both executions end.
+    /// Makes the recorder of a subagent. If either journal fails, both executions end. An
+    /// environment that the subagent shares is persisted in the journal of its owner.
     #[must_use]
-    pub fn for_subagent(&self, journal: Arc<dyn Journal>, begun: AgentState) -> Self {
+    pub fn for_subagent(&self, journal: Arc<dyn Journal>, begun: AgentState, environment: Arc<Environment>) -> Self {
         let failure = Arc::clone(&self.failure);
-        Self {
-            failure,
-            ..Self::new(journal, begun)
+        let mut recorder = Self::new(journal, begun, environment);
+        if Arc::ptr_eq(&recorder.environment.environment, &self.environment.environment) {
+            let owner = self.environment.owner.as_ref().unwrap_or(&self.journal);
+            recorder.environment.owner = Some(Arc::clone(owner));
+            recorder.environment.persisted = Arc::clone(&self.environment.persisted);
         }
+        Self { failure, ..recorder }
     }
 
     /// Adds a first entry, which is persisted together with the next one.
@@ -112,7 +135,7 @@ impl Recorder {
         });
     }
 
-    /// Persists the recorded entries.
+    /// Persists the recorded entries, and the environment if it has changed.
     pub(super) async fn flush(&self) -> Result<(), JournalFailed> {
         if self.failure.get().is_some() {
             return Err(JournalFailed);
@@ -121,13 +144,24 @@ impl Recorder {
         if entries.is_empty() {
             return Ok(());
         }
-        self.journal.append(entries).await.map_err(|failure| {
+        self.append(entries).await.map_err(|failure| {
             let error = &failure as &dyn std::error::Error;
             tracing::warn!(error, "the execution ends because its journal failed");
             // If several executions fail, the first failure stays.
             let _ = self.failure.set(failure);
             JournalFailed
         })
+    }
+
+    async fn append(&self, mut entries: Vec<JournalEntry>) -> Result<(), JournalError> {
+        if let Some((revision, changed)) = self.environment.change().await? {
+            match &self.environment.owner {
+                None => entries.push(changed),
+                Some(owner) => owner.append(vec![changed]).await?,
+            }
+            self.environment.persisted.fetch_max(revision, Ordering::Relaxed);
+        }
+        self.journal.append(entries).await
     }
 
     fn note(&self, state: &AgentState, entry: impl FnOnce(StateAddition) -> JournalEntry) {
@@ -141,6 +175,19 @@ impl Recorder {
         // Each entry is added by a single call, so the recording stays valid if another thread
         // panics.
         self.recording.lock()
+    }
+}
+
+impl RecordedEnvironment {
+    /// Returns the entry of a change that is not persisted yet, with its revision.
+    async fn change(&self) -> Result<Option<(u64, JournalEntry)>, JournalError> {
+        if self.environment.revision() == self.persisted.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let exported = self.environment.export_with_revision().await;
+        let (state, revision) = exported.map_err(|error| JournalError::Failed(error.into()))?;
+        let state = Box::new(state);
+        Ok(Some((revision, JournalEntry::EnvironmentChanged { revision, state })))
     }
 }
 

@@ -31,7 +31,6 @@ run_error_codes! {
     StoreUnavailable = "store_unavailable", "the database can't be reached";
     StoreFailed = "store_failed", "the database rejected the operation";
     SessionUnreadable = "session_unreadable", "the stored base session can't be read";
-    EnvironmentNotRestored = "environment_not_restored", "a resource of the environment can't be restored";
     HooksNotMade = "hooks_not_made", "a hook of the agent can no longer be created, for example a webhook whose secret is gone. Or it can't work with this run, for example a limit of cost without a price";
     ToolsNotMade = "tools_not_made", "a tool of the agent no longer exists, or can't be used";
     RequestUnusable = "request_unusable", "something that the queued request needs no longer exists, for example its agent. Or the stored request can't be read, also in the third attempt";

@@ -1,6 +1,12 @@
-//! Environments: the variables and resources of a run, restored from its bundle and exported to the
-//! next. No model, no tool, no storage.
+//! The environment of a run: variables, resources and a workspace of files. It is restored from a
+//! session's bundle, changed by tools and hooks, and exported to the next bundle.
 
-mod in_memory;
+mod error;
+mod live;
+mod subagents;
+mod values;
 
-pub use self::in_memory::InMemoryEnvironments;
+pub use self::error::EnvironmentError;
+pub use self::live::{Environment, WorkspaceEdit};
+pub use self::subagents::Merge;
+pub use self::values::EnvironmentValues;

@@ -33,6 +33,7 @@ impl LoopFactory for AgentLoops {
         let compiler = agent.compiler.compiler(agent.traces);
         let stack = HookStack::default()
             .with_events(Arc::clone(events))
+            .with_environment(Arc::clone(&work.environment))
             .with_hook(GUARD_PRIORITY, Arc::new(ExecutionGuard::new(Arc::clone(control))))
             .with_hook(
                 POLICY_PRIORITY,
@@ -72,7 +73,7 @@ impl LoopFactory for AgentLoops {
             compiler,
             hooks: Arc::clone(&hooks),
             control: Arc::clone(control),
-            variables: Arc::clone(&work.variables),
+            environment: Arc::clone(&work.environment),
             ids: Arc::clone(&self.subagents.ids),
             events: Arc::clone(events),
         };

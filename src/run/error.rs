@@ -4,14 +4,16 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::time::Duration;
 
+use super::files::EnvironmentConflict;
 use crate::agent::hooks::HookConfigError;
 use crate::agent::ports::{ModelLookupError, UnknownTool};
 use crate::agent::{FormatError, PromptError};
 use crate::ids::{RunId, SessionId};
 use crate::model_ref::ModelRef;
 use crate::record::{MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES, RunStatus};
-use crate::session::{HistoryFault, PartTooLarge, SessionHead};
+use crate::session::{Hash, HistoryFault, PartTooLarge, SessionHead};
 use crate::store::StoreError;
+use crate::workspace::TreeError;
 
 /// The reason why the agents of configuration files can't be used. None of them is loaded.
 #[derive(Debug, thiserror::Error)]
@@ -214,6 +216,42 @@ pub enum Refusal {
     /// The service is shutting down.
     #[error("the service is shutting down")]
     ShuttingDown,
+    /// The files of a session can't be read, changed or merged.
+    #[error(transparent)]
+    Files(#[from] TreeError),
+    /// A change of a file is not possible.
+    #[error("changes.{index}: {error}")]
+    FileChange {
+        /// The index of the change.
+        index: usize,
+        /// Why.
+        error: TreeError,
+    },
+    /// No blob has the hash.
+    #[error("there is no blob {hash}; upload it first")]
+    UnknownBlob {
+        /// The index of the change that names it.
+        index: usize,
+        /// The hash.
+        hash: Hash,
+    },
+    /// Two sessions belong to different lines.
+    #[error("the sessions {one} and {other} have no common ancestor")]
+    NoCommonAncestor {
+        /// The one session.
+        one: SessionId,
+        /// The other session.
+        other: SessionId,
+    },
+    /// The common ancestor of two sessions was removed, and with it its files.
+    #[error("the common ancestor {session_id} was removed")]
+    RemovedAncestor {
+        /// The ancestor.
+        session_id: SessionId,
+    },
+    /// Two sessions changed the same; at least one conflict.
+    #[error("{}", both_changed(_0))]
+    MergeConflicts(Vec<EnvironmentConflict>),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -249,6 +287,14 @@ pub fn no_run(run_id: RunId, session: Option<&SessionHead>) -> String {
         None => String::new(),
     };
     format!("there is no run {run_id}{whose}")
+}
+
+fn both_changed(conflicts: &[EnvironmentConflict]) -> String {
+    let first = conflicts.first().map_or("the same", |conflict| conflict.name.as_str());
+    match conflicts.len() {
+        0 | 1 => format!("both sessions changed {first}"),
+        count => format!("both sessions changed {first} and {} more", count - 1),
+    }
 }
 
 /// Returns a hint with a similar name, if there is one.

@@ -18,7 +18,6 @@ use super::restore::{Restored, restore};
 use super::run_slots::RunSlot;
 use super::subagents::{Children, SubagentSlots, restore_children};
 use super::work::{LoopFactory as _, Work};
-use crate::agent::ports::EnvironmentRuntime;
 use crate::agent::{CallSeed, ExecutionControl, RecordSize};
 use crate::board::Board;
 use crate::clock::Clock;
@@ -26,13 +25,14 @@ use crate::ids::IdSource;
 use crate::record::{RunRecord, RunSummary};
 use crate::store::Store;
 use crate::tenant::TenantId;
+use crate::workspace::WorkspaceLimits;
 
 /// Executes planned runs.
 #[derive(Debug)]
 pub struct Executor {
-    /// Restores environments.
-    pub environments: Arc<dyn EnvironmentRuntime>,
-    /// Stores the journals of runs.
+    /// The limits of workspaces.
+    pub workspace: WorkspaceLimits,
+    /// Stores the journals of runs, and the files of workspaces.
     pub store: Arc<dyn Store>,
     /// Creates the loops of agents.
     pub loops: Arc<AgentLoops>,
@@ -61,7 +61,7 @@ impl Executor {
 
     /// Restores, runs the loop, exports and publishes.
     async fn perform(&self, plan: &RunPlan, live: &Arc<LiveEvents>) -> Performed {
-        let mut restored = match restore(&*self.environments, &self.store, plan, live).await {
+        let mut restored = match restore(self.workspace, &self.store, plan, live).await {
             Ok(restored) => restored,
             Err(_) if live.active.is_lost() => return Performed::Left,
             Err(failure) => return Performed::Ended(Outcome::failed(live, failure)),
@@ -154,7 +154,7 @@ impl Executor {
             events: Arc::clone(live) as _,
             relay: plan.request.events.subagents.then(|| Arc::clone(live) as _),
             depth: 0,
-            variables: restored.environment.variables(),
+            environment: Arc::clone(&restored.environment),
             team: Arc::clone(&plan.team),
             slot,
             children: Children::default(),

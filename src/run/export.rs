@@ -7,9 +7,9 @@ use std::sync::Arc;
 use super::failure::Failure;
 use super::plan::RunPlan;
 use super::subagents::ChildSession;
-use crate::agent::ports::Environment;
 use crate::agent::state::AgentState;
 use crate::clock::Timestamp;
+use crate::environment::Environment;
 use crate::ids::{BranchId, IdSource, MessageId};
 use crate::message::{Message, Role};
 use crate::record::RunSummary;
@@ -22,15 +22,15 @@ pub(super) struct Exported {
     pub(super) children: Vec<BundleDraft>,
 }
 
-/// Exports the three states of the run, and those of its subagents in the same environment. The
-/// creation time of the sessions is the end of the run.
+/// Exports the three states of the run, and those of its subagents. The creation time of the
+/// sessions is the end of the run.
 pub(super) async fn export(
     ids: &dyn IdSource,
     plan: &RunPlan,
     run: &RunSummary,
     state: AgentState,
     children: Vec<ChildSession>,
-    environment: &dyn Environment,
+    environment: &Environment,
 ) -> Result<Exported, Failure> {
     let environment = environment.export().await.map_err(|error| Failure::export(&error))?;
     let environment = Arc::new(environment);
@@ -44,7 +44,7 @@ pub(super) async fn export(
         subagent_of: Some(child.subagent_of),
         agent: child.agent,
         agent_version: Some(child.agent_version),
-        environment: Arc::clone(&environment),
+        environment: child.environment,
         context: exported_context(&child.state, None, at),
         history: closed_history(ids, child.state.store().history(), at),
         new_branch_id: BranchId::generate(ids),

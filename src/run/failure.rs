@@ -5,8 +5,9 @@ use std::error::Error;
 use super::error::Refusal;
 use crate::agent::RunErrorCode;
 use crate::agent::hooks::HookConfigError;
-use crate::agent::ports::{EnvironmentError, ToolSetError};
+use crate::agent::ports::ToolSetError;
 use crate::agent::state::{AgentError, AgentState, ErrorKind, StopSignal};
+use crate::environment::EnvironmentError;
 use crate::ids::RunId;
 use crate::record::{RunError, RunPhase};
 use crate::session::PartTooLarge;
@@ -61,16 +62,6 @@ impl Failure {
         Self::logged(RunPhase::Load, code, message, error)
     }
 
-    /// The environment can't be restored.
-    pub(super) fn restore(error: &EnvironmentError) -> Self {
-        Self::logged(
-            RunPhase::Load,
-            RunErrorCode::EnvironmentNotRestored,
-            error.to_string(),
-            error,
-        )
-    }
-
     /// A hook of the agent can no longer be created.
     pub(super) fn hooks(error: &HookConfigError) -> Self {
         Self::logged(RunPhase::Load, RunErrorCode::HooksNotMade, error.to_string(), error)
@@ -87,7 +78,7 @@ impl Failure {
         if let Refusal::UnknownSession { .. } | Refusal::SessionNotCommitted { .. } = refusal {
             return Self::base_removed(
                 RunPhase::Load,
-                "the session that the run continues was removed before it began",
+                "the session that the run continues, or whose environment it uses, was removed before it began",
             );
         }
         if let Refusal::SessionTooLarge(error) = refusal {
@@ -142,6 +133,10 @@ impl Failure {
             CommitError::TooLarge(error) => return Self::too_large(RunPhase::Commit, error),
             CommitError::MissingBase => {
                 let message = "a session that the run continues was removed while it worked";
+                return Self::base_removed(RunPhase::Commit, message);
+            }
+            CommitError::MissingEnvironment => {
+                let message = "the session whose environment the run uses was removed while it worked";
                 return Self::base_removed(RunPhase::Commit, message);
             }
             CommitError::Exists | CommitError::LeaseLost | CommitError::Store(_) => {

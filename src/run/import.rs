@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::agents::AgentDirectory;
 use super::error::Refusal;
+use super::files::open_tree;
 use super::idempotency::IdempotencyKeys;
 use super::limits::Allowance;
 use super::request::RequestKey;
@@ -22,9 +23,10 @@ use crate::session::{
     Bundle, BundleDraft, ContextState, EnvironmentState, History, Overrides, StoredContext, find_history_fault,
     find_history_start,
 };
-use crate::store::{Commit, CommitError, ConflictPolicy, Sessions};
+use crate::store::{Commit, CommitError, ConflictPolicy, Sessions, Store};
 use crate::tenant::TenantId;
 use crate::usage::PriceTable;
+use crate::workspace::{ContentsError, TreeError, WorkspaceLimits};
 
 /// A request to import a session.
 #[derive(Debug, Clone)]
@@ -84,6 +86,10 @@ pub struct ImportContext {
 pub struct SessionImporter {
     /// Publishes bundles.
     pub sessions: Arc<Sessions>,
+    /// Has the contents of workspaces.
+    pub store: Arc<dyn Store>,
+    /// The limits of workspaces.
+    pub workspace: WorkspaceLimits,
     /// Finds agents.
     pub agents: Arc<AgentDirectory>,
     /// Finds models.
@@ -126,6 +132,7 @@ impl SessionImporter {
             thread: None,
             conflict: ConflictPolicy::Fork,
             children: Vec::new(),
+            environment_from: None,
         };
         match self.sessions.commit(&commit).await {
             Ok(published) => Ok(Imported {
@@ -144,7 +151,8 @@ impl SessionImporter {
                 | CommitError::Conflict { .. }
                 | CommitError::ThreadMoved
                 | CommitError::LeaseLost
-                | CommitError::MissingBase,
+                | CommitError::MissingBase
+                | CommitError::MissingEnvironment,
             ) => {
                 let imported = self.imported_before(&commit.tenant, session_id).await?;
                 imported.ok_or(Refusal::Conflict { run_id: None })
@@ -188,6 +196,7 @@ impl SessionImporter {
             .await?;
         let checked = overrides.check();
         checked.map_err(|(field, words)| Refusal::within("context_state.overrides", (&field, words)))?;
+        self.check_files(tenant, &request.environment).await?;
         if let Some(fault) = find_history_fault(&request.messages) {
             return Err(Refusal::History(fault));
         }
@@ -205,6 +214,19 @@ impl SessionImporter {
             history,
             new_branch_id: BranchId::generate(&*self.ids),
         })
+    }
+
+    /// Checks that the tenant has all files of the workspace. No session need have them, so they
+    /// count as written now.
+    async fn check_files(&self, tenant: &TenantId, environment: &EnvironmentState) -> Result<(), Refusal> {
+        let tree = open_tree(&self.store, tenant, environment, self.workspace);
+        match tree.confirm().await {
+            Err(TreeError::Contents(ContentsError::Missing { .. })) => Err(Refusal::invalid(
+                "environment_state.workspace.tree",
+                "not all files of this tree are stored here".to_owned(),
+            )),
+            confirmed => Ok(confirmed?),
+        }
     }
 
     fn imported_context(&self, context: ImportContext) -> ContextState {

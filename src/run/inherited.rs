@@ -14,14 +14,14 @@ use crate::json::{Object, Value};
 use crate::model_ref::ResponseFormat;
 use crate::session::{Bundle, EnvironmentState, check_metadata, check_variables};
 
-/// Sets the variables of the request in the environment of the base. The result must meet the same
-/// limits as the variables of a request.
+/// Sets the variables of the request in the environment of a session: the one that the request
+/// names, or else the base. The result must meet the same limits as the variables of a request.
 pub(super) fn environment_of(
-    bundle: Option<&Arc<Bundle>>,
+    session: Option<&Bundle>,
     variables: BTreeMap<String, Value>,
 ) -> Result<EnvironmentState, Refusal> {
-    let base = bundle.map(|bundle| (*bundle.environment).clone()).unwrap_or_default();
-    let environment = base.with_variables(variables);
+    let environment = session.map(|session| (*session.environment).clone());
+    let environment = environment.unwrap_or_default().with_variables(variables);
     check_variables(&environment.variables)
         .map_err(|message| Refusal::invalid("variables", format!("together with those of the session, {message}")))?;
     Ok(environment)

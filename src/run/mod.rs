@@ -8,6 +8,7 @@
 //! execute    executor.rs    restore ─ agent loop ─ export ─ publish ─ conclude, for every run
 //! queue      queue/         accept, lease, attempt
 //! control    control.rs     stop, cancel, steer
+//! files      files/         the files of sessions, without a run
 //! read       read.rs        records and lists; wait.rs waits for a change, follow.rs follows events
 //! ```
 //!
@@ -28,6 +29,7 @@ mod overrides;
 mod executor;
 
 mod agent_loop;
+mod contents;
 mod export;
 mod publish;
 mod restore;
@@ -50,6 +52,7 @@ mod wait;
 mod agent_checks;
 mod agents;
 mod deliveries;
+mod files;
 mod idempotency;
 mod import;
 mod rates;
@@ -80,6 +83,10 @@ pub use self::deliveries::{Redelivered, Redelivery};
 pub use self::error::{AgentFilesError, Refusal, UnusableAgent, no_run, no_session, suggestion};
 pub use self::execute::RunStarter;
 pub use self::executor::Executor;
+pub use self::files::{
+    ChangeRequest, ChildSession, ConflictPart, EnvironmentConflict, FileChange, FileSource, FilesDiff, MergeRequest,
+    SessionFiles, StoredBlob, diff_files, list_after, open_tree,
+};
 pub use self::follow::{Follower, Followers, Following};
 pub use self::followed::{DROP_REASONS, Followed};
 pub use self::handle::{CallerGuard, Callers, RunHandle};

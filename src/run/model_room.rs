@@ -277,6 +277,8 @@ mod tests {
                 description,
                 parameters,
                 idempotent,
+                read_only: false,
+                destructive: false,
                 timeout,
             };
             Arc::from([tool])

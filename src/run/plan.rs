@@ -216,7 +216,7 @@ impl Planner {
             allowance: &allowance,
         };
         let team = search.gather(&agent.definition, &budget).await?;
-        let environment = environment_of(bundle, request.variables.clone())?;
+        let environment = self.find_environment(tenant, &request, bundle).await?;
         let session_metadata = session_metadata_of(bundle, &agent.definition, &request.metadata)?;
         let response_format = response_format_of(bundle, &agent.definition, request.response_format.clone());
         let formats = Arc::new(FormatCache::default());
@@ -334,6 +334,24 @@ impl Planner {
             Ok(Some(bundle)) => Ok(Base::Bundle(bundle)),
             Ok(None) => Err(self.reader.absent_session(tenant, session_id).await),
             Err(error) => Ok(Base::Unreadable(session_id, error)),
+        }
+    }
+
+    /// Returns the environment with which the run begins: that of the session that the request
+    /// names, or else of the base, with the variables of the request.
+    async fn find_environment(
+        &self,
+        tenant: &TenantId,
+        request: &RunRequest,
+        base: Option<&Arc<Bundle>>,
+    ) -> Result<EnvironmentState, Refusal> {
+        let variables = request.variables.clone();
+        let Some(session_id) = request.environment_from else {
+            return environment_of(base.map(|bundle| &**bundle), variables);
+        };
+        match self.store.states_load(tenant, session_id).await? {
+            Some(states) => environment_of(Some(&states), variables),
+            None => Err(self.reader.absent_session(tenant, session_id).await),
         }
     }
 

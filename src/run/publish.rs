@@ -70,6 +70,7 @@ impl Publisher {
             thread: thread_move(plan, live),
             conflict: plan.request.conflict,
             children: exported.children,
+            environment_from: plan.request.environment_from,
         };
         let cancellation = &live.active.cancellation;
         match self.commit_patiently(&commit, live).await {

@@ -22,6 +22,8 @@ use crate::store::{ConflictPolicy, IfBusy};
 pub struct RunRequest {
     /// The session to continue; `None` for a new line of sessions.
     pub base_session_id: Option<SessionId>,
+    /// The session whose environment the run begins with; by default the base session.
+    pub environment_from: Option<SessionId>,
     /// The agent; by default the base session's, or else the configured default.
     pub agent: Option<String>,
     /// The messages to add; at least one.

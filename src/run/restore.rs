@@ -3,18 +3,20 @@
 use std::sync::Arc;
 
 use super::base::Base;
+use super::contents::TenantContents;
 use super::failure::Failure;
 use super::live::LiveEvents;
 use super::plan::RunPlan;
-use super::queue::read_journal;
+use super::queue::{RunJournal, read_journal};
 use super::work::WorkJournal;
-use crate::agent::ports::{Environment, EnvironmentRuntime};
 use crate::agent::state::{AgentContext, AgentState, MessageStore};
-use crate::agent::{Durability, Journals as _, Progress, Recorder};
+use crate::agent::{Durability, Journals as _, PersistedEnvironment, Progress, Recorder};
+use crate::environment::Environment;
 use crate::json::Object;
 use crate::session::{Bundle, Overrides};
 use crate::store::Store;
 use crate::usage::Usage;
+use crate::workspace::{Contents, WorkspaceLimits};
 
 /// The scope of the run's own agent in its journal.
 const OWN_SCOPE: &str = "";
@@ -23,7 +25,7 @@ const OWN_SCOPE: &str = "";
 #[derive(Debug)]
 pub(super) struct Restored {
     pub(super) state: AgentState,
-    pub(super) environment: Box<dyn Environment>,
+    pub(super) environment: Arc<Environment>,
     /// The usage of earlier attempts whose results are in the state.
     pub(super) reached: Usage,
     /// The usage of earlier attempts whose results are lost.
@@ -36,7 +38,7 @@ pub(super) struct Restored {
 
 /// Restores the state and the environment.
 pub(super) async fn restore(
-    environments: &dyn EnvironmentRuntime,
+    limits: WorkspaceLimits,
     store: &Arc<dyn Store>,
     plan: &RunPlan,
     live: &Arc<LiveEvents>,
@@ -46,12 +48,15 @@ pub(super) async fn restore(
         Base::Bundle(bundle) => Some(bundle),
         Base::Unreadable(_, error) => return Err(Failure::load(error)),
     };
-    let environment = environments
-        .restore(&plan.environment)
-        .await
-        .map_err(|error| Failure::restore(&error))?;
     let state = restore_state(plan, live, bundle);
-    let (progress, journal) = restore_progress(store, plan, live, &state).await?;
+    let resumed = restore_progress(store, plan, live, &state).await?;
+    let persisted = resumed.as_ref().and_then(Resumed::environment);
+    let contents = TenantContents::new(&plan.tenant, store);
+    let environment = Arc::new(restore_environment(plan, persisted, contents, limits));
+    let (progress, journal) = match resumed {
+        Some(resumed) => resumed.into_parts(state.clone(), &environment),
+        None => (None, None),
+    };
     let reached = progress.as_ref().map_or(Usage::NOTHING, Progress::spent);
     let lost = live.count_lost(reached);
     // A worker that crashed early may have persisted steps but no event.
@@ -68,16 +73,21 @@ pub(super) async fn restore(
     })
 }
 
-/// Reads the progress of an earlier worker, for a run that persists its steps. The journal
-/// continues after it.
+/// The journal of a run that persists its steps, with the progress of earlier workers.
+struct Resumed {
+    journals: Arc<RunJournal>,
+    progress: Option<Progress>,
+}
+
+/// Reads the progress of an earlier worker, for a run that persists its steps.
 async fn restore_progress(
     store: &Arc<dyn Store>,
     plan: &RunPlan,
     live: &LiveEvents,
     begun: &AgentState,
-) -> Result<(Option<Progress>, Option<WorkJournal>), Failure> {
+) -> Result<Option<Resumed>, Failure> {
     if plan.durability != Durability::Step || live.active.held_lease.is_none() {
-        return Ok((None, None));
+        return Ok(None);
     }
     let journals = read_journal(store, &live.active).await;
     let journals = Arc::new(journals.map_err(|error| Failure::progress(&error))?);
@@ -88,13 +98,41 @@ async fn restore_progress(
         let is_known = |id| history.iter().any(|message| message.id == id);
         live.active.inbox.settle(is_known);
     }
-    let reached = progress.as_ref().map_or(begun, |progress| &progress.state);
-    let recorder = Recorder::new(journals.scope(OWN_SCOPE), reached.clone());
-    let journal = WorkJournal {
-        recorder: Arc::new(recorder),
-        journals,
-    };
-    Ok((progress, Some(journal)))
+    Ok(Some(Resumed { journals, progress }))
+}
+
+impl Resumed {
+    /// Returns the environment as the last worker persisted it.
+    fn environment(&self) -> Option<PersistedEnvironment> {
+        self.progress.as_ref()?.environment.clone()
+    }
+
+    /// Makes the journal of this worker, which continues after the progress.
+    fn into_parts(self, begun: AgentState, environment: &Arc<Environment>) -> (Option<Progress>, Option<WorkJournal>) {
+        let Self { journals, progress } = self;
+        let reached = progress.as_ref().map_or(begun, |progress| progress.state.clone());
+        let recorder = Recorder::new(journals.scope(OWN_SCOPE), reached, Arc::clone(environment));
+        let journal = WorkJournal {
+            recorder: Arc::new(recorder),
+            journals,
+        };
+        (progress, Some(journal))
+    }
+}
+
+/// Restores the environment as an earlier worker persisted it, or else as the run begins with it.
+fn restore_environment(
+    plan: &RunPlan,
+    persisted: Option<PersistedEnvironment>,
+    contents: Arc<dyn Contents>,
+    limits: WorkspaceLimits,
+) -> Environment {
+    match persisted {
+        Some(PersistedEnvironment { revision, state }) => {
+            Environment::restore(*state, contents, limits).at_revision(revision)
+        }
+        None => Environment::restore(plan.environment.clone(), contents, limits),
+    }
 }
 
 /// Creates the state. The overrides of the session take precedence, and then the agent's own

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::control::RunController;
 use super::deliveries::Redelivery;
 use super::execute::RunStarter;
+use super::files::SessionFiles;
 use super::follow::Followers;
 use super::idempotency::IdempotencyKeys;
 use super::import::SessionImporter;
@@ -26,6 +27,8 @@ pub struct Runs {
     pub followers: Arc<Followers>,
     /// Imports sessions.
     pub importer: Arc<SessionImporter>,
+    /// Reads and changes the files of sessions.
+    pub files: Arc<SessionFiles>,
     /// Removes sessions.
     pub remover: Arc<SessionRemover>,
     /// Sends webhook messages again.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::agent::state::ExecutionBudget;
+use crate::workspace::WorkspaceLimits;
 
 /// The settings of runs.
 #[derive(Debug, Clone)]
@@ -24,6 +25,8 @@ pub struct RunSettings {
     /// The most bytes of all large requests to models in flight. A tenant gets at most half of
     /// them.
     pub max_model_request_bytes: usize,
+    /// The limits of workspaces.
+    pub workspace: WorkspaceLimits,
     /// The settings of the queue.
     pub queue: QueueSettings,
 }

@@ -2,7 +2,6 @@
 //!
 //! The run's own agent and each subagent have one. `AgentLoops` creates the loops of all of them.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -14,8 +13,8 @@ use crate::agent::{
     AgentDefinition, AgentLoop, CallSeed, EventSink, ExecutionControl, FormatCache, HookConfig, Inbox, JournalEntry,
     Journals, Recorder,
 };
+use crate::environment::Environment;
 use crate::ids::SessionId;
-use crate::json::Value;
 use crate::session::Hash;
 use crate::tenant::TenantId;
 
@@ -54,8 +53,8 @@ pub(super) struct Work {
     pub(super) relay: Option<Arc<dyn EventSink>>,
     /// How many levels it is below the run's own agent.
     pub(super) depth: u32,
-    /// The environment's variables.
-    pub(super) variables: Arc<BTreeMap<String, Value>>,
+    /// The variables, the resources and the files.
+    pub(super) environment: Arc<Environment>,
     /// The agents that may be its subagents.
     pub(super) team: Arc<Team>,
     /// Its slot among the active agents.
@@ -83,8 +82,17 @@ pub(super) struct WorkJournal {
 
 impl WorkJournal {
     /// Returns the journal of a subagent: in a separate scope, starting after the state `begun`.
-    pub(super) fn for_subagent(&self, scope: &str, begun: AgentState, first: Option<JournalEntry>) -> Self {
-        let recorder = self.recorder.for_subagent(self.journals.scope(scope), begun);
+    pub(super) fn for_subagent(
+        &self,
+        scope: &str,
+        begun: AgentState,
+        environment: &Arc<Environment>,
+        first: Option<JournalEntry>,
+    ) -> Self {
+        let environment = Arc::clone(environment);
+        let recorder = self
+            .recorder
+            .for_subagent(self.journals.scope(scope), begun, environment);
         let recorder = match first {
             Some(first) => recorder.beginning_with(first),
             None => recorder,

@@ -40,6 +40,8 @@ impl EffectTool {
                 "required": ["note", "part"],
             }),
             idempotent,
+            read_only: false,
+            destructive: false,
             timeout: None,
         };
         Self {

@@ -1,6 +1,5 @@
 //! The ports of drivers: models, tools, hooks and limits. Drivers receive them and look nothing up.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::agent::call_key::CallSeed;
@@ -13,8 +12,8 @@ use crate::agent::recorder::Recorder;
 use crate::agent::response_format::FormatCache;
 use crate::agent::state::{FinishReason, ModelResponse};
 use crate::clock::Timestamp;
+use crate::environment::Environment;
 use crate::ids::{IdSource, MessageId};
-use crate::json::Value;
 use crate::message::{ContentPart, Message, MessageTags, Role};
 use crate::model_parameters::{ModelParameters, ProviderTools};
 use crate::model_ref::ModelRef;
@@ -94,8 +93,8 @@ pub struct DriverPorts {
     pub hooks: Arc<HookStack>,
     /// Bounds the execution.
     pub control: Arc<ExecutionControl>,
-    /// The environment's variables.
-    pub variables: Arc<BTreeMap<String, Value>>,
+    /// The variables, the resources and the files of the execution.
+    pub environment: Arc<Environment>,
     /// Makes ids.
     pub ids: Arc<dyn IdSource>,
     /// Receives all events.

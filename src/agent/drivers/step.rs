@@ -287,7 +287,7 @@ async fn system_prompt(ports: &DriverPorts, state: &AgentState) -> Result<Arc<st
         return Ok(context.system_prompt.as_str().into());
     }
     let (prompt, metadata) = (context.system_prompt.clone(), context.metadata.clone());
-    let variables = Arc::clone(&ports.variables);
+    let variables = ports.environment.variables();
     let rendered = off_thread(&ports.tenant, move || render_prompt(&prompt, &variables, &metadata)).await;
     rendered
         .map(Arc::from)
@@ -359,7 +359,7 @@ fn tool_context(ports: &DriverPorts, state: &AgentState) -> Option<ToolContext> 
         agent_id: state.agent_id(),
         execution_id: state.execution()?.execution_id,
         step_number: state.step_count() + 1,
-        variables: Arc::clone(&ports.variables),
+        environment: Arc::clone(&ports.environment),
         metadata: Arc::default(),
         deadline: ports.control.time_limit(state),
         cancellation: ports.control.cancellation().child_token(),

@@ -46,6 +46,8 @@ pub(super) fn formatted(request: ModelRequest, by: StructuredOutput) -> Formatte
                 description: FINAL_TOOL.to_owned(),
                 parameters,
                 idempotent: true,
+                read_only: true,
+                destructive: false,
                 timeout: None,
             };
             Formatted {

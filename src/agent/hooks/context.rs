@@ -5,6 +5,7 @@ use strum::VariantArray as _;
 
 use crate::agent::ports::ModelRequest;
 use crate::agent::state::{AgentState, ErrorList, ModelResponse, ToolExecution};
+use crate::environment::EnvironmentValues;
 use crate::message::{ContentPart, Message, ToolCall};
 
 /// A point of the loop.
@@ -65,6 +66,8 @@ pub struct HookContext {
     pub state: AgentState,
     /// The subject of the point.
     pub subject: HookSubject,
+    /// The variables and resources of the environment. The stack sets them before each hook.
+    pub environment: EnvironmentValues,
 }
 
 /// The subject of a point. Each point has one kind of subject.
@@ -132,6 +135,11 @@ pub enum ToolDecision {
 impl HookContext {
     /// Makes the context of a point.
     pub fn new(point: HookPoint, state: AgentState, subject: HookSubject) -> Self {
-        Self { point, state, subject }
+        Self {
+            point,
+            state,
+            subject,
+            environment: EnvironmentValues::default(),
+        }
     }
 }

@@ -7,6 +7,7 @@ use strum::VariantArray as _;
 use super::context::{HookContext, HookPoint, HookSubject, ToolUse};
 use crate::agent::events::StatePart;
 use crate::agent::state::{AgentState, ExecutionState, ModelResponse, ToolExecution};
+use crate::environment::EnvironmentValues;
 
 /// A part of the context that a hook may or may not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::Display, strum::VariantArray)]
@@ -14,6 +15,12 @@ pub enum HookField {
     /// The key-value pairs of the agent's context.
     #[strum(to_string = "the metadata")]
     Metadata,
+    /// The variables of the environment.
+    #[strum(to_string = "the variables")]
+    Variables,
+    /// The resources of the environment.
+    #[strum(to_string = "the resources")]
+    Resources,
     /// The instructions above the conversation.
     #[strum(to_string = "the system prompt")]
     SystemPrompt,
@@ -69,6 +76,8 @@ impl HookField {
     pub(super) fn state_part(self) -> Option<StatePart> {
         match self {
             Self::Metadata => Some(StatePart::Metadata),
+            Self::Variables => Some(StatePart::Variables),
+            Self::Resources => Some(StatePart::Resources),
             Self::SystemPrompt => Some(StatePart::SystemPrompt),
             Self::ResponseFormat => Some(StatePart::ResponseFormat),
             Self::Messages => Some(StatePart::Messages),
@@ -79,9 +88,11 @@ impl HookField {
 
     /// Returns whether it is a part of the agent's state, including its execution.
     pub(super) fn is_of_state(self) -> bool {
-        let of_subject = matches!(
+        let of_others = matches!(
             self,
-            Self::Input
+            Self::Variables
+                | Self::Resources
+                | Self::Input
                 | Self::Request
                 | Self::Response
                 | Self::ToolArguments
@@ -89,7 +100,7 @@ impl HookField {
                 | Self::ToolResult
                 | Self::Subject
         );
-        !of_subject
+        !of_others
     }
 }
 
@@ -102,6 +113,8 @@ pub const PERMISSIONS: [(HookPoint, &[HookField]); 10] = {
             P::BeforeExecution,
             &[
                 F::Metadata,
+                F::Variables,
+                F::Resources,
                 F::SystemPrompt,
                 F::ResponseFormat,
                 F::Messages,
@@ -114,6 +127,8 @@ pub const PERMISSIONS: [(HookPoint, &[HookField]); 10] = {
             P::BeforeStep,
             &[
                 F::Metadata,
+                F::Variables,
+                F::Resources,
                 F::SystemPrompt,
                 F::ResponseFormat,
                 F::Messages,
@@ -121,17 +136,56 @@ pub const PERMISSIONS: [(HookPoint, &[HookField]); 10] = {
                 F::Usage,
             ],
         ),
-        (P::BeforeModelRequest, &[F::Metadata, F::Continuation, F::Request]),
-        (P::AfterModelRequest, &[F::Metadata, F::Continuation, F::Response]),
+        (
+            P::BeforeModelRequest,
+            &[F::Metadata, F::Variables, F::Resources, F::Continuation, F::Request],
+        ),
+        (
+            P::AfterModelRequest,
+            &[F::Metadata, F::Variables, F::Resources, F::Continuation, F::Response],
+        ),
         (
             P::BeforeToolUse,
-            &[F::Metadata, F::Continuation, F::ToolArguments, F::ToolDecision],
+            &[
+                F::Metadata,
+                F::Variables,
+                F::Resources,
+                F::Continuation,
+                F::ToolArguments,
+                F::ToolDecision,
+            ],
         ),
-        (P::AfterToolUse, &[F::Metadata, F::Continuation, F::ToolResult]),
-        (P::OnError, &[F::Metadata, F::Messages, F::Continuation, F::Usage]),
-        (P::AfterStep, &[F::Metadata, F::Messages, F::Continuation, F::Usage]),
-        (P::OnStop, &[F::Metadata, F::Messages, F::Usage]),
-        (P::AfterExecution, &[F::Metadata]),
+        (
+            P::AfterToolUse,
+            &[F::Metadata, F::Variables, F::Resources, F::Continuation, F::ToolResult],
+        ),
+        (
+            P::OnError,
+            &[
+                F::Metadata,
+                F::Variables,
+                F::Resources,
+                F::Messages,
+                F::Continuation,
+                F::Usage,
+            ],
+        ),
+        (
+            P::AfterStep,
+            &[
+                F::Metadata,
+                F::Variables,
+                F::Resources,
+                F::Messages,
+                F::Continuation,
+                F::Usage,
+            ],
+        ),
+        (
+            P::OnStop,
+            &[F::Metadata, F::Variables, F::Resources, F::Messages, F::Usage],
+        ),
+        (P::AfterExecution, &[F::Metadata, F::Variables, F::Resources]),
     ]
 };
 
@@ -146,8 +200,17 @@ pub fn is_permitted(point: HookPoint, field: HookField) -> bool {
 pub(super) fn changed_fields(before: &HookContext, after: &HookContext) -> Vec<HookField> {
     let point = (before.point != after.point).then_some(HookField::Subject);
     let of_state = state_changes(&before.state, &after.state);
+    let of_environment = environment_changes(&before.environment, &after.environment);
     let of_subject = subject_changes(&before.subject, &after.subject);
-    point.into_iter().chain(of_state).chain(of_subject).collect()
+    let of_parts = of_state.into_iter().chain(of_environment).chain(of_subject);
+    point.into_iter().chain(of_parts).collect()
+}
+
+fn environment_changes(before: &EnvironmentValues, after: &EnvironmentValues) -> Vec<HookField> {
+    changed([
+        (HookField::Variables, before.variables != after.variables),
+        (HookField::Resources, before.resources != after.resources),
+    ])
 }
 
 fn state_changes(before: &AgentState, after: &AgentState) -> Vec<HookField> {

@@ -13,6 +13,7 @@ use crate::agent::events::{AgentEvent, EventSink, StatePart};
 use crate::agent::run_error::RunErrorCode;
 use crate::agent::state::{AgentError, AgentState, ErrorKind, StopReason, StopSignal};
 use crate::clock::Timestamp;
+use crate::environment::{Environment, EnvironmentError};
 use crate::usage::Usage;
 
 /// The hooks of one execution: those of higher priority first, equal ones in the order of their
@@ -22,6 +23,8 @@ pub struct HookStack {
     hooks: Vec<(i32, Arc<dyn Hook>)>,
     /// Receives the changes of hooks.
     events: Option<Arc<dyn EventSink>>,
+    /// The environment whose variables and resources hooks read and change.
+    environment: Option<Arc<Environment>>,
 }
 
 /// The failure of a hook.
@@ -52,6 +55,13 @@ impl HookStack {
         Self { events, ..self }
     }
 
+    /// Lets hooks read and change the variables and resources of an environment.
+    #[must_use]
+    pub fn with_environment(self, environment: Arc<Environment>) -> Self {
+        let environment = Some(environment);
+        Self { environment, ..self }
+    }
+
     /// Returns whether any hook wants to be called at the point.
     pub fn has_hooks_at(&self, point: HookPoint) -> bool {
         self.hooks.iter().any(|(_, hook)| hook.points().contains(&point))
@@ -74,6 +84,9 @@ impl HookStack {
         let mut context = context;
         let concerned = self.hooks.iter().filter(|(_, hook)| hook.points().contains(&point));
         for (_, hook) in concerned {
+            if let Some(environment) = &self.environment {
+                context.environment = environment.values();
+            }
             // Boxed, since most executions have no hooks and need no memory for calling them.
             match Box::pin(call_hook(&**hook, context.clone())).await {
                 Ok(next) => {
@@ -81,6 +94,9 @@ impl HookStack {
                     if let Some(field) = changed.iter().find(|field| !is_permitted(point, **field)) {
                         let message = format!("it changed {field}, which no hook may do at {}", point.as_str());
                         return (context, Some(failure(&**hook, HookError::new(message))));
+                    }
+                    if let Err(error) = self.change_environment(&context, &next) {
+                        return (context, Some(failure(&**hook, HookError::new(error.to_string()))));
                     }
                     self.emit_change(hook.name(), &changed, &context.state, &next);
                     context = next;
@@ -97,6 +113,13 @@ impl HookStack {
             }
         }
         (context, None)
+    }
+
+    fn change_environment(&self, before: &HookContext, after: &HookContext) -> Result<(), EnvironmentError> {
+        match &self.environment {
+            Some(environment) => environment.change_values(&before.environment, &after.environment),
+            None => Ok(()),
+        }
     }
 
     fn emit_change(&self, hook: &str, changed: &[HookField], before: &AgentState, after: &HookContext) {

@@ -1,11 +1,9 @@
-//! The ports of an agent as traits: models, tools, the environment and the rules of webhooks.
+//! The ports of an agent as traits: models, tools and the rules of webhooks.
 
-mod environment;
 mod model;
 mod tool;
 mod webhook;
 
-pub use self::environment::{Environment, EnvironmentError, EnvironmentRuntime};
 pub use self::model::{
     Model, ModelAddress, ModelCatalog, ModelError, ModelErrorClass, ModelEvent, ModelLookupError, ModelRequest,
     ModelStream, StructuredOutput,

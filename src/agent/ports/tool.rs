@@ -1,6 +1,5 @@
 //! The port to tools: their descriptions, the execution of calls, and the context of a call.
 
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
@@ -11,12 +10,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::state::{ToolExecution, ToolTrace};
 use crate::clock::Timestamp;
+use crate::environment::Environment;
 use crate::ids::{AgentId, ExecutionId};
 use crate::json::{Object, Value};
 use crate::message::{ContentPart, ToolCall};
 
 /// The description of a tool for the model, and how its calls are treated.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolSpec {
     /// The name that models call.
     pub name: String,
@@ -26,13 +26,17 @@ pub struct ToolSpec {
     pub parameters: Value,
     /// Whether a call may be repeated without a second effect.
     pub idempotent: bool,
+    /// Whether a call changes nothing.
+    pub read_only: bool,
+    /// Whether a call may overwrite or delete what exists.
+    pub destructive: bool,
     /// The timeout of a call, if it differs from the service's.
     pub timeout: Option<Duration>,
 }
 
 impl ToolSpec {
     /// The longest name that every provider takes, in bytes.
-    const MAX_NAME_LENGTH: usize = 64;
+    pub const MAX_NAME_LENGTH: usize = 64;
 
     /// Returns whether every provider takes a tool, or a schema, of this name.
     pub fn is_valid_name(name: &str) -> bool {
@@ -50,8 +54,8 @@ pub struct ToolContext {
     pub execution_id: ExecutionId,
     /// The number of the step, from 1.
     pub step_number: usize,
-    /// The environment's variables.
-    pub variables: Arc<BTreeMap<String, Value>>,
+    /// The variables, the resources and the files that the call may read and change.
+    pub environment: Arc<Environment>,
     /// The context's metadata.
     pub metadata: Arc<Object>,
     /// When the execution's time is spent. Calls are cut at this time.
@@ -131,6 +135,12 @@ pub trait Tool: Send + Sync + fmt::Debug {
     /// Returns whether a call may be repeated if it has begun and its outcome is unknown.
     fn is_repeatable(&self) -> bool {
         self.spec().idempotent
+    }
+
+    /// Returns whether the text of a result that is too long for the model is stored in a file of
+    /// the workspace, which the result then names. Otherwise the text is cut.
+    fn stores_long_output(&self) -> bool {
+        false
     }
 
     /// Returns whether a call ends soon by itself when the run is cancelled or its time is spent.

@@ -88,6 +88,7 @@ impl ScopedJournal {
             .map(|(entry, sequence)| JournalRecord {
                 sequence,
                 scope: self.scope.clone(),
+                tree: entry.tree(),
                 entry,
             })
             .collect();

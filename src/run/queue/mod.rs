@@ -26,7 +26,7 @@ mod request;
 
 pub use self::accept::{QueueLength, RunQueue};
 pub use self::attempt::Attempts;
-pub(super) use self::journal::read_journal;
+pub(super) use self::journal::{RunJournal, read_journal};
 pub use self::leases::Leases;
 pub use self::progress::ProgressWriter;
 pub use self::quarantine::Quarantine;

@@ -43,6 +43,7 @@ impl From<RunRequest> for QueuedRunRequest {
     fn from(asked: RunRequest) -> Self {
         Self {
             base_session_id: asked.base_session_id,
+            environment_from: asked.environment_from,
             agent: asked.agent,
             input: [],
             mode: asked.mode,
@@ -75,6 +76,7 @@ impl From<QueuedRunRequest> for RunRequest {
     fn from(stored: QueuedRunRequest) -> Self {
         Self {
             base_session_id: stored.base_session_id,
+            environment_from: stored.environment_from,
             agent: stored.agent,
             input: Vec::new(),
             mode: stored.mode,
@@ -112,7 +114,7 @@ mod tests {
     #[test]
     fn a_large_request_is_read_beside_the_async_workers() {
         let tenant = "requests".parse().unwrap();
-        let request = StoredRequest::new(format!(r#"{{"version": 3, "accepted": "{}"}}"#, "x".repeat(100_000)));
+        let request = StoredRequest::new(format!(r#"{{"version": 4, "accepted": "{}"}}"#, "x".repeat(100_000)));
         let read = assert_beside(AcceptedRequest::read(&tenant, &request));
         assert!(matches!(read, Err(UnreadableRequest::Newer(_))), "{read:?}");
     }

@@ -8,8 +8,11 @@ use super::trace::Trace;
 use crate::agent::AgentEvent;
 use crate::agent::ports::{ToolError, ToolOutput};
 use crate::agent::state::{AgentState, ExecutionStatus, StopReason, SubagentExecution, ToolTrace};
+use crate::environment::{EnvironmentError, Merge};
 use crate::ids::AgentId;
 use crate::run::work::Work;
+use crate::session::EnvironmentState;
+use crate::workspace::Tree;
 
 /// A tool call in progress.
 pub(super) struct Called<'a> {
@@ -25,6 +28,8 @@ pub(super) struct Called<'a> {
     pub(super) work: Arc<Work>,
     /// The trace of the execution.
     pub(super) trace: Arc<Trace>,
+    /// The files that the subagent began with, if it works on a copy of its parent's.
+    pub(super) forked_from: Option<Tree>,
 }
 
 impl Called<'_> {
@@ -40,7 +45,7 @@ impl Called<'_> {
     }
 
     /// Returns the result of the call. There is no state if the execution panicked.
-    pub(super) fn end(self, state: Option<AgentState>) -> Result<ToolOutput, ToolError> {
+    pub(super) async fn end(self, state: Option<AgentState>) -> Result<ToolOutput, ToolError> {
         let name = &self.work.agent.name;
         let status = state.as_ref().and_then(AgentState::status);
         let status = status.unwrap_or(ExecutionStatus::Failed);
@@ -52,11 +57,20 @@ impl Called<'_> {
                 } else {
                     task::stopped(name, &state)
                 };
-                self.add_session(state);
-                Ok(ToolOutput {
-                    trace,
-                    ..ToolOutput::text(words)
-                })
+                match self.end_environment().await {
+                    Ok((environment, note)) => {
+                        self.add_session(state, environment);
+                        Ok(ToolOutput {
+                            trace,
+                            ..ToolOutput::text(note.map_or(words.clone(), |note| format!("{words}\n\n{note}")))
+                        })
+                    }
+                    Err(error) => {
+                        tracing::warn!(error = &error as &dyn std::error::Error, "a subagent's files are lost");
+                        let message = format!("the files of the agent {name} can't be stored: {error}");
+                        Err(ToolError { message, trace })
+                    }
+                }
             }
             Some(state) => Err(ToolError {
                 message: task::failed(name, &state),
@@ -67,6 +81,21 @@ impl Called<'_> {
                 trace,
             }),
         }
+    }
+
+    /// Merges the files of the subagent into those of its parent agent. Returns the environment of
+    /// its session, and what the model must know of a merge that failed.
+    async fn end_environment(&self) -> Result<(EnvironmentState, Option<String>), EnvironmentError> {
+        let environment = &self.work.environment;
+        let state = environment.export().await?;
+        let Some(base) = &self.forked_from else {
+            return Ok((state, None));
+        };
+        let note = match self.above.environment.merge_fork(environment, base).await? {
+            Merge::Done => None,
+            Merge::Conflicts(conflicts) => Some(task::conflicting(&conflicts)),
+        };
+        Ok((state, note))
     }
 
     /// Emits the event that the subagent has ended, and returns the trace.
@@ -102,12 +131,13 @@ impl Called<'_> {
 
     /// Passes the session to the parent execution, which publishes it with its own session or drops
     /// it.
-    fn add_session(&self, state: AgentState) {
+    fn add_session(&self, state: AgentState, environment: EnvironmentState) {
         let child = ChildSession {
             session_id: self.work.session_id,
             subagent_of: self.above.session_id,
             agent: self.work.agent.name.clone(),
             agent_version: self.work.agent_version,
+            environment: Arc::new(environment),
             state,
         };
         self.above.children.add(child, &self.work.children);

@@ -1,10 +1,12 @@
 //! The sessions of subagents. The run's commit stores all or none of them.
 
+use std::sync::Arc;
+
 use parking_lot::Mutex;
 
 use crate::agent::state::AgentState;
 use crate::ids::SessionId;
-use crate::session::Hash;
+use crate::session::{EnvironmentState, Hash};
 
 /// The session of a subagent that has ended.
 #[derive(Debug)]
@@ -19,6 +21,8 @@ pub(in crate::run) struct ChildSession {
     pub(in crate::run) agent_version: Hash,
     /// Its state at the end.
     pub(in crate::run) state: AgentState,
+    /// Its environment at the end.
+    pub(in crate::run) environment: Arc<EnvironmentState>,
 }
 
 /// Collects the sessions of an execution's subagents, which may run concurrently.

@@ -1,13 +1,15 @@
 //! Subagents in the journal of an earlier attempt: the progress of active ones, and the sessions of
 //! ended ones.
 
+use std::sync::Arc;
+
 use super::children::{ChildSession, Children};
 use crate::agent::state::{AdditionGap, AgentState};
 use crate::agent::{CallSeed, JournalEntry, Journals, Progress};
 use crate::clock::Timestamp;
 use crate::ids::SessionId;
 use crate::run::work::Work;
-use crate::session::Hash;
+use crate::session::{EnvironmentState, Hash};
 
 /// A subagent, as read from its journal.
 #[derive(Debug)]
@@ -16,6 +18,8 @@ pub(super) struct JournaledSubagent {
     pub(super) session_id: SessionId,
     /// The version of its definition.
     pub(super) agent_version: Hash,
+    /// The environment that it began with; `None` in journals of earlier versions.
+    pub(super) begun_with: Option<Box<EnvironmentState>>,
     /// Its progress.
     pub(super) progress: Progress,
 }
@@ -27,6 +31,7 @@ impl JournaledSubagent {
             session_id,
             agent_id,
             agent_version,
+            environment,
         }) = entries.first().cloned()
         else {
             return Ok(None);
@@ -36,27 +41,39 @@ impl JournaledSubagent {
         Ok(progress.map(|progress| Self {
             session_id,
             agent_version,
+            begun_with: environment,
             progress,
         }))
+    }
+
+    /// Returns the environment that it has reached; `None` if it shares that of its parent agent.
+    pub(super) fn environment(&self) -> Option<&EnvironmentState> {
+        let reached = self.progress.environment.as_ref().map(|persisted| &persisted.state);
+        reached.or(self.begun_with.as_ref()).map(AsRef::as_ref)
     }
 }
 
 /// Restores the sessions of an execution's ended subagents, as if they had run in this process.
 pub(in crate::run) fn restore_children(above: &Work, progress: &Progress) -> Result<(), AdditionGap> {
     let Some(journal) = &above.journal else { return Ok(()) };
-    restore_below(
-        &*journal.journals,
-        &above.call_seed,
-        above.session_id,
-        progress,
-        &above.children,
-    )
+    let above_all = Parent {
+        session_id: above.session_id,
+        environment: Arc::new(above.environment.stored_state()),
+        seed: &above.call_seed,
+    };
+    restore_below(&*journal.journals, &above_all, progress, &above.children)
+}
+
+/// The parent agent of restored subagents.
+struct Parent<'a> {
+    session_id: SessionId,
+    environment: Arc<EnvironmentState>,
+    seed: &'a CallSeed,
 }
 
 fn restore_below(
     journals: &dyn Journals,
-    seed: &CallSeed,
-    above: SessionId,
+    above: &Parent<'_>,
     progress: &Progress,
     children: &Children,
 ) -> Result<(), AdditionGap> {
@@ -65,16 +82,23 @@ fn restore_below(
         let Some(subagent) = subagent.filter(|subagent| subagent.status.has_session()) else {
             continue;
         };
-        let scope = seed.key(step_number, index, &execution.call);
+        let scope = above.seed.key(step_number, index, &execution.call);
         let journaled = JournaledSubagent::read(journals.entries(&scope))?.ok_or(AdditionGap::Call { index })?;
         let below = Children::default();
-        let seed = CallSeed::of_call(&scope);
-        restore_below(journals, &seed, journaled.session_id, &journaled.progress, &below)?;
+        let environment = journaled.environment().cloned();
+        let environment = environment.map_or_else(|| Arc::clone(&above.environment), Arc::new);
+        let parent = Parent {
+            session_id: journaled.session_id,
+            environment: Arc::clone(&environment),
+            seed: &CallSeed::of_call(&scope),
+        };
+        restore_below(journals, &parent, &journaled.progress, &below)?;
         let child = ChildSession {
             session_id: journaled.session_id,
-            subagent_of: above,
+            subagent_of: above.session_id,
             agent: subagent.agent.clone(),
             agent_version: journaled.agent_version,
+            environment,
             state: journaled.progress.state,
         };
         children.add(child, &below);

@@ -9,6 +9,10 @@ use crate::agent::{AgentDefinition, SubagentConfig};
 use crate::json::Value;
 use crate::message::{Role, joined_text};
 use crate::run::failure::execution_error;
+use crate::workspace::MergeConflict;
+
+/// The most paths that a note about conflicts names.
+const MAX_NAMED_CONFLICTS: usize = 20;
 
 /// The arguments of a call.
 #[derive(Debug, Deserialize)]
@@ -63,6 +67,8 @@ pub(super) fn spec_of(subagent: &SubagentConfig, agent: &AgentDefinition) -> Too
             "additionalProperties": false
         }),
         idempotent: false,
+        read_only: false,
+        destructive: false,
         timeout: None,
     }
 }
@@ -75,6 +81,21 @@ pub(super) fn completed(name: &str, state: &AgentState) -> String {
     } else {
         answer
     }
+}
+
+/// Returns the note about files that this agent and the subagent have both changed.
+pub(super) fn conflicting(conflicts: &[MergeConflict]) -> String {
+    let named = conflicts.iter().take(MAX_NAMED_CONFLICTS);
+    let named: Vec<_> = named.map(|conflict| conflict.path.as_str()).collect();
+    let more = match conflicts.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "[Its changes of files are not in your workspace, because both of you have changed: {}{more}. They are in the \
+         session of the agent only.]",
+        named.join(", ")
+    )
 }
 
 /// Returns the result of a subagent that was stopped before it completed its task, as the model

@@ -17,13 +17,16 @@ use super::team::Member;
 use super::trace::{Relay, Trace};
 use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use crate::agent::state::{AgentState, ExecutionBudget};
-use crate::agent::{CallSeed, HookConfig, JournalEntry, PendingStep, Progress, SubagentConfig};
+use crate::agent::{CallSeed, HookConfig, JournalEntry, PendingStep, Progress, SubagentConfig, SubagentWorkspace};
 use crate::clock::Clock;
+use crate::environment::Environment;
 use crate::ids::{AgentId, IdSource, MessageId, SessionId};
 use crate::json::Value;
 use crate::message::{Message, Role};
 use crate::run::tasks::RunTasks;
 use crate::run::work::{LoopFactory, Work, WorkJournal};
+use crate::session::EnvironmentState;
+use crate::workspace::Tree;
 
 /// The dependencies of subagents' executions.
 #[derive(Debug, Clone)]
@@ -55,6 +58,15 @@ struct Begun {
     work: Arc<Work>,
     state: AgentState,
     start: Start,
+    /// The files of the parent agent at the begin, if the subagent works on a copy of them.
+    forked_from: Option<Tree>,
+}
+
+/// What a new execution does not share with others.
+struct Own {
+    session_id: SessionId,
+    environment: Arc<Environment>,
+    journal: Option<WorkJournal>,
 }
 
 /// How an execution starts.
@@ -98,8 +110,13 @@ impl SubagentTool {
             .count_one()
             .map_err(|left| ToolError::new(self.not_begun(&left.to_string())))?;
         let trace = Arc::new(Trace::new(self.relay(context)));
-        let Begun { work, state, start } = match journaled {
-            None => self.begin(task, context, slot, &trace),
+        let Begun {
+            work,
+            state,
+            start,
+            forked_from,
+        } = match journaled {
+            None => self.begin(task, context, slot, &trace).await?,
             Some(journaled) => self.go_on(journaled, context, slot, &trace)?,
         };
         let called = Called {
@@ -109,9 +126,10 @@ impl SubagentTool {
             call_id: context.call_id.clone(),
             work,
             trace,
+            forked_from,
         };
         if matches!(start, Start::Again(_)) && !state.has_active_execution() {
-            return called.end(Some(state));
+            return called.end(Some(state)).await;
         }
         let agent_loop = Arc::clone(&self.loops).agent_loop(&called.work);
         let agent_loop = agent_loop.map_err(|failure| ToolError::new(self.not_begun(&failure.into_error().message)))?;
@@ -127,7 +145,7 @@ impl SubagentTool {
         // Runs in a separate task, so that levels of agents do not share one stack. If the waiting
         // execution is dropped, the task is aborted.
         let working = AbortOnDropHandle::new(self.ports.tasks.runs.spawn(working.in_current_span()));
-        called.end(working.await.ok())
+        called.end(working.await.ok()).await
     }
 
     fn relay(&self, context: &ToolContext) -> Option<Relay> {
@@ -161,23 +179,73 @@ impl SubagentTool {
             .map_err(|gap| ToolError::new(self.not_begun(&format!("its progress can't be read: {gap}"))))
     }
 
-    fn begin(&self, task: Task, context: &ToolContext, slot: Slot, trace: &Arc<Trace>) -> Begun {
+    async fn begin(
+        &self,
+        task: Task,
+        context: &ToolContext,
+        slot: Slot,
+        trace: &Arc<Trace>,
+    ) -> Result<Begun, ToolError> {
         let state = self.begun_state(context);
         let session_id = SessionId::generate(&*self.ports.ids);
-        let journal = self.above.journal.as_ref().map(|above| {
-            let begun = JournalEntry::SubagentBegun {
-                session_id,
-                agent_id: state.agent_id(),
-                agent_version: self.member.agent_version,
-            };
-            // Records the state that comes from the definition as well, so that the entries can be
-            // read without the definition.
-            let empty = AgentState::new(state.agent_id(), state.created_at());
-            above.for_subagent(&context.idempotency_key, empty, Some(begun))
-        });
-        let work = Arc::new(self.work(context, session_id, slot, trace, journal));
+        let environment = self.environment(&context.environment);
+        let journal = match &self.above.journal {
+            Some(above) => {
+                let begun = JournalEntry::SubagentBegun {
+                    session_id,
+                    agent_id: state.agent_id(),
+                    agent_version: self.member.agent_version,
+                    environment: self.begun_with(&environment).await?.map(Box::new),
+                };
+                // Records the state that comes from the definition as well, so that the entries can
+                // be read without the definition.
+                let empty = AgentState::new(state.agent_id(), state.created_at());
+                Some(above.for_subagent(&context.idempotency_key, empty, &environment, Some(begun)))
+            }
+            None => None,
+        };
+        let forked_from = self.is_fork().then(|| environment.tree());
+        let own = Own {
+            session_id,
+            environment,
+            journal,
+        };
+        let work = Arc::new(self.work(context, own, slot, trace));
         let start = Start::Anew(vec![self.message(task)]);
-        Begun { work, state, start }
+        Ok(Begun {
+            work,
+            state,
+            start,
+            forked_from,
+        })
+    }
+
+    /// Returns the environment of a new subagent.
+    fn environment(&self, above: &Arc<Environment>) -> Arc<Environment> {
+        match self.subagent.workspace {
+            SubagentWorkspace::Fork => Arc::new(above.fork()),
+            SubagentWorkspace::Shared => Arc::clone(above),
+            SubagentWorkspace::None => Arc::new(above.without_files()),
+        }
+    }
+
+    /// Returns the environment that a takeover begins with, unless it is that of the parent agent.
+    async fn begun_with(&self, environment: &Environment) -> Result<Option<EnvironmentState>, ToolError> {
+        if self.subagent.workspace == SubagentWorkspace::Shared {
+            return Ok(None);
+        }
+        let exported = environment.export().await;
+        exported.map(Some).map_err(|error| {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "an environment can't be stored"
+            );
+            ToolError::new(self.not_begun("its files can't be stored"))
+        })
+    }
+
+    fn is_fork(&self) -> bool {
+        self.subagent.workspace == SubagentWorkspace::Fork
     }
 
     /// Continues an execution of another process: with the same agent instance, its usage and its
@@ -189,33 +257,64 @@ impl SubagentTool {
         slot: Slot,
         trace: &Arc<Trace>,
     ) -> Result<Begun, ToolError> {
+        let environment = match journaled.environment() {
+            Some(state) if self.subagent.workspace != SubagentWorkspace::Shared => {
+                let revision = journaled
+                    .progress
+                    .environment
+                    .as_ref()
+                    .map(|persisted| persisted.revision);
+                Arc::new(
+                    context
+                        .environment
+                        .again(state.clone())
+                        .at_revision(revision.unwrap_or_default()),
+                )
+            }
+            _ => self.environment(&context.environment),
+        };
+        let forked_from = match &journaled.begun_with {
+            Some(begun) if self.is_fork() => Some(context.environment.again((**begun).clone()).tree()),
+            _ => None,
+        };
         let JournaledSubagent {
             session_id, progress, ..
         } = journaled;
         let journal = self.above.journal.as_ref();
-        let journal = journal.map(|above| above.for_subagent(&context.idempotency_key, progress.state.clone(), None));
+        let journal = journal.map(|above| {
+            let scope = &context.idempotency_key;
+            above.for_subagent(scope, progress.state.clone(), &environment, None)
+        });
         slot.count_ended(&progress);
-        let work = Arc::new(self.work(context, session_id, slot, trace, journal));
+        let own = Own {
+            session_id,
+            environment,
+            journal,
+        };
+        let work = Arc::new(self.work(context, own, slot, trace));
         work.control.resume(progress.spent());
         work.control.record().add_progress(&progress);
         restore_children(&work, &progress)
             .map_err(|gap| ToolError::new(self.not_begun(&format!("its progress can't be read: {gap}"))))?;
         trace.go_on(&progress.state);
-        let Progress { state, pending } = progress;
+        let Progress { state, pending, .. } = progress;
         let start = Start::Again(pending.map(Box::new));
-        Ok(Begun { work, state, start })
+        Ok(Begun {
+            work,
+            state,
+            start,
+            forked_from,
+        })
     }
 
     /// Creates the execution: with the lowest of all limits, the hooks of its ancestors, and the
     /// tools that it may use among theirs.
-    fn work(
-        &self,
-        context: &ToolContext,
-        session_id: SessionId,
-        slot: Slot,
-        trace: &Arc<Trace>,
-        journal: Option<WorkJournal>,
-    ) -> Work {
+    fn work(&self, context: &ToolContext, own: Own, slot: Slot, trace: &Arc<Trace>) -> Work {
+        let Own {
+            session_id,
+            environment,
+            journal,
+        } = own;
         let (above, agent) = (&self.above, &self.member.agent);
         let budget = agent.budget.clone().tightest(&self.subagent.budget);
         let ceiling = ExecutionBudget {
@@ -239,7 +338,7 @@ impl SubagentTool {
             events: Arc::clone(trace) as _,
             relay: above.relay.clone(),
             depth: above.depth + 1,
-            variables: Arc::clone(&context.variables),
+            environment,
             team: Arc::clone(&above.team),
             slot,
             children: Children::default(),

@@ -27,8 +27,17 @@ pub(super) fn apply(
         ));
     }
     let message = |new: NewMessage| to_message(new, ids, now);
-    let HookContext { point, state, subject } = context;
+    let HookContext {
+        point,
+        state,
+        subject,
+        environment,
+    } = context;
     let state = with_context(state, &reply)?;
+    let environment = match reply.variables {
+        Some(changes) => environment.with_variables(changes),
+        None => environment,
+    };
     let state = match reply.stop {
         Some(stop) => state.with_stop_signal(StopSignal::new(stop.reason, source, stop.message), now),
         None => state,
@@ -83,15 +92,21 @@ pub(super) fn apply(
         }
         HookSubject::State | HookSubject::Request(_) | HookSubject::Errors(_) => (),
     }
-    Ok(HookContext { point, state, subject })
+    Ok(HookContext {
+        point,
+        state,
+        subject,
+        environment,
+    })
 }
 
 /// Returns the name of a change that is not allowed at the point.
 fn forbidden(reply: &Reply, point: HookPoint) -> Option<&'static str> {
     use HookField as F;
     let of_content = [F::Response, F::ToolResult];
-    let changes: [(&str, &[HookField], bool); 10] = [
+    let changes: [(&str, &[HookField], bool); 11] = [
         ("metadata", &[F::Metadata], reply.metadata.is_some()),
+        ("variables", &[F::Variables], reply.variables.is_some()),
         ("input", &[F::Input], reply.input.is_some()),
         ("decision", &[F::ToolDecision], reply.decision.is_some()),
         ("arguments", &[F::ToolArguments], reply.arguments.is_some()),
@@ -196,7 +211,7 @@ mod tests {
 
     fn reply(field: &str) -> Reply {
         let value = match field {
-            "metadata" | "arguments" => json!({}),
+            "metadata" | "variables" | "arguments" => json!({}),
             "input" | "messages" => json!([]),
             "decision" => json!({"block": "no"}),
             "content" | "system_prompt" => json!("text"),
@@ -209,8 +224,9 @@ mod tests {
 
     #[test]
     fn each_point_allows_its_own_fields_and_no_others() {
-        const ALL: [&str; 10] = [
+        const ALL: [&str; 11] = [
             "metadata",
+            "variables",
             "input",
             "decision",
             "arguments",
@@ -221,8 +237,9 @@ mod tests {
             "continue",
             "messages",
         ];
-        const CONTEXT: [&str; 6] = [
+        const CONTEXT: [&str; 7] = [
             "metadata",
+            "variables",
             "system_prompt",
             "response_format",
             "stop",
@@ -233,20 +250,32 @@ mod tests {
         for (point, allowed) in [
             (HookPoint::BeforeExecution, [&CONTEXT[..], &["input"]].concat()),
             (HookPoint::BeforeStep, CONTEXT.to_vec()),
-            (HookPoint::BeforeModelRequest, vec!["metadata", "stop", "continue"]),
+            (
+                HookPoint::BeforeModelRequest,
+                vec!["metadata", "variables", "stop", "continue"],
+            ),
             (
                 HookPoint::AfterModelRequest,
-                vec!["metadata", "stop", "continue", "content"],
+                vec!["metadata", "variables", "stop", "continue", "content"],
             ),
             (
                 HookPoint::BeforeToolUse,
-                vec!["metadata", "stop", "continue", "arguments", "decision"],
+                vec!["metadata", "variables", "stop", "continue", "arguments", "decision"],
             ),
-            (HookPoint::AfterToolUse, vec!["metadata", "stop", "continue", "content"]),
-            (HookPoint::OnError, vec!["metadata", "stop", "continue", "messages"]),
-            (HookPoint::AfterStep, vec!["metadata", "stop", "continue", "messages"]),
-            (HookPoint::OnStop, vec!["metadata", "messages"]),
-            (HookPoint::AfterExecution, vec!["metadata"]),
+            (
+                HookPoint::AfterToolUse,
+                vec!["metadata", "variables", "stop", "continue", "content"],
+            ),
+            (
+                HookPoint::OnError,
+                vec!["metadata", "variables", "stop", "continue", "messages"],
+            ),
+            (
+                HookPoint::AfterStep,
+                vec!["metadata", "variables", "stop", "continue", "messages"],
+            ),
+            (HookPoint::OnStop, vec!["metadata", "variables", "messages"]),
+            (HookPoint::AfterExecution, vec!["metadata", "variables"]),
         ] {
             for field in ALL {
                 let context = HookContext::new(point, state.clone(), HookSubject::State);
@@ -279,11 +308,8 @@ mod tests {
         };
         let state = AgentState::new(AgentId::generate(&UuidV7Source), SystemClock.now());
         for (field, content, keeps_fields) in [("content", "text", false), ("metadata", "secret", true)] {
-            let context = HookContext {
-                point: HookPoint::AfterModelRequest,
-                state: state.clone(),
-                subject: HookSubject::Response(Box::new(response.clone())),
-            };
+            let subject = HookSubject::Response(Box::new(response.clone()));
+            let context = HookContext::new(HookPoint::AfterModelRequest, state.clone(), subject);
             let applied = apply(reply(field), context, "webhook", &UuidV7Source, SystemClock.now());
             let Ok(HookSubject::Response(response)) = applied.map(|context| context.subject) else {
                 panic!("{field}")

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 
 use crate::agent::hooks::{HookPoint, read_config};
 use crate::http_headers::CREDENTIAL_HEADERS;
 use crate::json::Object;
+use crate::outgoing::{HeaderMap, HeaderName, HeaderValue};
 use crate::spelling::meant;
 use crate::tenant::TenantId;
 use crate::webhooks::secrets::{WebhookSecret, find_keys};

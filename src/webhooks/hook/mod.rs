@@ -267,7 +267,7 @@ impl CallError {
     /// Returns the underlying cause.
     fn into_cause(self) -> Option<Box<dyn Error + Send + Sync>> {
         match self {
-            Self::Send(SendError::Unreachable(cause) | SendError::Broken(cause)) => Some(Box::new(cause)),
+            Self::Send(SendError::Unreachable(cause) | SendError::Broken(cause)) => Some(cause),
             Self::Encode(cause) => Some(Box::new(cause)),
             Self::Send(_) | Self::Late | Self::Interrupted(_) | Self::Reply(_) => None,
         }

@@ -1,6 +1,8 @@
 //! The reply of a webhook as data: the requested changes. `apply.rs` decides whether they are
 //! allowed.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Deserializer};
 
 use crate::agent::state::StopReason;
@@ -17,6 +19,8 @@ const MAX_DEPTH: usize = 64;
 pub(super) struct Reply {
     /// Key-value pairs set in the context; others stay.
     pub(super) metadata: Option<Object>,
+    /// Variables set in the environment, where `null` removes one; others stay.
+    pub(super) variables: Option<BTreeMap<String, Value>>,
     /// The messages that the execution begins with.
     pub(super) input: Option<Vec<NewMessage>>,
     /// The decision about the call.

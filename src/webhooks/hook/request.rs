@@ -3,6 +3,8 @@
 //! `docs/webhook-hook.md` documents the form, and a test compares it with the code. The message
 //! contains histories only if the agent asks for them.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::agent::hooks::{HookContext, HookPoint, HookSubject, ToolDecision};
@@ -13,7 +15,7 @@ use crate::agent::state::{
 };
 use crate::clock::Timestamp;
 use crate::ids::{AgentId, ExecutionId, StepId, ToolExecutionId};
-use crate::json::{Object, json_length, weigh_object};
+use crate::json::{Object, Value, json_length, weigh_object, weigh_value};
 use crate::message::{ContentPart, Message, ToolCall, weigh_content, weigh_message};
 use crate::model_parameters::ModelParameters;
 use crate::model_ref::ResponseFormat;
@@ -33,6 +35,8 @@ struct Body<'a> {
     execution_id: Option<ExecutionId>,
     step_number: Option<usize>,
     metadata: &'a Object,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    variables: &'a BTreeMap<String, Value>,
     #[serde(flatten)]
     subject: Subject<'a>,
 }
@@ -148,6 +152,7 @@ pub(super) fn body(
         execution_id: state.execution().map(|execution| execution.execution_id),
         step_number: is_in_step(context.point).then(|| state.step_count() + 1),
         metadata: state.metadata(),
+        variables: &context.environment.variables,
         subject: subject(context, include_messages),
     })
 }
@@ -185,7 +190,9 @@ pub(super) fn weight(context: &HookContext, include_messages: bool, text: fn(&st
         HookSubject::ToolExecution(execution) => weight_of_execution(execution, text),
         HookSubject::Errors(_) => 0,
     };
-    weigh_object(state.metadata(), text) + of_subject
+    let variables = context.environment.variables.iter();
+    let variables = variables.map(|(name, value)| text(name) + weigh_value(value, text));
+    weigh_object(state.metadata(), text) + variables.sum::<usize>() + of_subject
 }
 
 fn weight_of_step(step: &AgentStep, text: fn(&str) -> usize) -> usize {

@@ -8,6 +8,7 @@ mod agent_loop;
 mod compilers;
 mod control;
 mod drivers;
+mod environment;
 mod hooks;
 mod progress;
 mod recorder;

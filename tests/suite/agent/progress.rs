@@ -284,7 +284,9 @@ fn left_begun(entries: &[JournalEntry]) -> BTreeSet<String> {
             JournalEntry::CallBegun { index } => drop(begun.insert(*index, calls[*index].clone())),
             JournalEntry::CallEnded { index, .. } => drop(begun.remove(index)),
             JournalEntry::Reached(_) => begun.clear(),
-            JournalEntry::SubagentBegun { .. } | JournalEntry::CallDecided { .. } => (),
+            JournalEntry::SubagentBegun { .. }
+            | JournalEntry::EnvironmentChanged { .. }
+            | JournalEntry::CallDecided { .. } => (),
         }
     }
     let once = begun.into_values().filter(|call| call.name == "once");

@@ -1,6 +1,5 @@
 //! An agent made of fakes, as each test wants it.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use agent_runtime::agent::compilers::{Sections, Traces};
@@ -15,11 +14,13 @@ use agent_runtime::agent::{
     Progress, RecordSize, Recorder as JournalRecorder, RequestRoom, ScriptStep,
 };
 use agent_runtime::clock::Clock as _;
+use agent_runtime::environment::Environment;
 use agent_runtime::ids::{AgentId, MessageId, UuidV7Source};
 use agent_runtime::json::Value;
 use agent_runtime::message::{Message, Role, joined_text};
 use agent_runtime::model_parameters::{ModelParameters, ProviderTools, ToolChoice};
 use agent_runtime::model_ref::ResponseFormat;
+use agent_runtime::session::EnvironmentState;
 use agent_runtime::tenant::TenantId;
 use agent_runtime::tools::{ToolRegistry, ToolSettings};
 use agent_runtime::usage::{Price, Usage};
@@ -61,6 +62,7 @@ pub(super) struct Setup {
     format: ResponseFormat,
     parameters: ModelParameters,
     provider_tools: Arc<ProviderTools>,
+    pub(super) environment: Arc<Environment>,
 }
 
 impl Setup {
@@ -95,6 +97,7 @@ impl Setup {
             format: ResponseFormat::Text,
             parameters: ModelParameters::default(),
             provider_tools: Arc::default(),
+            environment: Arc::new(Environment::in_memory(EnvironmentState::default())),
         }
     }
 
@@ -195,6 +198,16 @@ impl Setup {
         self
     }
 
+    pub(super) fn with_any_tool(mut self, tool: Arc<dyn Tool>) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    pub(super) fn with_environment(self, environment: Environment) -> Self {
+        let environment = Arc::new(environment);
+        Self { environment, ..self }
+    }
+
     pub(super) fn with_hook(self, hook: impl Hook + 'static) -> Self {
         self.with_hook_at(0, hook)
     }
@@ -247,7 +260,12 @@ impl Setup {
 
     /// Goes on with an execution that was stored after a step.
     pub(super) async fn resume_from(&self, state: AgentState) -> AgentState {
-        self.go_on(Progress { state, pending: None }).await
+        self.go_on(Progress {
+            state,
+            pending: None,
+            environment: None,
+        })
+        .await
     }
 
     /// Goes on with an execution from what its journal has.
@@ -261,7 +279,13 @@ impl Setup {
     /// Makes the loop of an execution that begins with the state, or has come somewhere before.
     fn agent_loop(&self, state: &AgentState, earlier: Option<&Progress>) -> AgentLoop {
         let journal = self.journal.as_ref();
-        let journal = journal.map(|journal| Arc::new(JournalRecorder::new(Arc::clone(journal), state.clone())));
+        let journal = journal.map(|journal| {
+            Arc::new(JournalRecorder::new(
+                Arc::clone(journal),
+                state.clone(),
+                Arc::clone(&self.environment),
+            ))
+        });
         let agent_loop = self.recorded_loop(journal.clone(), earlier);
         let agent_loop = match journal {
             Some(journal) => agent_loop.with_journal(journal),
@@ -291,6 +315,7 @@ impl Setup {
         let _ = self.control.set(Arc::clone(&control));
         let guards = HookStack::default()
             .with_events(Arc::clone(&self.events) as _)
+            .with_environment(Arc::clone(&self.environment))
             .with_hook(1_000, Arc::new(ExecutionGuard::new(Arc::clone(&control))))
             .with_hook(-1_000, Arc::new(ErrorPolicyHook::new(self.policy, clock.clone())));
         let hooks = self.hooks.iter().fold(guards, |stack, (priority, hook)| {
@@ -338,7 +363,7 @@ impl Setup {
             journal,
             compiler: Arc::new(Sections::conversation(Traces::default())),
             control: Arc::clone(&control),
-            variables: Arc::new(BTreeMap::new()),
+            environment: Arc::clone(&self.environment),
             ids: Arc::new(UuidV7Source),
             events: Arc::clone(&self.events) as _,
         };

@@ -314,6 +314,7 @@ async fn keys_live_by_the_time_of_the_database() {
         keep_last: None,
         events: hour,
         deliveries: hour,
+        unreferenced_contents: hour,
     };
     let settings = RetentionSettings {
         rules,

@@ -11,6 +11,7 @@ mod disconnects;
 mod drivers;
 mod failures;
 mod hooks;
+mod http_tools;
 mod idempotency;
 mod input_sections;
 mod limits;
@@ -30,6 +31,7 @@ mod tenant_quotas;
 mod thinking;
 mod threads;
 mod tools;
+mod workspaces;
 
 /// Runs each named test, an `async fn(TestDatabase)`, once on every store.
 macro_rules! on_every_store {

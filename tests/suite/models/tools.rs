@@ -51,6 +51,8 @@ fn tool() -> ToolSpec {
         description: "d".to_owned(),
         parameters: json!({"type": "object"}),
         idempotent: true,
+        read_only: false,
+        destructive: false,
         timeout: None,
     }
 }

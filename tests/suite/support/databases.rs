@@ -205,6 +205,7 @@ impl TestDatabase {
             "states",
             "sessions",
             "agent_versions",
+            "contents",
         ] {
             let sql = match self.engine {
                 Engine::Postgres => format!("drop trigger {table}_are_immutable on {table}"),

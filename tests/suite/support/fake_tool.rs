@@ -65,6 +65,8 @@ impl FakeTool {
                 "additionalProperties": false,
             }),
             idempotent: false,
+            read_only: false,
+            destructive: false,
             timeout,
         };
         Self::with_spec(spec, behaviour)

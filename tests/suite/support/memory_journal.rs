@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use agent_runtime::agent::hooks::ToolUse;
 use agent_runtime::agent::state::{AgentStep, StateAddition, ToolExecution};
 use agent_runtime::agent::{Journal, JournalEntry, JournalError};
+use agent_runtime::session::EnvironmentState;
 use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
 
@@ -96,6 +97,10 @@ pub(crate) fn written(entry: &JournalEntry) -> (usize, JournalEntry) {
     let mut add = |json: &serde_json::Value| size += json.to_string().len();
     let entry = match entry.clone() {
         begun @ (JournalEntry::SubagentBegun { .. } | JournalEntry::CallBegun { .. }) => begun,
+        JournalEntry::EnvironmentChanged { revision, state } => JournalEntry::EnvironmentChanged {
+            revision,
+            state: again::<Box<EnvironmentState>>(&state, &mut add),
+        },
         JournalEntry::Reached(addition) => JournalEntry::Reached(addition_again(&addition, &mut add)),
         JournalEntry::Answered {
             step,

@@ -16,6 +16,7 @@ pub(crate) mod outages;
 
 pub(crate) mod arbitrary_state;
 pub(crate) mod clock;
+pub(crate) mod dns;
 pub(crate) mod execution_ports;
 pub(crate) mod fake_model;
 pub(crate) mod fake_tool;
@@ -30,6 +31,7 @@ pub(crate) mod ports;
 pub(crate) mod processors;
 pub(crate) mod provider_rules;
 pub(crate) mod proxy;
+pub(crate) mod raw_server;
 pub(crate) mod recorder;
 pub(crate) mod wait;
 pub(crate) mod webhook_receiver;

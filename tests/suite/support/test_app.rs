@@ -253,6 +253,7 @@ pub(crate) fn config_for(store_url: &str, mock: &MockModel, settings: &[(&str, &
         ("store.url", store_url),
         ("store.max_connections", "8"),
         ("agents.directory", "/nonexistent"),
+        ("tools.directory", "/nonexistent"),
         ("providers.mock.kind", "openai_chat"),
         ("providers.mock.base_url", &base_url),
         ("models.max_retries", "0"),

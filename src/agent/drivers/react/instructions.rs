@@ -56,6 +56,8 @@ mod tests {
             description: "Tells the weather.".to_owned(),
             parameters: json!({"type": "object", "properties": {"city": {"type": "string"}}}),
             idempotent: true,
+            read_only: true,
+            destructive: false,
             timeout: None,
         };
         let format = ResponseFormat::JsonSchema {

@@ -1,6 +1,7 @@
 //! The table of permissions, every point against every field: a permitted change stays, and any
 //! other fails with the names of hook and field.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use agent_runtime::agent::hooks::{
@@ -12,6 +13,7 @@ use agent_runtime::agent::state::{
     ModelResponse, StopReason, StopSignal, ToolExecution, ToolTrace, ToolVerdict,
 };
 use agent_runtime::clock::Timestamp;
+use agent_runtime::environment::EnvironmentValues;
 use agent_runtime::ids::{AgentId, ExecutionId, MessageId, ToolExecutionId, UuidV7Source};
 use agent_runtime::json::Object;
 use agent_runtime::message::{ContentPart, Message, Role, ToolCall};
@@ -91,7 +93,7 @@ fn context_at(point: HookPoint) -> HookContext {
         .start_execution(ExecutionId::generate(&UuidV7Source), NOW)
         .with_input([message("one"), message("two")], NOW)
         .with_step_started(NOW);
-    HookContext { point, state, subject }
+    HookContext::new(point, state, subject)
 }
 
 /// Changes the field and nothing else, in each way that there is; empty where the point has no such
@@ -101,12 +103,27 @@ fn changes(field: HookField, before: &HookContext) -> Vec<HookContext> {
         subject,
         ..before.clone()
     });
+    let of_environment = environments(field).into_iter().map(|environment| HookContext {
+        environment,
+        ..before.clone()
+    });
     let elsewhere = (field == HookField::Subject).then(|| elsewhere(before));
     states(field, before)
         .into_iter()
+        .chain(of_environment)
         .chain(of_subject)
         .chain(elsewhere)
         .collect()
+}
+
+/// Changes the values of an environment that has none.
+fn environments(field: HookField) -> Vec<EnvironmentValues> {
+    let changes = BTreeMap::from([("changed".to_owned(), json!(1))]);
+    match field {
+        HookField::Variables => vec![EnvironmentValues::default().with_variables(changes)],
+        HookField::Resources => vec![EnvironmentValues::default().with_resources(changes)],
+        _ => Vec::new(),
+    }
 }
 
 /// Changes a field of the state.

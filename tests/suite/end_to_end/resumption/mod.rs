@@ -8,4 +8,5 @@ mod sessions;
 mod stored_prompts;
 mod subagents;
 mod unreadable_requests;
+mod workspaces;
 mod world;

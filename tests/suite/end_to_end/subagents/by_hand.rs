@@ -11,7 +11,6 @@ use agent_runtime::agent::state::ExecutionBudget;
 use agent_runtime::app::{RunPorts, assemble_runs};
 use agent_runtime::board::Board;
 use agent_runtime::clock::SystemClock;
-use agent_runtime::environment::InMemoryEnvironments;
 use agent_runtime::ids::UuidV7Source;
 use agent_runtime::json::{Object, Value};
 use agent_runtime::limits::RunLimits;
@@ -28,6 +27,7 @@ use agent_runtime::supervision::Supervisor;
 use agent_runtime::tenant::TenantId;
 use agent_runtime::tools::{ToolRegistry, ToolSettings, builtin_tools};
 use agent_runtime::usage::PriceTable;
+use agent_runtime::workspace::WorkspaceLimits;
 
 use crate::support::databases::TestDatabase;
 use crate::support::fake_model::FakeModel;
@@ -99,7 +99,6 @@ pub(super) async fn service(
         models,
         tools,
         hooks,
-        environments: Arc::new(InMemoryEnvironments),
         prices: PriceTable::default(),
         limits: Arc::default(),
         outbox: Arc::default(),
@@ -120,6 +119,7 @@ pub(super) async fn service(
         },
         max_record_bytes: 1 << 30,
         max_model_request_bytes: 1 << 30,
+        workspace: WorkspaceLimits::default(),
         queue: QueueSettings {
             concurrency: 0,
             lease: Duration::from_secs(15),
@@ -156,6 +156,7 @@ pub(super) async fn published(database: &TestDatabase, record: &RunRecord) -> Ar
 fn request() -> RunRequest {
     RunRequest {
         base_session_id: None,
+        environment_from: None,
         agent: None,
         input: vec![InputMessage {
             section: agent_runtime::message::Section::default(),

@@ -28,6 +28,8 @@ pub(super) fn tool(name: &str) -> ToolSpec {
         description: "d".to_owned(),
         parameters: json!({"type": "object", "properties": {"b": {}, "a": {}}}),
         idempotent: true,
+        read_only: false,
+        destructive: false,
         timeout: None,
     }
 }

@@ -22,6 +22,8 @@ fn tool(description: &str, parameters: Value) -> ToolSpec {
         description: description.to_owned(),
         parameters,
         idempotent: true,
+        read_only: false,
+        destructive: false,
         timeout: None,
     }
 }

@@ -19,6 +19,8 @@ fn tool() -> ToolSpec {
         description: "d".to_owned(),
         parameters: json!({"type": "object", "properties": {"b": {}, "a": {}}, "additionalProperties": false}),
         idempotent: true,
+        read_only: false,
+        destructive: false,
         timeout: None,
     }
 }

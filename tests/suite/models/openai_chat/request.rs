@@ -96,18 +96,22 @@ fn meaning(message: &Value) -> Value {
     fields.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
+fn spec(function: &Value) -> ToolSpec {
+    ToolSpec {
+        name: function["name"].as_str().unwrap().to_owned(),
+        description: function["description"].as_str().unwrap().to_owned(),
+        parameters: function["parameters"].clone(),
+        ..ToolSpec::default()
+    }
+}
+
 #[test]
 fn recorded_requests_are_rebuilt_from_neutral_messages() {
     for (label, exchange) in exchanges(&CHAT) {
         let recorded = &exchange.request.body;
         let messages = recorded["messages"].as_array().unwrap();
-        let tools = recorded["tools"].as_array().into_iter().flatten().map(|tool| ToolSpec {
-            name: tool["function"]["name"].as_str().unwrap().to_owned(),
-            description: tool["function"]["description"].as_str().unwrap().to_owned(),
-            parameters: tool["function"]["parameters"].clone(),
-            idempotent: false,
-            timeout: None,
-        });
+        let tools = recorded["tools"].as_array().into_iter().flatten();
+        let tools = tools.map(|tool| spec(&tool["function"]));
         let format = recorded.get("response_format").map(|format| &format["json_schema"]);
         let body = encoded(&ModelRequest {
             model: recorded["model"].as_str().unwrap().to_owned(),
@@ -141,13 +145,8 @@ fn recorded_requests_are_rebuilt_from_neutral_messages() {
 
 #[test]
 fn the_next_request_begins_with_the_bytes_of_this_one() {
-    let tool = ToolSpec {
-        name: "t".to_owned(),
-        description: "d".to_owned(),
-        parameters: json!({"type": "object", "properties": {"b": {}, "a": {}}}),
-        idempotent: true,
-        timeout: None,
-    };
+    let parameters = json!({"type": "object", "properties": {"b": {}, "a": {}}});
+    let tool = spec(&json!({"name": "t", "description": "d", "parameters": parameters}));
     let image = ContentPart::Image(ImagePart {
         source: MediaSource::Url {
             url: "https://example.org/a.png".to_owned(),

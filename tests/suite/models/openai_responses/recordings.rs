@@ -114,6 +114,8 @@ fn recorded_requests_are_rebuilt_from_neutral_messages() {
             description: tool["description"].as_str().unwrap().to_owned(),
             parameters: tool["parameters"].clone(),
             idempotent: false,
+            read_only: false,
+            destructive: false,
             timeout: None,
         });
         let body = encoded(&ModelRequest {

@@ -28,6 +28,8 @@ fn tool() -> ToolSpec {
         description: "d".to_owned(),
         parameters: json!({"type": "object", "properties": {"b": {}, "a": {}}}),
         idempotent: true,
+        read_only: false,
+        destructive: false,
         timeout: None,
     }
 }

@@ -104,11 +104,11 @@ async fn a_cancelled_run_waits_for_no_webhook_and_a_closed_one_releases_nothing(
             let stack = stack(&receiver, on_failure, &cancellation);
             let now = SystemClock.now();
             let state = AgentState::new(AgentId::generate(&UuidV7Source), now);
-            let before = HookContext {
+            let before = HookContext::new(
                 point,
-                state: state.start_execution(ExecutionId::generate(&UuidV7Source), now),
-                subject: subject(point),
-            };
+                state.start_execution(ExecutionId::generate(&UuidV7Source), now),
+                subject(point),
+            );
             let cancel = async {
                 until("the webhook never got the message", async || {
                     receiver.received().len() == 1

@@ -83,11 +83,11 @@ impl Runs {
         let stack = self.stack(tenant, include_messages, "10s");
         let now = SystemClock.now();
         let state = AgentState::new(AgentId::generate(&UuidV7Source), now);
-        let context = HookContext {
-            point: HookPoint::BeforeModelRequest,
-            state: state.start_execution(ExecutionId::generate(&UuidV7Source), now),
-            subject: HookSubject::Request(Box::new(request)),
-        };
+        let context = HookContext::new(
+            HookPoint::BeforeModelRequest,
+            state.start_execution(ExecutionId::generate(&UuidV7Source), now),
+            HookSubject::Request(Box::new(request)),
+        );
         tokio::spawn(async move {
             let (context, failure) = stack.call(context, || SystemClock.now()).await;
             assert!(failure.is_none(), "{failure:?}");
@@ -195,11 +195,11 @@ async fn an_ended_run_waits_for_room_and_processors_no_longer_than_for_a_reply()
             let now = SystemClock.now();
             let metadata = serde_json::from_value(json!({"a": "x".repeat(LARGE)})).unwrap();
             let state = AgentState::new(AgentId::generate(&UuidV7Source), now).with_metadata(metadata);
-            let context = HookContext {
+            let context = HookContext::new(
                 point,
-                state: state.start_execution(ExecutionId::generate(&UuidV7Source), now),
-                subject: HookSubject::State,
-            };
+                state.start_execution(ExecutionId::generate(&UuidV7Source), now),
+                HookSubject::State,
+            );
             let call = stack.call(context, || SystemClock.now());
             let (_, failure) = timeout(PATIENCE, call).await.expect("it waits");
             let message = failure.unwrap().message;

@@ -56,11 +56,11 @@ fn key() -> Value {
 async fn call(stack: &HookStack, clock: TestClock, point: HookPoint, subject: HookSubject) -> HookContext {
     let now = clock.now();
     let state = AgentState::new(AgentId::generate(&UuidV7Source), now);
-    let context = HookContext {
+    let context = HookContext::new(
         point,
-        state: state.start_execution(ExecutionId::generate(&UuidV7Source), now),
+        state.start_execution(ExecutionId::generate(&UuidV7Source), now),
         subject,
-    };
+    );
     let (context, failure) = stack.call(context, || clock.now()).await;
     assert!(failure.is_none(), "{failure:?}");
     context
@@ -211,7 +211,7 @@ async fn the_time_of_a_run_cuts_it_and_nothing_passes_that_is_not_redacted() {
         // That second is all that there is, however often it is called, in an execution that began
         // when this one did.
         let state = context.state.clone();
-        let again = HookContext { point, state, subject };
+        let again = HookContext::new(point, state, subject);
         let again = stack.call(again, || clock.now());
         tokio::pin!(again);
         let Poll::Ready((context, None)) = futures_util::poll!(again) else {

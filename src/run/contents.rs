@@ -1,0 +1,63 @@
+//! The contents of a tenant's workspaces: the port of workspaces over the store.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::session::Hash;
+use crate::store::{Store, StoreError};
+use crate::tenant::TenantId;
+use crate::workspace::{Content, Contents, ContentsError};
+
+/// Reads and writes the contents of one tenant.
+#[derive(Debug)]
+pub(super) struct TenantContents {
+    tenant: TenantId,
+    store: Arc<dyn Store>,
+}
+
+impl TenantContents {
+    pub(super) fn new(tenant: &TenantId, store: &Arc<dyn Store>) -> Arc<Self> {
+        Arc::new(Self {
+            tenant: tenant.clone(),
+            store: Arc::clone(store),
+        })
+    }
+}
+
+#[async_trait]
+impl Contents for TenantContents {
+    fn tenant(&self) -> &TenantId {
+        &self.tenant
+    }
+
+    async fn load(&self, hashes: &[Hash]) -> Result<Vec<Content>, ContentsError> {
+        let found = self
+            .store
+            .content_load(&self.tenant, hashes)
+            .await
+            .map_err(unavailable)?;
+        let found = found.into_iter().zip(hashes);
+        found
+            .map(|(content, hash)| content.ok_or(ContentsError::Missing { hash: *hash }))
+            .collect()
+    }
+
+    async fn store(&self, contents: Vec<Content>) -> Result<(), ContentsError> {
+        self.store
+            .content_put(&self.tenant, &contents)
+            .await
+            .map_err(unavailable)
+    }
+
+    async fn missing(&self, hashes: &[Hash]) -> Result<Vec<Hash>, ContentsError> {
+        self.store
+            .content_missing(&self.tenant, hashes)
+            .await
+            .map_err(unavailable)
+    }
+}
+
+fn unavailable(error: StoreError) -> ContentsError {
+    ContentsError::Unavailable(error.into())
+}

@@ -1,0 +1,38 @@
+//! Blobs: the contents of files, stored ahead of the session that will have the files.
+//!
+//! Nothing refers to a new blob, so the sweep of contents removes it after its grace period.
+
+use bytes::Bytes;
+
+use super::open::SessionFiles;
+use crate::run::contents::TenantContents;
+use crate::run::error::Refusal;
+use crate::session::Hash;
+use crate::tenant::TenantId;
+use crate::workspace::{TreeError, find_file, store_file};
+
+/// A blob that was stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoredBlob {
+    /// Its bytes.
+    pub size: u64,
+    /// Whether it was stored before.
+    pub is_known: bool,
+}
+
+impl SessionFiles {
+    /// Stores the contents of a file under their hash. Begins the grace period again if they are
+    /// stored already.
+    pub async fn store_blob(&self, tenant: &TenantId, hash: Hash, bytes: Bytes) -> Result<StoredBlob, Refusal> {
+        let contents = TenantContents::new(tenant, &self.store);
+        let size = bytes.len() as u64;
+        let known = find_file(&*contents, hash).await.map_err(TreeError::from)?;
+        if known.is_none() {
+            store_file(&*contents, hash, bytes).await.map_err(TreeError::from)?;
+        }
+        Ok(StoredBlob {
+            size,
+            is_known: known.is_some(),
+        })
+    }
+}

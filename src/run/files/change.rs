@@ -1,0 +1,149 @@
+//! Changes the files of a session: all changes or none. The result is a child session.
+
+use bytes::Bytes;
+
+use super::child::{ChildSession, NewChild};
+use super::open::SessionFiles;
+use crate::ids::SessionId;
+use crate::run::contents::TenantContents;
+use crate::run::error::Refusal;
+use crate::run::request::RequestKey;
+use crate::session::{EnvironmentState, Hash, WorkspaceState};
+use crate::store::ConflictPolicy;
+use crate::tenant::TenantId;
+use crate::workspace::{Entry, FilePath, Tree, TreeError, find_file};
+
+/// A request to change files.
+#[derive(Debug, Clone)]
+pub struct ChangeRequest {
+    /// The session whose files are changed.
+    pub session_id: SessionId,
+    /// The changes, in their order.
+    pub changes: Vec<FileChange>,
+    /// What to do if another session continues the session.
+    pub conflict: ConflictPolicy,
+    /// The idempotency key of the request.
+    pub idempotency: Option<RequestKey>,
+}
+
+/// A change of one path.
+#[derive(Debug, Clone)]
+pub enum FileChange {
+    /// Writes a file.
+    Put {
+        /// The path.
+        path: FilePath,
+        /// The contents.
+        source: FileSource,
+        /// Whether it may be executed; by default as before, or not.
+        is_executable: Option<bool>,
+    },
+    /// Removes a file, a symlink, or a directory with everything in it.
+    Delete {
+        /// The path.
+        path: FilePath,
+    },
+}
+
+/// Where the contents of a file come from.
+#[derive(Debug, Clone)]
+pub enum FileSource {
+    /// The request.
+    Bytes(Bytes),
+    /// A blob that is stored.
+    Blob(Hash),
+}
+
+impl SessionFiles {
+    /// Publishes a child session with changed files.
+    pub async fn change(&self, tenant: &TenantId, request: ChangeRequest) -> Result<ChildSession, Refusal> {
+        let reserved = self.reserve(tenant, request.idempotency.as_ref()).await?;
+        if let Some(earlier) = self.made_before(tenant, &reserved).await? {
+            return Ok(earlier);
+        }
+        let base = self.base(tenant, request.session_id).await?;
+        let mut tree = self.tree_of(tenant, &base.environment);
+        for (index, change) in request.changes.into_iter().enumerate() {
+            tree = self.changed(tenant, &tree, index, change).await?;
+        }
+        let environment = with_files((*base.environment).clone(), &tree.save().await?);
+        let child = NewChild {
+            base,
+            environment,
+            environment_from: None,
+            conflict: request.conflict,
+        };
+        self.publish_child(tenant, &reserved, child).await
+    }
+
+    async fn changed(&self, tenant: &TenantId, tree: &Tree, index: usize, change: FileChange) -> Result<Tree, Refusal> {
+        let changed = match change {
+            FileChange::Delete { path } => tree.without(&path).await,
+            FileChange::Put {
+                path,
+                source,
+                is_executable,
+            } => {
+                let is_executable = match is_executable {
+                    Some(is_executable) => is_executable,
+                    None => was_executable(tree, &path).await.map_err(of_change(index))?,
+                };
+                match source {
+                    FileSource::Bytes(bytes) => tree.with_file(&path, bytes, is_executable).await,
+                    FileSource::Blob(hash) => {
+                        let contents = TenantContents::new(tenant, &self.store);
+                        let size = find_file(&*contents, hash).await.map_err(TreeError::from)?;
+                        let size = size.ok_or(Refusal::UnknownBlob { index, hash })?;
+                        let file = Entry::File {
+                            hash,
+                            size,
+                            is_executable,
+                        };
+                        with_stored(tree, &path, file).await
+                    }
+                }
+            }
+        };
+        changed.map_err(of_change(index))
+    }
+}
+
+/// Returns the environment with other files.
+pub(super) fn with_files(environment: EnvironmentState, saved: &Tree) -> EnvironmentState {
+    let other = environment
+        .workspace
+        .map(|workspace| workspace.other)
+        .unwrap_or_default();
+    EnvironmentState {
+        workspace: saved.hash().map(|tree| WorkspaceState { tree, other }),
+        ..environment
+    }
+}
+
+fn of_change(index: usize) -> impl Fn(TreeError) -> Refusal {
+    move |error| Refusal::FileChange { index, error }
+}
+
+/// Returns whether the file that a write replaces may be executed.
+async fn was_executable(tree: &Tree, path: &FilePath) -> Result<bool, TreeError> {
+    let real_path = tree.resolve(path).await?;
+    let replaced = match &real_path {
+        Some(real_path) => tree.entry(real_path).await?,
+        None => None,
+    };
+    Ok(matches!(
+        replaced,
+        Some(Entry::File {
+            is_executable: true,
+            ..
+        })
+    ))
+}
+
+/// Puts a stored file at a path, and follows a symlink there as a write does.
+async fn with_stored(tree: &Tree, path: &FilePath, file: Entry) -> Result<Tree, TreeError> {
+    match tree.resolve(path).await? {
+        Some(real_path) => tree.with_entry(&real_path, file).await,
+        None => Err(TreeError::NotAFile { path: path.clone() }),
+    }
+}
