@@ -9,8 +9,9 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
 use super::arguments::parse_arguments;
+use super::long_output::stored_if_long;
 use super::output::capped;
-use crate::agent::ports::{Tool, ToolContext, ToolExecutor, ToolOutput, ToolSpec};
+use crate::agent::ports::{Tool, ToolContext, ToolError, ToolExecutor, ToolOutput, ToolSpec};
 use crate::agent::state::{AgentError, ErrorKind, ToolExecution, ToolTrace, ToolVerdict};
 use crate::clock::Clock;
 use crate::ids::{IdSource, ToolExecutionId};
@@ -149,7 +150,7 @@ impl CheckedExecutor {
         }
         // The tool is called inside the block, so that a panic before the first await is also
         // caught.
-        let answer = AssertUnwindSafe(async { registered.tool.call(arguments, context).await }).catch_unwind();
+        let answer = AssertUnwindSafe(async { self.call(registered, arguments, context).await }).catch_unwind();
         let answer = answer.map(|answer| match answer {
             Ok(Ok(output)) => Outcome::of_tool(output),
             Ok(Err(failure)) => Outcome {
@@ -168,6 +169,20 @@ impl CheckedExecutor {
             () = tokio::time::sleep(until_deadline.unwrap_or(Duration::MAX)) => Outcome::failed(out_of_time(call)),
             () = tokio::time::sleep(allowed) => Outcome::failed(timed_out(call, allowed)),
         }
+    }
+
+    /// Calls the tool, and stores a long text if the tool wants that.
+    async fn call(
+        &self,
+        RegisteredTool { tool, .. }: &RegisteredTool,
+        arguments: Value,
+        context: &ToolContext,
+    ) -> Result<ToolOutput, ToolError> {
+        let output = tool.call(arguments, context).await?;
+        if !tool.stores_long_output() {
+            return Ok(output);
+        }
+        Ok(stored_if_long(&tool.spec().name, output, self.settings.max_output_bytes, context).await)
     }
 }
 

@@ -46,13 +46,16 @@ impl CurrentTime {
                 "additionalProperties": false,
             }),
             idempotent: true,
+            read_only: true,
+            destructive: false,
             timeout: None,
         };
         Self { spec, clock }
     }
 
     fn answer(&self, arguments: &Value, context: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let asked = arguments.get(TIMEZONE).or_else(|| context.variables.get(TIMEZONE));
+        let variables = context.environment.variables();
+        let asked = arguments.get(TIMEZONE).or_else(|| variables.get(TIMEZONE));
         let zone = match asked.and_then(Value::as_str).map(str::trim) {
             None | Some("") => Tz::UTC,
             Some(name) => find_zone(name)?,
@@ -109,7 +112,9 @@ mod tests {
 
     use super::*;
     use crate::clock::Timestamp;
+    use crate::environment::Environment;
     use crate::ids::{AgentId, ExecutionId, IdSource as _, UuidV7Source};
+    use crate::session::EnvironmentState;
 
     #[derive(Debug)]
     struct Noon;
@@ -121,11 +126,15 @@ mod tests {
     }
 
     fn ask(arguments: &Value, variable: Option<Value>) -> Result<String, String> {
+        let state = EnvironmentState {
+            variables: BTreeMap::from_iter(variable.map(|value| (TIMEZONE.to_owned(), value))),
+            ..EnvironmentState::default()
+        };
         let context = ToolContext {
             agent_id: AgentId::from_uuid(UuidV7Source.next_uuid()),
             execution_id: ExecutionId::from_uuid(UuidV7Source.next_uuid()),
             step_number: 1,
-            variables: Arc::new(BTreeMap::from_iter(variable.map(|value| (TIMEZONE.to_owned(), value)))),
+            environment: Arc::new(Environment::in_memory(state)),
             metadata: Arc::default(),
             deadline: None,
             cancellation: CancellationToken::new(),

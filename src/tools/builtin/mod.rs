@@ -1,19 +1,35 @@
-//! The built-in tools. They have no effect outside themselves, and read only the clock.
+//! The built-in tools. Those of [`builtin_tools`] have no effect outside the environment of their
+//! run.
+
+mod environment_tool;
 
 mod calculator;
 mod current_time;
+mod files;
+mod http_fetch;
+mod todo;
+mod variables;
 
 use std::sync::Arc;
 
 use self::calculator::Calculator;
 use self::current_time::CurrentTime;
+use self::files::file_tools;
+pub use self::http_fetch::{HttpFetchSettings, http_fetch};
+use self::todo::Todo;
+use self::variables::{VariablesGet, VariablesSet};
 use crate::agent::ports::Tool;
 use crate::clock::Clock;
 
-/// Returns all built-in tools.
+/// Returns the built-in tools that need no settings.
 pub fn builtin_tools(clock: &Arc<dyn Clock>) -> Vec<Arc<dyn Tool>> {
-    vec![
+    let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(Calculator::new()),
         Arc::new(CurrentTime::new(Arc::clone(clock))),
-    ]
+        Arc::new(Todo::new()),
+        Arc::new(VariablesGet::new()),
+        Arc::new(VariablesSet::new()),
+    ];
+    tools.extend(file_tools());
+    tools
 }

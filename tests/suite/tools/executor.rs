@@ -1,14 +1,15 @@
 //! Every call of a step becomes exactly one execution, also if its tool fails, panics or hangs.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use agent_runtime::agent::ports::{Tool, ToolCatalog as _, ToolContext};
 use agent_runtime::agent::state::{ErrorKind, ToolExecution};
 use agent_runtime::clock::{Clock, Timestamp};
+use agent_runtime::environment::Environment;
 use agent_runtime::ids::{AgentId, ExecutionId, UuidV7Source};
 use agent_runtime::message::{ToolCall, joined_text};
+use agent_runtime::session::EnvironmentState;
 use agent_runtime::tools::{ToolRegistry, ToolSettings, builtin_tools};
 use chrono::TimeDelta;
 use futures_util::StreamExt as _;
@@ -59,7 +60,7 @@ impl Step {
             agent_id: AgentId::generate(&UuidV7Source),
             execution_id: ExecutionId::generate(&UuidV7Source),
             step_number: 4,
-            variables: Arc::new(BTreeMap::new()),
+            environment: Arc::new(Environment::in_memory(EnvironmentState::default())),
             metadata: Arc::default(),
             deadline: self.deadline,
             cancellation: self.cancellation.clone(),
@@ -144,7 +145,8 @@ async fn arguments_are_checked_before_the_tool_sees_them() {
 async fn the_error_of_an_unknown_tool_names_the_known_ones() {
     let step = Step::new();
     let executions = step.execute(&[], &[("abacus", "not even JSON")]).await;
-    let message = "no tool is named \"abacus\"; the tools are calculator, current_time";
+    let message = "no tool is named \"abacus\"; the tools are calculator, current_time, todo, variables_get, \
+                   variables_set, read_file, write_file, edit_file, apply_patch, list_files, glob, grep";
     assert_error(&executions[0], ErrorKind::Validation, "tool_unknown", message);
 }
 

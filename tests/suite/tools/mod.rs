@@ -1,4 +1,8 @@
-//! The registry and the executor of tools.
+//! The registry and the executor of tools, the built-in tools, and the tools over HTTP.
 
+mod builtin;
 mod executor;
+mod http_fetch;
+mod http_tools;
 mod registry;
+mod setup;

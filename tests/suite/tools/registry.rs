@@ -26,6 +26,8 @@ fn tool(name: &str, parameters: Value) -> Arc<dyn Tool> {
         description: String::new(),
         parameters,
         idempotent: true,
+        read_only: false,
+        destructive: false,
         timeout: None,
     };
     FakeTool::with_spec(spec, Behaviour::EchoArguments)
@@ -38,7 +40,23 @@ fn the_built_in_tools_are_registered_under_their_names() {
         .specs()
         .map(|spec| (spec.name.as_str(), spec.idempotent))
         .collect();
-    assert_eq!(names, [("calculator", true), ("current_time", true)]);
+    assert_eq!(
+        names,
+        [
+            ("apply_patch", true),
+            ("calculator", true),
+            ("current_time", true),
+            ("edit_file", true),
+            ("glob", true),
+            ("grep", true),
+            ("list_files", true),
+            ("read_file", true),
+            ("todo", true),
+            ("variables_get", true),
+            ("variables_set", true),
+            ("write_file", true),
+        ]
+    );
 }
 
 #[test]
@@ -57,7 +75,8 @@ fn an_unknown_name_is_an_error_that_lists_the_known_ones() {
     let error = registry.executor(&["calculater".to_owned()]).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "no tool is named \"calculater\"; known are calculator, current_time"
+        "no tool is named \"calculater\"; known are apply_patch, calculator, current_time, edit_file, glob, grep, \
+         list_files, read_file, todo, variables_get, variables_set, write_file"
     );
 }
 

@@ -42,6 +42,8 @@ impl Calculator {
                 "additionalProperties": false,
             }),
             idempotent: true,
+            read_only: true,
+            destructive: false,
             timeout: None,
         };
         Self { spec }

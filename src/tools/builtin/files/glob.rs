@@ -1,0 +1,88 @@
+//! `glob`: the files whose paths match a pattern.
+
+use futures_util::future::BoxFuture;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::listing::{Page, page_schemas};
+use super::paths::{MAX_PATH_LENGTH, directory_path, explained, shown};
+use super::select::{MAX_PATTERN_LENGTH, Pattern, selected};
+use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
+use crate::json::Value;
+use crate::tools::builtin::environment_tool::{Effect, environment_tool, read_arguments};
+
+/// Finds files by their paths.
+#[derive(Debug)]
+pub(super) struct Glob {
+    spec: ToolSpec,
+}
+
+#[derive(Debug, Deserialize)]
+struct Arguments {
+    pattern: String,
+    path: Option<String>,
+    offset: Option<usize>,
+    limit: Option<usize>,
+}
+
+impl Glob {
+    /// Makes the tool.
+    pub(super) fn new() -> Self {
+        let [offset, limit] = page_schemas();
+        let parameters = json!({
+            "type": "object",
+            "properties": {
+                "pattern": {
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": MAX_PATTERN_LENGTH,
+                    "description": "The pattern, such as *.md, src/**/*.rs or **/*.{ts,tsx}. * matches within a name, \
+                                    ** matches any directories. A pattern without / matches names at any depth.",
+                },
+                "path": {
+                    "type": "string",
+                    "maxLength": MAX_PATH_LENGTH,
+                    "description": "The directory to search in, to which the pattern is relative. Leave it out for \
+                                    the whole workspace.",
+                },
+                "offset": offset,
+                "limit": limit,
+            },
+            "required": ["pattern"],
+            "additionalProperties": false,
+        });
+        let description = "Finds files of the workspace by a pattern of their paths. Returns the paths, sorted. Use it \
+                           when you know something of the name. Use grep to search for content.";
+        let spec = environment_tool("glob", Effect::Reads, description, parameters);
+        Self { spec }
+    }
+}
+
+impl Tool for Glob {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(&'a self, arguments: Value, context: &'a ToolContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(find(arguments, context))
+    }
+}
+
+async fn find(arguments: Value, context: &ToolContext) -> Result<ToolOutput, ToolError> {
+    let arguments: Arguments = read_arguments(arguments)?;
+    let directory = directory_path(arguments.path.as_deref())?;
+    let pattern = Pattern::new(&arguments.pattern)?;
+    let tree = context.environment.tree();
+    let found = selected(&tree, directory.as_ref(), Some(pattern)).await;
+    let found = match found {
+        Ok(found) => found,
+        Err(error) => return Err(explained(&tree, error).await),
+    };
+    if found.is_empty() {
+        let (pattern, directory) = (&arguments.pattern, shown(directory.as_ref()));
+        return Ok(ToolOutput::text(format!("No file in {directory} matches {pattern:?}.")));
+    }
+    let page = Page::new(arguments.offset, arguments.limit);
+    page.show(&found, ["file", "files"], |(path, _)| path.to_string())
+        .map(ToolOutput::text)
+}

@@ -1,0 +1,114 @@
+//! `list_files`: what is in a directory, or everything below it.
+
+use futures_util::future::BoxFuture;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::listing::{Page, page_schemas};
+use super::paths::{MAX_PATH_LENGTH, directory_path, explained, shown};
+use super::text::counted;
+use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
+use crate::json::Value;
+use crate::tools::builtin::environment_tool::{Effect, environment_tool, read_arguments};
+use crate::workspace::{Entry, FilePath, Tree, TreeError};
+
+/// Lists directories.
+#[derive(Debug)]
+pub(super) struct ListFiles {
+    spec: ToolSpec,
+}
+
+#[derive(Debug, Deserialize)]
+struct Arguments {
+    path: Option<String>,
+    #[serde(default)]
+    recursive: bool,
+    offset: Option<usize>,
+    limit: Option<usize>,
+}
+
+impl ListFiles {
+    /// Makes the tool.
+    pub(super) fn new() -> Self {
+        let [offset, limit] = page_schemas();
+        let parameters = json!({
+            "type": "object",
+            "properties": {
+                "path": {
+                    "type": "string",
+                    "maxLength": MAX_PATH_LENGTH,
+                    "description": "The directory, relative to the workspace. Leave it out for the whole workspace.",
+                },
+                "recursive": {
+                    "type": "boolean",
+                    "description": "Whether to list everything below the directory. Use glob to find files by name.",
+                },
+                "offset": offset,
+                "limit": limit,
+            },
+            "additionalProperties": false,
+        });
+        let description = "Lists a directory of the workspace by name: files with their sizes in bytes, directories \
+                           (with / at the end) with what is in them, and symlinks. Use it to get to know the files.";
+        let spec = environment_tool("list_files", Effect::Reads, description, parameters);
+        Self { spec }
+    }
+}
+
+impl Tool for ListFiles {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(&'a self, arguments: Value, context: &'a ToolContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(list(arguments, context))
+    }
+}
+
+async fn list(arguments: Value, context: &ToolContext) -> Result<ToolOutput, ToolError> {
+    let arguments: Arguments = read_arguments(arguments)?;
+    let directory = directory_path(arguments.path.as_deref())?;
+    let tree = context.environment.tree();
+    let entries = match entries(&tree, directory.as_ref(), arguments.recursive).await {
+        Ok(entries) => entries,
+        Err(error) => return Err(explained(&tree, error).await),
+    };
+    if entries.is_empty() {
+        let what = directory.as_ref().map_or("The workspace", FilePath::as_str);
+        return Ok(ToolOutput::text(format!("{what} is empty.")));
+    }
+    let page = Page::new(arguments.offset, arguments.limit);
+    let list = page.show(&entries, ["entry", "entries"], |(name, entry)| line(name, entry))?;
+    Ok(ToolOutput::text(format!("{}:\n{list}", shown(directory.as_ref()))))
+}
+
+/// Returns the entries with their paths below the directory.
+async fn entries(
+    tree: &Tree,
+    directory: Option<&FilePath>,
+    recursive: bool,
+) -> Result<Vec<(String, Entry)>, TreeError> {
+    if !recursive {
+        return tree.list(directory).await;
+    }
+    let prefix = directory.map_or(0, |directory| directory.as_str().len() + 1);
+    let below = tree.walk(directory).await?.into_iter();
+    let relative = |path: FilePath| path.as_str().get(prefix..).unwrap_or_default().to_owned();
+    Ok(below.map(|(path, entry)| (relative(path), entry)).collect())
+}
+
+fn line(name: &str, entry: &Entry) -> String {
+    match entry {
+        Entry::File {
+            size, is_executable, ..
+        } => {
+            let executable = if *is_executable { ", executable" } else { "" };
+            format!("{name} ({size} bytes{executable})")
+        }
+        Entry::Symlink { target } => format!("{name} -> {target}"),
+        Entry::Directory { totals, .. } => {
+            let files = counted(usize::try_from(totals.files).unwrap_or(usize::MAX), "file");
+            format!("{name}/ ({files}, {} bytes)", totals.bytes)
+        }
+    }
+}

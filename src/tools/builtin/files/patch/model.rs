@@ -1,0 +1,108 @@
+//! What a patch says, in whichever format it was written.
+
+/// The changes of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FilePatch {
+    /// The file, as the patch names it.
+    pub(super) path: String,
+    /// What happens to it.
+    pub(super) change: FileChange,
+}
+
+/// What happens to a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum FileChange {
+    /// It is new.
+    Add { content: String, is_executable: bool },
+    /// It is deleted. If there are hunks, they must remove its whole content.
+    Delete { hunks: Vec<Hunk> },
+    /// It is changed, renamed or both.
+    Update {
+        hunks: Vec<Hunk>,
+        new_path: Option<String>,
+        is_executable: Option<bool>,
+    },
+}
+
+/// Lines of a file and what replaces them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Hunk {
+    /// The line of the patch that the hunk begins with, from 1.
+    pub(super) patch_line: usize,
+    /// Where the old lines are, if the patch has numbers.
+    pub(super) start: Option<Start>,
+    /// Lines of the file that come before the hunk, in order.
+    pub(super) anchors: Vec<String>,
+    /// Whether the old lines are the last ones of the file.
+    pub(super) is_at_end: bool,
+    /// The lines.
+    pub(super) lines: Vec<HunkLine>,
+}
+
+/// Where the old lines of a hunk are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Start {
+    /// The number of the first old line, from 1. Without old lines, the line before the new ones.
+    pub(super) line: usize,
+}
+
+/// A line of a hunk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct HunkLine {
+    pub(super) kind: LineKind,
+    /// The line without LF. It may end with CR.
+    pub(super) text: String,
+    /// Whether LF follows.
+    pub(super) has_end: bool,
+}
+
+/// What happens to a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LineKind {
+    Context,
+    Removed,
+    Added,
+}
+
+/// Why a patch can't be read. The message is for the model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PatchError(pub(super) String);
+
+impl PatchError {
+    /// Makes an error about a line of the patch, from 1.
+    pub(super) fn at(line: usize, message: impl std::fmt::Display) -> Self {
+        Self(format!("line {line} of the patch: {message}"))
+    }
+}
+
+impl Hunk {
+    /// Returns the old lines: context and removed ones.
+    pub(super) fn old_lines(&self) -> impl Iterator<Item = &HunkLine> {
+        self.lines.iter().filter(|line| line.kind != LineKind::Added)
+    }
+
+    /// Returns whether the hunk changes anything.
+    pub(super) fn has_changes(&self) -> bool {
+        self.lines.iter().any(|line| line.kind != LineKind::Context)
+    }
+}
+
+impl HunkLine {
+    /// Reads a line of a hunk. An empty line is an empty line of context, whose space was lost.
+    /// Returns `None` if the line belongs to no hunk.
+    pub(super) fn read(line: &str) -> Option<Self> {
+        let (kind, text) = match line.as_bytes().first() {
+            None => (LineKind::Context, ""),
+            Some(b'\r') if line.len() == 1 => (LineKind::Context, line),
+            Some(b' ') => (LineKind::Context, &line[1..]),
+            Some(b'-') => (LineKind::Removed, &line[1..]),
+            Some(b'+') => (LineKind::Added, &line[1..]),
+            Some(_) => return None,
+        };
+        Some(Self {
+            kind,
+            text: text.to_owned(),
+            has_end: true,
+        })
+    }
+}

@@ -1,0 +1,128 @@
+//! Reads the paths that models write, and explains why nothing is there.
+
+use crate::agent::ports::ToolError;
+use crate::spelling::nearest;
+use crate::tools::builtin::environment_tool::and_more;
+use crate::workspace::{Entry, FilePath, Tree, TreeError};
+
+/// The longest path of an argument, in characters.
+pub(super) const MAX_PATH_LENGTH: usize = 1_024;
+/// The most entries of a directory that an error lists.
+const MAX_LISTED: usize = 20;
+/// In larger workspaces no file of the same name is searched for.
+const MAX_SEARCHED: u64 = 5_000;
+
+/// Reads the path of a file.
+pub(super) fn file_path(text: &str) -> Result<FilePath, ToolError> {
+    let message = || format!("{text:?} is the workspace itself, not a file; name a file in it");
+    directory_path(Some(text))?.ok_or_else(|| ToolError::new(message()))
+}
+
+/// Reads the path of a directory; `None` means the whole workspace.
+pub(super) fn directory_path(text: Option<&str>) -> Result<Option<FilePath>, ToolError> {
+    // Models send an empty path for a field that they mean to leave out.
+    let Some(text) = text.filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    FilePath::resolve(None, text).map_err(|error| {
+        let message = format!("the path {text:?} can't be used: {error}; paths are relative to the workspace");
+        ToolError::new(message)
+    })
+}
+
+/// Returns the path as models read it.
+pub(super) fn shown(path: Option<&FilePath>) -> &str {
+    path.map_or(".", FilePath::as_str)
+}
+
+/// Returns whether the file at a path may be executed; `None` if there is no file.
+pub(super) async fn executable(tree: &Tree, path: &FilePath) -> Result<Option<bool>, TreeError> {
+    let Some(path) = tree.resolve(path).await? else {
+        return Ok(None);
+    };
+    match tree.entry(&path).await? {
+        Some(Entry::File { is_executable, .. }) => Ok(Some(is_executable)),
+        _ => Ok(None),
+    }
+}
+
+/// Explains an error to the model: what is wrong, and what exists instead.
+pub(super) async fn explained(tree: &Tree, error: TreeError) -> ToolError {
+    let message = match &error {
+        TreeError::NotFound { path } => {
+            let hint = existing(tree, path).await;
+            format!("{error}; {hint}")
+        }
+        TreeError::NotAFile { path } => {
+            let hint = contents(tree, Some(path)).await;
+            format!("{path} is a directory, not a file; {hint}")
+        }
+        TreeError::NotADirectory { path } => format!("{path} is a file, not a directory"),
+        TreeError::Path(source) => format!("{error}: {source}"),
+        TreeError::Contents(_) => {
+            let error = &error as &dyn std::error::Error;
+            tracing::error!(error, "the files of a workspace could not be read or written");
+            "the files could not be read or written because of an internal error; try again".to_owned()
+        }
+        _ => error.to_string(),
+    };
+    ToolError::new(message)
+}
+
+/// Says what exists instead of a path: a similar name, a file of the same name elsewhere, or what
+/// is in the nearest directory.
+async fn existing(tree: &Tree, path: &FilePath) -> String {
+    let mut directory = path.parent();
+    let mut name = path.name().to_owned();
+    loop {
+        if let Ok(entries) = tree.list(directory.as_ref()).await {
+            if let Some(similar) = nearest(&name, entries.iter().map(|(name, _)| name.as_str())) {
+                let similar = joined(directory.as_ref(), similar);
+                return format!("did you mean {similar}?");
+            }
+            break;
+        }
+        let Some(missing) = directory else { break };
+        missing.name().clone_into(&mut name);
+        directory = missing.parent();
+    }
+    if let Some(elsewhere) = elsewhere(tree, path.name()).await {
+        return format!("did you mean {elsewhere}?");
+    }
+    contents(tree, directory.as_ref()).await
+}
+
+/// Finds a file of the same name in another directory.
+async fn elsewhere(tree: &Tree, name: &str) -> Option<FilePath> {
+    if tree.totals().await.ok()?.entries() > MAX_SEARCHED {
+        return None;
+    }
+    let entries = tree.walk(None).await.ok()?;
+    entries
+        .into_iter()
+        .map(|(path, _)| path)
+        .find(|path| path.name() == name)
+}
+
+/// Says what is in a directory.
+async fn contents(tree: &Tree, directory: Option<&FilePath>) -> String {
+    let entries = tree.list(directory).await.unwrap_or_default();
+    let what = directory.map_or("the workspace", FilePath::as_str);
+    if entries.is_empty() {
+        return format!("{what} is empty");
+    }
+    let name = |(name, entry): &(String, Entry)| match entry {
+        Entry::Directory { .. } => format!("{name}/"),
+        Entry::File { .. } | Entry::Symlink { .. } => name.clone(),
+    };
+    let listed: Vec<_> = entries.iter().take(MAX_LISTED).map(name).collect();
+    let more = entries.len() - listed.len();
+    format!("{what} has: {}{}", listed.join(", "), and_more(more))
+}
+
+fn joined(directory: Option<&FilePath>, name: &str) -> String {
+    match directory {
+        Some(directory) => format!("{directory}/{name}"),
+        None => name.to_owned(),
+    }
+}

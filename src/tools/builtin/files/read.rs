@@ -1,0 +1,180 @@
+//! `read_file`: the lines of a text file with their numbers, or an image or PDF that the model
+//! sees.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::media::{binary, media_type, visible};
+use super::paths::{MAX_PATH_LENGTH, explained, file_path};
+use super::text::{counted, is_binary, line_count, lines, push_cut};
+use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
+use crate::json::Value;
+use crate::message::ContentPart;
+use crate::off_thread::by_size;
+use crate::tools::builtin::environment_tool::{Effect, environment_tool, read_arguments};
+use crate::workspace::FilePath;
+
+/// The lines that a call shows, unless it asks for another number.
+const DEFAULT_LINES: usize = 2_000;
+/// The most lines that a call shows.
+const MAX_LINES: usize = 10_000;
+/// The most bytes of lines that a call shows.
+const MAX_BYTES: usize = 60_000;
+/// The most bytes of one line that are shown.
+const MAX_LINE_BYTES: usize = 2_000;
+/// Loading a large file takes several requests to the store.
+const TIMEOUT: Duration = Duration::from_mins(2);
+
+/// Shows files.
+#[derive(Debug)]
+pub(super) struct ReadFile {
+    spec: ToolSpec,
+}
+
+#[derive(Debug, Deserialize)]
+struct Arguments {
+    path: String,
+    offset: Option<usize>,
+    limit: Option<usize>,
+}
+
+/// Which lines are shown.
+#[derive(Debug, Clone, Copy)]
+struct Range {
+    /// The first line, from 1.
+    first: usize,
+    /// The most lines.
+    max: usize,
+}
+
+impl ReadFile {
+    /// Makes the tool.
+    pub(super) fn new() -> Self {
+        let parameters = json!({
+            "type": "object",
+            "properties": {
+                "path": {
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": MAX_PATH_LENGTH,
+                    "description": "The file, relative to the workspace, such as src/main.rs.",
+                },
+                "offset": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": 1_000_000_000,
+                    "description": "The number of the first line to show, from 1. Leave it out to begin at the top.",
+                },
+                "limit": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": MAX_LINES,
+                    "description": "The most lines to show, 2000 by default. Set it only for a part of a long file.",
+                },
+            },
+            "required": ["path"],
+            "additionalProperties": false,
+        });
+        let description = "Reads a file of the workspace. Shows each line after its number and a tab, which are no \
+                           part of the file, and at last how many lines the file has. If a file is longer than what \
+                           is shown, read on with offset. Shows images (PNG, JPEG, GIF, WebP) and PDF files as they \
+                           are. Read a file before you edit it.";
+        let spec = ToolSpec {
+            timeout: Some(TIMEOUT),
+            ..environment_tool("read_file", Effect::Reads, description, parameters)
+        };
+        Self { spec }
+    }
+}
+
+impl Tool for ReadFile {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(&'a self, arguments: Value, context: &'a ToolContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(read(arguments, context))
+    }
+}
+
+async fn read(arguments: Value, context: &ToolContext) -> Result<ToolOutput, ToolError> {
+    let Arguments { path, offset, limit } = read_arguments(arguments)?;
+    let path = file_path(&path)?;
+    let tree = context.environment.tree();
+    let bytes = match tree.read(&path).await {
+        Ok(bytes) => bytes,
+        Err(error) => return Err(explained(&tree, error).await),
+    };
+    let range = Range {
+        first: offset.unwrap_or(1),
+        max: limit.unwrap_or(DEFAULT_LINES),
+    };
+    let size = bytes.len() as u64;
+    let content = by_size(tree.tenant(), size, move || content(&path, &bytes, range)).await?;
+    Ok(ToolOutput {
+        content,
+        ..ToolOutput::text("")
+    })
+}
+
+fn content(path: &FilePath, bytes: &Bytes, range: Range) -> Result<Vec<ContentPart>, ToolError> {
+    match media_type(bytes) {
+        Some(media_type) => visible(path, media_type, bytes),
+        None if is_binary(bytes) => Err(binary(path, None, bytes.len())),
+        None => numbered(path, bytes, range).map(|text| vec![ContentPart::text(text)]),
+    }
+}
+
+/// Returns lines with their numbers, and a last line that says which part of the file they are.
+fn numbered(path: &FilePath, bytes: &[u8], range: Range) -> Result<String, ToolError> {
+    let total = line_count(bytes);
+    if total == 0 && range.first == 1 {
+        return Ok(format!("[{path} is empty]"));
+    }
+    if range.first > total {
+        let (first, lines) = (range.first, counted(total, "line"));
+        let message = format!("line {first} is past the end: {path} has {lines}");
+        return Err(ToolError::new(message));
+    }
+    let mut text = String::new();
+    let mut last = range.first - 1;
+    for line in lines(bytes).skip(last).take(range.max) {
+        let length = text.len();
+        // Writing to a string does not fail.
+        let _ = write!(text, "{:>6}\t", last + 1);
+        push_cut(&mut text, line, MAX_LINE_BYTES);
+        text.push('\n');
+        if text.len() > MAX_BYTES {
+            text.truncate(length);
+            break;
+        }
+        last += 1;
+    }
+    let size = bytes.len();
+    let _ = write!(
+        text,
+        "[lines {} to {last} of {total}, {size} bytes in the file",
+        range.first
+    );
+    if last < total {
+        let _ = write!(text, "; read on with offset {}", last + 1);
+    }
+    if has_crlf(bytes) {
+        text.push_str("; lines end with CRLF");
+    }
+    if str::from_utf8(bytes).is_err() {
+        text.push_str("; bytes that are not UTF-8 are shown as �");
+    }
+    text.push(']');
+    Ok(text)
+}
+
+/// Returns whether the first line ends with CRLF.
+fn has_crlf(bytes: &[u8]) -> bool {
+    memchr::memchr(b'\n', bytes).is_some_and(|end| bytes[..end].ends_with(b"\r"))
+}

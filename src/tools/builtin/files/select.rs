@@ -1,0 +1,116 @@
+//! Selects files of a directory by a pattern such as `src/**/*.rs`.
+
+use globset::{GlobBuilder, GlobMatcher};
+
+use crate::agent::ports::ToolError;
+use crate::off_thread::by_size;
+use crate::tools::long_output::OUTPUT_DIRECTORY;
+use crate::workspace::{Entry, FilePath, Tree, TreeError};
+
+/// The longest pattern, in characters.
+pub(super) const MAX_PATTERN_LENGTH: usize = 256;
+/// The most alternatives in braces. They multiply what a pattern can match.
+const MAX_ALTERNATIVES: usize = 64;
+/// The work of one entry, as bytes that are compared.
+const WORK_PER_ENTRY: u64 = 128;
+
+/// A compiled pattern.
+#[derive(Debug)]
+pub(super) struct Pattern {
+    matcher: GlobMatcher,
+    /// Whether the pattern is compared with the last name only.
+    is_name: bool,
+}
+
+impl Pattern {
+    /// Compiles a pattern. A pattern without `/` matches names at any depth.
+    pub(super) fn new(text: &str) -> Result<Self, ToolError> {
+        let invalid = |error: &dyn std::fmt::Display| {
+            ToolError::new(format!(
+                "the pattern {text:?} is invalid: {error}; write for example src/**/*.rs"
+            ))
+        };
+        if text.matches([',', '{']).count() > MAX_ALTERNATIVES {
+            return Err(invalid(&format_args!(
+                "it has more than {MAX_ALTERNATIVES} alternatives"
+            )));
+        }
+        let relative = text.strip_prefix("/workspace/").unwrap_or(text);
+        let relative = relative.trim_start_matches("./").trim_start_matches('/');
+        let glob = GlobBuilder::new(relative).literal_separator(true).build();
+        let matcher = glob.map_err(|error| invalid(&error.kind()))?.compile_matcher();
+        let is_name = !relative.contains('/') && relative != "**";
+        Ok(Self { matcher, is_name })
+    }
+
+    /// Returns whether a path below the searched directory matches.
+    pub(super) fn matches(&self, relative: &str) -> bool {
+        let name = relative.rsplit_once('/').map_or(relative, |(_, name)| name);
+        self.matcher.is_match(if self.is_name { name } else { relative })
+    }
+}
+
+/// Returns the files and symlinks below a directory that match, by path. Leaves out the stored
+/// outputs of tools if the directory is the whole workspace.
+pub(super) async fn selected(
+    tree: &Tree,
+    directory: Option<&FilePath>,
+    pattern: Option<Pattern>,
+) -> Result<Vec<(FilePath, Entry)>, TreeError> {
+    let prefix = directory.map_or(0, |directory| directory.as_str().len() + 1);
+    let is_whole = directory.is_none();
+    let mut entries = tree.walk(directory).await?;
+    let select = move || {
+        entries.retain(|(path, entry)| {
+            let relative = path.as_str().get(prefix..).unwrap_or_default();
+            let is_directory = matches!(entry, Entry::Directory { .. });
+            let is_hidden = is_whole && relative.starts_with(OUTPUT_DIRECTORY);
+            !is_directory && !is_hidden && pattern.as_ref().is_none_or(|pattern| pattern.matches(relative))
+        });
+        entries.sort_unstable_by(|(left, _), (right, _)| left.cmp(right));
+        entries
+    };
+    let work = tree.totals().await?.entries().saturating_mul(WORK_PER_ENTRY);
+    Ok(by_size(tree.tenant(), work, select).await)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_paths_or_names() {
+        for (pattern, path, is_match) in [
+            ("*.rs", "src/a/b.rs", true),
+            ("*.rs", "src/a/b.rst", false),
+            ("src/*.rs", "src/a.rs", true),
+            ("src/*.rs", "src/a/b.rs", false),
+            ("src/**/*.rs", "src/a.rs", true),
+            ("src/**/*.rs", "src/a/b/c.rs", true),
+            ("./src/*", "src/a", true),
+            ("/workspace/src/*", "src/a", true),
+            ("**", "a/b", true),
+            ("*.{ts,tsx}", "a/b.tsx", true),
+            ("[ab]?.txt", "x/b1.txt", true),
+            ("**/test_*", "a/test_b/c", false),
+        ] {
+            assert_eq!(
+                Pattern::new(pattern).unwrap().matches(path),
+                is_match,
+                "{pattern} {path}"
+            );
+        }
+    }
+
+    #[test]
+    fn invalid_and_hostile_patterns_are_refused() {
+        let braces = "{a,b}".repeat(51);
+        let nested = "{".repeat(65) + &"}".repeat(65);
+        for pattern in ["[", "{a", "a}", "[z-a]", &braces, &nested] {
+            let error = Pattern::new(pattern).map(|_| ()).expect_err(pattern);
+            assert!(error.message.contains("is invalid"), "{}", error.message);
+        }
+        let stars = "*a".repeat(MAX_PATTERN_LENGTH / 2);
+        assert!(!Pattern::new(&stars).unwrap().matches(&"a".repeat(255)[..100]));
+    }
+}

@@ -1,0 +1,107 @@
+//! `write_file`: the whole content of a file.
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::paths::{MAX_PATH_LENGTH, executable, explained, file_path};
+use super::text::{counted, line_count};
+use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
+use crate::json::Value;
+use crate::tools::builtin::environment_tool::{Effect, environment_tool, read_arguments};
+use crate::tools::builtin::files::edits::finish;
+use crate::workspace::{FilePath, Tree, TreeError};
+
+/// The longest content of one call, in characters.
+const MAX_CONTENT_LENGTH: usize = 4 << 20;
+
+/// Writes files.
+#[derive(Debug)]
+pub(super) struct WriteFile {
+    spec: ToolSpec,
+}
+
+#[derive(Debug, Deserialize)]
+struct Arguments {
+    path: String,
+    content: String,
+    executable: Option<bool>,
+}
+
+impl WriteFile {
+    /// Makes the tool.
+    pub(super) fn new() -> Self {
+        let parameters = json!({
+            "type": "object",
+            "properties": {
+                "path": {
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": MAX_PATH_LENGTH,
+                    "description": "The file, relative to the workspace, such as src/main.rs.",
+                },
+                "content": {
+                    "type": "string",
+                    "maxLength": MAX_CONTENT_LENGTH,
+                    "description": "The whole content of the file, exactly as it is to be stored.",
+                },
+                "executable": {
+                    "type": "boolean",
+                    "description": "Whether the file may be executed. By default as before, and false for a new file.",
+                },
+            },
+            "required": ["path", "content"],
+            "additionalProperties": false,
+        });
+        let description = "Writes a file of the workspace. Replaces the whole file if it exists, and makes the \
+                           directories above it. Use it for new files. To change a part of a file, edit it instead: \
+                           that is shorter and can't lose the other parts.";
+        let spec = environment_tool("write_file", Effect::Overwrites, description, parameters);
+        Self { spec }
+    }
+}
+
+impl Tool for WriteFile {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(&'a self, arguments: Value, context: &'a ToolContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(write(arguments, context))
+    }
+}
+
+async fn write(arguments: Value, context: &ToolContext) -> Result<ToolOutput, ToolError> {
+    let arguments: Arguments = read_arguments(arguments)?;
+    let path = file_path(&arguments.path)?;
+    let edit = context.environment.edit().await;
+    let written = written(&edit.tree, &path, arguments).await;
+    let (tree, message) = match written {
+        Ok(written) => written,
+        Err(error) => return Err(explained(&edit.tree, error).await),
+    };
+    finish(edit, tree).await?;
+    Ok(ToolOutput::text(message))
+}
+
+/// Returns the tree with the file, and what the model reads.
+async fn written(tree: &Tree, path: &FilePath, arguments: Arguments) -> Result<(Tree, String), TreeError> {
+    let before = executable(tree, path).await?;
+    let is_executable = arguments.executable.or(before).unwrap_or_default();
+    let content = Bytes::from(arguments.content);
+    let size = |bytes: &Bytes| format!("{}, {} bytes", counted(line_count(bytes), "line"), bytes.len());
+    let now = size(&content);
+    let message = if before.is_some() {
+        let replaced = tree.read(path).await?;
+        if replaced == content {
+            format!("{path} has this content already: {now}.")
+        } else {
+            format!("Wrote {path}: {now}. Replaced a file with {}.", size(&replaced))
+        }
+    } else {
+        format!("Wrote {path}: {now}. The file is new.")
+    };
+    let tree = tree.with_file(path, content, is_executable).await?;
+    Ok((tree, message))
+}

@@ -1,0 +1,143 @@
+//! The tools for the environment, as models call them: results, errors, and what the files are
+//! afterwards.
+
+mod concurrency;
+mod edit;
+mod grep;
+mod listing;
+mod long_output;
+mod patch;
+mod read;
+mod specs;
+mod todo;
+mod variables;
+mod write;
+
+use std::sync::Arc;
+
+use agent_runtime::agent::ports::{ToolCatalog as _, ToolContext, ToolExecutor};
+use agent_runtime::agent::state::ToolExecution;
+use agent_runtime::clock::Clock;
+use agent_runtime::environment::Environment;
+use agent_runtime::ids::{AgentId, ExecutionId, UuidV7Source};
+use agent_runtime::json::Value;
+use agent_runtime::message::{ToolCall, joined_text};
+use agent_runtime::session::EnvironmentState;
+use agent_runtime::tools::{ToolRegistry, ToolSettings, builtin_tools};
+use agent_runtime::workspace::{Entry, FilePath, InMemoryContents, WorkspaceLimits};
+use bytes::Bytes;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::clock::TestClock;
+
+/// An environment, and an executor of all built-in tools.
+struct Desk {
+    environment: Arc<Environment>,
+    executor: Arc<dyn ToolExecutor>,
+    cancellation: CancellationToken,
+}
+
+impl Desk {
+    fn new() -> Self {
+        Self::with(WorkspaceLimits::default(), ToolSettings::default())
+    }
+
+    fn with(limits: WorkspaceLimits, settings: ToolSettings) -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(TestClock::new());
+        let tools = builtin_tools(&clock);
+        let names: Vec<_> = tools.iter().map(|tool| tool.spec().name.clone()).collect();
+        let registry = ToolRegistry::new(tools, settings, clock, Arc::new(UuidV7Source)).unwrap();
+        let contents = Arc::new(InMemoryContents::default());
+        let environment = Environment::restore(EnvironmentState::default(), contents, limits);
+        Self {
+            environment: Arc::new(environment),
+            executor: registry.executor(&names).unwrap(),
+            cancellation: CancellationToken::new(),
+        }
+    }
+
+    async fn with_files(files: &[(&str, &str)]) -> Self {
+        let desk = Self::new();
+        for (path, content) in files {
+            desk.put(path, content.as_bytes()).await;
+        }
+        desk
+    }
+
+    async fn put(&self, path: &str, content: &[u8]) {
+        let edit = self.environment.edit().await;
+        let bytes = Bytes::copy_from_slice(content);
+        let tree = edit.tree.with_file(&parsed(path), bytes, false).await.unwrap();
+        edit.finish(tree).await.unwrap();
+    }
+
+    async fn link(&self, path: &str, target: &str) {
+        let edit = self.environment.edit().await;
+        let tree = edit.tree.with_symlink(&parsed(path), target).await.unwrap();
+        edit.finish(tree).await.unwrap();
+    }
+
+    async fn execution(&self, tool: &str, arguments: &Value) -> ToolExecution {
+        let context = ToolContext {
+            agent_id: AgentId::generate(&UuidV7Source),
+            execution_id: ExecutionId::generate(&UuidV7Source),
+            step_number: 1,
+            environment: Arc::clone(&self.environment),
+            metadata: Arc::default(),
+            deadline: None,
+            cancellation: self.cancellation.clone(),
+            call_id: "c".to_owned(),
+            idempotency_key: "0123456789abcdef".repeat(4),
+        };
+        let call = ToolCall {
+            id: "c".to_owned(),
+            name: tool.to_owned(),
+            arguments: arguments.to_string(),
+            signature: None,
+        };
+        self.executor.execute(call, &context).await
+    }
+
+    /// Calls a tool. Returns the text of the result or of the error.
+    async fn call(&self, tool: &str, arguments: Value) -> Result<String, String> {
+        let execution = self.execution(tool, &arguments).await;
+        let text = joined_text(&execution.content);
+        if execution.has_error() { Err(text) } else { Ok(text) }
+    }
+
+    async fn file(&self, path: &str) -> Option<String> {
+        let bytes = self.environment.tree().read(&parsed(path)).await.ok()?;
+        Some(String::from_utf8(bytes.to_vec()).unwrap())
+    }
+
+    async fn is_executable(&self, path: &str) -> bool {
+        let entry = self.environment.tree().entry(&parsed(path)).await.unwrap();
+        matches!(
+            entry,
+            Some(Entry::File {
+                is_executable: true,
+                ..
+            })
+        )
+    }
+
+    /// Returns the paths of all files and symlinks.
+    async fn paths(&self) -> Vec<String> {
+        let entries = self.environment.tree().walk(None).await.unwrap();
+        let files = entries
+            .into_iter()
+            .filter(|(_, entry)| !matches!(entry, Entry::Directory { .. }));
+        files.map(|(path, _)| path.to_string()).collect()
+    }
+}
+
+fn parsed(path: &str) -> FilePath {
+    FilePath::parse(path).unwrap()
+}
+
+#[track_caller]
+fn assert_contains(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is not in {text:?}");
+    }
+}
