@@ -44,6 +44,7 @@ fn print_figures(figures: RemovalFigures, args: &GcArgs) -> anyhow::Result<()> {
         ("messages to runs", figures.messages),
         ("deliveries", figures.deliveries),
         ("idempotency keys", figures.idempotency_keys),
+        ("contents", figures.contents),
         ("bytes", figures.bytes),
     ];
     if args.json.json {

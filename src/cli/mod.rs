@@ -1,7 +1,9 @@
 //! The commands. Each prints its result to standard output. Logs and errors go to standard error.
 
+mod absent;
 mod agents;
 mod check_config;
+mod files;
 mod gc;
 mod healthcheck;
 mod keys;
@@ -13,6 +15,7 @@ mod sessions;
 mod store;
 mod tenants;
 mod threads;
+mod transfer;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -152,6 +155,12 @@ fn dispatch(cli: Cli, extensions: Extensions) -> anyhow::Result<()> {
         Command::Threads(command) => on_store(cli.options, async |_, store| threads::inspect(store, command).await),
         Command::Agents(command) => on_store(cli.options, async |config, store| {
             agents::inspect(config, store, command, extensions).await
+        }),
+        Command::Sessions(command) if command.adds_data() => block_on(async {
+            let store = store::open_or_make(&load(cli.options)?.config).await?;
+            let done = sessions::inspect(&store, command).await;
+            store.close().await;
+            done
         }),
         Command::Sessions(command) => on_store(cli.options, async |_, store| sessions::inspect(store, command).await),
         Command::Migrate => block_on(store::migrate(&load(cli.options)?.config)),

@@ -53,6 +53,13 @@ pub(super) fn print_piece(piece: &str) -> io::Result<()> {
     stdout.flush()
 }
 
+/// Prints bytes to standard output as they are.
+pub(super) fn print_bytes(bytes: &[u8]) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(bytes)?;
+    stdout.flush()
+}
+
 /// Prints a line to standard error.
 pub(super) fn print_note(line: impl fmt::Display) -> io::Result<()> {
     writeln!(io::stderr().lock(), "{line}")

@@ -152,6 +152,7 @@ fn parse_if_busy(text: &str) -> Result<IfBusy, String> {
 fn request(args: &RunArgs, text: String) -> RunRequest {
     RunRequest {
         base_session_id: args.base,
+        environment_from: None,
         agent: args.agent.clone(),
         input: vec![InputMessage {
             role: Role::User,

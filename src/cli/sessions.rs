@@ -3,19 +3,22 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anyhow::anyhow;
 use clap::Subcommand;
 
+use super::absent::absent;
+use super::files::{self, FilesArgs};
 use super::output::{print_json, print_line, print_list};
+use super::transfer::{ExportArgs, ImportArgs, export, import};
 use super::{ReadArgs, moment};
 use crate::clock::SystemClock;
 use crate::http::{SessionDiff, SessionView};
-use crate::ids::{RunId, SessionId};
+use crate::ids::SessionId;
 use crate::record::ThreadName;
-use crate::run::no_session;
+use crate::run::{diff_files, open_tree};
 use crate::session::{Bundle, SessionHead};
 use crate::store::{Ancestor, Page, SessionFilter, Sessions, Store};
 use crate::tenant::TenantId;
+use crate::workspace::WorkspaceLimits;
 
 /// The most sessions that a tree shows.
 const MAX_TREE: usize = 1_000;
@@ -42,6 +45,12 @@ pub(super) enum SessionsCommand {
         #[arg(long, default_value_t = TenantId::anonymous())]
         tenant: TenantId,
     },
+    /// Lists the files of a session, or prints one of them.
+    Files(FilesArgs),
+    /// Writes a session and its ancestors with their files into a file.
+    Export(ExportArgs),
+    /// Stores the sessions of such a file, with the same ids and hashes.
+    Import(ImportArgs),
     /// Prints how two sessions differ as JSON.
     Diff {
         /// The one session.
@@ -51,6 +60,13 @@ pub(super) enum SessionsCommand {
         #[command(flatten)]
         read: ReadArgs,
     },
+}
+
+impl SessionsCommand {
+    /// Returns whether the command adds data, so that it may create the store.
+    pub(super) fn adds_data(&self) -> bool {
+        matches!(self, Self::Import(_))
+    }
 }
 
 /// Which sessions to list.
@@ -80,10 +96,16 @@ pub(super) async fn inspect(store: &Arc<dyn Store>, command: SessionsCommand) ->
             print_json(&SessionView::whole(&*load(store, &read.tenant, session_id).await?))
         }
         SessionsCommand::Tree { session_id, tenant } => show_tree(&**store, &tenant, session_id).await,
+        SessionsCommand::Files(args) => files::show(store, args).await,
+        SessionsCommand::Export(args) => export(&**store, args).await,
+        SessionsCommand::Import(args) => import(store, args).await,
         SessionsCommand::Diff { left, right, read } => {
             let left = load(store, &read.tenant, left).await?;
             let right = load(store, &read.tenant, right).await?;
-            print_json(&SessionDiff::whole(&left, &right)?)
+            let trees = [&left, &right]
+                .map(|bundle| open_tree(store, &read.tenant, &bundle.environment, WorkspaceLimits::default()));
+            let files = diff_files(&read.tenant, &trees[0], &trees[1]).await?;
+            print_json(&SessionDiff::whole(&left, &right, files)?)
         }
     }
 }
@@ -206,13 +228,5 @@ async fn load(store: &Arc<dyn Store>, tenant: &TenantId, session_id: SessionId) 
     match bundle {
         Some(bundle) => Ok(bundle),
         None => Err(absent(store.as_ref(), tenant, session_id).await),
-    }
-}
-
-/// Makes the error of an unknown session. It says whether the id belongs to a run.
-async fn absent(store: &dyn Store, tenant: &TenantId, session_id: SessionId) -> anyhow::Error {
-    match store.run_lookup(tenant, RunId::from_uuid(session_id.as_uuid())).await {
-        Ok(run) => anyhow!(no_session(session_id, run.map(|run| run.summary.session_id))),
-        Err(error) => error.into(),
     }
 }

@@ -56,6 +56,7 @@ codes! {
     InvalidHeader = "invalid_header", BAD_REQUEST, "A header has an invalid value";
     InvalidCursor = "invalid_cursor", BAD_REQUEST, "The cursor is not one that this list gave";
     MalformedId = "malformed_id", BAD_REQUEST, "An id is malformed";
+    InvalidPath = "invalid_path", BAD_REQUEST, "The path of a file is invalid";
     MissingApiKey = "missing_api_key", UNAUTHORIZED, "The request has no API key";
     InvalidApiKey = "invalid_api_key", UNAUTHORIZED, "The API key is not valid";
     MissingScope = "missing_scope", FORBIDDEN, "The API key does not allow this";
@@ -71,6 +72,8 @@ codes! {
     AgentNotFound = "agent_not_found", NOT_FOUND, "There is no such agent";
     ThreadNotFound = "thread_not_found", NOT_FOUND, "There is no such thread";
     DeliveryNotFound = "delivery_not_found", NOT_FOUND, "There is no such delivery";
+    FileNotFound = "file_not_found", NOT_FOUND, "There is no such file";
+    NoCommonAncestor = "no_common_ancestor", NOT_FOUND, "The sessions have no common ancestor";
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "The method is not allowed here";
     RequestTimeout = "request_timeout", REQUEST_TIMEOUT, "The request arrived too slowly";
     BaseSessionConflict = "base_session_conflict", CONFLICT, "Another run continues the base session";
@@ -81,10 +84,12 @@ codes! {
     TooManySteeringMessages = "too_many_steering_messages", CONFLICT, "The run takes no more messages";
     AgentFilesInvalid = "agent_files_invalid", CONFLICT, "The files of agents can't be used";
     AgentIsConfigured = "agent_is_configured", CONFLICT, "The agent is built in or defined in a configuration file";
+    MergeConflict = "merge_conflict", CONFLICT, "Both sessions changed the same";
     BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
     JsonTooLarge = "json_too_large", PAYLOAD_TOO_LARGE, "The JSON has too many values";
     UriTooLong = "uri_too_long", URI_TOO_LONG, "The address is too long";
     UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body is not JSON";
+    RangeNotSatisfiable = "range_not_satisfiable", RANGE_NOT_SATISFIABLE, "The file does not have these bytes";
     UnknownModel = "unknown_model", UNPROCESSABLE_ENTITY, "There is no such model";
     ModelNotConfigured = "model_not_configured", UNPROCESSABLE_ENTITY, "The model's provider has no API key";
     UnknownTool = "unknown_tool", UNPROCESSABLE_ENTITY, "There is no such tool";
@@ -94,6 +99,9 @@ codes! {
     InvalidResponseFormat = "invalid_response_format", UNPROCESSABLE_ENTITY, "The response format can't be used";
     InvalidHistory = "invalid_history", UNPROCESSABLE_ENTITY, "No model accepts these messages";
     SessionTooLarge = "session_too_large", UNPROCESSABLE_ENTITY, "The session would be too large";
+    WorkspaceTooLarge = "workspace_too_large", UNPROCESSABLE_ENTITY, "The files are too large or too many";
+    UnknownBlob = "unknown_blob", UNPROCESSABLE_ENTITY, "There is no such blob";
+    HashMismatch = "hash_mismatch", UNPROCESSABLE_ENTITY, "The body has another hash";
     IdempotencyKeyReused = "idempotency_key_reused", UNPROCESSABLE_ENTITY, "The idempotency key belongs to another request";
     QueueFull = "queue_full", TOO_MANY_REQUESTS, "The queue is full";
     TooManyUnknownKeys = "too_many_unknown_keys", TOO_MANY_REQUESTS, "Too many unknown API keys were sent";

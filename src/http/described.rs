@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::request_body::RequestBody;
 use utoipa::openapi::response::Response;
 use utoipa::openapi::schema::{AllOfBuilder, ObjectBuilder, SchemaType, Type};
 use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder, Schema};
@@ -38,13 +39,16 @@ const WITH_SCOPE: &[Code] = &[
     Code::RateLimited,
     Code::StoreUnavailable,
 ];
-/// Problems of routes that accept a body.
-const WITH_BODY: &[Code] = &[
-    Code::UnsupportedMediaType,
+/// Problems of routes that accept a body of any type.
+const WITH_BYTES: &[Code] = &[
     Code::BodyTooLarge,
     Code::RequestTimeout,
     Code::TooMuchInFlight,
     Code::MalformedBody,
+];
+/// Problems of routes that accept JSON, beside those.
+const WITH_JSON: &[Code] = &[
+    Code::UnsupportedMediaType,
     Code::MalformedJson,
     Code::JsonTooDeep,
     Code::JsonTooLarge,
@@ -52,8 +56,8 @@ const WITH_BODY: &[Code] = &[
     Code::UnknownField,
     Code::InvalidField,
 ];
-/// Problems of routes that require a body.
-const WITH_REQUIRED_BODY: &[Code] = &[Code::EmptyBody, Code::MissingField];
+/// Problems of routes that require JSON.
+const WITH_REQUIRED_JSON: &[Code] = &[Code::EmptyBody, Code::MissingField];
 /// Problems of routes with a run id.
 const OF_RUN: &[Code] = &[Code::RunNotFound];
 /// Problems of routes with a session id.
@@ -102,6 +106,13 @@ const OF_IMPORT: &[Code] = &[
     Code::BaseSessionConflict,
 ];
 
+/// Problems of routes that publish a session with other files.
+const OF_CHILD: &[Code] = &[
+    Code::BaseSessionConflict,
+    Code::SessionTooLarge,
+    Code::WorkspaceTooLarge,
+];
+
 /// Completes the description of every route.
 pub(super) fn complete(description: &mut OpenApi) {
     for (path, item) in &mut description.paths.paths {
@@ -141,6 +152,17 @@ fn own(operation_id: &str) -> &'static [&'static [Code]] {
             &[OF_SESSION]
         }
         "import_session" => &[OF_IMPORT],
+        "list_files" => &[OF_SESSION, &[Code::FileNotFound]],
+        "get_file" => &[OF_SESSION, &[Code::FileNotFound, Code::RangeNotSatisfiable]],
+        "change_files" => &[OF_SESSION, OF_CHILD, &[Code::UnknownBlob]],
+        "get_ancestor" => &[OF_SESSION, &[Code::NoCommonAncestor]],
+        "merge_session" => &[
+            OF_SESSION,
+            OF_CHILD,
+            &[Code::NoCommonAncestor, Code::MergeConflict, Code::MalformedId],
+        ],
+        "get_archive" => &[OF_SESSION],
+        "put_blob" => &[&[Code::HashMismatch]],
         "delete_session" => &[OF_SESSION, &[Code::SessionHasDescendants, Code::SessionInUse]],
         "get_thread" | "delete_thread" | "list_thread_messages" => &[&[Code::ThreadNotFound]],
         "put_thread" => &[OF_SESSION, &[Code::ThreadMoved, Code::InvalidHeader, Code::MalformedId]],
@@ -170,8 +192,12 @@ fn codes_of(operation: &Operation, is_open: bool) -> BTreeSet<&'static str> {
     if id != "create_run" {
         codes.push(Code::AnswerTimeout);
     }
-    if operation.request_body.is_some() {
-        codes.extend([WITH_BODY, WITH_REQUIRED_BODY].concat());
+    if let Some(body) = &operation.request_body {
+        codes.extend(WITH_BYTES);
+        let is_json = |body: &RequestBody| body.content.contains_key("application/json");
+        if matches!(body, RefOr::T(body) if is_json(body)) {
+            codes.extend([WITH_JSON, WITH_REQUIRED_JSON].concat());
+        }
     }
     for parameter in operation.parameters.iter().flatten() {
         let RefOr::T(parameter) = parameter else { continue };
@@ -183,8 +209,16 @@ fn codes_of(operation: &Operation, is_open: bool) -> BTreeSet<&'static str> {
             (ParameterIn::Query, _) => codes.push(Code::InvalidParameter),
             // The key is checked together with the body, even if the body is optional.
             (ParameterIn::Header, "Idempotency-Key") => {
-                codes.extend([WITH_BODY, &[Code::InvalidHeader, Code::IdempotencyKeyReused]].concat());
+                codes.extend(
+                    [
+                        WITH_BYTES,
+                        WITH_JSON,
+                        &[Code::InvalidHeader, Code::IdempotencyKeyReused],
+                    ]
+                    .concat(),
+                );
             }
+            (ParameterIn::Path, "path") => codes.push(Code::InvalidPath),
             (ParameterIn::Path, name) if name != "name" => codes.push(Code::MalformedId),
             _ => (),
         }

@@ -30,6 +30,7 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
     tags(
         (name = "runs", description = "A run takes one session, works, and publishes exactly one new session or nothing."),
         (name = "sessions", description = "A session is an immutable snapshot; its parent makes sessions a tree."),
+        (name = "files", description = "The files of a session; a change of them makes a new session."),
         (name = "threads", description = "A thread is a named pointer to a session, which runs move."),
         (name = "agents", description = "Definitions of agents, stored as immutable versions."),
         (name = "webhooks", description = "Deliveries of the messages about ended runs."),

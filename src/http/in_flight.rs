@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// When to retry after such a refusal.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// The memory to read one byte of stored JSON: for the stored bytes, the text and the values.
-const READING: u64 = 3;
+pub(super) const READING: u64 = 3;
 
 /// The bytes in flight.
 #[derive(Debug)]

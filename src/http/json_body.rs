@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use super::auth::Call;
 use super::codes::ProblemCode;
-use super::in_flight::{SMALL, reading};
+use super::in_flight::{READING, SMALL};
 use super::json_errors::decode_problem;
 use super::limits::HttpLimits;
 use super::problem::Problem;
@@ -51,6 +51,11 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<Api>> for JsonBody<T>
 impl RawBody {
     pub(super) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
+    }
+
+    /// Returns the bytes and their room.
+    pub(super) fn into_parts(self) -> (Vec<u8>, Share) {
+        (self.bytes, self.room)
     }
 
     /// Decodes the bytes with `work`, and releases their room.
@@ -108,18 +113,25 @@ fn charset(parameters: &str) -> Option<&str> {
     })
 }
 
-/// Reads the bytes of a body within the limits of size and time. A large body first waits for room.
-pub(super) async fn read_body(mut request: Request, api: &Api) -> Result<RawBody, Problem> {
+/// Reads the bytes of a JSON body within the limits of size and time. A large body first waits for
+/// room.
+pub(super) async fn read_body(request: Request, api: &Api) -> Result<RawBody, Problem> {
+    read_bytes(request, api, api.limits.max_body_bytes, READING).await
+}
+
+/// Reads a body of at most `max` bytes. Each of them takes the room of `copies` bytes.
+pub(super) async fn read_bytes(mut request: Request, api: &Api, max: usize, copies: u64) -> Result<RawBody, Problem> {
     let limits = &api.limits;
     let announced = request
         .headers()
         .get(header::CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|length| length > limits.max_body_bytes as u64) {
-        return Err(too_large(limits));
+    if announced.is_some_and(|length| length > max as u64) {
+        return Err(too_large(max));
     }
     let Call { tenant, .. } = request.extract_parts().await?;
-    let reading = collect(request.into_body(), announced, api, &tenant);
+    let room = announced.unwrap_or(max as u64).saturating_mul(copies);
+    let reading = collect(request.into_body(), max, room, api, &tenant);
     tokio::time::timeout(limits.request_timeout, reading)
         .await
         .unwrap_or_else(|_| {
@@ -131,8 +143,10 @@ pub(super) async fn read_body(mut request: Request, api: &Api) -> Result<RawBody
         })
 }
 
-async fn collect(body: Body, announced: Option<u64>, api: &Api, tenant: &TenantId) -> Result<RawBody, Problem> {
-    let limits = &api.limits;
+/// Collects the chunks of a body. All of it takes `cost` bytes of room. Without a content length,
+/// that is the cost of the largest allowed body.
+async fn collect(body: Body, max: usize, cost: u64, api: &Api, tenant: &TenantId) -> Result<RawBody, Problem> {
+    let cost = usize::try_from(cost).unwrap_or(usize::MAX);
     let mut bytes = Vec::new();
     let mut room = api.in_flight.take(tenant, 0).await;
     let mut chunks = body.into_data_stream();
@@ -145,24 +159,20 @@ async fn collect(body: Body, announced: Option<u64>, api: &Api, tenant: &TenantI
             .with_cause(error)
         })?;
         let length = bytes.len() + chunk.len();
-        if length > limits.max_body_bytes {
-            return Err(too_large(limits));
+        if length > max {
+            return Err(too_large(max));
         }
         if length > SMALL && room.amount() == 0 {
-            // Without a content length, the largest allowed body is assumed.
-            let all = announced.unwrap_or(limits.max_body_bytes as u64);
-            room = api.in_flight.take_soon(tenant, reading(all)).await?;
+            room = api.in_flight.take_soon(tenant, cost).await?;
         }
         bytes.extend_from_slice(&chunk);
     }
     Ok(RawBody { bytes, room })
 }
 
-fn too_large(limits: &HttpLimits) -> Problem {
-    Problem::new(
-        ProblemCode::BodyTooLarge,
-        format!("a body has at most {} bytes", limits.max_body_bytes),
-    )
+fn too_large(max: usize) -> Problem {
+    let words = format!("a body has at most {max} bytes");
+    Problem::new(ProblemCode::BodyTooLarge, words)
 }
 
 /// Decodes the bytes of a body, which must be an object.

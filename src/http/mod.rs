@@ -29,9 +29,11 @@ mod state;
 
 mod checks;
 mod codes;
+mod conflicts;
 mod connection;
 mod described;
 mod described_schemas;
+mod file_problems;
 mod headers;
 mod idempotency;
 mod in_flight;
@@ -52,5 +54,5 @@ pub use self::limits::HttpLimits;
 pub use self::problem::{FieldProblem, Problem, with_causes};
 pub use self::router::{Interface, interface, openapi, probe_interface};
 pub use self::server::serve;
-pub use self::sessions::{SessionDiff, SessionView};
+pub use self::sessions::{FileEntry, SessionDiff, SessionView};
 pub use self::state::HttpState;

@@ -19,6 +19,7 @@ use crate::ids::{DeliveryId, RunId, SessionId};
 use crate::json::json_length;
 use crate::record::ThreadName;
 use crate::store::Page;
+use crate::workspace::{FilePath, MAX_PATH_BYTES};
 
 const DEFAULT_LIMIT: u32 = 50;
 const MAX_LIMIT: u32 = 200;
@@ -226,6 +227,18 @@ impl CursorKey for String {
     }
 }
 
+impl CursorKey for FilePath {
+    const KIND: char = 'f';
+
+    fn to_bytes(&self) -> Vec<u8> {
+        self.as_str().as_bytes().to_vec()
+    }
+
+    fn from_bytes(bytes: Vec<u8>) -> Option<Self> {
+        Self::parse(&String::from_utf8(bytes).ok()?).ok()
+    }
+}
+
 impl CursorKey for ThreadName {
     const KIND: char = 't';
 
@@ -255,7 +268,7 @@ fn read_index(bytes: Vec<u8>) -> Option<u64> {
 
 fn decode_hex(text: &str) -> Option<Vec<u8>> {
     let digits: Option<Vec<u32>> = text.chars().map(|digit| digit.to_digit(16)).collect();
-    let digits = digits.filter(|digits| digits.len() % 2 == 0 && digits.len() <= 256)?;
+    let digits = digits.filter(|digits| digits.len() % 2 == 0 && digits.len() <= 2 * MAX_PATH_BYTES)?;
     digits
         .chunks_exact(2)
         .map(|pair| u8::try_from(pair[0] * 16 + pair[1]).ok())
@@ -284,6 +297,10 @@ mod tests {
         check([StepIndex(3)]);
         check([DeliveryId::from_uuid(Uuid::from_u128(1 << 64))]);
         check(["demo".to_owned()]);
+        check::<FilePath>([
+            "a/b".parse().unwrap(),
+            FilePath::parse(&"x/".repeat(60)[..119]).unwrap(),
+        ]);
         check::<ThreadName>(["a:b@c".parse().unwrap(), "x".repeat(128).parse().unwrap()]);
     }
 

@@ -14,6 +14,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::codes::ProblemCode;
+use super::conflicts::Conflict;
 use crate::ids::{RunId, SessionId};
 use crate::record::RunStatus;
 
@@ -79,6 +80,10 @@ pub(super) struct ProblemBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = Uuid)]
     session_id: Option<SessionId>,
+    /// What a merge can't combine.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    conflicts: Vec<Conflict>,
 }
 
 impl Problem {
@@ -96,6 +101,7 @@ impl Problem {
             run_id: None,
             run_status: None,
             session_id: None,
+            conflicts: Vec::new(),
         };
         Self(Box::new(Parts {
             code,
@@ -154,6 +160,13 @@ impl Problem {
     #[must_use]
     pub(super) fn with_session(mut self, session_id: Option<SessionId>) -> Self {
         self.0.body.session_id = session_id;
+        self
+    }
+
+    /// Adds what a merge can't combine.
+    #[must_use]
+    pub(super) fn with_conflicts(mut self, conflicts: Vec<Conflict>) -> Self {
+        self.0.body.conflicts = conflicts;
         self
     }
 

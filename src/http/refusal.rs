@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::codes::ProblemCode;
+use super::file_problems::{change_problem, merge_conflict, tree_problem, unknown_blob};
 use super::problem::{Problem, with_causes};
 use crate::agent::hooks::HookConfigError;
 use crate::agent::ports::ModelLookupError;
@@ -87,6 +88,13 @@ impl From<Refusal> for Problem {
             Refusal::ShuttingDown => {
                 Self::new(ProblemCode::ShuttingDown, detail).with_retry_after(SHUTDOWN_RETRY_AFTER)
             }
+            Refusal::Files(error) => tree_problem(error),
+            Refusal::FileChange { index, error } => change_problem(index, error),
+            Refusal::UnknownBlob { index, hash } => unknown_blob(index, hash),
+            Refusal::NoCommonAncestor { .. } | Refusal::RemovedAncestor { .. } => {
+                Self::new(ProblemCode::NoCommonAncestor, detail)
+            }
+            Refusal::MergeConflicts(conflicts) => merge_conflict(conflicts, detail),
             Refusal::Store(error) => error.into(),
         }
     }

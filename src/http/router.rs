@@ -116,7 +116,7 @@ macro_rules! parts {
             let router = Router::new();
             $(let path = routes!(@path [path()] of $module::$handler);
             let methods = routes!(@path [methods()] of $module::$handler);
-            let router = router.route(&path, answered(&methods, &$module::$handler));)+
+            let router = router.route(&served_path(&path), answered(&methods, &$module::$handler));)+
             router
         })+
 
@@ -124,6 +124,11 @@ macro_rules! parts {
             OpenApiRouter::new()$($(.routes(routes!($module::$handler)))+)+
         }
     };
+}
+
+/// Returns a path as axum writes it. The path of a file may have any number of names.
+fn served_path(path: &str) -> String {
+    path.replace("/{path}", "/{*path}")
 }
 
 /// Routes requests of some methods to a handler.
@@ -145,6 +150,9 @@ parts! {
         runs::cancel_run,
         runs::steer_run,
         sessions::import_session,
+        sessions::change_files,
+        sessions::merge_session,
+        sessions::put_blob,
         threads::put_thread,
         threads::delete_thread,
         deliveries::redeliver;
@@ -154,6 +162,7 @@ parts! {
         sessions::list_sessions,
         sessions::list_lineage,
         sessions::list_children,
+        sessions::get_ancestor,
         sessions::verify_session,
         threads::list_threads,
         threads::get_thread,
@@ -167,6 +176,9 @@ parts! {
         runs::list_steps,
         sessions::get_session,
         sessions::diff_sessions,
+        sessions::list_files,
+        sessions::get_file,
+        sessions::get_archive,
         sessions::list_messages,
         threads::list_thread_messages;
 

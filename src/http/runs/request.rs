@@ -34,6 +34,10 @@ pub(in crate::http) struct CreateRun {
     /// The session to continue; none begins a new line of sessions.
     #[schema(format = Uuid)]
     base_session_id: Option<String>,
+    /// The session whose files, variables and resources the run begins with; by default the base
+    /// session.
+    #[schema(format = Uuid)]
+    environment_from: Option<String>,
     /// The agent; by default that of the base session, or of the run ahead on the thread, or else
     /// the configured one.
     #[schema(pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._-]{1,64}$")]
@@ -105,6 +109,10 @@ impl CreateRun {
             .base_session_id
             .map(|text| parse_id("/base_session_id", &text))
             .transpose()?;
+        let environment_from = self
+            .environment_from
+            .map(|text| parse_id("/environment_from", &text))
+            .transpose()?;
         if let Some(name) = &self.agent {
             check_agent_name(name, "/agent")?;
         }
@@ -120,6 +128,7 @@ impl CreateRun {
             .unwrap_or_else(|| default_on_disconnect(mode, self.thread.as_ref(), key.as_ref()));
         Ok(RunRequest {
             base_session_id: base,
+            environment_from,
             agent: self.agent,
             input: decode_input(&self.input, limits.max_input_messages)?,
             mode,

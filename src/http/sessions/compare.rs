@@ -5,10 +5,12 @@ use axum::response::Response;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::files::FileChange;
 use super::stream::{Page, PageReader};
 use super::view::found;
 use crate::fair_share::Share;
 use crate::http::auth::Call;
+use crate::http::file_problems::tree_problem;
 use crate::http::in_flight::{reading, respond_with};
 use crate::http::paging::PAGE_BYTES;
 use crate::http::parameters::{NoParameters, PathParameters};
@@ -16,7 +18,8 @@ use crate::http::problem::Problem;
 use crate::ids::SessionId;
 use crate::json::{count_reaching, json_length};
 use crate::off_thread::by_size;
-use crate::session::{Bundle, BundleDiff, StatesDiff, ValueChange, diff_bundles, diff_states};
+use crate::run::{FilesDiff, diff_files};
+use crate::session::{Bundle, BundleDiff, StatesDiff, diff_bundles, diff_states};
 use crate::store::VerifyReport;
 
 /// How a session, the left one, differs from another.
@@ -29,6 +32,8 @@ pub struct SessionDiff {
     /// The differences.
     #[serde(flatten)]
     diff: BundleDiff,
+    /// Files that differ, by path: at most 1000.
+    files: Vec<FileChange>,
     /// Whether these are all differences. A list that is too long ends with the item that reaches 1
     /// MiB.
     complete: bool,
@@ -48,18 +53,23 @@ pub(in crate::http) struct Verification {
 
 impl SessionDiff {
     /// Compares two bundles that hold all of their messages, however many differences there are.
-    pub fn whole(left: &Bundle, right: &Bundle) -> Result<Self, serde_json::Error> {
+    /// `files` are the differences of their files.
+    pub fn whole(left: &Bundle, right: &Bundle, files: FilesDiff) -> Result<Self, serde_json::Error> {
         Ok(Self {
             left_session_id: left.head.session_id,
             right_session_id: right.head.session_id,
             diff: diff_bundles(left, right)?,
-            complete: true,
+            complete: files.is_complete,
+            files: files.changes.into_iter().map(FileChange::from).collect(),
         })
     }
 }
 
-/// Compares two sessions: messages, context and environment. Each list ends with the item that
-/// reaches 1 MiB.
+/// The memory to compare files: two versions of a file, the differences so far and their JSON.
+const FILES_ROOM: usize = 8 << 20;
+
+/// Compares two sessions: messages, context, environment and files. Each list ends with the item
+/// that reaches 1 MiB.
 #[utoipa::path(get, path = "/v1/sessions/{session_id}/diff/{other}", tag = "sessions", params(
     ("session_id" = uuid::Uuid, Path),
     ("other" = uuid::Uuid, Path),
@@ -81,15 +91,20 @@ pub(in crate::http) async fn diff_sessions(
         shared,
         pages: [left, right],
         mut states,
+        files,
     } = compared;
     let bytes = share.amount() as u64;
     let diff = by_size(&call.tenant, bytes, move || {
         let [left, right] = [left, right].map(Page::cut);
         let is_cut = [cut(&mut states.context), cut(&mut states.environment)];
+        let is_complete = files.is_complete;
+        let mut files = files.changes.into_iter().map(FileChange::from).collect();
+        let all_files = is_complete && !cut(&mut files);
         SessionDiff {
             left_session_id,
             right_session_id,
-            complete: left.is_last() && right.is_last() && is_cut == [false, false],
+            files,
+            complete: left.is_last() && right.is_last() && is_cut == [false, false] && all_files,
             diff: BundleDiff {
                 shared_messages: shared,
                 left_messages: left.messages,
@@ -115,6 +130,7 @@ struct Compared {
     /// The messages after these, of each session.
     pages: [Page; 2],
     states: StatesDiff,
+    files: FilesDiff,
 }
 
 impl Pair<'_> {
@@ -126,13 +142,19 @@ impl Pair<'_> {
             store.states_size(&self.call.tenant, left).await? + store.states_size(&self.call.tenant, right).await?;
         let mut shared = self.shared_segments().await?;
         loop {
-            let (pages, share) = self.pages(shared, reading(states)).await?;
+            let (pages, share) = self.pages(shared, reading(states).saturating_add(FILES_ROOM)).await?;
             let bytes = pages.iter().map(|page| page.bytes as u64).sum();
             let count = move || (shared_messages(&pages), pages);
             let (same, pages) = by_size(&self.call.tenant, bytes, count).await;
             if same == 0 {
-                let states = self.states(states).await?;
-                return Ok((Compared { shared, pages, states }, share));
+                let (states, files) = self.states(states).await?;
+                let compared = Compared {
+                    shared,
+                    pages,
+                    states,
+                    files,
+                };
+                return Ok((compared, share));
             }
             shared += same;
         }
@@ -176,16 +198,21 @@ impl Pair<'_> {
         Ok(([left, right], share))
     }
 
-    /// Compares the states, which have `bytes` bytes together.
-    async fn states(&self, bytes: u64) -> Result<StatesDiff, Problem> {
+    /// Compares the states, which have `bytes` bytes together, and the files.
+    async fn states(&self, bytes: u64) -> Result<(StatesDiff, FilesDiff), Problem> {
         let store = &self.call.api.service.store;
         let [left, right] = self.sessions;
         let left = self.found(0, store.states_load(&self.call.tenant, left).await?).await?;
         let right = self
             .found(1, store.states_load(&self.call.tenant, right).await?)
             .await?;
+        let files = &self.call.api.service.runs.files;
+        let trees = [&left, &right].map(|bundle| files.tree_of(&self.call.tenant, &bundle.environment));
+        let files = diff_files(&self.call.tenant, &trees[0], &trees[1])
+            .await
+            .map_err(tree_problem)?;
         let diff = by_size(&self.call.tenant, bytes, move || diff_states(&left, &right)).await;
-        diff.map_err(Problem::internal)
+        Ok((diff.map_err(Problem::internal)?, files))
     }
 
     async fn found<T>(&self, index: usize, read: Option<T>) -> Result<T, Problem> {
@@ -200,7 +227,7 @@ fn shared_messages([left, right]: &[Page; 2]) -> u64 {
 }
 
 /// Truncates the changes to the bytes of a page. Returns whether there were more.
-fn cut(changes: &mut Vec<ValueChange>) -> bool {
+fn cut<T: Serialize>(changes: &mut Vec<T>) -> bool {
     let all = changes.len();
     let fitting = count_reaching(PAGE_BYTES, changes.iter().map(json_length));
     changes.truncate(fitting);

@@ -23,7 +23,7 @@ use crate::spelling::misspelt;
 const MAX_MESSAGES: usize = 20_000;
 
 /// The keys of an environment, and of a context.
-const ENVIRONMENT_KEYS: [&str; 2] = ["variables", "resources"];
+const ENVIRONMENT_KEYS: [&str; 4] = ["variables", "resources", "workspace", "shell"];
 const CONTEXT_KEYS: [&str; 10] = [
     "agent_id",
     "parent_agent_id",

@@ -53,6 +53,12 @@ impl Include {
         messages: true,
     };
 
+    pub(super) const ENVIRONMENT: Self = Self {
+        environment: true,
+        context: false,
+        messages: false,
+    };
+
     /// Takes the parameter `include`.
     pub(super) fn take(query: &mut QueryParameters) -> Result<Self, Problem> {
         let Some(text) = query.text("include")? else {

@@ -21,6 +21,9 @@ const OPEN_PATHS: [&str; 6] = [
     "/docs/problems/missing_scope",
 ];
 
+/// The hash of no bytes.
+const EMPTY: &str = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262";
+
 on_every_store! {
     a_key_is_looked_up_seldom_and_its_revocation_takes_effect_soon,
     what_belongs_to_another_tenant_is_not_there,
@@ -64,6 +67,19 @@ fn routes() -> Vec<(&'static str, String, Option<Value>, Scope)> {
             Scope::RunsWrite,
         ),
         ("DELETE", "/v1/threads/new".to_owned(), None, Scope::RunsWrite),
+        (
+            "POST",
+            format!("/v1/sessions/{NOWHERE}/files"),
+            Some(json!({"changes": [{"path": "a", "delete": true}]})),
+            Scope::RunsWrite,
+        ),
+        (
+            "POST",
+            format!("/v1/sessions/{NOWHERE}/merge"),
+            Some(json!({"with": NOWHERE})),
+            Scope::RunsWrite,
+        ),
+        ("PUT", format!("/v1/blobs/{EMPTY}"), None, Scope::RunsWrite),
         ("DELETE", format!("/v1/sessions/{NOWHERE}"), None, Scope::Admin),
         ("POST", "/v1/configuration/reload".to_owned(), None, Scope::Admin),
         ("POST", format!("/v1/runs/{NOWHERE}/stop"), None, Scope::RunsWrite),
@@ -88,10 +104,19 @@ fn routes() -> Vec<(&'static str, String, Option<Value>, Scope)> {
     .into_iter();
     let of_run = ["", "/steps", "/events"].map(|rest| format!("/v1/runs/{NOWHERE}{rest}"));
     let of_delivery = [String::new(), format!("/{NOWHERE}")].map(|rest| format!("/v1/webhooks/deliveries{rest}"));
-    let of_session =
-        ["", "/messages", "/lineage", "/children", "/verify"].map(|rest| format!("/v1/sessions/{NOWHERE}{rest}"));
-    let diff = format!("/v1/sessions/{NOWHERE}/diff/{NOWHERE}");
-    let reads = reads.chain(of_run).chain(of_session).chain([diff]).chain(of_delivery);
+    let of_session = [
+        "",
+        "/messages",
+        "/lineage",
+        "/children",
+        "/verify",
+        "/files",
+        "/files/a",
+        "/archive",
+    ]
+    .map(|rest| format!("/v1/sessions/{NOWHERE}{rest}"));
+    let pairs = ["diff", "ancestor"].map(|word| format!("/v1/sessions/{NOWHERE}/{word}/{NOWHERE}"));
+    let reads = reads.chain(of_run).chain(of_session).chain(pairs).chain(of_delivery);
     routes.extend(reads.map(|path| ("GET", path, None, Scope::SessionsRead)));
     routes
 }

@@ -11,6 +11,14 @@ use super::runs::bad_runs;
 /// Codes that need more than one request, and the modules whose tests produce them.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("session_too_large", "sessions/sizes"),
+    ("invalid_path", "sessions/files/read"),
+    ("file_not_found", "sessions/files/read"),
+    ("range_not_satisfiable", "sessions/files/read"),
+    ("unknown_blob", "sessions/files/blobs"),
+    ("hash_mismatch", "sessions/files/blobs"),
+    ("workspace_too_large", "sessions/files/blobs"),
+    ("merge_conflict", "sessions/files/merge"),
+    ("no_common_ancestor", "sessions/files/merge"),
     ("agent_files_invalid", "agents/reload"),
     ("malformed_request", "unread"),
     ("unsupported_transfer_encoding", "unread"),

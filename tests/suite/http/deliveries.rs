@@ -97,7 +97,7 @@ async fn the_end_of_a_run_is_sent_as_the_api_shows_it(service: &Service) {
 async fn only_the_configured_ends_are_sent(service: &Service) {
     let receiver = WebhookReceiver::content().await;
     // Nobody listens there, so the run fails.
-    let broken = json!({"name": "webhook", "config": {"url": "http://127.0.0.1:1/", "points": ["before_execution"]}});
+    let broken = json!({"name": "webhook", "config": {"url": "http://127.0.0.1:2/", "points": ["before_execution"]}});
     for (events, hooks, status, event) in [
         (json!(["run.failed", "run.stopped"]), json!([]), "completed", None),
         (json!(["run.completed"]), json!([]), "completed", Some("run.completed")),
@@ -208,7 +208,7 @@ async fn a_request_to_send_again_is_answered_twice_and_done_once(service: &Servi
 
 async fn deliveries_are_listed_in_pages(service: &Service) {
     // Nobody listens there.
-    put_agent(service, "http://127.0.0.1:1/").await;
+    put_agent(service, "http://127.0.0.1:2/").await;
     let mut runs = Vec::new();
     for _ in 0..5 {
         let run = service.run_with(json!({"agent": "told", "input": "hi"})).await;

@@ -2,9 +2,9 @@
 //! sockets, files and signals.
 //!
 //! The commands of `src/cli` and their tests: `serve` in `start` and `shutdown`, `run` in
-//! `run_command`, `runs`, `threads` and `agents` in `reading_commands`, `sessions` and `migrate` in
-//! `commands`, `keys` in `keys`, `gc` and `tenants` in `retention`, `check-config` in
-//! `configuration`, `healthcheck` and `openapi` in `start`.
+//! `run_command`, `runs`, `threads` and `agents` in `reading_commands`, `sessions` in `commands`
+//! and `transfer`, `migrate` in `commands`, `keys` in `keys`, `gc` and `tenants` in `retention`,
+//! `check-config` in `configuration`, `healthcheck` and `openapi` in `start`.
 
 mod binary;
 mod service;
@@ -32,5 +32,6 @@ mod shutdown;
 mod shutdown_callers;
 mod start;
 mod stores;
+mod transfer;
 mod without_redis;
 mod workers;

@@ -3,7 +3,9 @@
 mod compacted;
 mod compare;
 mod delete;
+mod files;
 mod import;
+mod import_files;
 mod list;
 mod show;
 mod sizes;

@@ -32,6 +32,7 @@ async fn publish(service: &Service) -> (String, Vec<String>) {
         conflict: ConflictPolicy::Fork,
         children: ["a", "b", "c"].map(child).into(),
         draft: own,
+        environment_from: None,
     };
     store.session_commit(&commit).await.unwrap();
     store.close().await;

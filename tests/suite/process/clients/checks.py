@@ -23,7 +23,7 @@ gc.set_threshold(50_000)
 # What is named is not there: names and ids are random.
 NOT_FOUND = {"agent_not_found", "delivery_not_found", "run_not_found", "session_not_found", "thread_not_found"}
 # The fields of bodies that name such things.
-NAMES = ("agent", "base_session_id")
+NAMES = ("agent", "base_session_id", "environment_from")
 # Other refusals: the code, the field, and what its message begins with. Where a problem names no field, its
 # detail is the message.
 REFUSALS = [
@@ -69,6 +69,13 @@ REFUSALS = [
     ("unknown_hook", r"/hooks/\d+/name", "no hook is named "),
     ("unknown_tool", None, "no tool is named "),
     ("model_not_configured", None, 'the provider "openai" has no API key'),
+    # What the path of a file is, what it leads to, and what the bytes of a file are.
+    ("invalid_parameter", "path", "a "),
+    ("invalid_path", "path", "a "),
+    ("invalid_field", r"/changes/\d+(/.*)?", ""),
+    ("unknown_blob", r"/changes/\d+/content/blob", "there is no blob "),
+    ("hash_mismatch", None, "the body has the hash "),
+    ("invalid_field", "/parameters/tool_choice", "unknown variant "),
     # What providers take.
     ("invalid_history", None, "the messages can't be used: "),
     ("invalid_response_format", None, 'response_format: the schema must have "type": "object"'),

@@ -1,0 +1,16 @@
+//! The error of a session that does not exist.
+
+use anyhow::anyhow;
+
+use crate::ids::{RunId, SessionId};
+use crate::run::no_session;
+use crate::store::Store;
+use crate::tenant::TenantId;
+
+/// Makes the error of an unknown session. It says whether the id belongs to a run.
+pub(super) async fn absent(store: &dyn Store, tenant: &TenantId, session_id: SessionId) -> anyhow::Error {
+    match store.run_lookup(tenant, RunId::from_uuid(session_id.as_uuid())).await {
+        Ok(run) => anyhow!(no_session(session_id, run.map(|run| run.summary.session_id))),
+        Err(error) => error.into(),
+    }
+}

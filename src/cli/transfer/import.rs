@@ -1,0 +1,205 @@
+//! `sessions import`. Checks every hash before it writes. What is stored already is skipped, so an
+//! import can be repeated.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail, ensure};
+use zstd::Decoder;
+
+use super::{Counts, Line, VERSION};
+use crate::cli::output::print_note;
+use crate::ids::{BranchId, SessionId, UuidV7Source};
+use crate::run::open_tree;
+use crate::session::Bundle;
+use crate::store::{Commit, ConflictPolicy, PortableSession, Store};
+use crate::tenant::TenantId;
+use crate::workspace::{Content, WorkspaceLimits};
+
+/// The longest line, in bytes. Bounds the memory that a damaged or hostile file can take.
+const MAX_LINE: u64 = 1 << 30;
+/// The most bytes of contents that are stored at once.
+const MAX_BATCH: usize = 4 << 20;
+
+/// What to import.
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct ImportArgs {
+    /// The file that `sessions export` has written.
+    file: PathBuf,
+    /// The tenant that gets the sessions.
+    #[arg(long, default_value_t = TenantId::anonymous())]
+    tenant: TenantId,
+}
+
+/// Stores the sessions of a file, with their ids and hashes.
+pub(in crate::cli) async fn import(store: &Arc<dyn Store>, args: ImportArgs) -> anyhow::Result<()> {
+    let ImportArgs { file, tenant } = args;
+    let shown = file.display();
+    let opened = File::open(&file).with_context(|| format!("can't read {shown}"))?;
+    let mut lines = Lines::new(opened)?;
+    let Some(Line::AgentRuntimeSessions(header)) = lines.next().with_context(|| format!("can't read {shown}"))? else {
+        bail!("{shown} is no export of sessions");
+    };
+    let version = header.version;
+    ensure!(
+        version <= VERSION,
+        "{shown} has the version {version}: a newer agent-runtime wrote it"
+    );
+    let mut import = Import::new(store, &tenant);
+    let counts = import
+        .read(&mut lines)
+        .await
+        .with_context(|| format!("can't import {shown}"))?;
+    let new = import.new_sessions;
+    print_note(format_args!("{} sessions, {new} of them new", counts.sessions))?;
+    Ok(print_note(format_args!("the line ends at {}", header.session_id))?)
+}
+
+/// The lines of a file.
+struct Lines {
+    reader: BufReader<Decoder<'static, BufReader<File>>>,
+    text: Vec<u8>,
+}
+
+impl Lines {
+    fn new(file: File) -> anyhow::Result<Self> {
+        Ok(Self {
+            reader: BufReader::new(Decoder::new(file)?),
+            text: Vec::new(),
+        })
+    }
+
+    /// Reads the next line; `None` at the end of the file.
+    fn next(&mut self) -> anyhow::Result<Option<Line>> {
+        self.text.clear();
+        let length = self.reader.by_ref().take(MAX_LINE).read_until(b'\n', &mut self.text)?;
+        if length == 0 {
+            return Ok(None);
+        }
+        ensure!(self.text.ends_with(b"\n"), "a line is cut, or too long");
+        Ok(Some(serde_json::from_slice(&self.text)?))
+    }
+}
+
+/// An import at work.
+struct Import<'a> {
+    store: &'a Arc<dyn Store>,
+    tenant: &'a TenantId,
+    /// Contents that are checked and not stored yet.
+    batch: Vec<Content>,
+    batch_bytes: usize,
+    /// The session before.
+    last: Option<Arc<Bundle>>,
+    counts: Counts,
+    new_sessions: u64,
+}
+
+impl<'a> Import<'a> {
+    fn new(store: &'a Arc<dyn Store>, tenant: &'a TenantId) -> Self {
+        Self {
+            store,
+            tenant,
+            batch: Vec::new(),
+            batch_bytes: 0,
+            last: None,
+            counts: Counts::default(),
+            new_sessions: 0,
+        }
+    }
+
+    /// Stores everything up to the last line.
+    async fn read(&mut self, lines: &mut Lines) -> anyhow::Result<Counts> {
+        while let Some(line) = lines.next()? {
+            match line {
+                Line::AgentRuntimeSessions(_) => bail!("the file has two first lines"),
+                Line::Content(content) => {
+                    self.counts.contents += 1;
+                    if content.is_list() {
+                        self.store_batch().await?;
+                    }
+                    self.push(content.into_content(&**self.store, self.tenant).await?)
+                        .await?;
+                }
+                Line::Session(session) => {
+                    self.counts.sessions += 1;
+                    self.store_batch().await?;
+                    let session_id = session.session_id;
+                    let added = self.add(*session).await;
+                    added.with_context(|| format!("the session {session_id}"))?;
+                }
+                Line::End(counts) => {
+                    ensure!(counts == self.counts, "parts of the file are missing");
+                    return Ok(counts);
+                }
+            }
+        }
+        bail!("the file is cut: its last line is missing")
+    }
+
+    async fn push(&mut self, content: Content) -> anyhow::Result<()> {
+        self.batch_bytes += content.bytes.len();
+        self.batch.push(content);
+        if self.batch_bytes >= MAX_BATCH {
+            self.store_batch().await?;
+        }
+        Ok(())
+    }
+
+    async fn store_batch(&mut self) -> anyhow::Result<()> {
+        self.batch_bytes = 0;
+        let batch = std::mem::take(&mut self.batch);
+        if batch.is_empty() {
+            return Ok(());
+        }
+        Ok(self.store.content_put(self.tenant, &batch).await?)
+    }
+
+    /// Stores a session unless it is stored already.
+    async fn add(&mut self, session: PortableSession) -> anyhow::Result<()> {
+        let (session_id, root_hash) = (session.session_id, session.root_hash);
+        if let Some(stored) = self.store.session_lookup(self.tenant, session_id).await? {
+            ensure!(
+                stored.root_hash == root_hash,
+                "the store has another session with this id"
+            );
+            self.last = None;
+            return Ok(());
+        }
+        let parent = match session.parent_session_id {
+            Some(parent) => Some(self.parent(parent).await?),
+            None => None,
+        };
+        let draft = session.into_draft(parent, BranchId::generate(&UuidV7Source))?;
+        let tree = open_tree(self.store, self.tenant, &draft.environment, WorkspaceLimits::default());
+        tree.confirm().await?;
+        let commit = Commit {
+            tenant: self.tenant.clone(),
+            draft,
+            run: None,
+            thread: None,
+            environment_from: None,
+            conflict: ConflictPolicy::Fork,
+            children: Vec::new(),
+        };
+        let committed = self.store.session_commit(&commit).await?;
+        ensure!(
+            committed.session.head.root_hash == root_hash,
+            "the stored session has another hash"
+        );
+        self.last = Some(Arc::new(committed.session));
+        self.new_sessions += 1;
+        Ok(())
+    }
+
+    /// Returns the session that the next one continues.
+    async fn parent(&self, parent: SessionId) -> anyhow::Result<Arc<Bundle>> {
+        if let Some(last) = self.last.as_ref().filter(|last| last.head.session_id == parent) {
+            return Ok(Arc::clone(last));
+        }
+        let bundle = self.store.bundle_load(self.tenant, parent).await?;
+        let bundle = bundle.with_context(|| format!("the session {parent}, which it continues, is not stored"))?;
+        Ok(Arc::new(bundle))
+    }
+}

@@ -1,0 +1,37 @@
+//! `POST /v1/sessions/{session_id}/files`.
+
+use axum::response::Response;
+
+use super::body::ChangeFiles;
+use super::child::respond_child;
+use crate::http::auth::Call;
+use crate::http::idempotency::KeyedBody;
+use crate::http::parameters::{PathParameters, QueryParameters};
+use crate::http::problem::Problem;
+use crate::http::sessions::SessionView;
+use crate::off_thread::by_size;
+
+/// Changes files of a session: all changes or none. Makes a session that continues it with the same
+/// messages and context, without a run.
+#[utoipa::path(post, path = "/v1/sessions/{session_id}/files", tag = "files", params(
+    ("session_id" = uuid::Uuid, Path),
+    ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$", description = "The caller's name for the request: sent again, it is answered with the same session"),
+), request_body = ChangeFiles, responses(
+    (status = 201, description = "The new session with its environment", body = SessionView, headers(
+        ("Location" = String, description = "The path of the session"),
+        ("ETag" = String, description = "The root hash of the session"),
+        ("Idempotency-Replayed" = Option<String>, description = "`true` where the answer is that of an earlier request with the key"),
+    )),
+))]
+pub(in crate::http) async fn change_files(
+    call: Call,
+    path: PathParameters,
+    query: QueryParameters,
+    KeyedBody { key, body, bytes, .. }: KeyedBody<ChangeFiles>,
+) -> Result<Response, Problem> {
+    query.finish()?;
+    let session_id = path.id("session_id")?;
+    let request = by_size(&call.tenant, bytes, move || body.into_request(session_id, key)).await?;
+    let child = call.api.service.runs.files.change(&call.tenant, request).await?;
+    respond_child(&call, child).await
+}

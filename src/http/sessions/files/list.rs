@@ -1,0 +1,74 @@
+//! `GET /v1/sessions/{session_id}/files`.
+
+use axum::response::Response;
+
+use super::view::FileEntry;
+use crate::http::auth::Call;
+use crate::http::file_problems::tree_problem;
+use crate::http::in_flight::respond_with;
+use crate::http::paging::{ListPage, PAGE_BYTES, Paging};
+use crate::http::parameters::{PathParameters, QueryParameters, invalid};
+use crate::http::problem::Problem;
+use crate::run::list_after;
+use crate::workspace::{Entry, FilePath, Totals, Tree, TreeError};
+
+/// A page of files.
+type Files = ListPage<FileEntry>;
+
+/// About the memory of a name of a directory that is loaded, in bytes.
+const NAME: u64 = 256;
+
+/// Lists the files of a session by name.
+#[utoipa::path(get, path = "/v1/sessions/{session_id}/files", tag = "files", params(
+    ("session_id" = uuid::Uuid, Path),
+    ("path" = Option<String>, Query, description = "The directory to list; by default the root"),
+    ("recursive" = Option<bool>, Query, description = "Also lists what is in the directories below; by default false"),
+    ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "1 to 200, by default 50"),
+    ("cursor" = Option<String>, Query, description = "The `next_cursor` of the page before"),
+), responses(
+    (status = 200, description = "A page of files", body = Files),
+))]
+pub(in crate::http) async fn list_files(
+    call: Call,
+    path: PathParameters,
+    mut query: QueryParameters,
+) -> Result<Response, Problem> {
+    let directory = take_directory(&mut query)?;
+    let is_recursive = query.parsed("recursive")?.unwrap_or(false);
+    let page = Paging::<FilePath>::take(query)?;
+    let session_id = path.id("session_id")?;
+    let tree = call.api.service.runs.files.open(&call.tenant, session_id).await?;
+    let names = totals(&tree, directory.as_ref()).await.map_err(tree_problem)?.entries();
+    let room = usize::try_from(names.saturating_mul(NAME)).unwrap_or(usize::MAX);
+    let room = room.saturating_add(PAGE_BYTES);
+    let share = call.api.in_flight.take_soon(&call.tenant, room).await?;
+    let count = page.limit as usize + 1;
+    let found = list_after(&tree, directory.as_ref(), is_recursive, page.after.as_ref(), count).await;
+    let found = found.map_err(tree_problem)?;
+    let view = |(path, entry)| FileEntry::new(path, entry);
+    let list = Files::new(found, page.limit, |(path, _)| path.clone(), view);
+    respond_with(share, list).await
+}
+
+/// Takes the parameter `path`; `None` means the root.
+fn take_directory(query: &mut QueryParameters) -> Result<Option<FilePath>, Problem> {
+    let text = query.text("path")?.filter(|text| !text.is_empty());
+    let parse = |text: String| FilePath::parse(&text).map_err(|error| invalid("path", error.to_string()));
+    text.map(parse).transpose()
+}
+
+/// Returns how much is in a directory.
+async fn totals(tree: &Tree, directory: Option<&FilePath>) -> Result<Totals, TreeError> {
+    let Some(path) = directory else {
+        return tree.totals().await;
+    };
+    let real_path = tree.resolve(path).await?;
+    match &real_path {
+        None => tree.totals().await,
+        Some(real_path) => match tree.entry(real_path).await? {
+            Some(Entry::Directory { totals, .. }) => Ok(totals),
+            Some(_) => Err(TreeError::NotADirectory { path: path.clone() }),
+            None => Err(TreeError::NotFound { path: path.clone() }),
+        },
+    }
+}

@@ -1,0 +1,72 @@
+//! `GET /v1/sessions/{session_id}/ancestor/{other}` and `POST /v1/sessions/{session_id}/merge`.
+
+use axum::Json;
+use axum::response::Response;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::child::respond_child;
+use crate::http::auth::Call;
+use crate::http::idempotency::KeyedBody;
+use crate::http::parameters::{NoParameters, PathParameters, QueryParameters, parse_id};
+use crate::http::problem::Problem;
+use crate::http::sessions::SessionView;
+use crate::run::MergeRequest;
+use crate::store::{Ancestor, ConflictPolicy};
+
+/// A session to merge.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct MergeSession {
+    /// The session whose changes since the common ancestor are taken over.
+    #[schema(format = Uuid)]
+    with: String,
+    /// What to do if another session continues the session already.
+    conflict: Option<ConflictPolicy>,
+}
+
+/// Shows the nearest common ancestor of two sessions. A removed one has its ids only.
+#[utoipa::path(get, path = "/v1/sessions/{session_id}/ancestor/{other}", tag = "sessions", params(
+    ("session_id" = uuid::Uuid, Path),
+    ("other" = uuid::Uuid, Path),
+), responses(
+    (status = 200, description = "The session from which both descend", body = Ancestor),
+))]
+pub(in crate::http) async fn get_ancestor(
+    call: Call,
+    path: PathParameters,
+    _: NoParameters,
+) -> Result<Json<Ancestor>, Problem> {
+    let (one, other) = (path.id("session_id")?, path.id("other")?);
+    let files = &call.api.service.runs.files;
+    Ok(Json(files.common_ancestor(&call.tenant, one, other).await?))
+}
+
+/// Merges the files, variables and resources of another session over the common ancestor. Makes a
+/// session that continues the one in the path with the same messages and context.
+#[utoipa::path(post, path = "/v1/sessions/{session_id}/merge", tag = "sessions", params(
+    ("session_id" = uuid::Uuid, Path),
+    ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$", description = "The caller's name for the request: sent again, it is answered with the same session"),
+), request_body = MergeSession, responses(
+    (status = 201, description = "The new session with its environment", body = SessionView, headers(
+        ("Location" = String, description = "The path of the session"),
+        ("ETag" = String, description = "The root hash of the session"),
+        ("Idempotency-Replayed" = Option<String>, description = "`true` where the answer is that of an earlier request with the key"),
+    )),
+))]
+pub(in crate::http) async fn merge_session(
+    call: Call,
+    path: PathParameters,
+    query: QueryParameters,
+    KeyedBody { key, body, .. }: KeyedBody<MergeSession>,
+) -> Result<Response, Problem> {
+    query.finish()?;
+    let request = MergeRequest {
+        session_id: path.id("session_id")?,
+        with: parse_id("/with", &body.with)?,
+        conflict: body.conflict.unwrap_or_default(),
+        idempotency: key,
+    };
+    let child = call.api.service.runs.files.merge(&call.tenant, request).await?;
+    respond_child(&call, child).await
+}

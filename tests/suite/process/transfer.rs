@@ -1,0 +1,332 @@
+//! Lines of sessions as files, and the files of sessions on the command line.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::binary::Home;
+use super::service::Service;
+use crate::support::databases::{Engine, TestDatabase};
+
+/// A store with a line of four sessions, which have files.
+struct Filled {
+    home: Home,
+    folder: TempDir,
+    /// The sessions, oldest first.
+    line: Vec<String>,
+    _database: TestDatabase,
+}
+
+impl Filled {
+    async fn new() -> Self {
+        let database = TestDatabase::sqlite();
+        let home = Home::new(database.url());
+        let service = Service::start(&home).await;
+        let first = id(&service.run("demo", None, "What is 1 + 1?").await);
+        let large: Vec<u8> = (0..500_000_u32)
+            .flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes())
+            .collect();
+        let changes = json!([
+            {"path": "src/ä.txt", "content": "one\n"},
+            {"path": "run", "content": "#!/bin/sh\n", "executable": true},
+            {"path": "large.bin", "content": {"base64": STANDARD.encode(large)}},
+        ]);
+        let second = change(&service, &first, &changes).await;
+        let third = id(&service.run("demo", Some(&second), "What is 2 + 2?").await);
+        let changes = json!([{"path": "src/ä.txt", "content": "two\n"}, {"path": "run", "delete": true}]);
+        let fourth = change(&service, &third, &changes).await;
+        Self {
+            home,
+            folder: tempfile::tempdir().unwrap(),
+            line: vec![first, second, third, fourth],
+            _database: database,
+        }
+    }
+
+    fn tip(&self) -> &str {
+        self.line.last().unwrap()
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Exports the line.
+    async fn export(&self, name: &str) -> PathBuf {
+        let file = self.file(name);
+        export(&self.home, self.tip(), &file).await;
+        file
+    }
+
+    /// Exports the line and changes the lines of the file.
+    async fn changed(&self, name: &str, change: impl FnOnce(&mut Vec<Value>)) -> PathBuf {
+        let file = self.export(name).await;
+        let text = zstd::decode_all(&*fs::read(&file).unwrap()).unwrap();
+        let lines = String::from_utf8(text).unwrap();
+        let mut lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        change(&mut lines);
+        let lines: Vec<_> = lines.iter().map(|line| format!("{line}\n")).collect();
+        let text = lines.concat();
+        fs::write(&file, zstd::encode_all(text.as_bytes(), 1).unwrap()).unwrap();
+        file
+    }
+}
+
+fn id(session: &Value) -> String {
+    session["session_id"].as_str().unwrap().to_owned()
+}
+
+async fn change(service: &Service, session_id: &str, changes: &Value) -> String {
+    let path = format!("/v1/sessions/{session_id}/files");
+    let (status, made) = service
+        .call(Method::POST, &path, Some(json!({"changes": changes})))
+        .await;
+    assert_eq!(status, 201, "{made:#}");
+    id(&made)
+}
+
+async fn export(home: &Home, session_id: &str, file: &Path) {
+    home.succeed(&["sessions", "export", session_id, "-o", file.to_str().unwrap()])
+        .await;
+}
+
+/// Imports a file, and returns what was said about it.
+async fn import(home: &Home, file: &Path) -> String {
+    let done = home.run(&["sessions", "import", file.to_str().unwrap()]).await;
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    done.stderr
+}
+
+async fn show(home: &Home, session_id: &str) -> Value {
+    serde_json::from_str(&home.succeed(&["sessions", "show", session_id]).await).unwrap()
+}
+
+/// Checks that a store has the line as the first one has it, and that all hashes match.
+async fn assert_has_line(home: &Home, filled: &Filled) {
+    for session_id in &filled.line {
+        assert_eq!(show(home, session_id).await, show(&filled.home, session_id).await);
+        for arguments in [&["--recursive", "--json"][..], &[]] {
+            let list = [&["sessions", "files", session_id], arguments].concat();
+            assert_eq!(home.succeed(&list).await, filled.home.succeed(&list).await);
+        }
+    }
+    let service = Service::start(home).await;
+    let verified = service.get(&format!("/v1/sessions/{}/verify", filled.tip())).await;
+    assert_eq!(
+        (&verified["valid"], &verified["sessions"]),
+        (&json!(true), &json!(4)),
+        "{verified:#}"
+    );
+    let continued = service.run("demo", Some(filled.tip()), "What is 3 + 3?").await;
+    assert!(continued["output_text"].as_str().unwrap().contains("= 6"));
+}
+
+#[tokio::test]
+async fn a_line_goes_to_another_engine_and_back_with_its_ids_and_hashes() {
+    let filled = Filled::new().await;
+    let Some(postgres) = TestDatabase::new(Engine::Postgres).await else {
+        return;
+    };
+    let there = Home::new(postgres.url());
+    let first = filled.export("first.zst").await;
+    let note = import(&there, &first).await;
+    assert!(note.contains("4 sessions, 4 of them new"), "{note}");
+    // Equal sessions make equal files, and a store that is missing is made.
+    let second = filled.file("second.zst");
+    export(&there, filled.tip(), &second).await;
+    assert_eq!(fs::read(&first).unwrap(), fs::read(&second).unwrap());
+    let back = Home::with_file();
+    import(&back, &second).await;
+    let note = import(&back, &first).await;
+    assert!(note.contains("4 sessions, 0 of them new"), "{note}");
+    assert_has_line(&there, &filled).await;
+    assert_has_line(&back, &filled).await;
+    // Each tenant has sessions of its own.
+    let file = first.to_str().unwrap();
+    back.succeed(&["sessions", "import", file, "--tenant", "acme"]).await;
+    let listed = back.succeed(&["sessions", "list", "--tenant", "acme", "--json"]).await;
+    let listed: Vec<Value> = serde_json::from_str(&listed).unwrap();
+    assert_eq!(listed.len(), 4);
+}
+
+#[tokio::test]
+async fn an_import_that_was_cut_is_continued() {
+    let filled = Filled::new().await;
+    let cut = filled.changed("cut.zst", |lines| {
+        let mut sessions = (0..lines.len()).filter(|index| lines[*index]["session"].is_object());
+        let second = sessions.nth(1).unwrap();
+        lines.truncate(second + 1);
+    });
+    let cut = cut.await;
+    let home = Home::with_file();
+    home.succeed(&["migrate"]).await;
+    let complaint = home.fail(&["sessions", "import", cut.to_str().unwrap()]).await;
+    assert!(complaint.contains("the file is cut"), "{complaint}");
+    let note = import(&home, &filled.export("whole.zst").await).await;
+    assert!(note.contains("4 sessions, 2 of them new"), "{note}");
+    assert_has_line(&home, &filled).await;
+}
+
+/// Replaces a text in the JSON of a line.
+fn replace(line: &mut Value, from: &str, to: &str) {
+    let text = line.to_string();
+    assert!(text.contains(from), "{text}");
+    *line = serde_json::from_str(&text.replace(from, to)).unwrap();
+}
+
+#[tokio::test]
+async fn a_file_that_was_changed_is_refused() {
+    type Change = fn(&mut Vec<Value>);
+    let filled = Filled::new().await;
+    let session = |line: &Value| line["session"].is_object();
+    let changes: [(&str, Change); 8] = [
+        ("differs from its hash", |lines| {
+            let line = lines.iter_mut().find(|line| line["session"].is_object()).unwrap();
+            replace(line, "What is 1 + 1?", "What is 1 + 2?");
+        }),
+        ("differs from its hash", |lines| {
+            let line = lines.iter_mut().find(|line| line["session"].is_object()).unwrap();
+            line["session"]["metadata"] = json!({"a": 1});
+        }),
+        ("differs from its hash", |lines| {
+            let line = lines
+                .iter_mut()
+                .find(|line| line["content"]["text"] == "one\n")
+                .unwrap();
+            line["content"]["text"] = json!("uno\n");
+        }),
+        ("differs from its hash", |lines| {
+            let line = lines
+                .iter_mut()
+                .find(|line| line["content"]["kind"] == "chunks")
+                .unwrap();
+            line["content"]["hash"] = json!("0".repeat(64));
+        }),
+        ("is not stored", |lines| {
+            lines.retain(|line| line["content"]["text"] != "one\n");
+        }),
+        ("is not stored", |lines| {
+            let first = lines.iter().position(|line| line["session"].is_object()).unwrap();
+            lines.remove(first);
+        }),
+        ("has the version 2", |lines| {
+            lines[0]["agent_runtime_sessions"]["version"] = json!(2);
+        }),
+        ("is no export of sessions", |lines| drop(lines.remove(0))),
+    ];
+    for (complaint, change) in changes {
+        let file = filled.changed("changed.zst", change).await;
+        let home = Home::with_file();
+        home.succeed(&["migrate"]).await;
+        let said = home.fail(&["sessions", "import", file.to_str().unwrap()]).await;
+        assert!(said.contains(complaint), "{complaint}: {said}");
+        assert!(!home.succeed(&["sessions", "list"]).await.contains(filled.tip()));
+    }
+    let whole = filled.export("whole.zst").await;
+    let lines = zstd::decode_all(&*fs::read(whole).unwrap()).unwrap();
+    let lines = String::from_utf8(lines).unwrap();
+    let sessions = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    assert_eq!(sessions.filter(session).count(), 4);
+    for (bytes, complaint) in [(&b"{}\n"[..], "can't"), (b"", "can't")] {
+        let file = filled.file("other");
+        fs::write(&file, bytes).unwrap();
+        let said = filled.home.fail(&["sessions", "import", file.to_str().unwrap()]).await;
+        assert!(said.contains(complaint), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_not_exported() {
+    let home = Home::with_file();
+    home.succeed(&["migrate"]).await;
+    let nowhere = "01890000-0000-7000-8000-000000000000";
+    let file = home.path().join("export.zst");
+    let said = home
+        .fail(&["sessions", "export", nowhere, "-o", file.to_str().unwrap()])
+        .await;
+    assert!(said.contains("there is no session 01890000"), "{said}");
+    assert!(!file.exists());
+}
+
+#[tokio::test]
+async fn files_are_listed_and_printed() {
+    let filled = Filled::new().await;
+    let (home, second) = (&filled.home, filled.line[1].as_str());
+    let files = async |arguments: &[&str]| {
+        home.succeed(&[&["sessions", "files", second], arguments].concat())
+            .await
+    };
+    let listed = files(&[]).await;
+    let names: Vec<&str> = listed
+        .lines()
+        .skip(1)
+        .map(|line| line.split_whitespace().next_back().unwrap())
+        .collect();
+    assert_eq!(names, ["large.bin", "run", "src"]);
+    assert!(listed.contains("executable  run"), "{listed}");
+    assert!(files(&["--recursive"]).await.contains("src/ä.txt"));
+    assert_eq!(files(&["src/ä.txt"]).await, "one\n");
+    let json: Value = serde_json::from_str(&files(&["src", "--json"]).await).unwrap();
+    assert_eq!(
+        (&json[0]["path"], &json[0]["kind"]),
+        (&json!("src/ä.txt"), &json!("file"))
+    );
+    for (path, complaint) in [
+        ("nothing", "does not exist"),
+        ("../x", "must not contain"),
+        ("run/x", "not a directory"),
+    ] {
+        let said = home.fail(&["sessions", "files", second, path]).await;
+        assert!(said.contains(complaint), "{said}");
+    }
+    let diff: Value = serde_json::from_str(&home.succeed(&["sessions", "diff", second, filled.tip()]).await).unwrap();
+    let changed = diff["files"].as_array().unwrap();
+    assert_eq!(changed.len(), 2, "{changed:#?}");
+    assert_eq!(
+        changed[1]["diff"],
+        "--- a/src/ä.txt\n+++ b/src/ä.txt\n@@ -1 +1 @@\n-one\n+two\n"
+    );
+}
+
+/// What earlier versions wrote can be carried as well.
+#[tokio::test]
+async fn sessions_of_an_earlier_version_are_exported() {
+    let database = TestDatabase::sqlite();
+    let path = Path::new(database.url().strip_prefix("sqlite://").unwrap());
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, "").unwrap();
+    let dump = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stores/0003/sqlite.sql");
+    database.execute(&fs::read_to_string(dump).unwrap()).await.unwrap();
+    let home = Home::new(database.url());
+    home.succeed(&["migrate"]).await;
+    let (mut exported, back) = (0, Home::with_file());
+    let tenants = database.texts("select distinct tenant from sessions").await;
+    for tenant in tenants {
+        let list = [
+            "sessions", "list", "--tips", "--limit", "1000", "--json", "--tenant", &tenant,
+        ];
+        let tips: Vec<Value> = serde_json::from_str(&home.succeed(&list).await).unwrap();
+        for tip in tips {
+            let (tip, file) = (id(&tip), home.path().join("export.zst"));
+            let (path, of_tenant) = (file.to_str().unwrap(), ["--tenant", &tenant]);
+            let done = home
+                .run(&[&["sessions", "export", &tip, "-o", path][..], &of_tenant].concat())
+                .await;
+            if done.stderr.contains("was removed") {
+                continue;
+            }
+            assert_eq!(done.code, Some(0), "{}", done.stderr);
+            back.succeed(&[&["sessions", "import", path][..], &of_tenant].concat())
+                .await;
+            let show = [&["sessions", "show", &tip][..], &of_tenant].concat();
+            assert_eq!(back.succeed(&show).await, home.succeed(&show).await);
+            exported += 1;
+        }
+    }
+    assert!(exported > 3, "{exported}");
+}
