@@ -19,14 +19,16 @@ pub mod usage;
 pub mod fair_share;
 mod http_client;
 pub mod off_thread;
+pub mod outgoing;
 
+pub mod environment;
 pub mod session;
+pub mod workspace;
 
 pub mod agent;
 
 pub mod record;
 
-pub mod environment;
 pub mod models;
 pub mod tools;
 pub mod webhooks;

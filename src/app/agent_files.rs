@@ -10,10 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, anyhow, ensure};
 
+use super::toml_file::parse;
 use crate::agent::AgentDefinition;
-use crate::json::plain_words;
 use crate::run::{AgentChecks, AgentSource, ConfiguredAgent};
-use crate::spelling::meant;
 
 /// The agent that every service has. A file with an agent of the same name replaces it.
 const DEMO: &str = include_str!("../../config/agents/demo.toml");
@@ -112,7 +111,7 @@ impl AgentFiles {
                 Err(fault) => found.faults.push(fault),
             }
         }
-        let demo = parse(DEMO).context(BUILT_IN)?;
+        let demo: AgentDefinition = parse(DEMO).context(BUILT_IN)?;
         found
             .agents
             .entry(demo.name.clone())
@@ -150,46 +149,11 @@ fn is_agent(path: &Path) -> bool {
 fn read(path: &Path) -> anyhow::Result<ConfiguredAgent> {
     let location = path.display().to_string();
     let text = fs::read_to_string(path).with_context(|| format!("can't read {location}"))?;
-    let mut definition = parse(&text).with_context(|| location.clone())?;
+    let mut definition: AgentDefinition = parse(&text).with_context(|| location.clone())?;
     if definition.name.is_empty() {
         definition.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     }
     Ok(ConfiguredAgent { location, definition })
-}
-
-/// Reads a definition. The error names the line of a mistake, if it is known, and its key.
-fn parse(text: &str) -> anyhow::Result<AgentDefinition> {
-    let deserializer = toml::Deserializer::parse(text)
-        .map_err(|error| anyhow!("{}not valid TOML: {}", line(text, &error), error.message()))?;
-    serde_path_to_error::deserialize(deserializer).map_err(|error| {
-        let line = line(text, error.inner());
-        let key = error.path().to_string();
-        let problem = problem(error.inner().message());
-        if key == "." {
-            anyhow!("{line}{problem}")
-        } else {
-            anyhow!("{line}`{key}`: {problem}")
-        }
-    })
-}
-
-/// Returns the beginning of an error message: the line of the mistake.
-fn line(text: &str, error: &toml::de::Error) -> String {
-    let before = error.span().and_then(|span| text.get(..span.start));
-    before.map_or_else(String::new, |before| {
-        format!("line {}: ", before.matches('\n').count() + 1)
-    })
-}
-
-/// Describes the mistake. For an unknown name, suggests the most similar known one.
-fn problem(message: &str) -> String {
-    let words = plain_words(message);
-    match (words.split_once(", expected "), meant(&words)) {
-        (Some((unknown, _)), Some(meant)) if unknown.starts_with("unknown ") => {
-            format!("{unknown}, did you mean `{meant}`?")
-        }
-        _ => words,
-    }
 }
 
 #[cfg(test)]

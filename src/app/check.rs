@@ -3,7 +3,7 @@
 //! It reads the store and connects to Redis if they are configured. It changes nothing.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -72,16 +72,9 @@ fn check_agents(
     findings: &mut Vec<Finding>,
 ) -> anyhow::Result<BTreeSet<String>> {
     let config = &loaded.config;
-    let directory = &config.agents.directory;
-    let origin = loaded.origin(&["agents", "directory"]);
-    if origin != Origin::Default && !directory.exists() {
-        let problem = format!(
-            "{origin}: `agents.directory`: there is no directory {}",
-            directory.display()
-        );
-        findings.push(Finding::Error(problem));
-    }
-    let found = AgentFiles::new(directory).find()?;
+    check_directory(loaded, "agents", &config.agents.directory, findings);
+    check_directory(loaded, "tools", &config.tools.directory, findings);
+    let found = AgentFiles::new(&config.agents.directory).find()?;
     // An example is meant to be renamed, so it is not reported.
     let is_example = |path: &&PathBuf| path.extension().is_some_and(|ending| ending == "example");
     for path in found.unread.iter().filter(|path| !is_example(path)) {
@@ -104,6 +97,16 @@ fn check_agents(
     }
     let names = usable.into_iter().map(|agent| agent.definition.name);
     Ok(names.collect())
+}
+
+/// Reports a directory of a section that is set and does not exist.
+fn check_directory(loaded: &Loaded, section: &str, directory: &Path, findings: &mut Vec<Finding>) {
+    let origin = loaded.origin(&[section, "directory"]);
+    if origin != Origin::Default && !directory.exists() {
+        let shown = directory.display();
+        let problem = format!("{origin}: `{section}.directory`: there is no directory {shown}");
+        findings.push(Finding::Error(problem));
+    }
 }
 
 /// Connects to the Redis that replicas share. The service would start without it.

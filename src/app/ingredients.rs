@@ -5,16 +5,19 @@ use std::sync::Arc;
 
 use super::agent_files::AgentFiles;
 use super::extensions::Extensions;
-use super::settings;
+use super::tool_files::http_tools_of;
+use super::{settings, tool_settings};
 use crate::agent::hooks::{HookRegistry, SummarisationFactory, builtin_hooks};
+use crate::agent::ports::Tool;
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::ids::{IdSource, UuidV7Source};
 use crate::limits::Limits;
 use crate::models::Catalog;
+use crate::outgoing::{NameResolver, OutgoingClient, SystemResolver};
 use crate::run::{AgentChecks, AgentDirectory};
 use crate::store::Store;
-use crate::tools::{ToolRegistry, builtin_tools};
+use crate::tools::{ToolRegistry, builtin_tools, http_fetch};
 use crate::usage::PriceTable;
 use crate::webhooks::{SenderRules, WebhookHookFactory, WebhookSecret, WebhookSender};
 
@@ -44,7 +47,7 @@ impl Ingredients {
             Arc::clone(&clock),
         )?);
         let tools = Arc::new(ToolRegistry::new(
-            builtin_tools(&clock).into_iter().chain(extensions.tools),
+            tools(config, &clock)?.into_iter().chain(extensions.tools),
             settings::tools(config),
             Arc::clone(&clock),
             Arc::clone(&ids),
@@ -109,4 +112,18 @@ impl Ingredients {
         let directory = AgentDirectory::new(Arc::clone(store), checks, clock, Box::new(usable))?;
         Ok((directory, faults))
     }
+}
+
+/// Makes the built-in tools and those of the configured folder.
+fn tools(config: &Config, clock: &Arc<dyn Clock>) -> anyhow::Result<Vec<Arc<dyn Tool>>> {
+    let resolver: Arc<dyn NameResolver> = Arc::new(SystemResolver);
+    let client = OutgoingClient::new(
+        tool_settings::http_fetch_rules(config),
+        tool_settings::http_fetch_client(config),
+        Arc::clone(&resolver),
+    )?;
+    let mut tools = builtin_tools(clock);
+    tools.push(http_fetch(tool_settings::http_fetch(config)?, client));
+    tools.extend(http_tools_of(config, &resolver, clock)?);
+    Ok(tools)
 }

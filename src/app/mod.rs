@@ -6,6 +6,9 @@ mod extensions;
 mod ingredients;
 mod runs;
 mod settings;
+mod toml_file;
+mod tool_files;
+mod tool_settings;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +25,6 @@ pub use self::runs::{RunPorts, assemble_runs};
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::environment::InMemoryEnvironments;
 use crate::http::{HttpLimits, HttpState};
 use crate::ids::IdSource;
 use crate::limits::Limits;
@@ -95,7 +97,6 @@ impl App {
             models: models as _,
             tools: tools as _,
             hooks,
-            environments: Arc::new(InMemoryEnvironments),
             prices,
             limits: Arc::clone(&limits),
             clock: Arc::clone(&clock),

@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 
 use crate::agent::RequestRoom;
 use crate::agent::hooks::HookRegistry;
-use crate::agent::ports::{EnvironmentRuntime, ModelCatalog, ToolCatalog};
+use crate::agent::ports::{ModelCatalog, ToolCatalog};
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::ids::IdSource;
@@ -15,7 +15,7 @@ use crate::run::{
     ActiveRuns, AgentDirectory, AgentLoops, Attempts, Callers, Executor, Followers, IdempotencyKeys, LeaseRenewal,
     Leases, LightSlots, ModelSelection, Planner, ProgressWriter, Publisher, Quarantine, QueueLength, QueueSlots,
     QueueWorker, Redelivery, RequestRates, RunController, RunLifecycle, RunQueue, RunReader, RunSettings, RunStarter,
-    RunTasks, Runs, SessionImporter, SessionRemover, SubagentPorts, SubagentSlots,
+    RunTasks, Runs, SessionFiles, SessionImporter, SessionRemover, SubagentPorts, SubagentSlots,
 };
 use crate::store::{Sessions, Store};
 use crate::supervision::Supervisor;
@@ -38,8 +38,6 @@ pub struct RunPorts {
     pub tools: Arc<dyn ToolCatalog>,
     /// Makes the hooks that agents attach.
     pub hooks: Arc<HookRegistry>,
-    /// Restores environments.
-    pub environments: Arc<dyn EnvironmentRuntime>,
     /// The prices of models.
     pub prices: PriceTable,
     /// The limits of tenants.
@@ -101,6 +99,7 @@ pub fn assemble_runs(ports: &RunPorts, settings: RunSettings) -> Runs {
         reader: Arc::clone(&shared.reader),
         followers,
         importer: Arc::new(importer(ports, &shared)),
+        files: Arc::new(files(ports, &shared)),
         remover: Arc::new(SessionRemover {
             sessions: Arc::clone(&ports.sessions),
             board: Arc::clone(&ports.board),
@@ -192,7 +191,7 @@ fn executor(ports: &RunPorts, shared: &Shared) -> Executor {
         },
     };
     Executor {
-        environments: Arc::clone(&ports.environments),
+        workspace: shared.settings.workspace,
         store: Arc::clone(&ports.store),
         loops: Arc::new(loops),
         subagents: SubagentSlots::new(shared.settings.subagents),
@@ -208,6 +207,18 @@ fn executor(ports: &RunPorts, shared: &Shared) -> Executor {
         clock: Arc::clone(&ports.clock),
         ids: Arc::clone(&ports.ids),
         max_record_bytes: shared.settings.max_record_bytes,
+    }
+}
+
+fn files(ports: &RunPorts, shared: &Shared) -> SessionFiles {
+    SessionFiles {
+        sessions: Arc::clone(&ports.sessions),
+        store: Arc::clone(&ports.store),
+        reader: Arc::clone(&shared.reader),
+        keys: Arc::clone(&shared.keys),
+        limits: shared.settings.workspace,
+        clock: Arc::clone(&ports.clock),
+        ids: Arc::clone(&ports.ids),
     }
 }
 
@@ -266,6 +277,8 @@ fn queue(
 fn importer(ports: &RunPorts, shared: &Shared) -> SessionImporter {
     SessionImporter {
         sessions: Arc::clone(&ports.sessions),
+        store: Arc::clone(&ports.store),
+        workspace: shared.settings.workspace,
         agents: Arc::clone(&ports.agents),
         models: Arc::clone(&ports.models),
         prices: ports.prices.clone(),

@@ -20,6 +20,7 @@ use crate::run::{QueueSettings, RunSettings, SubagentSettings};
 use crate::store::{RetentionRules, StoreSettings};
 use crate::tools::ToolSettings;
 use crate::webhooks::{SecretTenants, SenderSettings, SigningKeys, WebhookSecret};
+use crate::workspace::WorkspaceLimits;
 
 pub(super) fn store(config: &Config) -> StoreSettings {
     StoreSettings {
@@ -74,6 +75,7 @@ pub(super) fn runs(config: &Config) -> RunSettings {
         },
         max_record_bytes: config.runs.max_record_bytes,
         max_model_request_bytes: config.runs.max_model_request_bytes,
+        workspace: workspace(config),
         queue: queue(config),
         idempotency_retention: config.idempotency.retention,
     }
@@ -91,6 +93,15 @@ fn queue(config: &Config) -> QueueSettings {
     }
 }
 
+fn workspace(config: &Config) -> WorkspaceLimits {
+    let limits = &config.workspace;
+    WorkspaceLimits {
+        file_bytes: limits.max_file_bytes,
+        files: limits.max_files,
+        bytes: limits.max_bytes,
+    }
+}
+
 pub(super) fn retention(config: &Config) -> RetentionSettings {
     let retention = &config.retention;
     RetentionSettings {
@@ -100,6 +111,7 @@ pub(super) fn retention(config: &Config) -> RetentionSettings {
             keep_last: retention.keep_last,
             events: retention.events,
             deliveries: retention.deliveries,
+            unreferenced_contents: retention.unreferenced_contents,
         },
         interval: retention.interval,
         batch: retention.batch,

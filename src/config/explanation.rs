@@ -37,6 +37,7 @@ fn note(config: &Config, path: &KeyPath) -> Option<String> {
                 _ => return None,
             }
         }
+        ["tools", "secrets", name, _] => (&config.tools.secrets.get(*name)?.secret, "secret "),
         ["webhooks", "secrets", name, _] => (&config.webhooks.secrets.get(*name)?.secret, "secret "),
         _ => return None,
     };

@@ -21,6 +21,7 @@ use super::secrets::{read_secret, secret_variable};
 use super::settings::{KeyPath, Origin, Settings, dotted, key_path};
 use super::sources::Sources;
 use super::toml_layer::{read_document, read_text};
+use super::tools;
 use super::webhooks;
 use crate::models::ProviderKind;
 use crate::spelling::nearest;
@@ -150,6 +151,7 @@ fn check(config: &Config) -> Result<(), Fault> {
     config.models.check()?;
     providers::check(&config.providers)?;
     prices::check(&config.prices, &config.providers)?;
+    tools::check(&config.tools)?;
     webhooks::check(&config.webhooks)?;
     limits::check(&config.limits)?;
     context_windows::check(&config.context_windows, &config.providers)
@@ -172,6 +174,10 @@ fn find_secrets(config: &mut Config, settings: &Settings, sources: &Sources) -> 
             let checked = provider.aws.check_region(name);
             checked.map_err(|fault| invalid(&fault.path, settings, fault.problem))?;
         }
+    }
+    for (name, source) in &mut config.tools.secrets {
+        let key = ["tools", "secrets", name, "file"];
+        source.secret = find(&source.file, &source.env, &key)?;
     }
     for (name, source) in &mut config.webhooks.secrets {
         let key = ["webhooks", "secrets", name, "file"];

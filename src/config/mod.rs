@@ -36,7 +36,9 @@ mod queue;
 mod retention;
 mod runs;
 mod store;
+mod tools;
 mod webhooks;
+mod workspace;
 
 mod error;
 mod secrets;
@@ -66,7 +68,9 @@ pub use secrets::SecretUrl;
 pub use settings::Origin;
 pub use sources::Sources;
 pub use store::StoreConfig;
+pub use tools::{HttpFetchConfig, ToolSecretConfig, ToolsConfig};
 pub use webhooks::{ALL_TENANTS, SecretSourceConfig, WebhooksConfig};
+pub use workspace::WorkspaceConfig;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -93,6 +97,8 @@ pub struct Config {
     pub providers: BTreeMap<String, ProviderConfig>,
     /// Prices by `PROVIDER/MODEL`. A model without an entry has an unknown cost.
     pub prices: BTreeMap<String, PriceConfig>,
+    pub workspace: WorkspaceConfig,
+    pub tools: ToolsConfig,
     pub webhooks: WebhooksConfig,
     pub retention: RetentionConfig,
     /// The context windows of models in tokens, input and output together, by `PROVIDER/MODEL`.

@@ -9,6 +9,10 @@ use super::values::{duration, integer, optional_integer};
 /// The longest age that can be named: a hundred years.
 const MAX_AGE_MS: u64 = 3_155_760_000_000;
 
+/// The shortest time for which unreferenced contents are retained: an hour. Runs write their files
+/// before the session that refers to them.
+const MIN_GRACE_MS: u64 = 3_600_000;
+
 /// How long sessions and the data of runs are retained.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -28,6 +32,9 @@ pub struct RetentionConfig {
     /// How long finished deliveries of webhooks are retained.
     #[serde(deserialize_with = "duration::<0, MAX_AGE_MS, _>")]
     pub deliveries: Duration,
+    /// How long contents of workspaces are retained that no session and no journal refers to.
+    #[serde(deserialize_with = "duration::<MIN_GRACE_MS, MAX_AGE_MS, _>")]
+    pub unreferenced_contents: Duration,
     /// The pause between two sweeps; 0 leaves sweeping to others.
     #[serde(deserialize_with = "duration::<0, MAX_AGE_MS, _>")]
     pub interval: Duration,

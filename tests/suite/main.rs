@@ -17,6 +17,7 @@ mod end_to_end;
 mod http;
 mod models;
 mod outbox;
+mod outgoing;
 mod process;
 mod store;
 mod tidy;

@@ -1,5 +1,6 @@
 //! Tests which layer wins, and the defaults.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use super::{environment, file};
 use crate::config::schema::DEFAULTS;
 use crate::config::*;
 use crate::models::ProviderKind;
+use crate::outgoing::HttpMethod;
 
 #[test]
 fn the_defaults_are_the_documented_ones() {
@@ -25,7 +27,9 @@ fn the_defaults_are_the_documented_ones() {
         models: _,
         providers,
         prices,
+        tools: _,
         webhooks: _,
+        workspace: _,
         retention: _,
         context_windows,
         agents,
@@ -86,6 +90,21 @@ fn the_defaults_are_the_documented_ones() {
     assert!(prices.is_empty() && context_windows.is_empty());
     assert_eq!(agents.directory, PathBuf::from("config/agents"));
     assert_eq!((log.format, log.filter.as_str()), (LogFormat::Text, "info"));
+}
+
+#[test]
+fn tools_are_limited_by_default() {
+    let Config { tools, workspace, .. } = load(&Sources::default()).unwrap().config;
+    assert_eq!(
+        (workspace.max_file_bytes, workspace.max_files, workspace.max_bytes),
+        (33_554_432, 50_000, 1_073_741_824)
+    );
+    let fetch = tools.http_fetch;
+    assert!(fetch.allow_networks.is_empty() && !fetch.allow_http);
+    assert_eq!(fetch.ports, BTreeSet::from([80, 443]));
+    assert_eq!(fetch.methods, BTreeSet::from([HttpMethod::Get, HttpMethod::Head]));
+    assert_eq!((fetch.max_redirects, fetch.timeout), (5, Duration::from_secs(20)));
+    assert_eq!((fetch.max_response_bytes, fetch.text_bytes), (2_097_152, 32_768));
 }
 
 #[test]

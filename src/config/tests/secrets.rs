@@ -83,6 +83,48 @@ fn signing_secrets_are_read_from_their_configured_source() {
 }
 
 #[test]
+fn secrets_of_tools_are_read_from_their_configured_source() {
+    let (_directory, path) = file("token-hunter2\n");
+    let text = format!(
+        "[tools.secrets.file]\nfile = '{}'\n[tools.secrets.variable]\nenv = 'TOKEN'\n[tools.secrets.unset]\nenv = 'UNSET'\n",
+        path.display()
+    );
+    let (_directory, path) = file(&text);
+    let loaded = load(&Sources {
+        file: Some(path),
+        environment: environment(&[("TOKEN", "other-hunter2")]),
+        ..Sources::default()
+    });
+    let loaded = loaded.unwrap();
+    let secrets = &loaded.config.tools.secrets;
+    let secret = |name: &str| {
+        secrets[name]
+            .secret
+            .as_ref()
+            .map(|secret| secret.expose_secret().to_owned())
+    };
+    assert_eq!(secret("file").as_deref(), Some("token-hunter2"));
+    assert_eq!(secret("variable").as_deref(), Some("other-hunter2"));
+    assert_eq!(secret("unset"), None);
+    let explained = loaded.explain();
+    assert!(
+        explained.contains("tools.secrets.variable.env = \"TOKEN\""),
+        "{explained}"
+    );
+    assert!(!format!("{explained}{loaded:?}").contains("hunter2"), "{explained}");
+    assert_eq!(
+        message(from_file("[tools.secrets.main]\n")),
+        "app.toml:1: `tools.secrets.main`: names neither `env` nor `file`"
+    );
+    assert_eq!(
+        message(from_override("tools.http_fetch.methods=[]")),
+        "command line: `tools.http_fetch.methods`: names no method, such as \"GET\""
+    );
+    assert!(message(from_override("tools.http_fetch.allow_networks=['x']")).contains("a network is an IP address"));
+    assert!(message(from_override("tools.http_fetch.allow_hosts=['a:1']")).contains("a host is a name"));
+}
+
+#[test]
 fn secrets_are_never_shown() {
     let loaded = load(&Sources {
         environment: environment(&[

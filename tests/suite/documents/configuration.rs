@@ -6,10 +6,11 @@ use std::fs;
 
 use agent_runtime::agent::AgentDefinition;
 use agent_runtime::config::{self, Sources};
+use agent_runtime::tools::HttpToolDefinition;
 
 use super::blocks::{blocks, code_spans, pages, read};
 
-pub(super) const SECTIONS: [&str; 15] = [
+pub(super) const SECTIONS: [&str; 17] = [
     "http",
     "store",
     "board",
@@ -20,6 +21,8 @@ pub(super) const SECTIONS: [&str; 15] = [
     "models",
     "providers",
     "prices",
+    "workspace",
+    "tools",
     "webhooks",
     "retention",
     "context_windows",
@@ -115,10 +118,12 @@ fn every_file_that_the_page_shows_can_be_used() {
             .filter(|block| block.language == "toml")
         {
             let location = format!("{page}:{}", block.line);
-            if block.mark.as_deref() == Some("agent") {
-                check_agent(&location, &block.text);
-            } else {
-                check_file(&location, &block.text);
+            match block.mark.as_deref() {
+                Some("agent") => check_agent(&location, &block.text),
+                Some(mark) if mark == "tool" || mark.starts_with("file config/tools/") => {
+                    check_tool(&location, &block.text);
+                }
+                _ => check_file(&location, &block.text),
             }
             used += 1;
         }
@@ -143,6 +148,11 @@ fn the_examples_of_agents_can_be_used() {
 fn check_agent(location: &str, text: &str) {
     let agent: AgentDefinition = toml::from_str(text).unwrap_or_else(|error| panic!("{location}: {error}"));
     assert!(AgentDefinition::is_valid_name(&agent.name), "{location}");
+}
+
+fn check_tool(location: &str, text: &str) {
+    let tool: HttpToolDefinition = toml::from_str(text).unwrap_or_else(|error| panic!("{location}: {error}"));
+    tool.source().unwrap_or_else(|fault| panic!("{location}: {fault}"));
 }
 
 fn check_file(location: &str, text: &str) {

@@ -39,6 +39,11 @@ async fn the_page_on_sessions_shows_what_happens() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_on_files_shows_what_happens() {
+    run_document("docs/files.md").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_on_threads_shows_what_happens() {
     run_document("docs/threads.md").await;
 }
@@ -51,6 +56,11 @@ async fn the_page_on_events_shows_what_happens() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_on_agents_shows_what_happens() {
     run_document("docs/agents.md").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_on_tools_shows_what_happens() {
+    run_document("docs/tools.md").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -78,9 +88,16 @@ async fn the_page_on_budgets_shows_what_happens() {
     run_document("docs/budgets.md").await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_on_tools_over_http_shows_what_happens() {
+    run_document("docs/http-tools.md").await;
+}
+
 async fn run_document(name: &str) {
-    let Some(service) = Service::start().await else { return };
     let text = read(name);
+    let Some(service) = Service::start(&files(&text)).await else {
+        return;
+    };
     let mut known = Known::default();
     let mut given: Option<String> = None;
     let mut compared = 0;
@@ -113,6 +130,15 @@ async fn run_document(name: &str) {
     }
     check_unshown(given).unwrap();
     assert!(compared > 0, "{name}: no answer was compared");
+}
+
+/// The files that a page shows and the service reads when it starts.
+fn files(text: &str) -> Vec<(String, String)> {
+    let files = blocks(text).into_iter().filter_map(|block| {
+        let name = block.mark?.strip_prefix("file ")?.to_owned();
+        Some((name, block.text))
+    });
+    files.collect()
 }
 
 /// Runs the commands of a block; `None` if a test can't run them.

@@ -14,6 +14,7 @@ use super::blocks::{Table, pages, read, spans_of, tables};
 
 const PAGE: &str = "docs/api.md";
 const SESSIONS_PAGE: &str = "docs/sessions.md";
+const FILES_PAGE: &str = "docs/files.md";
 const THREADS_PAGE: &str = "docs/threads.md";
 const EVENTS_PAGE: &str = "docs/events.md";
 const SUBAGENTS_PAGE: &str = "docs/subagents.md";
@@ -52,7 +53,14 @@ fn properties(description: &Value, schema: &Value, names: &mut BTreeSet<String>)
 #[test]
 fn the_tables_of_fields_are_complete() {
     let description = serde_json::to_value(openapi()).unwrap();
-    let pages = [PAGE, SESSIONS_PAGE, THREADS_PAGE, SUBAGENTS_PAGE, WEBHOOKS_PAGE];
+    let pages = [
+        PAGE,
+        SESSIONS_PAGE,
+        FILES_PAGE,
+        THREADS_PAGE,
+        SUBAGENTS_PAGE,
+        WEBHOOKS_PAGE,
+    ];
     let tables = pages.map(|page| marked(page, "fields"));
     for (names, table) in tables.into_iter().flatten() {
         let mut fields = BTreeSet::new();

@@ -1,6 +1,6 @@
 //! The service as a reader starts it: the built binary in an empty folder, and a shell beside it.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -10,11 +10,15 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
+use crate::support::raw_server::{RawReply, RawRequest, RawServer};
 
 /// When set, what a test needs must be there.
 const REQUIRE: &str = "AGENT_RUNTIME_TEST_REQUIRE_SERVERS";
 /// The address of the service in the documents.
 const SHOWN: &str = "127.0.0.1:8080";
+/// The API that tools of the documents use, and its secret.
+const API: &str = "https://weather.example.org";
+const WEATHER_TOKEN: &str = "weather-token";
 /// The last line of the banner holds this.
 const LAST_LINE: &str = "curl ";
 
@@ -28,12 +32,13 @@ pub(super) struct Service {
     /// What it printed at its start, with the address of the documents.
     pub(super) banner: String,
     _mock: MockModel,
+    _api: RawServer,
 }
 
 impl Service {
-    /// Starts the binary on a free port; `None` on a machine without curl, unless nothing may be
-    /// left out.
-    pub(super) async fn start() -> Option<Self> {
+    /// Starts the binary on a free port, with these files in its folder. Returns `None` on a
+    /// machine without curl, unless nothing may be left out. Also plays the API of the files.
+    pub(super) async fn start(files: &[(String, String)]) -> Option<Self> {
         let curl = Command::new("curl").arg("--version").stdout(Stdio::null()).status();
         if curl.is_err() {
             assert!(
@@ -45,12 +50,19 @@ impl Service {
         }
         let mock = MockModel::start(played).await;
         let folder = tempfile::tempdir().unwrap();
+        let api = RawServer::start(played_api).await;
+        for (name, text) in files {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, reachable(text, &api)).unwrap();
+        }
         let binary = Path::new(env!("CARGO_BIN_EXE_agent-runtime"));
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", binary.parent().unwrap().display());
         let environment = [
             ("PATH", path),
             ("OPENAI_API_KEY", "sk-test".to_owned()),
             ("ANTHROPIC_API_KEY", "sk-test".to_owned()),
+            ("WEATHER_TOKEN", WEATHER_TOKEN.to_owned()),
             ("OPENAI_BASE_URL", mock.base_url()),
             ("AGENT_RUNTIME__PROVIDERS__ANTHROPIC__BASE_URL", mock.base_url()),
             ("AGENT_RUNTIME__PROVIDERS__OLLAMA__BASE_URL", mock.base_url()),
@@ -87,6 +99,7 @@ impl Service {
             address,
             environment,
             _mock: mock,
+            _api: api,
         })
     }
 
@@ -126,6 +139,25 @@ impl Drop for Service {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// Returns a file with the address of the API that is played.
+fn reachable(text: &str, api: &RawServer) -> String {
+    if !text.contains(API) {
+        return text.to_owned();
+    }
+    let local = "allow_http = true\nallow_networks = [\"127.0.0.1\"]\n";
+    format!("{local}{}", text.replace(API, &api.url("")))
+}
+
+/// Plays the API of the documents.
+fn played_api(request: &RawRequest) -> RawReply {
+    let token = format!("Bearer {WEATHER_TOKEN}");
+    if request.line() != "GET /v1/cities/Bern" || request.header("authorization") != Some(token.as_str()) {
+        return RawReply::new(404, &[], "");
+    }
+    let weather = json!({"city": "Bern", "current": {"temperature": 21.5, "sky": "sunny"}});
+    RawReply::new(200, &[("content-type", "application/json")], weather.to_string())
 }
 
 /// Plays a model: it repeats its input, after it has delegated a question if it can.
