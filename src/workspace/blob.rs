@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 
-use super::chunks::contents_of_file;
+use super::bytes_codec::DecodeError;
+use super::chunks::{contents_of_file, decode_chunks};
 use super::contents::{ContentKind, Contents, ContentsError};
-use super::links::{InvalidContent, Link, content_links};
-use super::load::{MAX_BATCH, MAX_BATCH_BYTES};
+use super::save::Writer;
 use crate::off_thread::by_size;
 use crate::session::{Hash, hash_content};
 
@@ -13,17 +13,9 @@ use crate::session::{Hash, hash_content};
 pub async fn store_file(contents: &dyn Contents, hash: Hash, bytes: Bytes) -> Result<(), ContentsError> {
     let size = bytes.len() as u64;
     let parts = by_size(contents.tenant(), size, move || contents_of_file(hash, bytes)).await;
-    let (mut batch, mut batch_bytes) = (Vec::new(), 0);
-    for part in parts {
-        let bytes = part.bytes.len() as u64;
-        if batch.len() == MAX_BATCH || batch_bytes + bytes > MAX_BATCH_BYTES {
-            contents.store(std::mem::take(&mut batch)).await?;
-            batch_bytes = 0;
-        }
-        batch_bytes += bytes;
-        batch.push(part);
-    }
-    contents.store(batch).await
+    let mut writer = Writer::new(contents);
+    writer.write_all(parts).await?;
+    writer.flush().await
 }
 
 /// Returns the size of a stored file; `None` if no file with the hash is stored completely. Renews
@@ -44,14 +36,9 @@ pub async fn find_file(contents: &dyn Contents, hash: Hash) -> Result<Option<u64
         ContentKind::Bytes if hash_content(&content.bytes) == hash => Ok(Some(content.bytes.len() as u64)),
         ContentKind::Bytes => Err(ContentsError::Corrupt { hash }),
         ContentKind::Chunks => {
-            let links = content_links(content.kind, &content.bytes);
-            let links = links.map_err(|InvalidContent| ContentsError::Corrupt { hash })?;
-            let hashes: Vec<_> = links.iter().map(Link::hash).collect();
-            let sizes = links.iter().map(|link| match link {
-                Link::Chunk { size, .. } => *size,
-                _ => 0,
-            });
-            let size = sizes.sum();
+            let chunks = decode_chunks(&content.bytes);
+            let (chunks, size) = chunks.map_err(|DecodeError| ContentsError::Corrupt { hash })?;
+            let hashes: Vec<_> = chunks.into_iter().map(|(hash, _)| hash).collect();
             let is_complete = contents.missing(&hashes).await?.is_empty();
             Ok(is_complete.then_some(size))
         }

@@ -50,9 +50,14 @@ fn content(hash: Hash, bytes: Bytes) -> Content {
     }
 }
 
+/// Returns whether a file of that size is stored as one content.
+pub(super) fn is_whole(size: u64) -> bool {
+    size <= MAX_CHUNK as u64
+}
+
 /// Loads a file and checks it against its hash and size.
 pub(super) async fn read_file(contents: &dyn Contents, hash: Hash, size: u64) -> Result<Bytes, ContentsError> {
-    if size <= MAX_CHUNK as u64 {
+    if is_whole(size) {
         return load_one(contents, hash, size, ContentKind::Bytes).await;
     }
     let list = load_one(contents, hash, size, ContentKind::Chunks).await?;
@@ -76,7 +81,6 @@ async fn load_one(contents: &dyn Contents, hash: Hash, size: u64, kind: ContentK
 
 /// Loads files, in the order asked. Those that are one content are loaded together.
 pub(super) async fn read_files(contents: &dyn Contents, files: &[(Hash, u64)]) -> Result<Vec<Bytes>, ContentsError> {
-    let is_whole = |size: u64| size <= MAX_CHUNK as u64;
     let whole: Vec<_> = files.iter().copied().filter(|(_, size)| is_whole(*size)).collect();
     let mut whole = load_sized(contents, &whole, ContentKind::Bytes).await?.into_iter();
     let mut read = Vec::with_capacity(files.len());

@@ -2,17 +2,14 @@
 
 use std::collections::HashSet;
 
+use super::chunks::is_whole;
 use super::contents::{Contents, ContentsError};
 use super::error::TreeError;
 use super::limits::MAX_FILES;
 use super::links::{Link, content_links};
+use super::load::MAX_BATCH;
 use super::tree::Tree;
 use crate::session::Hash;
-
-/// The most contents that are confirmed at a time.
-const MAX_BATCH: usize = 256;
-/// Larger files are stored as a list of chunks.
-const MAX_WHOLE_FILE: u64 = 1 << 20;
 
 impl Tree {
     /// Checks that every content of a stored tree is there. They all count as written now, so no
@@ -61,7 +58,7 @@ async fn referred_to(contents: &dyn Contents, hashes: &[Hash]) -> Result<Vec<(Ha
         found.extend(links.into_iter().map(|link| {
             let refers = match link {
                 Link::Part { .. } | Link::Directory { .. } => true,
-                Link::File { size, .. } => size > MAX_WHOLE_FILE,
+                Link::File { size, .. } => !is_whole(size),
                 Link::Chunk { .. } => false,
             };
             (link.hash(), refers)

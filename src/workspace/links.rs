@@ -1,12 +1,10 @@
 //! What a stored content refers to. The store follows trees with it, and loads only what it needs.
 
-use super::bytes_codec::{DecodeError, Reader};
+use super::bytes_codec::DecodeError;
+use super::chunks::decode_chunks;
 use super::contents::ContentKind;
 use super::directory::{Listing, StoredEntry, decode};
 use crate::session::Hash;
-
-/// The version of lists of chunks.
-const CHUNKS_VERSION: u8 = 1;
 
 /// A reference from a content to another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,18 +80,12 @@ fn directory_links(bytes: &[u8]) -> Result<Vec<Link<'_>>, DecodeError> {
     })
 }
 
-/// Decodes a list of chunks whose file may have any size.
 fn chunk_links(list: &[u8]) -> Result<Vec<Link<'_>>, DecodeError> {
-    let mut reader = Reader::new(list);
-    if reader.byte()? != CHUNKS_VERSION {
-        return Err(DecodeError);
-    }
-    let mut links = Vec::new();
-    while !reader.is_empty() {
-        let (hash, size) = (reader.hash()?, reader.varint()?);
-        links.push(Link::Chunk { hash, size });
-    }
-    Ok(links)
+    let (chunks, _) = decode_chunks(list)?;
+    Ok(chunks
+        .into_iter()
+        .map(|(hash, size)| Link::Chunk { hash, size })
+        .collect())
 }
 
 #[cfg(test)]

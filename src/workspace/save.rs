@@ -125,7 +125,7 @@ fn push(encoded: Vec<u8>, contents: &mut Vec<Content>) -> Hash {
 }
 
 /// Stores contents in batches, each content once.
-struct Writer<'a> {
+pub(super) struct Writer<'a> {
     contents: &'a dyn Contents,
     written: HashSet<Hash>,
     batch: Vec<Content>,
@@ -133,7 +133,7 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(contents: &'a dyn Contents) -> Self {
+    pub(super) fn new(contents: &'a dyn Contents) -> Self {
         Self {
             contents,
             written: HashSet::new(),
@@ -142,7 +142,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    async fn write_all(&mut self, contents: Vec<Content>) -> Result<(), ContentsError> {
+    pub(super) async fn write_all(&mut self, contents: Vec<Content>) -> Result<(), ContentsError> {
         for content in contents {
             if !self.written.insert(content.hash) {
                 continue;
@@ -157,7 +157,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    async fn flush(&mut self) -> Result<(), ContentsError> {
+    pub(super) async fn flush(&mut self) -> Result<(), ContentsError> {
         self.bytes = 0;
         if self.batch.is_empty() {
             return Ok(());
