@@ -130,21 +130,6 @@ impl Environment {
         Ok(())
     }
 
-    /// Returns the working directory and the variables of the shell; `None` before its first
-    /// command.
-    pub fn shell(&self) -> Option<ShellState> {
-        self.live.lock().shell.clone()
-    }
-
-    /// Sets the working directory and the variables of the shell.
-    pub fn set_shell(&self, shell: ShellState) {
-        let mut live = self.live.lock();
-        if live.shell.as_ref() != Some(&shell) {
-            live.shell = Some(shell);
-            live.revision += 1;
-        }
-    }
-
     /// Returns the files as they are now. Later changes do not show in the returned tree.
     pub fn tree(&self) -> Tree {
         self.live.lock().tree.clone()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::error::EnvironmentError;
 use crate::json::Value;
-use crate::session::{check_resources, check_variables};
+use crate::session::{change_values, check_resources, check_variables};
 
 /// The variables and resources of an environment. Clones are cheap.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -52,16 +52,8 @@ impl EnvironmentValues {
 }
 
 fn apply(values: &mut Arc<BTreeMap<String, Value>>, changes: BTreeMap<String, Value>) {
-    if changes.is_empty() {
-        return;
-    }
-    let values = Arc::make_mut(values);
-    for (name, value) in changes {
-        if value.is_null() {
-            values.remove(&name);
-        } else {
-            values.insert(name, value);
-        }
+    if !changes.is_empty() {
+        change_values(Arc::make_mut(values), changes);
     }
 }
 

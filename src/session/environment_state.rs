@@ -68,19 +68,24 @@ impl EnvironmentState {
     /// Returns the state with variables set; a `null` removes its variable.
     #[must_use]
     pub fn with_variables(mut self, changes: BTreeMap<String, Value>) -> Self {
-        for (name, value) in changes {
-            if value.is_null() {
-                self.variables.remove(&name);
-            } else {
-                self.variables.insert(name, value);
-            }
-        }
+        change_values(&mut self.variables, changes);
         self
     }
 
     /// Returns the hash of the root directory of the files, if there are any.
     pub fn tree(&self) -> Option<Hash> {
         self.workspace.as_ref().map(|workspace| workspace.tree)
+    }
+}
+
+/// Sets variables or resources; a `null` removes its value.
+pub fn change_values(values: &mut BTreeMap<String, Value>, changes: BTreeMap<String, Value>) {
+    for (name, value) in changes {
+        if value.is_null() {
+            values.remove(&name);
+        } else {
+            values.insert(name, value);
+        }
     }
 }
 

@@ -17,7 +17,7 @@ pub use self::bundle::{BranchPosition, Bundle, BundleDraft, SessionHead};
 pub use self::context_state::{ContextState, StoredContext};
 pub use self::coverage::{CoverageFault, find_history_start};
 pub use self::diff::{BundleDiff, StatesDiff, ValueChange, diff_bundles, diff_states};
-pub use self::environment_state::{EnvironmentState, ShellState, WorkspaceState};
+pub use self::environment_state::{EnvironmentState, ShellState, WorkspaceState, change_values};
 pub use self::hash::{
     Hash, ParseHashError, hash_content, hash_context, hash_definition, hash_directory, hash_environment, hash_segment,
 };
