@@ -24,17 +24,20 @@ const PIECE: usize = 256 << 10;
 /// All clients share the system's certificates, which are loaded for the first client. Decoding
 /// them takes milliseconds.
 pub(crate) fn client_builder() -> Result<ClientBuilder, rustls::Error> {
-    static TLS: LazyLock<Result<ClientConfig, rustls::Error>> = LazyLock::new(|| {
-        let mut config = ClientConfig::with_platform_verifier()?;
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(config)
-    });
+    let mut tls = tls()?;
+    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Client::builder()
-        .tls_backend_preconfigured((*TLS).clone()?)
+        .tls_backend_preconfigured(tls)
         .redirect(Policy::none())
         .no_proxy()
         .tcp_nodelay(true)
         .user_agent(concat!("agent-runtime/", env!("CARGO_PKG_VERSION"))))
+}
+
+/// Returns the settings of TLS without a protocol inside it: the system decides who is trusted.
+pub(crate) fn tls() -> Result<ClientConfig, rustls::Error> {
+    static TLS: LazyLock<Result<ClientConfig, rustls::Error>> = LazyLock::new(ClientConfig::with_platform_verifier);
+    (*TLS).clone()
 }
 
 /// Adds a body to a request. A large body is sent in pieces, so that other tasks can run in

@@ -102,6 +102,8 @@ ids! {
     DeliveryId = "delivery_id";
     /// Names one process that works on runs.
     WorkerId = "worker_id";
+    /// Names one command that waits for a worker or runs at one.
+    CommandId = "command_id";
     /// Names one API key; it is not the key.
     ApiKeyId = "key_id";
 }

@@ -4,6 +4,7 @@
 //! module may import only modules above it; `tests/suite/tidy` checks that. `ARCHITECTURE.md` has
 //! the map.
 
+pub mod causes;
 pub mod clock;
 pub mod http_headers;
 pub mod ids;
@@ -16,14 +17,18 @@ pub mod spelling;
 pub mod tenant;
 pub mod usage;
 
+pub mod egress;
 pub mod fair_share;
 mod http_client;
 pub mod off_thread;
 pub mod outgoing;
+pub mod sandbox;
 
-pub mod environment;
 pub mod session;
 pub mod workspace;
+
+pub mod checkout;
+pub mod environment;
 
 pub mod agent;
 
@@ -33,11 +38,14 @@ pub mod models;
 pub mod tools;
 pub mod webhooks;
 
+pub mod mcp;
+
 pub mod board;
 pub mod store;
 
 pub mod supervision;
 
+pub mod command_queue;
 pub mod outbox;
 pub mod retention;
 pub mod run;

@@ -12,6 +12,9 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::config::{LogConfig, LogFormat};
 
+/// The library of the Model Context Protocol.
+const MCP_LIBRARY: &str = "rmcp";
+
 /// The reason why logging can't start.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
@@ -31,7 +34,7 @@ fn subscriber<W>(log: &LogConfig, writer: W, colours: bool) -> Result<Box<dyn Su
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    let filter = EnvFilter::try_new(&log.filter).map_err(TelemetryError::Filter)?;
+    let filter = EnvFilter::try_new(with_quiet_modules(&log.filter)).map_err(TelemetryError::Filter)?;
     // If standard error is closed, writing an error to it would panic. Losing the log is acceptable
     // instead.
     let builder = tracing_subscriber::fmt()
@@ -42,6 +45,16 @@ where
         LogFormat::Text => Box::new(builder.with_ansi(colours).finish()),
         LogFormat::Json => Box::new(builder.json().flatten_event(true).finish()),
     })
+}
+
+/// Adds that the library of MCP logs nothing, unless the filter names it: it may log what servers
+/// send, and the service itself logs what matters.
+fn with_quiet_modules(filter: &str) -> String {
+    if filter.contains(MCP_LIBRARY) {
+        filter.to_owned()
+    } else {
+        format!("{filter},{MCP_LIBRARY}=off")
+    }
 }
 
 #[cfg(test)]

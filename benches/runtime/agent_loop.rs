@@ -75,6 +75,7 @@ async fn run(per_step: usize) -> AgentState {
         models: ModelChain::new(choice, []),
         parameters: Arc::default(),
         provider_tools: Arc::default(),
+        answers: Arc::default(),
         tools: tools.executor(&["instant".to_owned()]).unwrap(),
         parallel_tool_calls: true,
         formats: Arc::default(),

@@ -10,7 +10,7 @@ use agent_runtime::json::{Object, Unread};
 use agent_runtime::message::{Coverage, Message, MessageTags, Role, Section};
 use agent_runtime::model_ref::ResponseFormat;
 use agent_runtime::record::{RunMode, RunRecord, RunStatus, RunSummary};
-use agent_runtime::session::{Bundle, BundleDraft, ContextState, EnvironmentState, StoredContext};
+use agent_runtime::session::{Bundle, BundleDraft, ContextState, EnvironmentState, StoredContext, ToolPins};
 use agent_runtime::store::{self, Commit, ConflictPolicy, RunEnd, Store, StoreSettings};
 use agent_runtime::tenant::TenantId;
 use agent_runtime::usage::Usage;
@@ -126,6 +126,9 @@ fn context(parent: Option<&Arc<Bundle>>) -> ContextState {
             system_prompt: "You answer in a few words.".to_owned(),
             response_format: ResponseFormat::default(),
             overrides: None,
+            waiting: None,
+            remembered_approvals: Vec::new(),
+            tool_pins: ToolPins::default(),
             other: Object::new(),
             unread: Unread::default(),
         },
@@ -170,5 +173,6 @@ fn record(draft: &BundleDraft, answer: Arc<Message>) -> RunRecord {
         output: vec![answer],
         value: None,
         stop_signal: None,
+        open_calls: Vec::new(),
     }
 }

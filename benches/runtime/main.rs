@@ -10,6 +10,7 @@
 
 mod agent_loop;
 mod codec;
+mod commands;
 mod decoders;
 mod fixtures;
 mod runs;
@@ -32,6 +33,7 @@ fn short() -> Criterion {
 criterion_group! {
     name = runtime;
     config = short();
-    targets = codec::benches, state::benches, agent_loop::benches, decoders::benches, runs::benches, stores::benches
+    targets = codec::benches, state::benches, agent_loop::benches, decoders::benches, runs::benches, stores::benches,
+        commands::benches
 }
 criterion_main!(runtime);

@@ -1,21 +1,18 @@
 //! The whole run: admission, loop with the scripted model, commit to SQLite. No HTTP.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
 
 use agent_runtime::agent::AgentDefinition;
-use agent_runtime::agent::state::ExecutionBudget;
 use agent_runtime::app::{App, Extensions};
 use agent_runtime::config::{self, Sources};
-use agent_runtime::json::Object;
-use agent_runtime::limits::RunLimits;
-use agent_runtime::message::{ContentPart, Role, Section};
+use agent_runtime::ids::SessionId;
+use agent_runtime::message::ContentPart;
 use agent_runtime::record::{RunMode, RunStatus};
-use agent_runtime::run::{EventOptions, InputMessage, OnDisconnect, RunRequest};
-use agent_runtime::session::OverrideChanges;
-use agent_runtime::store::{ConflictPolicy, IfBusy};
+use agent_runtime::run::{ChangeRequest, FileChange, FileSource, InputMessage, OnDisconnect, RunRequest};
+use agent_runtime::store::ConflictPolicy;
 use agent_runtime::tenant::TenantId;
+use agent_runtime::workspace::FilePath;
 use criterion::Criterion;
 use serde_json::json;
 use tokio::runtime::Runtime;
@@ -31,6 +28,8 @@ text = "The one along the river is shorter, and after an hour it passes a villag
 chunk_chars = 6
 "#;
 
+const FILES: usize = 10_000;
+
 pub(crate) fn benches(criterion: &mut Criterion) {
     let runtime = Runtime::new().unwrap();
     // /var/tmp is on a disk, so that a sync means something.
@@ -41,7 +40,22 @@ pub(crate) fn benches(criterion: &mut Criterion) {
         ("one step", "Which route is shorter?"),
         ("a tool call and two steps", "What is the sum?"),
     ] {
-        group.bench_function(name, |bencher| bencher.to_async(&runtime).iter(|| run(&app, words)));
+        group.bench_function(name, |bencher| {
+            bencher.to_async(&runtime).iter(|| run(&app, None, words));
+        });
+    }
+    // The files are part of the session, and the run touches none of them.
+    let plain = runtime.block_on(run(&app, None, "Which route is shorter?"));
+    let with_files = runtime.block_on(add_files(&app, plain));
+    for (name, base) in [
+        ("one step more", plain),
+        ("one step more beside 10000 files", with_files),
+    ] {
+        group.bench_function(name, |bencher| {
+            bencher
+                .to_async(&runtime)
+                .iter(|| run(&app, Some(base), "Which route is shorter?"));
+        });
     }
     group.finish();
 }
@@ -73,36 +87,31 @@ async fn app(folder: &tempfile::TempDir) -> App {
     app
 }
 
-async fn run(app: &App, words: &str) {
-    let request = RunRequest {
-        base_session_id: None,
-        environment_from: None,
-        agent: Some("bench".to_owned()),
-        input: vec![InputMessage {
-            role: Role::User,
-            name: None,
-            section: Section::default(),
-            content: vec![ContentPart::text(words)],
-            metadata: Object::new(),
-        }],
-        mode: RunMode::Sync,
-        durability: None,
-        priority: 0,
-        thread: None,
-        if_busy: IfBusy::Reject,
-        webhook: None,
-        idempotency: None,
-        model: None,
-        overrides: OverrideChanges::default(),
-        budget: ExecutionBudget::default(),
-        metadata: Object::new(),
-        variables: BTreeMap::new(),
-        response_format: None,
+/// Returns a session with many files that continues another one.
+async fn add_files(app: &App, session_id: SessionId) -> SessionId {
+    let changes = (0..FILES).map(|number| FileChange::Put {
+        path: FilePath::parse(&format!("d{}/f{number}", number % 100)).unwrap(),
+        source: FileSource::Bytes(format!("{number}").into()),
+        is_executable: None,
+    });
+    let request = ChangeRequest {
+        session_id,
+        changes: changes.collect(),
         conflict: ConflictPolicy::Fork,
+        idempotency: None,
+    };
+    let child = app.runs.files.change(&TenantId::anonymous(), request).await.unwrap();
+    child.bundle.head.session_id
+}
+
+/// Runs the agent, and returns the session that it has made.
+async fn run(app: &App, base_session_id: Option<SessionId>, words: &str) -> SessionId {
+    let request = RunRequest {
+        base_session_id,
+        agent: Some("bench".to_owned()),
+        input: vec![InputMessage::of_user(vec![ContentPart::text(words)])],
         on_disconnect: OnDisconnect::Continue,
-        limits: RunLimits::default(),
-        events: EventOptions::default(),
-        request_id: None,
+        ..RunRequest::new(RunMode::Sync)
     };
     let handle = Arc::clone(&app.runs.starter)
         .start(TenantId::anonymous(), request)
@@ -115,4 +124,5 @@ async fn run(app: &App, words: &str) {
         "{:?}",
         record.summary.error
     );
+    record.summary.session_id
 }

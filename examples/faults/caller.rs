@@ -21,22 +21,80 @@ const LATEST_CONTROL: Duration = Duration::from_millis(1500);
 /// Of so many of a hundred readers each leaves now and then.
 const RESTLESS: u64 = 40;
 
-/// Lives the story.
-pub(crate) async fn call(client: Client, request: Request, seed: u64) -> Facts {
+/// Lives the story of a request, and then that of its answers if its run waits for them.
+pub(crate) async fn call(client: Client, request: Request, seed: u64) -> Vec<Facts> {
     let mut random = Random::new(seed, 1_000 + request.number);
-    let mut facts = Facts::new(request);
-    if let Err(error) = live(&client, &mut random, &mut facts).await {
+    let mut first = story(&client, &mut random, Asking::run(request)).await;
+    let (Kind::Approves, Some(run)) = (first.request.kind, first.run) else {
+        return vec![first];
+    };
+    match Asking::answers(&client, &mut random, &first.request, run).await {
+        Ok(answers) => {
+            let second = story(&client, &mut random, answers).await;
+            vec![first, second]
+        }
+        Err(error) => {
+            first.faults.push(format!("{error:#}"));
+            vec![first]
+        }
+    }
+}
+
+async fn story(client: &Client, random: &mut Random, asking: Asking) -> Facts {
+    let mut facts = Facts::new(asking.request.clone());
+    if let Err(error) = live(client, random, &asking, &mut facts).await {
         facts.faults.push(format!("{error:#}"));
     }
     facts
 }
 
-async fn live(client: &Client, random: &mut Random, facts: &mut Facts) -> Result<()> {
+/// A request as it is sent.
+struct Asking {
+    request: Request,
+    path: String,
+    body: Value,
+}
+
+impl Asking {
+    fn run(request: Request) -> Self {
+        Self {
+            path: "/v1/runs".to_owned(),
+            body: request.body(),
+            request,
+        }
+    }
+
+    /// Answers all open calls of a run.
+    async fn answers(client: &Client, random: &mut Random, request: &Request, run: RunIds) -> Result<Self> {
+        let path = format!("/v1/runs/{}", run.run_id);
+        let waiting = client.get(random, &path).await?;
+        let mut answers = waiting["required_action"]["answers"].clone();
+        let stubs = answers.as_array_mut().context("a run that waits for no answers")?;
+        anyhow::ensure!(stubs.len() == 4, "{} calls are open", stubs.len());
+        for stub in stubs {
+            if stub.get("result").is_some() {
+                stub["result"] = json!("decided");
+            } else {
+                stub["decision"] = json!("approve");
+            }
+        }
+        let request = request.conclusion();
+        let mut body = request.body();
+        body["answers"] = answers;
+        Ok(Self {
+            request,
+            path: format!("{path}/answers"),
+            body,
+        })
+    }
+}
+
+async fn live(client: &Client, random: &mut Random, asking: &Asking, facts: &mut Facts) -> Result<()> {
     let begun = Instant::now();
-    let run = accept(client, random, &facts.request).await?;
+    let run = accept(client, random, asking).await?;
     facts.run = Some(run);
     if facts.request.is_repeated {
-        let again = accept(client, random, &facts.request).await?;
+        let again = accept(client, random, asking).await?;
         if again != run {
             facts.faults.push(format!("the repeated request gave {}", again.run_id));
         }
@@ -52,6 +110,7 @@ async fn live(client: &Client, random: &mut Random, facts: &mut Facts) -> Result
     facts.events = reading.events;
     facts.reconnects = reading.reconnects;
     facts.sent_back = reading.sent_back;
+    facts.emitted = reading.emitted;
     facts.faults.append(&mut reading.faults);
     read.context("following the run")?;
     facts.control = control.context("controlling the run")?;
@@ -60,12 +119,12 @@ async fn live(client: &Client, random: &mut Random, facts: &mut Facts) -> Result
 
 /// Asks for the run until it is accepted. The key makes it one run however often the question is
 /// put.
-async fn accept(client: &Client, random: &mut Random, request: &Request) -> Result<RunIds> {
-    let (body, key) = (request.body(), request.key());
+async fn accept(client: &Client, random: &mut Random, asking: &Asking) -> Result<RunIds> {
+    let key = asking.request.key();
     let ask = Ask {
         method: Method::POST,
-        path: "/v1/runs",
-        body: Some(&body),
+        path: &asking.path,
+        body: Some(&asking.body),
         key: Some(&key),
     };
     let answer = client.answer(random, ask).await.context("asking for the run")?;
@@ -84,7 +143,7 @@ async fn control(client: &Client, random: &mut Random, run_id: Uuid, request: &R
         Kind::IsStopped => ("stop", None),
         Kind::IsCancelled => ("cancel", None),
         Kind::IsSteered => ("steer", Some(json!({"id": "steering", "input": STEERING}))),
-        Kind::Works | Kind::Repeats | Kind::Answers | Kind::Waits => return Ok(None),
+        _ => return Ok(None),
     };
     tokio::time::sleep(random.between(Duration::ZERO, LATEST_CONTROL)).await;
     let path = format!("/v1/runs/{run_id}/{action}");

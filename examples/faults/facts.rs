@@ -17,6 +17,8 @@ pub(crate) struct Facts {
     pub(crate) took: Duration,
     /// The events as they were read while the run lived.
     pub(crate) events: Vec<ReadEvent>,
+    /// The results of calls that were emitted, also those that another worker has replaced since.
+    pub(crate) emitted: Vec<String>,
     /// How often the reader came back.
     pub(crate) reconnects: u64,
     /// How often the reader was sent back.
@@ -57,6 +59,7 @@ impl Facts {
             run: None,
             took: Duration::ZERO,
             events: Vec::new(),
+            emitted: Vec::new(),
             reconnects: 0,
             sent_back: 0,
             control: None,
@@ -96,6 +99,7 @@ pub(crate) fn terminal_status(event: &str) -> Option<&'static str> {
     match event {
         "run.completed" => Some("completed"),
         "run.stopped" => Some("stopped"),
+        "run.waiting" => Some("waiting"),
         "run.failed" => Some("failed"),
         "run.cancelled" => Some("cancelled"),
         _ => None,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use tempfile::TempDir;
 
 use crate::client::{Client, Patience};
 use crate::ledger::Ledger;
@@ -29,6 +30,9 @@ pub(crate) struct Fleet {
     pub(crate) postgres: Postgres,
     /// The board of all of them.
     pub(crate) redis: Redis,
+    /// The folder for the directories of commands. All replicas share it, as those of one host do.
+    /// It belongs to their user, which the folder of the servers need not.
+    commands: TempDir,
 }
 
 /// One replica with its own ways to the servers.
@@ -57,9 +61,10 @@ impl Fleet {
             replicas: Vec::new(),
             postgres,
             redis,
+            commands: tempfile::tempdir().context("make a folder for commands")?,
         };
         for number in 0..REPLICAS {
-            let replica = Replica::prepare(number, folder, &fleet.postgres, &fleet.redis, &ledger.url).await?;
+            let replica = Replica::prepare(number, folder, &fleet, &ledger.url).await?;
             fleet.replicas.push(replica);
             fleet.replicas[number].start()?;
         }
@@ -70,6 +75,11 @@ impl Fleet {
     /// Returns where the replicas listen.
     pub(crate) fn addresses(&self) -> Vec<String> {
         self.replicas.iter().map(|replica| replica.address.clone()).collect()
+    }
+
+    /// Returns the folder for the directories of commands.
+    pub(crate) fn commands(&self) -> PathBuf {
+        self.commands.path().join("commands")
     }
 
     /// Waits until every replica is ready. One that found no database at its start has ended, and
@@ -92,18 +102,30 @@ impl Fleet {
         }
         Ok(())
     }
+
+    /// Asks all replicas to end, and waits for that.
+    pub(crate) async fn end(&mut self) -> Result<()> {
+        for replica in &mut self.replicas {
+            if let Some(process) = replica.process.take() {
+                process.signal("TERM")?;
+                process.end().await?;
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Replica {
-    async fn prepare(number: usize, folder: &Path, postgres: &Postgres, redis: &Redis, ledger: &str) -> Result<Self> {
-        let to_postgres = Proxy::start(postgres.port).await?;
-        let to_redis = Proxy::start(redis.port).await?;
+    async fn prepare(number: usize, folder: &Path, fleet: &Fleet, ledger: &str) -> Result<Self> {
+        let to_postgres = Proxy::start(fleet.postgres.port).await?;
+        let to_redis = Proxy::start(fleet.redis.port).await?;
         let port = free_port()?;
         let settings = Settings {
             number,
             port,
             postgres_port: to_postgres.address.port(),
             redis_port: to_redis.address.port(),
+            commands: fleet.commands(),
         };
         Ok(Self {
             address: format!("http://127.0.0.1:{port}"),

@@ -15,6 +15,7 @@ mod client;
 mod facts;
 mod fleet;
 mod ledger;
+mod leftovers;
 mod process;
 mod proxy;
 mod random;
@@ -31,6 +32,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use agent_runtime::sandbox;
 use clap::Parser;
 
 /// What the suite is asked for.
@@ -80,6 +82,10 @@ fn main() -> ExitCode {
     if words.get(1).is_some_and(|word| word == replica::COMMAND) {
         words.remove(1);
         return replica::main(words);
+    }
+    // A replica starts this program to keep a command in.
+    if words.get(1).is_some_and(|word| word == sandbox::HELPER_ARGUMENT) {
+        return sandbox::helper_main();
     }
     match run(&Options::parse()) {
         Ok(true) => ExitCode::SUCCESS,

@@ -22,6 +22,8 @@ const SILENCE: Duration = Duration::from_secs(4);
 pub(crate) struct Reading {
     /// The events.
     pub(crate) events: Vec<ReadEvent>,
+    /// The results of calls that were emitted, also those that were replaced.
+    pub(crate) emitted: Vec<String>,
     /// How often the reader came back.
     pub(crate) reconnects: u64,
     /// How often it was sent back: what it had read from a number on was nothing that another
@@ -119,6 +121,11 @@ impl Reading {
         if !is_whole {
             self.faults
                 .push(format!("event {sequence} ({name}) contradicts itself: {text}"));
+        }
+        if name == "tool_call.completed" && data["data"]["is_error"] == false {
+            let texts = data["data"]["content"].as_array().into_iter().flatten();
+            let texts = texts.filter_map(|part| part["text"].as_str());
+            self.emitted.push(texts.collect());
         }
         let is_terminal = terminal_status(&name).is_some();
         let read = ReadEvent {

@@ -20,7 +20,7 @@ use crate::report::{Report, progress};
 use crate::request::Request;
 use crate::servers::Location;
 use crate::statements::StatementCounter;
-use crate::{caller, report};
+use crate::{caller, leftovers, report};
 
 /// The most violations that are printed; one cause may have many.
 const SHOWN: usize = 50;
@@ -55,7 +55,9 @@ pub(crate) async fn run(options: &Options) -> Result<bool> {
     progress("all is quiet; looking at what is left");
     let stored = Stored::read(&mut fleet.postgres.connect().await?).await?;
     let effects = ledger.effects().await?;
-    let findings = checks::check(&facts, &stored, &effects, &client.anew()).await?;
+    let mut findings = checks::check(&facts, &stored, &effects, &client.anew()).await?;
+    fleet.end().await?;
+    findings.violations.extend(leftovers::find(&fleet.commands()).await?);
     let mut report = Report::default();
     report.add("seed", seed.to_string());
     report_load(&mut report, &facts, &counts, took);
@@ -123,7 +125,7 @@ async fn load(
             facts
         });
     }
-    callers.join_all().await
+    callers.join_all().await.into_iter().flatten().collect()
 }
 
 fn report_load(report: &mut Report, facts: &[Facts], counts: &Counts, took: Duration) {
@@ -186,6 +188,7 @@ fn report_stored(
         begun_again.to_string(),
     );
     report.add("sessions read and verified", findings.sessions.to_string());
+    report.add("files compared with their sessions", findings.files.to_string());
     report.add("effects of tools", effects.len().to_string());
     report.add(
         "calls of which the model read that their effect is uncertain",

@@ -21,6 +21,10 @@ readonly SERVERS_ROOT
 # The libraries that tests have Python and Node.js import, with their versions.
 readonly SERVERS_PYTHON_LIBRARIES=$SERVERS_ROOT/tests/python.txt
 readonly SERVERS_NODE_LIBRARIES=$SERVERS_ROOT/tests/node
+# Clients of the Model Context Protocol by others, and a Node.js that is new enough for them.
+readonly SERVERS_MCP_LIBRARIES=$SERVERS_ROOT/tests/node-mcp
+# Servers of the Model Context Protocol by others.
+readonly SERVERS_MCP_SERVERS=$SERVERS_ROOT/tests/mcp-servers
 
 SERVERS_DIR=
 SERVERS_POSTGRES_PID=
@@ -133,41 +137,66 @@ servers_postgres_bin() {
 # Makes a virtual environment with the libraries, once for a list of them. What
 # needs it fails or is left out without it, as the suite is told.
 servers_prepare_python() {
-    local folder=${CARGO_TARGET_DIR:-$SERVERS_ROOT/target}/test-python
-    if ! cmp -s "$SERVERS_PYTHON_LIBRARIES" "$folder/requirements.txt" || [[ ! -x $folder/bin/python ]]; then
-        servers_say "installing the Python libraries of the tests"
-        if ! python3 -m venv --clear "$folder" >&2 ||
-            ! "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-input \
-                --requirement "$SERVERS_PYTHON_LIBRARIES" >&2; then
-            servers_say "the Python libraries of the tests can't be installed"
-            return 0
-        fi
-        # Last, so that a half-made environment is made again.
-        cp "$SERVERS_PYTHON_LIBRARIES" "$folder/requirements.txt"
+    local target=${CARGO_TARGET_DIR:-$SERVERS_ROOT/target}
+    if servers_install_python_libraries "$SERVERS_PYTHON_LIBRARIES" "$target/test-python"; then
+        export AGENT_RUNTIME_TEST_PYTHON=$target/test-python/bin/python
     fi
-    export AGENT_RUNTIME_TEST_PYTHON=$folder/bin/python
+    if servers_install_python_libraries "$SERVERS_MCP_SERVERS/python.txt" "$target/test-mcp-servers-python"; then
+        export AGENT_RUNTIME_TEST_MCP_SERVERS_PYTHON=$target/test-mcp-servers-python
+    fi
+}
+
+# Installs the libraries of a file into an environment, unless they are there.
+servers_install_python_libraries() {
+    local libraries=$1 folder=$2
+    if cmp -s "$libraries" "$folder/requirements.txt" && [[ -x $folder/bin/python ]]; then
+        return 0
+    fi
+    servers_say "installing the Python libraries of ${libraries#"$SERVERS_ROOT/"}"
+    if ! python3 -m venv --clear "$folder" >&2 ||
+        ! "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-input \
+            --requirement "$libraries" >&2; then
+        servers_say "the Python libraries of ${libraries#"$SERVERS_ROOT/"} can't be installed"
+        return 1
+    fi
+    # Last, so that a half-made environment is made again.
+    cp "$libraries" "$folder/requirements.txt"
 }
 
 # Does the same for Node.js, which is not installed for this: without npm the
-# tests of the client in TypeScript are left out.
+# tests with its libraries are left out.
 servers_prepare_node() {
-    local folder=${CARGO_TARGET_DIR:-$SERVERS_ROOT/target}/test-node
+    local target=${CARGO_TARGET_DIR:-$SERVERS_ROOT/target}
     if ! command -v npm >/dev/null; then
         servers_say "LEFT OUT: tests with Node.js (npm is not installed)"
         return 0
     fi
-    if ! cmp -s "$SERVERS_NODE_LIBRARIES/package-lock.json" "$folder/installed.json"; then
-        servers_say "installing the Node.js libraries of the tests"
-        rm -rf -- "$folder"
-        mkdir -p "$folder"
-        cp "$SERVERS_NODE_LIBRARIES"/package*.json "$folder"
-        if ! npm ci --prefix "$folder" --ignore-scripts --no-audit --no-fund --loglevel=error >&2; then
-            servers_say "the Node.js libraries of the tests can't be installed"
-            return 0
-        fi
-        cp "$folder/package-lock.json" "$folder/installed.json"
+    if servers_install_node_libraries "$SERVERS_NODE_LIBRARIES" "$target/test-node"; then
+        export AGENT_RUNTIME_TEST_NODE_MODULES=$target/test-node/node_modules
     fi
-    export AGENT_RUNTIME_TEST_NODE_MODULES=$folder/node_modules
+    if servers_install_node_libraries "$SERVERS_MCP_LIBRARIES" "$target/test-node-mcp"; then
+        export AGENT_RUNTIME_TEST_MCP_MODULES=$target/test-node-mcp/node_modules
+    fi
+    if servers_install_node_libraries "$SERVERS_MCP_SERVERS" "$target/test-mcp-servers-node"; then
+        export AGENT_RUNTIME_TEST_MCP_SERVERS_NODE=$target/test-mcp-servers-node/node_modules
+    fi
+}
+
+# Installs the libraries of a folder into another one, unless they are there.
+servers_install_node_libraries() {
+    local libraries=$1 folder=$2
+    if cmp -s "$libraries/package-lock.json" "$folder/installed.json"; then
+        return 0
+    fi
+    servers_say "installing the Node.js libraries of ${libraries#"$SERVERS_ROOT/"}"
+    rm -rf -- "$folder"
+    mkdir -p "$folder"
+    cp "$libraries"/package*.json "$folder"
+    if ! npm ci --prefix "$folder" --ignore-scripts --no-audit --no-fund --loglevel=error >&2; then
+        servers_say "the Node.js libraries of ${libraries#"$SERVERS_ROOT/"} can't be installed"
+        return 1
+    fi
+    cp "$folder/package-lock.json" "$folder/installed.json"
 }
 
 # A suite that opens many sockets in one process outgrows Debian's soft limit of 1024.

@@ -33,6 +33,13 @@
 //! waits and this step would be the last one, the loop makes one more step, provided that the
 //! budget allows it.
 //!
+//! # Calls that wait for the caller
+//!
+//! A step may have calls that need answers of the caller (`answers/`). The driver then leaves the
+//! step open, and the loop ends the execution. No hook after the step is called, since the step has
+//! not ended. Another execution begins with the answers and finishes the step, and the input joins
+//! the conversation after it.
+//!
 //! # Pausing
 //!
 //! The loop checks for a pause between steps, and only if the execution has a journal. It then
@@ -41,6 +48,7 @@
 
 use std::sync::Arc;
 
+use super::answers::AnsweredStep;
 use super::control::ExecutionControl;
 use super::drivers::Driver;
 use super::ending::Ending;
@@ -115,6 +123,37 @@ impl AgentLoop {
         self.run_to_end(state, is_over, ending).await
     }
 
+    /// Runs one execution that begins with answers to the open calls of a waiting session, and
+    /// returns the state at its end. The input joins the conversation after the results of the
+    /// calls. If a hook before the execution stops it, no call is executed.
+    pub async fn answer(&self, state: AgentState, input: Vec<Message>, answered: AnsweredStep) -> AgentState {
+        let execution_id = ExecutionId::generate(&*self.ids);
+        let state = state.start_execution(execution_id, self.now());
+        let mut ending = Ending::begin(Arc::clone(&self.events), Arc::clone(self.control.clock()), &state);
+        let (state, input) = self.before_execution(state, input).await;
+        let state = state.with_held_input(input, self.now());
+        let answered = if is_stopped(&state) {
+            answered.not_executed()
+        } else {
+            answered
+        };
+        // Persisted together with the step, since no takeover could make the step again.
+        if let Some(journal) = &self.journal {
+            journal.reached(&state);
+        }
+        let step_number = state.step_count() + 1;
+        self.events.emit(AgentEvent::StepStarted {
+            step_number,
+            step_id: answered.step_id(),
+            started_at: self.now(),
+        });
+        let state = self.driver.answer_step(state, answered).await;
+        let state = self.end_step(state, step_number).await;
+        ending.reached(&state);
+        let is_over = state.should_stop();
+        self.run_to_end(state, is_over, ending).await
+    }
+
     /// Continues an execution after its last completed step, or within the pending step. The
     /// execution has the same id, and its earlier steps and usage count. If it has ended or never
     /// begun, the state is returned unchanged.
@@ -173,15 +212,20 @@ impl AgentLoop {
 
     /// Adds the input after the hooks before the execution have changed it.
     async fn begin(&self, state: AgentState, input: Vec<Message>) -> AgentState {
+        let (state, input) = self.before_execution(state, input).await;
+        state.with_input(input, self.now())
+    }
+
+    /// Calls the hooks before the execution. Returns the input as they have changed it.
+    async fn before_execution(&self, state: AgentState, input: Vec<Message>) -> (AgentState, Vec<Message>) {
         let context = HookContext::new(HookPoint::BeforeExecution, state, HookSubject::Input(input));
         let (context, failure) = self.hooks.call(context, || self.now()).await;
-        let now = self.now();
-        let state = match context.subject {
-            HookSubject::Input(input) => context.state.with_input(input, now),
+        let input = match context.subject {
+            HookSubject::Input(input) => input,
             // The stack lets no hook change the kind of the subject.
-            _ => context.state,
+            _ => Vec::new(),
         };
-        HookFailure::applied(failure, state, now)
+        (HookFailure::applied(failure, context.state, self.now()), input)
     }
 
     /// Makes one step, unless a hook stops the execution before it.
@@ -211,7 +255,8 @@ impl AgentLoop {
 
     /// Archives the step that the driver has made.
     async fn end_step(&self, state: AgentState, step_number: usize) -> AgentState {
-        let state = if self.has_journal_failed() {
+        // Hooks see the step when it ends with the answers to its open calls.
+        let state = if self.has_journal_failed() || state.context().waiting.is_some() {
             state
         } else {
             let state = self.call_error_hooks(state).await;
@@ -221,7 +266,7 @@ impl AgentLoop {
         if let Some(step) = state.current_step() {
             self.control.record().add(step);
         }
-        let state = state.with_step_recorded(self.now());
+        let state = state.with_step_recorded(self.now()).with_held_input_added(self.now());
         self.emit_step(step_number, &state);
         self.emit_decision(step_number, &state);
         self.recorded(state).await
@@ -292,7 +337,7 @@ impl AgentLoop {
         journal.reached(&state);
         match journal.flush().await {
             Ok(()) => state,
-            Err(JournalFailed) => JournalFailed::in_state(state, self.now()),
+            Err(JournalFailed) => JournalFailed::in_state(state, self.journal.as_deref(), self.now()),
         }
     }
 

@@ -2,13 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::answers::{ApprovalRule, ClientTool};
 use super::compilers::{CompilerConfig, Traces};
+use super::deferred_tools::{SEARCH_TOOLS, is_deferred};
 use super::durability::DurabilityChoice;
 use super::error_policy::ErrorPolicy;
 use super::script::ScriptStep;
 use super::state::ExecutionBudget;
 use super::webhook::RunWebhook;
 use crate::json::{Object, is_default};
+use crate::limits::Pattern;
 use crate::model_parameters::{ModelParameters, ProviderTools, ToolChoice};
 use crate::model_ref::{ModelRef, ResponseFormat};
 
@@ -47,6 +50,24 @@ pub struct AgentDefinition {
     /// Names of the tools that it may call.
     #[serde(default)]
     pub tools: Vec<String>,
+    /// Names of the MCP servers whose tools it may call.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 16)]
+    pub mcp: Vec<String>,
+    /// Tools among `tools` and of `mcp` that the model is not shown before it has found them with
+    /// `search_tools`: names, or patterns in which `*` matches any text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<String>, max_items = 256)]
+    pub deferred_tools: Vec<Pattern>,
+    /// Tools that the caller executes. A call of one ends the run with the status `waiting`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 128)]
+    pub client_tools: Vec<ClientTool>,
+    /// Which calls need an approval of the caller: the first rule that matches a call decides, and
+    /// a call that no rule matches needs none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 64)]
+    pub approvals: Vec<ApprovalRule>,
     /// Tools that a provider executes itself, such as a search of the web: for each provider that
     /// models of the agent belong to, a list in the provider's own format. A model of another
     /// provider is not offered them.
@@ -172,6 +193,10 @@ pub enum SubagentWorkspace {
 const MAX_DEPTH: u32 = 3;
 /// The most tools of one provider.
 const MAX_PROVIDER_TOOLS: usize = 32;
+/// The most names and patterns of deferred tools.
+const MAX_DEFERRED: usize = 256;
+/// The most servers of tools.
+const MAX_SERVERS: usize = 16;
 /// The most hooks.
 const MAX_HOOKS: usize = 32;
 /// The default number of corrections of a completion.
@@ -210,6 +235,20 @@ impl AgentDefinition {
     pub const NAME_RULE: &'static str =
         "a name has 1 to 64 letters, digits, `-`, `_` and `.`, and is neither `.` nor `..`";
 
+    /// Returns the names of the tools that requests can restrict: those of the service, and then
+    /// those that the caller executes.
+    pub fn tool_names(&self) -> Vec<String> {
+        let of_client = self.client_tools.iter().map(|tool| &tool.name);
+        self.tools.iter().chain(of_client).cloned().collect()
+    }
+
+    /// Checks the client tools. The error says what is wrong.
+    pub fn check_client_tools(&self) -> Result<(), String> {
+        let subagents = self.subagents.iter().map(SubagentConfig::tool_name);
+        let others: Vec<_> = self.tools.iter().cloned().chain(subagents).collect();
+        ClientTool::check_all(&self.client_tools, &others)
+    }
+
     /// Returns the models, the preferred one first.
     pub fn model_chain(&self) -> impl Iterator<Item = &ModelRef> {
         self.model.iter().chain(&self.models)
@@ -234,7 +273,7 @@ impl AgentDefinition {
 
     /// Checks that the driver supports the tool choice. The error says what is wrong.
     pub fn check_tool_choice(&self) -> Result<(), String> {
-        self.check_tool_choice_of(&self.parameters, &self.tools)
+        self.check_tool_choice_of(&self.parameters, &self.tool_names())
     }
 
     /// Checks the tool choice for a session that overrides parameters and tools.
@@ -246,14 +285,45 @@ impl AgentDefinition {
         let subagents = self.subagents.iter().map(SubagentConfig::tool_name);
         let mut tools = tools.iter().cloned().chain(subagents);
         match choice {
-            ToolChoice::Required if tools.next().is_none() => {
+            // The tools of servers are not known before a run.
+            ToolChoice::Required if tools.next().is_none() && self.mcp.is_empty() => {
                 Err("the tool_choice is required, and there are no tools".to_owned())
             }
-            ToolChoice::Tool(name) if !tools.any(|tool| tool == *name) => Err(format!(
+            ToolChoice::Tool(name) if !tools.any(|tool| tool == *name) && self.mcp.is_empty() => Err(format!(
                 "the tool_choice is {name:?}, which is neither one of the `tools` nor a subagent's"
             )),
+            ToolChoice::Tool(name) if is_deferred(&self.deferred_tools, name) => {
+                Err(format!("the tool_choice is {name:?}, which is deferred"))
+            }
             _ => Ok(()),
         }
+    }
+
+    /// Checks that each pattern defers a tool, and that the model can find it. The error says what
+    /// is wrong.
+    pub fn check_deferred_tools(&self) -> Result<(), String> {
+        let patterns = &self.deferred_tools;
+        if patterns.len() > MAX_DEFERRED {
+            return Err(format!("the most are {MAX_DEFERRED}"));
+        }
+        let defers = |pattern: &Pattern| {
+            let pattern = std::slice::from_ref(pattern);
+            self.tools.iter().any(|tool| is_deferred(pattern, tool))
+        };
+        // A pattern may be about the tools of servers, which are not known before a run.
+        let idle = patterns.iter().find(|pattern| !defers(pattern));
+        if let Some(idle) = idle.filter(|_| self.mcp.is_empty()) {
+            return Err(format!(
+                "{:?} matches none of the `tools` that can be deferred",
+                idle.to_string()
+            ));
+        }
+        if !patterns.is_empty() && !self.tools.iter().any(|tool| tool == SEARCH_TOOLS) {
+            return Err(format!(
+                "without {SEARCH_TOOLS:?} among the `tools`, no model finds deferred tools"
+            ));
+        }
+        Ok(())
     }
 
     /// Checks the tools of providers, but not whether the providers exist. The error says what is
@@ -268,12 +338,25 @@ impl AgentDefinition {
             }
             let names = tools.iter().filter_map(|tool| tool.get("name")?.as_str());
             let subagents: Vec<_> = self.subagents.iter().map(SubagentConfig::tool_name).collect();
-            let is_taken = |name: &&str| self.tools.iter().chain(&subagents).any(|tool| tool == name);
+            let own = self.tool_names();
+            let is_taken = |name: &&str| own.iter().chain(&subagents).any(|tool| tool == name);
             if let Some(name) = names.into_iter().find(is_taken) {
                 return Err(format!("two tools would be named {name:?}"));
             }
         }
         Ok(())
+    }
+
+    /// Checks the number of MCP servers, but not whether they exist. The error says what is wrong.
+    pub fn check_servers(&self) -> Result<(), String> {
+        if self.mcp.len() > MAX_SERVERS {
+            return Err(format!("the most are {MAX_SERVERS}"));
+        }
+        let mut names = self.mcp.iter().enumerate();
+        match names.find(|(index, name)| self.mcp.iter().take(*index).any(|other| other == *name)) {
+            Some((_, name)) => Err(format!("{name:?} is named twice")),
+            None => Ok(()),
+        }
     }
 
     /// Checks the number of hooks, but not their configuration. The error says what is wrong.

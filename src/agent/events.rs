@@ -176,6 +176,16 @@ pub enum AgentEvent {
         /// A piece of the arguments' text.
         arguments: String,
     },
+    /// A call that runs has more output. Its result has all of it.
+    #[serde(rename = "tool_call.output")]
+    ToolCallOutput {
+        /// The step's number.
+        step_number: usize,
+        /// The call's id.
+        call_id: String,
+        /// A piece of the output.
+        text: String,
+    },
     /// A tool call ended.
     #[serde(rename = "tool_call.completed")]
     ToolCallCompleted {

@@ -12,7 +12,9 @@
 //! | which messages a request contains | `compilers/` |
 //! | models, tools and webhooks as traits | `ports/` |
 //! | how another process resumes an execution | `journal.rs`, `recorder.rs`, `progress.rs` |
+//! | calls that the caller answers, approvals | `answers/` |
 //! | budgets, spending, stop, pause and cancellation | `control.rs` |
+//! | which tools a request offers | `deferred_tools.rs` |
 //! | what an operator or a caller configures | `definition.rs`, `subagents.rs`, `error_policy.rs` |
 
 pub mod state;
@@ -20,9 +22,11 @@ pub mod state;
 pub mod ports;
 
 mod agent_loop;
+mod answers;
 mod call_key;
 pub mod compilers;
 mod control;
+mod deferred_tools;
 mod definition;
 pub mod drivers;
 mod durability;
@@ -44,8 +48,13 @@ mod subagents;
 mod webhook;
 
 pub use self::agent_loop::AgentLoop;
+pub use self::answers::{
+    Answer, AnswerContent, AnswerExpiry, AnswerFault, AnswerRules, AnsweredStep, Answers, ApprovalChoice, ApprovalRule,
+    ClientTool, OpenStepFault, ResolvedAnswer, ResolvedAnswers, resolve_answers,
+};
 pub use self::call_key::CallSeed;
 pub use self::control::ExecutionControl;
+pub use self::deferred_tools::{SEARCH_TOOLS, add_found_tools, found_tools, is_deferred};
 pub use self::definition::{AgentDefinition, DriverKind, HookConfig, SubagentConfig, SubagentWorkspace};
 pub use self::durability::{Durability, DurabilityChoice};
 pub use self::error_policy::{ErrorDecision, ErrorHandling, ErrorPolicy, ErrorPolicyPreset};

@@ -4,7 +4,7 @@
 //! open, decided, begun or ended. `AgentLoop::resume` continues from there, with a control that
 //! already counts what was spent (`ExecutionControl::with_spent`).
 
-use super::hooks::{ToolDecision, ToolUse};
+use super::hooks::ToolUse;
 use super::journal::JournalEntry;
 use super::state::{AdditionGap, AgentState, AgentStep, ToolExecution};
 use crate::clock::Timestamp;
@@ -55,6 +55,8 @@ pub(super) struct PendingCall {
 pub(super) enum CallStage {
     /// Nothing has happened.
     Open,
+    /// The caller has edited its arguments. The hooks before it have not decided.
+    Edited(ToolUse),
     /// The hooks before it have decided.
     Decided(ToolUse),
     /// It has begun, and its outcome is unknown.
@@ -160,18 +162,15 @@ impl PendingStep {
 
 impl PendingCall {
     fn decide(&mut self, tool_use: ToolUse) {
-        if self.stage == CallStage::Open {
+        if matches!(self.stage, CallStage::Open | CallStage::Edited(_)) {
             self.stage = CallStage::Decided(tool_use);
         }
     }
 
     fn begin(&mut self) {
         let tool_use = match &self.stage {
-            CallStage::Open => ToolUse {
-                call: self.call.clone(),
-                decision: ToolDecision::Execute,
-            },
-            CallStage::Decided(tool_use) => tool_use.clone(),
+            CallStage::Open => ToolUse::undecided(self.call.clone()),
+            CallStage::Decided(tool_use) | CallStage::Edited(tool_use) => tool_use.clone(),
             CallStage::Begun(_) | CallStage::Ended(_) => return,
         };
         self.stage = CallStage::Begun(tool_use);
@@ -180,7 +179,7 @@ impl PendingCall {
     fn ended(&self) -> Option<&ToolExecution> {
         match &self.stage {
             CallStage::Ended(execution) => Some(execution),
-            CallStage::Open | CallStage::Decided(_) | CallStage::Begun(_) => None,
+            CallStage::Open | CallStage::Edited(_) | CallStage::Decided(_) | CallStage::Begun(_) => None,
         }
     }
 }

@@ -15,7 +15,7 @@ use super::state::{
     AgentError, AgentState, AgentStep, ErrorKind, StateAddition, StopReason, StopSignal, ToolExecution,
 };
 use crate::clock::Timestamp;
-use crate::environment::Environment;
+use crate::environment::{Environment, EnvironmentError};
 
 /// Names the journal as the source of errors and stop signals.
 const JOURNAL: &str = "journal";
@@ -153,6 +153,15 @@ impl Recorder {
         })
     }
 
+    /// Returns what the caller reads if the journal failed because the tenant may not store more
+    /// files.
+    fn storage_limit(&self) -> Option<String> {
+        match self.failure.get()? {
+            JournalError::Failed(error) => error.downcast_ref::<EnvironmentError>()?.storage_limit(),
+            JournalError::Superseded => None,
+        }
+    }
+
     async fn append(&self, mut entries: Vec<JournalEntry>) -> Result<(), JournalError> {
         if let Some((revision, changed)) = self.environment.change().await? {
             match &self.environment.owner {
@@ -193,12 +202,18 @@ impl RecordedEnvironment {
 
 impl JournalFailed {
     /// Returns the state of an execution that ends because of the failure.
-    pub(super) fn in_state(state: AgentState, now: Timestamp) -> AgentState {
-        let message = "the progress of the run can't be persisted";
+    pub(super) fn in_state(state: AgentState, recorder: Option<&Recorder>, now: Timestamp) -> AgentState {
+        let (code, message) = match recorder.and_then(Recorder::storage_limit) {
+            Some(message) => (RunErrorCode::StorageQuotaExceeded, message),
+            None => (
+                RunErrorCode::JournalFailed,
+                "the progress of the run can't be persisted".to_owned(),
+            ),
+        };
         let error = AgentError {
             kind: ErrorKind::Unknown,
-            code: RunErrorCode::JournalFailed.into(),
-            message: message.to_owned(),
+            code: code.into(),
+            message: message.clone(),
             source_name: Some(JOURNAL.to_owned()),
         };
         let signal = StopSignal::new(StopReason::ErrorForbade, JOURNAL, message).binding();

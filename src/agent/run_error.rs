@@ -34,6 +34,9 @@ run_error_codes! {
     HooksNotMade = "hooks_not_made", "a hook of the agent can no longer be created, for example a webhook whose secret is gone. Or it can't work with this run, for example a limit of cost without a price";
     ToolsNotMade = "tools_not_made", "a tool of the agent no longer exists, or can't be used";
     RequestUnusable = "request_unusable", "something that the queued request needs no longer exists, for example its agent. Or the stored request can't be read, also in the third attempt";
+    AnswersRequired = "answers_required", "the run waited for its turn on a thread, and the session that it continues waits for answers";
+    InvalidAnswers = "invalid_answers", "the run waited for its turn on a thread, and its answers do not fit the open calls of the session that it continues";
+    SessionNotWaiting = "session_not_waiting", "the run waited for its turn on a thread, and the session that it continues does not wait for answers";
     ProgressUnreadable = "progress_unreadable", "the journal of the run's steps can't be read";
     AttemptsExhausted = "attempts_exhausted", "`queue.max_attempts` workers have started the queued run, and none has ended it";
     PromptNotRendered = "prompt_not_rendered", "the system prompt reads a variable that has no value";
@@ -58,6 +61,7 @@ run_error_codes! {
     ModelAnswerTruncated = "model_answer_truncated", "the completion broke off, also in further attempts";
     ModelProtocolError = "model_protocol_error", "the response does not follow the provider's protocol";
     EnvironmentNotExported = "environment_not_exported", "the environment can't be exported";
+    StorageQuotaExceeded = "storage_quota_exceeded", "the tenant may not store more files: `limits.each_tenant.max_stored_file_bytes`";
     SessionTooLarge = "session_too_large", "the session would be larger than `store.max_session_bytes`";
     BaseSessionConflict = "base_session_conflict", "another run continued the base first. The response to a synchronous request is 409 instead";
     BaseSessionRemoved = "base_session_removed", "the session that the run continues was removed before the run started, or while it worked";

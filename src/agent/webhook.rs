@@ -26,6 +26,10 @@ pub enum WebhookEvent {
     #[serde(rename = "run.stopped")]
     #[strum(serialize = "run.stopped")]
     Stopped,
+    /// The run ended with calls that wait for answers of the caller.
+    #[serde(rename = "run.waiting")]
+    #[strum(serialize = "run.waiting")]
+    Waiting,
     /// The run ended by an error.
     #[serde(rename = "run.failed")]
     #[strum(serialize = "run.failed")]
@@ -53,7 +57,13 @@ pub struct RunWebhook {
 
 impl WebhookEvent {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Completed, Self::Stopped, Self::Failed, Self::Cancelled];
+    pub const ALL: [Self; 5] = [
+        Self::Completed,
+        Self::Stopped,
+        Self::Waiting,
+        Self::Failed,
+        Self::Cancelled,
+    ];
 
     /// Returns the name, which is that of the run's last event.
     pub fn as_str(self) -> &'static str {

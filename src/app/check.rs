@@ -15,8 +15,8 @@ use super::extensions::Extensions;
 use super::ingredients::Ingredients;
 use super::{require_keys_beyond_loopback, settings};
 use crate::board::Board;
+use crate::causes::with_causes;
 use crate::config::{Config, Loaded, Origin};
-use crate::http::with_causes;
 use crate::run::{ConfiguredAgent, suggestion};
 use crate::spelling::nearest;
 use crate::store::{self, OpenError, Store, StoreError, StoreSettings};
@@ -74,6 +74,7 @@ fn check_agents(
     let config = &loaded.config;
     check_directory(loaded, "agents", &config.agents.directory, findings);
     check_directory(loaded, "tools", &config.tools.directory, findings);
+    check_directory(loaded, "mcp", &config.mcp.directory, findings);
     let found = AgentFiles::new(&config.agents.directory).find()?;
     // An example is meant to be renamed, so it is not reported.
     let is_example = |path: &&PathBuf| path.extension().is_some_and(|ending| ending == "example");
@@ -85,7 +86,7 @@ fn check_agents(
         };
         findings.push(Finding::Warning(format!("{} is not read: {why}", path.display())));
     }
-    let checks = Ingredients::make(config, extensions)?.checks(config);
+    let checks = Ingredients::make(config, extensions, None)?.checks(config);
     let (usable, faults) = found.check(&checks);
     let faults = faults.iter().map(|fault| Finding::Error(with_causes(fault.as_ref())));
     findings.extend(faults);
@@ -130,7 +131,7 @@ async fn check_store(
         acquire_timeout: STORE_PATIENCE,
         ..settings::store(config)
     };
-    let opened = store::open(config.store.url.expose(), settings).await;
+    let opened = store::open_with(config.store.url.expose(), settings, &settings::contents(config)).await;
     let address = config.store.address();
     let store = match opened {
         Ok(store) => Some(store),

@@ -5,19 +5,22 @@ use std::sync::Arc;
 
 use super::agent_files::AgentFiles;
 use super::extensions::Extensions;
+use super::mcp_files::mcp_servers_of;
 use super::tool_files::http_tools_of;
 use super::{settings, tool_settings};
 use crate::agent::hooks::{HookRegistry, SummarisationFactory, builtin_hooks};
 use crate::agent::ports::Tool;
 use crate::clock::{Clock, SystemClock};
-use crate::config::Config;
+use crate::command_queue::QueuedCommands;
+use crate::config::{Backend, Config};
 use crate::ids::{IdSource, UuidV7Source};
 use crate::limits::Limits;
+use crate::mcp::McpServers;
 use crate::models::Catalog;
 use crate::outgoing::{NameResolver, OutgoingClient, SystemResolver};
 use crate::run::{AgentChecks, AgentDirectory};
 use crate::store::Store;
-use crate::tools::{ToolRegistry, builtin_tools, http_fetch};
+use crate::tools::{CommandBackend, Commands, ToolRegistry, builtin_tools, http_fetch, shell, shell_job};
 use crate::usage::PriceTable;
 use crate::webhooks::{SenderRules, WebhookHookFactory, WebhookSecret, WebhookSender};
 
@@ -26,6 +29,8 @@ use crate::webhooks::{SenderRules, WebhookHookFactory, WebhookSecret, WebhookSen
 pub(super) struct Ingredients {
     pub(super) models: Arc<Catalog>,
     pub(super) tools: Arc<ToolRegistry>,
+    pub(super) servers: Arc<McpServers>,
+    pub(super) commands: Arc<Commands>,
     pub(super) hooks: Arc<HookRegistry>,
     pub(super) sender: Arc<WebhookSender>,
     pub(super) secrets: BTreeMap<String, WebhookSecret>,
@@ -36,8 +41,12 @@ pub(super) struct Ingredients {
 }
 
 impl Ingredients {
-    /// Makes all parts.
-    pub(super) fn make(config: &Config, extensions: Extensions) -> anyhow::Result<Self> {
+    /// Makes all parts. Without a store, agents can be checked but not run.
+    pub(super) fn make(
+        config: &Config,
+        extensions: Extensions,
+        store: Option<&Arc<dyn Store>>,
+    ) -> anyhow::Result<Self> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let ids: Arc<dyn IdSource> = Arc::new(UuidV7Source);
         let models = Arc::new(Catalog::new(
@@ -46,8 +55,22 @@ impl Ingredients {
             Arc::clone(&ids),
             Arc::clone(&clock),
         )?);
+        let commands = Commands::new(tool_settings::commands(config, extensions.sandbox_helper)?);
+        let resolver: Arc<dyn NameResolver> = Arc::new(SystemResolver);
+        let servers = Arc::new(mcp_servers_of(config, &resolver, &commands)?);
+        let backend: Arc<dyn CommandBackend> = match (config.sandbox.backend, store) {
+            (Backend::Worker, Some(store)) => Arc::new(QueuedCommands::new(
+                Arc::clone(store),
+                Arc::clone(&clock),
+                Arc::clone(&ids),
+                config.sandbox.worker_wait,
+            )),
+            (Backend::Worker, None) | (Backend::Local, _) => Arc::clone(&commands) as _,
+        };
         let tools = Arc::new(ToolRegistry::new(
-            tools(config, &clock)?.into_iter().chain(extensions.tools),
+            tools(config, &commands, backend, &resolver, &clock)?
+                .into_iter()
+                .chain(extensions.tools),
             settings::tools(config),
             Arc::clone(&clock),
             Arc::clone(&ids),
@@ -65,6 +88,8 @@ impl Ingredients {
         Ok(Self {
             models,
             tools,
+            servers,
+            commands,
             hooks: Arc::new(HookRegistry::new(hooks)),
             sender,
             secrets,
@@ -80,6 +105,7 @@ impl Ingredients {
         AgentChecks {
             models: Arc::clone(&self.models) as _,
             tools: Arc::clone(&self.tools) as _,
+            servers: Arc::clone(&self.servers) as _,
             hooks: Arc::clone(&self.hooks),
             webhooks: Arc::new(SenderRules::new(Arc::clone(&self.sender), self.secrets.clone())),
             prices: self.prices.clone(),
@@ -115,15 +141,22 @@ impl Ingredients {
 }
 
 /// Makes the built-in tools and those of the configured folder.
-fn tools(config: &Config, clock: &Arc<dyn Clock>) -> anyhow::Result<Vec<Arc<dyn Tool>>> {
-    let resolver: Arc<dyn NameResolver> = Arc::new(SystemResolver);
+fn tools(
+    config: &Config,
+    commands: &Commands,
+    backend: Arc<dyn CommandBackend>,
+    resolver: &Arc<dyn NameResolver>,
+    clock: &Arc<dyn Clock>,
+) -> anyhow::Result<Vec<Arc<dyn Tool>>> {
     let client = OutgoingClient::new(
         tool_settings::http_fetch_rules(config),
         tool_settings::http_fetch_client(config),
-        Arc::clone(&resolver),
+        Arc::clone(resolver),
     )?;
     let mut tools = builtin_tools(clock);
+    tools.push(shell(commands.settings(), backend, Arc::clone(clock)));
+    tools.push(shell_job(commands.settings(), Arc::clone(clock)));
     tools.push(http_fetch(tool_settings::http_fetch(config)?, client));
-    tools.extend(http_tools_of(config, &resolver, clock)?);
+    tools.extend(http_tools_of(config, resolver, clock)?);
     Ok(tools)
 }

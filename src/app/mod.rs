@@ -2,8 +2,13 @@
 
 mod agent_files;
 mod check;
+mod command_network;
+mod command_worker;
+#[cfg(test)]
+mod definition_folder;
 mod extensions;
 mod ingredients;
+mod mcp_files;
 mod runs;
 mod settings;
 mod toml_file;
@@ -19,20 +24,23 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use self::check::{Finding, check};
+pub use self::command_worker::CommandWorkerApp;
 pub use self::extensions::Extensions;
 use self::ingredients::Ingredients;
 pub use self::runs::{RunPorts, assemble_runs};
 use crate::board::Board;
 use crate::clock::Clock;
-use crate::config::Config;
-use crate::http::{HttpLimits, HttpState};
+use crate::config::{Backend, Config};
+use crate::http::{HttpLimits, HttpState, McpSettings};
 use crate::ids::IdSource;
 use crate::limits::Limits;
+use crate::mcp::McpServers;
 use crate::outbox::{OutboxPorts, OutboxWorker};
 use crate::retention::Sweeper;
 use crate::run::{AgentDirectory, Runs};
 use crate::store::{self, Sessions, Store, StoreSettings};
 use crate::supervision::Supervisor;
+use crate::tools::Commands;
 
 /// How long closing may take. All results are stored already.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
@@ -50,7 +58,14 @@ pub struct App {
     pub store: Arc<dyn Store>,
     /// Shows live runs.
     pub board: Arc<Board>,
+    /// Runs the commands of agents.
+    pub commands: Arc<Commands>,
+    /// Whether they run in this process, not at workers.
+    pub runs_commands_here: bool,
+    /// The MCP servers that agents list.
+    pub servers: Arc<McpServers>,
     limits: Arc<Limits>,
+    mcp: Option<Arc<McpSettings>>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     outbox: Arc<OutboxWorker>,
@@ -65,11 +80,13 @@ impl App {
     /// Opens the store and puts everything together.
     pub async fn build(config: &Config, extensions: Extensions) -> anyhow::Result<Self> {
         let store = open_store(config).await?;
-        let ingredients = Ingredients::make(config, extensions)?;
+        let ingredients = Ingredients::make(config, extensions, Some(&store))?;
         let agents = Arc::new(ingredients.directory(&store, config)?);
         let Ingredients {
             models,
             tools,
+            servers,
+            commands,
             hooks,
             sender,
             secrets,
@@ -96,6 +113,7 @@ impl App {
             agents: Arc::clone(&agents),
             models: models as _,
             tools: tools as _,
+            servers: Arc::clone(&servers) as _,
             hooks,
             prices,
             limits: Arc::clone(&limits),
@@ -114,7 +132,11 @@ impl App {
             outbox: OutboxWorker::new(outbox_ports, settings::outbox(config), &*ids),
             store,
             board,
+            commands,
+            runs_commands_here: config.sandbox.backend == Backend::Local,
+            servers,
             limits,
+            mcp: settings::mcp(config)?.map(Arc::new),
             clock,
             ids,
             background: TaskTracker::new(),
@@ -147,6 +169,7 @@ impl App {
             agents: Arc::clone(&self.agents),
             store: Arc::clone(&self.store),
             limits: Arc::clone(&self.limits),
+            mcp: self.mcp.clone(),
             clock: Arc::clone(&self.clock),
             ids: Arc::clone(&self.ids),
         }
@@ -163,6 +186,8 @@ impl App {
         self.background.close();
         let closing = async {
             self.background.wait().await;
+            self.servers.close().await;
+            self.commands.close().await;
             self.board.close().await;
             self.store.close().await;
         };
@@ -187,7 +212,7 @@ pub async fn open_existing_store(config: &Config) -> anyhow::Result<Arc<dyn Stor
 }
 
 async fn open_store_with(config: &Config, settings: StoreSettings) -> anyhow::Result<Arc<dyn Store>> {
-    let opened = store::open(config.store.url.expose(), settings).await;
+    let opened = store::open_with(config.store.url.expose(), settings, &settings::contents(config)).await;
     opened.with_context(|| format!("can't open the store {}", config.store.address()))
 }
 
@@ -197,7 +222,7 @@ pub fn agent_directory(
     config: &Config,
     extensions: Extensions,
 ) -> anyhow::Result<(AgentDirectory, Vec<anyhow::Error>)> {
-    Ingredients::make(config, extensions)?.usable_directory(store, config)
+    Ingredients::make(config, extensions, Some(store))?.usable_directory(store, config)
 }
 
 /// Refuses to listen beyond this machine without any API key, since everybody who reaches the port

@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 
 use crate::agent::RequestRoom;
 use crate::agent::hooks::HookRegistry;
-use crate::agent::ports::{ModelCatalog, ToolCatalog};
+use crate::agent::ports::{ModelCatalog, ToolCatalog, ToolServers};
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::ids::IdSource;
@@ -36,6 +36,8 @@ pub struct RunPorts {
     pub models: Arc<dyn ModelCatalog>,
     /// Finds tools.
     pub tools: Arc<dyn ToolCatalog>,
+    /// Finds MCP servers.
+    pub servers: Arc<dyn ToolServers>,
     /// Makes the hooks that agents attach.
     pub hooks: Arc<HookRegistry>,
     /// The prices of models.
@@ -170,6 +172,7 @@ fn planner(ports: &RunPorts, shared: &Shared) -> Planner {
             room: shared.room.clone(),
         },
         tools: Arc::clone(&ports.tools),
+        servers: Arc::clone(&ports.servers),
         limits: Arc::clone(&ports.limits),
         clock: Arc::clone(&ports.clock),
         ids: Arc::clone(&ports.ids),
@@ -182,6 +185,7 @@ fn executor(ports: &RunPorts, shared: &Shared) -> Executor {
     let loops = AgentLoops {
         tools: Arc::clone(&ports.tools),
         hooks: Arc::clone(&ports.hooks),
+        answer_expiry: shared.settings.answer_expiry,
         room: shared.room.clone(),
         subagents: SubagentPorts {
             clock: Arc::clone(&ports.clock),
@@ -194,6 +198,7 @@ fn executor(ports: &RunPorts, shared: &Shared) -> Executor {
         workspace: shared.settings.workspace,
         store: Arc::clone(&ports.store),
         loops: Arc::new(loops),
+        servers: Arc::clone(&ports.servers),
         subagents: SubagentSlots::new(shared.settings.subagents),
         publisher: Publisher {
             sessions: Arc::clone(&ports.sessions),

@@ -3,21 +3,24 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use secrecy::ExposeSecret as _;
 
+use crate::agent::AnswerExpiry;
 use crate::agent::state::ExecutionBudget;
 use crate::board::{BoardSettings, RedisSettings};
+use crate::command_queue::CommandWorkerSettings;
 use crate::config::{self, ALL_TENANTS, Config, PriorityScope, Role};
-use crate::http::HttpLimits;
+use crate::http::{HttpLimits, McpSettings};
 use crate::models::{
     AwsCredentials, AwsSettings, CapSettings, ClientSettings, ProviderSettings, RetrySettings, TimeoutSettings,
 };
 use crate::outbox::OutboxSettings;
 use crate::retention::RetentionSettings;
 use crate::run::{QueueSettings, RunSettings, SubagentSettings};
-use crate::store::{RetentionRules, StoreSettings};
+use crate::store::{ContentSettings, ObjectSettings, RetentionRules, StoreSettings};
 use crate::tools::ToolSettings;
 use crate::webhooks::{SecretTenants, SenderSettings, SigningKeys, WebhookSecret};
 use crate::workspace::WorkspaceLimits;
@@ -27,6 +30,19 @@ pub(super) fn store(config: &Config) -> StoreSettings {
         max_connections: config.store.max_connections,
         acquire_timeout: config.store.acquire_timeout,
         migrate: config.store.migrate,
+    }
+}
+
+/// Returns what applies to the contents of the store.
+pub(super) fn contents(config: &Config) -> ContentSettings {
+    let objects = &config.store.objects;
+    ContentSettings {
+        limits: Arc::new(config.limits()),
+        objects: objects.url.clone().map(|url| ObjectSettings {
+            url,
+            min_bytes: objects.min_bytes,
+            options: objects.options.clone(),
+        }),
     }
 }
 
@@ -73,6 +89,10 @@ pub(super) fn runs(config: &Config) -> RunSettings {
             concurrency: config.runs.subagent_concurrency,
             max_concurrent: config.runs.max_concurrent_subagents,
         },
+        answer_expiry: AnswerExpiry {
+            default: config.runs.answer_expiry,
+            max: config.runs.max_answer_expiry,
+        },
         max_record_bytes: config.runs.max_record_bytes,
         max_model_request_bytes: config.runs.max_model_request_bytes,
         workspace: workspace(config),
@@ -99,6 +119,15 @@ fn workspace(config: &Config) -> WorkspaceLimits {
         file_bytes: limits.max_file_bytes,
         files: limits.max_files,
         bytes: limits.max_bytes,
+    }
+}
+
+/// Returns the settings of a worker for commands.
+pub(super) fn command_worker(config: &Config) -> CommandWorkerSettings {
+    CommandWorkerSettings {
+        concurrency: config.sandbox.worker_commands,
+        poll_interval: config.queue.poll_interval,
+        workspace: workspace(config),
     }
 }
 
@@ -143,6 +172,25 @@ pub(super) fn http(config: &Config) -> HttpLimits {
         max_input_messages: config.runs.max_input_messages,
         keep_alive_interval: config.http.keep_alive_interval,
     }
+}
+
+/// Reads the settings of `/mcp`; `None` if it is not served.
+pub(super) fn mcp(config: &Config) -> anyhow::Result<Option<McpSettings>> {
+    let mcp = &config.http.mcp;
+    if !mcp.enabled {
+        return Ok(None);
+    }
+    let key = mcp.state_key.as_ref().map(|key| key.expose_secret().as_bytes());
+    if key.is_none() && config.board.url.is_some() {
+        tracing::warn!(
+            "no key for the request states of MCP clients: a call that waits for answers can be answered by the same \
+             process only (http.mcp.state_key_env)"
+        );
+    }
+    let settings = McpSettings::new(mcp.allowed_origins.clone(), key);
+    settings
+        .map(Some)
+        .context("the key that `http.mcp` names can't be used")
 }
 
 pub(super) fn client(config: &Config) -> ClientSettings {

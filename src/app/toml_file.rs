@@ -1,6 +1,10 @@
 //! Parses the files that operators write, and describes their mistakes.
 
-use anyhow::anyhow;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, anyhow};
 use serde::de::DeserializeOwned;
 
 use crate::json::plain_words;
@@ -20,6 +24,29 @@ pub(super) fn parse<T: DeserializeOwned>(text: &str) -> anyhow::Result<T> {
             anyhow!("{line}`{key}`: {problem}")
         }
     })
+}
+
+/// Returns the `*.toml` of a folder, in order. The folder need not exist.
+pub(super) fn toml_files(directory: &Path, of: &str) -> anyhow::Result<Vec<PathBuf>> {
+    let shown = directory.display();
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.with_context(|| format!("can't read the directory of {of} {shown}"))?,
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        let path = entry
+            .with_context(|| format!("can't read the directory of {of} {shown}"))?
+            .path();
+        let is_hidden = path
+            .file_name()
+            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        if path.extension().is_some_and(|end| end == "toml") && !path.is_dir() && !is_hidden {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
 }
 
 /// Returns the beginning of an error message: the line of the mistake.

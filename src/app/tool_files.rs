@@ -1,13 +1,13 @@
 //! The HTTP tools of the configured folder.
 
 use std::fs;
-use std::io::{ErrorKind, Read as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail, ensure};
 
-use super::toml_file::parse;
+use super::toml_file::{parse, toml_files};
 use super::tool_settings;
 use crate::agent::ports::Tool;
 use crate::clock::Clock;
@@ -26,7 +26,7 @@ pub(super) fn http_tools_of(
     clock: &Arc<dyn Clock>,
 ) -> anyhow::Result<Vec<Arc<dyn Tool>>> {
     let mut tools: Vec<(Arc<dyn Tool>, PathBuf)> = Vec::new();
-    for path in files(&config.tools.directory)? {
+    for path in toml_files(&config.tools.directory, "tools")? {
         let made = made(&path, config, resolver, clock).with_context(|| path.display().to_string())?;
         for tool in made {
             let name = &tool.spec().name;
@@ -84,51 +84,16 @@ fn document(path: &Path) -> anyhow::Result<Value> {
     serde_json::from_slice(&bytes).context("it is not valid JSON (a document in YAML has to be converted)")
 }
 
-/// Returns the definitions of the folder, in order.
-fn files(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let shown = directory.display();
-    let entries = match fs::read_dir(directory) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.with_context(|| format!("can't read the directory of tools {shown}"))?,
-    };
-    let mut paths = Vec::new();
-    for entry in entries {
-        let path = entry
-            .with_context(|| format!("can't read the directory of tools {shown}"))?
-            .path();
-        let is_hidden = path
-            .file_name()
-            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        if path.extension().is_some_and(|end| end == "toml") && !path.is_dir() && !is_hidden {
-            paths.push(path);
-        }
-    }
-    paths.sort();
-    Ok(paths)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::definition_folder::folder;
     use super::*;
     use crate::clock::SystemClock;
-    use crate::config::{self, Sources};
     use crate::outgoing::SystemResolver;
 
     /// Makes the tools of a folder with these files. Returns their names.
     fn load(files: &[(&str, &str)]) -> (tempfile::TempDir, Result<Vec<String>, String>) {
-        let folder = tempfile::tempdir().unwrap();
-        for (name, text) in files {
-            fs::write(folder.path().join(name), text).unwrap();
-        }
-        let directory = folder.path().display().to_string();
-        let sources = Sources {
-            overrides: vec![
-                ("tools.directory".to_owned(), directory),
-                ("tools.secrets.unset.env".to_owned(), "NO_SUCH_VARIABLE".to_owned()),
-            ],
-            ..Sources::default()
-        };
-        let config = config::load(&sources).unwrap().config;
+        let (folder, config) = folder("tools.directory", files);
         let resolver: Arc<dyn NameResolver> = Arc::new(SystemResolver);
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let tools = http_tools_of(&config, &resolver, &clock);

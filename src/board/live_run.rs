@@ -6,6 +6,7 @@ use crate::agent::state::StopSignal;
 use crate::json::Value;
 use crate::message::Message;
 use crate::record::{RunRecord, RunSummary, StepRecord};
+use crate::session::OpenCall;
 
 /// A run that is live, or that has ended but is not stored yet.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +19,8 @@ pub struct LiveRun {
     pub value: Option<Value>,
     /// The signal that ended its execution.
     pub stop_signal: Option<StopSignal>,
+    /// The calls that wait for answers of the caller, if the run ended because of them.
+    pub open_calls: Vec<OpenCall>,
     /// Its completed steps.
     pub steps: Vec<Arc<StepRecord>>,
     /// The fence token of its lease; 0 for a run that was never in the queue.
@@ -32,6 +35,7 @@ impl LiveRun {
             output: Vec::new(),
             value: None,
             stop_signal: None,
+            open_calls: Vec::new(),
             steps: Vec::new(),
             fence: 0,
         }
@@ -50,6 +54,7 @@ impl LiveRun {
             output: self.output.clone(),
             value: self.value.clone(),
             stop_signal: self.stop_signal.clone(),
+            open_calls: self.open_calls.clone(),
         }
     }
 }

@@ -44,6 +44,7 @@ fn print_figures(figures: RemovalFigures, args: &GcArgs) -> anyhow::Result<()> {
         ("messages to runs", figures.messages),
         ("deliveries", figures.deliveries),
         ("idempotency keys", figures.idempotency_keys),
+        ("commands for workers", figures.commands),
         ("contents", figures.contents),
         ("bytes", figures.bytes),
     ];

@@ -16,6 +16,7 @@ mod store;
 mod tenants;
 mod threads;
 mod transfer;
+mod worker;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -29,6 +30,7 @@ use crate::app::Extensions;
 use crate::clock::Timestamp;
 use crate::config::{self, Config, Loaded, Sources};
 use crate::http;
+use crate::sandbox;
 use crate::store::Store;
 use crate::tenant::TenantId;
 
@@ -66,6 +68,8 @@ struct Options {
 enum Command {
     /// Starts the service; the default.
     Serve(ServeArgs),
+    /// Runs commands of agents for replicas with `sandbox.backend = "worker"`.
+    Worker(worker::WorkerArgs),
     /// Runs an agent once, streaming its output to the terminal.
     Run(run::RunArgs),
     /// Shows runs.
@@ -132,6 +136,11 @@ pub fn main() -> ExitCode {
 /// Does the same for a program that embeds the service with extensions. The first word is the
 /// program's name.
 pub fn main_with(words: impl IntoIterator<Item = OsString>, extensions: Extensions) -> ExitCode {
+    let words: Vec<_> = words.into_iter().collect();
+    if words.get(1).is_some_and(|word| word == sandbox::HELPER_ARGUMENT) {
+        // A helper of the sandbox restricts its one thread, so it must come before all others.
+        return sandbox::helper_main();
+    }
     let cli = Cli::parse_from(words);
     match dispatch(cli, extensions) {
         Ok(()) => ExitCode::SUCCESS,
@@ -150,6 +159,7 @@ fn dispatch(cli: Cli, extensions: Extensions) -> anyhow::Result<()> {
         Command::Healthcheck(args) => healthcheck::check(&load(cli.options)?.config, args),
         Command::CheckConfig => block_on(check_config::check(&load(cli.options)?, extensions)),
         Command::Serve(args) => block_on(serve::serve(load(cli.options.with_role(args.role))?, extensions)),
+        Command::Worker(_) => block_on(worker::work(load(cli.options)?, extensions)),
         Command::Run(args) => block_on(run::run(load(cli.options)?, args, extensions)),
         Command::Runs(command) => on_store(cli.options, async |_, store| runs::inspect(store, command).await),
         Command::Threads(command) => on_store(cli.options, async |_, store| threads::inspect(store, command).await),

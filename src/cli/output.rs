@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 
 use serde::Serialize;
 
-use crate::http::with_causes;
+use crate::causes::with_causes;
 use crate::lifecycle::StopSignal;
 
 /// The number of SIGPIPE.

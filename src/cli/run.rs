@@ -1,6 +1,5 @@
 //! `run`: one run against the configured store, streamed to the terminal.
 
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::io;
 use std::pin::pin;
@@ -11,20 +10,16 @@ use tokio::time::timeout;
 
 use super::output::{EndedBySignal, is_broken_pipe, print_json, print_line, print_note, print_piece};
 use super::{ReadArgs, store};
-use crate::agent::AgentEvent;
-use crate::agent::state::ExecutionBudget;
+use crate::agent::{AgentEvent, Answers};
 use crate::app::{App, Extensions};
 use crate::config::Loaded;
 use crate::ids::{RunId, SessionId};
-use crate::json::Object;
 use crate::lifecycle::StopSignals;
-use crate::limits::RunLimits;
-use crate::message::{ContentPart, Role, Section};
+use crate::message::ContentPart;
 use crate::model_ref::ModelRef;
 use crate::record::{RunControl, RunEventPayload, RunMode, RunRecord, RunStatus, RunSummary, RunView, ThreadName};
-use crate::run::{EventOptions, Followed, InputMessage, OnDisconnect, Refusal, RunHandle, RunRequest};
-use crate::session::OverrideChanges;
-use crate::store::{ConflictPolicy, IfBusy};
+use crate::run::{Followed, InputMessage, OnDisconnect, Refusal, RunHandle, RunRequest};
+use crate::store::IfBusy;
 
 /// Options of `run`.
 #[derive(Debug, clap::Args)]
@@ -42,6 +37,9 @@ pub(super) struct RunArgs {
     /// `interrupt` the other one or `fork`.
     #[arg(long, value_name = "WHAT", requires = "thread", default_value = "reject", value_parser = parse_if_busy)]
     if_busy: IfBusy,
+    /// Denies the open calls of a session that waits for answers.
+    #[arg(long)]
+    deny_open: bool,
     /// Runs this agent.
     #[arg(long)]
     agent: Option<String>,
@@ -112,6 +110,10 @@ pub(super) async fn run(loaded: Loaded, args: RunArgs, extensions: Extensions) -
 fn print_outcome(args: &RunArgs, record: RunRecord) -> anyhow::Result<()> {
     let (run_id, session_id, status) = (record.summary.run_id, record.summary.session_id, record.summary.status);
     print_note(format_args!("run {run_id}  status {status}"))?;
+    for call in &record.open_calls {
+        let (tool, arguments, call_id) = (&call.tool, &call.arguments, &call.call_id);
+        print_note(format_args!("[{tool} {arguments} waits for an answer: {call_id}]"))?;
+    }
     match &args.thread {
         _ if !status.has_session() => (),
         Some(thread) => print_note(format_args!("continue with --thread {thread}"))?,
@@ -152,33 +154,17 @@ fn parse_if_busy(text: &str) -> Result<IfBusy, String> {
 fn request(args: &RunArgs, text: String) -> RunRequest {
     RunRequest {
         base_session_id: args.base,
-        environment_from: None,
         agent: args.agent.clone(),
-        input: vec![InputMessage {
-            role: Role::User,
-            name: None,
-            section: Section::default(),
-            content: vec![ContentPart::text(text)],
-            metadata: Object::new(),
-        }],
-        mode: RunMode::Stream,
-        durability: None,
-        priority: 0,
+        input: vec![InputMessage::of_user(vec![ContentPart::text(text)])],
+        answers: Answers {
+            deny_open: args.deny_open,
+            ..Answers::default()
+        },
         thread: args.thread.clone(),
         if_busy: args.if_busy,
-        webhook: None,
-        idempotency: None,
         model: args.model.clone(),
-        overrides: OverrideChanges::default(),
-        budget: ExecutionBudget::default(),
-        metadata: Object::new(),
-        variables: BTreeMap::new(),
-        response_format: None,
-        conflict: ConflictPolicy::Fork,
         on_disconnect: OnDisconnect::Stop,
-        limits: RunLimits::default(),
-        events: EventOptions::default(),
-        request_id: None,
+        ..RunRequest::new(RunMode::Stream)
     }
 }
 
@@ -224,6 +210,7 @@ async fn follow(
             }
             RunEventPayload::Completed(record)
             | RunEventPayload::Stopped(record)
+            | RunEventPayload::Waiting(record)
             | RunEventPayload::Failed(record)
             | RunEventPayload::Cancelled(record) => {
                 if !json {

@@ -5,13 +5,14 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::output::print_line;
 use crate::app::{self, App, Extensions};
+use crate::causes::with_causes;
 use crate::config::{Config, Loaded, Role};
 use crate::http;
 use crate::lifecycle::{ReloadSignals, StopSignals};
@@ -22,8 +23,27 @@ const RESPONSE_GRACE: Duration = Duration::from_secs(2);
 
 /// Serves until a signal.
 pub(super) async fn serve(loaded: Loaded, extensions: Extensions) -> anyhow::Result<()> {
+    begin_log(&loaded)?;
     let config = &loaded.config;
-    telemetry::init(&config.log)?;
+    let app = App::build(config, extensions).await?;
+    warn_of_missing_keys(&app);
+    if app.runs_commands_here && app.commands.is_required() {
+        let opened = app.commands.open().await;
+        opened.map_err(|error| {
+            anyhow!(
+                "commands can't run as the configuration demands: {}",
+                with_causes(error)
+            )
+        })?;
+    }
+    let served = serve_app(&app, config).await;
+    app.disconnect().await;
+    served
+}
+
+/// Begins to log, and warns of variables without an effect.
+pub(super) fn begin_log(loaded: &Loaded) -> anyhow::Result<()> {
+    telemetry::init(&loaded.config.log)?;
     for unread in &loaded.unread_variables {
         let (key, set_by) = unread.overridden.clone().unzip();
         tracing::warn!(
@@ -34,11 +54,7 @@ pub(super) async fn serve(loaded: Loaded, extensions: Extensions) -> anyhow::Res
             "a variable has no effect"
         );
     }
-    let app = App::build(config, extensions).await?;
-    warn_of_missing_keys(&app);
-    let served = serve_app(&app, config).await;
-    app.disconnect().await;
-    served
+    Ok(())
 }
 
 async fn serve_app(app: &App, config: &Config) -> anyhow::Result<()> {
@@ -72,9 +88,27 @@ async fn serve_app(app: &App, config: &Config) -> anyhow::Result<()> {
         () = &mut ending => if timeout(RESPONSE_GRACE, serving).await.is_err() {
             tracing::warn!("closing connections that are still open: their callers have not sent or read all");
         },
-        never = reload_agents(app, reloads) => match never {},
+        never = async {
+            report_sandbox(app).await;
+            reload_agents(app, reloads).await
+        } => match never {},
     }
     Ok(())
+}
+
+/// Logs what keeps commands in, or why they can't run.
+async fn report_sandbox(app: &App) {
+    if !app.runs_commands_here {
+        tracing::info!("sandbox: commands run at workers (`agent-runtime worker --environments`)");
+        return;
+    }
+    match app.commands.open().await {
+        Ok(protections) => tracing::info!("sandbox: {protections}"),
+        Err(error) => tracing::warn!(
+            error = error as &dyn std::error::Error,
+            "commands can't run here, so calls of the tool `shell` fail"
+        ),
+    }
 }
 
 /// Reloads the files of agents at each signal.

@@ -37,6 +37,7 @@ fn note(config: &Config, path: &KeyPath) -> Option<String> {
                 _ => return None,
             }
         }
+        ["http", "mcp", "state_key_env" | "state_key_file"] => (&config.http.mcp.state_key, "key "),
         ["tools", "secrets", name, _] => (&config.tools.secrets.get(*name)?.secret, "secret "),
         ["webhooks", "secrets", name, _] => (&config.webhooks.secrets.get(*name)?.secret, "secret "),
         _ => return None,

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use secrecy::SecretString;
 use serde::Deserialize;
 
-use super::values::{address, duration, host_names, integer};
+use super::values::{address, duration, host_names, integer, origins, path, variable_name};
 
 /// The listener and the limits of a request.
 #[derive(Clone, Debug, Deserialize)]
@@ -49,4 +51,25 @@ pub struct HttpConfig {
     /// Time between comments on an idle event stream.
     #[serde(deserialize_with = "duration::<10, 3_600_000, _>")]
     pub keep_alive_interval: Duration,
+    /// The endpoint of the Model Context Protocol.
+    pub mcp: McpServerConfig,
+}
+
+/// Agents as tools of the Model Context Protocol.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpServerConfig {
+    pub enabled: bool,
+    /// The origins of web pages that may call, in lower case.
+    #[serde(deserialize_with = "origins")]
+    pub allowed_origins: BTreeSet<String>,
+    /// The environment variable that holds the key of request states.
+    #[serde(default, deserialize_with = "variable_name")]
+    pub state_key_env: Option<String>,
+    /// A file that holds the key; it wins over `state_key_env`.
+    #[serde(default, deserialize_with = "path")]
+    pub state_key_file: Option<PathBuf>,
+    /// The key that was found when the configuration was loaded.
+    #[serde(skip)]
+    pub state_key: Option<SecretString>,
 }

@@ -53,6 +53,9 @@ pub struct TenantLimitsConfig {
     /// Readers that follow runs or wait for them at once in this process.
     #[serde(default, deserialize_with = "optional_integer::<_, 1, 1_000_000, _>")]
     pub readers: Option<u32>,
+    /// Bytes of the files of all sessions together, each content counted once.
+    #[serde(default, deserialize_with = "optional_integer::<_, 0, { i64::MAX }, _>")]
+    pub max_stored_file_bytes: Option<u64>,
     #[serde(default, deserialize_with = "optional_integer::<_, 1, 100_000, _>")]
     pub requests_per_second: Option<u32>,
     /// Requests at once; by default those of a second.
@@ -84,6 +87,7 @@ impl TenantLimitsConfig {
             light_runs: self.light_runs.or(all.light_runs),
             queued_runs: self.queued_runs.or(all.queued_runs),
             readers: self.readers.or(all.readers),
+            stored_file_bytes: self.max_stored_file_bytes.or(all.max_stored_file_bytes),
             requests: per_second.map(|per_second| RequestRate {
                 per_second,
                 burst: burst.unwrap_or(per_second),

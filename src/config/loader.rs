@@ -16,6 +16,7 @@ use super::limits;
 use super::overrides::split_key;
 use super::prices;
 use super::providers;
+use super::sandbox;
 use super::schema::DEFAULTS;
 use super::secrets::{read_secret, secret_variable};
 use super::settings::{KeyPath, Origin, Settings, dotted, key_path};
@@ -151,6 +152,7 @@ fn check(config: &Config) -> Result<(), Fault> {
     config.models.check()?;
     providers::check(&config.providers)?;
     prices::check(&config.prices, &config.providers)?;
+    sandbox::check(&config.sandbox)?;
     tools::check(&config.tools)?;
     webhooks::check(&config.webhooks)?;
     limits::check(&config.limits)?;
@@ -175,6 +177,13 @@ fn find_secrets(config: &mut Config, settings: &Settings, sources: &Sources) -> 
             checked.map_err(|fault| invalid(&fault.path, settings, fault.problem))?;
         }
     }
+    let mcp = &mut config.http.mcp;
+    mcp.state_key = find(
+        &mcp.state_key_file,
+        &mcp.state_key_env,
+        &["http", "mcp", "state_key_file"],
+    )?;
+    config.store.objects.read(&sources.environment)?;
     for (name, source) in &mut config.tools.secrets {
         let key = ["tools", "secrets", name, "file"];
         source.secret = find(&source.file, &source.env, &key)?;

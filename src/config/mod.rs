@@ -29,12 +29,16 @@ mod http;
 mod idempotency;
 mod limits;
 mod log;
+mod mcp;
 mod models;
+mod objects;
 mod prices;
 mod providers;
 mod queue;
 mod retention;
 mod runs;
+mod sandbox;
+mod sandbox_network;
 mod store;
 mod tools;
 mod webhooks;
@@ -52,18 +56,21 @@ pub use aws::AwsConfig;
 pub use board::BoardConfig;
 pub use environment::UnreadVariable;
 pub use error::ConfigError;
-pub use http::HttpConfig;
+pub use http::{HttpConfig, McpServerConfig};
 pub use idempotency::IdempotencyConfig;
 pub use limits::{LimitsConfig, TenantLimitsConfig};
 pub use loader::{Loaded, load};
 pub use log::{LogConfig, LogFormat};
+pub use mcp::McpConfig;
 pub use models::ModelsConfig;
+pub use objects::ObjectsConfig;
 pub use overrides::parse_override;
 pub use prices::PriceConfig;
 pub use providers::ProviderConfig;
 pub use queue::{PriorityScope, QueueConfig, Role};
 pub use retention::RetentionConfig;
 pub use runs::{BudgetConfig, RunsConfig};
+pub use sandbox::{Backend, SandboxConfig};
 pub use secrets::SecretUrl;
 pub use settings::Origin;
 pub use sources::Sources;
@@ -98,7 +105,9 @@ pub struct Config {
     /// Prices by `PROVIDER/MODEL`. A model without an entry has an unknown cost.
     pub prices: BTreeMap<String, PriceConfig>,
     pub workspace: WorkspaceConfig,
+    pub sandbox: SandboxConfig,
     pub tools: ToolsConfig,
+    pub mcp: McpConfig,
     pub webhooks: WebhooksConfig,
     pub retention: RetentionConfig,
     /// The context windows of models in tokens, input and output together, by `PROVIDER/MODEL`.

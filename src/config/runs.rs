@@ -46,6 +46,12 @@ pub struct RunsConfig {
     /// Bytes of the large model requests in flight of all runs.
     #[serde(deserialize_with = "integer::<_, 1_048_576, { i64::MAX }, _>")]
     pub max_model_request_bytes: usize,
+    /// How long an open call waits for the caller's answer before it counts as denied.
+    #[serde(deserialize_with = "duration::<1_000, 31_536_000_000, _>")]
+    pub answer_expiry: Duration,
+    /// How long the rules and the client tools of agents may let a call wait.
+    #[serde(deserialize_with = "duration::<1_000, 31_536_000_000, _>")]
+    pub max_answer_expiry: Duration,
     /// How long a finished run tries to publish its session during an outage of the store.
     #[serde(deserialize_with = "duration::<0, 3_600_000, _>")]
     pub commit_patience: Duration,

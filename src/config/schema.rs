@@ -17,12 +17,13 @@ pub(super) const DEFAULTS: &str = include_str!("../../config/default.toml");
 pub(super) const ANY: &str = "NAME";
 
 /// The tables whose keys the operator chooses.
-const NAMED: [&[&str]; 7] = [
+const NAMED: [&[&str]; 8] = [
     &["context_windows"],
     &["limits", "tenants"],
     &["prices"],
     &["providers"],
     &["providers", ANY, "headers"],
+    &["sandbox", "network", "secrets"],
     &["tools", "secrets"],
     &["webhooks", "secrets"],
 ];

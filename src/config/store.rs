@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 
+use super::objects::ObjectsConfig;
 use super::secrets::{SecretUrl, secret_url};
 use super::values::{duration, integer};
 
@@ -26,6 +27,7 @@ pub struct StoreConfig {
     pub max_session_bytes: usize,
     /// Applies pending migrations at start.
     pub migrate: bool,
+    pub objects: ObjectsConfig,
 }
 
 impl StoreConfig {

@@ -99,6 +99,24 @@ pub(super) fn host_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<B
     Ok(names.iter().map(|name| name.to_ascii_lowercase()).collect())
 }
 
+/// Reads the origins of web pages, in lower case.
+pub(super) fn origins<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<String>, D::Error> {
+    let allowed = |c: u8| c.is_ascii_alphanumeric() || b"-_.:[]".contains(&c);
+    let is_origin = |origin: &str| {
+        let host = origin
+            .strip_prefix("https://")
+            .or_else(|| origin.strip_prefix("http://"));
+        host.is_some_and(|host| !host.is_empty() && host.bytes().all(allowed))
+    };
+    let origins = BTreeSet::<String>::deserialize(deserializer)?;
+    let origins: BTreeSet<String> = origins.iter().map(|origin| origin.to_ascii_lowercase()).collect();
+    if let Some(wrong) = origins.iter().find(|origin| !is_origin(origin)) {
+        let wanted = "origins of web pages, such as \"https://app.example.org\" or \"http://localhost:6274\"";
+        return Err(D::Error::invalid_value(Unexpected::Str(wrong), &wanted));
+    }
+    Ok(origins)
+}
+
 /// Reads a string that is not blank.
 pub(super) fn filled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     deserializer.deserialize_str(Text::new("a string that is not empty", |text: &str| {

@@ -1,6 +1,7 @@
 //! Errors of environments.
 
-use crate::workspace::TreeError;
+use crate::checkout::CheckoutError;
+use crate::workspace::{ContentsError, TreeError};
 
 /// A failed operation on an environment.
 #[derive(Debug, thiserror::Error)]
@@ -14,4 +15,20 @@ pub enum EnvironmentError {
     /// The files of the workspace can't be read or stored.
     #[error("the files of the workspace can't be read or stored")]
     Workspace(#[from] TreeError),
+    /// The directory that background jobs use can't be read or written. They are killed.
+    #[error("the files of background jobs can't be read or written, so the jobs are killed{}", .0.of_files())]
+    Directory(#[source] CheckoutError),
+}
+
+impl EnvironmentError {
+    /// Returns what the caller reads if the tenant may not store more files.
+    pub fn storage_limit(&self) -> Option<String> {
+        let (Self::Workspace(error) | Self::Directory(CheckoutError::Tree(error))) = self else {
+            return None;
+        };
+        match error {
+            TreeError::Contents(full @ ContentsError::Full { .. }) => Some(full.to_string()),
+            _ => None,
+        }
+    }
 }

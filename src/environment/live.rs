@@ -10,7 +10,9 @@ use parking_lot::Mutex;
 use tokio::sync::MutexGuard;
 
 use super::error::EnvironmentError;
+use super::jobs::Jobs;
 use super::values::EnvironmentValues;
+use crate::checkout::{Checkout, Skipped};
 use crate::json::{Object, Value};
 use crate::session::{EnvironmentState, ShellState, WorkspaceState};
 use crate::tenant::TenantId;
@@ -23,8 +25,12 @@ const MAX_UNSAVED_BYTES: u64 = 4 << 20;
 #[derive(Debug)]
 pub struct Environment {
     live: Mutex<Live>,
-    /// Locked by the one writer of the workspace.
-    writer: tokio::sync::Mutex<()>,
+    /// Locked by the one writer of the workspace. Has the directory that commands use, if one was
+    /// made.
+    writer: tokio::sync::Mutex<Option<Checkout>>,
+    /// Locked while the files are brought up to date for readers.
+    refreshing: tokio::sync::Mutex<()>,
+    jobs: Jobs,
 }
 
 #[derive(Debug, Clone)]
@@ -54,7 +60,7 @@ impl Environment {
             Some(WorkspaceState { tree, other }) => (Tree::open(contents, limits, tree), other),
             None => (Tree::empty(contents, limits), Object::new()),
         };
-        Self::of(Live {
+        let live = Live {
             values: EnvironmentValues {
                 variables: Arc::new(variables),
                 resources: Arc::new(resources),
@@ -64,7 +70,8 @@ impl Environment {
             shell,
             other,
             revision: 0,
-        })
+        };
+        Self::of(live, Jobs::default())
     }
 
     /// Restores an environment whose files stay in memory, for tests and benchmarks.
@@ -73,10 +80,12 @@ impl Environment {
         Self::restore(state, contents, WorkspaceLimits::default())
     }
 
-    fn of(live: Live) -> Self {
+    fn of(live: Live, jobs: Jobs) -> Self {
         Self {
             live: Mutex::new(live),
             writer: tokio::sync::Mutex::default(),
+            refreshing: tokio::sync::Mutex::default(),
+            jobs,
         }
     }
 
@@ -112,6 +121,19 @@ impl Environment {
         self.change(|values| values.with_resources(changes))
     }
 
+    /// Changes one resource from its present value; a `null` removes it. Loses no change that
+    /// another call makes at the same time. Changes nothing if a limit would be exceeded.
+    pub fn change_resource(
+        &self,
+        name: &str,
+        change: impl FnOnce(Option<&Value>) -> Value,
+    ) -> Result<(), EnvironmentError> {
+        self.change(|values| {
+            let changed = change(values.resources.get(name));
+            values.with_resources(BTreeMap::from([(name.to_owned(), changed)]))
+        })
+    }
+
     /// Makes the changes that lead from `before` to `after`. Changes that were made since `before`
     /// survive.
     pub fn change_values(&self, before: &EnvironmentValues, after: &EnvironmentValues) -> Result<(), EnvironmentError> {
@@ -130,24 +152,117 @@ impl Environment {
         Ok(())
     }
 
-    /// Returns the files as they are now. Later changes do not show in the returned tree.
+    /// Returns the state of the shell, if a command has run.
+    pub fn shell(&self) -> Option<ShellState> {
+        self.live.lock().shell.clone()
+    }
+
+    /// Sets the state of the shell.
+    pub fn set_shell(&self, shell: ShellState) {
+        let mut live = self.live.lock();
+        if live.shell.as_ref() != Some(&shell) {
+            live.shell = Some(shell);
+            live.revision += 1;
+        }
+    }
+
+    /// Returns the files as they are now. Later changes do not show in the returned tree. Does not
+    /// see what background jobs have written since [`refresh`](Self::refresh).
     pub fn tree(&self) -> Tree {
         self.live.lock().tree.clone()
     }
 
-    /// Waits until no other writer changes the files, then begins a change.
-    pub async fn edit(&self) -> WorkspaceEdit<'_> {
-        let writer = self.writer.lock().await;
-        WorkspaceEdit {
-            tree: self.tree(),
-            environment: self,
-            _writer: writer,
+    /// Returns the background jobs.
+    pub fn jobs(&self) -> &Jobs {
+        &self.jobs
+    }
+
+    /// Finds what background jobs have written. Returns the files that can't be part of the tree.
+    /// Does not wait for a writer at work, who does the same at its end.
+    pub async fn refresh(&self) -> Result<Vec<Skipped>, EnvironmentError> {
+        let _refreshing = self.refreshing.lock().await;
+        match self.writer.try_lock() {
+            Ok(mut checkout) => self.rescan(&mut checkout).await,
+            Err(_) => Ok(Vec::new()),
         }
     }
 
-    /// Stores new files, and returns the state that restores an equal environment.
+    /// Waits until no other writer changes the files, then begins a change.
+    pub async fn edit(&self) -> Result<WorkspaceEdit<'_>, EnvironmentError> {
+        let mut checkout = self.writer.lock().await;
+        self.rescan(&mut checkout).await?;
+        Ok(WorkspaceEdit {
+            tree: self.tree(),
+            environment: self,
+            checkout,
+        })
+    }
+
+    /// Finds what jobs have written in the directory. A directory that can't be read is given up
+    /// with its jobs.
+    async fn rescan(&self, directory: &mut Option<Checkout>) -> Result<Vec<Skipped>, EnvironmentError> {
+        // Taken out, so that it is also given up if this future is dropped.
+        let Some(mut checkout) = directory.take() else {
+            // An earlier call has given it up.
+            if self.jobs.are_running() {
+                self.jobs.stop().await;
+            }
+            return Ok(Vec::new());
+        };
+        if !checkout.is_live() {
+            *directory = Some(checkout);
+            return Ok(Vec::new());
+        }
+        // Read before the scan: what a job writes until its end is found by the scan after it.
+        let are_running = self.jobs.are_running();
+        match checkout.rescan(are_running).await {
+            Ok(scanned) => {
+                *directory = Some(checkout);
+                let mut live = self.live.lock();
+                if !live.tree.is_same(&scanned.tree) {
+                    live.tree = scanned.tree;
+                    live.revision += 1;
+                }
+                Ok(scanned.skipped)
+            }
+            Err(error) => {
+                self.jobs.stop().await;
+                Err(EnvironmentError::Directory(error))
+            }
+        }
+    }
+
+    /// Kills the background jobs and stores new files at the end of a run, and returns the state
+    /// that restores an equal environment. The directory of the run's commands gets the files as
+    /// they are now, since the next run can only continue with it then.
+    ///
+    /// If jobs have left more files than a workspace may have, the state has the files as they were
+    /// last found, and the log says so.
     pub async fn export(&self) -> Result<EnvironmentState, EnvironmentError> {
-        self.export_with_revision().await.map(|(state, _)| state)
+        self.jobs.stop().await;
+        let mut directory = self.writer.lock().await;
+        match self.rescan(&mut directory).await {
+            Err(EnvironmentError::Directory(error)) if error.exceeds_limits() => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(
+                    error,
+                    "what background jobs have written since the last call is not part of the session"
+                );
+            }
+            scanned => drop(scanned?),
+        }
+        let (state, _) = self.export_with_revision().await?;
+        let checkout = directory.take();
+        if let Some(mut checkout) = checkout
+            && let Err(error) = checkout.update(&self.tree()).await
+        {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(
+                error,
+                "a directory of a run can't be brought up to date, and is removed"
+            );
+        }
+        Ok(state)
     }
 
     /// Exports the environment, with the revision that the exported state has.
@@ -175,14 +290,17 @@ impl Environment {
     #[must_use]
     pub fn fork(&self) -> Self {
         let live = self.live.lock().clone();
-        Self::of(Live { revision: 0, ..live })
+        Self::of(Live { revision: 0, ..live }, self.jobs.of_same_run())
     }
 
     /// Restores another state, with the contents and the limits of this environment.
     #[must_use]
     pub fn again(&self, state: EnvironmentState) -> Self {
         let (contents, limits) = self.live.lock().tree.source();
-        Self::restore(state, contents, limits)
+        Self {
+            jobs: self.jobs.of_same_run(),
+            ..Self::restore(state, contents, limits)
+        }
     }
 
     /// Returns an environment with the same values and without files.
@@ -190,12 +308,13 @@ impl Environment {
     pub fn without_files(&self) -> Self {
         let live = self.live.lock().clone();
         let tree = live.tree.emptied();
-        Self::of(Live {
+        let live = Live {
             revision: 0,
             shell: None,
             tree,
             ..live
-        })
+        };
+        Self::of(live, self.jobs.of_same_run())
     }
 }
 
@@ -220,21 +339,47 @@ pub struct WorkspaceEdit<'a> {
     /// The files before the change.
     pub tree: Tree,
     environment: &'a Environment,
-    _writer: MutexGuard<'a, ()>,
+    /// The directory that commands use.
+    checkout: MutexGuard<'a, Option<Checkout>>,
 }
 
 impl WorkspaceEdit<'_> {
+    /// Takes the directory that commands use, if one was made.
+    pub fn take_checkout(&mut self) -> Option<Checkout> {
+        self.checkout.take()
+    }
+
+    /// Puts the directory back, for the next command of the run.
+    pub fn put_checkout(&mut self, checkout: Checkout) {
+        *self.checkout = Some(checkout);
+    }
+
     /// Replaces the files. Stores large new contents at once, so a failure of the store changes
-    /// nothing.
-    pub async fn finish(self, tree: Tree) -> Result<(), EnvironmentError> {
-        let tree = if tree.unsaved_bytes() > MAX_UNSAVED_BYTES {
+    /// nothing. Background jobs see the new files at once.
+    pub async fn finish(mut self, tree: Tree) -> Result<(), EnvironmentError> {
+        let is_live = self.checkout.as_ref().is_some_and(Checkout::is_live);
+        let tree = if is_live || tree.unsaved_bytes() > MAX_UNSAVED_BYTES {
             tree.save().await?
         } else {
             tree
         };
+        // Taken out, so that it is given up if it is written in part only.
+        if is_live && let Some(mut checkout) = self.checkout.take() {
+            checkout.update(&tree).await.map_err(EnvironmentError::Directory)?;
+            *self.checkout = Some(checkout);
+        }
         let mut live = self.environment.live.lock();
         live.tree = tree;
         live.revision += 1;
         Ok(())
+    }
+}
+
+impl Drop for WorkspaceEdit<'_> {
+    /// Jobs end with their directory.
+    fn drop(&mut self) {
+        if self.checkout.is_none() {
+            self.environment.jobs.cancel();
+        }
     }
 }

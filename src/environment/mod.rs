@@ -2,11 +2,13 @@
 //! session's bundle, changed by tools and hooks, and exported to the next bundle.
 
 mod error;
+mod jobs;
 mod live;
 mod subagents;
 mod values;
 
 pub use self::error::EnvironmentError;
+pub use self::jobs::{Job, JobEnd, Jobs, RunningJob};
 pub use self::live::{Environment, WorkspaceEdit};
 pub use self::subagents::Merge;
 pub use self::values::EnvironmentValues;

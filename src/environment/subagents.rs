@@ -20,7 +20,7 @@ impl Environment {
         if theirs.is_same(base) {
             return Ok(Merge::Done);
         }
-        let edit = self.edit().await;
+        let edit = self.edit().await?;
         match merge(base, &edit.tree, &theirs).await? {
             Merged::Clean(tree) => {
                 edit.finish(tree).await?;

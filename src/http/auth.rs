@@ -15,6 +15,7 @@ use super::problem::Problem;
 use super::state::Api;
 use super::tenant_limits::limit_rate;
 use crate::api_key::hash_secret;
+use crate::ids::ApiKeyId;
 use crate::limits::RunLimits;
 use crate::store::{ApiKeyRecord, Scope};
 use crate::tenant::TenantId;
@@ -36,6 +37,22 @@ impl Call {
         self.key.as_ref().is_none_or(|key| key.scopes.contains(&Scope::Admin))
     }
 
+    /// Refuses the request if its API key lacks the scope.
+    pub(super) fn check_scope(&self, scope: Scope) -> Result<(), Problem> {
+        let allowed = |key: &Arc<ApiKeyRecord>| key.scopes.contains(&scope) || key.scopes.contains(&Scope::Admin);
+        if self.key.as_ref().is_none_or(allowed) {
+            Ok(())
+        } else {
+            let words = format!("the API key lacks the scope {}", scope.as_str());
+            Err(Problem::new(ProblemCode::MissingScope, words))
+        }
+    }
+
+    /// Returns the id of the API key; `None` while no key exists.
+    pub(super) fn key_id(&self) -> Option<ApiKeyId> {
+        self.key.as_ref().map(|key| key.key_id)
+    }
+
     /// Returns the limits that the API key sets for its runs. Without a key there are none.
     pub(super) fn run_limits(&self) -> RunLimits {
         self.key.as_ref().map(|key| key.limits.clone()).unwrap_or_default()
@@ -52,15 +69,18 @@ impl<S: Send + Sync> FromRequestParts<S> for Call {
 }
 
 /// Passes a request on if the caller has the scope and stays within the rate. Adds the caller to
-/// the request and the response.
+/// the request and the response. Without a scope, any key will do.
 pub(super) async fn require_scope(
-    State((api, scope)): State<(Arc<Api>, Scope)>,
+    State((api, scope)): State<(Arc<Api>, Option<Scope>)>,
     mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let key = authorize(&api, request.uri(), request.headers(), scope).await?;
+    let key = authorize(&api, request.uri(), request.headers()).await?;
     let tenant = key.as_ref().map_or_else(TenantId::anonymous, |key| key.tenant.clone());
     let call = Call { api, tenant, key };
+    if let Some(scope) = scope {
+        call.check_scope(scope)?;
+    }
     request.extensions_mut().insert(call.clone());
     let mut response = limit_rate(&call.api, &call.tenant, next.run(request)).await;
     response.extensions_mut().insert(call);
@@ -68,12 +88,7 @@ pub(super) async fn require_scope(
 }
 
 /// Returns the API key of the request; `None` if no key is needed.
-async fn authorize(
-    api: &Api,
-    target: &Uri,
-    headers: &HeaderMap,
-    scope: Scope,
-) -> Result<Option<Arc<ApiKeyRecord>>, Problem> {
+async fn authorize(api: &Api, target: &Uri, headers: &HeaderMap) -> Result<Option<Arc<ApiKeyRecord>>, Problem> {
     let Some(secret) = bearer(headers)? else {
         if api.keys.is_key_needed().await? {
             return Err(missing_key());
@@ -85,15 +100,8 @@ async fn authorize(
         Some(hash) => api.keys.key(hash).await?,
         None => None,
     };
-    let key = key.ok_or_else(|| Problem::new(ProblemCode::InvalidApiKey, "the API key is unknown or was revoked"))?;
-    if key.scopes.contains(&scope) || key.scopes.contains(&Scope::Admin) {
-        Ok(Some(key))
-    } else {
-        Err(Problem::new(
-            ProblemCode::MissingScope,
-            format!("the API key lacks the scope {}", scope.as_str()),
-        ))
-    }
+    key.map(Some)
+        .ok_or_else(|| Problem::new(ProblemCode::InvalidApiKey, "the API key is unknown or was revoked"))
 }
 
 /// Returns the secret of the header `Authorization`, if there is one.

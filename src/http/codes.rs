@@ -77,6 +77,9 @@ codes! {
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "The method is not allowed here";
     RequestTimeout = "request_timeout", REQUEST_TIMEOUT, "The request arrived too slowly";
     BaseSessionConflict = "base_session_conflict", CONFLICT, "Another run continues the base session";
+    AnswersRequired = "answers_required", CONFLICT, "The session waits for answers";
+    SessionNotWaiting = "session_not_waiting", CONFLICT, "The session does not wait for answers";
+    RunNotWaiting = "run_not_waiting", CONFLICT, "The run does not wait for answers";
     SessionHasDescendants = "session_has_descendants", CONFLICT, "Other sessions continue the session";
     SessionInUse = "session_in_use", CONFLICT, "The session is in use";
     ThreadBusy = "thread_busy", CONFLICT, "The thread has another active run";
@@ -98,8 +101,10 @@ codes! {
     InvalidPrompt = "invalid_prompt", UNPROCESSABLE_ENTITY, "The system prompt can't be rendered";
     InvalidResponseFormat = "invalid_response_format", UNPROCESSABLE_ENTITY, "The response format can't be used";
     InvalidHistory = "invalid_history", UNPROCESSABLE_ENTITY, "No model accepts these messages";
+    InvalidAnswers = "invalid_answers", UNPROCESSABLE_ENTITY, "The answers do not fit the open calls";
     SessionTooLarge = "session_too_large", UNPROCESSABLE_ENTITY, "The session would be too large";
     WorkspaceTooLarge = "workspace_too_large", UNPROCESSABLE_ENTITY, "The files are too large or too many";
+    StorageQuotaExceeded = "storage_quota_exceeded", UNPROCESSABLE_ENTITY, "The tenant may not store more files";
     UnknownBlob = "unknown_blob", UNPROCESSABLE_ENTITY, "There is no such blob";
     HashMismatch = "hash_mismatch", UNPROCESSABLE_ENTITY, "The body has another hash";
     IdempotencyKeyReused = "idempotency_key_reused", UNPROCESSABLE_ENTITY, "The idempotency key belongs to another request";

@@ -90,6 +90,9 @@ const OF_ACCEPTANCE: &[Code] = &[
     Code::TooManyRuns,
     Code::ShuttingDown,
     Code::SessionTooLarge,
+    Code::AnswersRequired,
+    Code::InvalidAnswers,
+    Code::SessionNotWaiting,
 ];
 
 /// Problems of routes that import a session.
@@ -111,6 +114,7 @@ const OF_CHILD: &[Code] = &[
     Code::BaseSessionConflict,
     Code::SessionTooLarge,
     Code::WorkspaceTooLarge,
+    Code::StorageQuotaExceeded,
 ];
 
 /// Completes the description of every route.
@@ -143,6 +147,12 @@ fn own(operation_id: &str) -> &'static [&'static [Code]] {
             OF_RUN,
             &[Code::MalformedId, Code::TooManyReaders],
         ],
+        "answer_run" => &[
+            OF_AGENT,
+            OF_ACCEPTANCE,
+            OF_RUN,
+            &[Code::RunNotWaiting, Code::MalformedId, Code::TooManyReaders],
+        ],
         "get_run" => &[OF_RUN, &[Code::TooManyReaders]],
         "list_steps" => &[OF_RUN],
         "follow_run" => &[OF_RUN, &[Code::InvalidHeader, Code::TooManyReaders]],
@@ -162,7 +172,7 @@ fn own(operation_id: &str) -> &'static [&'static [Code]] {
             &[Code::NoCommonAncestor, Code::MergeConflict, Code::MalformedId],
         ],
         "get_archive" => &[OF_SESSION],
-        "put_blob" => &[&[Code::HashMismatch]],
+        "put_blob" => &[&[Code::HashMismatch, Code::StorageQuotaExceeded]],
         "delete_session" => &[OF_SESSION, &[Code::SessionHasDescendants, Code::SessionInUse]],
         "get_thread" | "delete_thread" | "list_thread_messages" => &[&[Code::ThreadNotFound]],
         "put_thread" => &[OF_SESSION, &[Code::ThreadMoved, Code::InvalidHeader, Code::MalformedId]],
@@ -189,7 +199,7 @@ fn codes_of(operation: &Operation, is_open: bool) -> BTreeSet<&'static str> {
         codes.push(Code::TooMuchInFlight);
     }
     // A run takes as long as its budget allows.
-    if id != "create_run" {
+    if id != "create_run" && id != "answer_run" {
         codes.push(Code::AnswerTimeout);
     }
     if let Some(body) = &operation.request_body {

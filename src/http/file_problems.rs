@@ -61,6 +61,7 @@ pub(super) fn merge_conflict(conflicts: Vec<EnvironmentConflict>, detail: String
 
 fn contents_problem(error: ContentsError) -> Problem {
     match error {
+        ContentsError::Full { .. } => Problem::new(ProblemCode::StorageQuotaExceeded, error.to_string()),
         ContentsError::Unavailable(cause) => match cause.downcast::<StoreError>() {
             Ok(error) => (*error).into(),
             Err(cause) => Problem::internal(cause),

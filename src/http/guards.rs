@@ -179,7 +179,10 @@ fn methods_of(path: &str, openapi: fn() -> OpenApi) -> &'static str {
         let paths = openapi().paths.paths.into_iter();
         paths.map(|(path, item)| (path, methods_in(&item))).collect()
     });
-    methods.get(path).map_or("GET, HEAD", String::as_str)
+    match path {
+        "/mcp" => "POST",
+        _ => methods.get(path).map_or("GET, HEAD", String::as_str),
+    }
 }
 
 fn methods_in(item: &PathItem) -> String {

@@ -94,6 +94,11 @@ fn is_known(host: &str, limits: &HttpLimits) -> bool {
     host == "localhost" || limits.allowed_hosts.contains(host)
 }
 
+/// Returns whether a page of the origin was served under the host of the request.
+pub(super) fn is_own_origin(origin: &str, headers: &HeaderMap) -> bool {
+    host_header(headers).is_some_and(|host| is_origin_of(origin, &host))
+}
+
 /// Returns whether a page of the origin was served under the host. The service itself does not use
 /// HTTPS, but a proxy in front of it may.
 fn is_origin_of(origin: &str, host: &Authority) -> bool {

@@ -38,6 +38,16 @@ pub(super) struct KeyedBody<T> {
     pub(super) request_id: Option<String>,
 }
 
+impl<T> KeyedBody<T> {
+    /// Changes the body. The key stays, since it covers the body as it was sent.
+    pub(super) fn try_map<E>(self, change: impl FnOnce(T) -> Result<T, E>) -> Result<Self, E> {
+        Ok(Self {
+            body: change(self.body)?,
+            ..self
+        })
+    }
+}
+
 /// The caller's key for a request that needs no body.
 #[derive(Debug)]
 pub(super) struct KeyedRequest(pub(super) Option<RequestKey>);

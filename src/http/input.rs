@@ -178,7 +178,7 @@ struct Shape {
 /// Decodes and checks the input.
 pub(super) fn decode_input(raw: &RawValue, max_messages: usize) -> Result<Vec<InputMessage>, Problem> {
     if raw.get().starts_with('"') {
-        return Ok(vec![user_message(decode_content(raw, Role::User, POINTER)?)]);
+        return Ok(vec![InputMessage::of_user(decode_content(raw, Role::User, POINTER)?)]);
     }
     let items: Vec<&RawValue> = match serde_json::from_str(raw.get()) {
         Ok(items) => items,
@@ -192,7 +192,7 @@ pub(super) fn decode_input(raw: &RawValue, max_messages: usize) -> Result<Vec<In
     let has_role = |item: &RawValue| serde_json::from_str::<Shape>(item.get()).is_ok_and(|shape| shape.role.is_some());
     let is_message = |item: &&RawValue| item.get().starts_with('{') && has_role(item);
     if !items.iter().any(is_message) {
-        return Ok(vec![user_message(decode_content(raw, Role::User, POINTER)?)]);
+        return Ok(vec![InputMessage::of_user(decode_content(raw, Role::User, POINTER)?)]);
     }
     if items.len() > max_messages {
         let words = format!("{} messages, and at most {max_messages} are allowed", items.len());
@@ -203,16 +203,6 @@ pub(super) fn decode_input(raw: &RawValue, max_messages: usize) -> Result<Vec<In
         .enumerate()
         .map(|(index, item)| decode_message(item, &format!("{POINTER}/{index}")))
         .collect()
-}
-
-fn user_message(content: Vec<ContentPart>) -> InputMessage {
-    InputMessage {
-        role: Role::User,
-        name: None,
-        section: Section::default(),
-        content,
-        metadata: Object::new(),
-    }
 }
 
 fn decode_message(raw: &RawValue, pointer: &str) -> Result<InputMessage, Problem> {

@@ -175,8 +175,8 @@ fn too_large(max: usize) -> Problem {
     Problem::new(ProblemCode::BodyTooLarge, words)
 }
 
-/// Decodes the bytes of a body, which must be an object.
-pub(super) fn decode_body<T: DeserializeOwned>(bytes: &[u8], limits: &HttpLimits) -> Result<T, Problem> {
+/// Returns the text of a body, which is JSON within the limits.
+pub(super) fn scan_body<'a>(bytes: &'a [u8], limits: &HttpLimits) -> Result<&'a str, Problem> {
     if bytes.is_empty() {
         return Err(Problem::new(ProblemCode::EmptyBody, "the request needs a JSON body"));
     }
@@ -187,6 +187,12 @@ pub(super) fn decode_body<T: DeserializeOwned>(bytes: &[u8], limits: &HttpLimits
         )
     })?;
     scan_json(text, limits.max_json_depth, limits.max_json_values).map_err(scan_problem)?;
+    Ok(text)
+}
+
+/// Decodes the bytes of a body, which must be an object.
+pub(super) fn decode_body<T: DeserializeOwned>(bytes: &[u8], limits: &HttpLimits) -> Result<T, Problem> {
+    let text = scan_body(bytes, limits)?;
     if !text.trim_start().starts_with('{') {
         return Err(Problem::invalid_field("", "not a JSON object"));
     }

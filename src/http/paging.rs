@@ -95,7 +95,7 @@ impl<T: Serialize> ListPage<T> {
 
     /// Makes a page of rows with a given cursor.
     pub(super) fn with_cursor<K: CursorKey>(data: Vec<T>, next: Option<&K>) -> Self {
-        let next_cursor = next.map(encode);
+        let next_cursor = next.map(encode_cursor);
         Self { data, next_cursor }
     }
 }
@@ -145,7 +145,7 @@ pub(super) fn take_cursor<K: CursorKey>(query: &mut QueryParameters) -> Result<O
     let Some(text) = query.text("cursor")? else {
         return Ok(None);
     };
-    decode(&text)
+    decode_cursor(&text)
         .map(Some)
         .ok_or_else(|| Problem::of_field(ProblemCode::InvalidCursor, "cursor", "not a cursor of this list"))
 }
@@ -251,14 +251,16 @@ impl CursorKey for ThreadName {
     }
 }
 
-fn encode<K: CursorKey>(key: &K) -> String {
+/// Returns the cursor of a page after a row.
+pub(super) fn encode_cursor<K: CursorKey>(key: &K) -> String {
     let bytes = key.to_bytes();
     bytes
         .iter()
         .fold(String::from(K::KIND), |text, byte| format!("{text}{byte:02x}"))
 }
 
-fn decode<K: CursorKey>(text: &str) -> Option<K> {
+/// Returns the row of a cursor; `None` if it is not one of the list.
+pub(super) fn decode_cursor<K: CursorKey>(text: &str) -> Option<K> {
     K::from_bytes(decode_hex(text.strip_prefix(K::KIND)?)?)
 }
 
@@ -283,12 +285,12 @@ mod tests {
     fn a_cursor_survives_its_text_and_nothing_else_is_one() {
         fn check<K: CursorKey + PartialEq + std::fmt::Debug>(keys: impl IntoIterator<Item = K>) {
             for key in keys {
-                assert_eq!(decode(&encode(&key)), Some(key));
+                assert_eq!(decode_cursor(&encode_cursor(&key)), Some(key));
             }
             for text in [
                 "", "r", "r00", "x00", "mffff", "a0", "aff", "a00", "t", "t20", "é0", "r\u{661}",
             ] {
-                assert_eq!(decode::<K>(text), None, "{text:?}");
+                assert_eq!(decode_cursor::<K>(text), None, "{text:?}");
             }
         }
         check([RunId::from_uuid(Uuid::from_u128(7))]);
@@ -314,7 +316,7 @@ mod tests {
         let more = page(vec![1, 2, 3]);
         assert_eq!(
             (more.data, more.next_cursor),
-            (vec![1, 2], Some(encode(&MessageIndex(2))))
+            (vec![1, 2], Some(encode_cursor(&MessageIndex(2))))
         );
     }
 
@@ -322,7 +324,10 @@ mod tests {
     fn a_page_ends_where_it_has_reached_its_bytes() {
         let rows: Vec<String> = (0..5).map(|_| "x".repeat(PAGE_BYTES / 2)).collect();
         let page = ListPage::new(rows, 4, |_| MessageIndex(7), |row| row);
-        assert_eq!((page.data.len(), page.next_cursor), (2, Some(encode(&MessageIndex(7)))));
+        assert_eq!(
+            (page.data.len(), page.next_cursor),
+            (2, Some(encode_cursor(&MessageIndex(7))))
+        );
         let rows = vec!["x".repeat(2 * PAGE_BYTES)];
         let page = ListPage::new(rows, 4, |_| MessageIndex(7), |row| row);
         assert_eq!((page.data.len(), page.next_cursor), (1, None));

@@ -15,8 +15,10 @@ use utoipa::ToSchema;
 
 use super::codes::ProblemCode;
 use super::conflicts::Conflict;
+use crate::causes::with_causes;
 use crate::ids::{RunId, SessionId};
-use crate::record::RunStatus;
+use crate::record::{RequiredActionView, RunStatus};
+use crate::run::OpenCalls;
 
 /// The longest text of a problem, in bytes.
 const MAX_TEXT: usize = 1_000;
@@ -76,7 +78,11 @@ pub(super) struct ProblemBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<RunStatus>)]
     run_status: Option<RunStatus>,
-    /// The session that a thread points to instead.
+    /// The answers that the session needs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    required_action: Option<RequiredActionView>,
+    /// The session that a thread points to instead, or that waits for answers or does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = Uuid)]
     session_id: Option<SessionId>,
@@ -101,6 +107,7 @@ impl Problem {
             run_id: None,
             run_status: None,
             session_id: None,
+            required_action: None,
             conflicts: Vec::new(),
         };
         Self(Box::new(Parts {
@@ -163,6 +170,13 @@ impl Problem {
         self
     }
 
+    /// Adds the open calls of a session, and the answers to be filled in.
+    #[must_use]
+    pub(super) fn with_open_calls(mut self, open: &OpenCalls) -> Self {
+        self.0.body.required_action = RequiredActionView::new(&open.calls);
+        self.with_session(Some(open.session_id))
+    }
+
     /// Adds what a merge can't combine.
     #[must_use]
     pub(super) fn with_conflicts(mut self, conflicts: Vec<Conflict>) -> Self {
@@ -187,6 +201,11 @@ impl Problem {
     /// Returns the code.
     pub fn code(&self) -> ProblemCode {
         self.0.code
+    }
+
+    /// Returns what happened, in words for the caller.
+    pub(super) fn detail(&self) -> &str {
+        &self.0.body.detail
     }
 
     /// Returns the cause and its causes, joined, for the log.
@@ -248,19 +267,4 @@ impl IntoResponse for Problem {
         response.extensions_mut().insert(self);
         response
     }
-}
-
-/// Joins the error and its causes. Causes that an error has printed itself are left out.
-pub fn with_causes(error: &dyn Error) -> String {
-    let mut chain = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let words = cause.to_string();
-        if !chain.ends_with(&words) {
-            chain.push_str(": ");
-            chain.push_str(&words);
-        }
-        next = cause.source();
-    }
-    chain
 }

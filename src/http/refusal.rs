@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use super::codes::ProblemCode;
 use super::file_problems::{change_problem, merge_conflict, tree_problem, unknown_blob};
-use super::problem::{Problem, with_causes};
+use super::problem::Problem;
 use crate::agent::hooks::HookConfigError;
 use crate::agent::ports::ModelLookupError;
+use crate::causes::with_causes;
 use crate::ids::{RunId, SessionId};
 use crate::record::RunStatus;
 use crate::run::{AgentFilesError, Refusal};
@@ -25,6 +26,7 @@ impl From<StoreError> for Problem {
                     .with_retry_after(STORE_RETRY_AFTER)
                     .with_cause(error)
             }
+            StoreError::TenantFull { .. } => Self::new(ProblemCode::StorageQuotaExceeded, error.to_string()),
             StoreError::Failed { .. } | StoreError::Corrupt { .. } => Self::internal(error),
         }
     }
@@ -52,6 +54,20 @@ impl From<Refusal> for Problem {
                 run_status,
             } => session_not_committed(session_id, run_id, run_status),
             Refusal::Conflict { run_id } => Self::new(ProblemCode::BaseSessionConflict, detail).with_run(run_id),
+            Refusal::AnswersRequired(open) => Self::new(ProblemCode::AnswersRequired, detail).with_open_calls(&open),
+            Refusal::InvalidAnswers { open, faults } => {
+                let problem = Self::new(ProblemCode::InvalidAnswers, detail).with_open_calls(&open);
+                let faults = faults.into_iter();
+                faults.fold(problem, |problem, (pointer, message)| {
+                    problem.with_error(pointer, message)
+                })
+            }
+            Refusal::SessionNotWaiting { session_id } => {
+                Self::new(ProblemCode::SessionNotWaiting, detail).with_session(session_id)
+            }
+            Refusal::RunNotWaiting { run_id, status } => Self::new(ProblemCode::RunNotWaiting, detail)
+                .with_run(Some(run_id))
+                .with_run_status(status),
             Refusal::Model(error) => model_problem(&error, detail),
             Refusal::Tool(_) => Self::new(ProblemCode::UnknownTool, detail),
             Refusal::Hook(error) => hook_problem(&error, detail),

@@ -7,7 +7,7 @@ use axum::extract::{Request, State};
 use axum::handler::Handler;
 use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{MethodRouter, any, get};
+use axum::routing::{MethodRouter, any, get, post};
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi as _;
 use utoipa::openapi::HttpMethod;
@@ -27,7 +27,7 @@ use super::observe::observe;
 use super::pretty::{indent, wants_indented};
 use super::readiness::Readiness;
 use super::state::{Api, HttpState};
-use super::{agents, deliveries, guides, health, runs, sessions, threads};
+use super::{agents, deliveries, guides, health, mcp, runs, sessions, threads};
 use crate::store::Scope;
 
 /// The routes, and the resources that they share.
@@ -41,7 +41,7 @@ pub struct Interface {
 pub fn interface(state: HttpState, limits: &HttpLimits) -> Interface {
     let api = api(state, limits);
     let scoped = |routes: Router<Arc<Api>>, scope| {
-        routes.route_layer(from_fn_with_state((Arc::clone(&api), scope), require_scope))
+        routes.route_layer(from_fn_with_state((Arc::clone(&api), Some(scope)), require_scope))
     };
     let timed = from_fn_with_state(Arc::clone(&api), limit_time);
     let routes = Router::new()
@@ -52,7 +52,8 @@ pub fn interface(state: HttpState, limits: &HttpLimits) -> Interface {
         .merge(open())
         .route_layer(timed)
         .merge(scoped(running(), Scope::RunsWrite))
-        .merge(scoped(following(), Scope::SessionsRead));
+        .merge(scoped(following(), Scope::SessionsRead))
+        .merge(of_mcp(&api));
     guarded(routes.merge(documentation()), api)
 }
 
@@ -140,7 +141,7 @@ fn answered<T: 'static>(methods: &[HttpMethod], handler: &impl Handler<T, Arc<Ap
 
 parts! {
     /// Routes that take as long as a run.
-    running: runs::create_run;
+    running: runs::create_run, runs::answer_run;
 
     /// Routes that wait for runs.
     following: runs::get_run, runs::follow_run;
@@ -190,6 +191,12 @@ parts! {
 
     /// Routes without a key.
     open: health::healthz, health::readyz;
+}
+
+/// Makes the route of the Model Context Protocol. The scope depends on the message.
+fn of_mcp(api: &Arc<Api>) -> Router<Arc<Api>> {
+    let routes = Router::new().route("/mcp", post(mcp::serve_mcp));
+    routes.route_layer(from_fn_with_state((Arc::clone(api), None), require_scope))
 }
 
 /// Makes the routes of the documentation, which need no key.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::in_flight::InFlight;
 use super::key_cache::KeyCache;
 use super::limits::HttpLimits;
+use super::mcp::McpSettings;
 use super::readiness::Readiness;
 use super::runs::Frames;
 use crate::clock::Clock;
@@ -24,6 +25,8 @@ pub struct HttpState {
     pub store: Arc<dyn Store>,
     /// The limits of tenants.
     pub limits: Arc<Limits>,
+    /// The settings of `/mcp`; `None` if it is not served.
+    pub mcp: Option<Arc<McpSettings>>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// Names requests and imported messages.

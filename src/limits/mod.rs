@@ -38,6 +38,8 @@ pub struct TenantLimits {
     pub queued_runs: Option<u32>,
     /// The most readers in one process that follow runs or wait for them.
     pub readers: Option<u32>,
+    /// The most bytes of the files of all its sessions, each content counted once.
+    pub stored_file_bytes: Option<u64>,
     /// The rate of its requests.
     pub requests: Option<RequestRate>,
 }

@@ -33,10 +33,15 @@ impl Pattern {
 
     /// Returns whether the whole name matches.
     pub fn matches(&self, name: &str) -> bool {
-        let Some((start, rest)) = self.0.split_once('*') else {
-            return self.0 == name;
+        Self::text_matches(&self.0, name)
+    }
+
+    /// Returns whether the whole text matches a pattern, which may have spaces.
+    pub fn text_matches(pattern: &str, text: &str) -> bool {
+        let Some((start, rest)) = pattern.split_once('*') else {
+            return pattern == text;
         };
-        let Some(mut name) = name.strip_prefix(start) else {
+        let Some(mut name) = text.strip_prefix(start) else {
             return false;
         };
         let (middle, end) = rest.rsplit_once('*').unwrap_or(("", rest));

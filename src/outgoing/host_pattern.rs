@@ -1,5 +1,6 @@
 //! Patterns of host names: `example.org`, `*.example.org` or `*`. No IO.
 
+use std::fmt;
 use std::str::FromStr;
 
 use reqwest::Url;
@@ -58,6 +59,16 @@ impl TryFrom<String> for HostPattern {
     }
 }
 
+impl fmt::Display for HostPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Pattern::All => f.write_str("*"),
+            Pattern::One(name) => f.write_str(name),
+            Pattern::Below(suffix) => write!(f, "*{suffix}"),
+        }
+    }
+}
+
 /// Writes a host as the parser of URLs does: in lower case, without Unicode, addresses in their
 /// usual form.
 fn normalised(host: &str) -> Result<String, ParseHostPatternError> {
@@ -105,6 +116,7 @@ mod tests {
         ] {
             let parsed: HostPattern = pattern.parse().unwrap();
             assert_eq!(parsed.matches(host), expected, "{pattern} {host}");
+            assert_eq!(parsed.to_string().parse(), Ok(parsed), "{pattern}");
         }
     }
 

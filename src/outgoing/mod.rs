@@ -6,11 +6,13 @@
 //! - `target.rs` checks a URL before its name is resolved.
 //! - `resolver.rs` checks the addresses of the name. The connection uses exactly these addresses.
 //! - `redirects.rs` checks every redirect in the same way. No client follows one by itself.
+//! - `connector.rs` makes connections with the same checks, for the proxy of commands.
 //! - No proxy is used, since a proxy would resolve names without the checks.
 //!
 //! Time limits belong to the callers. Knows nothing of webhooks and tools.
 
 mod client;
+mod connector;
 mod redirects;
 mod response;
 
@@ -29,6 +31,7 @@ pub use reqwest::Method;
 pub use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 pub use self::client::{ClientSettings, OutgoingClient, OutgoingRequest};
+pub use self::connector::Connector;
 pub use self::error::{ClientError, OutgoingError, within};
 pub use self::host_pattern::{HostPattern, ParseHostPatternError};
 pub use self::method::HttpMethod;

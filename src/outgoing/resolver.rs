@@ -3,6 +3,7 @@
 //! The connection uses exactly these addresses. So an attack with a name that soon resolves
 //! differently fails.
 
+use std::error::Error;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -45,12 +46,19 @@ pub(super) struct GuardedResolver {
     pub(super) resolver: Arc<dyn NameResolver>,
 }
 
+impl GuardedResolver {
+    /// Returns the permitted addresses of a host.
+    pub(super) async fn addresses(&self, host: String) -> Result<Vec<IpAddr>, Box<dyn Error + Send + Sync>> {
+        let found = self.resolver.resolve(host).await?;
+        Ok(permitted(found, &self.rules)?)
+    }
+}
+
 impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let rules = Arc::clone(&self.rules);
-        let resolving = self.resolver.resolve(name.as_str().to_owned());
+        let guarded = self.clone();
         Box::pin(async move {
-            let permitted = permitted(resolving.await?, &rules)?;
+            let permitted = guarded.addresses(name.as_str().to_owned()).await?;
             // The port of the URL replaces this one.
             let addresses: Addrs = Box::new(permitted.into_iter().map(|address| SocketAddr::new(address, 0)));
             Ok(addresses)

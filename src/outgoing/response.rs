@@ -1,6 +1,7 @@
 //! The response to a request. Its body is read up to a limit.
 
 use bytes::Bytes;
+use futures_util::{Stream, TryStreamExt as _};
 use reqwest::Response;
 use reqwest::header::HeaderMap;
 
@@ -46,6 +47,11 @@ impl OutgoingResponse {
     /// Returns the size of the body that the response declares.
     pub fn declared_size(&self) -> Option<u64> {
         self.response.content_length()
+    }
+
+    /// Returns the pieces of the body as they arrive. Limits of size and time belong to the reader.
+    pub fn into_stream(self) -> impl Stream<Item = Result<Bytes, OutgoingError>> + Send + 'static {
+        self.response.bytes_stream().map_err(OutgoingError::broken)
     }
 
     /// Reads the body up to the limit, and then drops the connection.

@@ -25,7 +25,7 @@ pub struct RunEvent {
     pub payload: RunEventPayload,
 }
 
-/// What happened to a run. Exactly one of the last four ends every run.
+/// What happened to a run. Exactly one of the last five ends every run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "data")]
 pub enum RunEventPayload {
@@ -58,6 +58,9 @@ pub enum RunEventPayload {
     /// The run ended before its work was done.
     #[serde(rename = "run.stopped")]
     Stopped(Arc<RunRecord>),
+    /// The run ended with calls that wait for answers of the caller.
+    #[serde(rename = "run.waiting")]
+    Waiting(Arc<RunRecord>),
     /// The run ended by an error.
     #[serde(rename = "run.failed")]
     Failed(Arc<RunRecord>),
@@ -84,17 +87,20 @@ impl RunEventPayload {
         match record.summary.status {
             RunStatus::Completed => Self::Completed(record),
             RunStatus::Stopped => Self::Stopped(record),
+            RunStatus::Waiting => Self::Waiting(record),
             RunStatus::Cancelled => Self::Cancelled(record),
-            RunStatus::Failed | RunStatus::Queued | RunStatus::Running | RunStatus::Waiting => Self::Failed(record),
+            RunStatus::Failed | RunStatus::Queued | RunStatus::Running => Self::Failed(record),
         }
     }
 
     /// Returns the record of a terminal event.
     pub fn record(&self) -> Option<&RunRecord> {
         match self {
-            Self::Completed(record) | Self::Stopped(record) | Self::Failed(record) | Self::Cancelled(record) => {
-                Some(record)
-            }
+            Self::Completed(record)
+            | Self::Stopped(record)
+            | Self::Waiting(record)
+            | Self::Failed(record)
+            | Self::Cancelled(record) => Some(record),
             _ => None,
         }
     }
@@ -112,6 +118,7 @@ impl RunEventPayload {
             Self::SessionCommitted { .. } => "session.committed",
             Self::Completed(_) => "run.completed",
             Self::Stopped(_) => "run.stopped",
+            Self::Waiting(_) => "run.waiting",
             Self::Failed(_) => "run.failed",
             Self::Cancelled(_) => "run.cancelled",
             Self::Agent(event) => agent_event_name(event),
@@ -130,6 +137,7 @@ fn agent_event_name(event: &AgentEvent) -> &'static str {
         AgentEvent::ReasoningDelta { .. } => "reasoning.delta",
         AgentEvent::ToolCallStarted { .. } => "tool_call.started",
         AgentEvent::ToolCallDelta { .. } => "tool_call.delta",
+        AgentEvent::ToolCallOutput { .. } => "tool_call.output",
         AgentEvent::ToolCallCompleted { .. } => "tool_call.completed",
         AgentEvent::StateChanged { .. } => "state.changed",
         AgentEvent::SubagentStarted { .. } => "subagent.started",

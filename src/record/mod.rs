@@ -3,6 +3,7 @@
 mod delivery;
 mod event;
 mod named;
+mod required_action;
 mod run;
 mod steering;
 mod step;
@@ -13,6 +14,7 @@ mod weight;
 
 pub use self::delivery::{DeliveryRecord, DeliveryStatus, NewDelivery, receiver_of};
 pub use self::event::{RunEvent, RunEventPayload};
+pub use self::required_action::RequiredActionView;
 pub use self::run::{RunError, RunMode, RunPhase, RunRecord, RunStatus, RunSummary};
 pub use self::steering::{
     MAX_MESSAGE_KEY_BYTES, MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES, RunControl, SteeringMessage, SteeringStatus,

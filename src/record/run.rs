@@ -13,7 +13,7 @@ use crate::ids::{RunId, SessionId};
 use crate::json::{Object, Value};
 use crate::message::{Message, joined_text};
 use crate::model_ref::ModelRef;
-use crate::session::Hash;
+use crate::session::{Hash, OpenCall};
 use crate::usage::Usage;
 
 named_values! {
@@ -23,7 +23,7 @@ named_values! {
         Queued = "queued",
         /// Works.
         Running = "running",
-        /// Waits for the caller.
+        /// Ended with calls that wait for answers of the caller; its session is committed.
         Waiting = "waiting",
         /// Ended with its work done; its session is committed.
         Completed = "completed",
@@ -63,12 +63,15 @@ named_values! {
 impl RunStatus {
     /// Returns whether the status is final.
     pub fn is_terminal(self) -> bool {
-        matches!(self, Self::Completed | Self::Stopped | Self::Failed | Self::Cancelled)
+        matches!(
+            self,
+            Self::Completed | Self::Stopped | Self::Waiting | Self::Failed | Self::Cancelled
+        )
     }
 
     /// Returns whether a run of this status has published its session.
     pub fn has_session(self) -> bool {
-        matches!(self, Self::Completed | Self::Stopped)
+        matches!(self, Self::Completed | Self::Stopped | Self::Waiting)
     }
 }
 
@@ -156,6 +159,9 @@ pub struct RunRecord {
     /// The signal that ended its execution; `None` if no signal did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_signal: Option<StopSignal>,
+    /// The calls that wait for answers of the caller, if the run ended because of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub open_calls: Vec<OpenCall>,
 }
 
 impl RunSummary {
@@ -184,6 +190,7 @@ impl RunRecord {
             output: Vec::new(),
             value: None,
             stop_signal: None,
+            open_calls: Vec::new(),
         }
     }
 

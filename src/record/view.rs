@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::required_action::RequiredActionView;
 use super::run::{RunError, RunMode, RunRecord, RunStatus, RunSummary};
 use super::thread::ThreadName;
 use crate::agent::Durability;
@@ -87,6 +88,9 @@ pub struct RunView {
     output_value: Option<Value>,
     /// The signal that ended its execution; null if no signal did.
     stop_signal: Option<StopSignalView>,
+    /// What the caller must do before the session can go on; null unless the run has the status
+    /// `waiting`.
+    required_action: Option<RequiredActionView>,
 }
 
 /// A signal that ended an execution.
@@ -148,6 +152,7 @@ impl From<RunRecord> for RunView {
     fn from(run: RunRecord) -> Self {
         Self {
             output_text: run.output_text(),
+            required_action: RequiredActionView::new(&run.open_calls),
             summary: run.summary.into(),
             output: run.output,
             output_value: run.value,

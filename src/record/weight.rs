@@ -6,6 +6,7 @@ use super::run::{RunRecord, RunSummary};
 use crate::agent::AgentEvent;
 use crate::json::{object_weight, value_weight};
 use crate::message::{content_weight, message_weight};
+use crate::session::OpenCall;
 
 /// What an event weighs besides its text.
 const EVENT_BYTES: usize = 512;
@@ -18,6 +19,7 @@ pub fn event_weight(payload: &RunEventPayload) -> usize {
         RunEventPayload::Agent(event) => text_of_event(event),
         RunEventPayload::Completed(record)
         | RunEventPayload::Stopped(record)
+        | RunEventPayload::Waiting(record)
         | RunEventPayload::Failed(record)
         | RunEventPayload::Cancelled(record) => record_weight(record),
         RunEventPayload::Started(summary) => weight_of_summary(summary),
@@ -30,6 +32,7 @@ fn text_of_event(event: &AgentEvent) -> usize {
     match event {
         AgentEvent::MessageDelta { text, .. } | AgentEvent::ReasoningDelta { text, .. } => text.len(),
         AgentEvent::ToolCallDelta { arguments, .. } => arguments.len(),
+        AgentEvent::ToolCallOutput { call_id, text, .. } => call_id.len() + text.len(),
         AgentEvent::ToolCallCompleted { arguments, content, .. } => arguments.len() + content_weight(content),
         AgentEvent::SubagentEvent { event, .. } => EVENT_BYTES + text_of_event(event),
         AgentEvent::ModelResponded { error, .. } => error.as_ref().map_or(0, |error| error.message.len()),
@@ -62,6 +65,11 @@ pub fn record_weight(record: &RunRecord) -> usize {
         + weights.sum::<usize>()
         + record.value.as_ref().map_or(0, value_weight)
         + signal.map_or(0, |signal| signal.message.len() + object_weight(&signal.context))
+        + record.open_calls.iter().map(weight_of_open_call).sum::<usize>()
+}
+
+fn weight_of_open_call(call: &OpenCall) -> usize {
+    RECORD_BYTES + value_weight(&call.arguments) + value_weight(&call.response_schema)
 }
 
 fn weight_of_summary(summary: &RunSummary) -> usize {

@@ -6,9 +6,9 @@ use super::error::{Refusal, UnusableAgent};
 use super::limits::Allowance;
 use super::models::unpriced;
 use crate::agent::hooks::HookRegistry;
-use crate::agent::ports::{ModelCatalog, ModelLookupError, ToolCatalog, WebhookRules};
+use crate::agent::ports::{ModelCatalog, ModelLookupError, ToolCatalog, ToolServers, WebhookRules};
 use crate::agent::state::ExecutionBudget;
-use crate::agent::{AgentDefinition, CompiledFormat, RunWebhook, check_prompt};
+use crate::agent::{AgentDefinition, ApprovalRule, CompiledFormat, RunWebhook, check_prompt};
 use crate::json::contains_nul;
 use crate::limits::{Limits, RunLimits};
 use crate::model_ref::ModelRef;
@@ -32,6 +32,8 @@ pub struct AgentChecks {
     pub models: Arc<dyn ModelCatalog>,
     /// Finds tools.
     pub tools: Arc<dyn ToolCatalog>,
+    /// Finds MCP servers.
+    pub servers: Arc<dyn ToolServers>,
     /// Finds hooks.
     pub hooks: Arc<HookRegistry>,
     /// Checks the addresses of webhooks.
@@ -91,9 +93,15 @@ impl AgentChecks {
             .try_for_each(|model| self.models.check(model))?;
         self.check_prices(definition)?;
         self.tools.executor(&definition.tools)?;
+        definition.check_servers().map_err(invalid("mcp"))?;
+        let servers = self.servers.check(&definition.mcp);
+        servers.map_err(|error| Refusal::invalid("mcp", error.to_string()))?;
+        definition.check_deferred_tools().map_err(invalid("deferred_tools"))?;
         definition
             .check_tool_choice()
             .map_err(invalid("parameters.tool_choice"))?;
+        definition.check_client_tools().map_err(invalid("client_tools"))?;
+        ApprovalRule::check_all(&definition.approvals).map_err(invalid("approvals"))?;
         self.check_provider_tools(definition)?;
         definition.check_hook_count().map_err(invalid("hooks"))?;
         self.hooks.check_agent(definition)?;

@@ -1,5 +1,6 @@
 //! Builds the loop of an execution: the driver, tools and hooks that the agent names.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::failure::Failure;
@@ -7,8 +8,8 @@ use super::subagents::{SubagentPorts, subagent_tools};
 use super::work::{LoopFactory, Work};
 use crate::agent::drivers::{Driver, DriverPorts};
 use crate::agent::hooks::{ErrorPolicyHook, ExecutionGuard, ExecutionPorts, HookRegistry, HookStack, StackSlot};
-use crate::agent::ports::ToolCatalog;
-use crate::agent::{AgentLoop, RequestRoom};
+use crate::agent::ports::{Tool, ToolCatalog};
+use crate::agent::{AgentLoop, AnswerExpiry, AnswerRules, RequestRoom};
 
 /// Guards run before all hooks that an agent attaches, and policies after them.
 const GUARD_PRIORITY: i32 = 1_000;
@@ -21,6 +22,8 @@ pub struct AgentLoops {
     pub tools: Arc<dyn ToolCatalog>,
     /// Creates the hooks that agents attach.
     pub hooks: Arc<HookRegistry>,
+    /// How long open calls wait for answers.
+    pub answer_expiry: AnswerExpiry,
     /// The bytes that large requests to models share.
     pub room: RequestRoom,
     /// The dependencies of subagents' executions.
@@ -56,14 +59,27 @@ impl LoopFactory for AgentLoops {
         let hooks = Arc::new(hooks.map_err(|error| Failure::hooks(&error))?);
         execution.stack.fill(&hooks);
         let loops = Arc::clone(&self) as Arc<dyn LoopFactory>;
-        let tools = self
-            .tools
-            .executor_with(&work.tools, subagent_tools(&self.subagents, &loops, work));
+        let mut own = subagent_tools(&self.subagents, &loops, work);
+        own.extend(
+            work.client_tools
+                .iter()
+                .map(|tool| Arc::new(tool.to_tool()) as Arc<dyn Tool>),
+        );
+        own.extend(work.served.without(&taken_names(work, &own)));
+        let tools = self.tools.executor_with(&work.tools, &agent.deferred_tools, own);
+        let answers = AnswerRules {
+            approvals: work.approvals.clone(),
+            client_tools: Arc::clone(&work.client_tools),
+            is_subagent: work.depth > 0,
+            changed_tools: Arc::clone(work.served.changed()),
+            expiry: self.answer_expiry,
+        };
         let ports = DriverPorts {
             tenant: work.tenant.clone(),
             models: work.models.clone(),
             parameters: Arc::new(agent.parameters.clone()),
             provider_tools: Arc::new(agent.provider_tools.clone()),
+            answers: Arc::new(answers),
             tools: tools.map_err(|error| Failure::tools(&error))?,
             call_seed: work.call_seed.clone(),
             journal: work.journal.as_ref().map(|journal| Arc::clone(&journal.recorder)),
@@ -89,4 +105,12 @@ impl LoopFactory for AgentLoops {
             None => agent_loop,
         })
     }
+}
+
+/// Returns the names of the tools that are not of MCP servers.
+fn taken_names(work: &Work, own: &[Arc<dyn Tool>]) -> BTreeSet<String> {
+    let of_providers = work.agent.provider_tools.values().flatten();
+    let of_providers = of_providers.filter_map(|tool| tool.get("name")?.as_str().map(str::to_owned));
+    let own = own.iter().map(|tool| tool.spec().name.clone());
+    work.tools.iter().cloned().chain(own).chain(of_providers).collect()
 }

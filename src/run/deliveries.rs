@@ -119,8 +119,9 @@ fn event_of(status: RunStatus) -> WebhookEvent {
     match status {
         RunStatus::Completed => WebhookEvent::Completed,
         RunStatus::Stopped => WebhookEvent::Stopped,
+        RunStatus::Waiting => WebhookEvent::Waiting,
         RunStatus::Cancelled => WebhookEvent::Cancelled,
-        RunStatus::Failed | RunStatus::Queued | RunStatus::Running | RunStatus::Waiting => WebhookEvent::Failed,
+        RunStatus::Failed | RunStatus::Queued | RunStatus::Running => WebhookEvent::Failed,
     }
 }
 
@@ -175,6 +176,7 @@ mod tests {
         for (status, event) in [
             (RunStatus::Completed, WebhookEvent::Completed),
             (RunStatus::Stopped, WebhookEvent::Stopped),
+            (RunStatus::Waiting, WebhookEvent::Waiting),
             (RunStatus::Failed, WebhookEvent::Failed),
             (RunStatus::Cancelled, WebhookEvent::Cancelled),
         ] {

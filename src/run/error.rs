@@ -11,7 +11,7 @@ use crate::agent::{FormatError, PromptError};
 use crate::ids::{RunId, SessionId};
 use crate::model_ref::ModelRef;
 use crate::record::{MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES, RunStatus};
-use crate::session::{Hash, HistoryFault, PartTooLarge, SessionHead};
+use crate::session::{Hash, HistoryFault, OpenCall, PartTooLarge, SessionHead};
 use crate::store::StoreError;
 use crate::workspace::TreeError;
 
@@ -37,6 +37,15 @@ pub struct UnusableAgent {
     /// Why.
     #[source]
     pub source: Refusal,
+}
+
+/// The open calls of a session.
+#[derive(Debug)]
+pub struct OpenCalls {
+    /// The session.
+    pub session_id: SessionId,
+    /// The calls, in their order.
+    pub calls: Vec<OpenCall>,
 }
 
 /// The reason why a request is refused. Nothing was written.
@@ -81,6 +90,31 @@ pub enum Refusal {
     Conflict {
         /// The other run; `None` if the other session was imported.
         run_id: Option<RunId>,
+    },
+    /// The base session waits for answers, and the request has none.
+    #[error("{}", answers_required(_0))]
+    AnswersRequired(Box<OpenCalls>),
+    /// The answers do not fit the open calls of the base session.
+    #[error("{}", invalid_answers(faults))]
+    InvalidAnswers {
+        /// The open calls.
+        open: Box<OpenCalls>,
+        /// JSON pointers into the request, each with what is wrong; at least one.
+        faults: Vec<(String, String)>,
+    },
+    /// The request answers calls, and its base session has no open calls.
+    #[error("{}", not_waiting(*session_id))]
+    SessionNotWaiting {
+        /// The base session, if there is one.
+        session_id: Option<SessionId>,
+    },
+    /// The run does not wait for answers.
+    #[error("the run {run_id} does not wait for answers: its status is {status}")]
+    RunNotWaiting {
+        /// The run.
+        run_id: RunId,
+        /// Its status.
+        status: RunStatus,
     },
     /// The model can't be used.
     #[error(transparent)]
@@ -287,6 +321,27 @@ pub fn no_run(run_id: RunId, session: Option<&SessionHead>) -> String {
         None => String::new(),
     };
     format!("there is no run {run_id}{whose}")
+}
+
+fn answers_required(open: &OpenCalls) -> String {
+    let (session_id, count) = (open.session_id, open.calls.len());
+    let calls = if count == 1 { "an open call" } else { "open calls" };
+    format!("the session {session_id} has {calls}: send `answers`, or deny what is open with `deny_open`")
+}
+
+fn invalid_answers(faults: &[(String, String)]) -> String {
+    let faults: Vec<_> = faults
+        .iter()
+        .map(|(pointer, message)| format!("{pointer}: {message}"))
+        .collect();
+    faults.join("; ")
+}
+
+fn not_waiting(session_id: Option<SessionId>) -> String {
+    match session_id {
+        Some(session_id) => format!("the session {session_id} has no open calls that could be answered"),
+        None => "a new session has no open calls that could be answered".to_owned(),
+    }
 }
 
 fn both_changed(conflicts: &[EnvironmentConflict]) -> String {

@@ -16,8 +16,10 @@ use super::plan::RunPlan;
 use super::publish::{Publisher, Stored};
 use super::restore::{Restored, restore};
 use super::run_slots::RunSlot;
+use super::served_tools::ServedTools;
 use super::subagents::{Children, SubagentSlots, restore_children};
-use super::work::{LoopFactory as _, Work};
+use super::work::{LoopFactory as _, Work, with_own_approvals};
+use crate::agent::ports::ToolServers;
 use crate::agent::{CallSeed, ExecutionControl, RecordSize};
 use crate::board::Board;
 use crate::clock::Clock;
@@ -36,6 +38,8 @@ pub struct Executor {
     pub store: Arc<dyn Store>,
     /// Creates the loops of agents.
     pub loops: Arc<AgentLoops>,
+    /// Finds the tools of MCP servers.
+    pub servers: Arc<dyn ToolServers>,
     /// Slots for subagents.
     pub subagents: SubagentSlots,
     /// Stores the ends of runs.
@@ -61,12 +65,14 @@ impl Executor {
 
     /// Restores, runs the loop, exports and publishes.
     async fn perform(&self, plan: &RunPlan, live: &Arc<LiveEvents>) -> Performed {
-        let mut restored = match restore(self.workspace, &self.store, plan, live).await {
+        let patience = self.publisher.patience(&live.active);
+        let mut restored = match restore(self.workspace, &self.store, plan, live, patience).await {
             Ok(restored) => restored,
             Err(_) if live.active.is_lost() => return Performed::Left,
             Err(failure) => return Performed::Ended(Outcome::failed(live, failure)),
         };
-        let work = Arc::new(self.work(plan, live, &mut restored));
+        let work = self.work(plan, live, &mut restored).await;
+        let work = Arc::new(work);
         let agent_loop = match Arc::clone(&self.loops).agent_loop(&work) {
             Ok(agent_loop) => agent_loop,
             Err(failure) => return Performed::Ended(Outcome::failed(live, failure)),
@@ -79,9 +85,13 @@ impl Executor {
             return Performed::Ended(Outcome::failed(live, Failure::progress(&error)));
         }
         let mut running = Box::pin(async {
-            match restored.progress {
-                Some(progress) => agent_loop.resume(progress.state, progress.pending).await,
-                None => agent_loop.run(restored.state, plan.input.clone()).await,
+            match (restored.progress, &plan.answered) {
+                (Some(progress), _) => agent_loop.resume(progress.state, progress.pending).await,
+                (None, Some(answered)) => {
+                    let (state, step) = (restored.state, answered.step.clone());
+                    agent_loop.answer(state, plan.input.clone(), step).await
+                }
+                (None, None) => agent_loop.run(restored.state, plan.input.clone()).await,
             }
         });
         let state = tokio::select! {
@@ -94,6 +104,8 @@ impl Executor {
             }
             state = &mut running => state,
         };
+        // No process of the run outlives it, however it ends.
+        restored.environment.jobs().stop().await;
         let history = state.store().history();
         let is_held = |id| history.iter().any(|message| message.id == id);
         live.active.inbox.settle(is_held);
@@ -111,13 +123,23 @@ impl Executor {
         match export(&*self.ids, plan, summary, state, children, environment).await {
             // Boxed, so that active runs do not hold the large future of the publication.
             Ok(exported) => Box::pin(self.publisher.publish(plan, live, exported, ended)).await,
+            Err(_) if live.active.is_lost() => Performed::Left,
             Err(failure) => Performed::Ended(ended.failing(failure)),
         }
     }
 
     /// Creates the work of the run's own agent, which has no parent agent.
-    fn work(&self, plan: &RunPlan, live: &Arc<LiveEvents>, restored: &mut Restored) -> Work {
+    async fn work(&self, plan: &RunPlan, live: &Arc<LiveEvents>, restored: &mut Restored) -> Work {
         let active = &live.active;
+        let state = match &mut restored.progress {
+            Some(progress) => &mut progress.state,
+            None => &mut restored.state,
+        };
+        let pins = state.context().tool_pins.clone();
+        let served = ServedTools::find(&*self.servers, plan, pins, &active.cancellation).await;
+        if !plan.agent.mcp.is_empty() {
+            *state = state.clone().with_tool_pins(served.pins().clone());
+        }
         let control = ExecutionControl::new(
             plan.budget.clone(),
             active.cancellation.clone(),
@@ -146,6 +168,9 @@ impl Executor {
             agent_version: plan.agent_version,
             models: plan.models.clone(),
             tools: plan.tools.clone(),
+            client_tools: Arc::clone(&plan.client_tools),
+            served,
+            approvals: with_own_approvals(&[], &plan.agent),
             hooks: plan.agent.hooks.clone(),
             session_id,
             depth_left: plan.agent.max_depth,

@@ -13,7 +13,7 @@ use crate::environment::Environment;
 use crate::ids::{BranchId, IdSource, MessageId};
 use crate::message::{Message, Role};
 use crate::record::RunSummary;
-use crate::session::{Bundle, BundleDraft, ContextState, History, StoredContext, close_open_tool_calls};
+use crate::session::{Bundle, BundleDraft, ContextState, History, StoredContext, WaitingStep, close_open_tool_calls};
 
 /// The new sessions of a run: its own, and those of its subagents.
 #[derive(Debug)]
@@ -79,6 +79,15 @@ fn closed_history(ids: &dyn IdSource, history: &History, at: Timestamp) -> Histo
     history.clone().with_message(Arc::new(message))
 }
 
+/// Returns the open step, with the number of messages of the session that waits.
+fn waiting_step(state: &AgentState) -> Option<Arc<WaitingStep>> {
+    let waiting = state.context().waiting.as_deref()?;
+    Some(Arc::new(WaitingStep {
+        message_count: state.store().history().len() as u64,
+        ..waiting.clone()
+    }))
+}
+
 fn exported_context(state: &AgentState, base: Option<&Arc<Bundle>>, updated_at: Timestamp) -> ContextState {
     ContextState {
         stored: StoredContext {
@@ -89,6 +98,9 @@ fn exported_context(state: &AgentState, base: Option<&Arc<Bundle>>, updated_at: 
             system_prompt: state.context().system_prompt.clone(),
             response_format: state.context().response_format.clone(),
             overrides: state.context().overrides.clone(),
+            waiting: waiting_step(state),
+            remembered_approvals: state.context().remembered_approvals.clone(),
+            tool_pins: state.context().tool_pins.clone(),
             other: base.map(|bundle| bundle.context.other.clone()).unwrap_or_default(),
             unread: base.map(|bundle| bundle.context.unread.clone()).unwrap_or_default(),
         },

@@ -55,7 +55,7 @@ impl Failure {
                 RunErrorCode::SessionUnreadable,
                 "the base session can't be loaded: what is stored of it can't be read",
             ),
-            StoreError::Failed { .. } | StoreError::Schema { .. } => {
+            StoreError::Failed { .. } | StoreError::Schema { .. } | StoreError::TenantFull { .. } => {
                 (RunErrorCode::StoreFailed, "the base session can't be loaded")
             }
         };
@@ -81,8 +81,16 @@ impl Failure {
                 "the session that the run continues, or whose environment it uses, was removed before it began",
             );
         }
-        if let Refusal::SessionTooLarge(error) = refusal {
-            return Self::too_large(RunPhase::Load, error);
+        let code = match refusal {
+            Refusal::SessionTooLarge(error) => return Self::too_large(RunPhase::Load, error),
+            // On a thread, the session that the run continues is known only when the run begins.
+            Refusal::AnswersRequired(_) => Some(RunErrorCode::AnswersRequired),
+            Refusal::InvalidAnswers { .. } => Some(RunErrorCode::InvalidAnswers),
+            Refusal::SessionNotWaiting { .. } => Some(RunErrorCode::SessionNotWaiting),
+            _ => None,
+        };
+        if let Some(code) = code {
+            return Self::new(RunPhase::Load, code, refusal.to_string());
         }
         Self::logged(
             RunPhase::Load,
@@ -113,6 +121,9 @@ impl Failure {
 
     /// The environment can't be exported.
     pub(super) fn export(error: &EnvironmentError) -> Self {
+        if let Some(message) = error.storage_limit() {
+            return Self::logged(RunPhase::Commit, RunErrorCode::StorageQuotaExceeded, message, error);
+        }
         Self::logged(
             RunPhase::Commit,
             RunErrorCode::EnvironmentNotExported,

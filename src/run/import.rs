@@ -14,14 +14,14 @@ use crate::agent::ports::ModelCatalog;
 use crate::agent::{FormatCache, check_prompt};
 use crate::clock::{Clock, Timestamp};
 use crate::ids::{AgentId, BranchId, IdSource, SessionId};
-use crate::json::{Object, Unread};
+use crate::json::{Object, Unread, Value};
 use crate::limits::{Limits, RunLimits};
 use crate::message::Message;
 use crate::model_ref::{ModelRef, ResponseFormat};
 use crate::off_thread::off_thread;
 use crate::session::{
-    Bundle, BundleDraft, ContextState, EnvironmentState, History, Overrides, StoredContext, find_history_fault,
-    find_history_start,
+    Bundle, BundleDraft, ContextState, EnvironmentState, History, Overrides, StoredContext, ToolPins,
+    find_history_fault, find_history_start,
 };
 use crate::store::{Commit, CommitError, ConflictPolicy, Sessions, Store};
 use crate::tenant::TenantId;
@@ -76,6 +76,12 @@ pub struct ImportContext {
     pub execution_count: u64,
     /// When it last changed; by default now.
     pub updated_at: Option<Timestamp>,
+    /// The open step of a waiting session, which can't be imported.
+    pub waiting: Option<Value>,
+    /// Remembered approvals, which can't be imported.
+    pub remembered_approvals: Vec<Value>,
+    /// The accepted definitions of tools of servers.
+    pub tool_pins: ToolPins,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Object,
@@ -177,6 +183,7 @@ impl SessionImporter {
     ) -> Result<BundleDraft, Refusal> {
         let name = request.agent.as_deref().unwrap_or(&self.default_agent);
         let agent = self.agents.resolve(tenant, name).await?;
+        check_no_answers(&request.context)?;
         if let Some(model) = &request.context.model {
             self.models.check(model)?;
             let of_key = RunLimits::default();
@@ -240,6 +247,9 @@ impl SessionImporter {
                 system_prompt: context.system_prompt,
                 response_format: context.response_format,
                 overrides: context.overrides.into_shared(),
+                waiting: None,
+                remembered_approvals: Vec::new(),
+                tool_pins: context.tool_pins,
                 other: context.other,
                 unread: Unread::default(),
             },
@@ -248,4 +258,18 @@ impl SessionImporter {
             updated_at: context.updated_at.unwrap_or(now),
         }
     }
+}
+
+/// Refuses open calls and approvals. Callers could make up calls that no model has asked for, and
+/// approvals that nobody has given.
+fn check_no_answers(context: &ImportContext) -> Result<(), Refusal> {
+    if context.waiting.is_some() {
+        let message = "a session with open calls can't be imported: answer them first, or import the session before it";
+        return Err(Refusal::invalid("context_state.waiting", message));
+    }
+    if !context.remembered_approvals.is_empty() {
+        let message = "remembered approvals can't be imported: leave them out";
+        return Err(Refusal::invalid("context_state.remembered_approvals", message));
+    }
+    Ok(())
 }

@@ -36,7 +36,8 @@ pub(super) fn durability_of(
     executor: &dyn ToolExecutor,
 ) -> Durability {
     let choice = request.durability.unwrap_or(agent.durability);
-    let has_unrepeatable = tools.iter().any(|tool| !executor.is_repeatable(tool));
+    // The tools of servers are not known yet.
+    let has_unrepeatable = !agent.mcp.is_empty() || tools.iter().any(|tool| !executor.is_repeatable(tool));
     choice.resolve(request.asks_for_queue(), has_unrepeatable)
 }
 

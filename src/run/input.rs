@@ -12,15 +12,20 @@ use crate::store::message_bytes;
 use crate::tenant::TenantId;
 
 /// Assigns ids and a time to the caller's messages. Refuses messages that no provider would accept.
+/// A request that answers open calls needs no message.
 pub(super) fn input_messages(
     input: Vec<InputMessage>,
+    is_optional: bool,
     ids: &dyn IdSource,
     now: Timestamp,
 ) -> Result<Vec<Message>, Refusal> {
     if input.is_empty() {
+        if is_optional {
+            return Ok(Vec::new());
+        }
         return Err(Refusal::invalid("input", "there is no message"));
     }
-    if !input.iter().any(|message| message.section.is_messages()) {
+    if !is_optional && !input.iter().any(|message| message.section.is_messages()) {
         return Err(Refusal::invalid(
             "input",
             "no message is in the section `messages`, so the model would not be asked anything",

@@ -219,6 +219,7 @@ impl LiveEvents {
             state.run.output.clone_from(&record.output);
             state.run.value.clone_from(&record.value);
             state.run.stop_signal.clone_from(&record.stop_signal);
+            state.run.open_calls.clone_from(&record.open_calls);
             self.board.run_update(&self.active.tenant, Arc::new(state.run.clone()));
             state.is_over = true;
             for event in EndEvents::new(record, state.session.as_ref()).after(0) {

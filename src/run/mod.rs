@@ -19,6 +19,7 @@ mod execute;
 
 mod plan;
 
+mod answers;
 mod base;
 mod inherited;
 mod input;
@@ -60,6 +61,7 @@ mod remove;
 
 mod lifecycle;
 mod runs;
+mod served_tools;
 mod settings;
 
 mod active;
@@ -80,7 +82,7 @@ pub use self::agent_loop::AgentLoops;
 pub use self::agents::{AgentDirectory, AgentSource};
 pub use self::control::{ControlOutcome, RunController};
 pub use self::deliveries::{Redelivered, Redelivery};
-pub use self::error::{AgentFilesError, Refusal, UnusableAgent, no_run, no_session, suggestion};
+pub use self::error::{AgentFilesError, OpenCalls, Refusal, UnusableAgent, no_run, no_session, suggestion};
 pub use self::execute::RunStarter;
 pub use self::executor::Executor;
 pub use self::files::{

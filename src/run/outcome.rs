@@ -7,6 +7,7 @@ use super::live::LiveEvents;
 use crate::agent::AgentEvent;
 use crate::agent::state::{AgentState, ExecutionStatus, StopReason};
 use crate::record::{RunEventPayload, RunRecord, RunStatus, RunSummary, StepRecord};
+use crate::session::OpenCall;
 use crate::usage::Usage;
 
 /// How the work of this process on a run ended.
@@ -67,6 +68,7 @@ impl Outcome {
                 output,
                 value: state.final_value().cloned(),
                 stop_signal: state.stop_signal().cloned(),
+                open_calls: open_calls(state),
             },
             steps: live.steps(),
             is_committed: false,
@@ -110,6 +112,7 @@ impl Outcome {
 
     /// Converts the outcome to that of a run without a session, since it was cancelled or failed.
     pub(super) fn unpublished(mut self, cancellation: &CancellationToken) -> Self {
+        self.record.open_calls = Vec::new();
         let summary = &mut self.record.summary;
         if cancellation.is_cancelled() && summary.status != RunStatus::Failed {
             summary.status = RunStatus::Cancelled;
@@ -125,8 +128,14 @@ impl Outcome {
         summary.stop_reason = Some(StopReason::ErrorForbade);
         summary.error = Some(failure.into_error());
         self.record.stop_signal = None;
+        self.record.open_calls = Vec::new();
         self
     }
+}
+
+fn open_calls(state: &AgentState) -> Vec<OpenCall> {
+    let waiting = state.context().waiting.as_ref();
+    waiting.map(|waiting| waiting.open_calls.clone()).unwrap_or_default()
 }
 
 /// Returns the status of a run. An execution that has not ended is an internal error.
@@ -134,6 +143,7 @@ fn run_status(status: Option<ExecutionStatus>) -> RunStatus {
     match status {
         Some(ExecutionStatus::Completed) => RunStatus::Completed,
         Some(ExecutionStatus::Stopped) => RunStatus::Stopped,
+        Some(ExecutionStatus::Waiting) => RunStatus::Waiting,
         Some(ExecutionStatus::Failed | ExecutionStatus::InProgress | ExecutionStatus::Unknown) | None => {
             RunStatus::Failed
         }
@@ -149,6 +159,7 @@ mod tests {
         for (execution, run, has_session) in [
             (Some(ExecutionStatus::Completed), RunStatus::Completed, true),
             (Some(ExecutionStatus::Stopped), RunStatus::Stopped, true),
+            (Some(ExecutionStatus::Waiting), RunStatus::Waiting, true),
             (Some(ExecutionStatus::Failed), RunStatus::Failed, false),
             (Some(ExecutionStatus::InProgress), RunStatus::Failed, false),
             (Some(ExecutionStatus::Unknown), RunStatus::Failed, false),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::error::Refusal;
+use crate::agent::ports::ToolServers;
 use crate::agent::{AgentDefinition, check_prompt};
 use crate::off_thread::off_thread;
 use crate::session::{Bundle, OverrideChanges, Overrides};
@@ -14,12 +15,15 @@ pub(super) async fn overrides_of(
     tenant: &TenantId,
     bundle: Option<&Arc<Bundle>>,
     agent: &AgentDefinition,
+    servers: &dyn ToolServers,
     changes: &OverrideChanges,
 ) -> Result<Option<Arc<Overrides>>, Refusal> {
-    let unknown = changes
-        .tools
-        .value()
-        .and_then(|tools| tools.iter().find(|tool| !agent.tools.contains(tool)));
+    let own = agent.tool_names();
+    let unknown = changes.tools.value().and_then(|tools| {
+        tools
+            .iter()
+            .find(|tool| !own.contains(tool) && !servers.may_serve(&agent.mcp, tool))
+    });
     if let Some(unknown) = unknown {
         // The message does not list the agent's tools, since the operator decides whether callers
         // may know them.
@@ -42,7 +46,7 @@ pub(super) async fn overrides_of(
     checked.map_err(|(field, message)| Refusal::invalid(field, message))?;
     let parameters = set.parameters.over(&agent.parameters);
     agent
-        .check_tool_choice_of(&parameters, &set.tools_of(&agent.tools))
+        .check_tool_choice_of(&parameters, &set.tools_of(&own))
         .map_err(|message| {
             // Names the field at fault: the choice if the request has one, or else the tools.
             let is_chosen = changes.parameters.value().is_some_and(|set| set.tool_choice.is_some());

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::agents::AgentDirectory;
+use super::answers::{Answered, answered};
 use super::base::Base;
 use super::error::Refusal;
 use super::inherited::{durability_of, environment_of, response_format_of, session_metadata_of};
@@ -18,9 +19,9 @@ use super::read::RunReader;
 use super::request::{InputMessage, OnDisconnect, RunRequest};
 use super::subagents::{Team, TeamSearch};
 use crate::agent::drivers::ModelChain;
-use crate::agent::ports::ToolCatalog;
+use crate::agent::ports::{ToolCatalog, ToolServers};
 use crate::agent::state::ExecutionBudget;
-use crate::agent::{AgentDefinition, Durability, FormatCache};
+use crate::agent::{AgentDefinition, ClientTool, Durability, FormatCache};
 use crate::clock::Clock;
 use crate::ids::{AgentId, IdSource, RunId, SessionId};
 use crate::json::Object;
@@ -40,6 +41,8 @@ pub(super) struct RunPlan {
     /// The request without the input, and with the webhook that applies.
     pub(super) request: RunRequest,
     pub(super) input: Vec<Message>,
+    /// The step that the run finishes first, if its base waits for answers.
+    pub(super) answered: Option<Answered>,
     pub(super) base: Base,
     pub(super) agent: Arc<AgentDefinition>,
     pub(super) agent_version: Hash,
@@ -59,6 +62,8 @@ pub(super) struct RunPlan {
     pub(super) overrides: Option<Arc<Overrides>>,
     /// The tools that the agent has in this run.
     pub(super) tools: Vec<String>,
+    /// The tools that the caller executes.
+    pub(super) client_tools: Arc<[ClientTool]>,
     /// The agent instance of a new line of sessions.
     pub(super) new_agent_id: AgentId,
 }
@@ -67,9 +72,18 @@ pub(super) struct RunPlan {
 #[derive(Debug)]
 enum Input {
     /// As the caller sent it.
-    Asked(Vec<InputMessage>),
+    Asked(AskedInput),
     /// With the ids assigned when the run was accepted.
     Accepted(Vec<Message>),
+}
+
+/// The input of a new request.
+#[derive(Debug)]
+struct AskedInput {
+    messages: Vec<InputMessage>,
+    /// Whether the session that the run will continue does not exist yet, so that nobody knows
+    /// whether it has open calls.
+    is_early: bool,
 }
 
 /// Plans runs.
@@ -87,6 +101,8 @@ pub struct Planner {
     pub models: ModelSelection,
     /// Finds tools.
     pub tools: Arc<dyn ToolCatalog>,
+    /// Finds MCP servers.
+    pub servers: Arc<dyn ToolServers>,
     /// The limits of tenants.
     pub limits: Arc<Limits>,
     /// The clock.
@@ -127,18 +143,24 @@ impl Planner {
     /// Resolves everything that the request names, and checks it.
     pub(super) async fn plan(&self, tenant: &TenantId, mut request: RunRequest) -> Result<RunPlan, Refusal> {
         self.agents.check_webhook(tenant, request.webhook.as_ref())?;
-        let input = Input::Asked(std::mem::take(&mut request.input));
+        let mut input = AskedInput {
+            messages: std::mem::take(&mut request.input),
+            is_early: false,
+        };
+        request.answers.accepted_at = Some(self.clock.now());
         let base = match &request.thread {
             Some(thread) => {
                 let position = self.store.thread_start(tenant, thread).await?;
                 // The session that it will continue does not exist yet, but its agent is known.
                 if request.if_busy != IfBusy::Fork {
+                    input.is_early = position.agent_ahead.is_some();
                     request.agent = request.agent.or(position.agent_ahead);
                 }
                 position.session_id
             }
             None => request.base_session_id,
         };
+        let input = Input::Asked(input);
         self.plan_with(tenant, request, input, base, &PinnedAgents::default())
             .await
     }
@@ -201,11 +223,9 @@ impl Planner {
         if budget.max_cost.is_some() {
             check_prices(&agent.definition, &models)?;
         }
-        let overrides = overrides_of(tenant, bundle, &agent.definition, &request.overrides).await?;
-        let all_tools = &agent.definition.tools;
-        let tools = overrides
-            .as_ref()
-            .map_or_else(|| all_tools.clone(), |overrides| overrides.tools_of(all_tools));
+        let changes = &request.overrides;
+        let overrides = overrides_of(tenant, bundle, &agent.definition, &*self.servers, changes).await?;
+        let (tools, client_tools) = tools_of(&agent.definition, overrides.as_deref());
         let executor = self.tools.executor(&tools)?;
         let durability = durability_of(&request, &agent.definition, &tools, &*executor);
         let search = TeamSearch {
@@ -221,13 +241,18 @@ impl Planner {
         let response_format = response_format_of(bundle, &agent.definition, request.response_format.clone());
         let formats = Arc::new(FormatCache::default());
         formats.compiled(tenant, &response_format).await?;
-        let input = self.check_room(tenant, bundle, self.messages_of(input)?).await?;
+        let answered = self.find_answered(tenant, &request, &input, &base).await?;
+        let added = answered.as_ref().map_or(0, |answered| answered.step.bytes());
+        let input = self.messages_of(input, !request.answers.is_empty())?;
+        let input = self.check_room(tenant, bundle, input, added).await?;
         let webhook = request.webhook.take().or_else(|| agent.definition.webhook.clone());
         Ok(RunPlan {
             tenant: tenant.clone(),
             models,
             team: Arc::new(team),
             input,
+            answered,
+            client_tools,
             base,
             new_agent_id: pinned.agent_id.unwrap_or_else(|| AgentId::generate(&*self.ids)),
             durability,
@@ -279,10 +304,24 @@ impl Planner {
         }
     }
 
-    fn messages_of(&self, input: Input) -> Result<Vec<Message>, Refusal> {
+    fn messages_of(&self, input: Input, is_optional: bool) -> Result<Vec<Message>, Refusal> {
         match input {
-            Input::Asked(input) => input_messages(input, &*self.ids, self.clock.now()),
+            Input::Asked(input) => input_messages(input.messages, is_optional, &*self.ids, self.clock.now()),
             Input::Accepted(messages) => Ok(messages),
+        }
+    }
+
+    /// Returns the step that the run finishes first, if its base waits for answers.
+    async fn find_answered(
+        &self,
+        tenant: &TenantId,
+        request: &RunRequest,
+        input: &Input,
+        base: &Base,
+    ) -> Result<Option<Answered>, Refusal> {
+        match (input, base) {
+            (Input::Asked(AskedInput { is_early: true, .. }), _) | (_, Base::Unreadable(..)) => Ok(None),
+            _ => answered(tenant, base.bundle(), &request.answers, self.clock.now()).await,
         }
     }
 
@@ -293,8 +332,10 @@ impl Planner {
         tenant: &TenantId,
         base: Option<&Arc<Bundle>>,
         input: Vec<Message>,
+        of_answers: usize,
     ) -> Result<Vec<Message>, Refusal> {
-        let (added, input) = counted(tenant, input).await;
+        let (of_input, input) = counted(tenant, input).await;
+        let added = of_input + of_answers;
         let inherited = base.map_or(0, |bundle| bundle.history.bytes());
         let checked = check_history(inherited + added, self.sessions.max_part_bytes());
         checked.map(|()| input).map_err(Refusal::SessionTooLarge)
@@ -367,4 +408,13 @@ impl Planner {
         };
         of_base.unwrap_or_else(|| self.default_agent.clone())
     }
+}
+
+/// Returns the names of the service's tools that the agent has in a session, and its client tools.
+fn tools_of(agent: &AgentDefinition, overrides: Option<&Overrides>) -> (Vec<String>, Arc<[ClientTool]>) {
+    let all = agent.tool_names();
+    let names = overrides.map_or_else(|| all.clone(), |overrides| overrides.tools_of(&all));
+    let tools = agent.tools.iter().filter(|tool| names.contains(tool));
+    let client_tools = agent.client_tools.iter().filter(|tool| names.contains(&tool.name));
+    (tools.cloned().collect(), client_tools.cloned().collect())
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable as _};
 
-use super::active::HeldLease;
+use super::active::{ActiveRun, HeldLease};
 use super::deliveries::deliveries_of;
 use super::export::Exported;
 use super::failure::Failure;
@@ -21,7 +21,7 @@ use super::outcome::{Outcome, Performed};
 use super::plan::RunPlan;
 use super::tasks::RunTasks;
 use crate::ids::IdSource;
-use crate::record::{RunRecord, StepRecord};
+use crate::record::{RunRecord, RunStatus, StepRecord};
 use crate::store::{Commit, CommitError, Published, Recorded, RunEnd, Sessions, Store, StoreError, ThreadMove};
 
 /// How long to retry storing the end of a light run, which no other worker would take over.
@@ -53,6 +53,14 @@ pub struct Publisher {
 }
 
 impl Publisher {
+    /// Returns how long a run waits for a store that is unavailable.
+    pub(super) fn patience(&self, active: &ActiveRun) -> Duration {
+        match active.lease() {
+            Some(_) => RECORD_PATIENCE,
+            None => self.commit_patience,
+        }
+    }
+
     /// Publishes the session with the run's record.
     pub(super) async fn publish(
         &self,
@@ -61,7 +69,13 @@ impl Publisher {
         exported: Exported,
         mut ended: Outcome,
     ) -> Performed {
-        let steps = without_messages(ended.steps.clone());
+        let mut steps = without_messages(ended.steps.clone());
+        // The history of a waiting session lacks the messages of its open step.
+        if ended.record.summary.status == RunStatus::Waiting
+            && let (Some(stored), Some(open)) = (steps.last_mut(), ended.steps.last())
+        {
+            stored.messages.clone_from(&open.messages);
+        }
         let end = self.run_end(live, &mut ended.record, steps);
         let commit = Commit {
             tenant: plan.tenant.clone(),
@@ -210,11 +224,7 @@ impl Publisher {
             let passes = matches!(error, CommitError::Store(error) if error.is_transient());
             passes && !active.cancellation.is_cancelled() && !active.is_lost()
         };
-        let patience = match active.lease() {
-            Some(_) => RECORD_PATIENCE,
-            None => self.commit_patience,
-        };
-        let retried = attempt.retry(backoff(patience)).when(is_transient);
+        let retried = attempt.retry(backoff(self.patience(active))).when(is_transient);
         let retried = retried.notify(|error, _| {
             tracing::debug!(error = error as &dyn Error, "a session is committed later");
         });

@@ -223,7 +223,8 @@ impl RunReader {
                 let of_step = messages
                     .iter()
                     .filter(|message| message.tags.step_id == Some(step.step_id));
-                step.messages = of_step.map(Arc::clone).collect();
+                // The record has the messages of an open step, and the session has none.
+                step.messages.extend(of_step.map(Arc::clone));
                 for subagent in step.subagents_mut().filter(|subagent| subagent.status.has_session()) {
                     self.fill_messages(tenant, subagent.session_id, &mut subagent.steps)
                         .await?;

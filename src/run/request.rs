@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::Refusal;
 use crate::agent::state::ExecutionBudget;
-use crate::agent::{DurabilityChoice, RunWebhook};
+use crate::agent::{Answers, DurabilityChoice, RunWebhook};
 use crate::clock::Timestamp;
 use crate::ids::{MessageId, SessionId};
 use crate::json::{Object, Value};
@@ -26,8 +26,10 @@ pub struct RunRequest {
     pub environment_from: Option<SessionId>,
     /// The agent; by default the base session's, or else the configured default.
     pub agent: Option<String>,
-    /// The messages to add; at least one.
+    /// The messages to add; at least one, unless the request answers open calls.
     pub input: Vec<InputMessage>,
+    /// The answers to the open calls of the session.
+    pub answers: Answers,
     /// How the caller follows the run.
     pub mode: RunMode,
     /// How much of the run outlives its worker; by default the agent's setting. For an accepted
@@ -76,6 +78,35 @@ pub struct EventOptions {
 }
 
 impl RunRequest {
+    /// Makes a request without input, whose other settings are the defaults.
+    pub fn new(mode: RunMode) -> Self {
+        Self {
+            base_session_id: None,
+            environment_from: None,
+            agent: None,
+            input: Vec::new(),
+            answers: Answers::default(),
+            mode,
+            durability: None,
+            priority: 0,
+            thread: None,
+            if_busy: IfBusy::default(),
+            webhook: None,
+            idempotency: None,
+            model: None,
+            overrides: OverrideChanges::default(),
+            budget: ExecutionBudget::default(),
+            metadata: Object::new(),
+            variables: BTreeMap::new(),
+            response_format: None,
+            conflict: ConflictPolicy::default(),
+            on_disconnect: OnDisconnect::default(),
+            limits: RunLimits::default(),
+            events: EventOptions::default(),
+            request_id: None,
+        }
+    }
+
     /// Returns whether the request asks for a run that outlives this process.
     pub(super) fn asks_for_queue(&self) -> bool {
         self.mode == RunMode::Async
@@ -121,6 +152,17 @@ pub struct InputMessage {
 }
 
 impl InputMessage {
+    /// Makes a message of the user.
+    pub fn of_user(content: Vec<ContentPart>) -> Self {
+        Self {
+            role: Role::User,
+            name: None,
+            section: Section::default(),
+            content,
+            metadata: Object::new(),
+        }
+    }
+
     /// Returns the message with an id and a time.
     pub(super) fn into_message(self, id: MessageId, now: Timestamp) -> Message {
         Message {

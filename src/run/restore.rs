@@ -1,9 +1,11 @@
 //! Restores a run: creates the state and the environment from a bundle and a plan.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use super::answers::{accepted_pins, remembered_approvals};
 use super::base::Base;
-use super::contents::TenantContents;
+use super::contents::RunContents;
 use super::failure::Failure;
 use super::live::LiveEvents;
 use super::plan::RunPlan;
@@ -13,7 +15,7 @@ use crate::agent::state::{AgentContext, AgentState, MessageStore};
 use crate::agent::{Durability, Journals as _, PersistedEnvironment, Progress, Recorder};
 use crate::environment::Environment;
 use crate::json::Object;
-use crate::session::{Bundle, Overrides};
+use crate::session::{Bundle, Overrides, ToolPins};
 use crate::store::Store;
 use crate::usage::Usage;
 use crate::workspace::{Contents, WorkspaceLimits};
@@ -36,12 +38,13 @@ pub(super) struct Restored {
     pub(super) journal: Option<WorkJournal>,
 }
 
-/// Restores the state and the environment.
+/// Restores the state and the environment. The files wait for the store for as long as `patience`.
 pub(super) async fn restore(
     limits: WorkspaceLimits,
     store: &Arc<dyn Store>,
     plan: &RunPlan,
     live: &Arc<LiveEvents>,
+    patience: Duration,
 ) -> Result<Restored, Failure> {
     let bundle = match &plan.base {
         Base::None => None,
@@ -51,7 +54,7 @@ pub(super) async fn restore(
     let state = restore_state(plan, live, bundle);
     let resumed = restore_progress(store, plan, live, &state).await?;
     let persisted = resumed.as_ref().and_then(Resumed::environment);
-    let contents = TenantContents::new(&plan.tenant, store);
+    let contents = RunContents::new(&live.active, store, patience);
     let environment = Arc::new(restore_environment(plan, persisted, contents, limits));
     let (progress, journal) = match resumed {
         Some(resumed) => resumed.into_parts(state.clone(), &environment),
@@ -156,9 +159,13 @@ fn restore_state(plan: &RunPlan, live: &LiveEvents, bundle: Option<&Arc<Bundle>>
         }
         None => state,
     };
+    let remembered = plan.answered.as_ref().map(|answered| answered.remembered.as_slice());
+    let accepted = plan.answered.as_ref().map(|answered| answered.accepted.as_slice());
     state
         .with_response_format(plan.response_format.clone())
         .with_overrides(plan.overrides.clone())
+        .with_remembered_approvals(remembered_approvals(bundle, remembered))
+        .with_tool_pins(accepted_pins(bundle, accepted))
 }
 
 fn prompt_of(overrides: Option<&Overrides>) -> Option<&String> {
@@ -172,6 +179,10 @@ fn state_of(bundle: &Bundle, metadata: Object) -> AgentState {
         system_prompt: bundle.context.system_prompt.clone(),
         response_format: bundle.context.response_format.clone(),
         overrides: bundle.context.overrides.clone(),
+        // The run finishes the open step, or an earlier version of the service has passed over it.
+        waiting: None,
+        remembered_approvals: Vec::new(),
+        tool_pins: ToolPins::default(),
     };
     AgentState::new(bundle.context.agent_id, bundle.context.created_at)
         .restored(

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::agent::AnswerExpiry;
 use crate::agent::state::ExecutionBudget;
 use crate::workspace::WorkspaceLimits;
 
@@ -20,6 +21,8 @@ pub struct RunSettings {
     pub idempotency_retention: Duration,
     /// The limits of subagents.
     pub subagents: SubagentSettings,
+    /// How long open calls wait for answers.
+    pub answer_expiry: AnswerExpiry,
     /// The most bytes of the record of one run, including its steps and those of its subagents.
     pub max_record_bytes: u64,
     /// The most bytes of all large requests to models in flight. A tenant gets at most half of

@@ -6,12 +6,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::failure::Failure;
+use super::served_tools::ServedTools;
 use super::subagents::{Children, Slot, Team};
 use crate::agent::drivers::ModelChain;
 use crate::agent::state::AgentState;
 use crate::agent::{
-    AgentDefinition, AgentLoop, CallSeed, EventSink, ExecutionControl, FormatCache, HookConfig, Inbox, JournalEntry,
-    Journals, Recorder,
+    AgentDefinition, AgentLoop, ApprovalRule, CallSeed, ClientTool, EventSink, ExecutionControl, FormatCache,
+    HookConfig, Inbox, JournalEntry, Journals, Recorder,
 };
 use crate::environment::Environment;
 use crate::ids::SessionId;
@@ -37,6 +38,12 @@ pub(super) struct Work {
     pub(super) models: ModelChain,
     /// The names of its tools.
     pub(super) tools: Vec<String>,
+    /// The tools that the caller executes; none for a subagent.
+    pub(super) client_tools: Arc<[ClientTool]>,
+    /// The tools of MCP servers.
+    pub(super) served: ServedTools,
+    /// The rules about approvals of its ancestors, and its own.
+    pub(super) approvals: Vec<Arc<[ApprovalRule]>>,
     /// The hooks of its ancestors, and its own.
     pub(super) hooks: Vec<HookConfig>,
     /// The session that it will publish.
@@ -78,6 +85,12 @@ pub(super) struct WorkJournal {
     pub(super) recorder: Arc<Recorder>,
     /// The journals of the run, for its subagents.
     pub(super) journals: Arc<dyn Journals>,
+}
+
+/// Returns the rules of the ancestors and those of an agent.
+pub(super) fn with_own_approvals(above: &[Arc<[ApprovalRule]>], agent: &AgentDefinition) -> Vec<Arc<[ApprovalRule]>> {
+    let own = (!agent.approvals.is_empty()).then(|| agent.approvals.as_slice().into());
+    above.iter().cloned().chain(own).collect()
 }
 
 impl WorkJournal {

@@ -12,6 +12,7 @@ use super::context_state::{ContextState, StoredContext};
 use super::environment_state::EnvironmentState;
 use super::hash::Hash;
 use super::history::History;
+use super::waiting::WaitingStep;
 use crate::clock::Timestamp;
 use crate::ids::{BranchId, RunId, SessionId};
 use crate::json::Object;
@@ -88,6 +89,12 @@ pub struct BranchPosition {
 }
 
 impl Bundle {
+    /// Returns the step that waits for answers, if the session waits.
+    pub fn waiting(&self) -> Option<&Arc<WaitingStep>> {
+        let waiting = self.context.waiting.as_ref();
+        waiting.filter(|waiting| waiting.message_count == self.head.message_count)
+    }
+
     /// Returns the context as callers see it.
     pub fn context_state(&self) -> ContextState {
         ContextState {

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::overrides::{Overrides, stored_overrides};
+use super::tool_pins::ToolPins;
+use super::waiting::{RememberedApproval, WaitingStep};
 use crate::clock::Timestamp;
 use crate::ids::AgentId;
 use crate::json::{Object, Unread};
@@ -61,6 +63,18 @@ pub struct StoredContext {
     )]
     #[schema(value_type = Overrides)]
     pub overrides: Option<Arc<Overrides>>,
+    /// The step that waits for answers; absent if the session does not wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = WaitingStep)]
+    pub waiting: Option<Arc<WaitingStep>>,
+    /// The approvals that cover later calls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub remembered_approvals: Vec<RememberedApproval>,
+    /// The definitions of tools of MCP servers that the session has accepted.
+    #[serde(default, skip_serializing_if = "ToolPins::is_empty")]
+    #[schema(required = false)]
+    pub tool_pins: ToolPins,
     /// Keys that this version does not know.
     #[serde(flatten)]
     pub other: Object,

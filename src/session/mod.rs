@@ -11,7 +11,9 @@ mod limits;
 mod override_changes;
 mod overrides;
 mod root_hash;
+mod tool_pins;
 mod validity;
+mod waiting;
 
 pub use self::bundle::{BranchPosition, Bundle, BundleDraft, SessionHead};
 pub use self::context_state::{ContextState, StoredContext};
@@ -26,4 +28,6 @@ pub use self::limits::{PartTooLarge, check_history, check_metadata, check_parts,
 pub use self::override_changes::{OverrideChanges, Setting};
 pub use self::overrides::Overrides;
 pub(crate) use self::overrides::stored_overrides;
+pub use self::tool_pins::{PinnedTool, ToolPins, hash_tool_definition};
 pub use self::validity::{HistoryFault, close_open_tool_calls, find_history_fault};
+pub use self::waiting::{OpenCall, OpenCallKind, RememberedApproval, WaitingStep, hash_approval_rule, hash_arguments};

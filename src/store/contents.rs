@@ -36,6 +36,10 @@ pub(crate) const WRITE_PRECISION: Duration = Duration::from_mins(10);
 pub trait ContentStore: Send + Sync + fmt::Debug {
     /// Stores contents. For those that are stored already, only the time of the last write changes.
     /// Refuses contents of more than [`MAX_CONTENT_BYTES`]. May be repeated.
+    ///
+    /// Fails with [`StoreError::TenantFull`] if the contents of the tenant would exceed its limit.
+    /// Writes at the same time do not see each other. So a tenant exceeds its limit at most by one
+    /// write for each that is in progress.
     async fn content_put(&self, tenant: &TenantId, contents: &[Content]) -> Result<(), StoreError>;
 
     /// Reads contents, in the order of the hashes. `None` stands for a content that is not stored.
@@ -45,6 +49,10 @@ pub trait ContentStore: Send + Sync + fmt::Debug {
     /// count as written now.
     async fn content_missing(&self, tenant: &TenantId, hashes: &[Hash]) -> Result<Vec<Hash>, StoreError>;
 
-    /// Returns the bytes of all contents of a tenant, uncompressed. Reads one row for each.
+    /// Returns whether any content is in an object store.
+    async fn content_needs_objects(&self) -> Result<bool, StoreError>;
+
+    /// Returns the bytes of all contents of a tenant, uncompressed, also of those to which nothing
+    /// refers. Reads one row.
     async fn content_total(&self, tenant: &TenantId) -> Result<u64, StoreError>;
 }

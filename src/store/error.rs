@@ -40,6 +40,13 @@ pub enum StoreError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The files of the tenant would take more room than they may. A part of the write may be
+    /// stored, but nothing refers to it.
+    #[error("the files of all sessions of the tenant would have more than {limit} bytes")]
+    TenantFull {
+        /// The most bytes.
+        limit: u64,
+    },
     /// The schema of the database has another version than this code needs.
     #[error(
         "the schema of the store has version {found}, this version of agent-runtime needs {needed}: {}",
@@ -72,6 +79,7 @@ impl StoreError {
                 id: id.clone(),
                 source,
             },
+            Self::TenantFull { limit } => Self::TenantFull { limit },
             Self::Schema { found, needed } => Self::Schema { found, needed },
         }
     }

@@ -85,16 +85,25 @@ impl ContentCheck {
         let hash = row.hash()?;
         let inspected = match row.decode() {
             Ok(content) => inspect(&content),
-            Err(error) => Inspected::Fault(error.source().map_or_else(|| error.to_string(), ToString::to_string)),
+            Err(error) => fault(&error),
         };
         self.0.insert(hash, inspected);
         Ok(())
+    }
+
+    /// Adds a content that can't be read.
+    pub(crate) fn push_fault(&mut self, hash: Hash, error: &StoreError) {
+        self.0.insert(hash, fault(error));
     }
 
     /// Returns what was found of a content; `None` if it is not stored.
     pub(crate) fn get(&self, hash: Hash) -> Option<&Inspected> {
         self.0.get(&hash)
     }
+}
+
+fn fault(error: &StoreError) -> Inspected {
+    Inspected::Fault(error.source().map_or_else(|| error.to_string(), ToString::to_string))
 }
 
 fn inspect(content: &Content) -> Inspected {

@@ -12,7 +12,7 @@ pub(crate) struct Migration {
 }
 
 /// The version that this code works with.
-pub(crate) const NEEDED_VERSION: i64 = 12;
+pub(crate) const NEEDED_VERSION: i64 = 14;
 
 /// Declares the steps. The folder of each engine has a file for each step, with the same name.
 macro_rules! migrations {
@@ -46,6 +46,8 @@ migrations! {
     10, "due deliveries of tenants", "0010_due_deliveries_of_tenants.sql";
     11, "rows in place of locks", "0011_rows_in_place_of_locks.sql";
     12, "workspaces", "0012_workspaces.sql";
+    13, "content totals and objects", "0013_content_totals_and_objects.sql";
+    14, "commands for workers", "0014_commands_for_workers.sql";
 }
 
 /// Refuses a schema of another version, older or newer.

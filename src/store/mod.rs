@@ -4,16 +4,18 @@
 //!
 //! | looking for | go to |
 //! |---|---|
-//! | what a store promises, and its errors | `traits.rs`, `queue.rs`, `contents.rs`, `retention.rs`, `error.rs` |
+//! | what a store promises, and its errors | `traits.rs`, `queue.rs`, `commands.rs`, `contents.rs`, `retention.rs`, `error.rs` |
 //! | how a store is opened, and the cache before it | `open.rs`, `cache.rs`, `weight.rs` |
 //! | what is checked and encoded before a write | `draft.rs`, `publication.rs`, `new_end.rs`, `new_queued_run.rs` |
 //! | how stored hashes are verified | `verification.rs`, `inspection.rs` |
 //! | how a session is carried to another store | `portable.rs` |
+//! | large contents in an object store | `objects/` |
 //! | the bytes in a payload | `codec/` |
 //! | the columns of a table, and what a row becomes | `rows/` |
 //! | a statement that both engines run | `sql/` |
 //! | what each engine does its own way: connect, migrate, commit, accept and lease runs, wake workers | `postgres/`, `sqlite/`, `wake_ups.rs` |
 
+mod commands;
 mod contents;
 mod error;
 mod key;
@@ -26,7 +28,11 @@ mod threads;
 mod traits;
 
 mod cache;
+mod content_settings;
+mod lease_clock;
+mod objects;
 mod open;
+mod tenant_contents;
 mod turns;
 mod weight;
 
@@ -56,10 +62,17 @@ pub use self::codec::{
     DecodeError, EncodeError, EncodedSegment, Payload, PinnedAgents, QueuedDisconnect, QueuedEventOptions, QueuedKey,
     QueuedRequest, QueuedRunRequest, StoredPayload,
 };
+pub use self::commands::{
+    CommandKey, CommandLease, CommandProgress, CommandStore, CommandTerms, CommandWakeUp, MAX_COMMAND_TEXT_BYTES,
+    MAX_OUTPUT_PIECE_BYTES, NewCommand, OutputPiece, RenewedCommand, TakenCommand,
+};
+pub use self::content_settings::ContentSettings;
 pub use self::contents::{ContentStore, MAX_CONTENT_BYTES};
 pub use self::error::{CommitError, StoreError};
 pub use self::key::{ApiKeyRecord, Scope};
-pub use self::open::{OpenError, StoreSettings, migrate, missing_file, open};
+pub use self::lease_clock::LeaseClock;
+pub use self::objects::{ObjectSettings, ObjectStoreKind, OpenObjectsError};
+pub use self::open::{OpenError, StoreSettings, migrate, missing_file, open, open_with};
 pub use self::outage::Outage;
 pub use self::outbox::{DeliveryFilter, DeliveryOutcome, DueDelivery, DueFilter, OutboxStore, Restarted};
 pub use self::portable::{PortableError, PortableSession};
@@ -72,6 +85,7 @@ pub use self::queue::{
 pub use self::retention::{
     Ancestor, RemovalFigures, RemovedSession, RetentionRules, RetentionStore, SessionRemoval, SweepCursor,
 };
+pub use self::tenant_contents::TenantContents;
 pub use self::threads::{ThreadExpectation, ThreadPage, ThreadPut, ThreadStart, ThreadStore};
 pub use self::traits::{
     AgentList, AgentRecord, AgentStore, Commit, Committed, ConflictPolicy, KeyStore, Recorded, RunEnd, RunReader,

@@ -102,6 +102,7 @@ fn prepare(run: &NewQueuedRun) -> Result<NewQueueRow, EncodeError> {
         output: Vec::new(),
         value: None,
         stop_signal: None,
+        open_calls: Vec::new(),
     };
     let accepted_with_lease = i32::from(run.lease.is_some());
     let request = encode_request(&run.request)?;

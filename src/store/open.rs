@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::content_settings::{ContentRules, ContentSettings};
 use super::error::StoreError;
+use super::objects::OpenObjectsError;
 use super::postgres::{self, PostgresStore};
 use super::sqlite::{self, SqliteStore};
 use super::traits::Store;
@@ -51,6 +53,9 @@ pub enum OpenError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The object store can't be used.
+    #[error(transparent)]
+    Objects(#[from] OpenObjectsError),
     /// The database responds, but has another schema, or a migration failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -71,20 +76,42 @@ impl Engine {
     }
 }
 
-/// Opens the store at the address: `sqlite://PATH` or `postgres://…`.
+/// Opens the store at the address: `sqlite://PATH` or `postgres://…`. All contents are in the
+/// database.
 pub async fn open(url: &str, settings: StoreSettings) -> Result<Arc<dyn Store>, OpenError> {
+    open_with(url, settings, &ContentSettings::default()).await
+}
+
+/// Opens the store at the address. Fails if it has contents in an object store and none is
+/// configured.
+pub async fn open_with(
+    url: &str,
+    settings: StoreSettings,
+    contents: &ContentSettings,
+) -> Result<Arc<dyn Store>, OpenError> {
+    let rules = ContentRules::open(contents)?;
+    let has_objects = rules.objects.is_some();
     if settings.migrate {
         migrate(url).await?;
     } else if let Some(path) = missing_file(url)? {
         return Err(OpenError::Missing { path });
     }
     let store: Arc<dyn Store> = match Engine::of(url)? {
-        Engine::Postgres => Arc::new(PostgresStore::connect(url, &settings).await?),
-        Engine::Sqlite => Arc::new(SqliteStore::connect(url, &settings).await?),
+        Engine::Postgres => Arc::new(PostgresStore::connect(url, &settings, rules).await?),
+        Engine::Sqlite => Arc::new(SqliteStore::connect(url, &settings, rules).await?),
     };
-    if let Err(error) = store.health_check().await {
+    let checked = match store.health_check().await {
+        Ok(()) if has_objects => Ok(()),
+        Ok(()) => match store.content_needs_objects().await {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(OpenObjectsError::NotConfigured.into()),
+            Err(error) => Err(error.into()),
+        },
+        Err(error) => Err(error.into()),
+    };
+    if let Err(error) = checked {
         store.close().await;
-        return Err(error.into());
+        return Err(error);
     }
     Ok(store)
 }

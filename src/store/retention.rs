@@ -59,6 +59,8 @@ pub struct RemovalFigures {
     pub deliveries: u64,
     /// Idempotency keys.
     pub idempotency_keys: u64,
+    /// Commands for workers that nobody waits for.
+    pub commands: u64,
     /// Contents of workspaces.
     pub contents: u64,
     /// The stored bytes of their payloads.
@@ -110,6 +112,8 @@ pub enum SweepCursor {
     Start,
     /// Contents of workspaces were swept up to those of this tenant.
     Contents(String),
+    /// The sweep deletes objects that no content refers to.
+    Objects,
     /// Sessions that are too old were checked up to this one.
     Aged(Timestamp, SessionId),
     /// Threads were checked up to this one; `None` if no thread was checked yet.
@@ -202,6 +206,7 @@ impl AddAssign for RemovalFigures {
         self.messages += other.messages;
         self.deliveries += other.deliveries;
         self.idempotency_keys += other.idempotency_keys;
+        self.commands += other.commands;
         self.contents += other.contents;
         self.bytes += other.bytes;
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+use super::commands::CommandStore;
 use super::contents::ContentStore;
 use super::error::{CommitError, StoreError};
 use super::key::ApiKeyRecord;
@@ -38,6 +39,7 @@ pub trait Store:
     + ThreadStore
     + OutboxStore
     + RetentionStore
+    + CommandStore
     + ContentStore
     + AgentStore
     + KeyStore
@@ -57,6 +59,7 @@ impl<T> Store for T where
         + ThreadStore
         + OutboxStore
         + RetentionStore
+        + CommandStore
         + ContentStore
         + AgentStore
         + KeyStore

@@ -14,7 +14,9 @@ use crate::json::{Object, RawJson, Value};
 use crate::message::{ContentPart, MediaSource, Message, ProviderFields};
 use crate::model_ref::ResponseFormat;
 use crate::record::{RunEvent, StepRecord, SubagentRecord, ToolExecutionRecord, event_weight};
-use crate::session::{Bundle, BundleDraft, EnvironmentState, Overrides, StoredContext};
+use crate::session::{
+    Bundle, BundleDraft, EnvironmentState, OpenCall, Overrides, RememberedApproval, StoredContext, WaitingStep,
+};
 
 /// The overhead of an allocation: rounding, and the allocator's own data.
 const ALLOCATION: usize = 16;
@@ -104,7 +106,7 @@ pub(super) fn end_bytes(end: &RunEnd) -> u64 {
     let signal = record.stop_signal.as_ref();
     let signal = signal.map_or(0, |signal| text(&signal.message) + object(&signal.context));
     let deliveries: usize = end.deliveries.iter().map(|delivery| text(&delivery.body)).sum();
-    let rest = record.value.as_ref().map_or(0, value) + signal + deliveries;
+    let rest = record.value.as_ref().map_or(0, value) + signal + deliveries + open_calls_bytes(&record.open_calls);
     messages_bytes(&record.output) + steps_bytes(&end.steps) + events_bytes(&end.events) + rest as u64
 }
 
@@ -139,7 +141,7 @@ pub(super) fn entry_bytes(entry: &JournalEntry) -> u64 {
             let decision = match &tool_use.decision {
                 ToolDecision::Execute => 0,
                 ToolDecision::Block { reason } => text(reason),
-                ToolDecision::Supply { content } => parts(content),
+                ToolDecision::Supply { content, .. } => parts(content),
             };
             (text(&tool_use.call.arguments) + decision) as u64 + addition_bytes(addition)
         }
@@ -190,6 +192,19 @@ fn environment_bytes(state: &EnvironmentState) -> usize {
     size_of::<EnvironmentState>() + ALLOCATION + maps + workspace + shell + object(&state.other)
 }
 
+fn waiting_bytes(waiting: &WaitingStep) -> usize {
+    ALLOCATION + size_of::<WaitingStep>() + value(&waiting.step) + open_calls_bytes(&waiting.open_calls)
+}
+
+fn open_calls_bytes(calls: &[OpenCall]) -> usize {
+    let calls = calls.iter();
+    let bytes = calls.map(|call| {
+        let texts = text(&call.call_id) + text(&call.tool);
+        size_of::<OpenCall>() + texts + value(&call.arguments) + value(&call.response_schema)
+    });
+    bytes.sum()
+}
+
 fn context_bytes(context: &StoredContext) -> usize {
     let model = context.model.as_ref().map_or(0, |model| {
         allocated(model.provider().len()) + allocated(model.model().len())
@@ -200,6 +215,9 @@ fn context_bytes(context: &StoredContext) -> usize {
         + text(&context.system_prompt)
         + format_bytes(&context.response_format)
         + overrides_bytes(context.overrides.as_deref())
+        + context.waiting.as_deref().map_or(0, waiting_bytes)
+        + context.remembered_approvals.len() * size_of::<RememberedApproval>()
+        + context.tool_pins.bytes()
         + object(&context.other)
 }
 

@@ -13,7 +13,9 @@ use super::long_output::stored_if_long;
 use super::output::capped;
 use crate::agent::ports::{Tool, ToolContext, ToolError, ToolExecutor, ToolOutput, ToolSpec};
 use crate::agent::state::{AgentError, ErrorKind, ToolExecution, ToolTrace, ToolVerdict};
+use crate::agent::{SEARCH_TOOLS, found_tools};
 use crate::clock::Clock;
+use crate::environment::Environment;
 use crate::ids::{IdSource, ToolExecutionId};
 use crate::json::{JsonSchema, Value};
 use crate::message::{ContentPart, ToolCall};
@@ -49,14 +51,18 @@ impl Default for ToolSettings {
 #[derive(Debug)]
 pub(super) struct RegisteredTool {
     pub(super) tool: Arc<dyn Tool>,
-    pub(super) schema: JsonSchema,
+    pub(super) schema: Arc<JsonSchema>,
 }
 
 /// Executes calls of chosen tools.
 #[derive(Debug)]
 pub(super) struct CheckedExecutor {
+    /// The tools, the deferred ones last.
     tools: Vec<Arc<RegisteredTool>>,
     specs: Arc<[ToolSpec]>,
+    /// The tools that are not deferred.
+    shown: Arc<[ToolSpec]>,
+    deferred: Arc<[ToolSpec]>,
     settings: ToolSettings,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
@@ -64,15 +70,27 @@ pub(super) struct CheckedExecutor {
 
 impl CheckedExecutor {
     pub(super) fn new(
-        tools: Vec<Arc<RegisteredTool>>,
+        mut tools: Vec<Arc<RegisteredTool>>,
+        deferred: Vec<Arc<RegisteredTool>>,
         settings: ToolSettings,
         clock: Arc<dyn Clock>,
         ids: Arc<dyn IdSource>,
     ) -> Self {
-        let specs = tools.iter().map(|registered| registered.tool.spec().clone()).collect();
+        let specs_of = |tools: &[Arc<RegisteredTool>]| -> Arc<[ToolSpec]> {
+            tools.iter().map(|registered| registered.tool.spec().clone()).collect()
+        };
+        let (shown, deferred_specs) = (specs_of(&tools), specs_of(&deferred));
+        let specs = if deferred.is_empty() {
+            Arc::clone(&shown)
+        } else {
+            tools.extend(deferred);
+            specs_of(&tools)
+        };
         Self {
             tools,
             specs,
+            shown,
+            deferred: deferred_specs,
             settings,
             clock,
             ids,
@@ -81,7 +99,7 @@ impl CheckedExecutor {
 
     async fn execute_call(&self, call: ToolCall, context: &ToolContext) -> ToolExecution {
         let started_at = self.clock.now();
-        let Outcome { content, error, trace } = match self.prepare(&call) {
+        let Outcome { content, error, trace } = match self.prepare(&call, context) {
             Ok((registered, arguments)) => self.run(registered, &call, arguments, context).await,
             Err(error) => Outcome::failed(error),
         };
@@ -99,8 +117,9 @@ impl CheckedExecutor {
     }
 
     /// Finds the tool and checks the arguments.
-    fn prepare(&self, call: &ToolCall) -> Result<(&RegisteredTool, Value), AgentError> {
+    fn prepare(&self, call: &ToolCall, context: &ToolContext) -> Result<(&RegisteredTool, Value), AgentError> {
         let registered = self.find(call)?;
+        self.check_found(call, context)?;
         let invalid = |message| error(call, ErrorKind::Validation, "tool_arguments_invalid", message);
         let arguments = parse_arguments(&call.arguments).map_err(invalid)?;
         registered.schema.check(&arguments).map_err(|violations| {
@@ -117,14 +136,32 @@ impl CheckedExecutor {
 
     fn find(&self, call: &ToolCall) -> Result<&RegisteredTool, AgentError> {
         self.named(&call.name).ok_or_else(|| {
-            let names: Vec<_> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
+            let names: Vec<_> = self.shown.iter().map(|spec| spec.name.as_str()).collect();
             let known = match names.as_slice() {
                 [] => "there are no tools".to_owned(),
-                names => format!("the tools are {}", names.join(", ")),
+                names if self.deferred.is_empty() => format!("the tools are {}", names.join(", ")),
+                names => format!(
+                    "the tools are {}, and those that {SEARCH_TOOLS} finds",
+                    names.join(", ")
+                ),
             };
             let message = format!("no tool is named {:?}; {known}", call.name);
             error(call, ErrorKind::Validation, "tool_unknown", message)
         })
+    }
+
+    /// Refuses a call whose parameters the model has not read.
+    fn check_found(&self, call: &ToolCall, context: &ToolContext) -> Result<(), AgentError> {
+        let is_deferred = self.deferred.iter().any(|spec| spec.name == call.name);
+        if !is_deferred || found_tools(&context.environment).contains(&call.name) {
+            return Ok(());
+        }
+        let message = format!(
+            "{0} was not executed, since you have not read its parameters: find it with {SEARCH_TOOLS} and the query \
+             {0:?}, then call it again",
+            call.name
+        );
+        Err(error(call, ErrorKind::Validation, "tool_not_found_yet", message))
     }
 
     /// Runs the tool until it ends, panics, times out or is cut by the end of the run.
@@ -154,7 +191,7 @@ impl CheckedExecutor {
         let answer = answer.map(|answer| match answer {
             Ok(Ok(output)) => Outcome::of_tool(output),
             Ok(Err(failure)) => Outcome {
-                trace: failure.trace,
+                trace: *failure.trace,
                 ..Outcome::failed(error(call, ErrorKind::Tool, "tool_failed", failure.message))
             },
             Err(payload) => Outcome::failed(panicked(call, &*payload)),
@@ -191,6 +228,25 @@ impl ToolExecutor for CheckedExecutor {
         Arc::clone(&self.specs)
     }
 
+    fn offered(&self, environment: &Environment) -> Arc<[ToolSpec]> {
+        if self.deferred.is_empty() {
+            return Arc::clone(&self.shown);
+        }
+        let found = found_tools(environment);
+        let found: Vec<_> = found
+            .iter()
+            .filter_map(|name| self.deferred.iter().find(|spec| spec.name == *name))
+            .collect();
+        if found.is_empty() {
+            return Arc::clone(&self.shown);
+        }
+        self.shown.iter().chain(found).cloned().collect()
+    }
+
+    fn deferred(&self) -> Arc<[ToolSpec]> {
+        Arc::clone(&self.deferred)
+    }
+
     fn concurrency(&self) -> usize {
         self.settings.concurrency.max(1)
     }
@@ -204,6 +260,10 @@ impl ToolExecutor for CheckedExecutor {
     fn is_repeatable(&self, tool: &str) -> bool {
         self.named(tool)
             .is_none_or(|registered| registered.tool.is_repeatable())
+    }
+
+    fn arguments(&self, call: &ToolCall, context: &ToolContext) -> Option<Value> {
+        self.prepare(call, context).ok().map(|(_, arguments)| arguments)
     }
 
     fn execute<'a>(&'a self, call: ToolCall, context: &'a ToolContext) -> BoxFuture<'a, ToolExecution> {

@@ -59,7 +59,7 @@ async fn stored(tool: &str, text: &str, context: &ToolContext) -> Result<Option<
         return Ok(None);
     };
     let bytes = Bytes::copy_from_slice(text.as_bytes());
-    let edit = context.environment.edit().await;
+    let edit = context.environment.edit().await?;
     let tree = edit.tree.with_file(&path, bytes, false).await?;
     edit.finish(tree).await?;
     Ok(Some(path))

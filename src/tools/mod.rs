@@ -11,7 +11,14 @@ mod output;
 mod builtin;
 mod http;
 
-pub use self::builtin::{HttpFetchSettings, builtin_tools, http_fetch};
+pub use self::builtin::{
+    BackendError, CommandBackend, CommandNetwork, CommandOutcome, CommandSettings, Commands, CommandsUnavailable,
+    HttpFetchSettings, JobBackend, MaxJobs, Process, ProcessError, ProcessSettings, ShellCommand, builtin_tools,
+    http_fetch, media_type, restorable_shell, shell, shell_job,
+};
 pub use self::executor::ToolSettings;
-pub use self::http::{HttpToolDefinition, HttpToolFault, HttpToolSource, ToolSecrets, http_tools};
+pub use self::http::{
+    HttpToolDefinition, HttpToolFault, HttpToolSource, Redactor, SecretValue, ToolSecrets, ValueSource, http_tools,
+    is_connection_header,
+};
 pub use self::registry::{ToolRegistry, ToolRegistryError};

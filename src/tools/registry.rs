@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use super::executor::{CheckedExecutor, RegisteredTool, ToolSettings};
 use crate::agent::ports::{Tool, ToolCatalog, ToolExecutor, ToolSetError, ToolSpec, UnknownTool};
+use crate::agent::{SEARCH_TOOLS, is_deferred};
 use crate::clock::Clock;
 use crate::ids::IdSource;
 use crate::json::{JsonSchema, SchemaError};
+use crate::limits::Pattern;
 
 /// All tools of the service.
 #[derive(Debug)]
@@ -94,9 +96,14 @@ impl ToolRegistry {
         Ok(chosen)
     }
 
-    fn executor_of(&self, tools: Vec<Arc<RegisteredTool>>) -> Arc<dyn ToolExecutor> {
+    fn executor_of(
+        &self,
+        tools: Vec<Arc<RegisteredTool>>,
+        deferred: Vec<Arc<RegisteredTool>>,
+    ) -> Arc<dyn ToolExecutor> {
         Arc::new(CheckedExecutor::new(
             tools,
+            deferred,
             self.settings,
             Arc::clone(&self.clock),
             Arc::clone(&self.ids),
@@ -106,21 +113,40 @@ impl ToolRegistry {
 
 impl ToolCatalog for ToolRegistry {
     fn executor(&self, names: &[String]) -> Result<Arc<dyn ToolExecutor>, UnknownTool> {
-        Ok(self.executor_of(self.chosen(names)?))
+        Ok(self.executor_of(self.chosen(names)?, Vec::new()))
     }
 
-    fn executor_with(&self, names: &[String], own: Vec<Arc<dyn Tool>>) -> Result<Arc<dyn ToolExecutor>, ToolSetError> {
-        let mut tools = self.chosen(names)?;
+    fn executor_with(
+        &self,
+        names: &[String],
+        deferred: &[Pattern],
+        own: Vec<Arc<dyn Tool>>,
+    ) -> Result<Arc<dyn ToolExecutor>, ToolSetError> {
+        let tools = self.chosen(names)?;
+        // A model without the tool that finds the others is shown all of them.
+        let patterns = if names.iter().any(|name| name == SEARCH_TOOLS) {
+            deferred
+        } else {
+            &[]
+        };
+        let is_deferred_name = |name: &str| is_deferred(patterns, name);
+        let is_deferred = |tool: &Arc<RegisteredTool>| is_deferred_name(&tool.tool.spec().name);
+        let (mut deferred, mut tools): (Vec<_>, Vec<_>) = tools.into_iter().partition(is_deferred);
         for tool in own {
             let name = tool.spec().name.clone();
             let registered = register(tool).map_err(|error| ToolSetError::Unusable {
                 name: name.clone(),
                 source: error.into(),
             })?;
+            deferred.retain(|other| other.tool.spec().name != name);
             tools.retain(|other| other.tool.spec().name != name);
-            tools.push(Arc::new(registered));
+            if registered.tool.may_be_deferred() && is_deferred_name(&name) {
+                deferred.push(Arc::new(registered));
+            } else {
+                tools.push(Arc::new(registered));
+            }
         }
-        Ok(self.executor_of(tools))
+        Ok(self.executor_of(tools, deferred))
     }
 }
 
@@ -129,7 +155,10 @@ fn register(tool: Arc<dyn Tool>) -> Result<RegisteredTool, ToolRegistryError> {
     if !ToolSpec::is_valid_name(name) {
         return Err(ToolRegistryError::InvalidName { name: name.clone() });
     }
-    let schema = JsonSchema::compile_object(parameters).map_err(|source| ToolRegistryError::InvalidSchema {
+    let schema = tool
+        .compiled_parameters()
+        .map_or_else(|| JsonSchema::compile_object(parameters).map(Arc::new), Ok);
+    let schema = schema.map_err(|source| ToolRegistryError::InvalidSchema {
         name: name.clone(),
         source,
     })?;

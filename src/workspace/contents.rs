@@ -65,6 +65,12 @@ pub enum ContentsError {
         /// Its hash.
         hash: Hash,
     },
+    /// The tenant may not store more. Nothing refers to what was stored.
+    #[error("the files of all sessions would have more than {limit} bytes, the most that may be stored")]
+    Full {
+        /// The most bytes.
+        limit: u64,
+    },
     /// The storage failed.
     #[error("the contents are unavailable")]
     Unavailable(#[source] Box<dyn Error + Send + Sync>),

@@ -7,7 +7,7 @@ use super::Findings;
 use super::sessions::ToolAnswer;
 use crate::facts::Facts;
 use crate::ledger::Effect;
-use crate::replica::{CHARGE, DONE};
+use crate::replica::{CHARGE, DONE, SHELL};
 use crate::request::Kind;
 
 /// Compares the ledger with the sessions.
@@ -37,9 +37,10 @@ pub(super) fn check(facts: &[Facts], effects: &[Effect], answers: &[ToolAnswer],
                 .push(format!("two calls have the key {key}: {effects:?}"));
         }
     }
-    for fact in facts.iter().filter(|fact| fact.request.kind == Kind::Works) {
+    let is_counted = |fact: &&Facts| matches!(fact.request.kind, Kind::Works | Kind::Builds | Kind::Concludes);
+    for fact in facts.iter().filter(is_counted) {
         // The script asks for each charge once, and under durability `step` no step is made twice.
-        let note = fact.request.note();
+        let note = fact.request.first_note();
         for ((_, part), count) in by_part.range((note.as_str(), i64::MIN)..=(note.as_str(), i64::MAX)) {
             if *count > 1 {
                 findings.violation(fact, format!("part {part} was charged {count} times"));
@@ -61,6 +62,7 @@ pub(super) fn check(facts: &[Facts], effects: &[Effect], answers: &[ToolAnswer],
                 }
             }
             None if answer.tool == CHARGE => findings.uncertain_calls += 1,
+            None if answer.tool == SHELL && answer.is_error => findings.uncertain_calls += 1,
             None => (),
         }
     }

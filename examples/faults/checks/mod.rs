@@ -2,6 +2,7 @@
 
 mod effects;
 mod events;
+mod files;
 mod sessions;
 mod stored;
 mod threads;
@@ -18,7 +19,7 @@ use crate::facts::Facts;
 use crate::ledger::Effect;
 
 /// The statuses that nothing follows on.
-const TERMINAL: [&str; 4] = ["completed", "stopped", "failed", "cancelled"];
+const TERMINAL: [&str; 5] = ["completed", "stopped", "waiting", "failed", "cancelled"];
 
 /// What the checks found.
 #[derive(Debug, Default)]
@@ -27,6 +28,8 @@ pub(crate) struct Findings {
     pub(crate) violations: Vec<String>,
     /// The number of sessions that were read and verified.
     pub(crate) sessions: usize,
+    /// The number of files that were compared with what sessions say about them.
+    pub(crate) files: usize,
     /// The number of events that were read again.
     pub(crate) events: usize,
     /// The number of events that the live reader read otherwise than the later one.

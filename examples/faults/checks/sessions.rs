@@ -1,5 +1,5 @@
-//! Every run that completed or was stopped has one session, whole and as providers accept it, and
-//! no other run has any.
+//! Every run that completed, was stopped or waits has one session, whole and as providers accept
+//! it, and no other run has any.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::stored::StoredRun;
-use super::{Findings, Stored};
+use super::{Findings, Stored, files};
 use crate::caller::STEERING;
 use crate::client::Client;
 use crate::facts::Facts;
@@ -68,6 +68,8 @@ pub(super) async fn check(
             let session = client.get(&mut random, &path).await?;
             findings.sessions += 1;
             read_history(fact, &session, findings, &mut results);
+            let files = client.list(&mut random, &format!("{path}/files")).await?;
+            files::check(fact, &session, &files, findings);
         }
     }
     for (run, sessions) in published {
@@ -82,7 +84,8 @@ pub(super) async fn check(
 fn read_history(fact: &Facts, session: &Value, findings: &mut Findings, results: &mut Vec<ToolAnswer>) {
     let messages = session["message_history_state"]["messages"].as_array();
     let messages = messages.map(Vec::as_slice).unwrap_or_default();
-    let note = fact.request.note();
+    // The calls that answers are about were made by the run before.
+    let note = fact.request.first_note();
     let asked: Vec<usize> = (0..messages.len())
         .filter(|at| text_of(&messages[*at]) == note)
         .collect();
@@ -128,7 +131,7 @@ fn read_history(fact: &Facts, session: &Value, findings: &mut Findings, results:
 }
 
 /// Joins the texts of a message or a result; a plain text is one.
-fn text_of(value: &Value) -> String {
+pub(super) fn text_of(value: &Value) -> String {
     match &value["content"] {
         Value::String(text) => text.clone(),
         Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),

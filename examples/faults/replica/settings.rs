@@ -7,11 +7,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use super::{CHARGE, MARK};
+use super::{CHARGE, DECIDE, MARK, SHELL, WRITE_FILE, lasting_process};
 use crate::servers::postgres_url;
 
 /// The agent that all runs use.
 pub(crate) const AGENT: &str = "worker";
+
+/// The agent whose runs wait for answers.
+pub(crate) const APPROVER: &str = "approver";
 
 /// What is particular to one replica.
 #[derive(Debug)]
@@ -24,21 +27,32 @@ pub(crate) struct Settings {
     pub(crate) postgres_port: u16,
     /// Where it finds Redis.
     pub(crate) redis_port: u16,
+    /// Where the directories of commands are.
+    pub(crate) commands: PathBuf,
 }
 
 /// Writes the files of a replica and returns its configuration's path.
 pub(crate) fn write(folder: &Path, settings: &Settings) -> Result<PathBuf> {
     let agents = folder.join("agents");
     fs::create_dir_all(&agents)?;
-    let agent = format!("name = \"{AGENT}\"\nmodel = \"scripted/m\"\ntools = [\"{MARK}\", \"{CHARGE}\"]\n");
+    let tools = format!("[\"{MARK}\", \"{CHARGE}\", \"{SHELL}\", \"{WRITE_FILE}\"]");
+    let agent = format!("name = \"{AGENT}\"\nmodel = \"scripted/m\"\ntools = {tools}\n");
     fs::write(agents.join("worker.toml"), agent)?;
+    let approver = format!(
+        "name = \"{APPROVER}\"\nmodel = \"scripted/m\"\ntools = {tools}\n\
+         client_tools = [{{ name = \"{DECIDE}\" }}]\n\
+         approvals = [{{ tools = [\"{CHARGE}\", \"{SHELL}\"], approval = \"always\" }}]\n"
+    );
+    fs::write(agents.join("approver.toml"), approver)?;
     let script = folder.join("script.toml");
-    fs::write(&script, include_str!("script.toml"))?;
+    let turns = include_str!("script.toml").replace("LASTING_PROCESS", &lasting_process());
+    fs::write(&script, turns)?;
     let Settings {
         number,
         port,
         postgres_port,
         redis_port,
+        commands,
     } = settings;
     let text = format!(
         r#"
@@ -58,6 +72,9 @@ kind = "scripted"
 script = "{script}"
 [runs]
 shutdown_grace = "500ms"
+[sandbox]
+directory = "{commands}"
+required = true
 [queue]
 lease = "3s"
 max_attempts = 50
@@ -67,6 +84,7 @@ filter = "info"
         store = postgres_url(*postgres_port),
         agents = agents.display(),
         script = script.display(),
+        commands = commands.display(),
     );
     let path = folder.join(format!("replica-{number}.toml"));
     fs::write(&path, text)?;

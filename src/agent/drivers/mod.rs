@@ -37,7 +37,8 @@ use futures_util::future::BoxFuture;
 pub use self::ask::{AskError, Question, ask};
 pub use self::estimate::{content_bytes, estimated_tokens, estimated_usage, message_tokens, request_bytes};
 pub use self::ports::{DriverPorts, ModelChain, ModelChoice};
-use self::step::finish;
+use self::step::{answer, finish};
+use super::answers::AnsweredStep;
 use super::definition::DriverKind;
 use super::progress::PendingStep;
 use super::script::ScriptStep;
@@ -66,6 +67,11 @@ impl Driver {
             DriverKind::React => Box::pin(react::make_step(&self.ports, state, step_id)),
             DriverKind::Scripted => Box::pin(scripted::make_step(&self.ports, &self.script, state, step_id)),
         }
+    }
+
+    /// Finishes the step of a waiting session, and returns the state with the step.
+    pub fn answer_step(&self, state: AgentState, answered: AnsweredStep) -> BoxFuture<'_, AgentState> {
+        Box::pin(answer(&self.ports, state, answered))
     }
 
     /// Ends a step that another process left during its calls, and returns the state with the step.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::agent::answers::AnswerRules;
 use crate::agent::call_key::CallSeed;
 use crate::agent::compilers::Compiler;
 use crate::agent::control::ExecutionControl;
@@ -75,6 +76,8 @@ pub struct DriverPorts {
     pub parameters: Arc<ModelParameters>,
     /// Tools that providers execute themselves.
     pub provider_tools: Arc<ProviderTools>,
+    /// Which calls need an answer of the caller.
+    pub answers: Arc<AnswerRules>,
     /// Executes calls.
     pub tools: Arc<dyn ToolExecutor>,
     /// The seed of the keys of calls.

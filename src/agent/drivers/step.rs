@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use super::exchange::Exchange;
 use super::ports::DriverPorts;
-use super::tool_use::use_tools;
+use super::tool_use::{Before, Used, use_tools};
+use crate::agent::answers::{AnsweredStep, OpenUse, suspended};
+use crate::agent::events::{AgentEvent, EventSink};
 use crate::agent::hooks::HookFailure;
-use crate::agent::ports::{ModelRequest, ToolContext};
-use crate::agent::progress::PendingStep;
+use crate::agent::ports::{ModelRequest, OutputSink, ToolContext, ToolSpec};
+use crate::agent::progress::{CallStage, PendingStep};
 use crate::agent::prompt::{is_template, render_prompt};
 use crate::agent::response_format::{CompiledFormat, FormatError};
 use crate::agent::run_error::RunErrorCode;
@@ -110,6 +112,23 @@ pub(super) async fn carry_out(
     end(ports, state, step, signal, hook_failure)
 }
 
+/// Finishes the step of a waiting session with the answers to its open calls. The journal records
+/// the step like one whose completion has just arrived.
+pub(super) async fn answer(ports: &DriverPorts, state: AgentState, answered: AnsweredStep) -> AgentState {
+    let pending = answered.into_pending(ports.now());
+    if let Some(journal) = &ports.journal {
+        journal.answered(&pending.step, pending.started_at, &state);
+        for (index, call) in pending.calls.iter().enumerate() {
+            match &call.stage {
+                CallStage::Ended(execution) => journal.ended(index, execution, &state),
+                CallStage::Decided(tool_use) => journal.decided(index, tool_use, &state),
+                CallStage::Open | CallStage::Edited(_) | CallStage::Begun(_) => (),
+            }
+        }
+    }
+    finish(ports, state, pending).await
+}
+
 /// Ends a step that was interrupted during its calls. Each call continues from its own state.
 pub(super) async fn finish(ports: &DriverPorts, state: AgentState, pending: PendingStep) -> AgentState {
     let now = ports.now();
@@ -128,7 +147,15 @@ async fn make_calls(
     let Some(context) = tool_context(ports, &state) else {
         return end(ports, state, step, signal, hook_failure);
     };
-    let (state, executions) = use_tools(ports, state, calls, context, hook_failure).await;
+    let before = Before {
+        hook_failure,
+        is_last: signal.is_some(),
+    };
+    let Used { state, ended, open } = use_tools(ports, state, calls, context, before).await;
+    if !open.is_empty() {
+        return leave_open(ports, state, step, ended, open);
+    }
+    let executions: Vec<_> = ended.into_iter().flatten().collect();
     let state = ended_by_tools(ports, state, &executions);
     step.tool_executions = executions;
     step.output_messages.push(tool_message(ports, &step));
@@ -136,6 +163,22 @@ async fn make_calls(
     // errors for the error policy.
     let signal = signal.or_else(|| ports.control.stopped());
     end(ports, state, step, signal, None)
+}
+
+/// Leaves a step whose calls need answers of the caller, and ends the execution.
+fn leave_open(
+    ports: &DriverPorts,
+    state: AgentState,
+    step: AgentStep,
+    ended: Vec<Option<ToolExecution>>,
+    open: Vec<OpenUse>,
+) -> AgentState {
+    let now = ports.now();
+    let count = open.len();
+    let (step, waiting) = suspended(step, ended, open, &ports.tools.specs(), now);
+    let message = format!("{count} of the step's calls wait for answers of the caller");
+    let signal = StopSignal::new(StopReason::AnswerRequired, DRIVER, message).binding();
+    state.with_step_left_open(step, waiting, signal.with_figure("open", count), now)
 }
 
 /// Adds a stop signal for each tool that asked to end the run.
@@ -247,13 +290,14 @@ async fn request(ports: &DriverPorts, state: &AgentState, messages: &Messages) -
         || Arc::clone(&ports.parameters),
         |overrides| overrides.parameters_over(&ports.parameters),
     );
+    let tools = ports.tools.offered(&ports.environment);
     Ok(ModelRequest {
         model: String::new(),
         system: system_prompt(ports, state).await?,
         messages: Arc::clone(messages),
         provider_tools: Arc::clone(&ports.provider_tools),
-        tool_choice: tool_choice(ports, state, &parameters)?,
-        tools: ports.tools.specs(),
+        tool_choice: tool_choice(state, &parameters, &tools)?,
+        tools,
         response_format: context.response_format.clone(),
         max_output_tokens: None,
         parameters,
@@ -262,14 +306,10 @@ async fn request(ports: &DriverPorts, state: &AgentState, messages: &Messages) -
 
 /// Returns which tools the model may or must call in this step. A call is forced in the first
 /// completion only.
-fn tool_choice(
-    ports: &DriverPorts,
-    state: &AgentState,
-    parameters: &ModelParameters,
-) -> Result<ToolChoice, AgentError> {
+fn tool_choice(state: &AgentState, parameters: &ModelParameters, tools: &[ToolSpec]) -> Result<ToolChoice, AgentError> {
     let choice = parameters.tool_choice.clone().unwrap_or_default();
     if let ToolChoice::Tool(name) = &choice
-        && !ports.tools.specs().iter().any(|tool| tool.name == *name)
+        && !tools.iter().any(|tool| tool.name == *name)
     {
         let message = format!("the model shall call {name:?}, which is no tool of the agent");
         return Err(validation_error(RunErrorCode::UnknownToolChoice, message));
@@ -360,12 +400,37 @@ fn tool_context(ports: &DriverPorts, state: &AgentState) -> Option<ToolContext> 
         execution_id: state.execution()?.execution_id,
         step_number: state.step_count() + 1,
         environment: Arc::clone(&ports.environment),
+        deferred_tools: ports.tools.deferred(),
         metadata: Arc::default(),
         deadline: ports.control.time_limit(state),
         cancellation: ports.control.cancellation().child_token(),
+        output: (!ports.hooks.holds_back_deltas()).then(|| {
+            Arc::new(ShownOutput {
+                events: Arc::clone(&ports.events),
+                step_number: state.step_count() + 1,
+            }) as _
+        }),
         call_id: String::new(),
         idempotency_key: String::new(),
+        continuation: None,
     })
+}
+
+/// Emits the output of the calls of a step.
+#[derive(Debug)]
+struct ShownOutput {
+    events: Arc<dyn EventSink>,
+    step_number: usize,
+}
+
+impl OutputSink for ShownOutput {
+    fn show(&self, call_id: &str, text: String) {
+        self.events.emit(AgentEvent::ToolCallOutput {
+            step_number: self.step_number,
+            call_id: call_id.to_owned(),
+            text,
+        });
+    }
 }
 
 fn tool_message(ports: &DriverPorts, step: &AgentStep) -> Arc<Message> {

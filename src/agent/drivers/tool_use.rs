@@ -5,6 +5,9 @@
 //! again only if its tool is repeatable (`Tool::is_repeatable`). Idempotent tools are repeatable.
 //! So are subagents, which continue from their own journal. The result of any other call states
 //! that its effect is uncertain.
+//!
+//! A call that needs an answer of the caller is left open, once the hooks before it have decided
+//! (`answers/`). So is a call whose tool asks for input. All other calls of the step are executed.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -13,19 +16,40 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 
-use super::call_ends::{WITHHELD, never_made, not_executed, too_many, uncertain};
+use super::call_ends::{WITHHELD, cant_ask, cant_wait, input_too_late, never_made, not_executed, too_many, uncertain};
 use super::ports::DriverPorts;
+use crate::agent::answers::{Need, OpenUse};
 use crate::agent::events::AgentEvent;
 use crate::agent::hooks::{HookContext, HookFailure, HookPoint, HookSubject, ToolDecision, ToolUse};
-use crate::agent::ports::ToolContext;
+use crate::agent::ports::{Continuation, ToolContext};
 use crate::agent::progress::{CallStage, PendingCall};
 use crate::agent::recorder::JournalFailed;
-use crate::agent::state::{AgentState, ErrorKind, ToolExecution};
+use crate::agent::state::{AgentState, ErrorKind, NeededInput, ToolExecution};
+use crate::json::Value;
 use crate::message::ToolCall;
 
-/// Executes the calls, each from its stage. Returns the state with the changes of the hooks, and
-/// one execution for each call. Calls beyond the most calls of a step end as errors, without a call
-/// of the hooks before them.
+/// The calls of a step once no more of them can be executed.
+pub(super) struct Used {
+    /// The state with the changes of the hooks.
+    pub(super) state: AgentState,
+    /// One execution for each call that is not open, in the order of the calls.
+    pub(super) ended: Vec<Option<ToolExecution>>,
+    /// The calls that need an answer, in their order.
+    pub(super) open: Vec<OpenUse>,
+}
+
+/// What has happened to a step before its calls.
+#[derive(Default)]
+pub(super) struct Before {
+    /// The failure of a hook after the completion.
+    pub(super) hook_failure: Option<HookFailure>,
+    /// Whether a signal ends the execution after the step.
+    pub(super) is_last: bool,
+}
+
+/// Executes the calls, each from its stage. If the execution ends after this step, no call is left
+/// open: such a call gets the result that it was not executed. Calls beyond the most calls of a
+/// step end as errors, without a call of the hooks before them.
 ///
 /// The hooks before the calls run in the order of the calls, and each sees the state that the one
 /// before returned. Then the calls run concurrently. The hooks after a call run when it ends.
@@ -36,10 +60,10 @@ pub(super) async fn use_tools(
     state: AgentState,
     calls: Vec<PendingCall>,
     context: ToolContext,
-    hook_failure: Option<HookFailure>,
-) -> (AgentState, Vec<ToolExecution>) {
-    let is_recorded = ports.journal.is_some();
-    let written = calls.iter().filter(|_| is_recorded).map(|call| call.call.clone());
+    before: Before,
+) -> Used {
+    let is_retained = ports.journal.is_some() || !ports.answers.is_empty();
+    let written = calls.iter().filter(|_| is_retained).map(|call| call.call.clone());
     let written: Vec<_> = written.collect();
     let mut uses = Uses {
         ports,
@@ -47,17 +71,22 @@ pub(super) async fn use_tools(
         has_failed: has_failed(&state),
         state,
         ended: vec![None; calls.len()],
+        open: Vec::new(),
+        written,
+        is_last: before.is_last,
         in_flight: Vec::new(),
     };
-    if let Some(failure) = hook_failure {
+    if let Some(failure) = before.hook_failure {
         uses.fail(failure);
     }
     if let Err(JournalFailed) = uses.execute_all(calls).await {
-        uses.state = JournalFailed::in_state(uses.state, ports.now());
+        uses.state = JournalFailed::in_state(uses.state, ports.journal.as_deref(), ports.now());
     }
+    // Calls may have asked for input in another order.
+    uses.open.sort_by_key(|open| open.index);
     // Only a failed journal leaves calls without a result.
     let missing = |index: usize| {
-        let call = written.get(index)?.clone();
+        let call = uses.written.get(index)?.clone();
         let was_made = uses.in_flight.contains(&index);
         Some(if was_made {
             uncertain(ports, call)
@@ -65,10 +94,14 @@ pub(super) async fn use_tools(
             never_made(ports, call)
         })
     };
-    let executions = uses.ended.into_iter().enumerate();
-    let executions = executions.filter_map(|(index, ended)| ended.or_else(|| missing(index)));
-    let executions = executions.collect();
-    (uses.state, executions)
+    let is_open = |index| uses.open.iter().any(|open| open.index == index);
+    let ended = uses.ended.iter().cloned().enumerate();
+    let ended = ended.map(|(index, ended)| ended.or_else(|| missing(index).filter(|_| !is_open(index))));
+    Used {
+        ended: ended.collect(),
+        state: uses.state,
+        open: uses.open,
+    }
 }
 
 /// Returns whether a hook had failed before the step was interrupted.
@@ -88,6 +121,12 @@ struct Uses<'a> {
     has_failed: bool,
     /// How the calls ended, by index.
     ended: Vec<Option<ToolExecution>>,
+    /// The calls that need an answer.
+    open: Vec<OpenUse>,
+    /// The calls as the model wrote them, if the execution is recorded or some of them may wait.
+    written: Vec<ToolCall>,
+    /// Whether a signal ends the execution after the step.
+    is_last: bool,
     /// The indexes of the calls in flight.
     in_flight: Vec<usize>,
 }
@@ -102,11 +141,20 @@ struct Next {
     was_begun: bool,
 }
 
+/// What becomes of a call in flight.
+enum CallEnd {
+    /// It has ended.
+    Ended(ToolExecution),
+    /// Its tool asks for input.
+    NeedsInput(ToolUse, NeededInput),
+}
+
 /// A call in flight, with its index.
-type Working<'a> = BoxFuture<'a, (usize, ToolExecution)>;
+type Working<'a> = BoxFuture<'a, (usize, CallEnd)>;
 
 impl<'a> Uses<'a> {
-    async fn execute_all(&mut self, calls: Vec<PendingCall>) -> Result<(), JournalFailed> {
+    async fn execute_all(&mut self, mut calls: Vec<PendingCall>) -> Result<(), JournalFailed> {
+        self.decide_edited(&mut calls).await;
         let batch = if self.ports.parallel_tool_calls { calls.len() } else { 1 };
         let mut calls = calls.into_iter().enumerate().peekable();
         while calls.peek().is_some() {
@@ -118,7 +166,45 @@ impl<'a> Uses<'a> {
                 self.flush().await?;
             }
         }
-        Ok(())
+        self.close_open().await
+    }
+
+    /// Calls the hooks before the calls whose arguments the caller has edited. All of them decide
+    /// before the first entry of the journal is persisted, so that no takeover forgets an edit.
+    async fn decide_edited(&mut self, calls: &mut [PendingCall]) {
+        for (index, call) in calls.iter_mut().enumerate() {
+            if let CallStage::Edited(edited) = &call.stage {
+                let decided = self.decide(index, edited.clone()).await;
+                if let Some(journal) = &self.ports.journal {
+                    // Hooks have noted their decision already, and the first note counts.
+                    journal.decided(index, &decided, &self.state);
+                }
+                call.stage = CallStage::Decided(decided);
+            }
+        }
+    }
+
+    /// Ends the open calls if the execution ends after this step, so that nobody waits for them.
+    async fn close_open(&mut self) -> Result<(), JournalFailed> {
+        let execution = self.state.execution();
+        let is_over = self.is_last
+            || self.has_failed
+            || execution.is_none_or(|execution| execution.continuation.should_stop())
+            || self.ports.control.called_off().is_some()
+            || self.ended.iter().flatten().any(|execution| execution.trace.ends_run);
+        if !is_over || self.open.is_empty() {
+            return Ok(());
+        }
+        for open in std::mem::take(&mut self.open) {
+            let written = self.written.get(open.index).cloned();
+            let call = written.unwrap_or(open.tool_use.call);
+            let ended = match open.tool_use.continuation {
+                Some(_) => input_too_late(self.ports, call),
+                None => never_made(self.ports, call),
+            };
+            self.end(open.index, ended).await;
+        }
+        self.flush().await
     }
 
     /// Executes calls concurrently.
@@ -135,8 +221,11 @@ impl<'a> Uses<'a> {
         let first: Vec<_> = first.map(|next| self.begin(next)).collect();
         self.flush().await?;
         let mut working: FuturesUnordered<_> = first.into_iter().map(|call| self.go(call)).collect();
-        while let Some((index, execution)) = self.next_end(&mut working).await {
-            self.end(index, execution).await;
+        while let Some((index, end)) = self.next_end(&mut working).await {
+            match end {
+                CallEnd::Ended(execution) => self.end(index, execution).await,
+                CallEnd::NeedsInput(tool_use, input) => self.leave_open(index, tool_use, input).await,
+            }
             let next = waiting.next().map(|next| self.begin(next));
             if next.is_some() || !working.is_empty() {
                 self.flush().await?;
@@ -156,14 +245,27 @@ impl<'a> Uses<'a> {
                 self.end(index, too_many(self.ports, call, calls, max)).await;
                 return None;
             }
-            CallStage::Open => (self.decide(index, call.clone()).await, false),
-            CallStage::Decided(tool_use) => (tool_use, false),
+            CallStage::Open => (self.decide(index, ToolUse::undecided(call.clone())).await, false),
+            CallStage::Decided(tool_use) | CallStage::Edited(tool_use) => (tool_use, false),
             CallStage::Begun(tool_use) => (tool_use, true),
             CallStage::Ended(execution) => {
                 self.note_end(index, *execution);
                 return None;
             }
         };
+        if !was_begun && let Some((arguments, need)) = self.need(&tool_use) {
+            if self.ports.answers.is_subagent {
+                self.end(index, cant_wait(self.ports, call)).await;
+                return None;
+            }
+            self.open.push(OpenUse {
+                index,
+                tool_use,
+                arguments,
+                need,
+            });
+            return None;
+        }
         Some(Next {
             index,
             call,
@@ -172,11 +274,30 @@ impl<'a> Uses<'a> {
         })
     }
 
-    async fn decide(&mut self, index: usize, call: ToolCall) -> ToolUse {
-        let undecided = ToolUse {
-            call,
-            decision: ToolDecision::Execute,
-        };
+    /// Returns the arguments of a call and what it needs, if it needs an answer. A call that can't
+    /// be executed, such as one with invalid arguments, needs none.
+    fn need(&self, tool_use: &ToolUse) -> Option<(Value, Need)> {
+        let is_decided = tool_use.decision != ToolDecision::Execute;
+        if is_decided || self.has_failed || self.ports.answers.is_empty() {
+            return None;
+        }
+        let name = &tool_use.call.name;
+        let arguments = || self.ports.tools.arguments(&tool_use.call, &self.context);
+        // An approval accepts one definition. If the tool has changed again, it is not enough.
+        if let Some(need) = self.ports.answers.need_of_changed(name) {
+            return Some((arguments()?, need));
+        }
+        if tool_use.approved.is_some() || tool_use.continuation.is_some() {
+            return None;
+        }
+        let arguments = arguments()?;
+        let remembered = &self.state.context().remembered_approvals;
+        let need = self.ports.answers.need(name, &arguments, remembered)?;
+        Some((arguments, need))
+    }
+
+    /// Calls the hooks before a call, and notes their decision for the journal.
+    async fn decide(&mut self, index: usize, undecided: ToolUse) -> ToolUse {
         if self.has_failed || !self.ports.hooks.has_hooks_at(HookPoint::BeforeToolUse) {
             return undecided;
         }
@@ -213,7 +334,7 @@ impl<'a> Uses<'a> {
         } = next;
         let ports = self.ports;
         if was_begun && (self.has_failed || !ports.tools.is_repeatable(&tool_use.call.name)) {
-            return (index, Box::pin(ready((index, uncertain(ports, call)))));
+            return (index, Box::pin(ready((index, CallEnd::Ended(uncertain(ports, call))))));
         }
         let tool_use = if self.has_failed {
             not_executed(tool_use)
@@ -227,9 +348,18 @@ impl<'a> Uses<'a> {
         let context = ToolContext {
             call_id: call.id.clone(),
             idempotency_key: ports.call_seed.key(self.context.step_number, index, &call),
+            continuation: tool_use.continuation.clone(),
             ..self.context.clone()
         };
-        let work = async move { (index, ports.execution(call, tool_use, &context).await) };
+        let work = async move {
+            let made = tool_use.clone();
+            let mut execution = ports.execution(call, tool_use, &context).await;
+            let end = match execution.trace.needs_input.take() {
+                Some(input) => CallEnd::NeedsInput(made, *input),
+                None => CallEnd::Ended(execution),
+            };
+            (index, end)
+        };
         (index, Box::pin(work))
     }
 
@@ -240,7 +370,7 @@ impl<'a> Uses<'a> {
     }
 
     /// Waits for the end of one of the calls. A stop cuts calls like a cancellation.
-    async fn next_end(&self, working: &mut FuturesUnordered<Working<'a>>) -> Option<(usize, ToolExecution)> {
+    async fn next_end(&self, working: &mut FuturesUnordered<Working<'a>>) -> Option<(usize, CallEnd)> {
         let (stop, cut) = (self.ports.control.stop(), &self.context.cancellation);
         loop {
             tokio::select! {
@@ -249,6 +379,28 @@ impl<'a> Uses<'a> {
                 ended = working.next() => return ended,
             }
         }
+    }
+
+    /// Leaves a call open whose tool asks for input. A subagent can't wait for it.
+    async fn leave_open(&mut self, index: usize, tool_use: ToolUse, input: NeededInput) {
+        self.in_flight.retain(|other| *other != index);
+        if self.ports.answers.is_subagent {
+            let written = self.written.get(index).cloned();
+            let call = written.unwrap_or(tool_use.call);
+            self.end(index, cant_ask(self.ports, call)).await;
+            return;
+        }
+        let NeededInput { message, schema, state } = input;
+        let arguments = self.ports.tools.arguments(&tool_use.call, &self.context);
+        self.open.push(OpenUse {
+            index,
+            tool_use: ToolUse {
+                continuation: Some(Box::new(Continuation { state, input: None })),
+                ..tool_use
+            },
+            arguments: arguments.unwrap_or_default(),
+            need: self.ports.answers.need_of_input(message, schema),
+        });
     }
 
     /// Calls the hooks after the call, then emits its end.

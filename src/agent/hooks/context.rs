@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use strum::VariantArray as _;
 
-use crate::agent::ports::ModelRequest;
+use crate::agent::ports::{Continuation, ModelRequest};
 use crate::agent::state::{AgentState, ErrorList, ModelResponse, ToolExecution};
 use crate::environment::EnvironmentValues;
 use crate::message::{ContentPart, Message, ToolCall};
@@ -111,6 +111,37 @@ pub struct ToolUse {
     pub call: ToolCall,
     /// The decision about the call.
     pub decision: ToolDecision,
+    /// The approval of the caller, if the call needed one and has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved: Option<Approved>,
+    /// The call that this one continues, if the tool has asked for input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continuation: Option<Box<Continuation>>,
+}
+
+/// The approval of a call by the caller.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Approved {
+    /// The caller approved the call as it is.
+    AsAsked,
+    /// The caller changed the arguments.
+    Edited {
+        /// The arguments of the caller.
+        arguments: String,
+    },
+}
+
+impl ToolUse {
+    /// Makes the use of a call about which nobody has decided.
+    pub fn undecided(call: ToolCall) -> Self {
+        Self {
+            call,
+            decision: ToolDecision::Execute,
+            approved: None,
+            continuation: None,
+        }
+    }
 }
 
 /// The decision about a call.
@@ -129,6 +160,9 @@ pub enum ToolDecision {
     Supply {
         /// The result.
         content: Vec<ContentPart>,
+        /// Whether the model reads the result as an error.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
     },
 }
 

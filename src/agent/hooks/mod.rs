@@ -27,7 +27,7 @@ use std::fmt;
 use futures_util::future::BoxFuture;
 
 pub use self::builtin::{SummarisationFactory, builtin_hooks, read_config};
-pub use self::context::{HookContext, HookPoint, HookSubject, ToolDecision, ToolUse};
+pub use self::context::{Approved, HookContext, HookPoint, HookSubject, ToolDecision, ToolUse};
 pub use self::error_policy::ErrorPolicyHook;
 pub use self::guard::ExecutionGuard;
 pub use self::permissions::{HookField, PERMISSIONS, is_permitted};

@@ -256,6 +256,9 @@ fn identity(state: &AgentState) -> impl PartialEq + '_ {
         state.execution_count(),
         state.model(),
         &state.context().overrides,
+        &state.context().waiting,
+        &state.context().remembered_approvals,
+        &state.context().tool_pins,
     )
 }
 
@@ -315,7 +318,9 @@ fn response_changes(before: &ModelResponse, after: &ModelResponse) -> Vec<HookFi
 
 fn tool_use_changes(before: &ToolUse, after: &ToolUse) -> Vec<HookField> {
     let named = (&before.call.id, &before.call.name, &before.call.signature)
-        == (&after.call.id, &after.call.name, &after.call.signature);
+        == (&after.call.id, &after.call.name, &after.call.signature)
+        && before.approved == after.approved
+        && before.continuation == after.continuation;
     changed([
         (HookField::Subject, !named),
         (HookField::ToolArguments, before.call.arguments != after.call.arguments),

@@ -2,6 +2,7 @@
 
 mod model;
 mod tool;
+mod tool_servers;
 mod webhook;
 
 pub use self::model::{
@@ -9,6 +10,8 @@ pub use self::model::{
     ModelStream, StructuredOutput,
 };
 pub use self::tool::{
-    Tool, ToolCatalog, ToolContext, ToolError, ToolExecutor, ToolOutput, ToolSetError, ToolSpec, UnknownTool,
+    Continuation, OutputSink, Tool, ToolCatalog, ToolContext, ToolError, ToolExecutor, ToolOutput, ToolSetError,
+    ToolSpec, UnknownTool,
 };
+pub use self::tool_servers::{OfferedTools, ServedTool, ToolServers, UnknownToolServer};
 pub use self::webhook::{WebhookFault, WebhookRules};

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::state::{ToolExecution, ToolTrace};
+use crate::agent::state::{NeededInput, ToolExecution, ToolTrace};
 use crate::clock::Timestamp;
 use crate::environment::Environment;
 use crate::ids::{AgentId, ExecutionId};
-use crate::json::{Object, Value};
+use crate::json::{JsonSchema, Object, Value};
+use crate::limits::Pattern;
 use crate::message::{ContentPart, ToolCall};
 
 /// The description of a tool for the model, and how its calls are treated.
@@ -56,17 +58,49 @@ pub struct ToolContext {
     pub step_number: usize,
     /// The variables, the resources and the files that the call may read and change.
     pub environment: Arc<Environment>,
+    /// The tools that the model must find before it can call them.
+    pub deferred_tools: Arc<[ToolSpec]>,
     /// The context's metadata.
     pub metadata: Arc<Object>,
     /// When the execution's time is spent. Calls are cut at this time.
     pub deadline: Option<Timestamp>,
     /// Cancelled when the run is cancelled or stopped, which cuts calls.
     pub cancellation: CancellationToken,
+    /// Receives the output of calls that run. `None` if hooks must see a result before anybody
+    /// else.
+    pub output: Option<Arc<dyn OutputSink>>,
     /// The id that the model gave the call.
     pub call_id: String,
     /// The idempotency key of the call. It is the same in every attempt, so that a tool can avoid a
     /// second effect.
     pub idempotency_key: String,
+    /// The call that this one continues, if the tool has asked for input.
+    pub continuation: Option<Box<Continuation>>,
+}
+
+/// A call that goes on with the input of the caller.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Continuation {
+    /// The state that the tool gave when it asked for the input.
+    pub state: Value,
+    /// The input, once the caller has given it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Value>,
+}
+
+impl ToolContext {
+    /// Shows a piece of the output of the call, unless hooks must see the result first.
+    pub fn show_output(&self, text: String) {
+        if let Some(output) = &self.output {
+            output.show(&self.call_id, text);
+        }
+    }
+}
+
+/// Receives the output of calls while they run. It never waits and never fails.
+pub trait OutputSink: Send + Sync + fmt::Debug {
+    /// Receives a piece of the output of a call.
+    fn show(&self, call_id: &str, text: String);
 }
 
 /// The result of a tool.
@@ -87,6 +121,18 @@ impl ToolOutput {
         }
     }
 
+    /// Leaves the call open until the caller has given the input. The call is then made again, with
+    /// the input and the state.
+    pub fn needing_input(input: NeededInput) -> Self {
+        Self {
+            content: Vec::new(),
+            trace: ToolTrace {
+                needs_input: Some(Box::new(input)),
+                ..ToolTrace::default()
+            },
+        }
+    }
+
     /// Stops the execution with the reason `stop_requested` once all calls of the step have ended.
     /// The result is stored like any other.
     #[must_use]
@@ -104,7 +150,7 @@ pub struct ToolError {
     /// What happened and, if known, what the model should do instead.
     pub message: String,
     /// What the call did before it failed.
-    pub trace: ToolTrace,
+    pub trace: Box<ToolTrace>,
 }
 
 impl ToolError {
@@ -112,7 +158,7 @@ impl ToolError {
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
-            trace: ToolTrace::default(),
+            trace: Box::default(),
         }
     }
 
@@ -135,6 +181,17 @@ pub trait Tool: Send + Sync + fmt::Debug {
     /// Returns whether a call may be repeated if it has begun and its outcome is unknown.
     fn is_repeatable(&self) -> bool {
         self.spec().idempotent
+    }
+
+    /// Returns the compiled schema of the arguments, if the tool has one already.
+    fn compiled_parameters(&self) -> Option<Arc<JsonSchema>> {
+        None
+    }
+
+    /// Returns whether an agent may defer the tool, so that the model must find it first. This is
+    /// about tools that exist for one execution only.
+    fn may_be_deferred(&self) -> bool {
+        false
     }
 
     /// Returns whether the text of a result that is too long for the model is stored in a file of
@@ -184,13 +241,27 @@ pub trait ToolCatalog: Send + Sync + fmt::Debug {
 
     /// Returns an executor of the named tools and of `own`: tools that exist for one execution only
     /// and follow them. A tool of `own` hides a tool of the catalog with the same name.
-    fn executor_with(&self, names: &[String], own: Vec<Arc<dyn Tool>>) -> Result<Arc<dyn ToolExecutor>, ToolSetError>;
+    ///
+    /// `deferred` defers named tools. It defers nothing if `search_tools` is not among the names.
+    fn executor_with(
+        &self,
+        names: &[String],
+        deferred: &[Pattern],
+        own: Vec<Arc<dyn Tool>>,
+    ) -> Result<Arc<dyn ToolExecutor>, ToolSetError>;
 }
 
 /// Executes the calls of a step.
 pub trait ToolExecutor: Send + Sync + fmt::Debug {
-    /// Returns the tools that may be called, in a stable order.
+    /// Returns all tools, also those that the model must find first, in a stable order.
     fn specs(&self) -> Arc<[ToolSpec]>;
+
+    /// Returns the tools that a request offers: first those that are not deferred, then the
+    /// deferred ones in the order in which the model has found them.
+    fn offered(&self, environment: &Environment) -> Arc<[ToolSpec]>;
+
+    /// Returns the deferred tools, found or not, in a stable order.
+    fn deferred(&self) -> Arc<[ToolSpec]>;
 
     /// Returns how many calls may run concurrently; at least 1.
     fn concurrency(&self) -> usize;
@@ -202,8 +273,11 @@ pub trait ToolExecutor: Send + Sync + fmt::Debug {
     /// unknown.
     fn is_repeatable(&self, tool: &str) -> bool;
 
+    /// Returns the arguments of a call, unless its tool is unknown or they do not fit the schema.
+    fn arguments(&self, call: &ToolCall, context: &ToolContext) -> Option<Value>;
+
     /// Executes a call within its timeout. Returns an execution with an error if the tool is
-    /// unknown, the arguments do not fit the schema, or the call fails, panics, times out or is cut
-    /// by the end of the run.
+    /// unknown or not found yet, the arguments do not fit the schema, or the call fails, panics,
+    /// times out or is cut by the end of the run.
     fn execute<'a>(&'a self, call: ToolCall, context: &'a ToolContext) -> BoxFuture<'a, ToolExecution>;
 }

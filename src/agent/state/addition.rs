@@ -12,9 +12,7 @@ use rpds::VectorSync;
 use super::agent_state::AgentState;
 use super::context::{AgentContext, MessageStore};
 use super::execution::ExecutionState;
-use crate::json::Object;
-use crate::model_ref::ResponseFormat;
-use crate::session::{History, Overrides};
+use crate::session::History;
 
 /// The messages and steps that were added to an earlier state, and all other parts that may have
 /// changed.
@@ -147,11 +145,14 @@ impl StateAddition {
     }
 }
 
-fn shared_context(context: &AgentContext) -> (&Object, &str, &ResponseFormat, Option<&Overrides>) {
+fn shared_context(context: &AgentContext) -> impl PartialEq + '_ {
     (
         &context.metadata,
         &context.system_prompt,
         &context.response_format,
-        context.overrides.as_deref(),
+        &context.overrides,
+        &context.waiting,
+        &context.remembered_approvals,
+        &context.tool_pins,
     )
 }

@@ -14,7 +14,7 @@ use crate::ids::AgentId;
 use crate::json::{Object, Unread, Value};
 use crate::message::{Message, Section, joined_text};
 use crate::model_ref::{ModelRef, ResponseFormat};
-use crate::session::Overrides;
+use crate::session::{Overrides, RememberedApproval, ToolPins};
 use crate::usage::Usage;
 
 /// Everything about an agent (document 001, "`AgentState` Structure"). Transitions consume it and
@@ -271,6 +271,20 @@ impl AgentState {
     #[must_use]
     pub fn with_overrides(mut self, overrides: Option<Arc<Overrides>>) -> Self {
         self.context.overrides = overrides.filter(|overrides| !overrides.is_empty());
+        self
+    }
+
+    /// Sets the approvals that cover later calls.
+    #[must_use]
+    pub fn with_remembered_approvals(mut self, approvals: Vec<RememberedApproval>) -> Self {
+        self.context.remembered_approvals = approvals;
+        self
+    }
+
+    /// Sets the accepted definitions of tools of servers.
+    #[must_use]
+    pub fn with_tool_pins(mut self, pins: ToolPins) -> Self {
+        self.context.tool_pins = pins;
         self
     }
 

@@ -9,7 +9,7 @@ use crate::ids::StepId;
 use crate::json::Object;
 use crate::message::{Message, MessageTags};
 use crate::model_ref::{ResponseFormat, stored_format};
-use crate::session::{History, Overrides, stored_overrides};
+use crate::session::{History, Overrides, RememberedApproval, ToolPins, WaitingStep, stored_overrides};
 
 /// All messages of an agent, in one order; a section is a filter on it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -85,4 +85,13 @@ pub struct AgentContext {
     /// What the session overrides of its agent's definition; `None` if nothing.
     #[serde(deserialize_with = "stored_overrides", skip_serializing_if = "Option::is_none")]
     pub overrides: Option<Arc<Overrides>>,
+    /// The step that waits for answers of the caller, once the execution has left it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Arc<WaitingStep>>,
+    /// The approvals that cover later calls.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remembered_approvals: Vec<RememberedApproval>,
+    /// The definitions of tools of servers that the session has accepted.
+    #[serde(skip_serializing_if = "ToolPins::is_empty")]
+    pub tool_pins: ToolPins,
 }

@@ -13,6 +13,7 @@ use super::stop::{StopReason, StopSignal};
 use crate::clock::Timestamp;
 use crate::ids::ExecutionId;
 use crate::json::Unread;
+use crate::message::Message;
 use crate::usage::Usage;
 
 // Document 001, "`ExecutionStatus` Lifecycle". Its `Pending` is a state without an execution.
@@ -28,6 +29,8 @@ pub enum ExecutionStatus {
     Stopped,
     /// Ended by an error.
     Failed,
+    /// Ended with calls that wait for answers of the caller.
+    Waiting,
     /// A status that this version does not know.
     #[serde(other)]
     Unknown,
@@ -36,12 +39,12 @@ pub enum ExecutionStatus {
 impl ExecutionStatus {
     /// Returns whether the status is final.
     pub fn is_terminal(self) -> bool {
-        matches!(self, Self::Completed | Self::Stopped | Self::Failed)
+        matches!(self, Self::Completed | Self::Stopped | Self::Failed | Self::Waiting)
     }
 
     /// Returns whether an execution with this status publishes a session.
     pub fn has_session(self) -> bool {
-        matches!(self, Self::Completed | Self::Stopped)
+        matches!(self, Self::Completed | Self::Stopped | Self::Waiting)
     }
 }
 
@@ -70,6 +73,9 @@ pub struct ExecutionState {
     /// The usage of hooks' model calls, which steps do not include.
     #[serde(default, skip_serializing_if = "Usage::is_nothing")]
     pub hook_usage: Usage,
+    /// Input that joins the conversation after the step in progress, which answers open calls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held_input: Vec<Message>,
     /// When the step in progress began; transient.
     #[serde(skip)]
     pub current_step_started_at: Option<Timestamp>,
@@ -93,6 +99,7 @@ impl ExecutionState {
             continuation: ExecutionContinuation::default(),
             errors: ErrorList::default(),
             hook_usage: Usage::default(),
+            held_input: Vec::new(),
             current_step_started_at: None,
             current_step: None,
             unread: Unread::default(),
@@ -186,6 +193,7 @@ impl ExecutionState {
         }
         self.status = match self.continuation.deciding_signal().map(|signal| signal.reason) {
             Some(StopReason::ErrorForbade) => ExecutionStatus::Failed,
+            Some(StopReason::AnswerRequired) => ExecutionStatus::Waiting,
             Some(reason) if reason.was_force_stopped() => ExecutionStatus::Stopped,
             _ => ExecutionStatus::Completed,
         };

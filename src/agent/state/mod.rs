@@ -39,4 +39,4 @@ pub use self::response::{FinishReason, ModelResponse};
 pub use self::step::{AgentStep, AgentStepType, Messages, StepExecution};
 pub use self::stop::{StopReason, StopSignal};
 pub use self::summary::StateSummary;
-pub use self::tool_execution::{SubagentExecution, ToolExecution, ToolTrace, ToolVerdict};
+pub use self::tool_execution::{NeededInput, SubagentExecution, ToolExecution, ToolTrace, ToolVerdict};

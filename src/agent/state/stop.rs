@@ -29,6 +29,8 @@ use crate::json::{Object, Value};
 pub enum StopReason {
     /// An error prevents continuation.
     ErrorForbade,
+    /// Calls wait for answers of the caller.
+    AnswerRequired,
     /// A part of the execution asked to stop.
     StopRequested,
     /// The budget of steps is spent.

@@ -11,7 +11,7 @@ use super::step::StepExecution;
 use super::stop::StopReason;
 use crate::clock::Timestamp;
 use crate::ids::{AgentId, ExecutionId, SessionId, ToolExecutionId};
-use crate::json::is_default;
+use crate::json::{Value, is_default};
 use crate::message::{ContentPart, ToolCall, ToolResult};
 use crate::usage::Usage;
 
@@ -68,6 +68,21 @@ pub struct ToolTrace {
     /// Whether the execution stops after this step, at the request of the tool.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub ends_run: bool,
+    /// The input without which the tool can't go on. The call is left open for it, so the trace of
+    /// a call that has ended has none.
+    #[serde(skip)]
+    pub needs_input: Option<Box<NeededInput>>,
+}
+
+/// The input that a tool asks the caller for during a call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NeededInput {
+    /// What is asked, for the caller.
+    pub message: String,
+    /// The JSON Schema of the input.
+    pub schema: Value,
+    /// What the tool needs to continue the call, besides the input.
+    pub state: Value,
 }
 
 /// An execution of another agent on behalf of a call.

@@ -14,6 +14,7 @@ use super::stop::StopSignal;
 use crate::clock::Timestamp;
 use crate::ids::ExecutionId;
 use crate::message::{Message, MessageTags};
+use crate::session::WaitingStep;
 use crate::usage::Usage;
 
 impl AgentState {
@@ -86,6 +87,45 @@ impl AgentState {
         let step = Arc::new(step);
         self.with_messages(step.output_messages.iter().cloned())
             .with_execution(now, |execution| execution.current_step = Some(step))
+    }
+
+    /// Leaves a step with open calls, and ends the execution. The messages of the step join the
+    /// history once all of its calls have results.
+    #[must_use]
+    pub fn with_step_left_open(
+        mut self,
+        step: AgentStep,
+        waiting: WaitingStep,
+        signal: StopSignal,
+        now: Timestamp,
+    ) -> Self {
+        if self.execution.is_none() {
+            return self;
+        }
+        self.context.waiting = Some(Arc::new(waiting));
+        self.with_execution(now, |execution| {
+            execution.current_step = Some(Arc::new(step));
+            execution.continuation.stop_signals.push(signal);
+        })
+    }
+
+    /// Holds input back until the step that answers open calls has ended.
+    #[must_use]
+    pub fn with_held_input(self, input: Vec<Message>, now: Timestamp) -> Self {
+        self.with_execution(now, |execution| execution.held_input = input)
+    }
+
+    /// Adds the input that was held back.
+    #[must_use]
+    pub fn with_held_input_added(mut self, now: Timestamp) -> Self {
+        let held = self
+            .execution
+            .as_mut()
+            .map(|execution| std::mem::take(&mut execution.held_input));
+        match held {
+            Some(held) if !held.is_empty() => self.with_input(held, now),
+            _ => self,
+        }
     }
 
     /// Archives the step in progress with its timing. A completion is a trace if the loop continues

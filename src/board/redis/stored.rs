@@ -12,6 +12,7 @@ use crate::board::LiveRun;
 use crate::json::Value;
 use crate::message::Message;
 use crate::record::{RunEvent, RunSummary, StepRecord};
+use crate::session::OpenCall;
 
 /// The version that this code writes, and the newest one that it reads.
 const VERSION: u32 = 1;
@@ -50,6 +51,7 @@ struct WorkWriting<'a> {
     output: &'a [Arc<Message>],
     value: &'a Option<Value>,
     steps: &'a [Arc<StepRecord>],
+    open_calls: &'a [OpenCall],
 }
 
 #[derive(Default, Deserialize)]
@@ -57,6 +59,8 @@ struct Work {
     output: Vec<Arc<Message>>,
     value: Option<Value>,
     steps: Vec<Arc<StepRecord>>,
+    #[serde(default)]
+    open_calls: Vec<OpenCall>,
 }
 
 /// Encodes a run. If that fails, logs the error and returns `None`.
@@ -65,6 +69,7 @@ pub(super) fn encode(run: &LiveRun) -> Option<StoredRun> {
         output: &run.output,
         value: &run.value,
         steps: &run.steps,
+        open_calls: &run.open_calls,
     };
     let written = write(&run.summary, usize::MAX).and_then(|summary| Ok((summary, write(work, MAX_WORK_BYTES)?)));
     match written {
@@ -89,10 +94,16 @@ pub(super) fn decode_summary(summary: Option<&[u8]>) -> Option<LiveRun> {
 pub(super) fn decode(summary: Option<&[u8]>, work: Option<&[u8]>) -> Option<LiveRun> {
     let run = decode_summary(summary)?;
     let work = work.filter(|work| !work.is_empty());
-    let Work { output, value, steps } = work.and_then(read).unwrap_or_default();
+    let Work {
+        output,
+        value,
+        steps,
+        open_calls,
+    } = work.and_then(read).unwrap_or_default();
     Some(LiveRun {
         output,
         value,
+        open_calls,
         steps,
         ..run
     })

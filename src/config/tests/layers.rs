@@ -28,13 +28,16 @@ fn the_defaults_are_the_documented_ones() {
         providers,
         prices,
         tools: _,
+        mcp,
         webhooks: _,
         workspace: _,
+        sandbox: _,
         retention: _,
         context_windows,
         agents,
         log,
     } = loaded.config;
+    assert_eq!(mcp.directory.as_os_str(), "config/mcp");
     assert_eq!(http.listen.to_string(), "127.0.0.1:8080");
     assert!(!http.insecure_no_auth && http.allowed_hosts.is_empty());
     assert_eq!((http.max_body_bytes, http.max_json_depth), (10_485_760, 64));

@@ -46,6 +46,16 @@ pub(in crate::http) async fn create_run(
     call: Call,
     query: QueryParameters,
     preference: Preference,
+    body: KeyedBody<CreateRun>,
+) -> Result<Response, Problem> {
+    query.finish()?;
+    start_run(call, preference, body).await
+}
+
+/// Starts a run and responds as its mode says.
+pub(super) async fn start_run(
+    call: Call,
+    preference: Preference,
     KeyedBody {
         key,
         body,
@@ -53,7 +63,6 @@ pub(in crate::http) async fn create_run(
         request_id,
     }: KeyedBody<CreateRun>,
 ) -> Result<Response, Problem> {
-    query.finish()?;
     let (api, of_key) = (Arc::clone(&call.api), call.run_limits());
     let decode = move || body.into_request(&api.limits, preference, key, of_key);
     let request = by_size(&call.tenant, bytes, decode).await?;

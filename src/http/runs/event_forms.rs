@@ -50,6 +50,9 @@ enum OfRun {
     /// The run ended before its work was done.
     #[serde(rename = "run.stopped")]
     Stopped(RunView),
+    /// The run ended with calls that wait for answers of the caller.
+    #[serde(rename = "run.waiting")]
+    Waiting(RunView),
     /// The run ended by an error.
     #[serde(rename = "run.failed")]
     Failed(RunView),

@@ -158,6 +158,7 @@ fn write_event(text: &mut Vec<u8>, event: &RunEvent) -> Result<(), serde_json::E
         RunEventPayload::Started(summary) => envelope(text, event, RunSummaryView::from((**summary).clone())),
         RunEventPayload::Completed(run)
         | RunEventPayload::Stopped(run)
+        | RunEventPayload::Waiting(run)
         | RunEventPayload::Failed(run)
         | RunEventPayload::Cancelled(run) => envelope(text, event, RunView::from((**run).clone())),
         RunEventPayload::Resumed { .. } | RunEventPayload::SessionCommitted { .. } | RunEventPayload::Agent(_) => {

@@ -1,5 +1,7 @@
 //! Routes of runs.
 
+mod answer_body;
+mod answers;
 mod control;
 mod create;
 mod event_forms;
@@ -9,6 +11,7 @@ mod preference;
 mod read;
 mod request;
 
+pub(super) use self::answers::{__path_answer_run, answer_run};
 pub(super) use self::control::{__path_cancel_run, __path_steer_run, __path_stop_run, cancel_run, steer_run, stop_run};
 pub(super) use self::create::{__path_create_run, create_run};
 pub(super) use self::events::{__path_follow_run, follow_run};

@@ -120,7 +120,7 @@ pub(super) async fn show(call: &Call, run: Arc<RunRecord>) -> Result<Response, P
 /// run.
 fn cost(run: &RunRecord) -> usize {
     let output: usize = run.output.iter().map(|message| message_json_weight(message)).sum();
-    let bytes = 2 * output + json_length(&run.value);
+    let bytes = 2 * output + json_length(&run.value) + 2 * json_length(&run.open_calls);
     if bytes <= SMALL { 0 } else { 2 * bytes }
 }
 

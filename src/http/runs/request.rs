@@ -7,14 +7,17 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::answer_body::{AnswerBody, into_answers};
 use super::preference::Preference;
 use crate::agent::state::ExecutionBudget;
 use crate::agent::{DurabilityChoice, RunWebhook};
 use crate::http::checks::{check_agent_name, check_budget, check_metadata, check_variables};
+use crate::http::codes::ProblemCode;
 use crate::http::input::{RunInput, decode_input};
 use crate::http::limits::HttpLimits;
 use crate::http::parameters::parse_id;
 use crate::http::problem::Problem;
+use crate::ids::SessionId;
 use crate::json::{Object, Value};
 use crate::limits::RunLimits;
 use crate::model_parameters::ModelParameters;
@@ -42,9 +45,14 @@ pub(in crate::http) struct CreateRun {
     /// the configured one.
     #[schema(pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._-]{1,64}$")]
     agent: Option<String>,
-    /// What to add to the conversation.
+    /// What to add to the conversation. Only a request with answers may leave it out.
     #[schema(value_type = RunInput)]
-    input: Box<RawValue>,
+    input: Option<Box<RawValue>>,
+    /// The answers to all open calls of the base session, if that session waits for answers.
+    #[schema(max_items = 1024)]
+    answers: Option<Vec<AnswerBody>>,
+    /// Whether open calls without an answer are denied; by default they are not.
+    deny_open: Option<bool>,
     /// `sync` answers with the result, `stream` with server-sent events, `async` at once.
     mode: Option<RunMode>,
     /// How much of the run outlives its worker; by default the agent's.
@@ -118,6 +126,18 @@ impl CreateRun {
         }
         let budget = self.budget.unwrap_or_default();
         check_budget(&budget, "/budget")?;
+        let answers = into_answers(self.answers.unwrap_or_default(), self.deny_open.unwrap_or_default())?;
+        let input = match &self.input {
+            Some(input) => decode_input(input, limits.max_input_messages)?,
+            None if answers.is_empty() => {
+                return Err(Problem::of_field(
+                    ProblemCode::MissingField,
+                    "/input",
+                    "missing field `input`",
+                ));
+            }
+            None => Vec::new(),
+        };
         let metadata = self.metadata.unwrap_or_default();
         check_metadata(&metadata, "/metadata")?;
         let variables = self.variables.unwrap_or_default();
@@ -130,7 +150,8 @@ impl CreateRun {
             base_session_id: base,
             environment_from,
             agent: self.agent,
-            input: decode_input(&self.input, limits.max_input_messages)?,
+            input,
+            answers,
             mode,
             model: self.model,
             overrides: OverrideChanges {
@@ -153,6 +174,24 @@ impl CreateRun {
             idempotency: key,
             limits: of_key,
             request_id: None,
+        })
+    }
+
+    /// Returns the request for a run that answers the open calls of a session.
+    pub(super) fn answering(self, session_id: SessionId, thread: Option<ThreadName>) -> Result<Self, Problem> {
+        for (field, is_set) in [
+            ("/base_session_id", self.base_session_id.is_some()),
+            ("/thread", self.thread.is_some()),
+        ] {
+            if is_set {
+                let message = "the run of the address determines it: leave it out";
+                return Err(Problem::invalid_field(field, message));
+            }
+        }
+        Ok(Self {
+            base_session_id: thread.is_none().then(|| session_id.to_string()),
+            thread,
+            ..self
         })
     }
 

@@ -24,7 +24,7 @@ const MAX_MESSAGES: usize = 20_000;
 
 /// The keys of an environment, and of a context.
 const ENVIRONMENT_KEYS: [&str; 4] = ["variables", "resources", "workspace", "shell"];
-const CONTEXT_KEYS: [&str; 10] = [
+const CONTEXT_KEYS: [&str; 13] = [
     "agent_id",
     "parent_agent_id",
     "created_at",
@@ -32,6 +32,9 @@ const CONTEXT_KEYS: [&str; 10] = [
     "system_prompt",
     "response_format",
     "overrides",
+    "waiting",
+    "remembered_approvals",
+    "tool_pins",
     "metadata",
     "execution_count",
     "updated_at",

@@ -18,8 +18,8 @@ pub(super) use self::delete::{__path_delete_session, delete_session};
 pub use self::files::FileEntry;
 pub(super) use self::files::{
     __path_change_files, __path_get_ancestor, __path_get_archive, __path_get_file, __path_list_files,
-    __path_merge_session, __path_put_blob, change_files, get_ancestor, get_archive, get_file, list_files,
-    merge_session, put_blob,
+    __path_merge_session, __path_put_blob, change_files, directory_room, file_entry, get_ancestor, get_archive,
+    get_file, list_files, media_type, merge_session, put_blob,
 };
 pub(super) use self::import::{__path_import_session, import_session};
 pub(super) use self::list::{

@@ -128,6 +128,11 @@ pub(in crate::http) struct MessageRange {
 }
 
 impl MessageRange {
+    /// Makes the range of at most `limit` messages from an index.
+    pub(in crate::http) fn new(from: u64, limit: u32) -> Self {
+        Self { from, limit }
+    }
+
     /// Takes `from`, `limit` and `cursor`.
     pub(in crate::http) fn take(mut query: QueryParameters) -> Result<Self, Problem> {
         let first = query.number::<u32>("from")?.map(u64::from);

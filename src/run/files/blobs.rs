@@ -5,9 +5,9 @@
 use bytes::Bytes;
 
 use super::open::SessionFiles;
-use crate::run::contents::TenantContents;
 use crate::run::error::Refusal;
 use crate::session::Hash;
+use crate::store::TenantContents;
 use crate::tenant::TenantId;
 use crate::workspace::{TreeError, find_file, store_file};
 

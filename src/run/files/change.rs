@@ -5,11 +5,10 @@ use bytes::Bytes;
 use super::child::{ChildSession, NewChild};
 use super::open::SessionFiles;
 use crate::ids::SessionId;
-use crate::run::contents::TenantContents;
 use crate::run::error::Refusal;
 use crate::run::request::RequestKey;
 use crate::session::{EnvironmentState, Hash, WorkspaceState};
-use crate::store::ConflictPolicy;
+use crate::store::{ConflictPolicy, TenantContents};
 use crate::tenant::TenantId;
 use crate::workspace::{Entry, FilePath, Tree, TreeError, find_file};
 

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use crate::clock::Clock;
 use crate::ids::{IdSource, SessionId};
-use crate::run::contents::TenantContents;
 use crate::run::error::Refusal;
 use crate::run::idempotency::IdempotencyKeys;
 use crate::run::read::RunReader;
 use crate::session::{Bundle, EnvironmentState};
-use crate::store::{Sessions, Store};
+use crate::store::{Sessions, Store, TenantContents};
 use crate::tenant::TenantId;
 use crate::workspace::{Tree, WorkspaceLimits};
 

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::lease_clock::LeaseClock;
 use crate::clock::{Clock, Timestamp};
 use crate::ids::{IdSource, WorkerId};
-use crate::store::{LeaseTerms, Store, StoreError};
+use crate::store::{LeaseClock, LeaseTerms, Store, StoreError};
 
 /// The leases of this process.
 #[derive(Debug)]
@@ -83,22 +82,13 @@ impl Leases {
     pub(in crate::run) async fn read_time(&self) {
         // Takes at most half of the time, so that the following operation has time for another
         // connection.
-        match timeout(self.patience() / 2, self.set_clock()).await {
-            Ok(Ok(())) => (),
-            Ok(Err(error)) => {
-                tracing::debug!(
-                    error = &error as &dyn std::error::Error,
-                    "the database clock can't be read"
-                );
-            }
-            Err(_) => tracing::debug!("reading the database clock timed out"),
-        }
+        let limit = self.patience() / 2;
+        self.clock.refresh(&*self.store, Duration::ZERO, limit).await;
     }
 
     /// Reads the database clock unless it was read recently.
     pub(super) async fn read_time_again(&self) {
-        if self.clock.is_older_than(self.patience()) {
-            self.read_time().await;
-        }
+        let age = self.patience();
+        self.clock.refresh(&*self.store, age, age / 2).await;
     }
 }

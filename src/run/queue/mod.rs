@@ -19,7 +19,6 @@ mod journal;
 mod progress;
 mod renewal;
 
-mod lease_clock;
 mod leases;
 mod quarantine;
 mod request;

@@ -46,6 +46,7 @@ impl From<RunRequest> for QueuedRunRequest {
             environment_from: asked.environment_from,
             agent: asked.agent,
             input: [],
+            answers: asked.answers,
             mode: asked.mode,
             durability: asked.durability,
             priority: asked.priority,
@@ -79,6 +80,7 @@ impl From<QueuedRunRequest> for RunRequest {
             environment_from: stored.environment_from,
             agent: stored.agent,
             input: Vec::new(),
+            answers: stored.answers,
             mode: stored.mode,
             durability: stored.durability,
             priority: stored.priority,
@@ -114,7 +116,7 @@ mod tests {
     #[test]
     fn a_large_request_is_read_beside_the_async_workers() {
         let tenant = "requests".parse().unwrap();
-        let request = StoredRequest::new(format!(r#"{{"version": 4, "accepted": "{}"}}"#, "x".repeat(100_000)));
+        let request = StoredRequest::new(format!(r#"{{"version": 5, "accepted": "{}"}}"#, "x".repeat(100_000)));
         let read = assert_beside(AcceptedRequest::read(&tenant, &request));
         assert!(matches!(read, Err(UnreadableRequest::Newer(_))), "{read:?}");
     }

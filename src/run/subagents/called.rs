@@ -46,6 +46,9 @@ impl Called<'_> {
 
     /// Returns the result of the call. There is no state if the execution panicked.
     pub(super) async fn end(self, state: Option<AgentState>) -> Result<ToolOutput, ToolError> {
+        if !self.shares_environment() {
+            self.work.environment.jobs().stop().await;
+        }
         let name = &self.work.agent.name;
         let status = state.as_ref().and_then(AgentState::status);
         let status = status.unwrap_or(ExecutionStatus::Failed);
@@ -68,17 +71,20 @@ impl Called<'_> {
                     Err(error) => {
                         tracing::warn!(error = &error as &dyn std::error::Error, "a subagent's files are lost");
                         let message = format!("the files of the agent {name} can't be stored: {error}");
-                        Err(ToolError { message, trace })
+                        Err(ToolError {
+                            message,
+                            trace: Box::new(trace),
+                        })
                     }
                 }
             }
             Some(state) => Err(ToolError {
                 message: task::failed(name, &state),
-                trace,
+                trace: Box::new(trace),
             }),
             None => Err(ToolError {
                 message: format!("the agent {name} met an internal error"),
-                trace,
+                trace: Box::new(trace),
             }),
         }
     }
@@ -87,6 +93,10 @@ impl Called<'_> {
     /// its session, and what the model must know of a merge that failed.
     async fn end_environment(&self) -> Result<(EnvironmentState, Option<String>), EnvironmentError> {
         let environment = &self.work.environment;
+        if self.shares_environment() {
+            let (state, _) = environment.export_with_revision().await?;
+            return Ok((state, None));
+        }
         let state = environment.export().await?;
         let Some(base) = &self.forked_from else {
             return Ok((state, None));
@@ -96,6 +106,11 @@ impl Called<'_> {
             Merge::Conflicts(conflicts) => Some(task::conflicting(&conflicts)),
         };
         Ok((state, note))
+    }
+
+    /// Returns whether the subagent works in the environment of its parent agent, which goes on.
+    fn shares_environment(&self) -> bool {
+        Arc::ptr_eq(&self.work.environment, &self.above.environment)
     }
 
     /// Emits the event that the subagent has ended, and returns the trace.
@@ -125,7 +140,7 @@ impl Called<'_> {
         ToolTrace {
             usage,
             subagent: subagent.map(Arc::new),
-            ends_run: false,
+            ..ToolTrace::default()
         }
     }
 

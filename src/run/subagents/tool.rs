@@ -24,7 +24,7 @@ use crate::ids::{AgentId, IdSource, MessageId, SessionId};
 use crate::json::Value;
 use crate::message::{Message, Role};
 use crate::run::tasks::RunTasks;
-use crate::run::work::{LoopFactory, Work, WorkJournal};
+use crate::run::work::{LoopFactory, Work, WorkJournal, with_own_approvals};
 use crate::session::EnvironmentState;
 use crate::workspace::Tree;
 
@@ -188,6 +188,8 @@ impl SubagentTool {
     ) -> Result<Begun, ToolError> {
         let state = self.begun_state(context);
         let session_id = SessionId::generate(&*self.ports.ids);
+        let found = context.environment.refresh().await;
+        found.map_err(|error| ToolError::new(self.not_begun(&error.to_string())))?;
         let environment = self.environment(&context.environment);
         let journal = match &self.above.journal {
             Some(above) => {
@@ -330,6 +332,9 @@ impl SubagentTool {
             agent_version: self.member.agent_version,
             models: self.member.models.clone(),
             tools: tools.cloned().collect(),
+            client_tools: Arc::default(),
+            served: above.served.of_subagent(&self.subagent, agent),
+            approvals: with_own_approvals(&above.approvals, agent),
             hooks: with_inherited(&above.hooks, &agent.hooks),
             session_id,
             depth_left: above.depth_left.saturating_sub(1).min(agent.max_depth),
@@ -357,6 +362,7 @@ impl SubagentTool {
             .with_metadata(agent.metadata.clone())
             .with_system_prompt(agent.system_prompt.clone())
             .with_response_format(agent.response_format.clone())
+            .with_tool_pins(self.above.served.pins().clone())
     }
 
     fn message(&self, task: Task) -> Message {

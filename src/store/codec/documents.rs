@@ -12,7 +12,9 @@ use crate::agent::state::StopSignal;
 use crate::json::{Value, canonical_bytes, present, read_open, write_open};
 use crate::message::Message;
 use crate::record::{RunRecord, StepRecord};
-use crate::session::{EnvironmentState, Hash, StoredContext, hash_context, hash_definition, hash_environment};
+use crate::session::{
+    EnvironmentState, Hash, OpenCall, StoredContext, hash_context, hash_definition, hash_environment,
+};
 
 /// The output of a run, as version 2 stores it.
 #[derive(Debug, Deserialize)]
@@ -22,6 +24,8 @@ pub(crate) struct StoredOutput {
     pub(crate) value: Option<Value>,
     #[serde(default)]
     pub(crate) stop_signal: Option<StopSignal>,
+    #[serde(default)]
+    pub(crate) open_calls: Vec<OpenCall>,
 }
 
 #[derive(Serialize)]
@@ -31,6 +35,8 @@ struct OutputRef<'a> {
     value: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stop_signal: Option<&'a StopSignal>,
+    #[serde(skip_serializing_if = "<[OpenCall]>::is_empty")]
+    open_calls: &'a [OpenCall],
 }
 
 /// Encodes the output of a run.
@@ -39,6 +45,7 @@ pub(crate) fn encode_output(record: &RunRecord) -> Result<Payload, EncodeError> 
         messages: &record.output,
         value: record.value.as_ref(),
         stop_signal: record.stop_signal.as_ref(),
+        open_calls: &record.open_calls,
     };
     Payload::encode(RUN_VERSION, serde_json::to_vec(&output).map_err(EncodeError::Json)?)
 }
@@ -51,6 +58,7 @@ pub(crate) fn decode_output(stored: StoredPayload<'_>) -> Result<StoredOutput, D
             messages,
             value: None,
             stop_signal: None,
+            open_calls: Vec::new(),
         });
     }
     decode(stored, RUN_VERSION)

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::state::ExecutionBudget;
-use crate::agent::{DurabilityChoice, RunWebhook};
+use crate::agent::{Answers, DurabilityChoice, RunWebhook};
 use crate::ids::{AgentId, SessionId};
 use crate::json::{Object, Value};
 use crate::limits::RunLimits;
@@ -19,9 +19,11 @@ use crate::session::{Hash, OverrideChanges};
 use crate::store::queue::{IfBusy, UnreadableRequest};
 use crate::store::traits::ConflictPolicy;
 
-/// The newest version of the format: of a request with the environment of another session. Replicas
-/// of an earlier release can't read it, and leave the run to others.
-const NEWEST: u32 = 3;
+/// The newest version of the format: of a request with answers to open calls. Replicas of an
+/// earlier release can't read it, and leave the run to others.
+const NEWEST: u32 = 4;
+/// The version of a request with the environment of another session and without answers.
+const WITH_ENVIRONMENT: u32 = 3;
 /// The version of a request with overrides and without such an environment.
 const WITH_OVERRIDES: u32 = 2;
 /// The version of a request without either.
@@ -52,6 +54,9 @@ pub struct QueuedRunRequest {
     /// field.
     #[serde(skip_deserializing)]
     pub input: [(); 0],
+    /// The answers to the open calls of the session.
+    #[serde(default, skip_serializing_if = "Answers::is_empty")]
+    pub answers: Answers,
     /// How the caller follows the run.
     pub mode: RunMode,
     /// How much of the run outlives its worker.
@@ -151,8 +156,10 @@ impl QueuedRequest {
 
     /// Returns the oldest version that has everything in the request.
     fn version(&self) -> u32 {
-        if self.request.environment_from.is_some() {
+        if !self.request.answers.is_empty() {
             NEWEST
+        } else if self.request.environment_from.is_some() {
+            WITH_ENVIRONMENT
         } else if self.request.overrides.is_empty() {
             PLAIN
         } else {

@@ -16,6 +16,7 @@ use super::PostgresStore;
 use super::timeouts::within;
 use super::wake_ups::QueueWakeUps;
 use crate::fair_share::FairShare;
+use crate::store::content_settings::ContentRules;
 use crate::store::open::{OpenError, StoreSettings};
 use crate::store::sql::half_of;
 
@@ -58,7 +59,11 @@ impl Silences {
 
 impl PostgresStore {
     /// Creates the pool. Checks that the database can be reached, unless a migration has just run.
-    pub(crate) async fn connect(url: &str, settings: &StoreSettings) -> Result<Self, OpenError> {
+    pub(crate) async fn connect(
+        url: &str,
+        settings: &StoreSettings,
+        contents: ContentRules,
+    ) -> Result<Self, OpenError> {
         let options = parse(url)?;
         let ping_timeout = settings.acquire_timeout / TESTS;
         let silences = Arc::<Silences>::default();
@@ -101,6 +106,7 @@ impl PostgresStore {
             pool,
             waiting_reads: FairShare::new(half_of(settings.max_connections)),
             progress_writes: Semaphore::new(half_of(settings.max_connections)),
+            contents,
             tasks: TaskTracker::new(),
             accepting: Arc::default(),
         })

@@ -16,6 +16,8 @@ use super::timeouts::{each_in_time, in_time};
 use super::{PostgresStore, removal};
 use crate::fair_share::FairShare;
 use crate::session::Hash;
+use crate::store::commands::CommandWakeUp;
+use crate::store::content_settings::ContentRules;
 use crate::store::driver_error::store_error;
 use crate::store::error::StoreError;
 use crate::store::new_queued_run::NewQueueRow;
@@ -70,6 +72,10 @@ impl Engine for PostgresStore {
 
     fn progress_writes(&self) -> &Semaphore {
         &self.progress_writes
+    }
+
+    fn content_rules(&self) -> &ContentRules {
+        &self.contents
     }
 
     fn fetch(&self, statement: Statement<'_>) -> BoxStream<'_, Result<EngineRow, sqlx::Error>> {
@@ -143,6 +149,14 @@ impl Engine for PostgresStore {
 
     fn wake_ups(&self) -> BoxStream<'static, ()> {
         self.wake_ups.stream()
+    }
+
+    fn send_command_wake_up(&self, wake_up: CommandWakeUp) {
+        self.wake_ups.send_command(wake_up);
+    }
+
+    fn command_wake_ups(&self) -> BoxStream<'static, CommandWakeUp> {
+        self.wake_ups.command_stream()
     }
 
     fn push_segments_join(select: &mut Statement<'_>) {

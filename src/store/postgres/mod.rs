@@ -25,6 +25,7 @@ use tokio_util::task::TaskTracker;
 
 pub(crate) use self::migrate::migrate;
 use self::wake_ups::QueueWakeUps;
+use super::content_settings::ContentRules;
 use super::error::StoreError;
 use super::sql::check_schema;
 use super::traits::StoreHealth;
@@ -40,6 +41,8 @@ pub(crate) struct PostgresStore {
     waiting_reads: Arc<FairShare>,
     /// Limits the connections that persist progress.
     progress_writes: Semaphore,
+    /// What applies to contents.
+    contents: ContentRules,
     /// Transactions in flight.
     tasks: TaskTracker,
     wake_ups: Arc<QueueWakeUps>,

@@ -1,5 +1,5 @@
-//! Wakes the workers of all processes with PostgreSQL's notifications. A notification may be lost,
-//! so workers poll as well.
+//! Wakes the workers of all processes with PostgreSQL's notifications, and those who wait for
+//! commands. A notification may be lost, so they poll as well.
 //!
 //! One task of the store sends the notifications, after the commits. A transaction with a
 //! [`NOTIFY`](https://www.postgresql.org/docs/current/sql-notify.html) would hold a lock on the
@@ -9,12 +9,14 @@
 //!
 //! One dedicated connection receives the notifications for all streams of a store.
 
+use std::collections::BTreeSet;
 use std::error::Error as StdError;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable as _};
 use futures_util::stream::BoxStream;
+use parking_lot::Mutex;
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use sqlx::{Executor as _, PgPool, Postgres, Transaction};
 use tokio::sync::Notify;
@@ -23,13 +25,20 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::timeouts::{in_time, within};
+use crate::store::commands::CommandWakeUp;
 use crate::store::driver_error::store_error;
 use crate::store::outage::Outage;
-use crate::store::wake_ups::WakeUps;
+use crate::store::wake_ups::{CommandWakeUps, WakeUps};
 use crate::supervision::Supervisor;
 
-/// The channel of the notifications.
-const CHANNEL: &str = "agent_runtime_queue";
+/// The channel of the notifications about the queue of runs.
+const QUEUE: &str = "agent_runtime_queue";
+/// The channel of the notifications about commands.
+const COMMANDS: &str = "agent_runtime_commands";
+
+/// Sends several notifications: the channels, and the payloads.
+const NOTIFY: &str =
+    "select pg_notify(due.channel, due.payload) from unnest($1::text[], $2::text[]) due (channel, payload)";
 
 /// The pause before a failed notification is sent again.
 const SEND_AGAIN: Duration = Duration::from_secs(1);
@@ -51,10 +60,28 @@ pub(super) struct QueueWakeUps {
     pool: PgPool,
     tasks: TaskTracker,
     stop: CancellationToken,
-    /// Wakes the task that sends notifications.
-    due: OnceLock<Arc<Notify>>,
+    /// The notifications to send.
+    due: OnceLock<Arc<Due>>,
     /// The wake-ups that all processes have sent.
-    received: OnceLock<Arc<WakeUps>>,
+    received: OnceLock<Arc<Received>>,
+}
+
+/// The notifications to send, each once.
+#[derive(Debug, Default)]
+struct Due {
+    notifications: Mutex<BTreeSet<Notification>>,
+    /// Wakes the task that sends them.
+    added: Notify,
+}
+
+/// A notification: its channel and its payload.
+type Notification = (&'static str, String);
+
+/// The wake-ups that all processes have sent.
+#[derive(Debug, Default)]
+struct Received {
+    queue: WakeUps,
+    commands: CommandWakeUps,
 }
 
 impl QueueWakeUps {
@@ -70,8 +97,17 @@ impl QueueWakeUps {
 
     /// Wakes the workers of all processes soon, since a commit may have left work for them.
     pub(super) fn send(&self) {
+        self.notify((QUEUE, String::new()));
+    }
+
+    /// Wakes those who run commands or wait for them.
+    pub(super) fn send_command(&self, wake_up: CommandWakeUp) {
+        self.notify((COMMANDS, payload(wake_up)));
+    }
+
+    fn notify(&self, notification: Notification) {
         let due = self.due.get_or_init(|| {
-            let due = Arc::<Notify>::default();
+            let due = Arc::<Due>::default();
             let (pool, stop, taken) = (self.pool.clone(), self.stop.clone(), Arc::clone(&due));
             // The service is ready without this task: without wake-ups, workers poll.
             let sending = Supervisor::default().keep("send wake-ups", move || {
@@ -80,7 +116,7 @@ impl QueueWakeUps {
             self.tasks.spawn(sending);
             due
         });
-        due.notify_one();
+        due.add([notification]);
     }
 
     /// Commits a transaction and wakes workers. Wakes them after an error as well: the commit may
@@ -93,8 +129,17 @@ impl QueueWakeUps {
 
     /// Returns a stream of the wake-ups that arrive from now on, sent by any process.
     pub(super) fn stream(&self) -> BoxStream<'static, ()> {
-        let received = self.received.get_or_init(|| {
-            let received = Arc::<WakeUps>::default();
+        self.received().queue.stream()
+    }
+
+    /// Returns a stream of the wake-ups about commands.
+    pub(super) fn command_stream(&self) -> BoxStream<'static, CommandWakeUp> {
+        self.received().commands.stream()
+    }
+
+    fn received(&self) -> &Received {
+        self.received.get_or_init(|| {
+            let received = Arc::<Received>::default();
             // Connects as the store's pool does, but outside of the pool.
             let options = self.pool.connect_options().as_ref().clone();
             let wake_ups = Arc::clone(&received);
@@ -103,8 +148,7 @@ impl QueueWakeUps {
             });
             self.tasks.spawn(self.stop.clone().run_until_cancelled_owned(receiving));
             received
-        });
-        received.stream()
+        })
     }
 
     /// Sends a pending notification if the server can be reached. Then ends both tasks.
@@ -121,21 +165,54 @@ impl Drop for QueueWakeUps {
     }
 }
 
+impl Due {
+    fn add(&self, notifications: impl IntoIterator<Item = Notification>) {
+        self.notifications.lock().extend(notifications);
+        self.added.notify_one();
+    }
+}
+
+/// Writes a wake-up as the payload of a notification.
+fn payload(wake_up: CommandWakeUp) -> String {
+    match wake_up {
+        CommandWakeUp::Waiting => "waiting".to_owned(),
+        CommandWakeUp::Progressed(command_id) => format!("progressed {command_id}"),
+        CommandWakeUp::Stopped(command_id) => format!("stopped {command_id}"),
+        CommandWakeUp::Missed => "missed".to_owned(),
+    }
+}
+
+/// Reads a wake-up. An unknown one, such as that of a later version, may be about anything.
+fn wake_up(payload: &str) -> CommandWakeUp {
+    let (kind, id) = payload.split_once(' ').unwrap_or((payload, ""));
+    match (kind, id.parse()) {
+        ("waiting", _) => CommandWakeUp::Waiting,
+        ("progressed", Ok(command_id)) => CommandWakeUp::Progressed(command_id),
+        ("stopped", Ok(command_id)) => CommandWakeUp::Stopped(command_id),
+        _ => CommandWakeUp::Missed,
+    }
+}
+
 /// Sends a notification when one is due. Retries a failed one after a pause.
-async fn send_due(pool: PgPool, stop: CancellationToken, due: Arc<Notify>) {
+async fn send_due(pool: PgPool, stop: CancellationToken, due: Arc<Due>) {
     let mut outage = Outage::default();
     loop {
         tokio::select! {
             biased;
-            () = due.notified() => (),
+            () = due.added.notified() => (),
             () = stop.cancelled() => return,
         }
-        let statement = sqlx::query("select pg_notify($1, '')").bind(CHANNEL);
+        let notifications = std::mem::take(&mut *due.notifications.lock());
+        if notifications.is_empty() {
+            continue;
+        }
+        let (channels, payloads): (Vec<_>, Vec<_>) = notifications.iter().cloned().unzip();
+        let statement = sqlx::query(NOTIFY).bind(channels).bind(payloads);
         let sent = in_time(statement.execute(&pool)).await;
         let sent = sent.map_err(store_error("wake workers"));
         outage.note("no workers are woken", &sent);
         if sent.is_err() {
-            due.notify_one();
+            due.add(notifications);
             if stop.run_until_cancelled(sleep(SEND_AGAIN)).await.is_none() {
                 return;
             }
@@ -145,7 +222,7 @@ async fn send_due(pool: PgPool, stop: CancellationToken, due: Arc<Notify>) {
 
 /// Forwards wake-ups until it is cancelled. Sends one after each connect, since notifications may
 /// have been missed before.
-async fn listen(options: PgConnectOptions, received: Arc<WakeUps>) {
+async fn listen(options: PgConnectOptions, received: Arc<Received>) {
     loop {
         let backoff = ExponentialBuilder::default()
             .with_min_delay(PAUSES[0])
@@ -156,7 +233,8 @@ async fn listen(options: PgConnectOptions, received: Arc<WakeUps>) {
         let Ok(mut listener) = connect.retry(backoff).await else {
             return;
         };
-        received.send();
+        received.queue.send();
+        received.commands.send(CommandWakeUp::Missed);
         let lost = receive(&mut listener, &received).await;
         let error = lost.as_ref().err().map(|error| error as &dyn StdError);
         tracing::warn!(error, "the connection for wake-ups is lost");
@@ -173,15 +251,18 @@ async fn connect(options: &PgConnectOptions) -> Result<PgListener, sqlx::Error> 
         .connect_lazy_with(options.clone());
     let mut listener = PgListener::connect_with(&pool).await?;
     listener.eager_reconnect(false);
-    listener.listen(CHANNEL).await?;
+    listener.listen_all([QUEUE, COMMANDS]).await?;
     Ok(listener)
 }
 
 /// Forwards wake-ups until the connection ends or no longer responds.
-async fn receive(listener: &mut PgListener, received: &WakeUps) -> Result<(), sqlx::Error> {
+async fn receive(listener: &mut PgListener, received: &Received) -> Result<(), sqlx::Error> {
     loop {
         match timeout(QUIET, listener.try_recv()).await {
-            Ok(Ok(Some(_))) => received.send(),
+            Ok(Ok(Some(notification))) if notification.channel() == COMMANDS => {
+                received.commands.send(wake_up(notification.payload()));
+            }
+            Ok(Ok(Some(_))) => received.queue.send(),
             Ok(Ok(None)) => return Ok(()),
             Ok(Err(error)) => return Err(error),
             Err(_) => {

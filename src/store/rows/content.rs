@@ -1,13 +1,18 @@
 //! Rows of `contents`. The payload that is read is borrowed, since one statement reads many rows.
 
 use bytes::Bytes;
+use uuid::Uuid;
 
 use super::{PayloadRow, RowName, row, written_row};
-use crate::session::Hash;
+use crate::session::{Hash, hash_content};
 use crate::store::codec::{CONTENT_VERSION, EncodeError, Payload, open_payload};
 use crate::store::contents::MAX_CONTENT_BYTES;
 use crate::store::error::StoreError;
 use crate::workspace::{Content, ContentKind};
+
+/// Added to the encoding of a content whose payload is in an object store. The row has the id of
+/// the object in place of the payload.
+const IN_OBJECT: i16 = 64;
 
 const BYTES: i16 = 0;
 const CHUNKS: i16 = 1;
@@ -22,6 +27,12 @@ enum ContentFault {
     Size { stated: i64, found: usize },
     #[error("the content has more than {MAX_CONTENT_BYTES} bytes")]
     TooLarge,
+    #[error("the id of the object has {0} bytes")]
+    ObjectId(usize),
+    #[error("the object store has no object {0}")]
+    Lost(Uuid),
+    #[error("the object {0} has other bytes than the content")]
+    Unsound(Uuid),
 }
 
 written_row! {
@@ -56,6 +67,62 @@ impl NewContentRow {
     }
 }
 
+impl NewContentRow {
+    /// Returns whether it is a file or a chunk. Only those may be in an object store.
+    pub(crate) fn is_bytes(&self) -> bool {
+        self.kind == BYTES
+    }
+
+    /// Takes the payload out of the row, and names the object that has it.
+    pub(crate) fn take_payload(&mut self, object: Uuid) -> Vec<u8> {
+        self.encoding += IN_OBJECT;
+        std::mem::replace(&mut self.payload, object.as_bytes().to_vec())
+    }
+}
+
+/// A row whose payload is in an object.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ObjectRow {
+    /// The hash of the content.
+    pub(crate) hash: Hash,
+    /// The id of the object.
+    pub(crate) object: Uuid,
+    kind: i16,
+    size: i64,
+    schema_version: i16,
+    encoding: i16,
+}
+
+impl ObjectRow {
+    /// Returns the bytes of the content, uncompressed.
+    pub(crate) fn length(&self) -> u64 {
+        u64::try_from(self.size).unwrap_or(0)
+    }
+
+    /// Returns the row as it would be with its payload. Checks the hash.
+    pub(crate) fn with_payload<'r>(&'r self, payload: &'r [u8]) -> Result<ContentRow<'r>, StoreError> {
+        let row = ContentRow {
+            hash: self.hash.as_bytes().as_slice(),
+            kind: self.kind,
+            size: self.size,
+            payload: PayloadRow::new(self.schema_version, self.encoding, payload),
+        };
+        match row.decode() {
+            Ok(content) if hash_content(&content.bytes) == self.hash => Ok(row),
+            _ => Err(self.corrupt(ContentFault::Unsound(self.object))),
+        }
+    }
+
+    /// Returns the error of a row whose object does not exist.
+    pub(crate) fn lost(&self) -> StoreError {
+        self.corrupt(ContentFault::Lost(self.object))
+    }
+
+    fn corrupt(&self, fault: ContentFault) -> StoreError {
+        RowName::new("contents", &self.hash).corrupt("payload", fault)
+    }
+}
+
 row! {
     /// A stored content.
     #[derive(Debug, Clone, Copy)]
@@ -72,6 +139,27 @@ impl ContentRow<'_> {
     /// Returns the hash that addresses the content.
     pub(crate) fn hash(&self) -> Result<Hash, StoreError> {
         RowName::new("contents", &"?").hash("hash", self.hash)
+    }
+
+    /// Returns the row without its payload if that is in an object.
+    pub(crate) fn in_object(&self) -> Result<Option<ObjectRow>, StoreError> {
+        let stored = self.payload.stored();
+        if stored.encoding < IN_OBJECT {
+            return Ok(None);
+        }
+        let hash = self.hash()?;
+        let object = Uuid::from_slice(stored.bytes).map_err(|_| {
+            let fault = ContentFault::ObjectId(stored.bytes.len());
+            RowName::new("contents", &hash).corrupt("payload", fault)
+        })?;
+        Ok(Some(ObjectRow {
+            hash,
+            object,
+            kind: self.kind,
+            size: self.size,
+            schema_version: stored.schema_version,
+            encoding: stored.encoding - IN_OBJECT,
+        }))
     }
 
     /// Decodes the content. Does not check its hash.

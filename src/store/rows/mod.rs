@@ -4,6 +4,7 @@
 //! Each column of a table is declared once; see `table.rs`.
 
 mod agent;
+mod command;
 mod content;
 mod delivery;
 mod hashes;
@@ -23,7 +24,8 @@ mod time;
 mod value;
 
 pub(crate) use self::agent::AgentRow;
-pub(crate) use self::content::{ContentRow, NewContentRow, is_node};
+pub(crate) use self::command::{CommandProgressRow, OutputPieceRow, RenewedCommandRow, TakenCommandRow};
+pub(crate) use self::content::{ContentRow, NewContentRow, ObjectRow, is_node};
 pub(crate) use self::delivery::{DeliveryRow, DueDeliveryRow, NewDeliveryRow};
 pub(crate) use self::hashes::HashList;
 pub(crate) use self::key::{KeyRow, scopes_text};

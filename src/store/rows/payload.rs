@@ -16,6 +16,17 @@ row!(@engine sqlx::postgres::PgRow, PayloadRow<&'r [u8]>; schema_version encodin
 row!(@engine sqlx::sqlite::SqliteRow, PayloadRow<Vec<u8>>; schema_version encoding payload;);
 row!(@engine sqlx::sqlite::SqliteRow, PayloadRow<&'r [u8]>; schema_version encoding payload;);
 
+impl<B> PayloadRow<B> {
+    /// Makes the columns of a payload that was read from elsewhere.
+    pub(crate) fn new(schema_version: i16, encoding: i16, payload: B) -> Self {
+        Self {
+            schema_version,
+            encoding,
+            payload,
+        }
+    }
+}
+
 impl<B: AsRef<[u8]>> PayloadRow<B> {
     /// Returns the payload as it is stored.
     pub(crate) fn stored(&self) -> StoredPayload<'_> {

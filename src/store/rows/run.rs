@@ -235,6 +235,7 @@ impl TryFrom<RunRecordRow> for RunRecord {
             output: output.messages,
             value: output.value,
             stop_signal: output.stop_signal,
+            open_calls: output.open_calls,
         })
     }
 }

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::{HashList, StoredTime, stored_count};
 use crate::clock::Timestamp;
-use crate::ids::{ApiKeyId, BranchId, DeliveryId, RunId, SessionId};
+use crate::ids::{ApiKeyId, BranchId, CommandId, DeliveryId, ExecutionId, RunId, SessionId};
 use crate::record::ThreadName;
 use crate::session::Hash;
 use crate::tenant::TenantId;
@@ -91,7 +91,9 @@ copied! {
     Uuid => Id(identity),
     ApiKeyId => Id(ApiKeyId::as_uuid),
     BranchId => Id(BranchId::as_uuid),
+    CommandId => Id(CommandId::as_uuid),
     DeliveryId => Id(DeliveryId::as_uuid),
+    ExecutionId => Id(ExecutionId::as_uuid),
     RunId => Id(RunId::as_uuid),
     SessionId => Id(SessionId::as_uuid),
     StoredTime => Time(identity),

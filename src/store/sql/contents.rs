@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use async_trait::async_trait;
 
 use super::engine::Engine;
+use super::objects::{ContentFold, put_objects, read_objects};
 use super::row_batches::{RowFold, rows_fold};
 use super::statement::Statement;
 use crate::off_thread::by_size_of;
@@ -22,6 +23,7 @@ pub(crate) const PUT: &str = "store contents";
 /// The name of a check in errors.
 pub(crate) const FIND_MISSING: &str = "look up contents";
 const LOAD: &str = "load contents";
+const TOTAL: &str = "read the total of contents";
 
 #[async_trait]
 impl<E: Engine> ContentStore for E {
@@ -31,13 +33,14 @@ impl<E: Engine> ContentStore for E {
                 "a content has more than {MAX_CONTENT_BYTES} bytes"
             )));
         }
+        check_room(self, tenant, contents).await?;
         let mut rest = contents;
         while !rest.is_empty() {
             let (batch, after) = rest.split_at(batch_length(rest));
             let bytes = batch.iter().map(|content| content.bytes.len() as u64).sum();
             let rows = by_size_of(tenant, bytes, batch, encode).await;
-            self.contents_insert(tenant, rows.map_err(StoreError::failed(PUT))?)
-                .await?;
+            let rows = put_objects(self, tenant, rows.map_err(StoreError::failed(PUT))?).await?;
+            self.contents_insert(tenant, rows).await?;
             rest = after;
         }
         Ok(())
@@ -46,8 +49,7 @@ impl<E: Engine> ContentStore for E {
     async fn content_load(&self, tenant: &TenantId, hashes: &[Hash]) -> Result<Vec<Option<Content>>, StoreError> {
         let mut loaded = Vec::with_capacity(hashes.len());
         for batch in hashes.chunks(MAX_BATCH) {
-            let select = contents_statement::<E>(LOAD, tenant, batch);
-            let Found(found) = rows_fold(self, tenant, select).await?;
+            let Found(found) = contents_fold(self, LOAD, tenant, batch).await?;
             loaded.extend(batch.iter().map(|hash| found.get(hash).cloned()));
         }
         Ok(loaded)
@@ -64,12 +66,40 @@ impl<E: Engine> ContentStore for E {
         Ok(missing)
     }
 
+    async fn content_needs_objects(&self) -> Result<bool, StoreError> {
+        let statement = "select cast(1 as bigint) from contents where encoding >= 64 limit 1";
+        let select = Statement::with("find contents in objects", statement, Vec::new());
+        let found: Option<(i64,)> = select.fetch_optional(self).await?;
+        Ok(found.is_some())
+    }
+
     async fn content_total(&self, tenant: &TenantId) -> Result<u64, StoreError> {
-        let statement = "select cast(coalesce(sum(size), 0) as bigint) from contents where tenant = $1";
-        let select = Statement::with("sum up contents", statement, values![tenant]);
+        let statement = "select bytes from content_totals where tenant = $1";
+        let select = Statement::with(TOTAL, statement, values![tenant]);
         let total: Option<(i64,)> = select.fetch_optional(self).await?;
         Ok(total.and_then(|(total,)| u64::try_from(total).ok()).unwrap_or(0))
     }
+}
+
+/// Refuses contents for which the tenant has no room. Contents that are stored already take none.
+async fn check_room(engine: &impl Engine, tenant: &TenantId, contents: &[Content]) -> Result<(), StoreError> {
+    let Some(limit) = engine.content_rules().limits.of(tenant).stored_file_bytes else {
+        return Ok(());
+    };
+    let left = limit.saturating_sub(engine.content_total(tenant).await?);
+    let bytes = |content: &Content| content.bytes.len() as u64;
+    if contents.iter().map(bytes).sum::<u64>() <= left {
+        return Ok(());
+    }
+    let sizes: HashMap<Hash, u64> = contents.iter().map(|content| (content.hash, bytes(content))).collect();
+    let hashes: Vec<Hash> = sizes.keys().copied().collect();
+    let missing = engine.content_missing(tenant, &hashes).await?;
+    let new: u64 = missing.iter().filter_map(|hash| sizes.get(hash)).sum();
+    // A tenant above a limit that was lowered may still write what it has.
+    if new == 0 || new <= left {
+        return Ok(());
+    }
+    Err(StoreError::TenantFull { limit })
 }
 
 /// Selects contents by their hashes.
@@ -85,6 +115,17 @@ pub(super) fn contents_statement<'v, E: Engine>(
     );
     select.push(E::LISTED);
     select
+}
+
+/// Reads contents, also those in objects.
+pub(super) async fn contents_fold<E: Engine, F: ContentFold>(
+    engine: &E,
+    operation: &'static str,
+    tenant: &TenantId,
+    hashes: &[Hash],
+) -> Result<F, StoreError> {
+    let select = contents_statement::<E>(operation, tenant, hashes);
+    read_objects(engine, tenant, rows_fold(engine, tenant, select).await?).await
 }
 
 /// Returns how many of the contents one statement writes: at least one.
@@ -119,3 +160,5 @@ impl RowFold for Found {
         Ok(())
     }
 }
+
+impl ContentFold for Found {}

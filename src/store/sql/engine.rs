@@ -18,6 +18,8 @@ use super::queue::Attempt;
 use super::statement::Statement;
 use crate::fair_share::FairShare;
 use crate::session::Hash;
+use crate::store::commands::CommandWakeUp;
+use crate::store::content_settings::ContentRules;
 use crate::store::driver_error::store_error;
 use crate::store::error::StoreError;
 use crate::store::new_queued_run::NewQueueRow;
@@ -68,6 +70,9 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     /// connections stay free to renew leases.
     fn progress_writes(&self) -> &Semaphore;
 
+    /// Returns what applies to contents.
+    fn content_rules(&self) -> &ContentRules;
+
     /// Streams rows as they arrive.
     fn fetch(&self, statement: Statement<'_>) -> BoxStream<'_, Result<EngineRow, sqlx::Error>>;
 
@@ -106,6 +111,12 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
 
     /// Returns a stream of wake-ups for workers.
     fn wake_ups(&self) -> BoxStream<'static, ()>;
+
+    /// Wakes those who run commands or wait for them, in all processes.
+    fn send_command_wake_up(&self, wake_up: CommandWakeUp);
+
+    /// Returns a stream of the wake-ups about commands.
+    fn command_wake_ups(&self) -> BoxStream<'static, CommandWakeUp>;
 
     /// Joins the finished rows `s` of a search (`rest` is 0) to the segments `h` that meet
     /// `segment_condition!`.

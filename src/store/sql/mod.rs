@@ -21,8 +21,10 @@ mod lineage;
 mod verify;
 mod verify_trees;
 
+mod commands;
 mod commit;
 mod contents;
+mod objects;
 
 mod agents;
 mod due;

@@ -5,16 +5,17 @@
 
 use std::collections::HashSet;
 
-use super::contents::contents_statement;
+use super::contents::contents_fold;
 use super::engine::Engine;
-use super::row_batches::{RowFold, rows_fold};
+use super::objects::ContentFold;
+use super::row_batches::RowFold;
 use crate::ids::SessionId;
 use crate::off_thread::by_size;
 use crate::session::Hash;
 use crate::store::contents::{MAX_BATCH, MAX_BATCH_BYTES};
 use crate::store::error::StoreError;
 use crate::store::inspection::{Chunk, ContentCheck, Inspected, LoadedChunks, Role, Wanted};
-use crate::store::rows::ContentRow;
+use crate::store::rows::{ContentRow, ObjectRow};
 use crate::store::traits::VerifyFault;
 use crate::store::verification::{WORKSPACE, fault};
 use crate::tenant::TenantId;
@@ -84,8 +85,7 @@ impl<E: Engine> Walk<'_, E> {
                 return Ok(());
             }
             let hashes: Vec<Hash> = batch.iter().map(|wanted| wanted.hash).collect();
-            let select = contents_statement::<E>(OPERATION, self.tenant, &hashes);
-            let check: ContentCheck = rows_fold(self.engine, self.tenant, select).await?;
+            let check: ContentCheck = contents_fold(self.engine, OPERATION, self.tenant, &hashes).await?;
             for wanted in &batch {
                 self.check(wanted, check.get(wanted.hash)).await?;
             }
@@ -151,8 +151,7 @@ impl<E: Engine> Walk<'_, E> {
             let batch = batch.to_vec();
             let hashes: HashSet<Hash> = batch.iter().map(|chunk| chunk.hash).collect();
             let hashes: Vec<Hash> = hashes.into_iter().collect();
-            let select = contents_statement::<E>(OPERATION, self.tenant, &hashes);
-            let loaded: LoadedChunks = rows_fold(self.engine, self.tenant, select).await?;
+            let loaded: LoadedChunks = contents_fold(self.engine, OPERATION, self.tenant, &hashes).await?;
             let bytes = batch.iter().map(|chunk| chunk.size).sum();
             let work = move || {
                 let hashed = loaded.hash_into(&mut hasher, &batch);
@@ -192,6 +191,20 @@ impl RowFold for LoadedChunks {
 
     fn push_row(&mut self, row: ContentRow<'_>) -> Result<(), StoreError> {
         self.push(&row);
+        Ok(())
+    }
+}
+
+impl ContentFold for ContentCheck {
+    fn push_unsound(&mut self, row: &ObjectRow, error: StoreError) -> Result<(), StoreError> {
+        self.push_fault(row.hash, &error);
+        Ok(())
+    }
+}
+
+impl ContentFold for LoadedChunks {
+    /// A chunk that is left out counts as missing.
+    fn push_unsound(&mut self, _: &ObjectRow, _: StoreError) -> Result<(), StoreError> {
         Ok(())
     }
 }

@@ -17,9 +17,11 @@ use tokio_util::task::TaskTracker;
 use super::SqliteStore;
 use super::file::StoreFile;
 use crate::fair_share::FairShare;
+use crate::store::content_settings::ContentRules;
 use crate::store::driver_error::is_passing_error;
 use crate::store::open::{OpenError, StoreSettings};
 use crate::store::sql::half_of;
+use crate::store::wake_ups::CommandWakeUps;
 
 /// How long a migration waits for another process to finish its write.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -31,7 +33,11 @@ const OTHERS: u32 = 0o007;
 
 impl SqliteStore {
     /// Opens the file. Creates the file and its folder if they are missing.
-    pub(crate) async fn connect(url: &str, settings: &StoreSettings) -> Result<Self, OpenError> {
+    pub(crate) async fn connect(
+        url: &str,
+        settings: &StoreSettings,
+        contents: ContentRules,
+    ) -> Result<Self, OpenError> {
         // A write of another process occupies the writer as well, so the same timeout applies.
         let options = parse(url)?.busy_timeout(settings.acquire_timeout);
         close_to_others(&options).await;
@@ -55,9 +61,11 @@ impl SqliteStore {
             readers,
             waiting_reads: FairShare::new(half_of(settings.max_connections)),
             progress_writes: Semaphore::new(half_of(settings.max_connections)),
+            contents,
             writer,
             tasks: TaskTracker::new(),
             wake_ups: Arc::default(),
+            command_wake_ups: CommandWakeUps::default(),
         })
     }
 }

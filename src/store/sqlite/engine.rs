@@ -2,19 +2,23 @@
 //! that no caller can cancel.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
-use futures_util::stream::BoxStream;
+use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt as _, TryFutureExt as _, TryStreamExt as _};
 use sqlx::{Connection as _, Sqlite};
 use tokio::sync::Semaphore;
+use tokio::time::{MissedTickBehavior, interval};
 
 use super::SqliteStore;
 use super::contents::{insert_in_txn, renew_in_txn};
 use super::queue::{LEASE, accept_in_txn, lease_in_txn};
 use crate::fair_share::FairShare;
 use crate::session::Hash;
+use crate::store::commands::CommandWakeUp;
+use crate::store::content_settings::ContentRules;
 use crate::store::driver_error::store_error;
 use crate::store::error::StoreError;
 use crate::store::new_queued_run::{NewQueueRow, OPERATION};
@@ -24,6 +28,9 @@ use crate::store::sql::{
     Attempt, Connection, Ended, Engine, EngineRow, FIND_MISSING, PUT, Statement, Tally, due_in_pair, segment_condition,
 };
 use crate::tenant::TenantId;
+
+/// How often what other processes have done to commands is looked for.
+const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
 /// The condition that two JSON values have the same type.
 macro_rules! same_type {
@@ -105,6 +112,10 @@ impl Engine for SqliteStore {
 
     fn progress_writes(&self) -> &Semaphore {
         &self.progress_writes
+    }
+
+    fn content_rules(&self) -> &ContentRules {
+        &self.contents
     }
 
     fn fetch(&self, statement: Statement<'_>) -> BoxStream<'_, Result<EngineRow, sqlx::Error>> {
@@ -207,6 +218,22 @@ impl Engine for SqliteStore {
 
     fn wake_ups(&self) -> BoxStream<'static, ()> {
         self.wake_ups.stream()
+    }
+
+    fn send_command_wake_up(&self, wake_up: CommandWakeUp) {
+        self.command_wake_ups.send(wake_up);
+    }
+
+    /// Other processes can't send wake-ups, so the stream has one at intervals. A read of the file
+    /// takes less than a tenth of a millisecond.
+    fn command_wake_ups(&self) -> BoxStream<'static, CommandWakeUp> {
+        let mut ticks = interval(POLL_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let polls = stream::unfold(ticks, async |mut ticks| {
+            ticks.tick().await;
+            Some((CommandWakeUp::Missed, ticks))
+        });
+        stream::select(self.command_wake_ups.stream(), polls).boxed()
     }
 
     fn push_segments_join(select: &mut Statement<'_>) {

@@ -23,10 +23,11 @@ use tracing::Instrument as _;
 pub(crate) use self::connect::missing_file;
 use self::file::StoreFile;
 pub(crate) use self::migrate::migrate;
+use super::content_settings::ContentRules;
 use super::error::StoreError;
 use super::sql::check_schema;
 use super::traits::StoreHealth;
-use super::wake_ups::WakeUps;
+use super::wake_ups::{CommandWakeUps, WakeUps};
 use crate::fair_share::FairShare;
 
 /// The store on SQLite.
@@ -40,12 +41,16 @@ pub(crate) struct SqliteStore {
     waiting_reads: Arc<FairShare>,
     /// Limits the connections that persist progress.
     progress_writes: Semaphore,
+    /// What applies to contents.
+    contents: ContentRules,
     /// The one connection that writes.
     writer: SqlitePool,
     /// Writes in flight.
     tasks: TaskTracker,
     /// Wakes the workers of this process.
     wake_ups: Arc<WakeUps>,
+    /// Wakes those of this process who run commands or wait for them.
+    command_wake_ups: CommandWakeUps,
 }
 
 impl SqliteStore {

@@ -135,11 +135,14 @@ mod tests {
             execution_id: ExecutionId::from_uuid(UuidV7Source.next_uuid()),
             step_number: 1,
             environment: Arc::new(Environment::in_memory(state)),
+            deferred_tools: Arc::default(),
             metadata: Arc::default(),
             deadline: None,
             cancellation: CancellationToken::new(),
+            output: None,
             call_id: "c".to_owned(),
             idempotency_key: String::new(),
+            continuation: None,
         };
         let output = CurrentTime::new(Arc::new(Noon)).answer(arguments, &context);
         let text = output.map(|output| output.content[0].as_text().unwrap().to_owned());

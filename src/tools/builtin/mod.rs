@@ -7,6 +7,8 @@ mod calculator;
 mod current_time;
 mod files;
 mod http_fetch;
+mod search_tools;
+mod shell;
 mod todo;
 mod variables;
 
@@ -15,7 +17,13 @@ use std::sync::Arc;
 use self::calculator::Calculator;
 use self::current_time::CurrentTime;
 use self::files::file_tools;
+pub use self::files::media_type;
 pub use self::http_fetch::{HttpFetchSettings, http_fetch};
+use self::search_tools::SearchTools;
+pub use self::shell::{
+    BackendError, CommandBackend, CommandNetwork, CommandOutcome, CommandSettings, Commands, CommandsUnavailable,
+    JobBackend, MaxJobs, Process, ProcessError, ProcessSettings, ShellCommand, restorable_shell, shell, shell_job,
+};
 use self::todo::Todo;
 use self::variables::{VariablesGet, VariablesSet};
 use crate::agent::ports::Tool;
@@ -26,6 +34,7 @@ pub fn builtin_tools(clock: &Arc<dyn Clock>) -> Vec<Arc<dyn Tool>> {
     let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(Calculator::new()),
         Arc::new(CurrentTime::new(Arc::clone(clock))),
+        Arc::new(SearchTools::new()),
         Arc::new(Todo::new()),
         Arc::new(VariablesGet::new()),
         Arc::new(VariablesSet::new()),

@@ -69,24 +69,28 @@ pub struct HttpToolDefinition {
     pub(super) allow_networks: Vec<Network>,
 }
 
-/// A value in a definition: a text with parameters, or a secret.
+/// A value in a definition: a text, which may have parameters, or a secret.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(
     untagged,
     expecting = "a text, or a table such as { secret = \"NAME\", prefix = \"Bearer \" }"
 )]
-pub(super) enum ValueSource {
+pub enum ValueSource {
+    /// The text.
     Text(String),
+    /// A secret.
     Secret(SecretReference),
 }
 
 /// The name of a secret, and what comes before the secret.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct SecretReference {
-    pub(super) secret: String,
+pub struct SecretReference {
+    /// The name.
+    pub secret: String,
+    /// What comes before the secret, such as `Bearer `.
     #[serde(default)]
-    pub(super) prefix: String,
+    pub prefix: String,
 }
 
 /// Where the requests of a definition are described.

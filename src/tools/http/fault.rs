@@ -9,6 +9,11 @@ pub struct HttpToolFault {
 }
 
 impl HttpToolFault {
+    /// Returns what is wrong, without the key.
+    pub fn problem(&self) -> &str {
+        &self.problem
+    }
+
     pub(super) fn new(key: impl Into<String>, problem: impl Into<String>) -> Self {
         Self {
             key: key.into(),

@@ -21,11 +21,11 @@ mod headers;
 
 mod fault;
 
-pub use self::definition::{HttpToolDefinition, HttpToolSource};
+pub use self::definition::{HttpToolDefinition, HttpToolSource, ValueSource};
 pub use self::fault::HttpToolFault;
-pub use self::secrets::ToolSecrets;
+pub use self::secrets::{Redactor, SecretValue, ToolSecrets};
 pub use self::tool::http_tools;
 
 pub(super) use self::content::{Content, MediaKind};
 pub(super) use self::failure::failed;
-pub(super) use self::headers::is_connection_header;
+pub use self::headers::is_connection_header;

@@ -18,14 +18,14 @@ pub type ToolSecrets = BTreeMap<String, Option<SecretString>>;
 
 /// A secret with what comes before it, such as `Bearer `.
 #[derive(Debug, Clone)]
-pub(super) struct SecretValue {
+pub struct SecretValue {
     prefix: String,
     secret: SecretString,
 }
 
 impl SecretValue {
     /// Finds the secret of a name.
-    pub(super) fn find(secrets: &ToolSecrets, key: &str, name: &str, prefix: &str) -> Result<Self, HttpToolFault> {
+    pub fn find(secrets: &ToolSecrets, key: &str, name: &str, prefix: &str) -> Result<Self, HttpToolFault> {
         let fault = |problem: String| HttpToolFault::new(key, problem);
         let secret = secrets.get(name);
         let secret =
@@ -42,21 +42,21 @@ impl SecretValue {
     }
 
     /// Returns the whole value. It must not be logged.
-    pub(super) fn exposed(&self) -> String {
+    pub fn exposed(&self) -> String {
         format!("{}{}", self.prefix, self.secret.expose_secret())
     }
 }
 
 /// Removes secrets from texts.
 #[derive(Clone, Default)]
-pub(super) struct Redactor {
+pub struct Redactor {
     /// The forms in which a server may repeat the secrets, longest first.
     forms: Vec<SecretString>,
 }
 
 impl Redactor {
     /// Makes a redactor of these secrets.
-    pub(super) fn new<'a>(secrets: impl IntoIterator<Item = &'a SecretValue>) -> Self {
+    pub fn new<'a>(secrets: impl IntoIterator<Item = &'a SecretValue>) -> Self {
         let mut forms: Vec<String> = secrets.into_iter().flat_map(forms).collect();
         forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
         forms.dedup();
@@ -67,7 +67,7 @@ impl Redactor {
 
     /// Returns the text without secrets. If it was cut at its end, a part of a secret may be there,
     /// so that as many bytes are left out.
-    pub(super) fn redacted(&self, mut text: String, is_cut: bool) -> String {
+    pub fn redacted(&self, mut text: String, is_cut: bool) -> String {
         for form in &self.forms {
             if text.contains(form.expose_secret()) {
                 text = text.replace(form.expose_secret(), REDACTED);

@@ -72,7 +72,10 @@ pub(super) fn apply(
                 Some(Decision::Block(reason)) => tool_use.decision = ToolDecision::Block { reason },
                 Some(Decision::Supply(content)) => {
                     let content = visible("decision", content)?;
-                    tool_use.decision = ToolDecision::Supply { content };
+                    tool_use.decision = ToolDecision::Supply {
+                        content,
+                        is_error: false,
+                    };
                 }
                 None => (),
             }

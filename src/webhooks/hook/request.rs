@@ -183,7 +183,7 @@ pub(super) fn weight(context: &HookContext, include_messages: bool, text: fn(&st
             let decided = match &tool_use.decision {
                 ToolDecision::Execute => 0,
                 ToolDecision::Block { reason } => text(reason),
-                ToolDecision::Supply { content } => weigh_content(content, text),
+                ToolDecision::Supply { content, .. } => weigh_content(content, text),
             };
             text(&tool_use.call.arguments) + decided
         }
@@ -228,7 +228,7 @@ fn subject(context: &HookContext, include_messages: bool) -> Subject<'_> {
             decision: match &tool_use.decision {
                 ToolDecision::Execute => None,
                 ToolDecision::Block { reason } => Some(Decision::Block(reason)),
-                ToolDecision::Supply { content } => Some(Decision::Supply(content)),
+                ToolDecision::Supply { content, .. } => Some(Decision::Supply(content)),
             },
         },
         HookSubject::ToolExecution(execution) => Subject::ToolExecution {

@@ -52,7 +52,7 @@ impl Tool for Write {
             environment
                 .change_variables(changes)
                 .map_err(|error| ToolError::new(error.to_string()))?;
-            let edit = environment.edit().await;
+            let edit = environment.edit().await.unwrap();
             let path = FilePath::parse(&format!("words/{word}")).unwrap();
             let bytes = Bytes::from(word.to_owned());
             let tree = edit.tree.with_file(&path, bytes, false).await.unwrap();

@@ -5,6 +5,7 @@ mod comparison;
 mod setup;
 
 mod agent_loop;
+mod answers;
 mod compilers;
 mod control;
 mod drivers;

@@ -10,8 +10,8 @@ use agent_runtime::agent::hooks::{
 use agent_runtime::agent::ports::{Tool, ToolCatalog as _};
 use agent_runtime::agent::state::{AgentState, ExecutionBudget};
 use agent_runtime::agent::{
-    AgentLoop, CallSeed, DriverKind, ErrorPolicy, ErrorPolicyPreset, ExecutionControl, HookConfig, Inbox, Journal,
-    Progress, RecordSize, Recorder as JournalRecorder, RequestRoom, ScriptStep,
+    AgentLoop, AnswerRules, AnsweredStep, CallSeed, DriverKind, ErrorPolicy, ErrorPolicyPreset, ExecutionControl,
+    HookConfig, Inbox, Journal, Progress, RecordSize, Recorder as JournalRecorder, RequestRoom, ScriptStep,
 };
 use agent_runtime::clock::Clock as _;
 use agent_runtime::environment::Environment;
@@ -63,6 +63,7 @@ pub(super) struct Setup {
     parameters: ModelParameters,
     provider_tools: Arc<ProviderTools>,
     pub(super) environment: Arc<Environment>,
+    answers: Arc<AnswerRules>,
 }
 
 impl Setup {
@@ -98,7 +99,13 @@ impl Setup {
             parameters: ModelParameters::default(),
             provider_tools: Arc::default(),
             environment: Arc::new(Environment::in_memory(EnvironmentState::default())),
+            answers: Arc::default(),
         }
+    }
+
+    pub(super) fn with_answers(self, answers: AnswerRules) -> Self {
+        let answers = Arc::new(answers);
+        Self { answers, ..self }
     }
 
     pub(super) fn with_driver(self, driver: DriverKind) -> Self {
@@ -253,6 +260,17 @@ impl Setup {
         state
     }
 
+    /// Runs one execution that begins with answers, and checks that its history is one that
+    /// providers accept.
+    pub(super) async fn answer(&self, state: AgentState, input: &[&str], answered: AnsweredStep) -> AgentState {
+        let message =
+            |text: &&str| Message::text(MessageId::generate(&UuidV7Source), Role::User, *text, self.clock.now());
+        let input = input.iter().map(message).collect();
+        let state = self.agent_loop(&state, None).answer(state, input, answered).await;
+        assert_history_valid(&state.stored_messages().cloned().collect::<Vec<_>>());
+        state
+    }
+
     /// Returns what bounds the first execution; there is nothing before its first event.
     pub(super) fn control(&self) -> Option<&Arc<ExecutionControl>> {
         self.control.get()
@@ -358,6 +376,7 @@ impl Setup {
             formats: Arc::default(),
             max_corrections: 2,
             hooks: Arc::clone(&hooks),
+            answers: Arc::clone(&self.answers),
             tools: tools.unwrap().executor(&names).unwrap(),
             call_seed: CallSeed::of_call("run"),
             journal,

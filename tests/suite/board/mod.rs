@@ -214,10 +214,11 @@ fn show(events: &[Arc<RunEvent>]) -> String {
     shown.collect::<Vec<_>>().join(" ")
 }
 
-/// Waits until the value is the one that is wanted.
+/// Waits until the value is the one that is wanted. A Sentinel that stood still for seconds does
+/// nothing for half a minute.
 async fn until<T: PartialEq + std::fmt::Debug>(wanted: T, mut read: impl AsyncFnMut() -> T) {
     let mut last = None;
-    let waited = tokio::time::timeout(Duration::from_secs(20), async {
+    let waited = tokio::time::timeout(Duration::from_mins(2), async {
         loop {
             let value = read().await;
             if value == wanted {

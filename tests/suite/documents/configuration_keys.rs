@@ -45,6 +45,9 @@ fn general(table: &str, key: &str) -> String {
         Some(("providers", _)) => format!("providers.NAME.{key}"),
         Some(("prices", _)) => format!("prices.{quoted}.{key}"),
         Some(("tools", name)) if name.starts_with("secrets.") => format!("tools.secrets.NAME.{key}"),
+        Some(("sandbox", name)) if name.starts_with("network.secrets.") => {
+            format!("sandbox.network.secrets.NAME.{key}")
+        }
         Some(("webhooks", _)) => format!("webhooks.secrets.NAME.{key}"),
         Some(("limits", tenant)) if tenant.starts_with("tenants.") => format!("limits.tenants.NAME.{key}"),
         None if table == "context_windows" => format!("{table}.{quoted}"),

@@ -44,6 +44,11 @@ async fn the_page_on_files_shows_what_happens() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_on_environments_shows_what_happens() {
+    run_document("docs/environments.md").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_on_threads_shows_what_happens() {
     run_document("docs/threads.md").await;
 }
@@ -61,6 +66,11 @@ async fn the_page_on_agents_shows_what_happens() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_on_tools_shows_what_happens() {
     run_document("docs/tools.md").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_on_approvals_shows_what_happens() {
+    run_document("docs/approvals.md").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -91,6 +101,21 @@ async fn the_page_on_budgets_shows_what_happens() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_on_tools_over_http_shows_what_happens() {
     run_document("docs/http-tools.md").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_on_mcp_servers_shows_what_happens() {
+    run_document("docs/mcp.md").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_on_agents_as_mcp_tools_shows_what_happens() {
+    run_document("docs/mcp-server.md").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_on_the_sandbox_shows_what_happens() {
+    run_document("docs/sandbox.md").await;
 }
 
 async fn run_document(name: &str) {

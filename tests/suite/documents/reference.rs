@@ -17,6 +17,7 @@ const SESSIONS_PAGE: &str = "docs/sessions.md";
 const FILES_PAGE: &str = "docs/files.md";
 const THREADS_PAGE: &str = "docs/threads.md";
 const EVENTS_PAGE: &str = "docs/events.md";
+const APPROVALS_PAGE: &str = "docs/approvals.md";
 const SUBAGENTS_PAGE: &str = "docs/subagents.md";
 const WEBHOOKS_PAGE: &str = "docs/webhooks.md";
 
@@ -58,6 +59,7 @@ fn the_tables_of_fields_are_complete() {
         SESSIONS_PAGE,
         FILES_PAGE,
         THREADS_PAGE,
+        APPROVALS_PAGE,
         SUBAGENTS_PAGE,
         WEBHOOKS_PAGE,
     ];
@@ -99,8 +101,7 @@ fn the_tables_of_values_are_complete() {
 /// One event of each type, as it stands on the wire.
 fn sample_events() -> Vec<RunEvent> {
     let (id, time) = ("01a1fd8f-1377-7581-847a-0e0a2f37f5f2", "2026-01-01T00:00:00Z");
-    let usage = json!({});
-    let step = json!({"step_number": 1, "step_id": id});
+    let (usage, step) = (json!({}), json!({"step_number": 1, "step_id": id}));
     let with = |more: Value| merged(&step, more);
     let call = json!({"call_id": "c", "name": "n", "index": 0, "arguments": "{}", "content": [], "is_error": false, "duration_ms": 1, "verdict": "blocked"});
     let model = json!({"request_id": id, "model": "p/m"});
@@ -155,6 +156,7 @@ fn sample_events() -> Vec<RunEvent> {
         ("reasoning.delta", with(json!({"text": "t"}))),
         ("tool_call.started", with(call.clone())),
         ("tool_call.delta", with(call.clone())),
+        ("tool_call.output", with(json!({"call_id": "c", "text": "t"}))),
         ("tool_call.completed", with(call)),
         (
             "step.completed",
@@ -225,7 +227,7 @@ fn the_table_of_events_names_every_type_with_its_data() {
         compared += 1;
     }
     // The others carry a run, whose fields have a table of their own.
-    assert_eq!(compared + 5, event_names().len());
+    assert_eq!(compared + 6, event_names().len());
     // A new event of an agent must come into the samples above.
     let _: fn(&AgentEvent) = |event| match event {
         AgentEvent::ExecutionStarted { .. }
@@ -236,6 +238,7 @@ fn the_table_of_events_names_every_type_with_its_data() {
         | AgentEvent::ReasoningDelta { .. }
         | AgentEvent::ToolCallStarted { .. }
         | AgentEvent::ToolCallDelta { .. }
+        | AgentEvent::ToolCallOutput { .. }
         | AgentEvent::ToolCallCompleted { .. }
         | AgentEvent::MessageApplied { .. }
         | AgentEvent::StepCompleted { .. }

@@ -153,11 +153,35 @@ fn reachable(text: &str, api: &RawServer) -> String {
 /// Plays the API of the documents.
 fn played_api(request: &RawRequest) -> RawReply {
     let token = format!("Bearer {WEATHER_TOKEN}");
+    if request.line() == "POST /mcp" && request.header("authorization") == Some(token.as_str()) {
+        return played_server(&serde_json::from_str(&request.body).unwrap());
+    }
     if request.line() != "GET /v1/cities/Bern" || request.header("authorization") != Some(token.as_str()) {
         return RawReply::new(404, &[], "");
     }
     let weather = json!({"city": "Bern", "current": {"temperature": 21.5, "sky": "sunny"}});
     RawReply::new(200, &[("content-type", "application/json")], weather.to_string())
+}
+
+/// Plays an MCP server with one tool.
+fn played_server(request: &Value) -> RawReply {
+    let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
+    let result = match request["method"].as_str().unwrap() {
+        "server/discover" => json!({"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}),
+        "tools/list" => json!({"tools": [{"name": "forecast", "inputSchema": schema}]}),
+        "tools/call" => json!({"content": [{"type": "text", "text": "21.5 degrees, sunny"}]}),
+        _ => return RawReply::new(202, &[], ""),
+    };
+    let mut result = result;
+    for (key, value) in [
+        ("resultType", json!("complete")),
+        ("ttlMs", json!(60_000)),
+        ("cacheScope", json!("public")),
+    ] {
+        result[key] = value;
+    }
+    let response = json!({"jsonrpc": "2.0", "id": request["id"], "result": result});
+    RawReply::new(200, &[("content-type", "application/json")], response.to_string())
 }
 
 /// Plays a model: it repeats its input, after it has delegated a question if it can.
@@ -166,11 +190,21 @@ fn played(request: &Value) -> Reply {
         return Reply::text(r#"{"city": "Bern"}"#);
     }
     let tools = request["tools"].as_array().into_iter().flatten();
-    let can_ask = tools.into_iter().any(|tool| tool["function"]["name"] == "research");
+    let tools: Vec<_> = tools.map(|tool| &tool["function"]["name"]).collect();
+    let can_ask = tools.iter().any(|name| **name == "research");
     let has_asked = request["messages"].as_array().unwrap().last().unwrap()["role"] == "tool";
     if can_ask && !has_asked {
         let task = last_user_text(request);
         return Reply::call("call-1", "research", &json!({"task": task}));
+    }
+    // Asks for a tool of each kind: one that needs nobody, one of the caller, one with an approval.
+    if tools.iter().any(|name| **name == "choose") && request["messages"].as_array().unwrap().len() == 1 {
+        let call = |id: &str, name: &str, arguments: Value| (id.to_owned(), name.to_owned(), arguments.to_string());
+        return Reply::ToolCalls(vec![
+            call("call-1", "calculator", json!({"expression": "17 * 23"})),
+            call("call-2", "choose", json!({"options": ["short", "long"]})),
+            call("call-3", "write_file", json!({"path": "report.md", "content": "391"})),
+        ]);
     }
     Reply::text(&format!("echo: {}", last_user_text(request)))
 }

@@ -271,7 +271,13 @@ async fn a_stopped_run_publishes_what_it_has(database: TestDatabase) {
 /// output there.
 fn without_output(run: &Value) -> Value {
     let mut run = run.clone();
-    for field in ["output", "output_text", "output_value", "stop_signal"] {
+    for field in [
+        "output",
+        "output_text",
+        "output_value",
+        "stop_signal",
+        "required_action",
+    ] {
         assert!(run.as_object_mut().unwrap().remove(field).is_some(), "{field}");
     }
     run

@@ -96,7 +96,7 @@ async fn a_lease_outlives_a_panic_of_the_loop_that_renews_it() {
     };
     let _listening = listen(tracing_subscriber::registry().with(panicking));
     let database = TestDatabase::sqlite();
-    let app = GatedApp::start(&database, &[("queue.lease", "6s")]).await;
+    let app = GatedApp::start(&database, &[("queue.lease", "15s")]).await;
     let run = app.begin("wait", json!({})).await;
     app.gate.until_waiting(1).await;
     panic_once(&database, &app, "renew leases", &has_panicked).await;

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::on_every_store;
 use crate::support::databases::TestDatabase;
 use crate::support::gated::{GatedApp, request};
-use crate::support::mock_model::{MockModel, Reply};
+use crate::support::mock_model::{MockModel, Reply, last_user_text};
 use crate::support::test_app::{TestApp, sse_data};
 use crate::support::wait::until;
 
@@ -25,7 +25,16 @@ on_every_store!(
 );
 
 fn slow() -> Reply {
-    Reply::Slow((0..20).map(|n| format!("{n} ")).collect(), Duration::from_millis(25))
+    numbers(20)
+}
+
+/// Goes on for minutes, so that it has not ended when something is looked at meanwhile.
+fn endless() -> Reply {
+    numbers(10_000)
+}
+
+fn numbers(count: usize) -> Reply {
+    Reply::Slow((0..count).map(|n| format!("{n} ")).collect(), Duration::from_millis(25))
 }
 
 /// Reads a stream up to the first words of the answer, and leaves.
@@ -52,7 +61,7 @@ async fn leave_in_the_middle_of(app: &TestApp, fields: Value) -> Value {
 }
 
 async fn a_run_whose_caller_leaves_is_cancelled(database: TestDatabase) {
-    let mock = MockModel::start(|_| slow()).await;
+    let mock = MockModel::start(|_| endless()).await;
     let app = TestApp::start(database.url(), &mock, &[]).await;
     let begun = leave_in_the_middle(&app, "cancel").await;
     app.until_idle().await;
@@ -100,11 +109,11 @@ async fn assert_half_an_answer(app: &TestApp, begun: &Value) {
     assert_eq!(messages.len(), 2, "{session:#}");
     assert_eq!(messages[0]["content"][0]["text"], "hi");
     let answer = messages[1]["content"][0]["text"].as_str().unwrap();
-    assert!(answer.starts_with("0 ") && !answer.contains("19"), "{answer}");
+    assert!(answer.starts_with("0 ") && !answer.contains("9999"), "{answer}");
 }
 
 async fn a_run_that_shall_stop_publishes_what_there_is(database: TestDatabase) {
-    let mock = MockModel::start(|_| slow()).await;
+    let mock = MockModel::start(|_| endless()).await;
     let app = TestApp::start(database.url(), &mock, &[]).await;
     for durability in ["session", "step"] {
         let fields = json!({"on_disconnect": "stop", "durability": durability});
@@ -115,7 +124,11 @@ async fn a_run_that_shall_stop_publishes_what_there_is(database: TestDatabase) {
 }
 
 async fn a_closed_stream_on_a_thread_retains_the_input_and_half_the_response(database: TestDatabase) {
-    let mock = MockModel::start(|_| slow()).await;
+    let mock = MockModel::start(|request| match last_user_text(request).as_str() {
+        "hi" => endless(),
+        _ => slow(),
+    })
+    .await;
     let app = TestApp::start(database.url(), &mock, &[]).await;
     let begun = leave_in_the_middle_of(&app, json!({"thread": "chat"})).await;
     assert_half_an_answer(&app, &begun).await;
@@ -184,7 +197,7 @@ async fn a_run_that_shall_go_on_commits(database: TestDatabase) {
 }
 
 async fn a_live_run_can_be_read(database: TestDatabase) {
-    let mock = MockModel::start(|_| slow()).await;
+    let mock = MockModel::start(|_| endless()).await;
     let app = TestApp::start(database.url(), &mock, &[]).await;
     let begun = leave_in_the_middle(&app, "continue").await;
     let run = app
@@ -204,6 +217,9 @@ async fn a_live_run_can_be_read(database: TestDatabase) {
         (status, &problem["code"]),
         (StatusCode::NOT_FOUND, &json!("session_not_committed"))
     );
+    let cancel = format!("/v1/runs/{}/cancel", begun["run_id"].as_str().unwrap());
+    let (status, answer) = app.call(Method::POST, &cancel, None).await;
+    assert!(status.is_success(), "{answer:#}");
     app.until_idle().await;
     app.finish().await;
 }
@@ -252,12 +268,22 @@ async fn removals_whose_callers_have_left_leave_connections_to_others() {
     for path in &paths {
         // However far a removal has come when its caller leaves, it takes no connection while
         // another waits.
-        let leaving = timeout(Duration::from_millis(200), app.request(Method::DELETE, path).send());
-        assert!(leaving.await.is_err(), "{path}");
+        let removal = app.request(Method::DELETE, path).send();
+        let leaving = async {
+            tokio::join!(
+                tokio::time::sleep(Duration::from_millis(200)),
+                until("a removal waits", is_waiting)
+            )
+        };
+        tokio::select! {
+            _ = removal => panic!("{path} is removed"),
+            _ = leaving => (),
+        }
         until("a removal waits alone", is_waiting).await;
     }
     for path in &paths {
-        let read = timeout(Duration::from_secs(8), app.get(path)).await;
+        // A read that finds no connection is refused long before.
+        let read = timeout(Duration::from_mins(1), app.get(path)).await;
         assert!(read.is_ok(), "{path}");
     }
     removing.end().await;

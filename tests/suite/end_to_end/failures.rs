@@ -7,7 +7,7 @@ use tracing::Level;
 use super::on_every_store;
 use crate::support::databases::{Engine, TestDatabase};
 use crate::support::gated::{GatedApp, request};
-use crate::support::logs::{CapturedLog, listen};
+use crate::support::logs::CapturedLog;
 use crate::support::mock_model::{MockModel, Reply};
 use crate::support::test_app::TestApp;
 use crate::support::wait::until;
@@ -116,13 +116,7 @@ async fn a_store_that_comes_back_in_time_loses_nothing() {
 }
 
 async fn comes_back_in_time(database: TestDatabase) {
-    let lines = CapturedLog::default();
-    let writer = lines.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(Level::DEBUG)
-        .with_writer(move || writer.clone())
-        .finish();
-    let _listening = listen(subscriber);
+    let (lines, _listening) = CapturedLog::listening(Level::DEBUG);
     let settings = [("runs.commit_patience", "20s"), ("store.acquire_timeout", "2s")];
     let app = GatedApp::start(&database, &settings).await;
     let root = app.run(None, "root").await;

@@ -7,6 +7,7 @@ mod compaction;
 mod conflicts;
 mod continuations;
 mod control_messages;
+mod deferred_tools;
 mod disconnects;
 mod drivers;
 mod failures;
@@ -24,6 +25,7 @@ mod resumption;
 mod session_overrides;
 mod slow_readers;
 mod steering;
+mod stored_files;
 mod streams;
 mod structured_output;
 mod subagents;
@@ -31,6 +33,7 @@ mod tenant_quotas;
 mod thinking;
 mod threads;
 mod tools;
+pub(crate) mod waiting;
 mod workspaces;
 
 /// Runs each named test, an `async fn(TestDatabase)`, once on every store.

@@ -84,13 +84,15 @@ fn routes() -> Vec<(&'static str, String, Option<Value>, Scope)> {
         ("POST", "/v1/configuration/reload".to_owned(), None, Scope::Admin),
         ("POST", format!("/v1/runs/{NOWHERE}/stop"), None, Scope::RunsWrite),
         ("POST", format!("/v1/runs/{NOWHERE}/cancel"), None, Scope::RunsWrite),
-        (
-            "POST",
-            format!("/v1/runs/{NOWHERE}/steer"),
-            Some(json!({"id": "1", "input": "hi"})),
-            Scope::RunsWrite,
-        ),
     ];
+    let of_run = [
+        ("steer", json!({"id": "1", "input": "hi"})),
+        ("answers", json!({"deny_open": true})),
+    ];
+    routes.extend(of_run.map(|(action, body)| {
+        let path = format!("/v1/runs/{NOWHERE}/{action}");
+        ("POST", path, Some(body), Scope::RunsWrite)
+    }));
     let reads = [
         "/v1/runs",
         "/v1/sessions",
@@ -318,6 +320,7 @@ async fn what_belongs_to_another_tenant_is_not_there(service: &Service) {
         .await
         .ok();
     let message = json!({"id": "1", "input": "hi"});
+    let answers = json!({"deny_open": true});
     let continued = json!({"input": "hi", "base_session_id": session_id});
     let table = [
         ("GET", format!("/v1/runs/{run_id}"), None, "run_not_found"),
@@ -329,6 +332,12 @@ async fn what_belongs_to_another_tenant_is_not_there(service: &Service) {
             "POST",
             format!("/v1/runs/{run_id}/steer"),
             Some(&message),
+            "run_not_found",
+        ),
+        (
+            "POST",
+            format!("/v1/runs/{run_id}/answers"),
+            Some(&answers),
             "run_not_found",
         ),
         ("GET", "/v1/threads/private".to_owned(), None, "thread_not_found"),

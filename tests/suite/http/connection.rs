@@ -19,34 +19,37 @@ fn head(length: &str) -> String {
     format!("POST /v1/runs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{length}\r\n\r\n")
 }
 
+/// Sends bytes and returns the answer when the service has closed the connection: not before the
+/// short limit, and long before the usual ones. A machine that stands still in between has further
+/// attempts.
+async fn send_until_quick(service: &Service, bytes: &str, status: &str) -> String {
+    let mut others = Vec::new();
+    for _ in 0..5 {
+        let begun = Instant::now();
+        let answer = service.send_raw(bytes.as_bytes()).await;
+        let taken = begun.elapsed();
+        assert!(taken >= SHORT, "{taken:?}: {answer}");
+        if taken < Duration::from_secs(9) && answer.starts_with(&format!("HTTP/1.1 {status} ")) {
+            return answer;
+        }
+        others.push((taken, answer));
+    }
+    panic!("not closed in time with {status}: {others:#?}");
+}
+
 #[tokio::test]
 async fn headers_that_arrive_too_slowly_are_refused() {
     let service = Service::start_with(&[("http.header_timeout", SHORT_SETTING)]).await;
-    let begun = Instant::now();
-    // `send_raw` returns when the service closes the connection.
-    let answer = service
-        .send_raw(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-slow: ")
-        .await;
-    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    let answer = send_until_quick(&service, "GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-slow: ", "408").await;
     assert!(answer.contains(r#""code":"request_timeout""#), "{answer}");
-    assert!(
-        (SHORT..Duration::from_secs(9)).contains(&begun.elapsed()),
-        "{:?}",
-        begun.elapsed()
-    );
     service.finish().await;
 }
 
 #[tokio::test]
 async fn an_idle_connection_is_closed() {
     let service = Service::start_with(&[("http.header_timeout", SHORT_SETTING)]).await;
-    let begun = Instant::now();
-    let answer = service
-        .send_raw(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
-        .await;
-    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    let answer = send_until_quick(&service, "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n", "200").await;
     assert_eq!(answer.matches("HTTP/1.1").count(), 1, "{answer}");
-    assert!(begun.elapsed() < Duration::from_secs(9), "{:?}", begun.elapsed());
     service.finish().await;
 }
 

@@ -37,6 +37,7 @@ pub(super) const ROUTES: &[&str] = &[
     "get /v1/webhooks/deliveries/{delivery_id}",
     "post /v1/configuration/reload",
     "post /v1/runs",
+    "post /v1/runs/{run_id}/answers",
     "post /v1/runs/{run_id}/cancel",
     "post /v1/runs/{run_id}/steer",
     "post /v1/runs/{run_id}/stop",

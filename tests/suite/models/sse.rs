@@ -91,5 +91,5 @@ fn a_large_event_in_small_chunks_takes_linear_time() {
     }
     assert_eq!(events[0].data.len(), 8 << 20);
     // Quadratic work would take minutes here.
-    assert!(start.elapsed() < std::time::Duration::from_secs(10));
+    assert!(start.elapsed() < std::time::Duration::from_mins(1));
 }

@@ -3,5 +3,5 @@
 mod setup;
 
 mod deliveries;
-mod standard_webhooks;
+pub(crate) mod standard_webhooks;
 mod workers;

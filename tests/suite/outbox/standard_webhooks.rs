@@ -13,11 +13,11 @@ use crate::support::languages::python;
 use crate::support::webhook_receiver::{Received, WebhookReceiver};
 
 const OLD: &str = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
-const NEW: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+pub(crate) const NEW: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const OTHER: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
 
 /// Has the library check messages; `None` when it is not there and not required.
-fn verify(messages: &[Value]) -> Option<Vec<String>> {
+pub(crate) fn verify(messages: &[Value]) -> Option<Vec<String>> {
     let python = python()?;
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/outbox/verify.py");
     let mut child = Command::new(python)
@@ -39,7 +39,7 @@ fn verify(messages: &[Value]) -> Option<Vec<String>> {
 }
 
 /// A message as the library takes it.
-fn given(message: &Received, secret: &str) -> Value {
+pub(crate) fn given(message: &Received, secret: &str) -> Value {
     let headers = message
         .headers
         .iter()

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use crate::support::mock_model::MockModel;
 
 /// How long anything may take that is not a matter of the test.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 /// How often a state is checked.
 pub(super) const GLANCE: Duration = Duration::from_millis(5);
 
@@ -51,6 +51,8 @@ impl Home {
         };
         home.variable("AGENT_RUNTIME__STORE__URL", store_url)
             .variable("AGENT_RUNTIME__STORE__MAX_CONNECTIONS", "8")
+            // Longer than a test machine stands still.
+            .variable("AGENT_RUNTIME__STORE__ACQUIRE_TIMEOUT", "20s")
             .variable("AGENT_RUNTIME__HTTP__LISTEN", "127.0.0.1:0")
     }
 

@@ -141,7 +141,7 @@ async fn a_run_between_two_steps_is_handed_over_before_the_grace_ends(database: 
     let gate = Gate::new();
     let mock = model(&gate).await;
     // Half of the grace passes before runs are asked to pause.
-    let home = home(&database, &mock, "4s");
+    let home = home(&database, &mock, "20s");
     let first = start(&home, &[]).await;
     let run = first.begin("step", "call").await;
     first.follow(&run, 0).await.until("step.completed").await;
@@ -173,13 +173,13 @@ async fn a_run_between_two_steps_is_handed_over_before_the_grace_ends(database: 
 const COMPLETION_TOKENS: i64 = 15;
 const POLL_INTERVAL: TimeDelta = TimeDelta::milliseconds(50);
 /// What a busy machine may take beyond the times of the test.
-const LATER: TimeDelta = TimeDelta::seconds(10);
+const LATER: TimeDelta = TimeDelta::seconds(30);
 
 async fn runs_of_a_killed_worker_are_taken_over(database: TestDatabase) {
     let gate = Gate::new();
     let mock = model(&gate).await;
     let home = home(&database, &mock, "200ms");
-    let short = ["--set", "queue.lease=3s"];
+    let short = ["--set", "queue.lease=12s"];
     let first = Service::start_with(&home, &short).await;
     let durable = first.begin("step", "call, then wait").await;
     let plain = first.begin("session", "call, then wait").await;
@@ -261,7 +261,7 @@ async fn a_run_that_is_cancelled_after_a_handover_retains_its_usage(database: Te
 async fn short_runs_finish_and_light_runs_are_cancelled(database: TestDatabase) {
     let gate = Gate::new();
     let mock = model(&gate).await;
-    let home = home(&database, &mock, "5s");
+    let home = home(&database, &mock, "20s");
     let first = start(&home, &["--set", "queue.concurrency=2"]).await;
     let short = first.begin("session", "wait").await;
     gate.until_waiting(1).await;

@@ -4,13 +4,20 @@
 //! The commands of `src/cli` and their tests: `serve` in `start` and `shutdown`, `run` in
 //! `run_command`, `runs`, `threads` and `agents` in `reading_commands`, `sessions` in `commands`
 //! and `transfer`, `migrate` in `commands`, `keys` in `keys`, `gc` and `tenants` in `retention`,
-//! `check-config` in `configuration`, `healthcheck` and `openapi` in `start`.
+//! `check-config` in `configuration`, `healthcheck` and `openapi` in `start`. `sandbox` and
+//! `command_workers` have the commands of agents, and `coding_agent` runs `examples/coding-agent`.
 
 mod binary;
 mod service;
 
+#[cfg(target_os = "linux")]
+mod background_jobs;
 mod certificates;
 mod clients;
+#[cfg(target_os = "linux")]
+mod coding_agent;
+#[cfg(target_os = "linux")]
+mod command_workers;
 mod commands;
 mod configuration;
 mod copy_sessions;
@@ -28,10 +35,13 @@ mod reading_commands;
 mod replicas;
 mod retention;
 mod run_command;
+#[cfg(target_os = "linux")]
+mod sandbox;
 mod shutdown;
 mod shutdown_callers;
 mod start;
 mod stores;
 mod transfer;
+mod waiting;
 mod without_redis;
 mod workers;

@@ -13,10 +13,10 @@ use crate::support::mock_model::{MockModel, Reply, content_text, last_user_text}
 use crate::support::wait::until;
 
 /// Two services that share everything.
-struct Replicas {
-    mock: MockModel,
-    here: Service,
-    there: Service,
+pub(super) struct Replicas {
+    pub(super) mock: MockModel,
+    pub(super) here: Service,
+    pub(super) there: Service,
     // These go away after the services that use them.
     redis: PrivateServer,
     _home: Home,
@@ -25,13 +25,18 @@ struct Replicas {
 
 /// Starts replicas, or prints why the test is skipped.
 async fn replicas() -> Option<Replicas> {
-    let database = TestDatabase::postgres().await?;
-    let redis = PrivateServer::start()?;
-    let mock = MockModel::start(|request| match last_user_text(request).as_str() {
+    replicas_with(|request| match last_user_text(request).as_str() {
         "endless" => Reply::Slow(vec!["on ".to_owned(); 10_000], Duration::from_millis(20)),
         text => Reply::text(&format!("{}: {text}", content_text(&request["messages"][0]["content"]))),
     })
-    .await;
+    .await
+}
+
+/// Starts replicas with this model.
+pub(super) async fn replicas_with(model: impl Fn(&Value) -> Reply + Send + 'static) -> Option<Replicas> {
+    let database = TestDatabase::postgres().await?;
+    let redis = PrivateServer::start()?;
+    let mock = MockModel::start(model).await;
     let home = Home::new(database.url())
         .with_mock(&mock)
         .variable("AGENT_RUNTIME__BOARD__URL", &redis.url())
@@ -212,7 +217,7 @@ async fn an_outage_of_the_board_stops_no_run() {
     let Replicas { here, there, .. } = replicas;
     for service in [here, there] {
         service.signal("TERM");
-        let ended = service.end_within(Duration::from_secs(15)).await;
+        let ended = service.end_within(PATIENCE).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     }
 }

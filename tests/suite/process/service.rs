@@ -37,7 +37,11 @@ impl Service {
 
     /// Starts a service with arguments and waits until it listens.
     pub(super) async fn start_with(home: &Home, arguments: &[&str]) -> Self {
-        let mut process = home.start(&[&["serve"], arguments].concat());
+        Self::listening(home.start(&[&["serve"], arguments].concat())).await
+    }
+
+    /// Waits until a process that was started as a service listens.
+    pub(super) async fn listening(mut process: Process) -> Self {
         let listening = async {
             loop {
                 let banner = process.stdout();

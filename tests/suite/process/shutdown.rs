@@ -25,7 +25,11 @@ on_every_store!(
 );
 
 /// What a busy machine may add to the time that stopping takes.
-const SLACK: Duration = Duration::from_secs(8);
+const SLACK: Duration = Duration::from_secs(25);
+
+/// How long a service that stops waits for the records of runs that it has cancelled. A machine
+/// that stands still may take longer.
+const LAST_RECORDS: Duration = Duration::from_secs(5);
 
 /// A model that completes in a second, or practically never.
 async fn model() -> MockModel {
@@ -52,10 +56,16 @@ async fn begin_endless(service: &Service) -> (Value, Events) {
 
 /// Waits for the end, which must be in order and within the limit.
 async fn end_within(service: Service, limit: Duration) -> Ended {
+    let ended = end_late(service, limit).await;
+    assert!(!ended.stderr.contains("did not end"), "{}", ended.stderr);
+    ended
+}
+
+/// The same for a service that may have stopped waiting for its runs.
+async fn end_late(service: Service, limit: Duration) -> Ended {
     let ended = service.end_within(limit).await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
-    assert!(!ended.stderr.contains("did not end"), "{}", ended.stderr);
     ended
 }
 
@@ -172,13 +182,16 @@ async fn the_end_of_a_run_that_is_stored_late_is_reported(database: TestDatabase
     let service = Service::start(&home).await;
     let (begun, events) = begin_endless(&service).await;
     let stall = database.begin_stall("runs").await;
+    let signalled = Instant::now();
     service.signal("TERM");
     service.until_closed().await;
     // Longer than callers have to read what has been sent.
     sleep(Duration::from_secs(3)).await;
     stall.end().await;
     let events = events.rest().await;
-    end_within(service, SLACK).await;
+    let has_time = signalled.elapsed() < LAST_RECORDS;
+    let ended = end_late(service, SLACK).await;
+    assert!(!has_time || !ended.stderr.contains("did not end"), "{}", ended.stderr);
     assert_cancelled(&home, &begun, &events).await;
 }
 
@@ -192,7 +205,7 @@ async fn an_outage_of_the_store_does_not_delay_the_exit(database: TestDatabase) 
     let outage = database.begin_outage().await;
     events.until("step.completed").await;
     service.signal("TERM");
-    let ended = service.end_within(Duration::from_secs(20)).await;
+    let ended = service.end_within(SLACK).await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     outage.end().await;
 

@@ -11,7 +11,9 @@ use tempfile::TempDir;
 
 use super::binary::Home;
 use super::service::Service;
+use crate::end_to_end::waiting::{answer_to, model, open_calls};
 use crate::support::databases::{Engine, TestDatabase};
+use crate::support::mock_model::MockModel;
 
 /// A store with a line of four sessions, which have files.
 struct Filled {
@@ -152,6 +154,77 @@ async fn a_line_goes_to_another_engine_and_back_with_its_ids_and_hashes() {
     let listed = back.succeed(&["sessions", "list", "--tenant", "acme", "--json"]).await;
     let listed: Vec<Value> = serde_json::from_str(&listed).unwrap();
     assert_eq!(listed.len(), 4);
+}
+
+/// The agent of a waiting session, as a file: the service of each store reads it.
+const ASKER: &str = r#"
+name = "asker"
+model = "mock/m"
+tools = ["write_file"]
+client_tools = [{ name = "ask" }]
+approvals = [{ tools = ["write_file"], approval = "always", remember = true }]
+"#;
+
+#[tokio::test]
+async fn a_waiting_session_is_answered_in_the_other_store() {
+    let Some(postgres) = TestDatabase::new(Engine::Postgres).await else {
+        return;
+    };
+    let mock = MockModel::start(model).await;
+    let (sqlite, postgres) = (Home::with_file(), Home::new(postgres.url()));
+    let [here, there] = [sqlite, postgres].map(|home| home.with_mock(&mock));
+    for home in [&here, &there] {
+        home.write("config/agents/asker.toml", ASKER);
+    }
+    let service = Service::start(&here).await;
+    let write = json!(["c1", "write_file", {"path": "a", "content": "first"}]);
+    let first = json!({"agent": "asker", "input": json!([write]).to_string()});
+    let (_, first) = service.call(Method::POST, "/v1/runs", Some(first)).await;
+    let remembered = answer_to(&first, "c1", json!({"decision": "approve", "remember": true}));
+    let body = json!({
+        "base_session_id": first["session_id"], "answers": [remembered],
+        "input": json!([write, ["c2", "ask", {}]]).to_string(),
+    });
+    let (_, waiting) = service.call(Method::POST, "/v1/runs", Some(body)).await;
+    // The approval that was remembered covers the second writing, so only the other call is open.
+    assert_eq!(
+        (&waiting["status"], open_calls(&waiting)),
+        (&json!("waiting"), vec!["c2"]),
+        "{waiting:#}"
+    );
+    service.stop().await;
+
+    let file = here.path().join("line.zst");
+    export(&here, &id(&waiting), &file).await;
+    import(&there, &file).await;
+    assert_eq!(show(&there, &id(&waiting)).await, show(&here, &id(&waiting)).await);
+    let service = Service::start(&there).await;
+    let plain = json!({"base_session_id": waiting["session_id"], "input": "Hello?"});
+    let (status, problem) = service.call(Method::POST, "/v1/runs", Some(plain)).await;
+    assert_eq!((status.as_u16(), &problem["code"]), (409, &json!("answers_required")));
+    assert_eq!(problem["required_action"], waiting["required_action"]);
+    let answers = json!([answer_to(&waiting, "c2", json!({"result": "yes"}))]);
+    let body = json!({"base_session_id": waiting["session_id"], "answers": answers});
+    let (_, answered) = service.call(Method::POST, "/v1/runs", Some(body)).await;
+    assert_eq!(answered["status"], "completed", "{answered:#}");
+    assert!(
+        answered["output_text"].as_str().unwrap().ends_with(" | yes"),
+        "{answered:#}"
+    );
+    // The approval is still remembered, too.
+    let body = json!({"base_session_id": answered["session_id"], "input": json!([write]).to_string()});
+    let (_, last) = service.call(Method::POST, "/v1/runs", Some(body)).await;
+    assert_eq!(last["status"], "completed", "{last:#}");
+    let verified = service.get(&format!("/v1/sessions/{}/verify", id(&last))).await;
+    assert_eq!((&verified["valid"], &verified["sessions"]), (&json!(true), &json!(4)));
+    service.stop().await;
+
+    // The answered line goes back, and continues the one that is there.
+    let file = there.path().join("line.zst");
+    export(&there, &id(&last), &file).await;
+    let note = import(&here, &file).await;
+    assert!(note.contains("4 sessions, 2 of them new"), "{note}");
+    assert_eq!(show(&here, &id(&last)).await, show(&there, &id(&last)).await);
 }
 
 #[tokio::test]

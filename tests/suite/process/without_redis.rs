@@ -40,7 +40,7 @@ async fn pair() -> Option<Pair> {
     .await;
     let home = Home::new(database.url())
         .with_mock(&mock)
-        .variable("AGENT_RUNTIME__QUEUE__LEASE", "5s")
+        .variable("AGENT_RUNTIME__QUEUE__LEASE", "12s")
         .variable("AGENT_RUNTIME__RUNS__SHUTDOWN_GRACE", "100ms");
     let calls = "name = 'calls'\nmodel = 'mock/m'\ntools = ['calculator']\n[budget]\nmax_steps = 100000\n";
     home.write("config/agents/calls.toml", calls);

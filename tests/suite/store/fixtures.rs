@@ -9,7 +9,7 @@ use agent_runtime::ids::{AgentId, BranchId, MessageId, RunId, SessionId, StepId,
 use agent_runtime::json::{Object, Unread};
 use agent_runtime::message::{ContentPart, Coverage, Message, MessageTags, Role, Section, ToolCall, ToolResult};
 use agent_runtime::record::{RunMode, RunRecord, RunStatus, RunSummary, StepRecord};
-use agent_runtime::session::{Bundle, BundleDraft, ContextState, EnvironmentState, StoredContext};
+use agent_runtime::session::{Bundle, BundleDraft, ContextState, EnvironmentState, StoredContext, ToolPins};
 use agent_runtime::store::{Commit, ConflictPolicy, RunEnd, Store, StoreSettings, open};
 use agent_runtime::tenant::TenantId;
 use agent_runtime::usage::{Cost, Usage};
@@ -214,6 +214,9 @@ fn new_context() -> ContextState {
             system_prompt: "Answer in one sentence. \u{1f980}".to_owned(),
             response_format: serde_json::from_value(json!({"type": "text"})).unwrap(),
             overrides: None,
+            waiting: None,
+            remembered_approvals: Vec::new(),
+            tool_pins: ToolPins::default(),
             other: object(json!({"kept": {"nul": "a\u{0}b"}})),
             unread: Unread::default(),
         },
@@ -282,6 +285,7 @@ pub(crate) fn run_record(run_id: RunId, session_id: SessionId, status: RunStatus
         output: vec![user("output \u{0}")],
         value: Some(json!({"celsius": 21.5, "nul": "\u{0}"})),
         stop_signal: None,
+        open_calls: Vec::new(),
     }
 }
 

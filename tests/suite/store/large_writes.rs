@@ -133,6 +133,8 @@ fn large_entries() -> Vec<JournalEntry> {
         tool_use: ToolUse {
             call: call(arguments),
             decision,
+            approved: None,
+            continuation: None,
         },
         addition: addition([]),
     };
@@ -157,7 +159,13 @@ fn large_entries() -> Vec<JournalEntry> {
             addition: addition([]),
         },
         decided(long(), ToolDecision::Execute),
-        decided(String::new(), ToolDecision::Supply { content }),
+        decided(
+            String::new(),
+            ToolDecision::Supply {
+                content,
+                is_error: false,
+            },
+        ),
         JournalEntry::CallEnded {
             index: 0,
             execution: Box::new(execution),

@@ -171,6 +171,17 @@ async fn what_was_committed_is_there_after_reopening(fixture: Fixture) {
 /// Takes each migration but the first back, newest first.
 const TAKING_BACK: &[(i64, &str)] = &[
     (
+        14,
+        "drop table environment_command_output;
+        drop table environment_commands",
+    ),
+    (
+        13,
+        "drop table content_totals;
+        drop table content_objects;
+        drop index contents_in_objects",
+    ),
+    (
         12,
         "drop table contents;
         drop table content_sweeps;
@@ -240,6 +251,26 @@ const TAKING_BACK: &[(i64, &str)] = &[
     ),
 ];
 
+/// Takes a migration back.
+async fn take_back(fixture: &Fixture, version: i64, sql: &str) {
+    if version == 13 {
+        let triggers = match fixture.database.engine {
+            Engine::Postgres => {
+                "drop function count_new_contents, count_removed_contents, take_content_object, give_up_content_object \
+                 cascade"
+            }
+            Engine::Sqlite => {
+                "drop trigger new_contents_are_counted;
+                drop trigger removed_contents_are_counted;
+                drop trigger contents_take_their_objects;
+                drop trigger contents_give_up_their_objects"
+            }
+        };
+        fixture.database.execute(triggers).await.unwrap();
+    }
+    fixture.database.execute(sql).await.unwrap();
+}
+
 /// Opens a store with what an earlier version has committed to it.
 async fn a_store_of_an_earlier_version_is_migrated(fixture: Fixture) {
     let mut fixture = fixture;
@@ -249,14 +280,14 @@ async fn a_store_of_an_earlier_version_is_migrated(fixture: Fixture) {
     let child = (fixture.publish(&child).await, child);
     let newest = versions_of_the_schema().pop().unwrap();
     // What an older version does not know stays lost, so the newest comes first.
-    for oldest in [11, 4, 3, 2, 1] {
+    for oldest in [12, 11, 4, 3, 2, 1] {
         let mut waiting = queued_run(&fixture.tenant);
         waiting.priority = 100;
         fixture.enqueue(&waiting).await;
         fixture.store.close().await;
         for (version, sql) in TAKING_BACK.iter().copied() {
             if version > oldest {
-                fixture.database.execute(sql).await.unwrap();
+                take_back(&fixture, version, sql).await;
                 let forget = format!("delete from schema_migrations where version = {version}");
                 fixture.database.execute(&forget).await.unwrap();
             }
@@ -310,8 +341,8 @@ async fn of_several_active_runs_on_a_thread_all_but_the_first_wait(fixture: Fixt
     }
     fixture.enqueue(&thread_run(&fixture.tenant, "t", IfBusy::Fork)).await;
     fixture.store.close().await;
-    for (_, take_back) in TAKING_BACK.iter().filter(|(version, _)| *version >= 11) {
-        fixture.database.execute(take_back).await.unwrap();
+    for (version, sql) in TAKING_BACK.iter().filter(|(version, _)| *version >= 11) {
+        take_back(&fixture, *version, sql).await;
     }
     let earlier = "delete from schema_migrations where version >= 11; update run_queue set thread = 't'";
     fixture.database.execute(earlier).await.unwrap();

@@ -2,17 +2,11 @@
 
 use agent_runtime::store::{Outage, StoreError};
 
-use crate::support::logs::{CapturedLog, listen};
+use crate::support::logs::CapturedLog;
 
 #[test]
 fn an_outage_is_logged_once_with_its_cause_and_so_is_its_end() {
-    let log = CapturedLog::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_ansi(false)
-        .with_writer(move || writer.clone())
-        .finish();
-    let _listening = listen(subscriber);
+    let (log, _listening) = CapturedLog::listening(tracing::Level::INFO);
     let away = || {
         Err::<(), _>(StoreError::Unavailable {
             operation: "lease runs",

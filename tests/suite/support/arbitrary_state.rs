@@ -286,6 +286,7 @@ fn execution() -> impl Strategy<Value = ToolExecution> {
             usage,
             subagent: subagent.map(Arc::new),
             ends_run,
+            ..ToolTrace::default()
         }),
     ];
     (uuid(), call(), content, of(error()), time(), time(), verdict, trace).prop_map(

@@ -143,7 +143,7 @@ impl DnsClient {
         query.extend([0, 1]);
         socket.send(&query).await?;
         let mut packet = [0; 2048];
-        let received = timeout(Duration::from_secs(5), socket.recv(&mut packet)).await;
+        let received = timeout(Duration::from_secs(30), socket.recv(&mut packet)).await;
         let packet = &packet[..received.map_err(io::Error::other)??];
         let count = u16::from_be_bytes([packet[6], packet[7]]);
         let mut at = query.len();

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use agent_runtime::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use agent_runtime::json::Value;
+use agent_runtime::workspace::FilePath;
 use futures_util::future::BoxFuture;
 use serde_json::json;
 
@@ -29,6 +30,8 @@ pub(crate) enum Behaviour {
     WaitAsAsked,
     /// Waits at the gate.
     Held(Arc<Gate>),
+    /// Waits at the gate, and writes the file `a` then.
+    HeldBeforeWriting(Arc<Gate>),
 }
 
 #[derive(Debug)]
@@ -145,6 +148,14 @@ impl Tool for FakeTool {
                 }
                 Behaviour::Held(gate) => {
                     gate.pass().await;
+                    done()
+                }
+                Behaviour::HeldBeforeWriting(gate) => {
+                    gate.pass().await;
+                    let edit = context.environment.edit().await.unwrap();
+                    let path = FilePath::parse("a").unwrap();
+                    let tree = edit.tree.with_file(&path, "text".into(), false).await.unwrap();
+                    edit.finish(tree).await.unwrap();
                     done()
                 }
                 Behaviour::PanicAtOnce | Behaviour::PanicLater => {

@@ -10,6 +10,11 @@ use super::databases::variable;
 const PYTHON: &str = "AGENT_RUNTIME_TEST_PYTHON";
 /// The libraries of Node.js.
 const NODE_MODULES: &str = "AGENT_RUNTIME_TEST_NODE_MODULES";
+/// Clients of the Model Context Protocol, and a newer Node.js.
+const MCP_MODULES: &str = "AGENT_RUNTIME_TEST_MCP_MODULES";
+/// MCP servers by others: an environment of Python, and libraries of Node.js.
+const MCP_SERVERS_PYTHON: &str = "AGENT_RUNTIME_TEST_MCP_SERVERS_PYTHON";
+const MCP_SERVERS_NODE: &str = "AGENT_RUNTIME_TEST_MCP_SERVERS_NODE";
 /// When set, a missing library is a failure.
 const REQUIRE: &str = "AGENT_RUNTIME_TEST_REQUIRE_SERVERS";
 
@@ -26,12 +31,43 @@ pub(crate) fn python() -> Option<String> {
 /// Returns the libraries of Node.js; `None` on a machine without npm, or when they are not there
 /// and not required.
 pub(crate) fn node_modules() -> Option<PathBuf> {
-    let modules = variable(NODE_MODULES);
+    modules(NODE_MODULES, "tests/node")
+}
+
+/// Returns the clients of the Model Context Protocol in the same way, and the program that runs
+/// them.
+pub(crate) fn mcp_clients() -> Option<(PathBuf, PathBuf)> {
+    let modules = modules(MCP_MODULES, "tests/node-mcp")?;
+    let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
+    let node = modules.join(format!("node-linux-{architecture}/bin/node"));
+    Some((node, modules))
+}
+
+/// Returns the environment of Python with MCP servers; `None` if it is neither there nor required.
+pub(crate) fn mcp_servers_of_python() -> Option<PathBuf> {
+    let folder = variable(MCP_SERVERS_PYTHON);
+    if folder.is_none() {
+        let is_required = variable(REQUIRE).is_some();
+        assert!(!is_required, "{REQUIRE} is set and {MCP_SERVERS_PYTHON} is not");
+        eprintln!("SKIPPED: {MCP_SERVERS_PYTHON} names no environment with tests/mcp-servers/python.txt");
+    }
+    folder.map(PathBuf::from)
+}
+
+/// Returns the libraries of Node.js with MCP servers, and the program that runs them.
+pub(crate) fn mcp_servers_of_node() -> Option<(PathBuf, PathBuf)> {
+    let (node, _) = mcp_clients()?;
+    let modules = modules(MCP_SERVERS_NODE, "tests/mcp-servers")?;
+    Some((node, modules))
+}
+
+fn modules(name: &str, libraries: &str) -> Option<PathBuf> {
+    let modules = variable(name);
     if modules.is_none() {
         let npm = Command::new("npm").arg("--version").stdout(Stdio::null()).status();
         let is_required = npm.is_ok() && variable(REQUIRE).is_some();
-        assert!(!is_required, "{REQUIRE} is set and {NODE_MODULES} is not");
-        eprintln!("SKIPPED: {NODE_MODULES} names no folder with the libraries of tests/node");
+        assert!(!is_required, "{REQUIRE} is set and {name} is not");
+        eprintln!("SKIPPED: {name} names no folder with the libraries of {libraries}");
     }
     modules.map(PathBuf::from)
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use tracing::subscriber::{DefaultGuard, NoSubscriber};
-use tracing::{Dispatch, Subscriber};
+use tracing::{Dispatch, Level, Subscriber};
 
 /// Listens until it is dropped.
 pub(crate) struct Listening {
@@ -30,6 +30,19 @@ pub(crate) fn listen(subscriber: impl Subscriber + Send + Sync) -> Listening {
 pub(crate) struct CapturedLog(Arc<Mutex<Vec<u8>>>);
 
 impl CapturedLog {
+    /// Captures the log lines of this thread up to a level, as text, until the second value is
+    /// dropped.
+    pub(crate) fn listening(level: Level) -> (Self, Listening) {
+        let log = Self::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(level)
+            .with_ansi(false)
+            .with_writer(move || writer.clone())
+            .finish();
+        (log, listen(subscriber))
+    }
+
     /// Returns what was written so far.
     pub(crate) fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()

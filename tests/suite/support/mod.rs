@@ -12,9 +12,11 @@ pub(crate) mod model_server;
 
 pub(crate) mod databases;
 pub(crate) mod deliveries;
+pub(crate) mod object_server;
 pub(crate) mod outages;
 
 pub(crate) mod arbitrary_state;
+pub(crate) mod azurite;
 pub(crate) mod clock;
 pub(crate) mod dns;
 pub(crate) mod execution_ports;

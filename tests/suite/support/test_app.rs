@@ -63,8 +63,11 @@ impl TestApp {
         store_url: &str,
         mock: &MockModel,
         settings: &[(&str, &str)],
-        extensions: Extensions,
+        mut extensions: Extensions,
     ) -> Self {
+        extensions
+            .sandbox_helper
+            .get_or_insert(env!("CARGO_BIN_EXE_agent-runtime").into());
         let config = config_for(store_url, mock, settings);
         let app = App::build(&config, extensions).await.unwrap();
         app.begin();
@@ -246,24 +249,30 @@ pub(crate) fn plain_client() -> Client {
     client.tls_certs_only([]).build().unwrap()
 }
 
-/// The configuration of a test: nothing of this machine's files or environment counts.
+/// The configuration of a test: nothing of this machine's files or environment counts. A setting
+/// with an upper-case name is a variable of the environment.
 pub(crate) fn config_for(store_url: &str, mock: &MockModel, settings: &[(&str, &str)]) -> Config {
     let base_url = mock.base_url();
     let fixed = [
         ("store.url", store_url),
         ("store.max_connections", "8"),
+        // Longer than a test machine stands still.
+        ("store.acquire_timeout", "20s"),
         ("agents.directory", "/nonexistent"),
         ("tools.directory", "/nonexistent"),
+        ("mcp.directory", "/nonexistent"),
         ("providers.mock.kind", "openai_chat"),
         ("providers.mock.base_url", &base_url),
         ("models.max_retries", "0"),
     ];
-    let overrides = fixed
+    let (environment, overrides) = fixed
         .iter()
         .chain(settings)
-        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+        .partition::<Vec<_>, _>(|(key, _)| key.starts_with(|first: char| first.is_ascii_uppercase()));
     config::load(&Sources {
-        overrides: overrides.collect(),
+        environment: environment.into_iter().collect(),
+        overrides,
         ..Sources::default()
     })
     .unwrap()

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-/// Waits for a condition; fails after twenty seconds with what was missing.
+/// Waits for a condition; fails after a minute with what was missing.
 pub(crate) async fn until(missing: &str, mut condition: impl AsyncFnMut() -> bool) {
     let reached = async {
         while !condition().await {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    let in_time = tokio::time::timeout(Duration::from_secs(20), reached).await;
+    let in_time = tokio::time::timeout(Duration::from_mins(1), reached).await;
     assert!(in_time.is_ok(), "{missing}");
 }

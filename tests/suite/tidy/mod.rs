@@ -12,6 +12,7 @@ use imports::{ImportGraph, identifier};
 /// Plain values: no IO, no async, nothing of ours but each other.
 const PLAIN: &[&str] = &[
     "api_key",
+    "causes",
     "clock",
     "http_headers",
     "ids",
@@ -27,19 +28,33 @@ const PLAIN: &[&str] = &[
 
 /// What each module may import besides plain values and itself. Anything else is a layering fault.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
+    ("egress", &["http_client", "outgoing"]),
     ("fair_share", &[]),
     ("http_client", &[]),
     ("off_thread", &["fair_share"]),
     ("outgoing", &["http_client"]),
+    ("sandbox", &[]),
     ("session", &[]),
     ("workspace", &["off_thread", "session"]),
-    ("environment", &["session", "workspace"]),
+    ("checkout", &["session", "workspace"]),
+    ("environment", &["checkout", "session", "workspace"]),
     ("agent", &["environment", "fair_share", "off_thread", "session"]),
     ("record", &["agent", "session"]),
     ("models", &["agent", "http_client", "session"]),
     (
         "tools",
-        &["agent", "environment", "off_thread", "outgoing", "session", "workspace"],
+        &[
+            "agent",
+            "checkout",
+            "egress",
+            "environment",
+            "fair_share",
+            "off_thread",
+            "outgoing",
+            "sandbox",
+            "session",
+            "workspace",
+        ],
     ),
     (
         "webhooks",
@@ -57,7 +72,15 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "workspace",
         ],
     ),
+    (
+        "mcp",
+        &["agent", "off_thread", "outgoing", "sandbox", "session", "tools"],
+    ),
     ("board", &["agent", "record", "session", "supervision"]),
+    (
+        "command_queue",
+        &["checkout", "sandbox", "session", "store", "tools", "workspace"],
+    ),
     ("outbox", &["record", "store", "webhooks"]),
     ("retention", &["store"]),
     (
@@ -90,7 +113,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         ],
     ),
     ("api_key", &["session"]),
-    ("config", &["agent", "models", "outgoing"]),
+    ("config", &["agent", "models", "outgoing", "sandbox"]),
     ("telemetry", &["config"]),
     ("lifecycle", &[]),
     ("supervision", &[]),
@@ -101,9 +124,10 @@ const OWNED_CRATES: &[(&str, &[&str])] = &[
     ("axum", &["http"]),
     ("axum_server", &["http"]),
     ("governor", &["run"]),
+    ("object_store", &["store"]),
     ("redis", &["board"]),
     ("reqwest", &["http_client", "models", "outgoing"]),
-    ("rustls", &["http_client"]),
+    ("rustls", &["egress", "http_client"]),
     ("sqlx", &["store"]),
     ("utoipa_axum", &["http"]),
     ("utoipa_swagger_ui", &["http"]),

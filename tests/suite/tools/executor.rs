@@ -61,11 +61,14 @@ impl Step {
             execution_id: ExecutionId::generate(&UuidV7Source),
             step_number: 4,
             environment: Arc::new(Environment::in_memory(EnvironmentState::default())),
+            deferred_tools: Arc::default(),
             metadata: Arc::default(),
             deadline: self.deadline,
             cancellation: self.cancellation.clone(),
+            output: None,
             call_id: "c".to_owned(),
             idempotency_key: "key".to_owned(),
+            continuation: None,
         };
         let calls = calls.iter().enumerate().map(|(position, (name, arguments))| ToolCall {
             id: position.to_string(),
@@ -145,8 +148,8 @@ async fn arguments_are_checked_before_the_tool_sees_them() {
 async fn the_error_of_an_unknown_tool_names_the_known_ones() {
     let step = Step::new();
     let executions = step.execute(&[], &[("abacus", "not even JSON")]).await;
-    let message = "no tool is named \"abacus\"; the tools are calculator, current_time, todo, variables_get, \
-                   variables_set, read_file, write_file, edit_file, apply_patch, list_files, glob, grep";
+    let message = "no tool is named \"abacus\"; the tools are calculator, current_time, search_tools, todo, \
+                   variables_get, variables_set, read_file, write_file, edit_file, apply_patch, list_files, glob, grep";
     assert_error(&executions[0], ErrorKind::Validation, "tool_unknown", message);
 }
 

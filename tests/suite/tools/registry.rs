@@ -51,6 +51,7 @@ fn the_built_in_tools_are_registered_under_their_names() {
             ("grep", true),
             ("list_files", true),
             ("read_file", true),
+            ("search_tools", true),
             ("todo", true),
             ("variables_get", true),
             ("variables_set", true),
@@ -76,7 +77,7 @@ fn an_unknown_name_is_an_error_that_lists_the_known_ones() {
     assert_eq!(
         error.to_string(),
         "no tool is named \"calculater\"; known are apply_patch, calculator, current_time, edit_file, glob, grep, \
-         list_files, read_file, todo, variables_get, variables_set, write_file"
+         list_files, read_file, search_tools, todo, variables_get, variables_set, write_file"
     );
 }
 
@@ -114,7 +115,9 @@ fn tools_of_an_execution_s_own_come_last_and_hide_those_of_their_name() {
     let registry = registry(["a", "b"].map(|name| tool(name, object.clone())).to_vec()).unwrap();
     let taller = json!({"type": "object", "required": ["x"]});
     let own = vec![tool("z", object.clone()), tool("a", taller.clone())];
-    let executor = registry.executor_with(&["a", "b"].map(str::to_owned), own).unwrap();
+    let executor = registry
+        .executor_with(&["a", "b"].map(str::to_owned), &[], own)
+        .unwrap();
     let specs = executor.specs();
     let names: Vec<_> = specs.iter().map(|spec| spec.name.as_str()).collect();
     assert_eq!((names, &specs[2].parameters), (vec!["b", "z", "a"], &taller));
@@ -125,10 +128,12 @@ fn tools_of_an_execution_s_own_come_last_and_hide_those_of_their_name() {
 #[test]
 fn a_tool_of_an_execution_s_own_is_checked_as_any_other() {
     let registry = registry(builtin_tools(&clock())).unwrap();
-    let nobody = registry.executor_with(&["x".to_owned()], Vec::new()).unwrap_err();
+    let nobody = registry.executor_with(&["x".to_owned()], &[], Vec::new()).unwrap_err();
     assert!(matches!(nobody, ToolSetError::Unknown(UnknownTool { name, .. }) if name == "x"));
     for (name, parameters) in [("a.b", json!({"type": "object"})), ("a", json!({"type": "string"}))] {
-        let error = registry.executor_with(&[], vec![tool(name, parameters)]).unwrap_err();
+        let error = registry
+            .executor_with(&[], &[], vec![tool(name, parameters)])
+            .unwrap_err();
         assert!(
             matches!(&error, ToolSetError::Unusable { name: wrong, .. } if wrong == name),
             "{error:?}"

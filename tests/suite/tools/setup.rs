@@ -31,11 +31,14 @@ pub(super) async fn call(tool: &Arc<dyn Tool>, arguments: &Value) -> Result<Stri
         execution_id: ExecutionId::generate(&UuidV7Source),
         step_number: 1,
         environment: Arc::new(Environment::in_memory(EnvironmentState::default())),
+        deferred_tools: Arc::default(),
         metadata: Arc::default(),
         deadline: None,
         cancellation: CancellationToken::new(),
+        output: None,
         call_id: "c".to_owned(),
         idempotency_key: KEY.to_owned(),
+        continuation: None,
     };
     let call = ToolCall {
         id: "c".to_owned(),

@@ -38,9 +38,7 @@ pub(in crate::http) async fn list_files(
     let page = Paging::<FilePath>::take(query)?;
     let session_id = path.id("session_id")?;
     let tree = call.api.service.runs.files.open(&call.tenant, session_id).await?;
-    let names = totals(&tree, directory.as_ref()).await.map_err(tree_problem)?.entries();
-    let room = usize::try_from(names.saturating_mul(NAME)).unwrap_or(usize::MAX);
-    let room = room.saturating_add(PAGE_BYTES);
+    let room = directory_room(&tree, directory.as_ref()).await.map_err(tree_problem)?;
     let share = call.api.in_flight.take_soon(&call.tenant, room).await?;
     let count = page.limit as usize + 1;
     let found = list_after(&tree, directory.as_ref(), is_recursive, page.after.as_ref(), count).await;
@@ -55,6 +53,13 @@ fn take_directory(query: &mut QueryParameters) -> Result<Option<FilePath>, Probl
     let text = query.text("path")?.filter(|text| !text.is_empty());
     let parse = |text: String| FilePath::parse(&text).map_err(|error| invalid("path", error.to_string()));
     text.map(parse).transpose()
+}
+
+/// Returns the memory to list a page of a directory, in bytes.
+pub(in crate::http) async fn directory_room(tree: &Tree, directory: Option<&FilePath>) -> Result<usize, TreeError> {
+    let names = totals(tree, directory).await?.entries();
+    let room = usize::try_from(names.saturating_mul(NAME)).unwrap_or(usize::MAX);
+    Ok(room.saturating_add(PAGE_BYTES))
 }
 
 /// Returns how much is in a directory.

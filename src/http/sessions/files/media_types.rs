@@ -69,7 +69,7 @@ const TYPES: &[(&str, &str)] = &[
 ];
 
 /// Returns the media type of a file with the name.
-pub(super) fn media_type(name: &str) -> &'static str {
+pub(in crate::http) fn media_type(name: &str) -> &'static str {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     let extension = extension.to_ascii_lowercase();
     let found = TYPES.binary_search_by(|(known, _)| (*known).cmp(&extension));

@@ -74,7 +74,7 @@ struct StoredFile {
 impl StoredFile {
     async fn find(call: &Call, session_id: SessionId, path: FilePath) -> Result<Self, Problem> {
         let tree = call.api.service.runs.files.open(&call.tenant, session_id).await?;
-        let entry = entry_of(&tree, &path).await.map_err(tree_problem)?;
+        let entry = file_entry(&tree, &path).await.map_err(tree_problem)?;
         match entry {
             Entry::File { hash, size, .. } => Ok(Self {
                 tree,
@@ -137,7 +137,7 @@ impl StoredFile {
 }
 
 /// Returns what a path leads to.
-async fn entry_of(tree: &Tree, path: &FilePath) -> Result<Entry, TreeError> {
+pub(in crate::http) async fn file_entry(tree: &Tree, path: &FilePath) -> Result<Entry, TreeError> {
     let Some(real_path) = tree.resolve(path).await? else {
         return Err(TreeError::NotAFile { path: path.clone() });
     };

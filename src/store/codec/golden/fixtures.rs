@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::agent::hooks::{ToolDecision, ToolUse};
+use crate::agent::hooks::{Approved, ToolDecision, ToolUse};
 use crate::agent::state::{
     AgentError, AgentState, AgentStep, ErrorKind, ExecutionStatus, FinishReason, ModelResponse, StateAddition,
     StepExecution, StopReason, StopSignal, SubagentExecution, ToolExecution, ToolTrace, ToolVerdict,
@@ -23,14 +23,16 @@ use crate::message::{
 };
 use crate::model_ref::ResponseFormat;
 use crate::record::{RunEvent, RunEventPayload, RunRecord, StepRecord};
-use crate::session::{EnvironmentState, ShellState, StoredContext, WorkspaceState, hash_definition, hash_environment};
+use crate::session::{
+    EnvironmentState, ShellState, StoredContext, ToolPins, WorkspaceState, hash_definition, hash_environment,
+};
 use crate::usage::{Cost, Usage};
 
-fn id(n: u128) -> Uuid {
+pub(super) fn id(n: u128) -> Uuid {
     Uuid::from_u128(0x0190_d9b4_5a00_7000_8000_0000_0000_0000 + n)
 }
 
-fn at(millis: i64) -> Timestamp {
+pub(super) fn at(millis: i64) -> Timestamp {
     "2026-01-02T03:04:05Z".parse::<Timestamp>().unwrap() + TimeDelta::milliseconds(millis)
 }
 
@@ -163,6 +165,9 @@ pub(super) fn context() -> StoredContext {
         system_prompt: "You add numbers.".to_owned(),
         response_format: response_format(),
         overrides: None,
+        waiting: None,
+        remembered_approvals: Vec::new(),
+        tool_pins: ToolPins::default(),
         other: object(json!({"mood": "fine"})),
         unread: Unread::default(),
     }
@@ -301,7 +306,7 @@ fn tool_step(n: u128) -> AgentStep {
     let trace = ToolTrace {
         usage: usage(7),
         subagent: Some(Arc::new(subagent)),
-        ends_run: false,
+        ..ToolTrace::default()
     };
     let none = ToolTrace::default;
     let unknown = Some(error(ErrorKind::Tool, "unknown_tool"));
@@ -376,7 +381,7 @@ pub(super) fn addition() -> StateAddition {
 }
 
 /// An entry of each kind.
-pub(super) fn journal() -> [JournalEntry; 8] {
+pub(super) fn journal() -> [JournalEntry; 9] {
     let step = tool_step(20);
     let ended = Box::new(step.tool_executions[0].clone());
     [
@@ -395,10 +400,11 @@ pub(super) fn journal() -> [JournalEntry; 8] {
         JournalEntry::CallDecided {
             index: 1,
             tool_use: ToolUse {
-                call: call("c2", "calculator"),
                 decision: ToolDecision::Supply {
                     content: vec![ContentPart::text("2")],
+                    is_error: false,
                 },
+                ..ToolUse::undecided(call("c2", "calculator"))
             },
             addition: addition(),
         },
@@ -417,6 +423,16 @@ pub(super) fn journal() -> [JournalEntry; 8] {
         JournalEntry::EnvironmentChanged {
             revision: 2,
             state: Box::new(environment()),
+        },
+        JournalEntry::CallDecided {
+            index: 1,
+            tool_use: ToolUse {
+                approved: Some(Approved::Edited {
+                    arguments: r#"{"expression": "2 + 2"}"#.to_owned(),
+                }),
+                ..ToolUse::undecided(call("c2", "calculator"))
+            },
+            addition: addition(),
         },
     ]
 }

@@ -6,6 +6,7 @@
 
 mod fixtures;
 mod requests;
+mod waiting;
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -41,7 +42,7 @@ macro_rules! journal_kind {
     };
 }
 
-const KINDS: [Kind; 18] = [
+const KINDS: [Kind; 21] = [
     Kind {
         name: "messages",
         newest: SEGMENT_VERSION,
@@ -64,6 +65,12 @@ const KINDS: [Kind; 18] = [
         check: |_, stored| assert_eq!(decode_context(stored).unwrap(), fixtures::overriding_context()),
     },
     Kind {
+        name: "context_waiting",
+        newest: STATE_VERSION,
+        encode: || encode_context(&waiting::waiting_context()).unwrap().1,
+        check: |_, stored| assert_eq!(decode_context(stored).unwrap(), waiting::waiting_context()),
+    },
+    Kind {
         name: "environment",
         newest: STATE_VERSION,
         encode: || encode_environment(&fixtures::environment()).unwrap().1,
@@ -84,6 +91,18 @@ const KINDS: [Kind; 18] = [
             assert_eq!(read.messages, record.output);
             assert_eq!(read.value, record.value.filter(|_| version > 1));
             assert_eq!(read.stop_signal, None);
+        },
+    },
+    Kind {
+        name: "run_output_waiting",
+        newest: RUN_VERSION,
+        encode: || encode_output(&waiting::waiting_record()).unwrap(),
+        check: |version, stored| {
+            // Version 1 knew no open calls.
+            if version > 1 {
+                let read = decode_output(stored).unwrap();
+                assert_eq!(read.open_calls, waiting::waiting_record().open_calls);
+            }
         },
     },
     Kind {
@@ -113,6 +132,7 @@ const KINDS: [Kind; 18] = [
     journal_kind!("journal_call_ended", 5),
     journal_kind!("journal_subagent_environment", 6),
     journal_kind!("journal_environment_changed", 7),
+    journal_kind!("journal_call_approved", 8),
     Kind {
         name: "events",
         newest: EVENTS_VERSION,

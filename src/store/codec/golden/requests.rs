@@ -4,12 +4,13 @@
 use serde_json::json;
 
 use super::{file, fixtures};
+use crate::json::Value;
 use crate::session::Setting;
 use crate::store::codec::QueuedRequest;
 use crate::store::queue::UnreadableRequest;
 
-/// The fixture of a version. Version 1 has no overrides, and version 2 no environment of another
-/// session.
+/// The fixture of a version. Version 1 has no overrides, version 2 no environment of another
+/// session, and version 3 no answers.
 fn fixture(version: u32) -> QueuedRequest {
     let id = |n: u8| format!("0190d9b4-5a00-7000-8000-0000000000{n}");
     let hash = |n: u8| format!("{n:064}");
@@ -40,6 +41,20 @@ fn fixture(version: u32) -> QueuedRequest {
     if version > 2 {
         request["environment_from"] = json!(id(11));
     }
+    if version > 3 {
+        let answer =
+            |n: u8, content: Value| json!({"call_id": format!("c{n}"), "arguments_hash": hash(n), "content": content});
+        request["answers"] = json!({
+            "answers": [
+                answer(1, json!({"result": {"value": {"celsius": 21}, "is_error": true}})),
+                answer(2, json!({"approve": {"remember": true}})),
+                answer(3, json!({"edit": {"arguments": {"a": 1}}})),
+                answer(4, json!({"deny": {"reason": "No."}})),
+            ],
+            "deny_open": true,
+            "accepted_at": "2026-01-02T03:04:05Z",
+        });
+    }
     QueuedRequest {
         request: serde_json::from_value(request).unwrap(),
         input: vec![(*fixtures::messages()[0]).clone()],
@@ -50,7 +65,7 @@ fn fixture(version: u32) -> QueuedRequest {
 
 #[test]
 fn what_every_version_wrote_of_a_request_is_read_and_written() {
-    for version in [1, 2, 3] {
+    for version in [1, 2, 3, 4] {
         let golden = std::fs::read_to_string(file(&format!("queued_request-v{version}.json"))).unwrap();
         let expected = fixture(version);
         assert_eq!(QueuedRequest::from_json(&golden).unwrap(), expected);
@@ -65,7 +80,7 @@ fn what_every_version_wrote_of_a_request_is_read_and_written() {
 
 #[test]
 fn a_request_of_the_future_is_left_to_a_newer_version() {
-    let read = QueuedRequest::from_json(r#"{"version": 4, "accepted": "dreams"}"#);
+    let read = QueuedRequest::from_json(r#"{"version": 5, "accepted": "dreams"}"#);
     assert!(matches!(read, Err(UnreadableRequest::Newer(_))), "{read:?}");
     // Unknown fields in a known version of the format are ignored.
     let mut stored: serde_json::Value = serde_json::from_str(&fixture(1).to_json().unwrap()).unwrap();

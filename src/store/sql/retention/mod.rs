@@ -7,6 +7,7 @@
 
 mod contents;
 mod marking;
+mod objects;
 mod plan;
 mod reclaim;
 mod remains;

@@ -84,6 +84,7 @@ const FIGURES: &str = concat!(
         (select count(*) from dead_messages) as messages,
         (select count(*) from dead_deliveries) as deliveries,
         (select count(*) from idempotency_keys where expires_at < $1) as idempotency_keys,
+        (select count(*) from environment_commands where awaited_until < $1) as commands,
         cast((select coalesce(sum(length(payload)), 0) from dead_segments)
             + (select coalesce(sum(length(payload)), 0) from dead_states)
             + (select coalesce(sum(length(output) + length(steps)), 0) from dead_runs)
@@ -104,6 +105,7 @@ row! {
         messages: i64,
         deliveries: i64,
         idempotency_keys: i64,
+        commands: i64,
         bytes: i64,
     }
 }
@@ -145,6 +147,7 @@ impl From<FiguresRow> for RemovalFigures {
             messages: count(row.messages),
             deliveries: count(row.deliveries),
             idempotency_keys: count(row.idempotency_keys),
+            commands: count(row.commands),
             contents: 0,
             bytes: count(row.bytes),
         }

@@ -1,5 +1,5 @@
-//! Removes other old rows: records of runs without a session, events, messages to runs, deliveries
-//! and idempotency keys.
+//! Removes other old rows: records of runs without a session, events, messages to runs, deliveries,
+//! idempotency keys, and commands for workers that nobody waits for.
 
 use super::Cutoffs;
 use crate::store::error::StoreError;
@@ -73,6 +73,13 @@ const IDEMPOTENCY_KEYS: &str = "delete from idempotency_keys
         limit $2)
     returning cast(1 as bigint), cast(0 as bigint)";
 
+const COMMANDS: &str = "delete from environment_commands
+    where (tenant, command_id) in (
+        select tenant, command_id from environment_commands where awaited_until < $1
+        order by awaited_until
+        limit $2)
+    returning cast(1 as bigint), cast(0 as bigint)";
+
 /// A kind of row: its statement, the time from which it is retained, and its counter.
 type Kind = (
     &'static str,
@@ -80,7 +87,7 @@ type Kind = (
     fn(&mut RemovalFigures) -> &mut u64,
 );
 
-const KINDS: [Kind; 5] = [
+const KINDS: [Kind; 6] = [
     (RUNS, |cutoffs| cutoffs.forgotten, |figures| &mut figures.runs),
     (EVENTS, |cutoffs| Some(cutoffs.events), |figures| &mut figures.events),
     (
@@ -98,6 +105,7 @@ const KINDS: [Kind; 5] = [
         |cutoffs| Some(cutoffs.now),
         |figures| &mut figures.idempotency_keys,
     ),
+    (COMMANDS, |cutoffs| Some(cutoffs.now), |figures| &mut figures.commands),
 ];
 
 /// Removes some rows of a kind; continues with the next kind if it found fewer than the limit.

@@ -4,6 +4,7 @@
 use uuid::Uuid;
 
 use super::contents::sweep_contents;
+use super::objects::sweep_objects;
 use super::reclaim::OPERATION;
 use super::removal::{MARK, sessions_remove};
 use super::selection::{AGED, COUNT, OVERTAKEN, Selection};
@@ -28,6 +29,7 @@ pub(super) async fn retention_step(
     match cursor {
         SweepCursor::Start => sweep_next_contents(engine, cutoffs, "", limit).await,
         SweepCursor::Contents(after) => sweep_next_contents(engine, cutoffs, after, limit).await,
+        SweepCursor::Objects => sweep_next_objects(engine, cutoffs, limit).await,
         SweepCursor::Aged(time, session_id) => sweep_aged(engine, cutoffs, (*time, *session_id), limit).await,
         SweepCursor::Threads(after) => {
             let after = after.as_ref().map_or(("", ""), |(tenant, name)| (tenant, name));
@@ -55,8 +57,22 @@ async fn sweep_next_contents(
     limit: i64,
 ) -> Result<(RemovalFigures, Option<SweepCursor>), StoreError> {
     let (figures, swept) = sweep_contents(engine, cutoffs, after, limit).await?;
+    Ok((figures, Some(swept.map_or(SweepCursor::Objects, SweepCursor::Contents))))
+}
+
+/// Deletes the next objects that no content refers to.
+async fn sweep_next_objects(
+    engine: &impl Engine,
+    cutoffs: Cutoffs,
+    limit: i64,
+) -> Result<(RemovalFigures, Option<SweepCursor>), StoreError> {
     let first_session = SweepCursor::Aged(Timestamp::UNIX_EPOCH, SessionId::from_uuid(Uuid::nil()));
-    Ok((figures, Some(swept.map_or(first_session, SweepCursor::Contents))))
+    let next = if sweep_objects(engine, cutoffs, limit).await? {
+        SweepCursor::Objects
+    } else {
+        first_session
+    };
+    Ok((RemovalFigures::default(), Some(next)))
 }
 
 /// Checks the next sessions that are too old.

@@ -25,10 +25,11 @@ macro_rules! delete {
     };
 }
 
-const TABLES: [&str; 20] = [
+const TABLES: [&str; 21] = [
     delete!("api_keys", "key_id"),
     delete!("run_queue", "tenant, run_id"),
     delete!("limited_tenants", "tenant"),
+    delete!("environment_commands", "tenant, command_id"),
     delete!("idempotency_keys", "tenant, key"),
     delete!("threads", "tenant, name"),
     delete!("agents", "tenant, name"),

@@ -4,6 +4,7 @@ use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::edits::current;
 use super::listing::{Page, page_schemas};
 use super::paths::{MAX_PATH_LENGTH, directory_path, explained, shown};
 use super::select::{MAX_PATTERN_LENGTH, Pattern, selected};
@@ -72,7 +73,7 @@ async fn find(arguments: Value, context: &ToolContext) -> Result<ToolOutput, Too
     let arguments: Arguments = read_arguments(arguments)?;
     let directory = directory_path(arguments.path.as_deref())?;
     let pattern = Pattern::new(&arguments.pattern)?;
-    let tree = context.environment.tree();
+    let tree = current(context).await?;
     let found = selected(&tree, directory.as_ref(), Some(pattern)).await;
     let found = match found {
         Ok(found) => found,

@@ -4,6 +4,7 @@ use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::edits::current;
 use super::listing::{Page, page_schemas};
 use super::paths::{MAX_PATH_LENGTH, directory_path, explained, shown};
 use super::text::counted;
@@ -68,7 +69,7 @@ impl Tool for ListFiles {
 async fn list(arguments: Value, context: &ToolContext) -> Result<ToolOutput, ToolError> {
     let arguments: Arguments = read_arguments(arguments)?;
     let directory = directory_path(arguments.path.as_deref())?;
-    let tree = context.environment.tree();
+    let tree = current(context).await?;
     let entries = match entries(&tree, directory.as_ref(), arguments.recursive).await {
         Ok(entries) => entries,
         Err(error) => return Err(explained(&tree, error).await),

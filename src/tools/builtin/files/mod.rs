@@ -24,6 +24,7 @@ use self::edit::EditFile;
 use self::glob::Glob;
 use self::grep::Grep;
 use self::list::ListFiles;
+pub use self::media::media_type;
 use self::patch::ApplyPatch;
 use self::read::ReadFile;
 use self::write::WriteFile;

@@ -3,7 +3,7 @@
 use crate::agent::ports::ToolError;
 use crate::spelling::nearest;
 use crate::tools::builtin::environment_tool::and_more;
-use crate::workspace::{Entry, FilePath, Tree, TreeError};
+use crate::workspace::{ContentsError, Entry, FilePath, Tree, TreeError};
 
 /// The longest path of an argument, in characters.
 pub(super) const MAX_PATH_LENGTH: usize = 1_024;
@@ -59,6 +59,7 @@ pub(super) async fn explained(tree: &Tree, error: TreeError) -> ToolError {
         }
         TreeError::NotADirectory { path } => format!("{path} is a file, not a directory"),
         TreeError::Path(source) => format!("{error}: {source}"),
+        TreeError::Contents(full @ ContentsError::Full { .. }) => format!("{full}; nothing was changed"),
         TreeError::Contents(_) => {
             let error = &error as &dyn std::error::Error;
             tracing::error!(error, "the files of a workspace could not be read or written");

@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::edits::current;
 use super::media::{binary, media_type, visible};
 use super::paths::{MAX_PATH_LENGTH, explained, file_path};
 use super::text::{counted, is_binary, line_count, lines, push_cut};
@@ -105,7 +106,7 @@ impl Tool for ReadFile {
 async fn read(arguments: Value, context: &ToolContext) -> Result<ToolOutput, ToolError> {
     let Arguments { path, offset, limit } = read_arguments(arguments)?;
     let path = file_path(&path)?;
-    let tree = context.environment.tree();
+    let tree = current(context).await?;
     let bytes = match tree.read(&path).await {
         Ok(bytes) => bytes,
         Err(error) => return Err(explained(&tree, error).await),

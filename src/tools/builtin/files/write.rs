@@ -10,7 +10,7 @@ use super::text::{counted, line_count};
 use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use crate::json::Value;
 use crate::tools::builtin::environment_tool::{Effect, environment_tool, read_arguments};
-use crate::tools::builtin::files::edits::finish;
+use crate::tools::builtin::files::edits::{begin, finish};
 use crate::workspace::{FilePath, Tree, TreeError};
 
 /// The longest content of one call, in characters.
@@ -75,7 +75,7 @@ impl Tool for WriteFile {
 async fn write(arguments: Value, context: &ToolContext) -> Result<ToolOutput, ToolError> {
     let arguments: Arguments = read_arguments(arguments)?;
     let path = file_path(&arguments.path)?;
-    let edit = context.environment.edit().await;
+    let edit = begin(context).await?;
     let written = written(&edit.tree, &path, arguments).await;
     let (tree, message) = match written {
         Ok(written) => written,

@@ -75,6 +75,8 @@ fn context_at(point: HookPoint) -> HookContext {
         P::BeforeToolUse => HookSubject::ToolUse(ToolUse {
             call: call(),
             decision: ToolDecision::Execute,
+            approved: None,
+            continuation: None,
         }),
         P::AfterToolUse => HookSubject::ToolExecution(Box::new(ToolExecution {
             id: ToolExecutionId::generate(&UuidV7Source),

@@ -8,7 +8,7 @@ use agent_runtime::clock::Timestamp;
 use agent_runtime::ids::{AgentId, ExecutionId, MessageId, StepId, UuidV7Source};
 use agent_runtime::message::{Coverage, Message, Role};
 use agent_runtime::model_ref::ResponseFormat;
-use agent_runtime::session::Overrides;
+use agent_runtime::session::{Overrides, RememberedApproval, ToolPins, WaitingStep, hash_arguments};
 use agent_runtime::usage::Usage;
 use chrono::TimeDelta;
 use serde_json::json;
@@ -45,6 +45,10 @@ fn in_step() -> AgentState {
         .with_step_started(BEGUN)
 }
 
+fn waiting() -> WaitingStep {
+    serde_json::from_value(json!({"message_count": 0, "open_calls": [], "step": {}})).unwrap()
+}
+
 /// Makes the change of this name.
 fn changed(name: &str, state: AgentState, now: Timestamp) -> AgentState {
     let step = || AgentStep::new(StepId::generate(&UuidV7Source), Arc::from([Arc::new(message())]));
@@ -63,6 +67,16 @@ fn changed(name: &str, state: AgentState, now: Timestamp) -> AgentState {
         "with_step_recorded" => state.with_current_step(step(), BEGUN).with_step_recorded(now),
         "with_stop_signal" => state.with_stop_signal(StopSignal::new(StopReason::StopRequested, "test", "enough"), now),
         "with_continuation_requested" => state.with_continuation_requested(now),
+        "with_step_left_open" => {
+            let signal = StopSignal::new(StopReason::AnswerRequired, "test", "calls are open");
+            state.with_step_left_open(step(), waiting(), signal, now)
+        }
+        "with_held_input" => state.with_held_input(vec![message()], now),
+        "with_held_input_added" => state.with_held_input(vec![message()], BEGUN).with_held_input_added(now),
+        "with_remembered_approvals" => state.with_remembered_approvals(vec![RememberedApproval {
+            tool: "shell".to_owned(),
+            rule: hash_arguments(&json!({})),
+        }]),
         "with_retry_wanted" => state.with_retry_wanted(now),
         "with_step_granted" => state.with_retry_wanted(BEGUN).with_step_granted(now),
         "with_hook_usage" => state.with_hook_usage(Usage::default(), now),
@@ -81,6 +95,11 @@ fn changed(name: &str, state: AgentState, now: Timestamp) -> AgentState {
             }
             .into_shared(),
         ),
+        "with_tool_pins" => {
+            let mut pins = ToolPins::default();
+            pins.begin("weather");
+            state.with_tool_pins(pins)
+        }
         "with_metadata" => state.with_metadata([("k".to_owned(), json!(1))].into_iter().collect()),
         other => panic!("the change {other} is not tried"),
     }
@@ -88,13 +107,15 @@ fn changed(name: &str, state: AgentState, now: Timestamp) -> AgentState {
 
 /// Changes that take no time. The hook stack sets the time of changes by hooks
 /// (`hooks/permissions.rs`), and an execution begins after the others.
-const SETTINGS: [&str; 6] = [
+const SETTINGS: [&str; 8] = [
     "with_metadata",
     "with_model",
     "with_overrides",
     "with_parent_agent_id",
+    "with_remembered_approvals",
     "with_response_format",
     "with_system_prompt",
+    "with_tool_pins",
 ];
 
 #[test]

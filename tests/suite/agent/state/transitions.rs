@@ -13,7 +13,7 @@ use crate::support::clock::TestClock;
 use ExecutionStatus::{Completed, Failed, Stopped};
 
 /// What a step brought, what was wanted after it, and how the execution ends.
-const ENDS: [(Option<ErrorKind>, Option<StopReason>, ExecutionStatus, StopReason); 15] = [
+const ENDS: [(Option<ErrorKind>, Option<StopReason>, ExecutionStatus, StopReason); 16] = [
     (None, None, Completed, StopReason::Completed),
     (None, Some(StopReason::ErrorForbade), Failed, StopReason::ErrorForbade),
     (
@@ -59,6 +59,12 @@ const ENDS: [(Option<ErrorKind>, Option<StopReason>, ExecutionStatus, StopReason
         StopReason::UserRequested,
     ),
     (None, Some(StopReason::Completed), Completed, StopReason::Completed),
+    (
+        None,
+        Some(StopReason::AnswerRequired),
+        ExecutionStatus::Waiting,
+        StopReason::AnswerRequired,
+    ),
     (None, Some(StopReason::Unknown), Stopped, StopReason::Unknown),
     // An error that nobody decided about forbids; one that somebody did does not.
     (Some(ErrorKind::Model), None, Failed, StopReason::ErrorForbade),
@@ -149,6 +155,7 @@ fn only_ends_are_terminal() {
         (Completed, true),
         (Stopped, true),
         (Failed, true),
+        (ExecutionStatus::Waiting, true),
         (ExecutionStatus::Unknown, false),
     ] {
         assert_eq!(status.is_terminal(), is_terminal, "{status:?}");

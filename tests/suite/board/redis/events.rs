@@ -10,7 +10,7 @@ use agent_runtime::supervision::Supervisor;
 use agent_runtime::tenant::TenantId;
 use tokio::time::timeout;
 
-use crate::board::server::{EXPIRY, PrivateServer, TIMEOUT, board, settings};
+use crate::board::server::{EXPIRY, PrivateServer, SLACK, TIMEOUT, board, settings};
 use crate::board::{append, close, ended, event, new_run, new_tenant, open, private_replicas, read, terminal, until};
 
 /// The next attempt at a run.
@@ -210,12 +210,7 @@ async fn events_emitted_during_an_outage_are_read_after_it() {
     here.event_append(&tenant, terminal(&over, 3));
     here.run_close(&tenant, over.summary.run_id);
     let read_there = there.event_read(&tenant, live.summary.run_id, 2, 10);
-    assert!(
-        timeout(TIMEOUT + Duration::from_secs(1), read_there)
-            .await
-            .unwrap()
-            .is_err()
-    );
+    assert!(timeout(TIMEOUT + SLACK, read_there).await.unwrap().is_err());
     assert!(there.event_last(&tenant, live.summary.run_id).await.is_err());
     assert_eq!(read(&here, &tenant, &live, 0).await, "1a 2a 3b 4b");
 
@@ -243,12 +238,7 @@ async fn a_server_that_hung_goes_on_with_what_it_has() {
     server.signal("STOP");
     append(&here, &tenant, &run, 3..=4, "b");
     let read_there = there.event_read(&tenant, run.summary.run_id, 2, 10);
-    assert!(
-        timeout(TIMEOUT + Duration::from_secs(1), read_there)
-            .await
-            .unwrap()
-            .is_err()
-    );
+    assert!(timeout(TIMEOUT + SLACK, read_there).await.unwrap().is_err());
     server.signal("CONT");
     until_read(&there, &tenant, &run, "1a 2a 3b 4b").await;
     close([&here, &there]).await;
@@ -277,7 +267,7 @@ async fn events_that_an_emptied_server_lost_are_sent_again() {
 
 #[tokio::test]
 async fn a_silent_run_is_sent_again_as_well() {
-    let Some((server, here, there, tenant)) = private_replicas(Duration::from_secs(3)).await else {
+    let Some((server, here, there, tenant)) = private_replicas(Duration::from_secs(12)).await else {
         return;
     };
     let run = new_run(None);
@@ -372,7 +362,7 @@ async fn streams_of_ended_runs_expire_and_those_of_live_runs_do_not() {
     let Some(server) = PrivateServer::start() else { return };
     let settings = RedisSettings {
         board: BoardSettings {
-            event_retention: Duration::from_secs(4),
+            event_retention: Duration::from_secs(10),
             ..BoardSettings::default()
         },
         ..settings(Duration::from_secs(3))
@@ -390,6 +380,7 @@ async fn streams_of_ended_runs_expire_and_those_of_live_runs_do_not() {
     let key = |run: &LiveRun| format!("agent-runtime:{{{tenant}}}:events:{}", run.summary.run_id);
     until(":2".to_owned(), async || server.command(&["XLEN", &key(&over)])).await;
     until(":0".to_owned(), async || server.command(&["EXISTS", &key(&over)])).await;
-    assert_eq!(server.command(&["EXISTS", &key(&live)]), ":1");
+    // If it expires while the machine stands still, the next refresh sends it again.
+    until(":1".to_owned(), async || server.command(&["EXISTS", &key(&live)])).await;
     here.close().await;
 }

@@ -6,21 +6,18 @@ use std::time::{Duration, Instant};
 
 use agent_runtime::board::Board;
 
-use crate::board::server::{EXPIRY, PrivateServer, TIMEOUT, board};
+use crate::board::server::{EXPIRY, PrivateServer, SLACK, TIMEOUT, board};
 use crate::board::{
     close, listed, lookup, new_run, new_session_id, new_tenant, open, private_replicas, until, with_step,
 };
-use crate::support::logs::{CapturedLog, listen};
+use crate::support::logs::CapturedLog;
 
-/// Fails if the future takes longer than the time limit of a request, and some for a busy machine.
+/// Fails if the future takes longer than the time limit of a request and the slack of a busy
+/// machine.
 async fn promptly<T>(future: impl Future<Output = T>) -> T {
     let begun = Instant::now();
     let value = future.await;
-    assert!(
-        begun.elapsed() < TIMEOUT + Duration::from_secs(5),
-        "{:?}",
-        begun.elapsed()
-    );
+    assert!(begun.elapsed() < TIMEOUT + SLACK, "{:?}", begun.elapsed());
     value
 }
 
@@ -49,7 +46,7 @@ async fn check_local_view(board: &Board) {
 async fn a_stopped_server_hides_other_replicas_until_it_is_back() {
     // A replica that asks for nothing meanwhile learns of the outage when it refreshes its runs
     // next.
-    let Some((mut server, here, there, tenant)) = private_replicas(Duration::from_secs(3)).await else {
+    let Some((mut server, here, there, tenant)) = private_replicas(Duration::from_secs(12)).await else {
         return;
     };
     let (own, others, over) = (new_run(None), new_run(None), new_run(None));
@@ -144,7 +141,7 @@ async fn a_board_opens_while_its_server_is_away() {
 
 #[tokio::test]
 async fn an_emptied_server_is_filled_again() {
-    let Some((server, here, there, tenant)) = private_replicas(Duration::from_secs(3)).await else {
+    let Some((server, here, there, tenant)) = private_replicas(Duration::from_secs(12)).await else {
         return;
     };
     let run = with_step(&new_run(Some(new_session_id())), "one");
@@ -184,15 +181,8 @@ async fn an_outage_is_logged_once() {
     let Some(mut server) = PrivateServer::start() else {
         return;
     };
-    let log = CapturedLog::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::INFO)
-        .with_ansi(false)
-        .with_writer(move || writer.clone())
-        .finish();
     // The test's runtime has one thread, so the board's task logs here too.
-    let _listening = listen(subscriber);
+    let (log, _listening) = CapturedLog::listening(tracing::Level::INFO);
     let here = board(&server.url(), EXPIRY).await;
     for outage in 1..=2 {
         server.stop();

@@ -16,7 +16,8 @@ use crate::board::{
 };
 use crate::support::ports::free_port;
 
-const EXPIRY: Duration = Duration::from_secs(3);
+/// Short, so that runs are refreshed often, and longer than a test machine stands still.
+const EXPIRY: Duration = Duration::from_secs(12);
 
 /// Shows that what one replica does reaches the other: runs, rivals, events, control messages.
 async fn check_sharing(here: &Board, there: &Board) {
@@ -316,7 +317,7 @@ mod cluster {
         let bus_port = bus.to_string();
         let arguments = [
             ["--cluster-enabled", "yes"],
-            ["--cluster-node-timeout", "2000"],
+            ["--cluster-node-timeout", "15000"],
             ["--cluster-port", &bus_port],
         ];
         let arguments = arguments.concat().into_iter().map(str::to_owned).collect();

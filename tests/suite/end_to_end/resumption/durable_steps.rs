@@ -72,11 +72,7 @@ async fn a_run_goes_on_after_its_last_completed_step(database: TestDatabase) {
         (&json!("running"), &json!(2), &json!(2), &json!(30)),
         "{shown:#}"
     );
-    second.die(&world).await;
-
-    model_gate.until_waiting(0).await;
-    model_gate.open(1);
-    let third = world.replica().await;
+    let third = world.successor(second, &model_gate).await;
     let ended = third.ended(&run).await;
     assert_eq!(
         (
@@ -131,11 +127,7 @@ async fn a_run_that_was_taken_over_ends_as_one_that_was_not(database: TestDataba
     world.tool_gate.open(2);
     let run = first.begin("wait", json!({"agent": "worker"})).await;
     model_gate.until_waiting(1).await;
-    first.die(&world).await;
-
-    model_gate.until_waiting(0).await;
-    model_gate.open(1);
-    let second = world.replica().await;
+    let second = world.successor(first, &model_gate).await;
     let ended = second.ended(&run).await;
     for same in [
         "status",
@@ -174,10 +166,7 @@ async fn a_message_to_the_run_is_read_once(database: TestDatabase) {
     world.tool_gate.open(2);
     // The message has joined the conversation by then.
     model_gate.until_waiting(1).await;
-    first.die(&world).await;
-    model_gate.until_waiting(0).await;
-    model_gate.open(1);
-    let second = world.replica().await;
+    let second = world.successor(first, &model_gate).await;
     let ended = second.ended(&run).await;
     assert_eq!(
         (&ended["status"], &ended["step_count"]),

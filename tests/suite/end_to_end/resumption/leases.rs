@@ -263,8 +263,8 @@ async fn a_worker_survives_that_all_of_its_connections_go_silent() {
     let world = World::new(database, gated(&gate)).await;
     let settings = [
         ("store.url", &*url),
-        ("store.acquire_timeout", "2s"),
-        ("queue.lease", "3s"),
+        ("store.acquire_timeout", "7s"),
+        ("queue.lease", "12s"),
         ("queue.max_attempts", "2"),
     ];
     let replica = world.replica_with(&settings).await;
@@ -280,7 +280,7 @@ async fn a_worker_survives_that_all_of_its_connections_go_silent() {
     let before = leased_until().await;
     proxy.silence();
     // Two leases have passed, so the holder renewed it over a connection that it opened afterwards.
-    until("the run is not worked on", async || leased_until().await > before + 7).await;
+    until("the run is not worked on", async || leased_until().await > before + 25).await;
     gate.open(8);
     let ended = replica.ended(&run).await;
     let attempts = ended["attempts"].as_u64().unwrap();

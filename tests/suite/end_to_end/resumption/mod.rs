@@ -1,6 +1,8 @@
 //! Runs whose process dies in their midst: another goes on with them, and what comes of it is what
 //! would have been.
 
+mod commands;
+mod deferred_tools;
 mod durable_steps;
 mod leases;
 mod progress;
@@ -9,4 +11,4 @@ mod stored_prompts;
 mod subagents;
 mod unreadable_requests;
 mod workspaces;
-mod world;
+pub(in crate::end_to_end) mod world;

@@ -42,10 +42,7 @@ async fn a_run_starts_over(database: TestDatabase) {
         world.database.number("select count(*) from run_events").await > 0
     })
     .await;
-    first.die(&world).await;
-    world.tool_gate.until_waiting(0).await;
-    world.tool_gate.open(1);
-    let second = world.replica().await;
+    let second = world.successor(first, &world.tool_gate).await;
     // The next worker runs the agent as it was at the request, not as it is now.
     second.put_agent("worker", json!({"model": "mock/other"})).await;
     let ended = second.ended(&run).await;
@@ -233,10 +230,7 @@ async fn a_run_on_a_thread_starts_over_from_where_it_began(database: TestDatabas
     let run = first.begin("go", on_thread()).await;
     world.tool_gate.until_waiting(1).await;
     let next = first.begin("hi", on_thread()).await;
-    first.die(&world).await;
-    world.tool_gate.until_waiting(0).await;
-    world.tool_gate.open(1);
-    let second = world.replica().await;
+    let second = world.successor(first, &world.tool_gate).await;
     let (ended, next) = (second.ended(&run).await, second.ended(&next).await);
     assert_eq!(
         (&ended["status"], &ended["base_session_id"]),
@@ -273,10 +267,7 @@ async fn a_thread_that_is_moved_meanwhile_changes_nothing_for_its_run(database: 
         let position = json!({"session_id": other["session_id"]});
         let moved = replica.put(&format!("/v1/threads/{durability}"), &position).await;
         assert!(moved.status.is_success(), "{}", moved.text());
-        replica.die(&world).await;
-        world.tool_gate.until_waiting(0).await;
-        world.tool_gate.open(1);
-        replica = world.replica().await;
+        replica = world.successor(replica, &world.tool_gate).await;
         let ended = replica.ended(&run).await;
         assert_eq!(
             (&ended["status"], &ended["base_session_id"], &ended["attempts"]),

@@ -48,10 +48,7 @@ async fn a_takeover_has_the_files_and_variables_of_the_earlier_steps(database: T
     first.put_agent("worker", agent).await;
     let run = first.begin("go", json!({"agent": "worker"})).await;
     model_gate.until_waiting(1).await;
-    first.die(&world).await;
-    model_gate.until_waiting(0).await;
-    model_gate.open(1);
-    let second = world.replica().await;
+    let second = world.successor(first, &model_gate).await;
     let ended = second.ended(&run).await;
     assert_eq!(
         (&ended["status"], &ended["attempts"]),
@@ -96,10 +93,7 @@ async fn a_takeover_merges_the_files_of_its_subagents(database: TestDatabase) {
     first.put_agent("worker", lead).await;
     let run = first.begin("go", json!({"agent": "worker"})).await;
     model_gate.until_waiting(1).await;
-    first.die(&world).await;
-    model_gate.until_waiting(0).await;
-    model_gate.open(1);
-    let second = world.replica().await;
+    let second = world.successor(first, &model_gate).await;
     let ended = second.ended(&run).await;
     assert_eq!(ended["status"], "completed", "{ended:#}");
     let session = ended["session_id"].as_str().unwrap();

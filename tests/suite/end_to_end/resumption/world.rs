@@ -20,26 +20,26 @@ use crate::support::test_app::TestApp;
 /// A lease never expires by itself during a test.
 const SETTINGS: [(&str, &str); 2] = [("queue.lease", "10m"), ("queue.poll_interval", "20ms")];
 /// A process that accepts runs and works on none.
-pub(super) const ACCEPTS_ONLY: [(&str, &str); 1] = [("queue.role", "api")];
+pub(in crate::end_to_end) const ACCEPTS_ONLY: [(&str, &str); 1] = [("queue.role", "api")];
 /// How long a process may take to die.
 const DEATH: Duration = Duration::from_secs(10);
 
 /// What no process takes away with it.
-pub(super) struct World {
-    pub(super) database: TestDatabase,
-    pub(super) mock: Arc<MockModel>,
+pub(in crate::end_to_end) struct World {
+    pub(in crate::end_to_end) database: TestDatabase,
+    pub(in crate::end_to_end) mock: Arc<MockModel>,
     /// What the tools `once` and `again` wait at.
-    pub(super) tool_gate: Arc<Gate>,
+    pub(in crate::end_to_end) tool_gate: Arc<Gate>,
     /// Answers at once, and may not be called again.
-    pub(super) plain: Arc<FakeTool>,
+    pub(in crate::end_to_end) plain: Arc<FakeTool>,
     /// May not be called again.
-    pub(super) once: Arc<FakeTool>,
+    pub(in crate::end_to_end) once: Arc<FakeTool>,
     /// May be called again.
-    pub(super) again: Arc<FakeTool>,
+    pub(in crate::end_to_end) again: Arc<FakeTool>,
 }
 
 /// A process: it has threads of its own, and dies with all that they do.
-pub(super) struct Replica {
+pub(in crate::end_to_end) struct Replica {
     app: TestApp,
     runtime: Runtime,
     /// What PostgreSQL knows its connections by.
@@ -48,7 +48,10 @@ pub(super) struct Replica {
 
 impl World {
     /// Makes a world whose models answer as the function says.
-    pub(super) async fn new(database: TestDatabase, answerer: impl Fn(&Value) -> Reply + Send + 'static) -> Self {
+    pub(in crate::end_to_end) async fn new(
+        database: TestDatabase,
+        answerer: impl Fn(&Value) -> Reply + Send + 'static,
+    ) -> Self {
         let tool_gate = Gate::new();
         let held = || Behaviour::Held(Arc::clone(&tool_gate));
         Self {
@@ -62,19 +65,22 @@ impl World {
     }
 
     /// Starts a process that works on runs.
-    pub(super) async fn replica(&self) -> Replica {
+    pub(in crate::end_to_end) async fn replica(&self) -> Replica {
         self.replica_with(&[]).await
     }
 
     /// Starts a process with these settings on top.
-    pub(super) async fn replica_with(&self, settings: &[(&'static str, &'static str)]) -> Replica {
+    pub(in crate::end_to_end) async fn replica_with(&self, settings: &[(&'static str, &'static str)]) -> Replica {
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
             .build()
             .unwrap();
         let tools = [&self.plain, &self.once, &self.again].map(|tool| Arc::clone(tool) as _);
-        let extensions = Extensions { tools: tools.into() };
+        let extensions = Extensions {
+            tools: tools.into(),
+            ..Extensions::default()
+        };
         let settings = [&SETTINGS, settings].concat();
         let name = format!("replica-{}", Uuid::now_v7());
         let (url, mock) = (self.database.url_for(&name), Arc::clone(&self.mock));
@@ -84,14 +90,23 @@ impl World {
         Replica { app, runtime, name }
     }
 
+    /// Ends a process whose run waits at a gate, and starts another one. The gate lets the call
+    /// pass.
+    pub(in crate::end_to_end) async fn successor(&self, dying: Replica, gate: &Gate) -> Replica {
+        dying.die(self).await;
+        gate.until_waiting(0).await;
+        gate.open(1);
+        self.replica().await
+    }
+
     /// Lets the leases of all processes expire.
-    pub(super) async fn expire_leases(&self) {
+    pub(in crate::end_to_end) async fn expire_leases(&self) {
         let expire = "update run_queue set leased_until = enqueued_at where leased_until is not null";
         self.database.execute(expire).await.unwrap();
     }
 
     /// Returns what was asked of which model: for each request the number of results that it holds.
-    pub(super) fn asked(&self) -> Vec<(String, usize)> {
+    pub(in crate::end_to_end) fn asked(&self) -> Vec<(String, usize)> {
         let requests = self.mock.requests();
         let asked = requests.iter().map(|request| {
             let messages = request["messages"].as_array().unwrap();
@@ -104,13 +119,13 @@ impl World {
 
 impl Replica {
     /// Ends the process without a warning, and lets its leases expire.
-    pub(super) async fn die(self, world: &World) {
+    pub(in crate::end_to_end) async fn die(self, world: &World) {
         self.vanish(world).await;
         world.expire_leases().await;
     }
 
     /// Ends the process without a warning. What it had sent to the store is done by then.
-    pub(super) async fn vanish(self, world: &World) {
+    pub(in crate::end_to_end) async fn vanish(self, world: &World) {
         let Self { app, runtime, name } = self;
         let dying = tokio::task::spawn_blocking(move || {
             runtime.shutdown_timeout(DEATH);
@@ -121,7 +136,7 @@ impl Replica {
     }
 
     /// Stops the process in order, and checks that nothing is left over.
-    pub(super) async fn finish(self) {
+    pub(in crate::end_to_end) async fn finish(self) {
         let Self { app, runtime, .. } = self;
         app.finish().await;
         runtime.shutdown_background();
@@ -137,7 +152,7 @@ impl Deref for Replica {
 }
 
 /// Writes bytes in the engine's own way.
-pub(super) fn bytes(database: &TestDatabase, text: &str) -> String {
+pub(in crate::end_to_end) fn bytes(database: &TestDatabase, text: &str) -> String {
     let hex = text
         .bytes()
         .fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
@@ -149,7 +164,7 @@ pub(super) fn bytes(database: &TestDatabase, text: &str) -> String {
 
 /// Checks the events of a run that was resumed after so many steps each time: without gaps, one
 /// beginning, one end. Returns them.
-pub(super) async fn resumed_events(app: &TestApp, run: &Value, resumed: &[u64]) -> Vec<Value> {
+pub(in crate::end_to_end) async fn resumed_events(app: &TestApp, run: &Value, resumed: &[u64]) -> Vec<Value> {
     let events = app.events_after(run, 0).await;
     let types: Vec<_> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!(numbers(&events), (1..=events.len() as u64).collect::<Vec<_>>());
@@ -165,7 +180,14 @@ pub(super) async fn resumed_events(app: &TestApp, run: &Value, resumed: &[u64]) 
         expected.iter().collect::<Vec<_>>(),
         "{types:?}"
     );
-    let terminal = ["run.completed", "run.stopped", "run.failed", "run.cancelled"].map(of);
+    let terminal = [
+        "run.completed",
+        "run.stopped",
+        "run.waiting",
+        "run.failed",
+        "run.cancelled",
+    ]
+    .map(of);
     assert_eq!(terminal.iter().sum::<usize>(), 1, "{types:?}");
     assert!(
         terminal.contains(&1) && types[types.len() - 1].starts_with("run."),
@@ -175,7 +197,7 @@ pub(super) async fn resumed_events(app: &TestApp, run: &Value, resumed: &[u64]) 
 }
 
 /// The steps of a run without what differs each time.
-pub(super) async fn steps_of(app: &TestApp, run: &Value) -> Value {
+pub(in crate::end_to_end) async fn steps_of(app: &TestApp, run: &Value) -> Value {
     let mut steps = app.get(&format!("/v1/runs/{}/steps", id(run))).await["data"].clone();
     without(
         &mut steps,
@@ -206,7 +228,7 @@ fn without(value: &mut Value, names: &[&str]) {
 }
 
 /// The execution of which the events tell; exactly one.
-pub(super) fn execution_of(events: &[Value]) -> &Value {
+pub(in crate::end_to_end) fn execution_of(events: &[Value]) -> &Value {
     let begun: Vec<_> = events
         .iter()
         .filter(|event| event["type"] == "execution.started")
@@ -216,7 +238,7 @@ pub(super) fn execution_of(events: &[Value]) -> &Value {
 }
 
 /// The messages of the session that a run has made.
-pub(super) async fn messages_of(app: &TestApp, run: &Value) -> Vec<Value> {
+pub(in crate::end_to_end) async fn messages_of(app: &TestApp, run: &Value) -> Vec<Value> {
     let session = app
         .get(&format!("/v1/sessions/{}", run["session_id"].as_str().unwrap()))
         .await;

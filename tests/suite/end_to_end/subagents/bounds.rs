@@ -258,7 +258,7 @@ async fn a_run_with_many_levels_of_calls_is_cancelled_at_once(database: TestData
     .await;
     // It takes milliseconds; a machine that is busy has some more.
     let took = began.elapsed();
-    assert!(took < Duration::from_secs(3), "{took:?}");
+    assert!(took < Duration::from_secs(15), "{took:?}");
     // None of the calls that waited has begun.
     assert_eq!(mock.asked(), asked);
     let steps = steps_of(&app, &accepted).await;

@@ -4,25 +4,25 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::agent::RunWebhook;
 use agent_runtime::agent::hooks::{HookFactory, HookRegistry};
 use agent_runtime::agent::ports::{Model, ModelCatalog, ModelLookupError, WebhookFault, WebhookRules};
 use agent_runtime::agent::state::ExecutionBudget;
+use agent_runtime::agent::{AnswerExpiry, RunWebhook};
 use agent_runtime::app::{RunPorts, assemble_runs};
 use agent_runtime::board::Board;
 use agent_runtime::clock::SystemClock;
 use agent_runtime::ids::UuidV7Source;
-use agent_runtime::json::{Object, Value};
-use agent_runtime::limits::RunLimits;
-use agent_runtime::message::{ContentPart, Role};
+use agent_runtime::json::Value;
+use agent_runtime::mcp::McpServers;
+use agent_runtime::message::ContentPart;
 use agent_runtime::model_ref::ModelRef;
 use agent_runtime::record::{RunMode, RunRecord, StepRecord};
 use agent_runtime::run::{
-    AgentChecks, AgentDirectory, AgentSource, ConfiguredAgent, EventOptions, InputMessage, OnDisconnect, QueueSettings,
-    RunRequest, RunSettings, Runs, SubagentSettings,
+    AgentChecks, AgentDirectory, AgentSource, ConfiguredAgent, InputMessage, QueueSettings, RunRequest, RunSettings,
+    Runs, SubagentSettings,
 };
-use agent_runtime::session::{Bundle, OverrideChanges};
-use agent_runtime::store::{self, ConflictPolicy, IfBusy, Sessions};
+use agent_runtime::session::Bundle;
+use agent_runtime::store::{self, Sessions};
 use agent_runtime::supervision::Supervisor;
 use agent_runtime::tenant::TenantId;
 use agent_runtime::tools::{ToolRegistry, ToolSettings, builtin_tools};
@@ -82,6 +82,7 @@ pub(super) async fn service(
         AgentChecks {
             models: models.clone(),
             tools: tools.clone(),
+            servers: Arc::new(McpServers::default()),
             hooks: hooks.clone(),
             prices: PriceTable::default(),
             limits: Arc::default(),
@@ -98,6 +99,7 @@ pub(super) async fn service(
         agents: Arc::new(directory.unwrap()),
         models,
         tools,
+        servers: Arc::new(McpServers::default()),
         hooks,
         prices: PriceTable::default(),
         limits: Arc::default(),
@@ -117,6 +119,7 @@ pub(super) async fn service(
             concurrency: 8,
             max_concurrent: 100,
         },
+        answer_expiry: AnswerExpiry::default(),
         max_record_bytes: 1 << 30,
         max_model_request_bytes: 1 << 30,
         workspace: WorkspaceLimits::default(),
@@ -155,34 +158,8 @@ pub(super) async fn published(database: &TestDatabase, record: &RunRecord) -> Ar
 
 fn request() -> RunRequest {
     RunRequest {
-        base_session_id: None,
-        environment_from: None,
-        agent: None,
-        input: vec![InputMessage {
-            section: agent_runtime::message::Section::default(),
-            role: Role::User,
-            name: None,
-            content: vec![ContentPart::text("go")],
-            metadata: Object::new(),
-        }],
-        mode: RunMode::Sync,
-        durability: None,
-        priority: 0,
-        thread: None,
-        if_busy: IfBusy::Reject,
-        webhook: None,
-        idempotency: None,
-        model: None,
-        overrides: OverrideChanges::default(),
-        budget: ExecutionBudget::default(),
-        metadata: Object::new(),
-        variables: BTreeMap::new(),
-        response_format: None,
-        conflict: ConflictPolicy::Fork,
-        on_disconnect: OnDisconnect::Cancel,
-        limits: RunLimits::default(),
-        events: EventOptions::default(),
-        request_id: None,
+        input: vec![InputMessage::of_user(vec![ContentPart::text("go")])],
+        ..RunRequest::new(RunMode::Sync)
     }
 }
 

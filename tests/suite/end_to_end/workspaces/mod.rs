@@ -1,8 +1,13 @@
 //! Files in runs: they last with the session, a fork has its own, subagents' files are merged, and
 //! a takeover has those of the earlier steps.
 
+mod jobs;
+mod outages;
 mod sessions;
+pub(super) mod shell;
 mod subagents;
+mod tiers;
+mod untouched;
 
 use agent_runtime::json::Value;
 use serde_json::json;

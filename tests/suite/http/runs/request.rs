@@ -70,7 +70,7 @@ const BAD_RUNS: &[(&str, &str, &[&str])] = &[
         "/input/0/content/0/bold",
         &[r#"{"input": [{"role": "user", "content": [{"type": "text", "text": "a", "bold": true}]}]}"#],
     ),
-    ("missing_field", "/input", &["{}"]),
+    ("missing_field", "/input", &["{}", r#"{"input": null}"#]),
     (
         "missing_field",
         "/input/0/content",
@@ -80,12 +80,7 @@ const BAD_RUNS: &[(&str, &str, &[&str])] = &[
     (
         "invalid_field",
         "/input",
-        &[
-            r#"{"input": 5}"#,
-            r#"{"input": null}"#,
-            r#"{"input": ""}"#,
-            r#"{"input": []}"#,
-        ],
+        &[r#"{"input": 5}"#, r#"{"input": ""}"#, r#"{"input": []}"#],
     ),
     (
         "invalid_field",

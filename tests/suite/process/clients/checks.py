@@ -42,6 +42,7 @@ REFUSALS = [
     ("invalid_field", r"/message_history_state/.*/content/.*", "invalid type: "),
     ("invalid_field", r"/message_history_state/.*/content/.*/type", "unknown variant "),
     ("unknown_field", r"/(context|environment)_state/.*", "unknown field"),
+    ("invalid_field", r"/(deferred_tools|approvals/\d+/tools)/\d+", "a pattern has 1 to 200 visible characters"),
     # What a field must be, given others.
     ("invalid_field", "/name", "not the name in the path"),
     ("invalid_field", "/script", "only the scripted driver plays a script"),
@@ -58,8 +59,17 @@ REFUSALS = [
     # A message to a run at work is one, of the user.
     ("invalid_field", r"/input/0/role", "only a message of the user can steer a run"),
     ("too_many_messages", "/input", "2 messages, and at most 1 are allowed"),
+    # What answers and rules about them must be, given others.
+    ("missing_field", "/input", "missing field `input`"),
+    ("invalid_field", r"/answers/\d+(/.*)?", ""),
+    ("session_not_waiting", None, ""),
+    ("invalid_field", r"/client_tools(/.*)?", ""),
+    ("invalid_field", r"/approvals(/.*)?", ""),
+    ("invalid_field", r"/context_state/(waiting|remembered_approvals)", ""),
     # What the agent and the service have.
     ("invalid_field", "/tools", 'the agent "demo" has no tool'),
+    ("invalid_field", "/mcp", '"'),
+    ("invalid_field", "/mcp", "no MCP server is named "),
     ("invalid_field", "/parameters/tool_choice", "the tool_choice is "),
     ("invalid_field", "/parameters/tool_choice", "only the driver tool_calling takes a tool_choice"),
     ("invalid_field", "/provider_tools", "no provider is named "),
@@ -67,6 +77,7 @@ REFUSALS = [
     ("invalid_field", "/subagents", "two tools would be named "),
     ("invalid_field", "/subagents", "0 can't be given the tool "),
     ("unknown_hook", r"/hooks/\d+/name", "no hook is named "),
+    ("unknown_model", None, "no provider is named "),
     ("unknown_tool", None, "no tool is named "),
     ("model_not_configured", None, 'the provider "openai" has no API key'),
     # What the path of a file is, what it leads to, and what the bytes of a file are.

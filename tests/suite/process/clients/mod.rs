@@ -1,7 +1,9 @@
 //! The description of the interface as others read it: a validator, makers of clients and a fuzzer,
 //! against the binary.
 
+mod conformance;
 mod fuzzing;
+mod mcp;
 mod python;
 mod typescript;
 

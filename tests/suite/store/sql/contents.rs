@@ -30,7 +30,7 @@ on_both_engines!(
 );
 
 /// Bytes that can't be compressed.
-fn noise(seed: u64, length: usize) -> Vec<u8> {
+pub(crate) fn noise(seed: u64, length: usize) -> Vec<u8> {
     let mut noise = vec![0; length];
     blake3::Hasher::new()
         .update(&seed.to_le_bytes())

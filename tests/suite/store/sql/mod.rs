@@ -1,12 +1,16 @@
 //! The statements that both engines share.
 
 pub(crate) mod agents;
+mod commands;
 pub(crate) mod commit;
 mod connection;
+mod content_totals;
 pub(crate) mod contents;
 mod due;
 mod history;
 mod keys;
+mod object_servers;
+mod objects;
 mod outbox;
 pub(crate) mod queue;
 mod retention;

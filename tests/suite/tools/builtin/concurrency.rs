@@ -42,7 +42,7 @@ async fn no_change_of_several_writers_is_lost() {
 #[tokio::test]
 async fn a_reader_sees_the_files_as_they_were_when_it_began() {
     let desk = Desk::with_files(&[("a", "before")]).await;
-    let edit = desk.environment.edit().await;
+    let edit = desk.environment.edit().await.unwrap();
     let write = desk.call("write_file", json!({"path": "a", "content": "after"}));
     let mut write = std::pin::pin!(write);
     assert!(
@@ -59,7 +59,7 @@ async fn a_reader_sees_the_files_as_they_were_when_it_began() {
 #[tokio::test]
 async fn a_call_that_is_dropped_leaves_no_trace() {
     let desk = Desk::with_files(&[("a", "before")]).await;
-    let edit = desk.environment.edit().await;
+    let edit = desk.environment.edit().await.unwrap();
     let mut write = Box::pin(desk.call("write_file", json!({"path": "a", "content": "after"})));
     assert!(futures_util::poll!(&mut write).is_pending());
     drop(write);

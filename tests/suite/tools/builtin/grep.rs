@@ -126,5 +126,5 @@ async fn a_search_of_slow_patterns_ends_when_its_run_is_cancelled() {
     let pattern = json!({"pattern": "(a.{0,40}b?.{0,40}){2}x", "mode": "count"});
     let (result, ()) = tokio::join!(desk.call("grep", pattern), cancel);
     assert_contains(&result.unwrap_err(), &["the run was cancelled"]);
-    assert!(begin.elapsed() < Duration::from_secs(10));
+    assert!(begin.elapsed() < Duration::from_mins(1));
 }

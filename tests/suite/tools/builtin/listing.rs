@@ -77,7 +77,7 @@ async fn a_pattern_finds_files_by_path() {
 #[tokio::test]
 async fn many_files_are_shown_in_pages() {
     let desk = Desk::new();
-    let mut edit = desk.environment.edit().await;
+    let mut edit = desk.environment.edit().await.unwrap();
     for number in 0..1_500 {
         let path = super::parsed(&format!("{}/{number:04}", "d".repeat(150)));
         edit.tree = edit.tree.with_file(&path, bytes::Bytes::new(), false).await.unwrap();

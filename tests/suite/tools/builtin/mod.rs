@@ -4,10 +4,12 @@
 mod concurrency;
 mod edit;
 mod grep;
+mod jobs;
 mod listing;
 mod long_output;
 mod patch;
 mod read;
+mod shell;
 mod specs;
 mod todo;
 mod variables;
@@ -15,7 +17,7 @@ mod write;
 
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::{ToolCatalog as _, ToolContext, ToolExecutor};
+use agent_runtime::agent::ports::{OutputSink, Tool, ToolCatalog as _, ToolContext, ToolExecutor};
 use agent_runtime::agent::state::ToolExecution;
 use agent_runtime::clock::Clock;
 use agent_runtime::environment::Environment;
@@ -35,6 +37,7 @@ struct Desk {
     environment: Arc<Environment>,
     executor: Arc<dyn ToolExecutor>,
     cancellation: CancellationToken,
+    output: Option<Arc<dyn OutputSink>>,
 }
 
 impl Desk {
@@ -44,13 +47,18 @@ impl Desk {
 
     fn with(limits: WorkspaceLimits, settings: ToolSettings) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(TestClock::new());
-        let tools = builtin_tools(&clock);
+        Self::of(builtin_tools(&clock), limits, settings, EnvironmentState::default())
+    }
+
+    fn of(tools: Vec<Arc<dyn Tool>>, limits: WorkspaceLimits, settings: ToolSettings, state: EnvironmentState) -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(TestClock::new());
         let names: Vec<_> = tools.iter().map(|tool| tool.spec().name.clone()).collect();
         let registry = ToolRegistry::new(tools, settings, clock, Arc::new(UuidV7Source)).unwrap();
         let contents = Arc::new(InMemoryContents::default());
-        let environment = Environment::restore(EnvironmentState::default(), contents, limits);
+        let environment = Environment::restore(state, contents, limits);
         Self {
             environment: Arc::new(environment),
+            output: None,
             executor: registry.executor(&names).unwrap(),
             cancellation: CancellationToken::new(),
         }
@@ -65,14 +73,14 @@ impl Desk {
     }
 
     async fn put(&self, path: &str, content: &[u8]) {
-        let edit = self.environment.edit().await;
+        let edit = self.environment.edit().await.unwrap();
         let bytes = Bytes::copy_from_slice(content);
         let tree = edit.tree.with_file(&parsed(path), bytes, false).await.unwrap();
         edit.finish(tree).await.unwrap();
     }
 
     async fn link(&self, path: &str, target: &str) {
-        let edit = self.environment.edit().await;
+        let edit = self.environment.edit().await.unwrap();
         let tree = edit.tree.with_symlink(&parsed(path), target).await.unwrap();
         edit.finish(tree).await.unwrap();
     }
@@ -83,11 +91,14 @@ impl Desk {
             execution_id: ExecutionId::generate(&UuidV7Source),
             step_number: 1,
             environment: Arc::clone(&self.environment),
+            deferred_tools: Arc::default(),
             metadata: Arc::default(),
             deadline: None,
             cancellation: self.cancellation.clone(),
+            output: self.output.clone(),
             call_id: "c".to_owned(),
             idempotency_key: "0123456789abcdef".repeat(4),
+            continuation: None,
         };
         let call = ToolCall {
             id: "c".to_owned(),

@@ -145,7 +145,7 @@ async fn a_difference_that_the_edit_tool_shows_can_be_applied() {
         .unwrap();
     let after = desk.file("my file.txt").await.unwrap();
     assert_eq!(after, "one\r\n2\r\n3\r\n4");
-    let edit = desk.environment.edit().await;
+    let edit = desk.environment.edit().await.unwrap();
     edit.finish(before).await.unwrap();
     let (_, difference) = shown.split_once("\n\n").unwrap();
     desk.patch(difference).await.unwrap();

@@ -214,7 +214,8 @@ fn references_in_circles_and_to_many_schemas_end() {
         let found = mistake(&with_body(&top), &json!({"schemas": schemas}));
         assert!(found.contains(expected), "{found}");
     }
-    assert!(begun.elapsed() < std::time::Duration::from_secs(5));
+    // To follow all of them would take hours.
+    assert!(begun.elapsed() < std::time::Duration::from_mins(1));
     let wide: Vec<_> = (0..6_000).map(|number| number.to_string()).collect();
     let found = mistake(&with_body(&json!({"enum": wide})), &json!({}));
     assert!(found.contains("more than 5000 values"), "{found}");

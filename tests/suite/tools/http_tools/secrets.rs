@@ -1,11 +1,10 @@
 //! Secrets go to the server, and nowhere else.
 
 use serde_json::json;
-use tracing_subscriber::fmt;
 
 use super::super::setup::call;
 use super::{SECRET, tool};
-use crate::support::logs::{CapturedLog, listen};
+use crate::support::logs::CapturedLog;
 use crate::support::raw_server::{RawReply, RawServer};
 
 const DEFINITION: &str = r#"
@@ -40,13 +39,7 @@ async fn a_secret_is_sent_in_headers_and_the_query() {
 
 #[tokio::test]
 async fn no_result_no_error_and_no_log_shows_a_secret() {
-    let log = CapturedLog::default();
-    let writer = log.clone();
-    let subscriber = fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_ansi(false)
-        .with_writer(move || writer.clone());
-    let _listening = listen(subscriber.finish());
+    let (log, _listening) = CapturedLog::listening(tracing::Level::TRACE);
     let json = json!({"headers": {"authorization": format!("Bearer {SECRET}")}, "data": {"echo": SECRET}}).to_string();
     let line = "GET /customers/7?key=s3cr3t%2Ft0ken%22%26";
     for (status, body) in [

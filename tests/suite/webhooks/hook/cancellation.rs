@@ -60,6 +60,8 @@ fn subject(point: HookPoint) -> HookSubject {
         HookPoint::BeforeToolUse => HookSubject::ToolUse(ToolUse {
             call: call(),
             decision: ToolDecision::Execute,
+            approved: None,
+            continuation: None,
         }),
         HookPoint::AfterToolUse => HookSubject::ToolExecution(Box::new(ToolExecution {
             id: ToolExecutionId::generate(&UuidV7Source),

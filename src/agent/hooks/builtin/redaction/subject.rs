@@ -104,7 +104,8 @@ impl Redactor<'_> {
             ToolDecision::Block { reason } => ToolDecision::Block {
                 reason: self.text(&reason).into_owned(),
             },
-            ToolDecision::Supply { content } => ToolDecision::Supply {
+            ToolDecision::Supply { content, is_error } => ToolDecision::Supply {
+                is_error,
                 content: self.content(content),
             },
         }

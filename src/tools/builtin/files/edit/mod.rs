@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use self::replace::{Replacement, replace};
-use super::edits::finish;
+use super::edits::{begin, finish};
 use super::paths::{MAX_PATH_LENGTH, executable, explained, file_path};
 use super::text::{counted, line_count};
 use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
@@ -100,7 +100,7 @@ impl Tool for EditFile {
 async fn edit(arguments: Value, context: &ToolContext) -> Result<ToolOutput, ToolError> {
     let Arguments { path, edits } = read_arguments(arguments)?;
     let path = file_path(&path)?;
-    let edit = context.environment.edit().await;
+    let edit = begin(context).await?;
     let before = read(&edit.tree, &path).await?;
     let (tenant, max_bytes) = (edit.tree.tenant(), edit.tree.limits().file_bytes);
     let mut after = before.clone();

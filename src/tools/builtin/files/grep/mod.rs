@@ -13,6 +13,7 @@ use serde_json::json;
 
 use self::render::{Display, FileMatches, Mode, matches_of};
 use self::search::{End, MAX_PATTERN_LENGTH, Query};
+use super::edits::current;
 use super::paths::{MAX_PATH_LENGTH, directory_path, explained};
 use super::select::{self, Pattern, selected};
 use super::text::{counted, is_binary};
@@ -143,7 +144,7 @@ async fn grep(arguments: Value, context: &ToolContext) -> Result<ToolOutput, Too
     let arguments: Arguments = read_arguments(arguments)?;
     let path = directory_path(arguments.path.as_deref())?;
     let pattern = arguments.glob.as_deref().map(Pattern::new).transpose()?;
-    let tree = context.environment.tree();
+    let tree = current(context).await?;
     let (literal, ignore_case) = (arguments.literal, arguments.ignore_case);
     let compile = move || Query::new(&arguments.pattern, literal, ignore_case);
     // To compile a short pattern may take milliseconds.

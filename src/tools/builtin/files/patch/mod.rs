@@ -24,7 +24,7 @@ use self::envelope::{is_envelope, read_envelope};
 use self::locate::Work;
 use self::model::{FileChange, FilePatch, Hunk};
 use self::unified::{is_unified, read_unified};
-use super::edits::finish;
+use super::edits::{begin, finish};
 use super::paths::{executable, explained, file_path};
 use super::text::{counted, line_count};
 use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
@@ -96,7 +96,7 @@ async fn patch(arguments: Value, context: &ToolContext) -> Result<ToolOutput, To
     let Arguments { patch } = read_arguments(arguments)?;
     let tree = context.environment.tree();
     let files = by_size(tree.tenant(), patch.len() as u64, move || read_patch(&patch)).await?;
-    let edit = context.environment.edit().await;
+    let edit = begin(context).await?;
     let mut patching = Patching {
         tree: edit.tree.clone(),
         work: Work::default(),

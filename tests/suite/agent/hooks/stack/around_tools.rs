@@ -64,6 +64,7 @@ async fn a_supplied_result_stands_for_the_tool_s() {
         .with_hook(deciding("c1", |tool_use| ToolUse {
             decision: ToolDecision::Supply {
                 content: vec![ContentPart::text("from the cache")],
+                is_error: false,
             },
             ..tool_use
         }));

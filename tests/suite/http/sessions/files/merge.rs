@@ -45,7 +45,7 @@ async fn the_nearest_common_ancestor_is_found(service: &Service) {
     // The root has the session without files above it.
     let found = ancestor(service, &left, &right).await;
     assert_eq!((&found["depth"], &found["agent"]), (&json!(2), &json!("demo")));
-    // A removed ancestor is known as long as others continue it.
+    // Sessions of different lines have none.
     let stranger = session(service).await;
     let answer = service
         .try_get(&format!("/v1/sessions/{left}/ancestor/{stranger}"))

@@ -28,6 +28,7 @@ async fn an_accepted_run_can_be_read(fixture: Fixture) {
         output: Vec::new(),
         value: None,
         stop_signal: None,
+        open_calls: Vec::new(),
     };
     assert_eq!(store.run_lookup(tenant_id, summary.run_id).await.unwrap(), Some(record));
     let by_session = store
@@ -114,6 +115,7 @@ async fn what_has_ended_is_not_accepted_again(fixture: Fixture) {
             output: Vec::new(),
             value: None,
             stop_signal: None,
+            open_calls: Vec::new(),
         },
         Vec::new(),
     );

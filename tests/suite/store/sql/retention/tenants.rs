@@ -1,7 +1,10 @@
 //! A removed tenant leaves no row in any table, and nothing of other tenants is removed.
 
-use agent_runtime::ids::{ApiKeyId, UuidV7Source};
-use agent_runtime::store::{ApiKeyRecord, Scope, ThreadExpectation};
+use agent_runtime::ids::{ApiKeyId, CommandId, ExecutionId, UuidV7Source, WorkerId};
+use agent_runtime::store::{
+    ApiKeyRecord, CommandKey, CommandLease, CommandTerms, NewCommand, OutputPiece, Scope, ThreadExpectation,
+};
+use chrono::TimeDelta;
 
 use super::rules::add_remains;
 use super::{KEEP_ALL, aged, older_than};
@@ -12,16 +15,18 @@ use crate::support::databases::Engine;
 
 on_both_engines!(a_removed_tenant_leaves_nothing_and_others_stay);
 
-/// Every table whose rows belong to tenants, by the database's own catalogue.
+/// Every table whose rows belong to tenants, by the database's own catalogue. The list of objects
+/// to delete outlives its tenant until the next sweep; `objects.rs` tests it.
 async fn tables(fixture: &Fixture) -> Vec<String> {
     let select = match fixture.database.engine {
         Engine::Postgres => {
             "select table_name from information_schema.columns
-             where table_schema = 'public' and column_name = 'tenant' order by 1"
+             where table_schema = 'public' and column_name = 'tenant' and table_name <> 'content_objects'
+             order by 1"
         }
         Engine::Sqlite => {
             "select m.name from sqlite_master m join pragma_table_info(m.name) c
-             where m.type = 'table' and c.name = 'tenant' order by 1"
+             where m.type = 'table' and c.name = 'tenant' and m.name <> 'content_objects' order by 1"
         }
     };
     fixture.database.texts(select).await
@@ -56,6 +61,7 @@ async fn fill(fixture: &Fixture) {
     };
     store.key_insert(&key).await.unwrap();
     add_remains(fixture, 1).await;
+    add_command(fixture).await;
     fixture.put(&[file("a"), file("b"), file("c")]).await;
     // It is empty unless a commit under way may use a state.
     let leave = "insert into unused_states (tenant, hash, is_held) select tenant, hash, false from states";
@@ -67,6 +73,38 @@ async fn fill(fixture: &Fixture) {
     // PostgreSQL has a row where waiting runs are limited.
     let limited = format!("insert into limited_tenants (tenant) values ('{}')", fixture.tenant);
     fixture.database.execute(&limited).await.unwrap();
+}
+
+/// Adds a command at a worker, with a piece of output.
+async fn add_command(fixture: &Fixture) {
+    let (now, until) = (now(), now() + TimeDelta::hours(1));
+    let key = CommandKey {
+        tenant: fixture.tenant.clone(),
+        command_id: CommandId::generate(&UuidV7Source),
+    };
+    let command = NewCommand {
+        key: key.clone(),
+        execution_id: ExecutionId::generate(&UuidV7Source),
+        preferred_worker: None,
+        now,
+        awaited_until: until,
+        request: String::new(),
+    };
+    fixture.store.command_insert(&command).await.unwrap();
+    let worker = WorkerId::generate(&UuidV7Source);
+    let terms = CommandTerms {
+        worker,
+        now,
+        until,
+        preferred_before: now,
+    };
+    fixture.store.command_take(&terms).await.unwrap().unwrap();
+    let piece = OutputPiece {
+        position: 0,
+        bytes: "output".into(),
+    };
+    let lease = CommandLease { key, worker };
+    assert!(fixture.store.command_add_output(&lease, &piece, now).await.unwrap());
 }
 
 async fn count_of(fixture: &Fixture, table: &str, tenant: &str) -> i64 {

@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use parking_lot::Mutex;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
+use super::error::StoreError;
+use super::traits::Store;
 use crate::clock::{Clock, Timestamp};
-use crate::store::{Store, StoreError};
 
 /// Returns the database's time. Replicas whose own clocks differ agree on it.
 #[derive(Debug)]
-pub(super) struct LeaseClock {
+pub struct LeaseClock {
     /// The clock of this machine, used until the first read of the database clock.
     clock: Arc<dyn Clock>,
     last: Mutex<Option<Reading>>,
@@ -30,7 +31,7 @@ struct Reading {
 
 impl LeaseClock {
     /// Starts with the time of this machine.
-    pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
             last: Mutex::default(),
@@ -39,7 +40,7 @@ impl LeaseClock {
 
     /// Returns the time. It is never ahead of the database time, since a reading counts as the time
     /// of its response.
-    pub(super) fn now(&self) -> Timestamp {
+    pub fn now(&self) -> Timestamp {
         match self.last() {
             Some(reading) => reading.time + microseconds(reading.answered.elapsed()),
             None => self.clock.now(),
@@ -48,7 +49,7 @@ impl LeaseClock {
 
     /// Returns the earliest instant at which the database clock may show the given time. Here a
     /// reading counts as the time of its request.
-    pub(super) fn instant_of(&self, time: Timestamp) -> Instant {
+    pub fn instant_of(&self, time: Timestamp) -> Instant {
         let (shown, at) = match self.last() {
             Some(reading) => (reading.time, reading.asked),
             None => (self.clock.now(), Instant::now()),
@@ -58,15 +59,32 @@ impl LeaseClock {
     }
 
     /// Reads the database's clock.
-    pub(super) async fn adjust(&self, store: &dyn Store) -> Result<(), StoreError> {
+    pub async fn adjust(&self, store: &dyn Store) -> Result<(), StoreError> {
         let asked = Instant::now();
         let time = store.lease_time().await?;
         self.record(time, asked);
         Ok(())
     }
 
-    /// Returns whether the last reading is older than `age`.
-    pub(super) fn is_older_than(&self, age: Duration) -> bool {
+    /// Reads the database's clock within the limit, unless the last reading is younger than `age`.
+    /// If that fails, the time stays that of the last reading.
+    pub async fn refresh(&self, store: &dyn Store, age: Duration, limit: Duration) {
+        if !self.is_older_than(age) {
+            return;
+        }
+        match timeout(limit, self.adjust(store)).await {
+            Ok(Ok(())) => (),
+            Ok(Err(error)) => {
+                tracing::debug!(
+                    error = &error as &dyn std::error::Error,
+                    "the database clock can't be read"
+                );
+            }
+            Err(_) => tracing::debug!("reading the database clock timed out"),
+        }
+    }
+
+    fn is_older_than(&self, age: Duration) -> bool {
         self.last().is_none_or(|reading| reading.answered.elapsed() >= age)
     }
 

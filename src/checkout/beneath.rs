@@ -1,0 +1,81 @@
+//! Opens paths beneath a directory. Commands may have left any symlinks there, so none is followed.
+
+use std::fs::DirBuilder;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
+
+use rustix::fs::{Dir, DirEntry, FileType, Mode, OFlags, ResolveFlags};
+
+use super::error::CheckoutError;
+
+/// The mode of directories, and of files that may be executed.
+pub(super) const EXECUTABLE: Mode = Mode::from_raw_mode(0o755);
+/// The mode of all other files.
+pub(super) const PLAIN: Mode = Mode::from_raw_mode(0o644);
+
+/// No path leaves the directory, and none leads through a symlink.
+const CONFINED: ResolveFlags = ResolveFlags::BENEATH
+    .union(ResolveFlags::NO_SYMLINKS)
+    .union(ResolveFlags::NO_MAGICLINKS);
+
+/// Opens the root itself.
+pub(super) fn open_root(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+}
+
+/// The same, after a command may have made it unreadable. The mode of the root is part of no tree,
+/// so its owner gets all rights back.
+pub(super) fn open_restored_root(path: &Path) -> io::Result<OwnedFd> {
+    let stat = rustix::fs::lstat(path)?;
+    if FileType::from_raw_mode(stat.st_mode) == FileType::Directory && !is_open_to_owner(stat.st_mode) {
+        rustix::fs::chmod(path, Mode::RWXU)?;
+    }
+    open_root(path)
+}
+
+/// Returns whether the owner may list, enter and change a directory.
+pub(super) fn is_open_to_owner(mode: rustix::fs::RawMode) -> bool {
+    Mode::from_raw_mode(mode).contains(Mode::RWXU)
+}
+
+/// Opens a directory beneath another one.
+pub(super) fn open_directory(root: impl AsFd, path: impl rustix::path::Arg) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat2(root, path, flags, Mode::empty(), CONFINED)?)
+}
+
+/// Opens a file beneath a directory for reading. Does not wait for the other end of a pipe.
+pub(super) fn open_file(root: impl AsFd, name: &std::ffi::CStr) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat2(root, name, flags, Mode::empty(), CONFINED)?)
+}
+
+/// Opens a directory by its path in the tree. The root has an empty path.
+pub(super) fn open_path(root: impl AsFd, path: &str) -> io::Result<OwnedFd> {
+    open_directory(root, if path.is_empty() { "." } else { path })
+}
+
+/// Makes a directory that no other user can enter.
+pub(super) fn make_private(path: &Path) -> Result<(), CheckoutError> {
+    let made = DirBuilder::new().mode(0o700).create(path);
+    made.map_err(CheckoutError::of("creating", path))
+}
+
+/// Returns the path in the tree of a name in a directory.
+pub(super) fn path_of(directory: &str, name: &str) -> String {
+    if directory.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{directory}/{name}")
+    }
+}
+
+/// Returns what a directory has, without itself and the directory above it.
+pub(super) fn entries(directory: impl AsFd) -> rustix::io::Result<impl Iterator<Item = rustix::io::Result<DirEntry>>> {
+    let is_other = |entry: &DirEntry| !matches!(entry.file_name().to_bytes(), b"." | b"..");
+    let entries = Dir::read_from(directory)?;
+    Ok(entries.filter(move |entry| entry.as_ref().map_or(true, is_other)))
+}

@@ -1,0 +1,105 @@
+//! What the kernel knows of the files of a directory at the time of a scan.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rustix::fs::{FileType, Stat};
+
+/// The facts of all files and symlinks, by path, in the order of the paths.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Facts {
+    pub(super) files: BTreeMap<String, Fact>,
+    /// The directories, without the root.
+    pub(super) directories: BTreeSet<String>,
+    /// When the scan began. Files that changed then or later may change again with the same facts.
+    pub(super) scanned_at: Time,
+}
+
+/// The facts of one file or symlink.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Fact {
+    size: u64,
+    modified: Time,
+    changed: Time,
+    inode: u64,
+    device: u64,
+    mode: u32,
+}
+
+/// A time of the file system: seconds and nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Time(i64, i64);
+
+/// A directory in which processes may write at any time.
+#[derive(Debug, Clone)]
+pub(super) struct LiveDirectory {
+    /// When that began.
+    pub(super) since: Time,
+    /// The names of directories that scans leave out.
+    pub(super) ephemeral: BTreeSet<String>,
+}
+
+impl Facts {
+    /// Returns all paths.
+    pub(super) fn paths(&self) -> BTreeSet<&str> {
+        self.files.keys().chain(&self.directories).map(String::as_str).collect()
+    }
+
+    /// Removes a path and everything below it. The root has an empty path.
+    pub(super) fn remove(&mut self, path: &str) {
+        if path.is_empty() {
+            self.files.clear();
+            self.directories.clear();
+            return;
+        }
+        self.files.remove(path);
+        self.directories.remove(path);
+        // `0` is the byte after `/`.
+        let below = format!("{path}/")..format!("{path}0");
+        let files: Vec<_> = self.files.range(below.clone()).map(|(path, _)| path.clone()).collect();
+        let directories: Vec<_> = self.directories.range(below).cloned().collect();
+        for path in files {
+            self.files.remove(&path);
+        }
+        for path in directories {
+            self.directories.remove(&path);
+        }
+    }
+
+    /// Returns whether a file is certainly as it was at the last scan.
+    pub(super) fn is_unchanged(&self, path: &str, fact: &Fact) -> bool {
+        self.files.get(path) == Some(fact) && fact.changed < self.scanned_at && fact.modified < self.scanned_at
+    }
+}
+
+impl Fact {
+    pub(super) fn of(stat: &Stat) -> Self {
+        Self {
+            size: u64::try_from(stat.st_size).unwrap_or(u64::MAX),
+            modified: Time(stat.st_mtime, nanoseconds(stat.st_mtime_nsec)),
+            changed: Time(stat.st_ctime, nanoseconds(stat.st_ctime_nsec)),
+            inode: stat.st_ino,
+            device: stat.st_dev,
+            mode: stat.st_mode,
+        }
+    }
+
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    pub(super) fn kind(&self) -> FileType {
+        FileType::from_raw_mode(self.mode)
+    }
+
+    pub(super) fn is_executable(&self) -> bool {
+        self.mode & 0o100 != 0
+    }
+
+    pub(super) fn changed(&self) -> Time {
+        self.changed
+    }
+}
+
+fn nanoseconds(value: impl TryInto<i64>) -> i64 {
+    value.try_into().unwrap_or_default()
+}

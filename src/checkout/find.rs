@@ -1,0 +1,207 @@
+//! Lists what a checkout has: everything in its directory, over what shows through from the
+//! directory that it shares.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, FileType};
+use rustix::io::Errno;
+
+use super::beneath::{entries, open_path, open_restored_root, path_of};
+use super::error::CheckoutError;
+use super::facts::{Fact, Facts};
+use super::level::{is_opaque, is_whiteout};
+use crate::workspace::{FilePath, PathError, TreeError};
+
+/// The most skipped files that are named.
+const MAX_SKIPPED: usize = 100;
+
+/// A file that can't be part of a tree. It stays in the directory until the run ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// Its path, with `�` in place of bytes that are not UTF-8.
+    pub path: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// The directory as it is found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) files: BTreeMap<String, Fact>,
+    pub(super) directories: BTreeSet<String>,
+    pub(super) skipped: Vec<Skipped>,
+}
+
+/// Where to look, and what for.
+pub(super) struct Search<'a> {
+    /// The directory.
+    pub(super) root: &'a Path,
+    /// What the directory below it has, if there is one.
+    pub(super) below: Option<&'a Facts>,
+    pub(super) is_ephemeral: &'a dyn Fn(&FilePath) -> bool,
+    pub(super) max_entries: u64,
+}
+
+/// A search under way.
+struct Walk<'a> {
+    search: &'a Search<'a>,
+    found: Found,
+    /// What shows through so far.
+    below: Facts,
+    /// The directories that are visited later.
+    waiting: Vec<String>,
+}
+
+impl Search<'_> {
+    /// Lists everything, without what is in ephemeral directories. Visits one directory at a time,
+    /// so that its depth needs no stack.
+    pub(super) fn find(&self) -> Result<Found, CheckoutError> {
+        let opened = open_restored_root(self.root).map_err(CheckoutError::of("opening", self.root))?;
+        let mut walk = Walk {
+            search: self,
+            found: Found::default(),
+            below: self.below.cloned().unwrap_or_default(),
+            waiting: vec![String::new()],
+        };
+        let mut count = 0_u64;
+        while let Some(above) = walk.waiting.pop() {
+            let directory = match open_path(&opened, &above) {
+                Ok(directory) => directory,
+                Err(error) if is_gone(&error) => {
+                    walk.below.remove(&above);
+                    walk.found.directories.remove(&above);
+                    continue;
+                }
+                Err(error) => {
+                    walk.skip(above, &error);
+                    continue;
+                }
+            };
+            if self.below.is_some() && is_opaque(&directory) {
+                walk.below.remove(&above);
+            }
+            let listed = match entries(&directory) {
+                Ok(listed) => listed,
+                // The directory can be opened and not be entered.
+                Err(Errno::ACCESS) => {
+                    walk.skip(above, &Errno::ACCESS.into());
+                    continue;
+                }
+                Err(error) => return Err(CheckoutError::of("listing", above)(error)),
+            };
+            for entry in listed {
+                let entry = entry.map_err(CheckoutError::of("listing", above.as_str()))?;
+                count += 1;
+                self.check_count(count)?;
+                walk.add(&directory, &above, entry.file_name())?;
+            }
+        }
+        let Walk { mut found, below, .. } = walk;
+        // What was found hides what has the same path below it, and a copy of the latter is found.
+        let mut files = below.files;
+        files.append(&mut found.files);
+        found.files = files;
+        found.directories.extend(below.directories);
+        self.check_count((found.files.len() + found.directories.len()) as u64)?;
+        Ok(found)
+    }
+
+    fn check_count(&self, count: u64) -> Result<(), TreeError> {
+        let limit = self.max_entries;
+        if count > limit {
+            return Err(TreeError::TooManyFiles { limit });
+        }
+        Ok(())
+    }
+}
+
+impl Walk<'_> {
+    /// Leaves out a path that can't be read, with everything below it.
+    fn skip(&mut self, path: String, error: &io::Error) {
+        self.below.remove(&path);
+        note(&mut self.found.skipped, path, unreadable(error));
+    }
+
+    fn add(&mut self, directory: &OwnedFd, above: &str, name: &CStr) -> Result<(), CheckoutError> {
+        let shown = path_of(above, &name.to_string_lossy());
+        let stat = match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT) => return Ok(()),
+            // A job may close the directory meanwhile.
+            Err(Errno::ACCESS) => {
+                self.skip(shown, &Errno::ACCESS.into());
+                return Ok(());
+            }
+            Err(error) => return Err(CheckoutError::of("reading", shown)(error)),
+        };
+        let fact = Fact::of(&stat);
+        let path = match name.to_str().map(|name| FilePath::parse(&path_of(above, name))) {
+            Ok(Ok(path)) => path,
+            Ok(Err(error)) => {
+                note(&mut self.found.skipped, shown, unusable(error));
+                return Ok(());
+            }
+            Err(_) => {
+                note(&mut self.found.skipped, shown, "its name is not UTF-8".to_owned());
+                return Ok(());
+            }
+        };
+        let path_text = path.as_str();
+        let is_directory = fact.kind() == FileType::Directory;
+        // A directory shows what is below it, but for a file.
+        if !is_directory || self.below.files.contains_key(path_text) {
+            self.below.remove(path_text);
+        }
+        match fact.kind() {
+            FileType::Directory if (self.search.is_ephemeral)(&path) => self.below.remove(path_text),
+            FileType::Directory => {
+                // A live directory may list a name twice, if it is renamed meanwhile.
+                self.found.files.remove(path_text);
+                self.found.directories.insert(path_text.to_owned());
+                self.waiting.push(path_text.to_owned());
+            }
+            FileType::RegularFile | FileType::Symlink => {
+                self.found.directories.remove(path_text);
+                self.found.files.insert(path_text.to_owned(), fact);
+            }
+            _ if self.search.below.is_some() && is_whiteout(&stat) => (),
+            _ => note(
+                &mut self.found.skipped,
+                shown,
+                "it is neither a file nor a directory nor a symlink".to_owned(),
+            ),
+        }
+        Ok(())
+    }
+}
+
+fn unusable(error: PathError) -> String {
+    format!("its path can't be stored: {error}")
+}
+
+/// Says why a path that can't be read is skipped.
+pub(super) fn unreadable(error: &io::Error) -> String {
+    format!("it can't be read: {error}")
+}
+
+/// Returns whether a command has made a path unreadable for the user of the service.
+pub(super) fn is_denied(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::PermissionDenied
+}
+
+/// Returns whether a path leads to nothing any more, or to something of another kind.
+pub(super) fn is_gone(error: &io::Error) -> bool {
+    let gone = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP, Errno::INVAL, Errno::NXIO];
+    Errno::from_io_error(error).is_some_and(|errno| gone.contains(&errno))
+}
+
+/// Adds a skipped file, if there is room.
+pub(super) fn note(skipped: &mut Vec<Skipped>, path: String, reason: String) {
+    if skipped.len() < MAX_SKIPPED {
+        skipped.push(Skipped { path, reason });
+    }
+}

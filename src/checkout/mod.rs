@@ -1,0 +1,44 @@
+//! Checkouts: directories with the files of a workspace, for commands.
+//!
+//! A directory is made when a command first needs one. It belongs to one run. When the run ends,
+//! the directory is retained under the hash of its tree, and the next run that begins with this
+//! tree takes it (`checkouts.rs`, `janitor.rs`). `tiers.rs` has the other ways, down to writing all
+//! files anew (`write.rs`). A directory may be a layer over one that checkouts share (`level.rs`).
+//!
+//! After a command, the changes are found by the facts that the kernel has of a file: size, times,
+//! inode and mode (`scan.rs`). A file that changed at the time of the last scan, or after it, is
+//! read again even if its facts are the same, as git does for racily clean files.
+//!
+//! Every path is opened beneath the directory, and no symlink is followed (`beneath.rs`).
+
+mod checkouts;
+mod tiers;
+
+mod run_directory;
+mod scan;
+mod write;
+
+mod copy;
+mod find;
+mod level;
+mod living;
+mod shelf;
+
+mod beneath;
+mod blocking;
+mod cleaning;
+mod error;
+mod facts;
+mod janitor;
+mod live;
+mod removal;
+
+#[cfg(test)]
+mod tests;
+
+pub use self::checkouts::{Checkouts, ScratchDirectory};
+pub use self::error::CheckoutError;
+pub use self::find::Skipped;
+pub use self::level::Layers;
+pub use self::run_directory::{Checkout, CommandDirectories};
+pub use self::scan::Scanned;

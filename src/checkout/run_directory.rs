@@ -1,0 +1,124 @@
+//! A directory with the files of a tree, for the commands of one run.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::beneath::{make_private, open_file, open_root};
+use super::cleaning::for_each_unknown;
+use super::error::CheckoutError;
+use super::facts::{Facts, LiveDirectory};
+use super::janitor::{Base, Directory};
+use super::level::Layers;
+use super::living::Living;
+use super::removal::remove;
+use crate::workspace::Tree;
+
+/// A directory with the files of a tree. Only one run uses it. When it is dropped, it is retained
+/// if its state is known, and removed otherwise.
+#[derive(Debug)]
+pub struct Checkout {
+    pub(super) directory: Directory,
+    /// The tree that the directory has.
+    pub(super) tree: Tree,
+    pub(super) facts: Arc<Facts>,
+    /// What others may know of it.
+    pub(super) living: Arc<Living>,
+    /// Whether the directory has exactly the files of the tree, besides those that were skipped.
+    pub(super) is_known: bool,
+    /// Set while processes may write at any time.
+    pub(super) live: Option<LiveDirectory>,
+}
+
+/// The directories that a command uses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandDirectories {
+    /// The files.
+    pub files: PathBuf,
+    /// A private directory for temporary files. It lasts as long as the run.
+    pub scratch: PathBuf,
+    /// What is mounted at the directory of the files, as an overlay, while the command runs.
+    pub layers: Option<Layers>,
+}
+
+impl Checkout {
+    pub(super) fn new(directory: Directory, tree: Tree, facts: Arc<Facts>) -> Self {
+        let living = Arc::<Living>::default();
+        living.publish(&tree, directory.layer(), &facts);
+        Self {
+            directory,
+            tree,
+            facts,
+            living,
+            is_known: true,
+            live: None,
+        }
+    }
+
+    /// Returns the directories for a command. Until the next scan, their state is unknown.
+    pub fn for_command(&mut self) -> CommandDirectories {
+        self.is_known = false;
+        CommandDirectories {
+            files: self.directory.files(),
+            scratch: self.directory.scratch(),
+            layers: self.directory.layers(),
+        }
+    }
+
+    /// Makes it a directory that others share and nobody writes to.
+    pub(super) fn into_base(mut self) -> Base {
+        self.is_known = false;
+        Base {
+            tree: self
+                .living
+                .known()
+                .map_or_else(|| self.tree.clone(), |known| known.tree),
+            facts: Arc::clone(&self.facts),
+            directory: self.directory.take(),
+        }
+    }
+
+    /// Gives what the run has besides its tree to another directory: temporary files, and what is
+    /// left out of trees.
+    pub(super) fn move_rest_to(&self, other: &Self) -> Result<(), CheckoutError> {
+        let (from, to) = (self.directory.scratch(), other.directory.scratch());
+        std::fs::rename(&from, &to).map_err(CheckoutError::of("moving", &from))?;
+        make_private(&from)?;
+        let rest = || {
+            let (from, to) = (self.directory.open()?, other.directory.open()?);
+            for_each_unknown(&from, &self.facts.paths(), |directory, above, name| {
+                Ok(rustix::fs::renameat(&directory.own, name, &to.make(above)?.own, name)?)
+            })
+        };
+        rest().map_err(CheckoutError::of("moving", self.directory.layer()))
+    }
+}
+
+impl Checkout {
+    /// Reads a file that a command has left in the scratch directory, and removes it. Returns
+    /// `None` if there is no such file. Reads at most `max_bytes`.
+    pub fn take_scratch_file(&self, name: &str, max_bytes: u64) -> io::Result<Option<Vec<u8>>> {
+        let scratch = open_root(&self.directory.scratch())?;
+        let file = match open_file(&scratch, &CString::new(name)?) {
+            Ok(file) => File::from(file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut bytes = Vec::new();
+        if file.metadata()?.is_file() {
+            file.take(max_bytes).read_to_end(&mut bytes)?;
+        }
+        remove(&scratch, name)?;
+        Ok(Some(bytes))
+    }
+}
+
+impl Drop for Checkout {
+    fn drop(&mut self) {
+        if self.is_known {
+            self.directory.take().retain(&self.tree, Arc::clone(&self.facts));
+        }
+    }
+}

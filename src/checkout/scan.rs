@@ -1,0 +1,257 @@
+//! Finds what commands have changed in a directory, and makes the tree of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::CString;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rustix::fs::{AtFlags, FileType};
+
+use super::beneath::{open_directory, open_file, open_root};
+use super::blocking::blocking;
+use super::error::CheckoutError;
+use super::facts::{Fact, Facts};
+use super::find::{Search, Skipped, is_denied, is_gone, note, unreadable};
+use super::run_directory::Checkout;
+use crate::workspace::{FilePath, Tree, TreeError};
+
+/// The most changed files that are read at a time.
+const MAX_FILES: usize = 256;
+/// The most bytes that are read at a time, unless one file has more.
+const MAX_BYTES: u64 = 8 << 20;
+/// More unsaved bytes than this are stored before the next files are read.
+const MAX_UNSAVED_BYTES: u64 = 8 << 20;
+
+/// What a scan found.
+#[derive(Debug)]
+pub struct Scanned {
+    /// The tree of the directory.
+    pub tree: Tree,
+    /// The files that can't be part of a tree, at most 100 of them.
+    pub skipped: Vec<Skipped>,
+}
+
+/// A changed file.
+enum Changed {
+    File {
+        bytes: Bytes,
+        is_executable: bool,
+    },
+    Symlink {
+        target: String,
+    },
+    /// It is larger than a file may be.
+    TooLarge {
+        size: u64,
+    },
+    /// A command has taken the right to read it.
+    Unreadable {
+        reason: String,
+    },
+    /// It was removed or replaced meanwhile. The next scan finds what is there then.
+    Gone,
+}
+
+impl Checkout {
+    /// Finds the changes since the last update or scan. If the directory is not live, all processes
+    /// that may write have ended. A new directory with an ephemeral name is left out of the tree
+    /// with all that is in it; one that is already part of the tree stays part of it.
+    pub async fn scan(&mut self, ephemeral: &BTreeSet<String>) -> Result<Scanned, CheckoutError> {
+        self.is_known = false;
+        // A file that changes from now on is read again by the next scan.
+        let began = match &self.live {
+            Some(_) => Some(self.time().await?),
+            None => None,
+        };
+        let (root, max_entries) = (self.directory.layer(), self.tree.limits().files);
+        let below = self.directory.base.as_ref().map(|base| Arc::clone(&base.facts));
+        let has_ephemeral_name = |path: &&String| ephemeral.contains(path.rsplit('/').next().unwrap_or_default());
+        let known: BTreeSet<_> = self
+            .facts
+            .directories
+            .iter()
+            .filter(has_ephemeral_name)
+            .cloned()
+            .collect();
+        let ephemeral = ephemeral.clone();
+        let is_ephemeral = move |path: &FilePath| ephemeral.contains(path.name()) && !known.contains(path.as_str());
+        let find = move || {
+            let search = Search {
+                root: &root,
+                below: below.as_deref(),
+                is_ephemeral: &is_ephemeral,
+                max_entries,
+            };
+            search.find()
+        };
+        let found = blocking(find).await?;
+        let mut skipped = found.skipped;
+        let mut tree = self.tree.clone();
+        for path in gone(&self.facts, &found.files, &found.directories) {
+            tree = tree.without(&FilePath::parse(&path).map_err(TreeError::from)?).await?;
+        }
+        for directory in found.directories.difference(&self.facts.directories) {
+            tree = tree
+                .with_directory(&FilePath::parse(directory).map_err(TreeError::from)?)
+                .await?;
+        }
+        let changed = found.files.iter();
+        let changed = changed.filter(|(path, fact)| !self.facts.is_unchanged(path, fact));
+        let changed: Vec<_> = changed.map(|(path, fact)| (path.clone(), fact.size())).collect();
+        let mut facts = Facts {
+            files: found.files,
+            directories: found.directories,
+            ..Facts::default()
+        };
+        let mut rest = changed.as_slice();
+        while !rest.is_empty() {
+            let (batch, later) = rest.split_at(batch_length(rest));
+            rest = later;
+            for (path, read) in self.read(batch).await? {
+                if matches!(read, Changed::Gone) {
+                    facts.files.remove(&path);
+                }
+                let (changed, reason) = self.apply(&tree, &path, read).await?;
+                tree = changed;
+                if let Some(reason) = reason {
+                    facts.files.remove(&path);
+                    note(&mut skipped, path, reason);
+                }
+                if tree.unsaved_bytes() > MAX_UNSAVED_BYTES {
+                    tree = tree.save().await?;
+                }
+            }
+        }
+        self.facts = Arc::new(facts);
+        self.tree = tree.clone();
+        if let Some(began) = began {
+            self.facts_mut().scanned_at = began;
+        } else {
+            self.settle().await?;
+            self.is_known = true;
+        }
+        Ok(Scanned { tree, skipped })
+    }
+
+    /// Reads changed files. A symlink is not followed.
+    async fn read(&self, files: &[(String, u64)]) -> Result<Vec<(String, Changed)>, CheckoutError> {
+        let root = self.directory.layer();
+        let paths: Vec<_> = files.iter().map(|(path, _)| path.clone()).collect();
+        let max_bytes = self.tree.limits().file_bytes;
+        blocking(move || {
+            let directory = open_root(&root).map_err(CheckoutError::of("opening", &root))?;
+            let read = |path: String| {
+                let changed =
+                    read_one(&directory, &path, max_bytes).map_err(CheckoutError::of("reading", path.as_str()))?;
+                Ok((path, changed))
+            };
+            paths.into_iter().map(read).collect()
+        })
+        .await
+    }
+
+    /// Adds a changed file to the tree. If it can't be part of one, returns the tree without it,
+    /// and the reason.
+    async fn apply(&self, tree: &Tree, path: &str, read: Changed) -> Result<(Tree, Option<String>), CheckoutError> {
+        let path = FilePath::parse(path).map_err(TreeError::from)?;
+        // What was at the path may be of another kind, such as a symlink.
+        let is_known = self.facts.files.contains_key(path.as_str());
+        let without = if is_known {
+            tree.without(&path).await?
+        } else {
+            tree.clone()
+        };
+        let changed = match read {
+            Changed::File { bytes, is_executable } => without.with_file(&path, bytes, is_executable).await,
+            Changed::Symlink { target } => without.with_symlink(&path, &target).await,
+            Changed::Gone => return Ok((without, None)),
+            Changed::Unreadable { reason } => return Ok((without, Some(reason))),
+            Changed::TooLarge { size } => Err(TreeError::FileTooLarge {
+                path,
+                size,
+                limit: self.tree.limits().file_bytes,
+            }),
+        };
+        match changed {
+            Ok(tree) => Ok((tree, None)),
+            Err(error @ (TreeError::FileTooLarge { .. } | TreeError::UnsafeSymlink { .. })) => {
+                Ok((without, Some(error.to_string())))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Returns the paths that the directory no longer has: files, or whole directories.
+fn gone(known: &Facts, files: &BTreeMap<String, Fact>, directories: &BTreeSet<String>) -> Vec<String> {
+    let removed: Vec<_> = known.directories.difference(directories).cloned().collect();
+    let is_below_removed = |path: &str| {
+        let mut above = path;
+        while let Some((directory, _)) = above.rsplit_once('/') {
+            if known.directories.contains(directory) && !directories.contains(directory) {
+                return true;
+            }
+            above = directory;
+        }
+        false
+    };
+    let files = known.files.keys().filter(|path| !files.contains_key(*path));
+    let paths = removed.iter().chain(files);
+    paths.filter(|path| !is_below_removed(path)).cloned().collect()
+}
+
+/// Returns how many of the changed files are read next.
+fn batch_length(files: &[(String, u64)]) -> usize {
+    let mut bytes = 0_u64;
+    let fits = |(_, size): &&(String, u64)| {
+        bytes = bytes.saturating_add(*size);
+        bytes <= MAX_BYTES
+    };
+    files.iter().take(MAX_FILES).take_while(fits).count().max(1)
+}
+
+/// Reads a file or a symlink that the scan has found.
+fn read_one(root: &OwnedFd, path: &str, max_bytes: u64) -> std::io::Result<Changed> {
+    match read_found(root, path, max_bytes) {
+        Err(error) if is_gone(&error) => Ok(Changed::Gone),
+        Err(error) if is_denied(&error) => Ok(Changed::Unreadable {
+            reason: unreadable(&error),
+        }),
+        read => read,
+    }
+}
+
+fn read_found(root: &OwnedFd, path: &str, max_bytes: u64) -> std::io::Result<Changed> {
+    let (above, name) = path.rsplit_once('/').unwrap_or((".", path));
+    let directory = open_directory(root, above)?;
+    let name = CString::new(name).map_err(std::io::Error::other)?;
+    let stat = rustix::fs::statat(&directory, &*name, AtFlags::SYMLINK_NOFOLLOW)?;
+    if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
+        let target = rustix::fs::readlinkat(&directory, &*name, Vec::new())?;
+        return Ok(Changed::Symlink {
+            target: target.to_string_lossy().into_owned(),
+        });
+    }
+    let file = open_file(&directory, &name)?;
+    let fact = Fact::of(&rustix::fs::fstat(&file)?);
+    if fact.kind() != FileType::RegularFile {
+        return Ok(Changed::Gone);
+    }
+    if fact.size() > max_bytes {
+        return Ok(Changed::TooLarge { size: fact.size() });
+    }
+    let file = File::from(file);
+    let mut bytes = Vec::new();
+    file.take(max_bytes + 1).read_to_end(&mut bytes)?;
+    let size = bytes.len() as u64;
+    if size > max_bytes {
+        return Ok(Changed::TooLarge { size });
+    }
+    Ok(Changed::File {
+        bytes: bytes.into(),
+        is_executable: fact.is_executable(),
+    })
+}

@@ -1,0 +1,331 @@
+//! Brings a directory to the files of a tree: writes what is new, removes what is gone.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use rustix::fs::{AtFlags, OFlags};
+
+use super::beneath::{EXECUTABLE, PLAIN};
+use super::blocking::blocking;
+use super::copy::{OpenSource, Source};
+use super::error::CheckoutError;
+use super::facts::{Fact, Facts, Time};
+use super::level::Level;
+use super::removal::remove;
+use super::run_directory::Checkout;
+use crate::workspace::{Entry, FilePath, Tree, TreeChange, TreeError};
+
+/// The most files that are loaded and written at a time.
+const MAX_FILES: usize = 256;
+/// The most bytes that are loaded and written at a time, unless one file has more.
+const MAX_BYTES: u64 = 8 << 20;
+/// How long to wait before the clock of the file system is read again.
+const TICK: Duration = Duration::from_millis(1);
+
+/// A file, a symlink or an empty directory to write.
+enum New {
+    File { bytes: Bytes, is_executable: bool },
+    Symlink { target: String },
+    Directory,
+}
+
+/// What was written at a path. A directory has no facts.
+type Written = (FilePath, Option<Fact>);
+
+impl Checkout {
+    /// Brings the directory to the files of a saved tree. In a live directory, changes only what
+    /// differs from the last scan.
+    pub async fn update(&mut self, tree: &Tree) -> Result<(), CheckoutError> {
+        self.update_from(tree, None).await
+    }
+
+    /// The same, for a directory that is needed only then.
+    pub(super) async fn updated(mut self, tree: &Tree) -> Result<Self, CheckoutError> {
+        self.update(tree).await?;
+        Ok(self)
+    }
+
+    /// Brings the directory to the files of a saved tree. Copies files from the source if it has
+    /// them.
+    pub(super) async fn update_from(&mut self, tree: &Tree, source: Option<&Arc<Source>>) -> Result<(), CheckoutError> {
+        if self.tree.is_same(tree) {
+            return Ok(());
+        }
+        self.is_known = false;
+        let changes = self.tree.diff(tree, usize::MAX).await?.changes;
+        self.remove_old(tree, &changes).await?;
+        let mut rest = changes.as_slice();
+        while !rest.is_empty() {
+            let (batch, later) = rest.split_at(batch_length(rest));
+            let copied = match source {
+                Some(source) => self.copy(batch, source).await?,
+                None => Vec::new(),
+            };
+            self.write_new(tree, batch, copied).await?;
+            rest = later;
+        }
+        self.tree = tree.clone();
+        // In a live directory, other files may have changed since the last scan. The next one reads
+        // those again that are written here.
+        if self.live.is_none() {
+            self.settle().await?;
+            self.is_known = true;
+        }
+        Ok(())
+    }
+
+    /// Removes the files that are gone or will be written anew, and the directories that no longer
+    /// exist.
+    async fn remove_old(&mut self, tree: &Tree, changes: &[TreeChange]) -> Result<(), CheckoutError> {
+        let mut gone = BTreeSet::new();
+        let facts = self.facts_mut();
+        for change in changes.iter().filter(|change| change.before.is_some()) {
+            facts.files.remove(change.path.as_str());
+            gone.insert(topmost_absent(tree, &change.path).await?);
+        }
+        for path in &gone {
+            facts.remove(path);
+        }
+        self.in_directory(move |root| {
+            for path in gone {
+                let (above, name) = path.rsplit_once('/').unwrap_or(("", &path));
+                let removed = root.make(above).and_then(|directory| directory.remove(name));
+                removed.map_err(CheckoutError::of("removing", path.as_str()))?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Copies the files that the source certainly has.
+    async fn copy(&self, changes: &[TreeChange], source: &Arc<Source>) -> Result<Vec<Written>, CheckoutError> {
+        let files = changes.iter().filter_map(|change| match &change.after {
+            Some(Entry::File { is_executable, .. }) => Some((change.path.clone(), *is_executable)),
+            _ => None,
+        });
+        let files: Vec<_> = files.filter(|(path, _)| source.has(path)).collect();
+        let source = Arc::clone(source);
+        self.in_directory(move |root| {
+            // Its run may have ended.
+            let Ok(mut source) = source.open() else {
+                return Ok(Vec::new());
+            };
+            let mut writer = Writer::new(root);
+            let copies = files
+                .into_iter()
+                .map(|(path, is_executable)| writer.copy(path, is_executable, &mut source));
+            Ok(copies.filter_map(Result::ok).flatten().collect())
+        })
+        .await
+    }
+
+    /// Writes what is new, but for what was copied.
+    async fn write_new(
+        &mut self,
+        tree: &Tree,
+        changes: &[TreeChange],
+        copied: Vec<Written>,
+    ) -> Result<(), CheckoutError> {
+        let is_copied: BTreeSet<_> = copied.iter().map(|(path, _)| path).collect();
+        let rest = changes.iter().filter(|change| !is_copied.contains(&change.path));
+        let new = load(tree, rest).await?;
+        let mut written = self
+            .in_directory(move |root| {
+                let mut writer = Writer::new(root);
+                let written = new.into_iter().map(|(path, new)| {
+                    let fact = writer.write(&path, &new);
+                    let fact = fact.map_err(CheckoutError::of("writing", path.as_str()))?;
+                    Ok((path, fact))
+                });
+                written.collect::<Result<Vec<Written>, CheckoutError>>()
+            })
+            .await?;
+        written.extend(copied);
+        let facts = self.facts_mut();
+        for (path, fact) in written {
+            let mut above = path.parent();
+            while let Some(directory) = above {
+                above = directory.parent();
+                facts.directories.insert(directory.as_str().to_owned());
+            }
+            match fact {
+                Some(fact) => drop(facts.files.insert(path.as_str().to_owned(), fact)),
+                None => drop(facts.directories.insert(path.as_str().to_owned())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Does blocking work in the directory.
+    async fn in_directory<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(Level) -> Result<T, CheckoutError> + Send + 'static,
+    ) -> Result<T, CheckoutError> {
+        let root = self.directory.open();
+        let root = root.map_err(CheckoutError::of("opening", self.directory.layer()))?;
+        blocking(move || work(root)).await
+    }
+
+    /// Returns the facts for a change. Nobody else can copy from the directory until it is settled.
+    pub(super) fn facts_mut(&mut self) -> &mut Facts {
+        self.living.withdraw();
+        Arc::make_mut(&mut self.facts)
+    }
+
+    /// Returns the time that the file system gives a file which changes now.
+    pub(super) async fn time(&self) -> Result<Time, CheckoutError> {
+        let probe = self.directory.probe();
+        blocking(move || file_system_time(&probe).map_err(CheckoutError::of("writing", probe))).await
+    }
+
+    /// Waits until the clock of the file system has passed the times of all files. So every later
+    /// change shows in the times of its file.
+    pub(super) async fn settle(&mut self) -> Result<(), CheckoutError> {
+        let newest = self.facts.files.values().map(Fact::changed).max().unwrap_or_default();
+        let now = loop {
+            let now = self.time().await?;
+            if now > newest {
+                break now;
+            }
+            tokio::time::sleep(TICK).await;
+        };
+        self.facts_mut().scanned_at = now;
+        self.living.publish(&self.tree, self.directory.layer(), &self.facts);
+        Ok(())
+    }
+}
+
+/// Returns how many of the changes are written next.
+fn batch_length(changes: &[TreeChange]) -> usize {
+    let mut bytes = 0;
+    let fits = |change: &&TreeChange| {
+        if let Some(Entry::File { size, .. }) = &change.after {
+            bytes += size;
+        }
+        bytes <= MAX_BYTES
+    };
+    changes.iter().take(MAX_FILES).take_while(fits).count().max(1)
+}
+
+/// Loads the files to write.
+async fn load(tree: &Tree, changes: impl Iterator<Item = &TreeChange>) -> Result<Vec<(FilePath, New)>, CheckoutError> {
+    let new = changes.filter_map(|change| Some((change.path.clone(), change.after.clone()?)));
+    let (paths, entries): (Vec<_>, Vec<_>) = new.unzip();
+    let loaded = tree.read_entries(&entries).await?;
+    let new = entries.into_iter().zip(loaded).map(|(entry, bytes)| match entry {
+        Entry::File { is_executable, .. } => New::File { bytes, is_executable },
+        Entry::Symlink { target } => New::Symlink { target },
+        Entry::Directory { .. } => New::Directory,
+    });
+    Ok(paths.into_iter().zip(new).collect())
+}
+
+/// Returns the highest directory above the path that the tree does not have, or the path itself.
+async fn topmost_absent(tree: &Tree, path: &FilePath) -> Result<String, CheckoutError> {
+    let mut topmost = path.clone();
+    while let Some(above) = topmost.parent() {
+        if is_directory(tree, &above).await? {
+            break;
+        }
+        topmost = above;
+    }
+    Ok(topmost.as_str().to_owned())
+}
+
+/// Returns whether a tree has a directory at a path without symlinks.
+async fn is_directory(tree: &Tree, path: &FilePath) -> Result<bool, TreeError> {
+    match tree.resolve(path).await {
+        Ok(real) if real.as_ref() == Some(path) => Ok(matches!(tree.entry(path).await?, Some(Entry::Directory { .. }))),
+        Ok(_) | Err(TreeError::NotADirectory { .. } | TreeError::SymlinkLoop { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes into a directory. Remembers the last directory inside, since files come sorted by path.
+struct Writer {
+    root: Level,
+    last: Option<(FilePath, Level)>,
+}
+
+impl Writer {
+    fn new(root: Level) -> Self {
+        Self { root, last: None }
+    }
+
+    /// Writes a file or a symlink, and returns its facts; a directory has none.
+    fn write(&mut self, path: &FilePath, new: &New) -> io::Result<Option<Fact>> {
+        let name = path.name();
+        match new {
+            New::Directory => {
+                self.above(path)?.make(name)?;
+                Ok(None)
+            }
+            New::Symlink { target } => {
+                let directory = &self.above(path)?.own;
+                remove(directory, name)?;
+                rustix::fs::symlinkat(target.as_str(), directory, name)?;
+                let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+                Ok(Some(Fact::of(&stat)))
+            }
+            New::File { bytes, is_executable } => {
+                let mut file = self.create(path, *is_executable)?;
+                file.write_all(bytes)?;
+                Ok(Some(Fact::of(&rustix::fs::fstat(&file)?)))
+            }
+        }
+    }
+
+    /// Copies a file, if the source certainly has it. Otherwise the path has any file or none.
+    fn copy(
+        &mut self,
+        path: FilePath,
+        is_executable: bool,
+        source: &mut OpenSource<'_>,
+    ) -> io::Result<Option<Written>> {
+        let file = self.create(&path, is_executable)?;
+        let is_copied = source.copy(&path, &file)?;
+        let fact = Fact::of(&rustix::fs::fstat(&file)?);
+        Ok(is_copied.then_some((path, Some(fact))))
+    }
+
+    /// Creates an empty file in the place of anything else.
+    fn create(&mut self, path: &FilePath, is_executable: bool) -> io::Result<File> {
+        let (directory, name) = (&self.above(path)?.own, path.name());
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = if is_executable { EXECUTABLE } else { PLAIN };
+        let opened = match rustix::fs::openat(directory, name, flags, mode) {
+            Err(rustix::io::Errno::EXIST) => {
+                remove(directory, name)?;
+                rustix::fs::openat(directory, name, flags, mode)
+            }
+            opened => opened,
+        };
+        Ok(File::from(opened?))
+    }
+
+    /// Opens the directory of a path.
+    fn above(&mut self, path: &FilePath) -> io::Result<&Level> {
+        let Some(above) = path.parent() else {
+            return Ok(&self.root);
+        };
+        let last = match self.last.take() {
+            Some(last) if last.0 == above => last,
+            _ => {
+                let level = self.root.make(above.as_str())?;
+                (above, level)
+            }
+        };
+        Ok(&self.last.insert(last).1)
+    }
+}
+
+/// Returns the time that the file system gives a file which changes now.
+fn file_system_time(probe: &std::path::Path) -> io::Result<Time> {
+    let mut file = File::create(probe)?;
+    file.write_all(b".")?;
+    Ok(Fact::of(&rustix::fs::fstat(&file)?).changed())
+}

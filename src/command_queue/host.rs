@@ -1,0 +1,19 @@
+//! What all commands of a worker share.
+
+use std::sync::Arc;
+
+use super::directories::Directories;
+use crate::store::{LeaseClock, Store};
+use crate::tools::Commands;
+use crate::workspace::WorkspaceLimits;
+
+/// What all commands of a worker share.
+#[derive(Debug)]
+pub(super) struct Host {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) commands: Arc<Commands>,
+    pub(super) clock: LeaseClock,
+    pub(super) directories: Directories,
+    /// The limits of workspaces.
+    pub(super) workspace: WorkspaceLimits,
+}

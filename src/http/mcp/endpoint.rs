@@ -1,0 +1,95 @@
+//! The route: checks a request as `/v1` does, and lets rmcp serve its message.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header;
+use axum::response::Response;
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+
+use super::message::Message;
+use super::origin::check_origin;
+use super::server::McpServer;
+use crate::http::auth::Call;
+use crate::http::codes::ProblemCode;
+use crate::http::guards::within;
+use crate::http::json_body::{check_media_type, read_body};
+use crate::http::problem::Problem;
+use crate::http::state::Api;
+use crate::off_thread::by_size;
+
+/// The header by which clients of revision 2025-03-26 and later name it.
+const PROTOCOL_VERSION: &str = "mcp-protocol-version";
+/// The first revision whose requests are complete in themselves.
+const STATELESS_REVISION: &str = "2026-07-28";
+
+/// Serves one message.
+pub(in crate::http) async fn serve_mcp(
+    call: Call,
+    State(api): State<Arc<Api>>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let Some(settings) = api.service.mcp.clone() else {
+        return Err(Problem::new(ProblemCode::RouteNotFound, "`http.mcp.enabled` is false"));
+    };
+    check_origin(request.headers(), &settings)?;
+    check_media_type(request.headers())?;
+    let mut forwarded = axum::http::Request::post(request.uri());
+    if let Some(headers) = forwarded.headers_mut() {
+        *headers = request.headers().clone();
+        // No part of the library needs the key.
+        headers.remove(header::AUTHORIZATION);
+    }
+    let (bytes, room) = read_body(request, &api).await?.into_parts();
+    let (length, reader) = (bytes.len() as u64, Arc::clone(&api));
+    let is_stateless = is_stateless(forwarded.headers_ref());
+    let reading = move || Message::read(bytes, &reader.limits, is_stateless);
+    let message = by_size(&call.tenant, length, reading).await;
+    drop(room);
+    let message = match message {
+        Ok(message) => message,
+        Err(fault) => return Ok(fault.into_response()),
+    };
+    if let Some(scope) = message.scope() {
+        call.check_scope(scope)?;
+    }
+    let is_of_run = message.runs();
+    let server = McpServer::new(call, settings);
+    let sent = server.sent.clone();
+    // A run of an earlier revision may take minutes, and a silent response would be cut.
+    let config = StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(false)
+        .with_json_response(is_stateless || !is_of_run)
+        .with_sse_keep_alive(Some(api.limits.keep_alive_interval))
+        .disable_allowed_hosts()
+        .disable_allowed_origins();
+    let service = StreamableHttpService::new(
+        move || Ok(server.clone()),
+        Arc::new(NeverSessionManager::default()),
+        config,
+    );
+    let forwarded = forwarded.body(Full::new(Bytes::from(message.bytes)));
+    let serving = service.handle(forwarded.map_err(Problem::internal)?);
+    let response = if is_of_run {
+        serving.await
+    } else {
+        within(api.limits.request_timeout, serving).await?
+    };
+    // The room of a response is released when its body has been sent or dropped.
+    let response = response.map(|body| {
+        Body::new(body.map_frame(move |frame| {
+            let _sent = &sent;
+            frame
+        }))
+    });
+    Ok(response)
+}
+
+fn is_stateless(headers: Option<&axum::http::HeaderMap>) -> bool {
+    let version = headers.and_then(|headers| headers.get(PROTOCOL_VERSION));
+    version.is_some_and(|version| version.as_bytes() >= STATELESS_REVISION.as_bytes())
+}

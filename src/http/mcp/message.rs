@@ -1,0 +1,117 @@
+//! Reads the form of a message before rmcp does: JSON within the limits of `/v1`, one message, and
+//! a method whose scope the caller has.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use rmcp::model::{ClientJsonRpcMessage, ErrorCode};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::http::codes::ProblemCode;
+use crate::http::json_body::scan_body;
+use crate::http::limits::HttpLimits;
+use crate::store::Scope;
+
+/// The method that begins a session of an earlier revision.
+const HANDSHAKE: &str = "initialize";
+
+/// A message whose form is right.
+#[derive(Debug)]
+pub(super) struct Message {
+    /// The bytes that rmcp reads.
+    pub(super) bytes: Vec<u8>,
+    /// The method; empty for a response of the client.
+    pub(super) method: String,
+}
+
+/// A message that can't be served, as JSON-RPC says it.
+#[derive(Debug)]
+pub(super) struct MessageFault {
+    status: StatusCode,
+    code: ErrorCode,
+    words: String,
+    id: Value,
+}
+
+#[derive(Deserialize)]
+struct Head {
+    #[serde(default)]
+    method: Option<Value>,
+    #[serde(default)]
+    id: Value,
+}
+
+impl Message {
+    /// Checks the bytes of a body. Revisions without sessions have no handshake.
+    pub(super) fn read(bytes: Vec<u8>, limits: &HttpLimits, is_stateless: bool) -> Result<Self, MessageFault> {
+        let invalid = |words: &str, id| MessageFault {
+            status: StatusCode::BAD_REQUEST,
+            code: ErrorCode::INVALID_REQUEST,
+            words: words.to_owned(),
+            id,
+        };
+        let text = scan_body(&bytes, limits).map_err(|problem| {
+            let code = match problem.code() {
+                ProblemCode::EmptyBody | ProblemCode::InvalidUtf8 | ProblemCode::MalformedJson => {
+                    ErrorCode::PARSE_ERROR
+                }
+                _ => ErrorCode::INVALID_REQUEST,
+            };
+            MessageFault {
+                status: StatusCode::BAD_REQUEST,
+                code,
+                words: problem.detail().to_owned(),
+                id: Value::Null,
+            }
+        })?;
+        if text.trim_start().starts_with('[') {
+            return Err(invalid("a body has one message, not a batch", Value::Null));
+        }
+        let head: Head = serde_json::from_str(text).map_err(|_| invalid("not a message of JSON-RPC", Value::Null))?;
+        let id = Some(head.id).filter(|id| id.is_string() || id.is_i64());
+        let id = id.unwrap_or(Value::Null);
+        if serde_json::from_str::<ClientJsonRpcMessage>(text).is_err() {
+            return Err(invalid("not a message of JSON-RPC 2.0 that a client may send", id));
+        }
+        let method = head.method.as_ref().and_then(Value::as_str).unwrap_or_default();
+        if is_stateless && method == HANDSHAKE {
+            return Err(MessageFault {
+                status: StatusCode::NOT_FOUND,
+                code: ErrorCode::METHOD_NOT_FOUND,
+                words: method.to_owned(),
+                id,
+            });
+        }
+        Ok(Self {
+            method: method.to_owned(),
+            bytes,
+        })
+    }
+
+    /// Returns the scope that the method needs; `None` if any key will do.
+    pub(super) fn scope(&self) -> Option<Scope> {
+        match self.method.as_str() {
+            "tools/list" | "tools/call" | "tasks/update" | "tasks/cancel" => Some(Scope::RunsWrite),
+            "tasks/get" | "resources/list" | "resources/templates/list" | "resources/read" => Some(Scope::SessionsRead),
+            _ => None,
+        }
+    }
+
+    /// Returns whether the message takes as long as a run.
+    pub(super) fn runs(&self) -> bool {
+        self.method == "tools/call"
+    }
+}
+
+impl MessageFault {
+    /// Makes the response.
+    pub(super) fn into_response(self) -> Response {
+        let body = json!({
+            "jsonrpc": "2.0",
+            "id": self.id,
+            "error": {"code": self.code.0, "message": self.words},
+        });
+        let json = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+        (self.status, json, body.to_string()).into_response()
+    }
+}

@@ -1,0 +1,47 @@
+//! Makes the requests for runs. They are those of `POST /v1/runs`.
+
+use crate::agent::Answers;
+use crate::http::auth::Call;
+use crate::ids::SessionId;
+use crate::message::ContentPart;
+use crate::record::{RunMode, RunRecord};
+use crate::run::{InputMessage, OnDisconnect, RequestKey, RunRequest};
+
+/// Makes the request for a run of an agent.
+pub(super) fn new_run(
+    call: &Call,
+    agent: &str,
+    input: String,
+    session: Option<SessionId>,
+    mode: RunMode,
+) -> RunRequest {
+    RunRequest {
+        base_session_id: session,
+        agent: Some(agent.to_owned()),
+        input: vec![InputMessage::of_user(vec![ContentPart::text(input)])],
+        limits: call.run_limits(),
+        ..RunRequest::new(mode)
+    }
+}
+
+/// Makes the request for the run that answers the open calls of another one. Like every request
+/// with an idempotency key, it continues without its caller.
+pub(super) fn answering_run(
+    call: &Call,
+    waiting: &RunRecord,
+    answers: Answers,
+    key: RequestKey,
+    mode: RunMode,
+) -> RunRequest {
+    let waiting = &waiting.summary;
+    let thread = waiting.thread.clone().filter(|_| waiting.thread_moved == Some(true));
+    RunRequest {
+        base_session_id: thread.is_none().then_some(waiting.session_id),
+        thread,
+        answers,
+        idempotency: Some(key),
+        on_disconnect: OnDisconnect::Continue,
+        limits: call.run_limits(),
+        ..RunRequest::new(mode)
+    }
+}

@@ -1,0 +1,46 @@
+//! What the endpoint needs beside the limits of HTTP: the origins of web pages, and the key of
+//! request states.
+
+use std::collections::BTreeSet;
+
+use rmcp::model::RequestStateCodec;
+
+/// The fewest bytes of a key.
+const MIN_KEY_BYTES: usize = RequestStateCodec::MIN_KEY_LENGTH;
+
+/// The settings of `/mcp`.
+#[derive(Debug, Clone)]
+pub struct McpSettings {
+    /// The origins of web pages that may call, besides that of the service itself.
+    pub allowed_origins: BTreeSet<String>,
+    /// Signs and checks request states.
+    pub(super) states: RequestStateCodec,
+}
+
+/// The reason why a key of request states can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum McpKeyError {
+    /// The key is too short.
+    #[error("the key has {0} bytes, and at least {MIN_KEY_BYTES} are needed")]
+    TooShort(usize),
+    /// There is no randomness for a key.
+    #[error("no random key can be made: {0}")]
+    NoRandomness(getrandom::Error),
+}
+
+impl McpSettings {
+    /// Makes settings with a key that all replicas share, or with a random one of this process.
+    pub fn new(allowed_origins: BTreeSet<String>, key: Option<&[u8]>) -> Result<Self, McpKeyError> {
+        let states = if let Some(key) = key {
+            RequestStateCodec::try_new(key).map_err(|_| McpKeyError::TooShort(key.len()))?
+        } else {
+            let mut random = [0; MIN_KEY_BYTES];
+            getrandom::fill(&mut random).map_err(McpKeyError::NoRandomness)?;
+            RequestStateCodec::new_unchecked(random)
+        };
+        Ok(Self {
+            allowed_origins,
+            states,
+        })
+    }
+}

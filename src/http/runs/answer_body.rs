@@ -1,0 +1,209 @@
+//! The answers in the body of a run, checked for form. The run checks later whether they fit the
+//! open calls.
+
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use crate::agent::{Answer, AnswerContent, Answers};
+use crate::http::problem::Problem;
+use crate::json::{Object, Value};
+use crate::session::Hash;
+
+/// The most answers of a request.
+const MAX_ANSWERS: usize = 1024;
+/// The longest reason, in bytes.
+const MAX_REASON: usize = 4096;
+
+/// An answer to an open call: a `result` or a `decision`.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = Answer)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct AnswerBody {
+    /// The id of the call.
+    call_id: String,
+    /// The hash of the arguments, as `required_action` has it.
+    arguments_hash: Hash,
+    /// The result of a client tool: a text, or another value that the model reads as JSON.
+    #[schema(value_type = Object)]
+    result: Option<Value>,
+    /// Whether the client tool failed. Its result then need not fit the `response_schema`.
+    is_error: Option<bool>,
+    /// The decision about the call.
+    decision: Option<Decision>,
+    /// Why the call is denied, for the model; at most 4096 bytes.
+    #[schema(max_length = 4096)]
+    reason: Option<String>,
+    /// The arguments to use instead, for `edit`.
+    arguments: Option<Object>,
+    /// Whether an `approve` covers later calls of the tool that the same rule is about, in this
+    /// session and those that continue it.
+    remember: Option<bool>,
+}
+
+/// A decision about an open call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum Decision {
+    /// The service executes the call.
+    Approve,
+    /// The call is not executed, and the model reads why.
+    Deny,
+    /// The service executes the call with other arguments, and the model reads them.
+    Edit,
+}
+
+/// Turns the answers of a body into answers of a request.
+pub(super) fn into_answers(bodies: Vec<AnswerBody>, deny_open: bool) -> Result<Answers, Problem> {
+    if bodies.len() > MAX_ANSWERS {
+        let message = format!("at most {MAX_ANSWERS} answers are allowed");
+        return Err(Problem::invalid_field("/answers", message));
+    }
+    let numbered = bodies.into_iter().enumerate();
+    let answers = numbered.map(|(index, body)| {
+        let read = body.into_answer();
+        read.map_err(|(field, message)| Problem::invalid_field(format!("/answers/{index}{field}"), message))
+    });
+    Ok(Answers {
+        answers: answers.collect::<Result<_, _>>()?,
+        deny_open,
+        accepted_at: None,
+    })
+}
+
+impl AnswerBody {
+    /// Checks the form. The error has a pointer into the answer.
+    fn into_answer(self) -> Result<Answer, (&'static str, String)> {
+        let Self {
+            call_id,
+            arguments_hash,
+            result,
+            is_error,
+            decision,
+            reason,
+            arguments,
+            remember,
+        } = self;
+        let only_with = |has: bool, field: &'static str, whom: &str| {
+            if has {
+                Err((field, format!("only {whom} has it")))
+            } else {
+                Ok(())
+            }
+        };
+        let is = |wanted| decision == Some(wanted);
+        only_with(
+            is_error.is_some() && result.is_none(),
+            "/is_error",
+            "an answer with a `result`",
+        )?;
+        only_with(
+            reason.is_some() && !is(Decision::Deny),
+            "/reason",
+            "the decision `deny`",
+        )?;
+        only_with(
+            arguments.is_some() && !is(Decision::Edit),
+            "/arguments",
+            "the decision `edit`",
+        )?;
+        only_with(
+            remember.is_some() && !is(Decision::Approve),
+            "/remember",
+            "the decision `approve`",
+        )?;
+        if reason.as_ref().is_some_and(|reason| reason.len() > MAX_REASON) {
+            return Err(("/reason", format!("at most {MAX_REASON} bytes are allowed")));
+        }
+        let content = match (result, decision) {
+            (Some(value), None) => AnswerContent::Result {
+                value,
+                is_error: is_error.unwrap_or_default(),
+            },
+            (None, Some(Decision::Approve)) => AnswerContent::Approve {
+                remember: remember.unwrap_or_default(),
+            },
+            (None, Some(Decision::Deny)) => AnswerContent::Deny { reason },
+            (None, Some(Decision::Edit)) => AnswerContent::Edit {
+                arguments: arguments
+                    .ok_or_else(|| ("/arguments", "the decision `edit` needs the new arguments".to_owned()))?,
+            },
+            (None, None) | (Some(_), Some(_)) => {
+                return Err(("", "an answer has either a `result` or a `decision`".to_owned()));
+            }
+        };
+        Ok(Answer {
+            call_id,
+            arguments_hash,
+            content,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(fields: &Value) -> Result<AnswerContent, String> {
+        let mut body = json!({"call_id": "c1", "arguments_hash": "0".repeat(64)});
+        body.as_object_mut()
+            .unwrap()
+            .extend(fields.as_object().unwrap().clone());
+        let body: AnswerBody = serde_json::from_value(body).map_err(|error| error.to_string())?;
+        let answer = body
+            .into_answer()
+            .map_err(|(field, message)| format!("{field}: {message}"))?;
+        Ok(answer.content)
+    }
+
+    #[test]
+    fn an_answer_is_a_result_or_a_decision() {
+        let result = |value: Value, is_error| Ok(AnswerContent::Result { value, is_error });
+        assert_eq!(read(&json!({"result": "x"})), result(json!("x"), false));
+        assert_eq!(
+            read(&json!({"result": {"a": 1}, "is_error": true})),
+            result(json!({"a": 1}), true)
+        );
+        assert_eq!(
+            read(&json!({"decision": "approve", "remember": true})),
+            Ok(AnswerContent::Approve { remember: true })
+        );
+        let reason = Some("no".to_owned());
+        assert_eq!(
+            read(&json!({"decision": "deny", "reason": "no"})),
+            Ok(AnswerContent::Deny { reason })
+        );
+        assert_eq!(
+            read(&json!({"decision": "edit", "arguments": {}})),
+            Ok(AnswerContent::Edit {
+                arguments: Object::new()
+            })
+        );
+    }
+
+    #[test]
+    fn other_forms_are_refused() {
+        for (fields, words) in [
+            (json!({}), "either a `result` or a `decision`"),
+            // A stub that was not filled in.
+            (json!({"result": null}), "either a `result` or a `decision`"),
+            (json!({"decision": null}), "either a `result` or a `decision`"),
+            (
+                json!({"result": 1, "decision": "deny"}),
+                "either a `result` or a `decision`",
+            ),
+            (json!({"decision": "edit"}), "needs the new arguments"),
+            (json!({"decision": "approve", "arguments": {}}), "/arguments: only"),
+            (json!({"decision": "approve", "reason": "x"}), "/reason: only"),
+            (json!({"decision": "deny", "remember": true}), "/remember: only"),
+            (json!({"decision": "deny", "is_error": true}), "/is_error: only"),
+            (json!({"decision": "deny", "reason": "x".repeat(4_097)}), "4096 bytes"),
+            (json!({"decision": "perhaps"}), "unknown variant"),
+            (json!({"approve": true}), "unknown field"),
+        ] {
+            let fault = read(&fields).unwrap_err();
+            assert!(fault.contains(words), "{fields}: {fault}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! `POST /v1/runs/{run_id}/answers`.
+
+use std::sync::Arc;
+
+use axum::response::Response;
+
+use super::create::start_run;
+use super::event_forms::EventForm;
+use super::preference::Preference;
+use super::read::found;
+use super::request::CreateRun;
+use crate::http::auth::Call;
+use crate::http::idempotency::KeyedBody;
+use crate::http::parameters::{PathParameters, QueryParameters};
+use crate::http::problem::Problem;
+use crate::ids::RunId;
+use crate::record::{RunStatus, RunView};
+use crate::run::Refusal;
+
+/// Answers the open calls of a run, and so continues its session.
+///
+/// The body is that of `POST /v1/runs` without `base_session_id` and `thread`, and so is the
+/// response. The new run continues the session of the waiting run, and its thread if the waiting
+/// run moved one.
+#[utoipa::path(post, path = "/v1/runs/{run_id}/answers", tag = "runs", params(
+    ("run_id" = uuid::Uuid, Path),
+    ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$", description = "The caller's name for the request, 1 to 255 visible ASCII characters: sent again, it is answered with the same run"),
+    ("Prefer" = Option<String>, Header, description = "`respond-async` (RFC 7240) makes a synchronous run asynchronous"),
+), request_body = CreateRun, responses(
+    (status = 200, description = "The result, or the stream of events, each of which has an `Event` in its line `data`",
+        content((RunView = "application/json"), (EventForm = "text/event-stream")),
+        headers(("Idempotency-Replayed" = Option<String>, description = "`true` where the answer is that of an earlier request with the key"))),
+    (status = 202, description = "The run is in the queue, or goes on after the process that has accepted it", body = RunView, headers(
+        ("Location" = String, description = "The path of the run"),
+        ("Preference-Applied" = Option<String>, description = "`respond-async` where the header `Prefer` asked for it"),
+        ("Idempotency-Replayed" = Option<String>, description = "`true` where the answer is that of an earlier request with the key"),
+    )),
+))]
+pub(in crate::http) async fn answer_run(
+    call: Call,
+    path: PathParameters,
+    query: QueryParameters,
+    preference: Preference,
+    body: KeyedBody<CreateRun>,
+) -> Result<Response, Problem> {
+    query.finish()?;
+    let run_id: RunId = path.id("run_id")?;
+    let reader = Arc::clone(&call.api.service.runs.reader);
+    let run = reader.run_lookup(&call.tenant, run_id).await?;
+    let run = found(&call, run_id, run).await?.summary;
+    if run.status != RunStatus::Waiting {
+        let status = run.status;
+        return Err(Refusal::RunNotWaiting { run_id, status }.into());
+    }
+    let thread = run.thread.filter(|_| run.thread_moved == Some(true));
+    let body = body.try_map(|body| body.answering(run.session_id, thread))?;
+    start_run(call, preference, body).await
+}

@@ -1,0 +1,252 @@
+//! A connection to a server, for one tenant.
+//!
+//! Each request has a limit of time, and is cancelled before it is dropped.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rmcp::model::{
+    ClientRequest, ElicitRequestParams, GetExtensions as _, ListToolsRequest, ServerCapabilities, ServerResult,
+};
+use rmcp::service::{PeerRequestOptions, RequestHandle, RoleClient, RunningService};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::endpoint::Opened;
+use super::handler::Handler;
+use super::in_flight::{Interest, Observer, Requests};
+use super::listing::Listing;
+use super::request_error::RequestError;
+use super::stdio::ProcessLink;
+
+/// How long a cancellation may take to be sent.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a process that did not respond in time may take to show that it still does.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
+
+/// An open connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    service: RunningService<RoleClient, Handler>,
+    process: Option<Arc<ProcessLink>>,
+    /// Whether the process has not responded to the last request in time.
+    is_silent: AtomicBool,
+    /// Is cancelled once a server over HTTP has responded as one that speaks other revisions.
+    outdated: CancellationToken,
+    requests: Arc<Requests>,
+    tasks: TaskTracker,
+    used_at: Mutex<Instant>,
+    /// The tools that were listed last, and until when the list may be used.
+    listed: Mutex<Option<(Arc<Listing>, Instant)>>,
+}
+
+/// What becomes of a request.
+#[derive(Debug)]
+pub(super) enum Reply {
+    /// The server responded.
+    Result(Box<ServerResult>),
+    /// The server asks a question, and the request was cancelled.
+    Asked(Box<ElicitRequestParams>),
+}
+
+impl Connection {
+    pub(super) fn new(Opened { service, process }: Opened, requests: Arc<Requests>, tasks: TaskTracker) -> Self {
+        Self {
+            service,
+            process,
+            is_silent: AtomicBool::new(false),
+            outdated: CancellationToken::new(),
+            requests,
+            tasks,
+            used_at: Mutex::new(Instant::now()),
+            listed: Mutex::default(),
+        }
+    }
+
+    /// Returns whether the connection has ended.
+    pub(super) fn is_closed(&self) -> bool {
+        self.service.is_closed() || self.service.peer().is_transport_closed()
+    }
+
+    /// Returns whether the connection can be used. Asks a process that has not responded in time.
+    pub(super) async fn responds(&self) -> bool {
+        if self.is_closed() || self.is_outdated() {
+            return false;
+        }
+        if !self.is_silent.load(Ordering::Relaxed) {
+            return true;
+        }
+        let request = ClientRequest::ListToolsRequest(ListToolsRequest::default());
+        let reply = self.request(request, SIGN_OF_LIFE, Interest::default()).await;
+        let responds = matches!(reply, Ok(_) | Err(RequestError::Refused { .. }));
+        self.is_silent.store(!responds, Ordering::Relaxed);
+        if !responds {
+            self.kill();
+        }
+        responds
+    }
+
+    /// Returns whether the server has changed its revisions, as far as its errors show. Then a new
+    /// connection may succeed.
+    pub(super) fn is_outdated(&self) -> bool {
+        self.outdated.is_cancelled()
+    }
+
+    /// Kills the process of the server, if it is one of the service.
+    pub(super) fn kill(&self) {
+        if let Some(process) = &self.process {
+            process.kill();
+        }
+    }
+
+    /// Returns when the connection was used last; now if it is in use.
+    pub(super) fn used_at(&self) -> Instant {
+        if self.requests.is_empty() {
+            *self.used_at.lock()
+        } else {
+            Instant::now()
+        }
+    }
+
+    /// Returns what the server offers.
+    pub(super) fn capabilities(&self) -> ServerCapabilities {
+        let info = self.service.peer().peer_info();
+        info.map(|info| info.capabilities.clone()).unwrap_or_default()
+    }
+
+    /// Returns the tools that were listed, if they need not be listed again.
+    pub(super) fn listed(&self) -> Option<Arc<Listing>> {
+        let mut listed = self.listed.lock();
+        let (listing, until) = listed.as_mut()?;
+        if self.requests.take_lists_changed() {
+            *until = Instant::now();
+        }
+        (*until > Instant::now()).then(|| Arc::clone(listing))
+    }
+
+    /// Returns whether the tools were listed on this connection, also if they changed since.
+    pub(super) fn was_listed(&self) -> bool {
+        self.listed.lock().is_some()
+    }
+
+    /// Retains the tools that were listed.
+    pub(super) fn retain(&self, listing: &Arc<Listing>) {
+        *self.listed.lock() = Some((Arc::clone(listing), Instant::now() + listing.lifetime));
+    }
+
+    /// Sends a request and waits for its response within the limit.
+    pub(super) async fn request(
+        &self,
+        request: ClientRequest,
+        limit: Duration,
+        interest: Interest,
+    ) -> Result<Reply, RequestError> {
+        let reply = self.exchange(request, limit, interest).await;
+        match (reply, &self.process) {
+            (Err(error), Some(process)) => {
+                if matches!(error, RequestError::Timeout(_)) {
+                    self.is_silent.store(true, Ordering::Relaxed);
+                }
+                Err(process.explained(error).await)
+            }
+            (Err(error), None) => {
+                if error.may_be_new_revision() {
+                    self.outdated.cancel();
+                }
+                Err(error)
+            }
+            (reply, _) => reply,
+        }
+    }
+
+    async fn exchange(
+        &self,
+        mut request: ClientRequest,
+        limit: Duration,
+        interest: Interest,
+    ) -> Result<Reply, RequestError> {
+        let until = Instant::now() + limit;
+        *self.used_at.lock() = Instant::now();
+        // A second question of the same request finds no room, since the request ends at the first.
+        let (questions, mut asked) = mpsc::channel(1);
+        let observer = Arc::new(Observer::new(interest, questions));
+        request.extensions_mut().insert(Arc::clone(&observer));
+        let peer = self.service.peer();
+        let sending = peer.send_request_with_option(request, PeerRequestOptions::no_options());
+        let handle = timeout(limit, sending)
+            .await
+            .map_err(|_| RequestError::Timeout(limit))?;
+        let handle = handle.map_err(|error| RequestError::of_service(&error))?;
+        let mut request = OpenRequest {
+            handle: Some(handle),
+            tasks: &self.tasks,
+        };
+        let reply = tokio::select! {
+            biased;
+            response = request.response() => {
+                request.handle = None;
+                response.map(|result| Reply::Result(Box::new(result)))
+            }
+            Some(question) = asked.recv() => Ok(Reply::Asked(Box::new(question))),
+            () = tokio::time::sleep_until(until) => Err(RequestError::Timeout(limit)),
+        };
+        drop((request, observer));
+        *self.used_at.lock() = Instant::now();
+        reply
+    }
+
+    /// Waits until the connection has been unused for a while, or a new one has to replace it.
+    pub(super) async fn idle(&self, limit: Duration) {
+        loop {
+            let left = limit.saturating_sub(self.used_at().elapsed());
+            if left.is_zero() || self.is_closed() {
+                return;
+            }
+            tokio::select! {
+                () = self.outdated.cancelled() => return,
+                () = sleep(left) => (),
+            }
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // The library may wait for a process that reads nothing.
+        self.kill();
+    }
+}
+
+/// A request that is cancelled when it is dropped before its response.
+struct OpenRequest<'a> {
+    handle: Option<RequestHandle<RoleClient>>,
+    tasks: &'a TaskTracker,
+}
+
+impl OpenRequest<'_> {
+    async fn response(&mut self) -> Result<ServerResult, RequestError> {
+        let handle = self.handle.as_mut().ok_or(RequestError::Broken)?;
+        match (&mut handle.rx).await {
+            Ok(response) => response.map_err(|error| RequestError::of_service(&error)),
+            Err(_) => Err(RequestError::Broken),
+        }
+    }
+}
+
+impl Drop for OpenRequest<'_> {
+    fn drop(&mut self) {
+        let Some(handle) = self.handle.take() else { return };
+        // Without a runtime, the process ends and the connection with it.
+        if tokio::runtime::Handle::try_current().is_err() {
+            return;
+        }
+        self.tasks.spawn(async move {
+            let reason = "the caller does not wait any longer".to_owned();
+            let _ = timeout(CANCEL_TIMEOUT, handle.cancel(Some(reason))).await;
+        });
+    }
+}

@@ -1,0 +1,127 @@
+//! How a server is reached. Each connection has a transport of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::ProtocolVersion;
+use rmcp::service::{ClientLifecycleMode, ClientServiceExt as _, RoleClient, RunningService};
+use rmcp::transport::Transport;
+use tokio_util::task::TaskTracker;
+
+use super::definition::McpDefinition;
+use super::fault::McpFault;
+use super::handler::Handler;
+use super::http::HttpEndpoint;
+use super::in_flight::Requests;
+use super::observed::ObservedTransport;
+use super::request_error::RequestError;
+use super::stdio::{ProcessLink, StdioEndpoint};
+use crate::outgoing::OutgoingClient;
+use crate::tools::{Commands, Redactor, ToolSecrets};
+
+/// The kind of revision of the protocol that a server speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Era {
+    /// Since 2026-07-28: no sessions, and each request stands for itself.
+    Modern,
+    /// Up to 2025-11-25: a session begins with `initialize`.
+    Legacy,
+}
+
+/// A way to reach a server.
+#[derive(Debug)]
+pub(super) enum Endpoint {
+    /// Streamable HTTP.
+    Http(HttpEndpoint),
+    /// A process of the service.
+    Stdio(StdioEndpoint),
+}
+
+/// An open connection, as the library has it.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) service: RunningService<RoleClient, Handler>,
+    /// The process of the server, if it is one of the service.
+    pub(super) process: Option<Arc<ProcessLink>>,
+}
+
+impl Era {
+    /// Returns the other kind.
+    pub(super) fn other(self) -> Self {
+        match self {
+            Self::Modern => Self::Legacy,
+            Self::Legacy => Self::Modern,
+        }
+    }
+}
+
+impl Endpoint {
+    /// Makes the endpoint of a definition. Also returns what removes its credentials from texts.
+    pub(super) fn of(
+        definition: &McpDefinition,
+        secrets: &ToolSecrets,
+        client: &OutgoingClient,
+        commands: &Arc<Commands>,
+    ) -> Result<(Self, Redactor), McpFault> {
+        let Some(url) = definition.url.as_deref() else {
+            let (endpoint, redactor) = StdioEndpoint::new(definition, secrets, commands)?;
+            return Ok((Self::Stdio(endpoint), redactor));
+        };
+        let (endpoint, redactor) = HttpEndpoint::new(definition, url, secrets, client)?;
+        Ok((Self::Http(endpoint), redactor))
+    }
+
+    /// Returns whether each connection has a process.
+    pub(super) fn is_process(&self) -> bool {
+        matches!(self, Self::Stdio(_))
+    }
+
+    /// Opens a connection. `tasks` are those that outlast it for a moment.
+    pub(super) async fn open(
+        &self,
+        requests: &Arc<Requests>,
+        era: Era,
+        limit: Duration,
+        tasks: &TaskTracker,
+    ) -> Result<Opened, RequestError> {
+        let mode = match era {
+            Era::Modern => ClientLifecycleMode::Discover {
+                preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+            },
+            Era::Legacy => ClientLifecycleMode::Initialize,
+        };
+        let opening = async {
+            match self {
+                Self::Http(endpoint) => {
+                    let service = serve(endpoint.transport(), requests, mode).await?;
+                    Ok(Opened { service, process: None })
+                }
+                Self::Stdio(endpoint) => {
+                    let (transport, process) = endpoint.start(tasks).await?;
+                    match serve(transport, requests, mode).await {
+                        Ok(service) => Ok(Opened {
+                            service,
+                            process: Some(process),
+                        }),
+                        Err(error) => Err(process.explained(error).await),
+                    }
+                }
+            }
+        };
+        let opened = tokio::time::timeout(limit, opening).await;
+        opened.unwrap_or(Err(RequestError::Timeout(limit)))
+    }
+}
+
+/// Opens a connection over a transport.
+async fn serve<T: Transport<RoleClient> + 'static>(
+    transport: T,
+    requests: &Arc<Requests>,
+    mode: ClientLifecycleMode,
+) -> Result<RunningService<RoleClient, Handler>, RequestError> {
+    let handler = Handler::new(requests);
+    let requests = Arc::clone(requests);
+    let serving = handler.serve_with_lifecycle(ObservedTransport { transport, requests }, mode);
+    let service = Box::pin(serving).await;
+    service.map_err(|error| RequestError::of_opening(&error))
+}

@@ -1,0 +1,268 @@
+//! The requests of streamable HTTP, through the guard.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::streamable_http_client::{
+    AuthRequiredError, HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError,
+    StreamableHttpPostResponse, StreamableHttpResponseLimits,
+};
+use sse_stream::Sse;
+
+use super::body::{Counted, events};
+use super::credentials::Credentials;
+use crate::outgoing::{
+    HeaderMap, HeaderName, HeaderValue, Method, OutgoingClient, OutgoingError, OutgoingRequest, OutgoingResponse,
+    Target,
+};
+
+const ACCEPTED_TYPES: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// The most bytes of a body of an error that is not JSON.
+const MAX_ERROR: usize = 16 << 10;
+
+type Error = StreamableHttpError<OutgoingError>;
+
+/// Sends the messages of one server.
+#[derive(Debug, Clone)]
+pub(in crate::mcp) struct GuardedHttp(Arc<Parts>);
+
+#[derive(Debug)]
+struct Parts {
+    client: OutgoingClient,
+    target: Target,
+    credentials: Credentials,
+    max_response_bytes: usize,
+}
+
+/// A request without the credentials.
+struct Plain {
+    method: Method,
+    headers: HeaderMap,
+    body: Option<Bytes>,
+}
+
+impl GuardedHttp {
+    pub(super) fn new(
+        client: OutgoingClient,
+        target: Target,
+        credentials: Credentials,
+        max_response_bytes: usize,
+    ) -> Self {
+        Self(Arc::new(Parts {
+            client,
+            target,
+            credentials,
+            max_response_bytes,
+        }))
+    }
+
+    /// Sends a request. If the server refuses the access token, sends it again with a new one.
+    async fn send(&self, plain: Plain) -> Result<OutgoingResponse, Error> {
+        let Parts {
+            client,
+            target,
+            credentials,
+            ..
+        } = &*self.0;
+        let mut is_first = true;
+        loop {
+            let of_caller = credentials.headers().await.map_err(Error::Client)?;
+            let mut headers = plain.headers.clone();
+            headers.extend(of_caller.clone());
+            let response = client.send(OutgoingRequest {
+                method: plain.method.clone(),
+                target: target.clone(),
+                headers: HeaderMap::new(),
+                origin_headers: headers,
+                body: plain.body.clone(),
+                max_redirects: 0,
+            });
+            let response = response.await.map_err(Error::Client)?;
+            let is_refused = matches!(response.status(), 401 | 403);
+            if is_refused && is_first && response.status() == 401 && credentials.renew(&of_caller).await {
+                is_first = false;
+                continue;
+            }
+            if is_refused {
+                return Err(Error::AuthRequired(AuthRequiredError::new(String::new())));
+            }
+            return Ok(response);
+        }
+    }
+
+    async fn post(
+        &self,
+        message: ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<StreamableHttpPostResponse, Error> {
+        let has_session = session_id.is_some();
+        let mut headers = headers_of(session_id.as_deref(), headers)?;
+        headers.insert("content-type", HeaderValue::from_static("application/json"));
+        let plain = Plain {
+            method: Method::POST,
+            headers,
+            body: Some(serde_json::to_vec(&message)?.into()),
+        };
+        let response = self.send(plain).await?;
+        let awaits_response = matches!(message, JsonRpcMessage::Request(_));
+        match response.status() {
+            202 | 204 => Ok(StreamableHttpPostResponse::Accepted),
+            404 if has_session => Err(Error::SessionExpired),
+            200..300 if !awaits_response => Ok(StreamableHttpPostResponse::Accepted),
+            200..300 => self.result(response).await,
+            status => self.failed(&message, status, response).await,
+        }
+    }
+
+    /// Reads the response to a request: one message, or a stream that ends with the response.
+    async fn result(&self, response: OutgoingResponse) -> Result<StreamableHttpPostResponse, Error> {
+        let max = self.0.max_response_bytes;
+        let session_id = text(response.headers(), &SESSION_ID);
+        match media_type(&response).as_deref() {
+            Some("text/event-stream") => Ok(StreamableHttpPostResponse::Sse(
+                events(response, max, Counted::All),
+                session_id,
+            )),
+            Some("application/json") => {
+                let body = response.read(max).await.map_err(Error::Client)?;
+                if !body.is_complete {
+                    return Err(Error::ResponseBodyTooLarge { max_size: max });
+                }
+                let message = serde_json::from_slice::<ServerJsonRpcMessage>(&body.bytes)?;
+                Ok(StreamableHttpPostResponse::Json(message, session_id))
+            }
+            other => Err(Error::UnexpectedContentType(other.map(str::to_owned))),
+        }
+    }
+
+    /// Reads the response of a failed request: an error of the protocol, or else one of HTTP.
+    async fn failed(
+        &self,
+        message: &ClientJsonRpcMessage,
+        status: u16,
+        response: OutgoingResponse,
+    ) -> Result<StreamableHttpPostResponse, Error> {
+        let is_json = media_type(&response).as_deref() == Some("application/json");
+        let max = if is_json { self.0.max_response_bytes } else { MAX_ERROR };
+        let body = response.read(max).await.map_err(Error::Client)?;
+        let parsed = serde_json::from_slice::<ServerJsonRpcMessage>(&body.bytes).ok();
+        let error = match parsed {
+            Some(JsonRpcMessage::Error(error)) => Some(error),
+            _ => None,
+        };
+        // A server of an older revision may refuse the first request before it reads the id.
+        if let JsonRpcMessage::Request(request) = message
+            && matches!(request.request, ClientRequest::DiscoverRequest(_))
+            && (400..500).contains(&status)
+        {
+            let error = error.map(|error| error.error);
+            let error = error.unwrap_or_else(|| ErrorData::invalid_request(format!("HTTP {status}"), None));
+            let refused = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
+            return Ok(StreamableHttpPostResponse::Json(refused, None));
+        }
+        match error {
+            Some(error) => Ok(StreamableHttpPostResponse::Json(JsonRpcMessage::Error(error), None)),
+            None => Err(HttpStatusError::new(status, None).into()),
+        }
+    }
+}
+
+impl StreamableHttpClient for GuardedHttp {
+    type Error = OutgoingError;
+
+    async fn post_message(
+        &self,
+        _uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        _auth_header: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<StreamableHttpPostResponse, Error> {
+        self.post(message, session_id, headers).await
+    }
+
+    async fn post_message_with_response_limits(
+        &self,
+        _uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        _auth_header: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+        _limits: StreamableHttpResponseLimits,
+    ) -> Result<StreamableHttpPostResponse, Error> {
+        self.post(message, session_id, headers).await
+    }
+
+    async fn delete_session(
+        &self,
+        _uri: Arc<str>,
+        session_id: Arc<str>,
+        _auth_header: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<(), Error> {
+        let plain = Plain {
+            method: Method::DELETE,
+            headers: headers_of(Some(&session_id), headers)?,
+            body: None,
+        };
+        // A server may refuse it, and then ends the session when it wants.
+        self.send(plain).await.map(drop)
+    }
+
+    async fn get_stream(
+        &self,
+        _uri: Arc<str>,
+        session_id: Option<Arc<str>>,
+        last_event_id: Option<String>,
+        _auth_header: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Error> {
+        let mut headers = headers_of(session_id.as_deref(), headers)?;
+        if let Some(id) = last_event_id {
+            headers.insert(LAST_EVENT_ID, value(&id)?);
+        }
+        let plain = Plain {
+            method: Method::GET,
+            headers,
+            body: None,
+        };
+        let response = self.send(plain).await?;
+        match (response.status(), media_type(&response).as_deref()) {
+            (200, Some("text/event-stream")) => Ok(events(response, self.0.max_response_bytes, Counted::Each)),
+            // The stream is optional, and a server says so in different ways.
+            _ => Err(Error::ServerDoesNotSupportSse),
+        }
+    }
+}
+
+/// Returns the headers of the protocol.
+fn headers_of(session_id: Option<&str>, headers: HashMap<HeaderName, HeaderValue>) -> Result<HeaderMap, Error> {
+    let mut all: HeaderMap = headers.into_iter().collect();
+    all.insert("accept", ACCEPTED_TYPES);
+    if let Some(id) = session_id {
+        all.insert(SESSION_ID, value(id)?);
+    }
+    Ok(all)
+}
+
+fn value(text: &str) -> Result<HeaderValue, Error> {
+    HeaderValue::from_str(text)
+        .map_err(|_| Error::UnexpectedServerResponse("an id that can't be sent in a header".into()))
+}
+
+fn text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    headers.get(name)?.to_str().ok().map(str::to_owned)
+}
+
+/// Returns the media type in lower case, without parameters.
+fn media_type(response: &OutgoingResponse) -> Option<String> {
+    let value = response.headers().get("content-type")?.to_str().ok()?;
+    let essence = value.split(';').next()?;
+    Some(essence.trim().to_ascii_lowercase())
+}

@@ -1,0 +1,105 @@
+//! Puts the tools of a run together: names, patterns and pinned definitions.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::definition::OnChange;
+use super::extras::extras;
+use super::listing::{ListedTool, Listing};
+use super::naming::tool_name;
+use super::request_error::RequestError;
+use super::server::McpServer;
+use super::tool::McpTool;
+use super::unavailable::UnavailableTool;
+use crate::agent::ports::{OfferedTools, ServedTool, Tool};
+use crate::session::{PinnedTool, ToolPins};
+use crate::tenant::TenantId;
+
+/// The tools of a run, as they are put together.
+#[derive(Debug)]
+pub(super) struct Offer<'a> {
+    tenant: &'a TenantId,
+    names: BTreeSet<String>,
+    offered: OfferedTools,
+}
+
+impl<'a> Offer<'a> {
+    /// Begins with the definitions that the session has accepted.
+    pub(super) fn new(tenant: &'a TenantId, pins: ToolPins) -> Self {
+        Self {
+            tenant,
+            names: BTreeSet::new(),
+            offered: OfferedTools {
+                tools: Vec::new(),
+                pins,
+                changed: BTreeMap::new(),
+            },
+        }
+    }
+
+    pub(super) fn into_tools(self) -> OfferedTools {
+        self.offered
+    }
+
+    /// Adds the tools of a server. A session accepts all that it finds when it first uses the
+    /// server. Later, a tool that is new or has changed is treated as the server's policy says.
+    pub(super) fn add(&mut self, server: &Arc<McpServer>, listing: &Listing) {
+        let definition = &server.definition;
+        let is_first = !self.offered.pins.knows(&definition.name);
+        self.offered.pins.begin(&definition.name);
+        for tool in listing.tools.iter().filter(|tool| definition.allows(&tool.name)) {
+            self.add_tool(server, tool, is_first);
+        }
+        for tool in extras(server, listing, self.tenant) {
+            self.push(server, tool);
+        }
+    }
+
+    /// Adds the tool that says that a server can't be used.
+    pub(super) fn add_unavailable(&mut self, server: &Arc<McpServer>, error: &RequestError) {
+        let error = server.redacted(&error.to_string());
+        let tool = UnavailableTool::of_server(&server.definition, &error);
+        self.push(server, Arc::new(tool));
+    }
+
+    fn add_tool(&mut self, server: &Arc<McpServer>, tool: &ListedTool, is_first: bool) {
+        let definition = &server.definition;
+        let name = tool_name(&definition.prefix(), &tool.name);
+        let now = PinnedTool {
+            server: definition.name.clone(),
+            tool: tool.name.clone(),
+            definition: tool.definition,
+        };
+        let is_accepted = is_first || self.offered.pins.accepts(&now);
+        match definition.on_change {
+            OnChange::Refuse if !is_accepted => {
+                let tool = UnavailableTool::changed(&name, &definition.name);
+                self.push(server, Arc::new(tool));
+                return;
+            }
+            OnChange::Ask if !is_accepted => {
+                self.offered.changed.insert(name.clone(), now);
+            }
+            _ => self.offered.pins.pin(now),
+        }
+        let tool = McpTool::new(server, self.tenant, name, tool);
+        self.push(server, Arc::new(tool));
+    }
+
+    /// Adds a tool unless another one has its name.
+    fn push(&mut self, server: &Arc<McpServer>, tool: Arc<dyn Tool>) {
+        let (server, name) = (server.definition.name.as_str(), &tool.spec().name);
+        if !self.names.insert(name.clone()) {
+            tracing::warn!(
+                server,
+                tool = name,
+                "a tool of an MCP server is left out, since another tool has its name"
+            );
+            return;
+        }
+        self.offered.tools.push(ServedTool {
+            server: server.into(),
+            tool,
+        });
+    }
+}

@@ -1,0 +1,145 @@
+//! A server that is a program.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::sync::mpsc::channel;
+use tokio_util::task::TaskTracker;
+
+use super::error_log::ErrorLog;
+use super::lines::Lines;
+use super::link::ProcessLink;
+use super::transport::StdioTransport;
+use crate::causes::with_causes;
+use crate::mcp::definition::McpDefinition;
+use crate::mcp::fault::McpFault;
+use crate::mcp::request_error::RequestError;
+use crate::tools::{Commands, ProcessSettings, Redactor, SecretValue, ToolSecrets, ValueSource};
+
+/// The pieces of output that wait to be read. The process waits while there is no room.
+const PENDING_PIECES: usize = 4;
+
+/// How the process of a server is started.
+#[derive(Debug)]
+pub(in crate::mcp) struct StdioEndpoint {
+    server: String,
+    commands: Arc<Commands>,
+    settings: ProcessSettings,
+    redactor: Redactor,
+    max_response: usize,
+}
+
+impl StdioEndpoint {
+    /// Checks the program of a definition. Also returns what removes its secrets from texts.
+    pub(in crate::mcp) fn new(
+        definition: &McpDefinition,
+        secrets: &ToolSecrets,
+        commands: &Arc<Commands>,
+    ) -> Result<(Self, Redactor), McpFault> {
+        let program = definition.command.clone().unwrap_or_default();
+        check_program(&program)?;
+        if definition.args.iter().any(|argument| argument.contains('\0')) {
+            return Err(McpFault::new("args", "an argument can't have a NUL character"));
+        }
+        if let Some(path) = definition.read_only.iter().find(|path| !path.is_absolute()) {
+            let problem = format!("{} is not an absolute path", path.display());
+            return Err(McpFault::new("read_only", problem));
+        }
+        if definition.network && !commands.have_network() {
+            let problem = "commands have no network: add hosts to `sandbox.network.allow_hosts`";
+            return Err(McpFault::new("network", problem));
+        }
+        let mut used = Vec::new();
+        let variables = definition
+            .env
+            .iter()
+            .map(|(name, source)| Ok((name.clone(), variable(name, source, secrets, &mut used)?)));
+        let variables = variables.collect::<Result<BTreeMap<_, _>, McpFault>>()?;
+        let redactor = Redactor::new(&used);
+        let endpoint = Self {
+            server: definition.name.clone(),
+            commands: Arc::clone(commands),
+            settings: ProcessSettings {
+                program,
+                arguments: definition.args.iter().map(Into::into).collect(),
+                variables,
+                read_only: definition.read_only.clone(),
+                has_network: definition.network,
+                cpu_time: definition.max_cpu_time,
+            },
+            redactor: redactor.clone(),
+            max_response: definition.max_response_bytes,
+        };
+        Ok((endpoint, redactor))
+    }
+
+    /// Starts the process. A task sees to its end.
+    pub(in crate::mcp) async fn start(
+        &self,
+        tasks: &TaskTracker,
+    ) -> Result<(StdioTransport, Arc<ProcessLink>), RequestError> {
+        let started = self.commands.start(self.settings.clone()).await;
+        let (input, process) = started.map_err(|error| {
+            let words = format!("its process can't be started: {}", with_causes(&error));
+            RequestError::Unreachable(words)
+        })?;
+        let link = Arc::new(ProcessLink::new(self.max_response));
+        let (sender, output) = channel(PENDING_PIECES);
+        let of_task = Arc::clone(&link);
+        let server = self.server.clone();
+        tasks.spawn(async move {
+            let end = process.pass_on(&sender).await;
+            tracing::debug!(server, exit = ?end.exit, "the process of an MCP server has ended");
+            // Before the output ends, so that the reason is known then.
+            of_task.end(&end);
+            drop(sender);
+        });
+        let transport = StdioTransport {
+            input: Arc::new(tokio::sync::Mutex::new(input)),
+            output,
+            lines: Lines::new(self.max_response),
+            errors: ErrorLog::new(self.server.clone(), self.redactor.clone()),
+            link: Arc::clone(&link),
+        };
+        Ok((transport, link))
+    }
+}
+
+fn check_program(program: &Path) -> Result<(), McpFault> {
+    let is_name = program.components().count() == 1 && program.file_name().is_some();
+    if (is_name || program.is_absolute()) && !program.as_os_str().as_encoded_bytes().contains(&0) {
+        return Ok(());
+    }
+    let problem = format!(
+        "\"{}\" is neither an absolute path nor the name of a program",
+        program.display()
+    );
+    Err(McpFault::new("command", problem))
+}
+
+fn variable(
+    name: &str,
+    source: &ValueSource,
+    secrets: &ToolSecrets,
+    used: &mut Vec<SecretValue>,
+) -> Result<String, McpFault> {
+    let key = format!("env.{name}");
+    if name.is_empty() || name.contains(['=', '\0']) {
+        return Err(McpFault::new(key, "is not the name of a variable"));
+    }
+    let value = match source {
+        ValueSource::Text(text) => text.clone(),
+        ValueSource::Secret(reference) => {
+            let secret = SecretValue::find(secrets, &key, &reference.secret, &reference.prefix);
+            let secret = secret.map_err(|fault| McpFault::new(&key, fault.problem()))?;
+            let value = secret.exposed();
+            used.push(secret);
+            value
+        }
+    };
+    if value.contains('\0') {
+        return Err(McpFault::new(key, "a variable can't have a NUL character"));
+    }
+    Ok(value)
+}

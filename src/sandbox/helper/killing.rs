@@ -1,0 +1,129 @@
+//! Kills every descendant of the helper.
+
+use std::collections::HashSet;
+use std::thread::sleep;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpgrp, getpid, kill_process, kill_process_group, pidfd_open,
+    pidfd_send_signal, wait,
+};
+
+use super::landlock::SignalDomain;
+use super::processes::{self, Process};
+
+/// The pause between two rounds grows up to this.
+const LONGEST_PAUSE: Duration = Duration::from_millis(20);
+
+/// What came of reaping.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Reaped {
+    /// There are children left.
+    SomeLeft,
+    /// There are no descendants: as the subreaper, this process would be their parent.
+    NoneLeft,
+}
+
+/// Collects all children that have ended. Passes each to `ended`.
+pub(super) fn reap(mut ended: impl FnMut(Pid, WaitStatus)) -> Reaped {
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some((pid, status))) => ended(pid, status),
+            Err(Errno::INTR) => {}
+            Err(Errno::CHILD) => return Reaped::NoneLeft,
+            Ok(None) | Err(_) => return Reaped::SomeLeft,
+        }
+    }
+}
+
+/// Kills and reaps until no descendant is left. A process that can't be interrupted delays this.
+///
+/// A fork bomb may make processes faster than they can be found. With a domain, all are killed at
+/// once. Without one, a command can't leave its session, so that it gets no more processor time
+/// than this process, and each process is killed before its children are listed.
+pub(super) fn kill_all(domain: Option<&SignalDomain>, mut ended: impl FnMut(Pid, WaitStatus)) {
+    let mut pause = Duration::from_micros(100);
+    let mut killed = HashSet::new();
+    while reap(&mut ended) == Reaped::SomeLeft {
+        let is_growing = match domain {
+            Some(domain) => {
+                kill_domain(domain);
+                false
+            }
+            None => kill_found(&mut killed),
+        };
+        if reap(&mut ended) == Reaped::NoneLeft {
+            return;
+        }
+        if !is_growing {
+            sleep(pause);
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+/// Kills the descendants from the top down. A process that was killed makes no further children, so
+/// the list of them that is read afterwards is complete, or they are children of this process by
+/// then. Returns whether it has found any that were not killed before.
+fn kill_found(killed: &mut HashSet<(Pid, u64)>) -> bool {
+    let before = killed.len();
+    let Some(children) = processes::own_children() else {
+        // The kernel does not list children.
+        for process in processes::descendants(usize::MAX) {
+            if kill(&process).is_ok() {
+                killed.insert((process.pid, process.start));
+            }
+        }
+        return killed.len() > before;
+    };
+    let mut waiting = Vec::new();
+    for child in children {
+        // Even one that the kernel does not show to this process. Its number stays its own until
+        // this process has waited for it.
+        let _ = kill_process(child, Signal::KILL);
+        waiting.extend(processes::read(child));
+    }
+    let mut groups = HashSet::from([getpgrp()]);
+    while let Some(process) = waiting.pop() {
+        killed.insert((process.pid, process.start));
+        if let Some(group) = process.group.filter(|group| groups.insert(*group)) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        for child in process.children().into_iter().filter_map(processes::read) {
+            // Its number may name another process by now.
+            let is_ours = child.is_child_of(process.pid) || child.is_child_of(getpid());
+            if !is_ours {
+                continue;
+            }
+            if killed.contains(&(child.pid, child.start)) || kill(&child).is_ok() {
+                waiting.push(child);
+            }
+        }
+    }
+    killed.len() > before
+}
+
+/// Kills every process that this one may signal, except itself. These are its descendants: the
+/// domain is the proof. Without it this would be every process of the user.
+fn kill_domain(_: &SignalDomain) {
+    // The group of process 1 is how `kill(-1)` is spelled here.
+    let _ = kill_process_group(Pid::INIT, Signal::KILL);
+}
+
+/// Kills one process, unless its number names another one by now.
+fn kill(process: &Process) -> Result<(), Errno> {
+    let pidfd = match pidfd_open(process.pid, PidfdFlags::empty()) {
+        // Before Linux 5.3, and in containers that forbid it.
+        Err(Errno::NOSYS | Errno::PERM) => None,
+        opened => Some(opened?),
+    };
+    // The descriptor stays with the process that it was opened for.
+    if processes::read(process.pid).is_none_or(|now| now.start != process.start) {
+        return Err(Errno::SRCH);
+    }
+    match pidfd {
+        Some(pidfd) => pidfd_send_signal(pidfd, Signal::KILL),
+        None => kill_process(process.pid, Signal::KILL),
+    }
+}

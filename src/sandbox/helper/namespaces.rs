@@ -1,0 +1,129 @@
+//! Namespaces, where the kernel offers them: a second wall behind Landlock and seccomp.
+//!
+//! A user namespace lends the rights to mount. All mounts become read-only but the directories of
+//! the command. So a command can't even change the mode or the time of a file outside, which
+//! Landlock does not judge. Its network has no interfaces, and its IPC objects end with it. A
+//! command that may use the proxy is in a network that the helper made before.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
+
+use nix::sched::{CloneFlags, unshare};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, MountPropagationFlags, mount_bind_recursive, mount_change, mount_remount};
+use rustix::process::{getegid, geteuid};
+
+use super::super::wire::Restrictions;
+use super::overlay::mount_overlay;
+use super::{Step as _, StepError};
+
+/// Moves the calling process, which must have one thread, into namespaces of its own.
+pub(super) fn enter(restrictions: &Restrictions) -> Result<(), StepError> {
+    let mut flags = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWIPC;
+    if !restrictions.proxy {
+        flags |= CloneFlags::CLONE_NEWNET;
+    }
+    enter_user_and(flags)?;
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    mount_change("/", private).step("make mounts private")?;
+    for directory in &restrictions.read_write {
+        mount_bind_recursive(directory, directory).step("mount a directory")?;
+    }
+    if let Some(overlay) = &restrictions.overlay {
+        mount_overlay(overlay).step("mount the layers of the working directory")?;
+    }
+    let mounts = fs::read("/proc/self/mountinfo").step("read the mounts")?;
+    for (point, flags) in parse(&mounts) {
+        if !restrictions
+            .read_write
+            .iter()
+            .any(|writable| point.starts_with(writable))
+        {
+            make_read_only(&point, flags).step("make a mount read-only")?;
+        }
+    }
+    Ok(())
+}
+
+/// Moves the calling process into a user namespace and into others that belong to it.
+pub(super) fn enter_user_and(others: CloneFlags) -> Result<(), StepError> {
+    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+    unshare(CloneFlags::CLONE_NEWUSER | others).step("make namespaces")?;
+    // It stays who it is, and nobody else exists.
+    fs::write("/proc/self/setgroups", "deny").step("give up groups")?;
+    fs::write("/proc/self/uid_map", format!("{user} {user} 1")).step("map the user")?;
+    fs::write("/proc/self/gid_map", format!("{group} {group} 1")).step("map the group")
+}
+
+/// Reads `/proc/self/mountinfo`: where mounts are, and their flags. A path leads to the last of
+/// several mounts in one place. Each gets the flags of all.
+fn parse(mounts: &[u8]) -> BTreeMap<PathBuf, MountFlags> {
+    let mut parsed = BTreeMap::new();
+    for line in mounts.split(|byte| *byte == b'\n') {
+        let mut fields = line.split(|byte| *byte == b' ').skip(4);
+        let (Some(point), Some(options)) = (fields.next(), fields.next()) else {
+            continue;
+        };
+        let flags = options.split(|byte| *byte == b',').map(|option| match option {
+            b"nosuid" => MountFlags::NOSUID,
+            b"nodev" => MountFlags::NODEV,
+            b"noexec" => MountFlags::NOEXEC,
+            b"noatime" => MountFlags::NOATIME,
+            b"nodiratime" => MountFlags::NODIRATIME,
+            b"relatime" => MountFlags::RELATIME,
+            _ => MountFlags::empty(),
+        });
+        *parsed.entry(unescape(point)).or_insert(MountFlags::empty()) |= flags.collect::<MountFlags>();
+    }
+    parsed
+}
+
+fn make_read_only(point: &Path, flags: MountFlags) -> io::Result<()> {
+    // Flags that the owner of the mount has set can't be taken away.
+    match mount_remount(point, flags | MountFlags::BIND | MountFlags::RDONLY, "") {
+        // Hidden below another mount, so that the path leads elsewhere or nowhere, or in a
+        // directory that this process can't enter, and the command neither.
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::INVAL) => Ok(()),
+        done => Ok(done?),
+    }
+}
+
+/// Resolves `\040` and its like.
+fn unescape(field: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((byte, after)) = rest.split_first() {
+        let digits = if *byte == b'\\' { after.get(..3) } else { None };
+        let code = digits.and_then(|digits| u8::from_str_radix(str::from_utf8(digits).ok()?, 8).ok());
+        bytes.push(code.unwrap_or(*byte));
+        rest = if code.is_some() {
+            after.get(3..).unwrap_or_default()
+        } else {
+            after
+        };
+    }
+    PathBuf::from(OsString::from_vec(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mounts_are_parsed_with_their_flags() {
+        let mounts = br"36 35 98:0 /mnt1 /a\040b\134c rw,nosuid,noatime master:1 - ext3 /dev/root rw
+37 36 98:0 / / rw,relatime - ext4 /dev/vda rw
+38 36 98:0 / / rw,noexec - ext4 /dev/vdb rw
+";
+        let expected = [
+            ("/".into(), MountFlags::RELATIME | MountFlags::NOEXEC),
+            (r"/a b\c".into(), MountFlags::NOSUID | MountFlags::NOATIME),
+        ];
+        assert_eq!(parse(mounts), expected.into());
+        assert_eq!(parse(b""), [].into());
+    }
+}

@@ -1,0 +1,298 @@
+//! Starts the stage, watches what it becomes, and kills everything at the end.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sched::CloneFlags;
+use rustix::process::{Pid, PidfdFlags, WaitStatus, getpid, pidfd_open};
+
+use super::super::command::{CommandEnd, Exit, SandboxLimits};
+use super::super::settings::Isolation;
+use super::super::wire::{self, BecomeTask, RunTask};
+use super::disk::DiskWatch;
+use super::killing::{self, kill_all};
+use super::landlock::SignalDomain;
+use super::processes::{Process, SeenTime};
+use super::streams::Streams;
+use super::{Step as _, StepError, init, landlock, namespaces, network, own_binary, processes, stage};
+use crate::causes::with_causes;
+
+/// The first look at the processes comes this soon.
+const FIRST_LOOK: Duration = Duration::from_millis(2);
+/// Looks are at most this far apart while the command uses more than half of a limit.
+const ALERT: Duration = Duration::from_millis(5);
+/// And this far otherwise.
+const LAZY: Duration = Duration::from_millis(20);
+/// Looks take at most this part of the time.
+const LOOK_SHARE: u32 = 10;
+/// Memory beyond the limit counts if this many measurements have found it.
+const MEASUREMENTS: u32 = 3;
+/// The pause between two of them.
+const PAUSE: Duration = Duration::from_millis(1);
+const SIGXCPU: i32 = 24;
+
+/// Runs a command to its end. Sends its output and how it ended to the service.
+pub(super) fn supervise(task: &RunTask, control: File) -> Result<(), StepError> {
+    let stdin = wire::read_frame(&control, wire::STDIN).step("read the command's input")?;
+    let service = io::stdout().as_fd().try_clone_to_owned().step("open standard output")?;
+    let mut service = File::from(service);
+    let started = Instant::now();
+    match Supervised::start(
+        task,
+        (control, service.try_clone().step("open standard output")?),
+        &stdin,
+    ) {
+        Ok(supervised) => supervised.run(&task.limits, started),
+        Err(error) => {
+            let end = CommandEnd::failed(with_causes(&error), started.elapsed());
+            let end = wire::end_frame(&end).step("encode the end")?;
+            io::Write::write_all(&mut service, &end).step("report the end")
+        }
+    }
+}
+
+/// A command that runs.
+struct Supervised {
+    main: Main,
+    /// The first process of the command's PID namespace.
+    init: Option<Child>,
+    streams: Streams,
+    disk: DiskWatch,
+    seen: SeenTime,
+    seen_time: Duration,
+    peak_memory: u64,
+}
+
+/// The process that the command is. Dropping it kills it with all of its descendants, so that no
+/// error and no panic of this process leaves them behind.
+struct Main {
+    pid: Pid,
+    status: Option<WaitStatus>,
+    domain: Option<SignalDomain>,
+}
+
+impl Supervised {
+    fn start(task: &RunTask, pipes: (File, File), stdin: &[u8]) -> Result<Self, StepError> {
+        rustix::process::setsid().step("begin a session")?;
+        let restrictions = &task.restrictions;
+        if restrictions.pid_namespace || restrictions.proxy {
+            namespaces::enter_user_and(CloneFlags::empty())?;
+        }
+        if restrictions.proxy {
+            let listener = network::enter()?;
+            // The service's copy is the only one that stays.
+            network::hand_over(&listener, &pipes.0).step("hand the listener to the service")?;
+        }
+        // Orphans become children of this process instead of the system's first one.
+        rustix::process::set_child_subreaper(Some(getpid())).step("become the subreaper")?;
+        let domain = match restrictions.isolation {
+            // The kernel kills all in a PID namespace at once.
+            Isolation::Enforced if !restrictions.pid_namespace => {
+                landlock::confine_signals(restrictions.landlock_abi, restrictions.namespaces)
+            }
+            Isolation::Enforced | Isolation::None => Ok(None),
+        };
+        let domain = domain.step("apply Landlock's scopes")?;
+        let token = random_token().step("make a token")?;
+        let disk = DiskWatch::start(restrictions.written(), task.limits.disk_bytes);
+        // After the thread of the disk, since no thread can be started afterwards.
+        let init = restrictions.pid_namespace.then(|| init::start(Stdio::null()));
+        let init = init.transpose()?;
+        let become_task = BecomeTask {
+            restrictions: restrictions.clone(),
+            command: task.command.clone(),
+            limits: task.limits.clone(),
+            helper: getpid().as_raw_nonzero().get(),
+            token: token.clone(),
+        };
+        let input = stage::input(become_task, stdin).step("encode the stage's task")?;
+        let mut child = own_binary()
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .step("start the stage")?;
+        let main = Main {
+            pid: Pid::from_child(&child),
+            status: None,
+            domain,
+        };
+        let input = (input, task.input_stays_open);
+        let streams = Streams::new(pipes, &mut child, input, task.limits.output_bytes, &token);
+        let streams = streams.step("open the pipes")?;
+        Ok(Self {
+            main,
+            init,
+            streams,
+            disk,
+            seen: SeenTime::default(),
+            seen_time: Duration::ZERO,
+            peak_memory: 0,
+        })
+    }
+
+    fn run(mut self, limits: &SandboxLimits, started: Instant) -> Result<(), StepError> {
+        let verdict = self.watch(limits, started);
+        self.main.kill();
+        let report = self.streams.drain().step("read the last output")?;
+        let (cpu_time, largest) = processes::ended();
+        let exit = match (verdict, report) {
+            (Ok(_), Some(report)) => Exit::Failed { message: report },
+            (Ok(Some(exit)), None) => exit,
+            (Ok(None), None) if self.streams.has_overflowed() => Exit::OutputExceeded,
+            (Ok(None), None) => self.main.exit(),
+            (Err(error), _) => Exit::Failed {
+                message: with_causes(&error),
+            },
+        };
+        let end = CommandEnd {
+            exit,
+            cpu_time: cpu_time.max(self.seen_time),
+            wall_time: started.elapsed(),
+            peak_memory: self.peak_memory.max(largest),
+        };
+        let end = wire::end_frame(&end).step("encode the end")?;
+        self.streams.finish(&end).step("report the end")
+    }
+
+    /// Watches until the command ends or exceeds a limit, which it returns then.
+    fn watch(&mut self, limits: &SandboxLimits, started: Instant) -> Result<Option<Exit>, StepError> {
+        // Before Linux 5.3, and in containers that forbid it, the end is seen at the next look.
+        let main = pidfd_open(self.main.pid, PidfdFlags::empty()).ok();
+        let main = main.as_ref().map(|main| main.as_fd());
+        let (mut next_look, mut longest_pause) = (started + FIRST_LOOK, FIRST_LOOK);
+        loop {
+            let now = Instant::now();
+            let time_left = limits.wall_time.saturating_sub(now.duration_since(started));
+            let timeout = next_look.saturating_duration_since(now).min(time_left);
+            let has_ended = self.streams.move_some(main, timeout).step("move output")?;
+            killing::reap(|pid, status| self.main.note(pid, status));
+            if has_ended || self.main.status.is_some() {
+                return Ok(None);
+            }
+            if self.streams.is_cancelled() {
+                return Ok(Some(Exit::Cancelled));
+            }
+            if self.streams.has_overflowed() {
+                return Ok(Some(Exit::OutputExceeded));
+            }
+            let now = Instant::now();
+            if now.duration_since(started) >= limits.wall_time {
+                return Ok(Some(Exit::TimedOut));
+            }
+            if now >= next_look {
+                let (exceeded, pause) = self.look(limits);
+                if exceeded.is_some() {
+                    return Ok(exceeded);
+                }
+                // Often at first: a fork bomb is fast, and holds up this process once it is large.
+                longest_pause = (longest_pause * 2).min(LAZY);
+                let pause = pause.min(longest_pause).max(now.elapsed() * LOOK_SHARE);
+                next_look = Instant::now() + pause;
+            }
+        }
+    }
+
+    /// Compares what all processes use with the limits. Returns when to look again.
+    fn look(&mut self, limits: &SandboxLimits) -> (Option<Exit>, Duration) {
+        let (found, init) = self.descendants(limits);
+        self.disk
+            .set_processes(found.iter().map(|process| process.shown_by).collect());
+        let mut usage = processes::usage(&found);
+        // It is not the command's, but what it has collected was.
+        usage.cpu += init.map(|init| init.waited_time()).unwrap_or_default();
+        self.seen_time = self.seen.add(&found);
+        if usage.resident > limits.memory_bytes {
+            usage.resident = self.exact_memory(limits);
+        }
+        self.peak_memory = self.peak_memory.max(usage.resident);
+        let growth = self.disk.growth();
+        let exceeded = if usage.tasks > limits.processes {
+            Some(Exit::ProcessesExceeded)
+        } else if usage.resident > limits.memory_bytes {
+            Some(Exit::MemoryExceeded)
+        } else if usage.cpu.max(self.seen_time) > limits.cpu_time {
+            Some(Exit::CpuExceeded)
+        } else if growth > limits.disk_bytes {
+            Some(Exit::DiskExceeded)
+        } else {
+            None
+        };
+        let is_large = usage.resident > limits.memory_bytes / 2 || usage.tasks > limits.processes / 2;
+        (exceeded, if is_large { ALERT } else { LAZY })
+    }
+
+    /// Returns the processes of the command, and the first process of its PID namespace.
+    fn descendants(&self, limits: &SandboxLimits) -> (Vec<Process>, Option<Process>) {
+        // One more than would be needed to see an excess, since one is not the command's.
+        let mut found = processes::descendants(limits.processes as usize + 1);
+        let init = self.init.as_ref().map(Pid::from_child);
+        let init = found.iter().position(|process| Some(process.pid) == init);
+        let init = init.map(|position| found.remove(position));
+        (found, init)
+    }
+
+    /// Returns the resident memory of all processes, each shared page once. While a process is
+    /// started, its memory can count twice, so an excess is measured again before it counts.
+    fn exact_memory(&self, limits: &SandboxLimits) -> u64 {
+        let mut least = u64::MAX;
+        for _ in 0..MEASUREMENTS {
+            let (found, _) = self.descendants(limits);
+            least = least.min(processes::proportional_memory(&found));
+            if least <= limits.memory_bytes {
+                break;
+            }
+            thread::sleep(PAUSE);
+        }
+        least
+    }
+}
+
+impl Main {
+    fn note(&mut self, pid: Pid, status: WaitStatus) {
+        if pid == self.pid {
+            self.status = Some(status);
+        }
+    }
+
+    fn kill(&mut self) {
+        let (main, mut ended) = (self.pid, None);
+        kill_all(self.domain.as_ref(), |pid, status| {
+            ended = ended.or((pid == main).then_some(status));
+        });
+        self.status = self.status.or(ended);
+    }
+
+    fn exit(&self) -> Exit {
+        let Some(status) = self.status else {
+            return Exit::Failed {
+                message: "the command's status is unknown".to_owned(),
+            };
+        };
+        match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => Exit::Code(code),
+            // The kernel's own limit, for a single process.
+            (None, Some(SIGXCPU)) => Exit::CpuExceeded,
+            (None, Some(signal)) => Exit::Signal(signal),
+            (None, None) => Exit::Failed {
+                message: format!("the command's status is {status:?}"),
+            },
+        }
+    }
+}
+
+impl Drop for Main {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Returns 128 random bits as text.
+fn random_token() -> io::Result<String> {
+    let mut bits = [0; 16];
+    getrandom::fill(&mut bits).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(format!("{:032x}", u128::from_le_bytes(bits)))
+}

@@ -1,0 +1,58 @@
+//! What the configuration says about the sandbox.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Whether commands are kept in at all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    /// Landlock and seccomp are required.
+    #[default]
+    Enforced,
+    /// `isolation = "none"`: a command may do what the service may do. Its environment, limits and
+    /// supervision stay. For hosts that are a sandbox themselves.
+    None,
+}
+
+/// Whether user, mount, network and IPC namespaces are used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Namespaces {
+    /// Where the kernel offers them.
+    #[default]
+    Auto,
+    /// The service refuses to start without them.
+    Required,
+    Off,
+}
+
+/// The configuration of the sandbox.
+#[derive(Debug, Clone)]
+pub struct SandboxSettings {
+    pub isolation: Isolation,
+    pub namespaces: Namespaces,
+    /// The service refuses to start below this version of Landlock: 1 is Linux 5.13, 6 is 6.12.
+    pub landlock_abi: u32,
+    /// Landlock is used up to this version, even if the kernel has more. For tests.
+    pub landlock_abi_limit: u32,
+    /// Whether commands are to reach a proxy. This needs namespaces.
+    pub proxy: bool,
+    /// The helper's binary. It is called with the one argument `sandbox-exec`.
+    pub helper: PathBuf,
+}
+
+impl Default for SandboxSettings {
+    fn default() -> Self {
+        Self {
+            isolation: Isolation::default(),
+            namespaces: Namespaces::default(),
+            landlock_abi: 1,
+            landlock_abi_limit: u32::MAX,
+            proxy: false,
+            // The running binary, even if its file was replaced since.
+            helper: "/proc/self/exe".into(),
+        }
+    }
+}

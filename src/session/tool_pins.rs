@@ -1,0 +1,102 @@
+//! The definitions of tools of servers that a session has accepted, by their hashes.
+//!
+//! A server may change what a tool says and does after somebody has trusted it. The pins make each
+//! change visible.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::hash::Hash;
+use crate::json::canonical_bytes;
+
+/// The accepted definitions, by server and tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(transparent)]
+#[schema(value_type = BTreeMap<String, BTreeMap<String, Hash>>)]
+pub struct ToolPins(BTreeMap<String, BTreeMap<String, Hash>>);
+
+/// The definition of a tool that a server has now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct PinnedTool {
+    /// The server.
+    pub server: String,
+    /// The name that the server gives the tool.
+    pub tool: String,
+    /// The hash of the definition.
+    pub definition: Hash,
+}
+
+impl ToolPins {
+    /// Returns whether no definition is pinned.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns whether the session has used the server before.
+    pub fn knows(&self, server: &str) -> bool {
+        self.0.contains_key(server)
+    }
+
+    /// Returns whether this definition of the tool is accepted.
+    pub fn accepts(&self, tool: &PinnedTool) -> bool {
+        let of_server = self.0.get(&tool.server);
+        of_server.and_then(|tools| tools.get(&tool.tool)) == Some(&tool.definition)
+    }
+
+    /// Notes that the session uses the server, even if the server has no tools.
+    pub fn begin(&mut self, server: &str) {
+        self.0.entry(server.to_owned()).or_default();
+    }
+
+    /// Accepts a definition.
+    pub fn pin(&mut self, tool: PinnedTool) {
+        let of_server = self.0.entry(tool.server).or_default();
+        of_server.insert(tool.tool, tool.definition);
+    }
+
+    /// Returns about how many bytes the pins occupy in memory.
+    pub fn bytes(&self) -> usize {
+        let tools = self.0.values().flatten();
+        let names = self.0.keys().map(String::len).sum::<usize>();
+        names
+            + tools
+                .map(|(tool, _)| tool.len() + size_of::<(String, Hash)>())
+                .sum::<usize>()
+    }
+}
+
+/// Hashes the canonical JSON of the definition of a tool.
+pub fn hash_tool_definition<T: Serialize>(definition: &T) -> Hash {
+    // Only maps with other keys than texts can't be written, and definitions have none.
+    let bytes = canonical_bytes(definition).unwrap_or_default();
+    Hash::from(blake3::derive_key("agent-runtime tool definition v1", &bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn tool(definition: &str) -> PinnedTool {
+        PinnedTool {
+            server: "weather".to_owned(),
+            tool: "forecast".to_owned(),
+            definition: hash_tool_definition(&json!({"description": definition})),
+        }
+    }
+
+    #[test]
+    fn a_pin_accepts_one_definition() {
+        let mut pins = ToolPins::default();
+        assert!(!pins.knows("weather") && !pins.accepts(&tool("a")));
+        pins.pin(tool("a"));
+        assert!(pins.knows("weather") && pins.accepts(&tool("a")) && !pins.accepts(&tool("b")));
+        pins.pin(tool("b"));
+        assert!(pins.accepts(&tool("b")) && !pins.accepts(&tool("a")));
+        let stored = serde_json::to_value(&pins).unwrap();
+        assert_eq!(stored, json!({"weather": {"forecast": tool("b").definition}}));
+        assert_eq!(serde_json::from_value::<ToolPins>(stored).unwrap(), pins);
+    }
+}

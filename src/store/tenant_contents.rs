@@ -1,0 +1,68 @@
+//! The contents of a tenant's workspaces: the port of workspaces over the store.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::error::StoreError;
+use super::traits::Store;
+use crate::session::Hash;
+use crate::tenant::TenantId;
+use crate::workspace::{Content, Contents, ContentsError};
+
+/// Reads and writes the contents of one tenant.
+#[derive(Debug)]
+pub struct TenantContents {
+    tenant: TenantId,
+    store: Arc<dyn Store>,
+}
+
+impl TenantContents {
+    /// Opens the contents of a tenant.
+    pub fn new(tenant: &TenantId, store: &Arc<dyn Store>) -> Arc<Self> {
+        Arc::new(Self {
+            tenant: tenant.clone(),
+            store: Arc::clone(store),
+        })
+    }
+}
+
+#[async_trait]
+impl Contents for TenantContents {
+    fn tenant(&self) -> &TenantId {
+        &self.tenant
+    }
+
+    async fn load(&self, hashes: &[Hash]) -> Result<Vec<Content>, ContentsError> {
+        let found = self
+            .store
+            .content_load(&self.tenant, hashes)
+            .await
+            .map_err(unavailable)?;
+        let found = found.into_iter().zip(hashes);
+        found
+            .map(|(content, hash)| content.ok_or(ContentsError::Missing { hash: *hash }))
+            .collect()
+    }
+
+    async fn store(&self, contents: Vec<Content>) -> Result<(), ContentsError> {
+        self.store
+            .content_put(&self.tenant, &contents)
+            .await
+            .map_err(unavailable)
+    }
+
+    async fn missing(&self, hashes: &[Hash]) -> Result<Vec<Hash>, ContentsError> {
+        self.store
+            .content_missing(&self.tenant, hashes)
+            .await
+            .map_err(unavailable)
+    }
+}
+
+fn unavailable(error: StoreError) -> ContentsError {
+    match error {
+        StoreError::TenantFull { limit } => ContentsError::Full { limit },
+        error => ContentsError::Unavailable(error.into()),
+    }
+}

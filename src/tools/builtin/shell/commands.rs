@@ -1,0 +1,166 @@
+//! What the commands of all runs share: the sandbox, the directories and the limits.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::sync::OnceCell;
+use tokio_util::task::TaskTracker;
+
+use super::network::{CommandNetwork, write_certificates};
+use crate::checkout::{CheckoutError, Checkouts};
+use crate::fair_share::FairShare;
+use crate::sandbox::{Namespaces, Protections, Sandbox, SandboxLimits, SandboxSettings, SandboxUnavailable};
+
+/// The shells that are tried, the best first.
+const SHELLS: [&str; 3] = ["/bin/bash", "/usr/bin/bash", "/bin/sh"];
+
+/// The settings of commands.
+#[derive(Debug, Clone)]
+pub struct CommandSettings {
+    /// The sandbox.
+    pub sandbox: SandboxSettings,
+    /// What a command may use. `wall_time` is the most that a call may ask for.
+    pub limits: SandboxLimits,
+    /// Where the directories of runs are made. It belongs to the service alone.
+    pub directory: PathBuf,
+    /// How many directories of ended runs are retained for the next run of their session.
+    pub retained_directories: usize,
+    /// The names of directories that are never part of a session, unless they are already.
+    pub ephemeral: BTreeSet<String>,
+    /// Further files and directories that commands may read and execute.
+    pub read_only: Vec<PathBuf>,
+    /// Whether the service must not start if commands can't run.
+    pub is_required: bool,
+    /// The network of commands; `None` for none.
+    pub network: Option<CommandNetwork>,
+    /// How many background jobs run at the same time.
+    pub max_jobs: MaxJobs,
+}
+
+/// The most background jobs at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MaxJobs {
+    /// Those of a run.
+    pub of_run: usize,
+    /// Those of all runs of this process.
+    pub of_process: usize,
+}
+
+impl Default for MaxJobs {
+    fn default() -> Self {
+        Self {
+            of_run: 4,
+            of_process: 64,
+        }
+    }
+}
+
+/// Runs commands, if this host can.
+#[derive(Debug)]
+pub struct Commands {
+    settings: CommandSettings,
+    opened: OnceCell<Result<Opened, CommandsUnavailable>>,
+    pub(super) job_slots: Arc<FairShare>,
+    /// The tasks of background jobs.
+    pub(super) jobs: TaskTracker,
+}
+
+/// What is needed to run commands.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) sandbox: Sandbox,
+    pub(super) checkouts: Checkouts,
+    /// `None` if the image of the service has none.
+    pub(super) shell: Option<&'static Path>,
+    /// The certificates that commands are to trust, if they need others than the system's.
+    pub(super) certificates: Option<PathBuf>,
+}
+
+/// Why commands can't run on this host.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandsUnavailable {
+    /// The directories of runs can't be made.
+    #[error("the directory of the sandbox can't be used")]
+    Directory(#[from] CheckoutError),
+    /// The file of certificates for commands can't be written.
+    #[error("the certificates for commands can't be written")]
+    Certificates(#[source] io::Error),
+    /// There is no sandbox, or it is too weak.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxUnavailable),
+    /// The image of the service has no shell.
+    #[error("there is no /bin/sh")]
+    NoShell,
+}
+
+impl Commands {
+    /// Prepares nothing yet.
+    pub fn new(settings: CommandSettings) -> Arc<Self> {
+        Arc::new(Self {
+            job_slots: FairShare::new(settings.max_jobs.of_process),
+            settings,
+            opened: OnceCell::new(),
+            jobs: TaskTracker::new(),
+        })
+    }
+
+    /// Tries out the sandbox and opens the directory, the first time. Returns what holds.
+    pub async fn open(&self) -> Result<&Protections, &CommandsUnavailable> {
+        self.with_shell().await.map(|(opened, _)| opened.sandbox.protections())
+    }
+
+    /// Returns whether the service must not start if commands can't run.
+    pub fn is_required(&self) -> bool {
+        let sandbox = &self.settings.sandbox;
+        self.settings.is_required
+            || sandbox.proxy
+            || sandbox.namespaces == Namespaces::Required
+            || sandbox.landlock_abi > 1
+    }
+
+    /// Returns the settings.
+    pub fn settings(&self) -> &CommandSettings {
+        &self.settings
+    }
+
+    /// Waits until no background job is left. No run may be in progress, since jobs end with their
+    /// runs.
+    pub async fn close(&self) {
+        self.jobs.close();
+        self.jobs.wait().await;
+    }
+
+    /// Returns what commands need, and the shell.
+    pub(super) async fn with_shell(&self) -> Result<(&Opened, &'static Path), &CommandsUnavailable> {
+        let opened = self.opened().await?;
+        let shell = opened.shell.ok_or(&CommandsUnavailable::NoShell)?;
+        Ok((opened, shell))
+    }
+
+    pub(super) async fn opened(&self) -> Result<&Opened, &CommandsUnavailable> {
+        let opened = self.opened.get_or_init(|| Opened::open(&self.settings)).await;
+        opened.as_ref()
+    }
+}
+
+impl Opened {
+    async fn open(settings: &CommandSettings) -> Result<Self, CommandsUnavailable> {
+        let shells = SHELLS.iter().map(Path::new);
+        let shell = shells.into_iter().find(|shell| shell.exists());
+        let checkouts = Checkouts::open(&settings.directory, settings.retained_directories)?;
+        let sandbox = Sandbox::probe(settings.sandbox.clone(), checkouts.folder()).await?;
+        let checkouts = checkouts.with_overlays(sandbox.protections().overlay_error.is_none());
+        let certificates = match &settings.network {
+            Some(network) => write_certificates(network, checkouts.folder()),
+            None => Ok(None),
+        };
+        Ok(Self {
+            certificates: certificates.map_err(CommandsUnavailable::Certificates)?,
+            sandbox,
+            checkouts,
+            shell,
+        })
+    }
+}

@@ -1,0 +1,55 @@
+//! Follows a background job for the time of a call.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use tokio::time::{MissedTickBehavior, sleep};
+
+use super::report::with_notes;
+use super::transcript::{EMIT_INTERVAL, Transcript, complete_length};
+use crate::agent::ports::ToolContext;
+use crate::clock::Clock;
+use crate::environment::{EnvironmentError, Job};
+
+/// Waits for the end of a job, at most for a time and until the run is stopped, and emits its
+/// output meanwhile. Then finds what it has written. Returns what the model reads: the output that
+/// nobody has read before, and how the job is.
+pub(super) async fn follow(job: &Job, at_most: Duration, context: &ToolContext) -> Result<String, EnvironmentError> {
+    let mut transcript = Transcript::default();
+    let mut over = pin!(async {
+        tokio::select! {
+            () = job.ended() => (),
+            () = sleep(at_most) => (),
+            () = context.cancellation.cancelled() => (),
+        }
+    });
+    let mut ticks = tokio::time::interval(EMIT_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut over => break,
+            _ = ticks.tick() => {
+                transcript.add(&job.take_output(complete_length));
+                transcript.emit(context);
+            }
+        }
+    }
+    // What is printed after this is read by the next call, and so is the end that follows it.
+    let end = job.end();
+    transcript.add(&job.take_output(complete_length));
+    let output = transcript.finish(context);
+    let skipped = context.environment.refresh().await?;
+    let id = &job.id;
+    let note = match end {
+        Some(end) => format!("{id} has ended after {:.1} s: {}", end.after.as_secs_f64(), end.how),
+        None => format!("{id} has been running for {:.0} s", job.age().as_secs_f64()),
+    };
+    Ok(with_notes(output, "(no new output)", Some(note), &skipped))
+}
+
+/// Returns the time until the time of the run is spent. `None` if it has no limit.
+pub(super) fn time_left(context: &ToolContext, clock: &dyn Clock) -> Option<Duration> {
+    let deadline = context.deadline?;
+    Some((deadline - clock.now()).to_std().unwrap_or_default())
+}

@@ -1,0 +1,194 @@
+//! Runs commands in this process: in a directory with the files, in the sandbox.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+
+use async_trait::async_trait;
+use futures_util::future::OptionFuture;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+use super::backend::{BackendError, CommandBackend, CommandOutcome, JobBackend, ShellCommand};
+use super::commands::{CommandSettings, Commands, Opened};
+use super::network::{self, ServedNetwork};
+use super::report::end_note;
+use super::state::{MAX_STATE_BYTES, SCRIPT, STATE_FILE, read_state, stored_directory, stored_variables};
+use crate::causes::with_causes;
+use crate::checkout::{Checkout, CommandDirectories, Layers};
+use crate::environment::RunningJob;
+use crate::fair_share::Share;
+use crate::sandbox::{CommandEnd, CommandSpec, Output, Overlay, Sandbox};
+use crate::session::ShellState;
+use crate::tenant::TenantId;
+use crate::workspace::{Entry, Tree};
+
+#[async_trait]
+impl CommandBackend for Commands {
+    async fn run(
+        &self,
+        command: ShellCommand,
+        output: &mut (dyn FnMut(Output) + Send),
+        cancel: CancellationToken,
+    ) -> Result<CommandOutcome, BackendError> {
+        self.host().await?.run(command, output, cancel).await
+    }
+
+    fn jobs(&self) -> Option<&dyn JobBackend> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl JobBackend for Commands {
+    fn slot(&self, tenant: &TenantId) -> Option<Share> {
+        self.job_slots.try_take(tenant, 1)
+    }
+
+    async fn start(&self, mut command: ShellCommand, job: RunningJob, slot: Share) -> Result<Checkout, BackendError> {
+        let host = self.host().await?;
+        let checkout = host.checkout(&mut command).await?;
+        let mut checkout = host.opened.checkouts.unlayered(checkout).await?;
+        checkout.begin_live(&host.settings.ephemeral).await?;
+        let mut spec = host.spec(&command, &checkout.for_command()).await;
+        spec.arguments = vec!["-c".into(), command.command.into()];
+        spec.limits.wall_time = command.wall_time;
+        let network = host.network(&mut spec);
+        let sandbox = host.opened.sandbox.clone();
+        let running = async move {
+            let (mut print, cancel) = (|output: Output| job.print(output.bytes()), job.cancellation());
+            let end = supervise(&sandbox, spec, network, &mut print, cancel).await;
+            drop(slot);
+            let note = end_note(&end.exit, end.wall_time);
+            job.finish(note.unwrap_or_else(|| "exit code 0".to_owned()));
+        };
+        self.jobs.spawn(running.in_current_span());
+        Ok(checkout)
+    }
+}
+
+impl Commands {
+    async fn host(&self) -> Result<Host<'_>, BackendError> {
+        let opened = self.with_shell().await;
+        let (opened, shell) = opened.map_err(|error| BackendError::Unavailable(with_causes(error)))?;
+        Ok(Host {
+            settings: self.settings(),
+            opened,
+            shell,
+        })
+    }
+}
+
+/// A host that can run commands.
+struct Host<'a> {
+    settings: &'a CommandSettings,
+    opened: &'a Opened,
+    shell: &'static Path,
+}
+
+impl Host<'_> {
+    async fn run(
+        &self,
+        mut command: ShellCommand,
+        output: &mut (dyn FnMut(Output) + Send),
+        cancel: CancellationToken,
+    ) -> Result<CommandOutcome, BackendError> {
+        let mut checkout = self.checkout(&mut command).await?;
+        let directories = checkout.for_command();
+        let base = self.base_variables();
+        let mut spec = self.spec(&command, &directories).await;
+        let network = self.network(&mut spec);
+        let end = supervise(&self.opened.sandbox, spec, network, output, cancel).await;
+        let scanned = checkout.scan(&self.settings.ephemeral).await?;
+        let left = checkout.take_scratch_file(STATE_FILE, MAX_STATE_BYTES).ok().flatten();
+        let shell = left.and_then(|bytes| read_state(&bytes, &directories.files, &base));
+        let other = command.shell.map(|before| before.other).unwrap_or_default();
+        Ok(CommandOutcome {
+            exit: end.exit,
+            wall_time: end.wall_time,
+            tree: scanned.tree,
+            checkout: Some(checkout),
+            shell: shell.map(|shell| ShellState { other, ..shell }),
+            skipped: scanned.skipped,
+        })
+    }
+
+    /// Returns a directory with the files of a command.
+    async fn checkout(&self, command: &mut ShellCommand) -> Result<Checkout, BackendError> {
+        match command.checkout.take() {
+            Some(mut checkout) => {
+                checkout.update(&command.tree).await?;
+                Ok(checkout)
+            }
+            None => Ok(self.opened.checkouts.take(&command.tree).await?),
+        }
+    }
+
+    /// Gives a command its network, if commands have one.
+    fn network(&self, spec: &mut CommandSpec) -> Option<ServedNetwork> {
+        let network = self.settings.network.as_ref()?;
+        Some(ServedNetwork::attach(network, spec))
+    }
+
+    async fn spec(&self, command: &ShellCommand, directories: &CommandDirectories) -> CommandSpec {
+        let CommandDirectories { files, scratch, layers } = directories;
+        let state = command.shell.as_ref();
+        let mut spec = CommandSpec::new(self.shell, files, scratch);
+        spec.overlay = layers.clone().map(|Layers { lower, upper, work }| Overlay {
+            directory: files.clone(),
+            lower,
+            upper,
+            work,
+        });
+        let state_file = scratch.join(STATE_FILE);
+        spec.variables = self.base_variables();
+        spec.arguments = vec![
+            "-c".into(),
+            SCRIPT.into(),
+            "shell".into(),
+            command.command.clone().into(),
+            state_file.into(),
+        ];
+        spec.cwd = start_directory(files, state, &command.tree).await;
+        spec.variables.extend(stored_variables(state));
+        spec.read_only.extend(self.settings.read_only.iter().cloned());
+        spec.read_only.extend(self.opened.certificates.clone());
+        spec.limits = self.settings.limits.clone();
+        spec.limits.wall_time = command.wall_time.min(spec.limits.wall_time);
+        spec
+    }
+
+    /// Returns the variables that every command begins with.
+    fn base_variables(&self) -> BTreeMap<String, String> {
+        let mut variables = CommandSpec::new("", "", "").variables;
+        if let Some(network) = &self.settings.network {
+            variables.extend(network::variables(network, self.opened.certificates.as_deref()));
+        }
+        variables
+    }
+}
+
+/// Runs a command to its end, with its network.
+async fn supervise(
+    sandbox: &Sandbox,
+    spec: CommandSpec,
+    network: Option<ServedNetwork>,
+    output: &mut (dyn FnMut(Output) + Send),
+    cancel: CancellationToken,
+) -> CommandEnd {
+    let mut running = pin!(sandbox.run(spec, output, cancel));
+    let mut serving = pin!(OptionFuture::from(network.map(ServedNetwork::serve)));
+    tokio::select! {
+        end = &mut running => end,
+        Some(never) = &mut serving => match never {},
+    }
+}
+
+/// Returns where the shell starts: the directory that the last one left, if the workspace still has
+/// it.
+async fn start_directory(files: &Path, state: Option<&ShellState>, tree: &Tree) -> PathBuf {
+    match stored_directory(state) {
+        Some(path) if matches!(tree.entry(&path).await, Ok(Some(Entry::Directory { .. }))) => files.join(path.as_str()),
+        _ => files.to_owned(),
+    }
+}

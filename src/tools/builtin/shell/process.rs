@@ -1,0 +1,117 @@
+//! Processes that live longer than a call: servers that the service talks to over their standard
+//! input and output. They run in the sandbox of commands, with its limits, and have no workspace.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use futures_util::future::OptionFuture;
+use tokio::sync::mpsc::Sender;
+
+use super::commands::{Commands, CommandsUnavailable, Opened};
+use super::network::{self, ServedNetwork};
+use crate::checkout::{CheckoutError, ScratchDirectory};
+use crate::sandbox::{CommandEnd, CommandSpec, Output, ProcessInput, ProcessOutput};
+
+/// No limit: a process may run for as long as the service.
+const FOREVER: Duration = Duration::MAX;
+
+/// A process, and what it may use.
+#[derive(Debug, Clone)]
+pub struct ProcessSettings {
+    /// An absolute path, or a name that is looked up in `PATH`.
+    pub program: PathBuf,
+    pub arguments: Vec<OsString>,
+    /// Variables besides `PATH`, `LANG`, `HOME` and `TMPDIR`, which it can replace.
+    pub variables: BTreeMap<String, String>,
+    /// Files and directories that it may read and execute besides those of commands.
+    pub read_only: Vec<PathBuf>,
+    /// Whether it has the network of commands.
+    pub has_network: bool,
+    /// Processor time; `None` for no limit.
+    pub cpu_time: Option<Duration>,
+}
+
+/// The output of a process that runs, and its directory.
+#[derive(Debug)]
+pub struct Process {
+    output: ProcessOutput,
+    network: Option<ServedNetwork>,
+    /// Removed at the end.
+    _directory: ScratchDirectory,
+}
+
+/// Why a process was not started.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError<'a> {
+    /// This host can't run commands.
+    #[error(transparent)]
+    Unavailable(&'a CommandsUnavailable),
+    /// Its directory can't be made.
+    #[error("its directory can't be made")]
+    Directory(#[from] CheckoutError),
+    /// The sandbox has failed.
+    #[error("the sandbox helper failed")]
+    Sandbox(#[from] io::Error),
+}
+
+impl Commands {
+    /// Returns whether commands have a network.
+    pub fn have_network(&self) -> bool {
+        self.settings().network.is_some()
+    }
+
+    /// Starts a process in an empty directory. Dropping its input kills it.
+    pub async fn start(&self, settings: ProcessSettings) -> Result<(ProcessInput, Process), ProcessError<'_>> {
+        let opened = self.opened().await.map_err(ProcessError::Unavailable)?;
+        let directory = opened.checkouts.scratch_directory()?;
+        let has_network = settings.has_network;
+        let mut spec = self.spec(settings, opened, &directory);
+        let network = self.settings().network.as_ref().filter(|_| has_network);
+        let network = network.map(|network| ServedNetwork::attach(network, &mut spec));
+        let (input, output) = opened.sandbox.start(spec).await?;
+        let process = Process {
+            output,
+            network,
+            _directory: directory,
+        };
+        Ok((input, process))
+    }
+
+    fn spec(&self, settings: ProcessSettings, opened: &Opened, directory: &ScratchDirectory) -> CommandSpec {
+        let of_commands = self.settings();
+        let mut spec = CommandSpec::new(settings.program, directory.files(), directory.scratch());
+        spec.arguments = settings.arguments;
+        if let Some(network) = of_commands.network.as_ref().filter(|_| settings.has_network) {
+            spec.variables
+                .extend(network::variables(network, opened.certificates.as_deref()));
+            spec.read_only.extend(opened.certificates.clone());
+        }
+        spec.variables.extend(settings.variables);
+        spec.read_only.extend(of_commands.read_only.iter().cloned());
+        spec.read_only.extend(settings.read_only);
+        spec.limits = of_commands.limits.clone();
+        spec.limits.wall_time = FOREVER;
+        spec.limits.cpu_time = settings.cpu_time.unwrap_or(FOREVER);
+        spec.limits.output_bytes = u64::MAX;
+        spec
+    }
+}
+
+impl Process {
+    /// Passes on the output until no process is left.
+    pub async fn pass_on(self, output: &Sender<Output>) -> CommandEnd {
+        let Self {
+            output: process,
+            network,
+            _directory,
+        } = self;
+        let serving = OptionFuture::from(network.map(ServedNetwork::serve));
+        tokio::select! {
+            end = process.pass_on(output) => end,
+            Some(never) = serving => match never {},
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What the model reads about how a command ended, and about files that the session can't have.
+
+use std::time::Duration;
+
+use crate::checkout::Skipped;
+use crate::sandbox::Exit;
+use crate::tools::builtin::environment_tool::and_more;
+
+/// The most skipped files that a result names.
+const MAX_NAMED: usize = 10;
+
+/// Returns what is to be said about the end of a command; `None` if it succeeded.
+pub(super) fn end_note(exit: &Exit, wall_time: Duration) -> Option<String> {
+    let killed = |why: &str| Some(format!("killed, since it {why} than a command may"));
+    match exit {
+        Exit::Code(0) => None,
+        Exit::Code(code) => Some(format!("exit code {code}")),
+        Exit::Signal(signal) => Some(format!("a signal ended it: {signal}")),
+        Exit::TimedOut => {
+            let seconds = wall_time.as_secs_f64();
+            Some(format!("killed after {seconds:.1} s, since its time was spent"))
+        }
+        Exit::CpuExceeded => killed("used more processor time"),
+        Exit::MemoryExceeded => killed("used more memory"),
+        Exit::ProcessesExceeded => killed("had more processes"),
+        Exit::DiskExceeded => killed("wrote more to the disk"),
+        Exit::OutputExceeded => killed("wrote more output"),
+        Exit::Cancelled => Some("stopped".to_owned()),
+        Exit::Failed { message } => Some(format!("it could not run: {message}")),
+    }
+}
+
+/// Adds notes to the output of a command. `without` stands for no output.
+pub(super) fn with_notes(output: String, without: &str, note: Option<String>, skipped: &[Skipped]) -> String {
+    let mut text = output;
+    if text.is_empty() {
+        text.push_str(without);
+    }
+    let skipped = (!skipped.is_empty()).then(|| not_stored(skipped));
+    for note in [note, skipped].into_iter().flatten() {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.extend(["[", &note, "]"]);
+    }
+    text
+}
+
+fn not_stored(skipped: &[Skipped]) -> String {
+    let named = skipped.iter().take(MAX_NAMED);
+    let named: Vec<_> = named.map(|one| format!("{} ({})", one.path, one.reason)).collect();
+    let more = and_more(skipped.len().saturating_sub(MAX_NAMED));
+    format!("not part of the session: {}{more}", named.join(", "))
+}

@@ -1,0 +1,154 @@
+//! System calls that reach past files, sockets and signals.
+
+use agent_runtime::sandbox::Exit;
+
+use super::harness::Area;
+
+/// Calls system calls by number. Each must fail, with one of these errors.
+#[cfg(target_arch = "x86_64")]
+#[tokio::test]
+async fn dangerous_system_calls_are_refused() {
+    let area = Area::new();
+    let script = r#"
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+def call(name, number, *arguments, expected=1):
+    result = libc.syscall(ctypes.c_long(number), *[ctypes.c_long(a) for a in arguments])
+    error = ctypes.get_errno()
+    if result != -1 or error != expected: print(name, result, error)
+# In a PID namespace the parent has no number.
+parent, service = os.getppid() or 1, int(os.environ["SERVICE"])
+memory = ctypes.create_string_buffer(256)
+address = ctypes.addressof(memory)
+call("io_uring_setup", 425, 4, address, expected=38)
+call("io_uring_enter", 426, 0, 0, 0, 0, 0, 0, expected=38)
+call("io_uring_register", 427, 0, 0, 0, 0, expected=38)
+for other in (parent, service):
+    for request in (16, 0x4206, 0): call("ptrace", 101, request, other, 0, 0)
+    call("process_vm_readv", 310, other, address, 1, address, 1, 0)
+    call("process_vm_writev", 311, other, address, 1, address, 1, 0)
+    call("kcmp", 312, other, other, 0, 0, 0)
+    call("prlimit64", 302, other, 7, 0, address)
+    call("sched_setaffinity", 203, other, 8, address)
+    call("setpriority", 141, 0, other, 19)
+    call("ioprio_set", 251, 1, other, 0)
+call("setpriority of the user", 141, 2, 0, 19)
+call("pidfd_getfd", 438, 0, 0, 0)
+call("socket", 41, 1, 1, 0)
+call("socket of x32", 0x40000000 + 41, 1, 1, 0, expected=38)
+call("ptrace of x32", 0x40000000 + 521, 16, service, 0, 0, expected=38)
+call("a newer call", 470, 0, 0, 0, expected=38)
+call("mount", 165, address, address, address, 0, 0)
+call("umount", 166, address, 0)
+call("chroot", 161, address)
+call("pivot_root", 155, address, address)
+for number in range(428, 434): call("mounts", number, 0, address, 0, 0, 0)
+call("mount_setattr", 442, -100, address, 0, address, 32)
+call("open_tree_attr", 467, -100, address, 0, address, 32, expected=38)
+call("unshare", 272, 0x10000000)
+call("setns", 308, 0, 0)
+call("clone with a user namespace", 56, 0x10000000 | 17, 0, 0, 0, 0)
+call("clone with a mount namespace", 56, 0x00020000 | 17, 0, 0, 0, 0)
+call("clone3", 435, address, 64, expected=38)
+call("openat2", 437, -100, address, address, 24, expected=38)
+for number in (248, 249, 250): call("keys", number, 0, 0, 0, 0, 0)
+call("bpf", 321, 0, address, 64)
+call("perf_event_open", 298, address, 0, -1, -1, 0)
+call("userfaultfd", 323, 0, expected=38)
+call("memfd_create", 319, address, 0, expected=38)
+call("shmget", 29, 0, 4096, 0o1600)
+call("semget", 64, 0, 1, 0o1600)
+call("msgget", 68, 0, 0o1600)
+call("mq_open", 240, address, 0o100, 0o600, 0)
+call("open_by_handle_at", 304, -100, address, 0)
+call("init_module", 175, address, 0, address)
+call("reboot", 169, 0, 0, 0, 0)
+call("swapon", 167, address, 0)
+call("settimeofday", 164, 8, 0)
+call("iopl", 172, 3)
+call("quotactl", 179, 0, address, 0, address)
+print("done")"#;
+    area.prints(area.python(script), "done").await;
+}
+
+/// Calls `getpid` by the interface for 32 bits, whose numbers are others.
+#[cfg(target_arch = "x86_64")]
+#[tokio::test]
+async fn there_are_no_system_calls_of_another_architecture() {
+    let area = Area::new();
+    let script = r#"
+import ctypes, mmap
+code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+code.write(b"\xb8\x14\x00\x00\x00\xcd\x80\xc3")
+print(ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(code)))())"#;
+    for (tier, sandbox) in area.tiers().await {
+        let ran = area.run(&sandbox, area.python(script)).await;
+        // SIGSYS, or SIGSEGV where the kernel has no such interface at all.
+        assert!(matches!(ran.end.exit, Exit::Signal(31 | 11)), "{tier}: {:?}", ran.end);
+        assert_eq!(ran.stdout, "", "{tier}");
+    }
+}
+
+#[tokio::test]
+async fn no_namespace_can_be_made() {
+    let area = Area::new();
+    let script = "exec 2>/dev/null
+        for kind in --user --mount --net --ipc --uts --pid --cgroup --map-root-user; do
+            unshare $kind true && echo made $kind
+        done
+        nsenter --target $SERVICE --mount true && echo entered
+        echo done";
+    area.prints(area.bash(script), "done").await;
+}
+
+/// Types into terminals: TIOCSTI and TIOCLINUX.
+#[tokio::test]
+async fn no_terminal_is_reached() {
+    let area = Area::new();
+    let script = r#"
+import fcntl, os
+files = [0, 1, 2]
+for path in ["/dev/tty", "/dev/console", "/dev/ptmx", "/dev/tty0", "/dev/pts/0", "/dev/pts/1", "/dev/pts/ptmx"]:
+    try: files.append(os.open(path, os.O_RDWR | os.O_NOCTTY)); print("opened", path)
+    except OSError: pass
+for file in files:
+    for request in (0x5412, 0x541C, 0x540E):
+        try: fcntl.ioctl(file, request, b"x"); print("typed", file)
+        except OSError: pass
+print("done")"#;
+    area.prints(area.python(script), "done").await;
+}
+
+#[tokio::test]
+async fn no_shared_memory_outlives_a_command() {
+    let area = Area::new();
+    let script = r#"
+from multiprocessing import shared_memory
+try: shared_memory.SharedMemory("escaped", create=True, size=4096); print("made")
+except OSError: pass
+try: open("/dev/shm/escaped", "w"); print("made a file")
+except OSError: pass
+print("done")"#;
+    area.prints(area.python(script), "done").await;
+    assert!(!std::fs::exists("/dev/shm/escaped").unwrap());
+}
+
+#[tokio::test]
+async fn a_command_has_no_capability_and_can_gain_none() {
+    let area = Area::new();
+    let script = r#"
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+held = [c for c in range(41) if libc.prctl(23, c, 0, 0, 0) == 1]
+class Header(ctypes.Structure): _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]
+sets = (ctypes.c_uint32 * 6)()
+libc.capget(ctypes.byref(Header(0x20080522, 0)), sets)
+print(list(sets), libc.prctl(39, 0, 0, 0, 0), libc.prctl(21, 0, 0, 0, 0), libc.setuid(12345), libc.setgroups(0, None))"#;
+    area.prints(area.python(script), "[0, 0, 0, 0, 0, 0] 1 2 -1 -1").await;
+    let bounding = "import ctypes; print(sum(ctypes.CDLL(None).prctl(23, c, 0, 0, 0) == 1 for c in range(41)))";
+    // Without privileges the bounding set can't be dropped, and gives nothing either.
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|of| std::os::unix::fs::MetadataExt::uid(&of) == 0);
+    if is_root {
+        area.prints(area.python(bounding), "0").await;
+    }
+}

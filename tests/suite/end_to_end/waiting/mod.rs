@@ -1,0 +1,177 @@
+//! Runs that wait for answers of the caller: client tools and approvals.
+
+mod approvals;
+mod batches;
+mod events;
+mod expiry;
+mod react;
+mod refusals;
+mod sessions;
+mod subagents;
+mod takeovers;
+mod threads;
+mod webhooks;
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use agent_runtime::app::Extensions;
+use agent_runtime::json::Value;
+use serde_json::json;
+
+use crate::support::answer::Answer;
+use crate::support::databases::TestDatabase;
+use crate::support::fake_tool::{Behaviour, FakeTool};
+use crate::support::gated::id;
+use crate::support::mock_model::{MockModel, Reply, content_text, last_user_text};
+use crate::support::test_app::TestApp;
+
+/// A service with the agent `asker`: it has a client tool `ask`, a tool `deploy` whose calls need
+/// an approval, and a tool `look` whose calls need nobody.
+struct WaitingApp {
+    app: TestApp,
+    mock: MockModel,
+    look: Arc<FakeTool>,
+    deploy: Arc<FakeTool>,
+}
+
+impl Deref for WaitingApp {
+    type Target = TestApp;
+
+    fn deref(&self) -> &TestApp {
+        &self.app
+    }
+}
+
+impl WaitingApp {
+    async fn start(database: &TestDatabase, settings: &[(&str, &str)]) -> Self {
+        let mock = MockModel::start(model).await;
+        let look = FakeTool::new("look", Behaviour::EchoArguments);
+        let deploy = FakeTool::new("deploy", Behaviour::EchoArguments);
+        let tools = [&look, &deploy].map(|tool| Arc::clone(tool) as _);
+        let extensions = Extensions {
+            tools: tools.into(),
+            ..Extensions::default()
+        };
+        let app = TestApp::start_extended(database.url(), &mock, settings, extensions).await;
+        app.put_agent("asker", asker()).await;
+        Self {
+            app,
+            mock,
+            look,
+            deploy,
+        }
+    }
+
+    /// Runs the agent on an input that makes its model call the tools.
+    async fn wait_for(&self, calls: Value) -> Value {
+        let run = self
+            .run_with(json!({"agent": "asker", "input": calls.to_string()}))
+            .await;
+        assert_eq!(run["status"], "waiting", "{run:#}");
+        run
+    }
+
+    /// Answers the calls of a run.
+    async fn answer(&self, run: &Value, answers: Value) -> Answer {
+        let body = json!({"answers": answers});
+        self.post(&format!("/v1/runs/{}/answers", id(run)), &body).await
+    }
+
+    /// What the model was asked last.
+    fn last_request(&self) -> Value {
+        self.mock.requests().pop().unwrap()
+    }
+
+    /// The messages of the session that a run has made, in short.
+    async fn history(&self, run: &Value) -> Vec<String> {
+        let path = format!("/v1/sessions/{}/messages", run["session_id"].as_str().unwrap());
+        let page = self.get(&path).await;
+        page["data"].as_array().unwrap().iter().map(shown).collect()
+    }
+
+    async fn finish(self) {
+        self.app.finish().await;
+    }
+}
+
+/// The definition of the agent.
+fn asker() -> Value {
+    json!({
+        "model": "mock/m", "tools": ["look", "deploy"],
+        "client_tools": [{
+            "name": "ask", "description": "Asks the user.",
+            "parameters": {"type": "object", "properties": {"question": {"type": "string"}}, "required": ["question"]},
+            "response_schema": {"type": "object", "properties": {"choice": {"enum": ["yes", "no"]}}, "required": ["choice"]},
+        }],
+        "approvals": [{"tools": ["deploy"], "approval": "always"}],
+    })
+}
+
+/// Calls the tools that the user's last message lists: `[[id, tool, arguments], …]`. Once it has
+/// their results, it repeats them.
+pub(crate) fn model(request: &Value) -> Reply {
+    let messages = request["messages"].as_array().unwrap();
+    let results = messages.iter().rev().take_while(|message| message["role"] == "tool");
+    let results: Vec<_> = results.map(|message| content_text(&message["content"])).collect();
+    if !results.is_empty() {
+        let results: Vec<_> = results.into_iter().rev().collect();
+        return Reply::text(&format!("read: {}", results.join(" | ")));
+    }
+    let text = last_user_text(request);
+    match serde_json::from_str::<Vec<(String, String, Value)>>(&text) {
+        Ok(calls) => Reply::ToolCalls(
+            calls
+                .into_iter()
+                .map(|(id, tool, arguments)| (id, tool, arguments.to_string()))
+                .collect(),
+        ),
+        Err(_) => Reply::text(&format!("echo: {text}")),
+    }
+}
+
+/// A message in short: its role, its calls and its results.
+fn shown(message: &Value) -> String {
+    let mut line = message["role"].as_str().unwrap().to_owned();
+    for part in message["content"].as_array().unwrap() {
+        let more = match part["type"].as_str().unwrap() {
+            "tool_call" => format!(" call {}", part["id"].as_str().unwrap()),
+            "tool_result" => format!(
+                " {} {}: {}",
+                if part["is_error"] == true { "error" } else { "result" },
+                part["call_id"].as_str().unwrap(),
+                content_text(&part["content"])
+            ),
+            _ => format!(" {}", part["text"].as_str().unwrap_or_default()),
+        };
+        line.push_str(&more);
+    }
+    line
+}
+
+/// The answer to an open call of a run, with more fields.
+pub(crate) fn answer_to(run: &Value, call_id: &str, more: Value) -> Value {
+    let calls = run["required_action"]["calls"].as_array().unwrap();
+    let call = calls.iter().find(|call| call["call_id"] == call_id);
+    let call = call.unwrap_or_else(|| panic!("{call_id} is not open: {run:#}"));
+    let mut answer = json!({"call_id": call_id, "arguments_hash": call["arguments_hash"]});
+    let Value::Object(more) = more else { panic!("{more}") };
+    answer.as_object_mut().unwrap().extend(more);
+    answer
+}
+
+/// The ids of the open calls of a run.
+pub(crate) fn open_calls(run: &Value) -> Vec<&str> {
+    let calls = run["required_action"]["calls"].as_array().unwrap();
+    calls.iter().map(|call| call["call_id"].as_str().unwrap()).collect()
+}
+
+/// A call of each kind.
+fn mixed() -> Value {
+    json!([
+        ["c1", "look", {"note": "a"}],
+        ["c2", "ask", {"question": "Sure?"}],
+        ["c3", "deploy", {"note": "b"}],
+        ["c4", "look", {"note": "c"}],
+    ])
+}

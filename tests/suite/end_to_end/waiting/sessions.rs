@@ -1,0 +1,78 @@
+//! Waiting sessions beside everything else that is done with sessions: other replicas, changes of
+//! files, comparisons, and the environment of another session.
+
+use reqwest::Method;
+use serde_json::json;
+
+use super::{WaitingApp, answer_to};
+use crate::end_to_end::on_every_store;
+use crate::support::databases::TestDatabase;
+
+on_every_store!(
+    a_replica_answers_what_another_one_has_left,
+    a_session_waits_after_a_change_of_its_files,
+);
+
+async fn a_replica_answers_what_another_one_has_left(database: TestDatabase) {
+    let first = WaitingApp::start(&database, &[]).await;
+    let run = first
+        .wait_for(json!([["c1", "look", {}], ["c2", "deploy", {"note": "x"}]]))
+        .await;
+    // Nothing is held in memory: the process that left the calls is gone.
+    first.finish().await;
+    let second = WaitingApp::start(&database, &[]).await;
+    assert_eq!(second.shown(&run).await, run);
+    let answers = json!([answer_to(&run, "c2", json!({"decision": "approve"}))]);
+    let next = second.answer(&run, answers).await.ok();
+    assert_eq!(next["output_text"], r#"read: {} | {"note":"x"}"#);
+    assert_eq!((second.look.begun(), second.deploy.begun()), (0, 1));
+    second.finish().await;
+}
+
+async fn a_session_waits_after_a_change_of_its_files(database: TestDatabase) {
+    let app = WaitingApp::start(&database, &[]).await;
+    let run = app.wait_for(json!([["c1", "deploy", {}]])).await;
+    let session_id = run["session_id"].as_str().unwrap();
+    let change = json!({"changes": [{"path": "a.txt", "content": "a"}]});
+    let path = format!("/v1/sessions/{session_id}/files");
+    let (status, changed) = app.call(Method::POST, &path, Some(change)).await;
+    assert!(status.is_success(), "{status} {changed:#}");
+    let child = changed["session_id"].as_str().unwrap();
+    let body = json!({"base_session_id": child, "input": "x"});
+    let refused = app.post("/v1/runs", &body).await;
+    refused.assert_problem("answers_required");
+    let problem = refused.json();
+    assert_eq!(problem["required_action"], run["required_action"]);
+    let body = json!({
+        "base_session_id": child,
+        "answers": [answer_to(&run, "c1", json!({"decision": "approve"}))],
+    });
+    let next = app.run_with(body).await;
+    assert_eq!(
+        (&next["status"], &next["base_session_id"]),
+        (&json!("completed"), &json!(child))
+    );
+    let files = app
+        .get(&format!("/v1/sessions/{}/files", next["session_id"].as_str().unwrap()))
+        .await;
+    assert_eq!(files["data"][0]["path"], "a.txt", "{files:#}");
+    // The open step is a difference between the two sessions, until it is answered.
+    let diff = format!(
+        "/v1/sessions/{}/diff/{session_id}",
+        next["session_id"].as_str().unwrap()
+    );
+    let diff = app.get(&diff).await;
+    let names: Vec<_> = diff["context"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|change| change["path"].clone())
+        .collect();
+    assert!(
+        names
+            .iter()
+            .any(|name| name.as_str().unwrap_or_default().starts_with("/waiting")),
+        "{diff:#}"
+    );
+    app.finish().await;
+}

@@ -1,0 +1,300 @@
+//! Commands of agents in the real service: what it says and refuses at its start, and what becomes
+//! of commands when runs or the service end.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use super::binary::{Ended, GLANCE, Home, PATIENCE};
+use super::service::Service;
+
+/// The directory of commands, relative to the home.
+pub(super) const DIRECTORY: &str = "commands";
+
+/// A home with a directory for commands of its own.
+pub(super) fn home() -> Home {
+    let home = Home::with_file();
+    let directory = home.path().join(DIRECTORY);
+    home.variable("AGENT_RUNTIME__SANDBOX__DIRECTORY", directory.to_str().unwrap())
+        .variable("AGENT_RUNTIME__RUNS__SHUTDOWN_GRACE", "500ms")
+}
+
+/// Waits until the service has said what holds, and returns the line.
+async fn line(service: &Service) -> String {
+    let saying = async {
+        loop {
+            let log = service.log();
+            if let Some(line) = log.lines().find(|line| line.contains("sandbox: ")) {
+                return line.to_owned();
+            }
+            sleep(GLANCE).await;
+        }
+    };
+    timeout(PATIENCE, saying).await.expect("no line about the sandbox")
+}
+
+pub(super) async fn put(service: &Service, name: &str, definition: Value) -> (StatusCode, Value) {
+    let mut whole = json!({"model": "demo/demo", "driver": "scripted", "tools": ["shell", "read_file"]});
+    let fields = whole.as_object_mut().unwrap();
+    fields.extend(definition.as_object().unwrap().clone());
+    service
+        .call(Method::PUT, &format!("/v1/agents/{name}"), Some(whole))
+        .await
+}
+
+/// Defines an agent that runs these commands, one after the other.
+pub(super) async fn put_commands(service: &Service, name: &str, commands: &[&str]) {
+    let call = |command: &&str| json!({"tool_calls": [{"name": "shell", "arguments": {"command": command}}]});
+    let script = commands.iter().map(call).chain([json!({"text": "done"})]);
+    let (status, answer) = put(service, name, json!({"script": script.collect::<Vec<_>>()})).await;
+    assert!(status.is_success(), "{answer:#}");
+}
+
+/// Returns the texts of the results of a session's calls.
+pub(super) async fn results(service: &Service, run: &Value) -> Vec<String> {
+    let path = format!("/v1/sessions/{}/messages", run["session_id"].as_str().unwrap());
+    let messages = service.get(&path).await;
+    let messages = messages["data"].as_array().unwrap().iter();
+    let results = messages.filter(|message| message["role"] == "tool");
+    let text = |message: &Value| message["content"][0]["content"][0]["text"].as_str().unwrap().to_owned();
+    results.map(text).collect()
+}
+
+/// A command that waits for long in several ways, and the argument of its processes.
+pub(super) struct Long {
+    pub(super) command: String,
+    seconds: String,
+}
+
+impl Long {
+    pub(super) fn new(number: u32) -> Self {
+        let seconds = format!("{}.{}", 1000 + number, std::process::id());
+        let command =
+            format!("echo begun > file; setsid sleep {seconds} & (trap '' TERM; sleep {seconds}) & sleep {seconds}");
+        Self { command, seconds }
+    }
+
+    /// Counts the processes with the argument.
+    pub(super) fn processes(&self) -> usize {
+        let arguments = format!("sleep\0{}\0", self.seconds);
+        let entries = fs::read_dir("/proc").unwrap().flatten();
+        let lines = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+        lines.filter(|line| line == arguments.as_bytes()).count()
+    }
+
+    pub(super) async fn until(&self, processes: usize) {
+        let waiting = async {
+            while self.processes() != processes {
+                sleep(GLANCE).await;
+            }
+        };
+        let waited = timeout(PATIENCE, waiting).await;
+        assert!(
+            waited.is_ok(),
+            "{} processes are there, not {processes}",
+            self.processes()
+        );
+    }
+}
+
+pub(super) async fn signal_run(service: &Service, run: &Value, action: &str) {
+    let path = format!("/v1/runs/{}/{action}", run["run_id"].as_str().unwrap());
+    let (status, answer) = service.call(Method::POST, &path, None).await;
+    assert!(status.is_success(), "{answer:#}");
+}
+
+/// Waits for the end, which must be in order.
+pub(super) async fn end(service: Service) -> Ended {
+    let ended = service.end_within(PATIENCE).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("did not end"), "{}", ended.stderr);
+    ended
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_service_says_what_keeps_commands_in() {
+    let home = home();
+    let service = Service::start_with(&home, &["--set", "sandbox.namespaces=off"]).await;
+    let said = line(&service).await;
+    let (_, said) = said.split_once("sandbox: ").unwrap();
+    assert!(said.starts_with("landlock abi "), "{said}");
+    assert!(
+        said.contains(", seccomp, ") && said.contains("no user namespace"),
+        "{said}"
+    );
+    assert_eq!(service.log().matches("sandbox: ").count(), 1);
+    put_commands(
+        &service,
+        "sh",
+        &["cat /etc/shadow", "env", "echo made > file; cat file"],
+    )
+    .await;
+    let run = service.run("sh", None, "go").await;
+    let results = results(&service, &run).await;
+    assert!(results[0].contains("[exit code 1]"), "{results:?}");
+    assert!(!results[1].contains("AGENT_RUNTIME"), "{results:?}");
+    assert_eq!(results[2], "made\n");
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_service_refuses_to_start_with_less_than_is_required() {
+    let home = home();
+    let refusal = home.fail(&["serve", "--set", "sandbox.landlock_abi=99"]).await;
+    assert!(
+        refusal.contains("commands can't run as the configuration demands: landlock abi 99 is required"),
+        "{refusal}"
+    );
+    let directory = home.path().join(DIRECTORY);
+    fs::create_dir_all(&directory).unwrap();
+    fs::set_permissions(&directory, PermissionsExt::from_mode(0o755)).unwrap();
+    let refusal = home.fail(&["serve", "--set", "sandbox.required=true"]).await;
+    assert!(
+        refusal.contains("the directory of the sandbox can't be used"),
+        "{refusal}"
+    );
+    // Unless commands are required, only they fail.
+    let service = Service::start(&home).await;
+    put_commands(&service, "sh", &["echo x"]).await;
+    let run = service.run("sh", None, "go").await;
+    let results = results(&service, &run).await;
+    assert!(
+        results[0].contains("this service can't run commands: the directory of the sandbox can't be used"),
+        "{results:?}"
+    );
+    service.stop().await;
+}
+
+/// A container that allows no user namespaces is played by one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_service_refuses_to_start_without_namespaces_that_are_required() {
+    let home = home();
+    let command = "unshare --user --map-root-user --fork --kill-child sh -c \
+                   'echo 0 > /proc/sys/user/max_user_namespaces || exit 77; \
+                   exec agent-runtime serve --set sandbox.namespaces=required'";
+    let ended = home.start_shell(command).end().await;
+    if ended.code == Some(77) || ended.stderr.contains("unshare") {
+        return eprintln!("SKIPPED: there are no user namespaces here: {}", ended.stderr);
+    }
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("namespaces are required and missing"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_isolation_the_service_says_so() {
+    let home = home();
+    let service = Service::start_with(&home, &["--set", "sandbox.isolation=none"]).await;
+    let said = line(&service).await;
+    assert!(
+        said.contains("sandbox: none, commands may do what the service may do"),
+        "{said}"
+    );
+    put_commands(&service, "sh", &["head -c 5 /proc/version; sleep 1000 & echo x"]).await;
+    let run = service.run("sh", None, "go").await;
+    assert_eq!(results(&service, &run).await, ["Linuxx\n"]);
+    service.stop().await;
+}
+
+/// Only the configuration decides about the sandbox.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_definition_can_not_choose_the_isolation() {
+    let home = home();
+    let service = Service::start(&home).await;
+    for more in [
+        json!({"sandbox": {"isolation": "none"}}),
+        json!({"isolation": "none"}),
+        json!({"tools": [{"name": "shell", "isolation": "none"}]}),
+    ] {
+        let (status, problem) = put(&service, "sh", more.clone()).await;
+        assert!(status.is_client_error(), "{more}: {status} {problem:#}");
+    }
+    let call = json!({"name": "shell", "arguments": {"command": "echo x", "isolation": "none"}});
+    let script = json!({"script": [{"tool_calls": [call]}, {"text": "done"}]});
+    let (status, _) = put(&service, "sh", script).await;
+    assert!(status.is_success());
+    let run = service.run("sh", None, "go").await;
+    let results = results(&service, &run).await;
+    assert!(results[0].contains("isolation"), "{results:?}");
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_service_leaves_no_process() {
+    let home = home();
+    let service = Service::start(&home).await;
+    let long = Long::new(1);
+    put_commands(&service, "sh", &[&long.command]).await;
+    service.begin("sh", "go").await;
+    long.until(3).await;
+    service.signal("KILL");
+    long.until(0).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_command_of_a_run_that_is_ended_is_killed() {
+    let home = home();
+    let service = Service::start(&home).await;
+    for (number, action, status) in [(2, "stop", "stopped"), (3, "cancel", "cancelled")] {
+        let long = Long::new(number);
+        put_commands(&service, "sh", &["echo before > first", &long.command]).await;
+        let run = service.begin("sh", "go").await;
+        long.until(3).await;
+        signal_run(&service, &run, action).await;
+        let ended = service.ended(&run).await;
+        assert_eq!(ended["status"], status, "{ended:#}");
+        long.until(0).await;
+        if status == "stopped" {
+            // What the commands have made is in the session.
+            for (file, content) in [("first", "before\n"), ("file", "begun\n")] {
+                let path = format!("/v1/sessions/{}/files/{file}", ended["session_id"].as_str().unwrap());
+                let response = service.request(Method::GET, &path).send().await.unwrap();
+                assert_eq!(response.status(), StatusCode::OK, "{file}");
+                assert_eq!(response.text().await.unwrap(), content);
+            }
+        }
+    }
+    service.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shutdown_ends_commands() {
+    let home = home();
+    let service = Service::start(&home).await;
+    let long = Long::new(4);
+    put_commands(&service, "sh", &[&long.command]).await;
+    service.begin("sh", "go").await;
+    long.until(3).await;
+    service.signal("TERM");
+    end(service).await;
+    long.until(0).await;
+    // Nothing of the directories is left either.
+    let left: Vec<_> = fs::read_dir(home.path().join(DIRECTORY)).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// Each writes its name, and finds nothing else for as long as the other runs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn runs_at_the_same_time_do_not_share_a_directory() {
+    let home = home();
+    let service = Service::start(&home).await;
+    let command = "pwd; mktemp ./XXXXXX >&2; for i in 1 2 3 4 5 6 7 8 9 10; do test $(ls | wc -l) = 1 || echo shared; sleep 0.05; done";
+    put_commands(&service, "sh", &[command]).await;
+    let runs = futures_util::future::join_all((0..4).map(|_| service.run("sh", None, "go"))).await;
+    let mut directories = Vec::new();
+    for run in &runs {
+        let results = results(&service, run).await;
+        assert!(!results[0].contains("shared"), "{results:?}");
+        directories.push(results[0].clone());
+    }
+    directories.sort();
+    directories.dedup();
+    assert_eq!(directories.len(), 4, "{directories:?}");
+    service.stop().await;
+}

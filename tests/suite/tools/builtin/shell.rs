@@ -1,0 +1,391 @@
+//! `shell`: what commands do to the files, what they leave for the next command, and how they end.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use agent_runtime::agent::ports::OutputSink;
+use agent_runtime::clock::Clock;
+use agent_runtime::sandbox::{SandboxLimits, SandboxSettings};
+use agent_runtime::session::{EnvironmentState, ShellState};
+use agent_runtime::tools::{CommandSettings, Commands, MaxJobs, ToolSettings, builtin_tools, shell, shell_job};
+use agent_runtime::workspace::WorkspaceLimits;
+use parking_lot::Mutex;
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::{Desk, assert_contains, parsed};
+use crate::support::clock::TestClock;
+
+/// The directories of commands, and what runs them.
+pub(super) struct Host {
+    directory: TempDir,
+    pub(super) commands: Arc<Commands>,
+}
+
+impl Host {
+    pub(super) fn new() -> Self {
+        Self::with(|_| ())
+    }
+
+    pub(super) fn with(change: impl FnOnce(&mut CommandSettings)) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let mut settings = CommandSettings {
+            sandbox: SandboxSettings {
+                helper: env!("CARGO_BIN_EXE_agent-runtime").into(),
+                ..SandboxSettings::default()
+            },
+            limits: SandboxLimits::default(),
+            directory: directory.path().join("commands"),
+            retained_directories: 4,
+            ephemeral: BTreeSet::from(["target".to_owned()]),
+            read_only: Vec::new(),
+            is_required: false,
+            network: None,
+            max_jobs: MaxJobs {
+                of_run: 2,
+                of_process: 4,
+            },
+        };
+        change(&mut settings);
+        Self {
+            directory,
+            commands: Commands::new(settings),
+        }
+    }
+
+    pub(super) fn desk(&self) -> Desk {
+        self.desk_with(WorkspaceLimits::default(), EnvironmentState::default())
+    }
+
+    pub(super) fn desk_with(&self, limits: WorkspaceLimits, state: EnvironmentState) -> Desk {
+        let clock: Arc<dyn Clock> = Arc::new(TestClock::new());
+        let mut tools = builtin_tools(&clock);
+        tools.push(shell(
+            self.commands.settings(),
+            Arc::clone(&self.commands) as _,
+            Arc::clone(&clock),
+        ));
+        tools.push(shell_job(self.commands.settings(), clock));
+        Desk::of(tools, limits, ToolSettings::default(), state)
+    }
+
+    /// Returns whether a command has written the file `begun`.
+    fn has_begun(&self) -> bool {
+        self.directories().iter().any(|path| path.join("files/begun").exists())
+    }
+
+    /// The directories of runs.
+    pub(super) fn directories(&self) -> Vec<PathBuf> {
+        let folder = fs::read_dir(self.directory.path().join("commands"))
+            .ok()
+            .and_then(|mut folders| folders.next());
+        let Some(folder) = folder else { return Vec::new() };
+        let entries = fs::read_dir(folder.unwrap().path()).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        paths.filter(|path| path.is_dir()).collect()
+    }
+}
+
+impl Desk {
+    pub(super) async fn sh(&self, command: &str) -> String {
+        self.call("shell", json!({"command": command})).await.unwrap()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_and_file_tools_work_on_the_same_files() {
+    let host = Host::new();
+    let desk = host.desk();
+    desk.put("src/a.txt", b"one\n").await;
+    desk.put("gone", b"x").await;
+    desk.put("run.sh", b"echo ran; exit 3\n").await;
+    let text = desk
+        .sh("cat src/a.txt; echo two >> src/a.txt; rm gone; chmod +x run.sh; mkdir -p new/empty; ln -s ../src/a.txt new/link; ./run.sh")
+        .await;
+    assert_eq!(text, "one\nran\n[exit code 3]");
+    assert_eq!(desk.file("src/a.txt").await.unwrap(), "one\ntwo\n");
+    assert_eq!(desk.file("new/link").await.unwrap(), "one\ntwo\n");
+    assert_eq!(desk.paths().await, ["new/link", "run.sh", "src/a.txt"]);
+    assert!(desk.is_executable("run.sh").await && !desk.is_executable("src/a.txt").await);
+    assert!(
+        desk.environment
+            .tree()
+            .entry(&parsed("new/empty"))
+            .await
+            .unwrap()
+            .is_some()
+    );
+
+    desk.call("write_file", json!({"path": "src/b.txt", "content": "three\n"}))
+        .await
+        .unwrap();
+    desk.call("write_file", json!({"path": "src/a.txt", "content": "four\n"}))
+        .await
+        .unwrap();
+    assert_eq!(desk.sh("cat src/*.txt; ls").await, "four\nthree\nnew\nrun.sh\nsrc\n");
+    let revision = desk.environment.revision();
+    assert_eq!(desk.sh("true").await, "(no output)");
+    assert_eq!(desk.environment.revision(), revision, "nothing has changed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_working_directory_and_exported_variables_last() {
+    let host = Host::new();
+    let desk = host.desk();
+    desk.sh("mkdir -p a/b && cd a/b && export GREETING='hello  there' OTHER=1; LOCAL=2; false")
+        .await;
+    let expected = ShellState {
+        cwd: "a/b".to_owned(),
+        variables: [("GREETING", "hello  there"), ("OTHER", "1")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into(),
+        ..ShellState::default()
+    };
+    assert_eq!(desk.environment.shell(), Some(expected.clone()));
+    let text = desk
+        .sh("basename $PWD; echo \"$GREETING/$LOCAL\"; unset OTHER; exit 0")
+        .await;
+    assert_eq!(text, "b\nhello  there/\n");
+
+    // The next run of the session continues there; one whose directory is gone begins at the top.
+    let state = desk.environment.export().await.unwrap();
+    let shell = state.shell.clone().unwrap();
+    assert_eq!(shell.variables.keys().collect::<Vec<_>>(), ["GREETING"]);
+    let moved = ShellState {
+        cwd: "../../..".to_owned(),
+        ..shell
+    };
+    for (state, ending) in [(Some(expected), "files"), (Some(moved), "files"), (None, "files")] {
+        let state = EnvironmentState {
+            shell: state,
+            ..EnvironmentState::default()
+        };
+        let other = host.desk_with(WorkspaceLimits::default(), state);
+        assert_eq!(other.sh("basename $PWD").await, format!("{ending}\n"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_exceeds_a_limit_is_killed_and_its_files_stay() {
+    let host = Host::with(|settings| {
+        settings.limits.memory_bytes = 64 << 20;
+        settings.limits.output_bytes = 100_000;
+        settings.limits.processes = 16;
+        settings.limits.disk_bytes = 20 << 20;
+    });
+    let desk = host.desk();
+    for (number, (command, note)) in [
+        ("sleep 60", " s, since its time was spent]"),
+        ("kill -9 $$", "[a signal ended it: 9]"),
+        ("yes", "[killed, since it wrote more output than a command may]"),
+        (
+            "x=$(head -c 300000000 /dev/zero | tr '\\0' x); sleep 50",
+            "[killed, since it used more memory than a command may]",
+        ),
+        (
+            "for i in $(seq 40); do sleep 50 & done; wait",
+            "[killed, since it had more processes than a command may]",
+        ),
+        (
+            "while head -c 1000000 /dev/zero >> $TMPDIR/big; do :; done",
+            "[killed, since it wrote more to the disk than a command may]",
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let command = format!("echo {number} > made-{number}; {command}");
+        // The first one needs some time to write its file.
+        let seconds = if number == 0 { 10 } else { 60 };
+        let text = desk
+            .call("shell", json!({"command": command, "timeout_seconds": seconds}))
+            .await
+            .unwrap();
+        let shown = &text[text.len().saturating_sub(100)..];
+        assert!(shown.ends_with(note), "{command}: {shown}");
+        assert_eq!(
+            desk.file(&format!("made-{number}")).await.unwrap(),
+            format!("{number}\n")
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_command_dies_with_all_its_processes_and_its_files_stay() {
+    let host = Host::new();
+    let desk = host.desk();
+    let cancel = desk.cancellation.clone();
+    let cancelling = async {
+        until(|| host.has_begun()).await;
+        cancel.cancel();
+        Instant::now()
+    };
+    let command = json!({"command": "setsid sleep 61 & echo x > begun; sleep 61", "timeout_seconds": 60});
+    let (ended, cancelled_at) = tokio::join!(desk.call("shell", command), cancelling);
+    assert_eq!(
+        ended.unwrap_err(),
+        "the run was cancelled or stopped, and the command with it"
+    );
+    assert!(cancelled_at.elapsed() < Duration::from_secs(20));
+    assert_eq!(desk.file("begun").await.unwrap(), "x\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_is_dropped_changes_nothing_and_its_directory_is_removed() {
+    let host = Host::new();
+    let desk = host.desk();
+    desk.put("a", b"1").await;
+    let call = desk.call("shell", json!({"command": "echo 2 > a; echo > begun; sleep 61"}));
+    tokio::select! {
+        _ = call => panic!("it should still run"),
+        () = until(|| host.has_begun()) => (),
+    }
+    assert_eq!(desk.file("a").await.unwrap(), "1");
+    assert_eq!(desk.sh("cat a").await, "1");
+    until(|| host.directories().len() == 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_can_be_no_part_of_the_session_is_named_or_ephemeral() {
+    let host = Host::new();
+    let desk = host.desk();
+    let text = desk
+        .sh("mkdir target && echo built > target/x && mkfifo pipe && ln -s /etc/passwd out && echo kept > kept")
+        .await;
+    assert_contains(
+        &text,
+        &["[not part of the session: ", "pipe (it is neither a file", "out ("],
+    );
+    assert_eq!(desk.paths().await, ["kept"]);
+    assert_eq!(desk.sh("cat target/x; rm pipe out").await, "built\n");
+    // A directory that is part of the session already stays part of it.
+    let other = host.desk();
+    other.put("target/y", b"1\n").await;
+    other
+        .sh("echo 2 > target/y; mkdir -p sub/target; echo > sub/target/z")
+        .await;
+    assert_eq!(other.paths().await, ["target/y"]);
+    assert_eq!(other.file("target/y").await.unwrap(), "2\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn too_many_files_are_an_error_and_the_session_stays_as_it_was() {
+    let host = Host::new();
+    let limits = WorkspaceLimits {
+        files: 50,
+        file_bytes: 1_000,
+        ..WorkspaceLimits::default()
+    };
+    let desk = host.desk_with(limits, EnvironmentState::default());
+    desk.put("a", b"1").await;
+    let command = json!({"command": "for i in $(seq 100); do echo > f$i; done"});
+    let error = desk.call("shell", command).await.unwrap_err();
+    assert_contains(&error, &["50"]);
+    assert_eq!(desk.paths().await, ["a"]);
+    let text = desk.sh("ls; head -c 2000 /dev/zero > big").await;
+    assert_contains(&text, &["a\n[not part of the session: big ("]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_output_is_in_a_file_that_the_next_command_can_read() {
+    let host = Host::new();
+    let desk = host.desk();
+    let text = desk.sh("seq 30000").await;
+    let file = ".agent/output/shell-0123456789abcdef.txt";
+    assert_contains(&text, &["1\n2\n", file, "30000\n"]);
+    assert_eq!(desk.sh(&format!("tail -1 {file}")).await, "30000\n");
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Shown(Mutex<String>);
+
+impl Shown {
+    pub(super) fn text(&self) -> String {
+        self.0.lock().clone()
+    }
+}
+
+impl OutputSink for Shown {
+    fn show(&self, call_id: &str, text: String) {
+        assert_eq!(call_id, "c");
+        self.0.lock().push_str(&text);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn output_is_shown_while_the_command_runs() {
+    let host = Host::new();
+    let shown = Arc::new(Shown::default());
+    let desk = Desk {
+        output: Some(Arc::clone(&shown) as _),
+        ..host.desk()
+    };
+    let command = "echo first; echo problem >&2; until [ -e seen ]; do sleep 0.02; done; printf 'grün\\377'";
+    // The command does not end before its output has been shown.
+    let seeing = async {
+        until(|| shown.text() == "first\nproblem\n").await;
+        fs::write(host.directories()[0].join("files/seen"), "").unwrap();
+    };
+    let (text, ()) = tokio::join!(desk.sh(command), seeing);
+    assert_eq!(text, "first\nproblem\ngrün\u{fffd}");
+    assert_eq!(shown.text(), text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_serves_the_next_run_of_its_session_and_no_other() {
+    let host = Host::new();
+    let first = host.desk();
+    first.put("a", b"1").await;
+    let path = first.sh("echo 2 > b; echo t > $TMPDIR/t; mkdir target; pwd").await;
+    // What a file tool changes after the last command is in the directory too.
+    first.put("c", b"3").await;
+    let state = first.environment.export().await.unwrap();
+    until(|| !Path::new(path.trim()).join("target").exists()).await;
+    let next = |state| Desk {
+        environment: Arc::new(first.environment.again(state)),
+        ..host.desk()
+    };
+    let second = next(state.clone());
+    let third = next(state.clone());
+    let listed = "cat a b c; ls $TMPDIR; ls; pwd";
+    assert_eq!(second.sh(listed).await, format!("12\n3a\nb\nc\n{path}"));
+    let other = third.sh("pwd").await;
+    assert_ne!(other, path);
+    let fork = Desk {
+        environment: Arc::new(second.environment.fork()),
+        ..host.desk()
+    };
+    assert_eq!(fork.sh("echo fork > a; cat a").await, "fork\n");
+    assert_eq!(second.sh("cat a").await, "1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_without_a_sandbox_says_so() {
+    let host = Host::with(|settings| settings.sandbox.helper = "/nowhere".into());
+    let error = host.desk().call("shell", json!({"command": "true"})).await.unwrap_err();
+    assert_contains(
+        &error,
+        &[
+            "this service can't run commands: the sandbox helper does not work: ",
+            "Do without them.",
+        ],
+    );
+    let host = Host::with(|settings| settings.sandbox.landlock_abi = 99);
+    let error = host.desk().call("shell", json!({"command": "true"})).await.unwrap_err();
+    assert_contains(&error, &["landlock abi 99 is required"]);
+    assert!(host.commands.is_required());
+}
+
+/// Waits for what happens in the background.
+pub(super) async fn until(condition: impl Fn() -> bool) {
+    for _ in 0..6_000 {
+        if condition() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it does not happen");
+}
