@@ -128,7 +128,8 @@ impl Area {
         assert!(find.status().unwrap().success());
     }
 
-    /// The sandboxes that this host can offer: of the kernel as it is, and of older ones.
+    /// The sandboxes that this host can offer: of the kernel as it is, and of older ones. With
+    /// `AGENT_RUNTIME_TEST_REQUIRE_NAMESPACES` in the environment, none may be missing.
     pub(crate) async fn tiers(&self) -> Vec<(String, Sandbox)> {
         let mut tiers = Vec::new();
         for (namespaces, abi) in [
@@ -145,6 +146,11 @@ impl Area {
             tiers.push((sandbox.protections().to_string(), sandbox));
         }
         tiers.dedup_by(|a, b| a.0 == b.0);
+        if std::env::var_os("AGENT_RUNTIME_TEST_REQUIRE_NAMESPACES").is_some() {
+            let names: Vec<_> = tiers.iter().map(|(name, _)| name).collect();
+            assert_eq!(names.len(), 3, "{names:?}");
+            assert!(names[2].contains("user, PID and mount namespaces"), "{names:?}");
+        }
         tiers
     }
 

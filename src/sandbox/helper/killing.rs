@@ -25,9 +25,15 @@ pub(super) enum Reaped {
     NoneLeft,
 }
 
-/// Collects all children that have ended. Passes each to `ended`.
-pub(super) fn reap(mut ended: impl FnMut(Pid, WaitStatus)) -> Reaped {
-    loop {
+/// Collects all children that have ended. Passes each to `ended`. May not return while processes
+/// end faster than this one can collect them.
+pub(super) fn reap(ended: impl FnMut(Pid, WaitStatus)) -> Reaped {
+    reap_at_most(usize::MAX, ended)
+}
+
+/// Collects children that have ended, up to a number of them.
+pub(super) fn reap_at_most(at_most: usize, mut ended: impl FnMut(Pid, WaitStatus)) -> Reaped {
+    for _ in 0..at_most {
         match wait(WaitOptions::NOHANG) {
             Ok(Some((pid, status))) => ended(pid, status),
             Err(Errno::INTR) => {}
@@ -35,6 +41,7 @@ pub(super) fn reap(mut ended: impl FnMut(Pid, WaitStatus)) -> Reaped {
             Ok(None) | Err(_) => return Reaped::SomeLeft,
         }
     }
+    Reaped::SomeLeft
 }
 
 /// Kills and reaps until no descendant is left. A process that can't be interrupted delays this.

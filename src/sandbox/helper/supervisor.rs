@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use nix::sched::CloneFlags;
 use rustix::process::{Pid, PidfdFlags, WaitStatus, getpid, pidfd_open};
+use rustix::time::{ClockId, clock_gettime};
 
 use super::super::command::{CommandEnd, Exit, SandboxLimits};
 use super::super::settings::Isolation;
@@ -27,8 +28,12 @@ const FIRST_LOOK: Duration = Duration::from_millis(2);
 const ALERT: Duration = Duration::from_millis(5);
 /// And this far otherwise.
 const LAZY: Duration = Duration::from_millis(20);
-/// Looks take at most this part of the time.
+/// Looks take at most this part of the processor time, unless they are further apart than this.
 const LOOK_SHARE: u32 = 10;
+const LONGEST: Duration = Duration::from_millis(200);
+/// So many children that have ended are collected between two looks: a fork bomb may make more of
+/// them than this process can collect.
+const COLLECTED: usize = 1_000;
 /// Memory beyond the limit counts if this many measurements have found it.
 const MEASUREMENTS: u32 = 3;
 /// The pause between two of them.
@@ -169,7 +174,7 @@ impl Supervised {
             let time_left = limits.wall_time.saturating_sub(now.duration_since(started));
             let timeout = next_look.saturating_duration_since(now).min(time_left);
             let has_ended = self.streams.move_some(main, timeout).step("move output")?;
-            killing::reap(|pid, status| self.main.note(pid, status));
+            killing::reap_at_most(COLLECTED, |pid, status| self.main.note(pid, status));
             if has_ended || self.main.status.is_some() {
                 return Ok(None);
             }
@@ -179,19 +184,19 @@ impl Supervised {
             if self.streams.has_overflowed() {
                 return Ok(Some(Exit::OutputExceeded));
             }
-            let now = Instant::now();
-            if now.duration_since(started) >= limits.wall_time {
-                return Ok(Some(Exit::TimedOut));
-            }
-            if now >= next_look {
+            if Instant::now() >= next_look {
+                let begun = own_time();
                 let (exceeded, pause) = self.look(limits);
                 if exceeded.is_some() {
                     return Ok(exceeded);
                 }
                 // Often at first: a fork bomb is fast, and holds up this process once it is large.
                 longest_pause = (longest_pause * 2).min(LAZY);
-                let pause = pause.min(longest_pause).max(now.elapsed() * LOOK_SHARE);
-                next_look = Instant::now() + pause;
+                let cost = own_time().saturating_sub(begun);
+                next_look = Instant::now() + pause_after(cost, pause.min(longest_pause));
+            }
+            if started.elapsed() >= limits.wall_time {
+                return Ok(Some(Exit::TimedOut));
             }
         }
     }
@@ -290,9 +295,39 @@ impl Drop for Main {
     }
 }
 
+/// Returns how long to wait after a look that took this much processor time.
+fn pause_after(cost: Duration, wanted: Duration) -> Duration {
+    (cost * LOOK_SHARE).min(LONGEST).max(wanted)
+}
+
+/// Returns the processor time of the calling thread. Unlike the time of day, it stands still while
+/// a flood of processes holds this thread up.
+fn own_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.try_into().unwrap_or_default()
+}
+
 /// Returns 128 random bits as text.
 fn random_token() -> io::Result<String> {
     let mut bits = [0; 16];
     getrandom::fill(&mut bits).map_err(|error| io::Error::other(error.to_string()))?;
     Ok(format!("{:032x}", u128::from_le_bytes(bits)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The command's processes may hold this one up for seconds in the middle of a look. If the next
+    /// look came later for that, a fork bomb could fill the machine meanwhile.
+    #[test]
+    fn a_look_that_was_held_up_does_not_delay_the_next_one() {
+        let begun = own_time();
+        thread::sleep(Duration::from_millis(100));
+        let cost = own_time().saturating_sub(begun);
+        assert!(cost < Duration::from_millis(50), "{cost:?}");
+        assert_eq!(pause_after(Duration::from_millis(1), ALERT), Duration::from_millis(10));
+        assert_eq!(pause_after(Duration::from_micros(100), ALERT), ALERT);
+        assert_eq!(pause_after(Duration::from_secs(3), ALERT), LONGEST);
+    }
 }
