@@ -2,11 +2,11 @@
 
 use std::fs::DirBuilder;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
-use rustix::fs::{Dir, DirEntry, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{Dir, DirEntry, Mode, OFlags, ResolveFlags};
 
 use super::error::CheckoutError;
 
@@ -26,19 +26,26 @@ pub(super) fn open_root(path: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }
 
-/// The same, after a command may have made it unreadable. The mode of the root is part of no tree,
-/// so its owner gets all rights back.
+/// The same, after a command may have made it unreadable. The mode of the root is part of no tree.
 pub(super) fn open_restored_root(path: &Path) -> io::Result<OwnedFd> {
-    let stat = rustix::fs::lstat(path)?;
-    if FileType::from_raw_mode(stat.st_mode) == FileType::Directory && !is_open_to_owner(stat.st_mode) {
-        rustix::fs::chmod(path, Mode::RWXU)?;
-    }
-    open_root(path)
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    restored(&rustix::fs::open(path, flags, Mode::empty())?)
 }
 
-/// Returns whether the owner may list, enter and change a directory.
-pub(super) fn is_open_to_owner(mode: rustix::fs::RawMode) -> bool {
-    Mode::from_raw_mode(mode).contains(Mode::RWXU)
+/// Opens a directory beneath another one, after a command may have made it unreadable.
+pub(super) fn open_restored(root: impl AsFd, path: impl rustix::path::Arg) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    restored(&rustix::fs::openat2(root, path, flags, Mode::empty(), CONFINED)?)
+}
+
+/// Gives the owner of a directory all rights back, and opens it. Changes the mode by the descriptor:
+/// a job may put a symlink in the place of the directory at any time.
+fn restored(directory: &OwnedFd) -> io::Result<OwnedFd> {
+    let mode = Mode::from_raw_mode(rustix::fs::fstat(directory)?.st_mode);
+    if !mode.contains(Mode::RWXU) {
+        rustix::fs::chmod(format!("/proc/self/fd/{}", directory.as_raw_fd()), EXECUTABLE)?;
+    }
+    open_directory(directory, ".")
 }
 
 /// Opens a directory beneath another one.

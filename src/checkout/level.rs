@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, FileType, Mode, Stat, XattrFlags};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-use super::beneath::{EXECUTABLE, is_open_to_owner, open_directory, open_root};
+use super::beneath::{EXECUTABLE, open_directory, open_restored, open_root};
 use super::removal::remove;
 
 /// The kernel marks an opaque directory with this attribute.
@@ -71,11 +71,7 @@ impl Level {
 
     fn make_one(&self, name: &str) -> io::Result<Self> {
         let below = || self.below.as_ref().and_then(|below| open_directory(below, name).ok());
-        if let Ok(own) = open_directory(&self.own, name) {
-            // A command may have made it read-only.
-            if !is_open_to_owner(rustix::fs::fstat(&own)?.st_mode) {
-                rustix::fs::fchmod(&own, EXECUTABLE)?;
-            }
+        if let Ok(own) = open_restored(&self.own, name) {
             let below = if is_opaque(&own) { None } else { below() };
             return Ok(Self { own, below });
         }

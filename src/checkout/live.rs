@@ -6,11 +6,23 @@
 //! that have changed since the first process began.
 
 use std::collections::BTreeSet;
+use std::io;
+use std::thread;
+use std::time::Duration;
+
+use rustix::io::Errno;
 
 use super::error::CheckoutError;
 use super::facts::LiveDirectory;
+use super::find::is_gone;
 use super::run_directory::Checkout;
 use super::scan::Scanned;
+
+/// How often a change is tried that the processes of a live directory come between.
+const MAX_ATTEMPTS: usize = 100;
+/// The pause between two attempts. Without one, a process that does the same thing over and over
+/// could come between in each attempt at the same point.
+const PAUSE: Duration = Duration::from_micros(100);
 
 impl Checkout {
     /// Begins a time in which processes may write at any time.
@@ -48,4 +60,22 @@ impl Checkout {
         }
         self.scan(&live.ephemeral).await
     }
+}
+
+/// Changes a path. Tries again if it is of another kind or no longer empty, since a process may
+/// have changed it at the same time.
+pub(super) fn until_done<T>(mut change: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    for _ in 1..MAX_ATTEMPTS {
+        match change() {
+            Err(error) if is_gone(&error) || is_moved(&error) => thread::sleep(PAUSE),
+            done => return done,
+        }
+    }
+    change()
+}
+
+/// Returns whether something else is at a path by now, or a directory that was opened is elsewhere.
+fn is_moved(error: &io::Error) -> bool {
+    let moved = [Errno::EXIST, Errno::NOTEMPTY, Errno::ISDIR, Errno::XDEV, Errno::AGAIN];
+    Errno::from_io_error(error).is_some_and(|errno| moved.contains(&errno))
 }

@@ -5,11 +5,15 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{AtFlags, Mode, RenameFlags};
+use rustix::fs::{AtFlags, RenameFlags};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-use super::beneath::{EXECUTABLE, entries, open_directory};
+use super::beneath::{entries, open_restored};
+
+/// The most times that a directory is listed to remove what it has. One level of directories may
+/// need one time. More can only be that a process puts new files there all the time.
+const MAX_ROUNDS: usize = 4096;
 
 /// Removes what a directory has under a name, with everything below it. Does nothing if there is
 /// nothing.
@@ -17,7 +21,7 @@ pub(super) fn remove<P: Arg + Copy>(directory: impl AsFd, name: P) -> io::Result
     if unlink(&directory, name)? {
         return Ok(());
     }
-    empty(&open_writable(&directory, name)?)?;
+    empty(&open_restored(&directory, name)?)?;
     Ok(rustix::fs::unlinkat(&directory, name, AtFlags::REMOVEDIR)?)
 }
 
@@ -40,7 +44,7 @@ fn empty(directory: &OwnedFd) -> io::Result<()> {
         if rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR).is_ok() {
             return Ok(());
         }
-        let inner = open_writable(directory, name)?;
+        let inner = open_restored(directory, name)?;
         lift(&inner, directory, &mut moved)?;
         Ok(rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR)?)
     })
@@ -50,7 +54,7 @@ fn empty(directory: &OwnedFd) -> io::Result<()> {
 fn lift(from: &OwnedFd, to: &OwnedFd, moved: &mut u64) -> io::Result<()> {
     until_empty(from, |name| {
         // A directory can be moved only if it is writable, since its `..` changes.
-        drop(open_writable(from, name)?);
+        drop(open_restored(from, name)?);
         loop {
             *moved += 1;
             let unique = format!(".removed-{moved}");
@@ -64,7 +68,7 @@ fn lift(from: &OwnedFd, to: &OwnedFd, moved: &mut u64) -> io::Result<()> {
 
 /// Removes the files of a directory and takes its directories out of it, until it has none.
 fn until_empty(directory: &OwnedFd, mut take_out: impl FnMut(&CStr) -> io::Result<()>) -> io::Result<()> {
-    loop {
+    for _ in 0..MAX_ROUNDS {
         let mut is_empty = true;
         for entry in entries(directory)? {
             let entry = entry?;
@@ -77,10 +81,5 @@ fn until_empty(directory: &OwnedFd, mut take_out: impl FnMut(&CStr) -> io::Resul
             return Ok(());
         }
     }
-}
-
-/// Opens a directory, and makes it readable and writable if a command has taken that away.
-fn open_writable<P: Arg + Copy>(directory: impl AsFd, name: P) -> io::Result<OwnedFd> {
-    rustix::fs::chmodat(&directory, name, EXECUTABLE | Mode::RWXU, AtFlags::empty())?;
-    open_directory(&directory, name)
+    Err(Errno::NOTEMPTY.into())
 }

@@ -15,6 +15,7 @@ use super::copy::{OpenSource, Source};
 use super::error::CheckoutError;
 use super::facts::{Fact, Facts, Time};
 use super::level::Level;
+use super::live::until_done;
 use super::removal::remove;
 use super::run_directory::Checkout;
 use crate::workspace::{Entry, FilePath, Tree, TreeChange, TreeError};
@@ -93,8 +94,8 @@ impl Checkout {
         self.in_directory(move |root| {
             for path in gone {
                 let (above, name) = path.rsplit_once('/').unwrap_or(("", &path));
-                let removed = root.make(above).and_then(|directory| directory.remove(name));
-                removed.map_err(CheckoutError::of("removing", path.as_str()))?;
+                let remove = || root.make(above)?.remove(name);
+                until_done(remove).map_err(CheckoutError::of("removing", path.as_str()))?;
             }
             Ok(())
         })
@@ -137,7 +138,7 @@ impl Checkout {
             .in_directory(move |root| {
                 let mut writer = Writer::new(root);
                 let written = new.into_iter().map(|(path, new)| {
-                    let fact = writer.write(&path, &new);
+                    let fact = until_done(|| writer.write(&path, &new));
                     let fact = fact.map_err(CheckoutError::of("writing", path.as_str()))?;
                     Ok((path, fact))
                 });

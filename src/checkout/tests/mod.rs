@@ -2,6 +2,7 @@
 
 mod mounted;
 mod reflinks;
+mod swaps;
 mod tiers;
 mod unreadable;
 
