@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -297,4 +298,85 @@ async fn runs_at_the_same_time_do_not_share_a_directory() {
     directories.dedup();
     assert_eq!(directories.len(), 4, "{directories:?}");
     service.stop().await;
+}
+
+/// Each command prints `reached` if it reaches the directory of the other run, as it does without a
+/// sandbox.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_reaches_no_directory_of_another_run() {
+    for (setting, is_reached) in [
+        ("sandbox.namespaces=off", false),
+        ("sandbox.namespaces=auto", false),
+        ("sandbox.isolation=none", true),
+    ] {
+        let home = home();
+        let service = Service::start_with(&home, &["--set", setting]).await;
+        let long = Long::new(5);
+        put_commands(
+            &service,
+            "victim",
+            &[&format!("echo hidden > secret; {}", long.command)],
+        )
+        .await;
+        let victim = service.begin("victim", "go").await;
+        long.until(3).await;
+        let directory = find(&home.path().join(DIRECTORY), "secret");
+        let directory = directory.to_str().unwrap();
+        let attacks = [
+            "ls D",
+            "cat D/secret",
+            "cd D && ls",
+            "ln -s D link && cat link/secret",
+            "cat /proc/[0-9]*/cwd/secret 2>/dev/null",
+            "cat /proc/[0-9]*/root/D/secret 2>/dev/null",
+            "ln D/secret hard",
+            "echo more >> D/secret",
+            "echo x > D/new",
+            "mkdir D/below",
+            "ln -s /etc D/etc",
+            "mv D/secret mine && mv mine D/secret",
+            "rm D/new",
+        ];
+        let attacks = attacks.map(|attack| format!("{} && echo reached", attack.replace('D', directory)));
+        put_commands(&service, "thief", &attacks.each_ref().map(String::as_str)).await;
+        let run = service.run("thief", None, "go").await;
+        for (attack, result) in attacks.iter().zip(results(&service, &run).await) {
+            assert_eq!(
+                result.contains("reached\n"),
+                is_reached,
+                "{setting}: {attack}: {result}"
+            );
+        }
+        if !is_reached {
+            let secret = fs::read_to_string(format!("{directory}/secret")).unwrap();
+            assert_eq!(secret, "hidden\n");
+            let mut names: Vec<_> = fs::read_dir(directory)
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name())
+                .collect();
+            names.sort();
+            assert_eq!(names, ["file", "secret"]);
+        }
+        signal_run(&service, &victim, "cancel").await;
+        service.ended(&victim).await;
+        service.stop().await;
+    }
+}
+
+/// Returns the directory below another one that has a file.
+fn find(directory: &Path, file: &str) -> PathBuf {
+    let mut waiting = vec![directory.to_owned()];
+    while let Some(directory) = waiting.pop() {
+        let mut entries = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap());
+        if entries.by_ref().any(|entry| entry.file_name() == file) {
+            return directory;
+        }
+        let entries = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap());
+        waiting.extend(
+            entries
+                .filter(|entry| entry.file_type().unwrap().is_dir())
+                .map(|entry| entry.path()),
+        );
+    }
+    panic!("no directory has {file}");
 }

@@ -211,6 +211,10 @@ async fn a_command_that_exceeds_a_limit_is_killed_and_its_files_stay() {
             format!("{number}\n")
         );
     }
+    // Apart, since the others take processor time, too.
+    let host = Host::with(|settings| settings.limits.cpu_time = Duration::from_millis(300));
+    let text = host.desk().sh("while :; do :; done").await;
+    assert_eq!(text, "[killed, since it used more processor time than a command may]");
 }
 
 #[tokio::test(flavor = "multi_thread")]
