@@ -22,6 +22,7 @@ pub mod fair_share;
 mod http_client;
 pub mod off_thread;
 pub mod outgoing;
+pub mod path_patterns;
 pub mod sandbox;
 
 pub mod session;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent_runtime::checkout::{Checkout, Checkouts};
+use agent_runtime::path_patterns::PathPatterns;
 use agent_runtime::sandbox::{CommandSpec, Exit, Sandbox, SandboxSettings};
 use agent_runtime::workspace::{FilePath, InMemoryContents, Tree, WorkspaceLimits};
 use criterion::{Bencher, BenchmarkId, Criterion};
@@ -176,7 +177,7 @@ fn scan(bencher: &mut Bencher<'_>, runtime: &Runtime, checkout: &mut Checkout, c
                 fs::write(changed, format!("round {round}")).unwrap();
             }
             let begun = Instant::now();
-            runtime.block_on(checkout.scan(&[].into())).unwrap();
+            runtime.block_on(checkout.scan(&PathPatterns::default())).unwrap();
             spent += begun.elapsed();
         }
         spent

@@ -38,8 +38,8 @@ pub(super) fn open_restored(root: impl AsFd, path: impl rustix::path::Arg) -> io
     restored(&rustix::fs::openat2(root, path, flags, Mode::empty(), CONFINED)?)
 }
 
-/// Gives the owner of a directory all rights back, and opens it. Changes the mode by the descriptor:
-/// a job may put a symlink in the place of the directory at any time.
+/// Gives the owner of a directory all rights back, and opens it. Changes the mode by the
+/// descriptor: a job may put a symlink in the place of the directory at any time.
 fn restored(directory: &OwnedFd) -> io::Result<OwnedFd> {
     let mode = Mode::from_raw_mode(rustix::fs::fstat(directory)?.st_mode);
     if !mode.contains(Mode::RWXU) {

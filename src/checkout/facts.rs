@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rustix::fs::{FileType, Stat};
 
+use crate::path_patterns::PathPatterns;
+
 /// The facts of all files and symlinks, by path, in the order of the paths.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Facts {
@@ -34,14 +36,23 @@ pub(super) struct Time(i64, i64);
 pub(super) struct LiveDirectory {
     /// When that began.
     pub(super) since: Time,
-    /// The names of directories that scans leave out.
-    pub(super) ephemeral: BTreeSet<String>,
+    /// What scans leave out.
+    pub(super) ephemeral: PathPatterns,
 }
 
 impl Facts {
     /// Returns all paths.
     pub(super) fn paths(&self) -> BTreeSet<&str> {
         self.files.keys().chain(&self.directories).map(String::as_str).collect()
+    }
+
+    /// Returns whether there is a directory, or a file or symlink, at a path.
+    pub(super) fn has(&self, path: &str, is_directory: bool) -> bool {
+        if is_directory {
+            self.directories.contains(path)
+        } else {
+            self.files.contains_key(path)
+        }
     }
 
     /// Removes a path and everything below it. The root has an empty path.

@@ -42,7 +42,8 @@ pub(super) struct Search<'a> {
     pub(super) root: &'a Path,
     /// What the directory below it has, if there is one.
     pub(super) below: Option<&'a Facts>,
-    pub(super) is_ephemeral: &'a dyn Fn(&FilePath) -> bool,
+    /// Of a path, and of whether it is a directory.
+    pub(super) is_ephemeral: &'a dyn Fn(&FilePath, bool) -> bool,
     pub(super) max_entries: u64,
 }
 
@@ -57,7 +58,7 @@ struct Walk<'a> {
 }
 
 impl Search<'_> {
-    /// Lists everything, without what is in ephemeral directories. Visits one directory at a time,
+    /// Lists everything but what is ephemeral. Visits one directory at a time,
     /// so that its depth needs no stack.
     pub(super) fn find(&self) -> Result<Found, CheckoutError> {
         let opened = open_restored_root(self.root).map_err(CheckoutError::of("opening", self.root))?;
@@ -157,7 +158,11 @@ impl Walk<'_> {
             self.below.remove(path_text);
         }
         match fact.kind() {
-            FileType::Directory if (self.search.is_ephemeral)(&path) => self.below.remove(path_text),
+            FileType::Directory | FileType::RegularFile | FileType::Symlink
+                if (self.search.is_ephemeral)(&path, is_directory) =>
+            {
+                self.below.remove(path_text);
+            }
             FileType::Directory => {
                 // A live directory may list a name twice, if it is renamed meanwhile.
                 self.found.files.remove(path_text);

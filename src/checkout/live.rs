@@ -5,7 +5,6 @@
 //! has changed since the scan before began. The first scan without processes reads all files again
 //! that have changed since the first process began.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::thread;
 use std::time::Duration;
@@ -17,6 +16,7 @@ use super::facts::LiveDirectory;
 use super::find::is_gone;
 use super::run_directory::Checkout;
 use super::scan::Scanned;
+use crate::path_patterns::PathPatterns;
 
 /// How often a change is tried that the processes of a live directory come between.
 const MAX_ATTEMPTS: usize = 100;
@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_micros(100);
 
 impl Checkout {
     /// Begins a time in which processes may write at any time.
-    pub async fn begin_live(&mut self, ephemeral: &BTreeSet<String>) -> Result<(), CheckoutError> {
+    pub async fn begin_live(&mut self, ephemeral: &PathPatterns) -> Result<(), CheckoutError> {
         self.is_known = false;
         self.living.withdraw();
         if self.live.is_none() {

@@ -16,6 +16,7 @@ use super::error::CheckoutError;
 use super::facts::{Fact, Facts};
 use super::find::{Search, Skipped, is_denied, is_gone, note, unreadable};
 use super::run_directory::Checkout;
+use crate::path_patterns::PathPatterns;
 use crate::workspace::{FilePath, Tree, TreeError};
 
 /// The most changed files that are read at a time.
@@ -57,9 +58,10 @@ enum Changed {
 
 impl Checkout {
     /// Finds the changes since the last update or scan. If the directory is not live, all processes
-    /// that may write have ended. A new directory with an ephemeral name is left out of the tree
-    /// with all that is in it; one that is already part of the tree stays part of it.
-    pub async fn scan(&mut self, ephemeral: &BTreeSet<String>) -> Result<Scanned, CheckoutError> {
+    /// that may write have ended. New files and directories that the ephemeral patterns match are
+    /// left out of the tree, with all that is in them; one that is already part of the tree stays
+    /// part of it.
+    pub async fn scan(&mut self, ephemeral: &PathPatterns) -> Result<Scanned, CheckoutError> {
         self.is_known = false;
         // A file that changes from now on is read again by the next scan.
         let began = match &self.live {
@@ -68,16 +70,10 @@ impl Checkout {
         };
         let (root, max_entries) = (self.directory.layer(), self.tree.limits().files);
         let below = self.directory.base.as_ref().map(|base| Arc::clone(&base.facts));
-        let has_ephemeral_name = |path: &&String| ephemeral.contains(path.rsplit('/').next().unwrap_or_default());
-        let known: BTreeSet<_> = self
-            .facts
-            .directories
-            .iter()
-            .filter(has_ephemeral_name)
-            .cloned()
-            .collect();
-        let ephemeral = ephemeral.clone();
-        let is_ephemeral = move |path: &FilePath| ephemeral.contains(path.name()) && !known.contains(path.as_str());
+        let (facts, ephemeral) = (Arc::clone(&self.facts), ephemeral.clone());
+        let is_ephemeral = move |path: &FilePath, is_directory| {
+            ephemeral.matches(path.as_str(), is_directory) == Some(true) && !facts.has(path.as_str(), is_directory)
+        };
         let find = move || {
             let search = Search {
                 root: &root,

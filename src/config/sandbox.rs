@@ -1,14 +1,15 @@
 //! `[sandbox]`: where the commands of agents run, and what they may use.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 use super::error::Fault;
 use super::sandbox_network::{self, NetworkConfig};
 use super::values::{duration, integer};
+use crate::path_patterns::PathPatterns;
 use crate::sandbox::{Isolation, Namespaces};
 
 /// The sandbox and the limits of commands.
@@ -37,8 +38,9 @@ pub struct SandboxConfig {
     /// Directories of ended runs that are retained for the next run of their session.
     #[serde(deserialize_with = "integer::<_, 0, 1_000, _>")]
     pub retained_directories: usize,
-    /// The names of directories that are not part of a session.
-    pub ephemeral: BTreeSet<String>,
+    /// What commands make and is not part of a session.
+    #[serde(deserialize_with = "patterns")]
+    pub ephemeral: PathPatterns,
     /// Further files and directories that commands may read and execute.
     pub read_only: Vec<PathBuf>,
     /// Time from the start of a command to its end.
@@ -82,14 +84,13 @@ pub enum Backend {
 }
 
 pub(super) fn check(sandbox: &SandboxConfig) -> Result<(), Fault> {
-    let is_name = |name: &String| !name.is_empty() && !name.contains(['/', '\0']) && name != "." && name != "..";
-    if let Some(name) = sandbox.ephemeral.iter().find(|name| !is_name(name)) {
-        let problem = format!("{name:?} is not the name of a directory; a path is not accepted");
-        return Err(Fault::new(&["sandbox", "ephemeral"], problem));
-    }
     if let Some(path) = sandbox.read_only.iter().find(|path| !path.is_absolute()) {
         let problem = format!("{} is not an absolute path", path.display());
         return Err(Fault::new(&["sandbox", "read_only"], problem));
     }
     sandbox_network::check(&sandbox.network)
+}
+
+fn patterns<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathPatterns, D::Error> {
+    PathPatterns::new(Vec::<String>::deserialize(deserializer)?).map_err(D::Error::custom)
 }

@@ -6,7 +6,7 @@ mod swaps;
 mod tiers;
 mod unreadable;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
@@ -17,6 +17,7 @@ use proptest::prelude::*;
 
 use self::mounted::Mounted;
 use super::*;
+use crate::path_patterns::PathPatterns;
 use crate::workspace::{Entry, FilePath, InMemoryContents, Tree, WorkspaceLimits};
 
 fn path(text: &str) -> FilePath {
@@ -87,8 +88,12 @@ fn on_disk(root: &Path) -> BTreeMap<String, String> {
     shown
 }
 
+fn ephemeral() -> PathPatterns {
+    PathPatterns::new(["target/", "*.tmp"]).unwrap()
+}
+
 async fn scan(checkout: &mut Checkout) -> Scanned {
-    checkout.scan(&BTreeSet::from(["target".to_owned()])).await.unwrap()
+    checkout.scan(&ephemeral()).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -117,9 +122,11 @@ async fn what_commands_change_shows_in_the_tree() {
     symlink("src/main.rs", dir.join("b")).unwrap();
     fs::create_dir_all(dir.join("target/debug")).unwrap();
     fs::write(dir.join("target/debug/big"), "ephemeral").unwrap();
+    fs::write(dir.join("src/a.tmp"), "ephemeral").unwrap();
     let scanned = scan(&mut checkout).await;
     assert_eq!(scanned.skipped, []);
     fs::remove_dir_all(dir.join("target")).unwrap();
+    fs::remove_file(dir.join("src/a.tmp")).unwrap();
     assert_eq!(shown(&scanned.tree).await, on_disk(&dir));
     // Again and again, as fast as the machine can.
     let mut before = scanned.tree;
@@ -405,8 +412,7 @@ async fn nothing_that_is_written_during_scans_is_lost() {
         .take(&tree_of(&[("same", "0000"), ("d/gone", "x")]).await)
         .await
         .unwrap();
-    let ephemeral = BTreeSet::from(["target".to_owned()]);
-    checkout.begin_live(&ephemeral).await.unwrap();
+    checkout.begin_live(&ephemeral()).await.unwrap();
     let files = checkout.for_command().files;
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
     let root = files.clone();

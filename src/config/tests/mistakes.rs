@@ -283,6 +283,10 @@ fn values_are_checked_alone_and_against_each_other() {
              write `openai/*`, or allow the provider by `providers`",
         ),
         (
+            "[sandbox]\nephemeral = ['target/', '[z-a]']\n",
+            "app.toml:2: `sandbox.ephemeral`: \"[z-a]\" is not a pattern of a .gitignore file: error parsing glob '[z-a]': invalid range; 'z' > 'a'",
+        ),
+        (
             "http = 3\n",
             "app.toml:1: `http`: a table was wanted, not a value (integer)",
         ),

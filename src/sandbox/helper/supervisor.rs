@@ -318,8 +318,8 @@ fn random_token() -> io::Result<String> {
 mod tests {
     use super::*;
 
-    /// The command's processes may hold this one up for seconds in the middle of a look. If the next
-    /// look came later for that, a fork bomb could fill the machine meanwhile.
+    /// The command's processes may hold this one up for seconds in the middle of a look. If the
+    /// next look came later for that, a fork bomb could fill the machine meanwhile.
     #[test]
     fn a_look_that_was_held_up_does_not_delay_the_next_one() {
         let begun = own_time();

@@ -14,7 +14,6 @@ mod server;
 mod servers_by_others;
 mod stdio;
 
-use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +21,7 @@ use std::time::Duration;
 use agent_runtime::json::Value;
 use agent_runtime::mcp::{McpDefinition, McpFault, McpServers};
 use agent_runtime::outgoing::{ClientSettings, NameResolver, OutgoingClient};
+use agent_runtime::path_patterns::PathPatterns;
 use agent_runtime::sandbox::{SandboxLimits, SandboxSettings};
 use agent_runtime::tools::{CommandSettings, Commands, MaxJobs, ToolSecrets};
 use serde_json::json;
@@ -156,7 +156,7 @@ fn servers_with(
         limits: SandboxLimits::default(),
         directory: "/nonexistent".into(),
         retained_directories: 0,
-        ephemeral: BTreeSet::new(),
+        ephemeral: PathPatterns::default(),
         read_only: Vec::new(),
         is_required: false,
         network: None,

@@ -21,6 +21,7 @@ const PLAIN: &[&str] = &[
     "message",
     "model_parameters",
     "model_ref",
+    "path_patterns",
     "spelling",
     "tenant",
     "usage",

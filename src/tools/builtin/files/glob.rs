@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::edits::current;
+use super::ignored::{include_ignored_schema, with_left_out};
 use super::listing::{Page, page_schemas};
 use super::paths::{MAX_PATH_LENGTH, directory_path, explained, shown};
 use super::select::{MAX_PATTERN_LENGTH, Pattern, selected};
@@ -24,6 +25,8 @@ struct Arguments {
     path: Option<String>,
     offset: Option<usize>,
     limit: Option<usize>,
+    #[serde(default)]
+    include_ignored: bool,
 }
 
 impl Glob {
@@ -46,6 +49,7 @@ impl Glob {
                     "description": "The directory to search in, to which the pattern is relative. Leave it out for \
                                     the whole workspace.",
                 },
+                "include_ignored": include_ignored_schema(),
                 "offset": offset,
                 "limit": limit,
             },
@@ -74,16 +78,17 @@ async fn find(arguments: Value, context: &ToolContext) -> Result<ToolOutput, Too
     let directory = directory_path(arguments.path.as_deref())?;
     let pattern = Pattern::new(&arguments.pattern)?;
     let tree = current(context).await?;
-    let found = selected(&tree, directory.as_ref(), Some(pattern)).await;
+    let found = selected(&tree, directory.as_ref(), Some(pattern), arguments.include_ignored).await;
     let found = match found {
         Ok(found) => found,
         Err(error) => return Err(explained(&tree, error).await),
     };
-    if found.is_empty() {
+    let text = if found.entries.is_empty() {
         let (pattern, directory) = (&arguments.pattern, shown(directory.as_ref()));
-        return Ok(ToolOutput::text(format!("No file in {directory} matches {pattern:?}.")));
-    }
-    let page = Page::new(arguments.offset, arguments.limit);
-    page.show(&found, ["file", "files"], |(path, _)| path.to_string())
-        .map(ToolOutput::text)
+        format!("No file in {directory} matches {pattern:?}.")
+    } else {
+        let page = Page::new(arguments.offset, arguments.limit);
+        page.show(&found.entries, ["file", "files"], |(path, _)| path.to_string())?
+    };
+    Ok(ToolOutput::text(with_left_out(text, found.ignored)))
 }

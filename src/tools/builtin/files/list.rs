@@ -5,13 +5,15 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::edits::current;
+use super::ignored::{include_ignored_schema, with_left_out};
 use super::listing::{Page, page_schemas};
 use super::paths::{MAX_PATH_LENGTH, directory_path, explained, shown};
+use super::select::everything_below;
 use super::text::counted;
 use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use crate::json::Value;
 use crate::tools::builtin::environment_tool::{Effect, environment_tool, read_arguments};
-use crate::workspace::{Entry, FilePath, Tree, TreeError};
+use crate::workspace::{Entry, FilePath};
 
 /// Lists directories.
 #[derive(Debug)]
@@ -24,6 +26,8 @@ struct Arguments {
     path: Option<String>,
     #[serde(default)]
     recursive: bool,
+    #[serde(default)]
+    include_ignored: bool,
     offset: Option<usize>,
     limit: Option<usize>,
 }
@@ -44,6 +48,7 @@ impl ListFiles {
                     "type": "boolean",
                     "description": "Whether to list everything below the directory. Use glob to find files by name.",
                 },
+                "include_ignored": include_ignored_schema(),
                 "offset": offset,
                 "limit": limit,
             },
@@ -70,32 +75,42 @@ async fn list(arguments: Value, context: &ToolContext) -> Result<ToolOutput, Too
     let arguments: Arguments = read_arguments(arguments)?;
     let directory = directory_path(arguments.path.as_deref())?;
     let tree = current(context).await?;
-    let entries = match entries(&tree, directory.as_ref(), arguments.recursive).await {
-        Ok(entries) => entries,
+    let listed = if arguments.recursive {
+        let below = everything_below(&tree, directory.as_ref(), arguments.include_ignored, |_, _| true);
+        below
+            .await
+            .map(|below| (relative(below.entries, directory.as_ref()), below.ignored))
+    } else {
+        tree.list(directory.as_ref()).await.map(|entries| (entries, 0))
+    };
+    let (entries, ignored) = match listed {
+        Ok(listed) => listed,
         Err(error) => return Err(explained(&tree, error).await),
     };
-    if entries.is_empty() {
+    let text = if entries.is_empty() {
         let what = directory.as_ref().map_or("The workspace", FilePath::as_str);
-        return Ok(ToolOutput::text(format!("{what} is empty.")));
-    }
-    let page = Page::new(arguments.offset, arguments.limit);
-    let list = page.show(&entries, ["entry", "entries"], |(name, entry)| line(name, entry))?;
-    Ok(ToolOutput::text(format!("{}:\n{list}", shown(directory.as_ref()))))
+        let state = if ignored == 0 {
+            "is empty"
+        } else {
+            "has only ignored files"
+        };
+        format!("{what} {state}.")
+    } else {
+        let page = Page::new(arguments.offset, arguments.limit);
+        let list = page.show(&entries, ["entry", "entries"], |(name, entry)| line(name, entry))?;
+        format!("{}:\n{list}", shown(directory.as_ref()))
+    };
+    Ok(ToolOutput::text(with_left_out(text, ignored)))
 }
 
-/// Returns the entries with their paths below the directory.
-async fn entries(
-    tree: &Tree,
-    directory: Option<&FilePath>,
-    recursive: bool,
-) -> Result<Vec<(String, Entry)>, TreeError> {
-    if !recursive {
-        return tree.list(directory).await;
-    }
+/// Returns entries with their paths below the directory.
+fn relative(entries: Vec<(FilePath, Entry)>, directory: Option<&FilePath>) -> Vec<(String, Entry)> {
     let prefix = directory.map_or(0, |directory| directory.as_str().len() + 1);
-    let below = tree.walk(directory).await?.into_iter();
     let relative = |path: FilePath| path.as_str().get(prefix..).unwrap_or_default().to_owned();
-    Ok(below.map(|(path, entry)| (relative(path), entry)).collect())
+    entries
+        .into_iter()
+        .map(|(path, entry)| (relative(path), entry))
+        .collect()
 }
 
 fn line(name: &str, entry: &Entry) -> String {

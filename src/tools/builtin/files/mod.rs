@@ -8,6 +8,7 @@ mod edit;
 mod edits;
 mod glob;
 mod grep;
+mod ignored;
 mod list;
 mod listing;
 mod media;

@@ -2,6 +2,7 @@
 
 use globset::{GlobBuilder, GlobMatcher};
 
+use super::ignored::Ignored;
 use crate::agent::ports::ToolError;
 use crate::off_thread::by_size;
 use crate::tools::long_output::OUTPUT_DIRECTORY;
@@ -50,25 +51,67 @@ impl Pattern {
     }
 }
 
-/// Returns the files and symlinks below a directory that match, by path. Leaves out the stored
-/// outputs of tools if the directory is the whole workspace.
+/// What is below a directory.
+#[derive(Debug, Default)]
+pub(super) struct Selected {
+    pub(super) entries: Vec<(FilePath, Entry)>,
+    /// How many files more there would be without `.gitignore` files.
+    pub(super) ignored: usize,
+}
+
+/// Returns the files and symlinks below a directory that match, by path. Leaves out ignored files,
+/// unless they are asked for, and the stored outputs of tools if the directory is the whole
+/// workspace.
 pub(super) async fn selected(
     tree: &Tree,
     directory: Option<&FilePath>,
     pattern: Option<Pattern>,
-) -> Result<Vec<(FilePath, Entry)>, TreeError> {
+    include_ignored: bool,
+) -> Result<Selected, TreeError> {
     let prefix = directory.map_or(0, |directory| directory.as_str().len() + 1);
     let is_whole = directory.is_none();
-    let mut entries = tree.walk(directory).await?;
+    let is_selected = move |path: &FilePath, entry: &Entry| {
+        let relative = path.as_str().get(prefix..).unwrap_or_default();
+        let is_directory = matches!(entry, Entry::Directory { .. });
+        let is_hidden = is_whole && relative.starts_with(OUTPUT_DIRECTORY);
+        !is_directory && !is_hidden && pattern.as_ref().is_none_or(|pattern| pattern.matches(relative))
+    };
+    let mut selected = everything_below(tree, directory, include_ignored, is_selected).await?;
+    selected
+        .entries
+        .sort_unstable_by(|(left, _), (right, _)| left.cmp(right));
+    Ok(selected)
+}
+
+/// Returns what is below a directory, depth first by name, as far as a condition selects it. Leaves
+/// out ignored files, unless they are asked for.
+pub(super) async fn everything_below(
+    tree: &Tree,
+    directory: Option<&FilePath>,
+    include_ignored: bool,
+    is_selected: impl Fn(&FilePath, &Entry) -> bool + Send + 'static,
+) -> Result<Selected, TreeError> {
+    let below = tree.walk(directory).await?;
+    let mut ignored = if include_ignored {
+        Ignored::nothing()
+    } else {
+        Ignored::read(tree, directory, &below).await?
+    };
     let select = move || {
-        entries.retain(|(path, entry)| {
-            let relative = path.as_str().get(prefix..).unwrap_or_default();
+        let mut selected = Selected::default();
+        for (path, entry) in below {
             let is_directory = matches!(entry, Entry::Directory { .. });
-            let is_hidden = is_whole && relative.starts_with(OUTPUT_DIRECTORY);
-            !is_directory && !is_hidden && pattern.as_ref().is_none_or(|pattern| pattern.matches(relative))
-        });
-        entries.sort_unstable_by(|(left, _), (right, _)| left.cmp(right));
-        entries
+            let is_ignored = ignored.has(&path, is_directory);
+            if !is_selected(&path, &entry) {
+                continue;
+            }
+            if !is_ignored {
+                selected.entries.push((path, entry));
+            } else if !is_directory {
+                selected.ignored += 1;
+            }
+        }
+        selected
     };
     let work = tree.totals().await?.entries().saturating_mul(WORK_PER_ENTRY);
     Ok(by_size(tree.tenant(), work, select).await)

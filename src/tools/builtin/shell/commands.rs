@@ -1,6 +1,5 @@
 //! What the commands of all runs share: the sandbox, the directories and the limits.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,6 +10,7 @@ use tokio_util::task::TaskTracker;
 use super::network::{CommandNetwork, write_certificates};
 use crate::checkout::{CheckoutError, Checkouts};
 use crate::fair_share::FairShare;
+use crate::path_patterns::PathPatterns;
 use crate::sandbox::{Namespaces, Protections, Sandbox, SandboxLimits, SandboxSettings, SandboxUnavailable};
 
 /// The shells that are tried, the best first.
@@ -27,8 +27,8 @@ pub struct CommandSettings {
     pub directory: PathBuf,
     /// How many directories of ended runs are retained for the next run of their session.
     pub retained_directories: usize,
-    /// The names of directories that are never part of a session, unless they are already.
-    pub ephemeral: BTreeSet<String>,
+    /// What is never part of a session, unless it is already.
+    pub ephemeral: PathPatterns,
     /// Further files and directories that commands may read and execute.
     pub read_only: Vec<PathBuf>,
     /// Whether the service must not start if commands can't run.

@@ -20,7 +20,6 @@ mod report;
 mod state;
 mod transcript;
 
-use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -299,7 +298,7 @@ fn spec(settings: &CommandSettings) -> ToolSpec {
 }
 
 fn description(settings: &CommandSettings) -> String {
-    let ephemeral: &BTreeSet<String> = &settings.ephemeral;
+    let ephemeral = settings.ephemeral.texts();
     let network = match &settings.network {
         None => "without network".to_owned(),
         Some(network) => format!(
@@ -315,11 +314,11 @@ fn description(settings: &CommandSettings) -> String {
                     There is no terminal, so use no interactive programs."
     );
     if !ephemeral.is_empty() {
-        let names: Vec<_> = ephemeral.iter().map(String::as_str).collect();
         text.push_str(
-            " New directories of these names last until the end of the run and are not part of the session: ",
+            " What matches one of these patterns of .gitignore and is new lasts until the end of the run and is not \
+             part of the session: ",
         );
-        text.push_str(&names.join(", "));
+        text.push_str(&ephemeral.join(", "));
         text.push('.');
     }
     text

@@ -93,3 +93,69 @@ async fn many_files_are_shown_in_pages() {
         .unwrap();
     assert!(page.len() < 61_000 && page.contains("[files 1 to 38"), "{}", page.len());
 }
+
+/// As git and ripgrep do it.
+#[tokio::test]
+async fn ignored_files_are_left_out_unless_they_are_asked_for() {
+    let desk = Desk::with_files(&[
+        (".gitignore", "*.log\n/build/\n!keep.log\n[z-a]\n"),
+        (".git/config", "x"),
+        ("a.log", "x"),
+        ("keep.log", "x"),
+        ("build/out.rs", "x"),
+        ("src/main.rs", "x"),
+        ("src/build/mod.rs", "x"),
+        ("src/.gitignore", "gen\n!a.log\n"),
+        ("src/gen/deep/x.rs", "x"),
+        ("src/a.log", "x"),
+        ("src/sub/b.log", "x"),
+    ])
+    .await;
+    let find = async |arguments| desk.call("glob", arguments).await.unwrap();
+    assert_eq!(
+        find(json!({"pattern": "**"})).await,
+        ".gitignore\nkeep.log\nsrc/.gitignore\nsrc/a.log\nsrc/build/mod.rs\nsrc/main.rs\n[6 files]\n\
+         [5 ignored files left out: include_ignored includes them]"
+    );
+    assert_eq!(
+        find(json!({"pattern": "*.rs", "include_ignored": true})).await,
+        "build/out.rs\nsrc/build/mod.rs\nsrc/gen/deep/x.rs\nsrc/main.rs\n[4 files]"
+    );
+    assert_eq!(
+        find(json!({"pattern": "config"})).await,
+        "No file in . matches \"config\".\n[1 ignored file left out: include_ignored includes them]"
+    );
+    // The patterns of the directories above the searched one count; that it is ignored itself does not.
+    for (path, expected) in [
+        (
+            "src/sub",
+            "No file in src/sub matches \"**\".\n[1 ignored file left out: include_ignored includes them]",
+        ),
+        ("src/gen", "src/gen/deep/x.rs\n[1 file]"),
+        ("build", "build/out.rs\n[1 file]"),
+        (".git", ".git/config\n[1 file]"),
+    ] {
+        assert_eq!(find(json!({"pattern": "**", "path": path})).await, expected);
+    }
+    let list = async |arguments| desk.call("list_files", arguments).await.unwrap();
+    assert_eq!(
+        list(json!({"path": "src", "recursive": true})).await,
+        "src:\n.gitignore (11 bytes)\na.log (1 bytes)\nbuild/ (1 file, 1 bytes)\nbuild/mod.rs (1 bytes)\n\
+         main.rs (1 bytes)\nsub/ (1 file, 1 bytes)\n[6 entries]\n\
+         [2 ignored files left out: include_ignored includes them]"
+    );
+    // A directory alone is listed with all that it has.
+    assert_contains(
+        &list(json!({})).await,
+        &[".git/ (1 file", "a.log (1", "build/ (1 file", "[6 entries]"],
+    );
+    let grep = async |arguments| desk.call("grep", arguments).await.unwrap();
+    assert_eq!(
+        grep(json!({"pattern": "x", "glob": "*.rs", "mode": "files"})).await,
+        "src/build/mod.rs\nsrc/main.rs\n[2 files]\n[2 ignored files left out: include_ignored includes them]"
+    );
+    assert_eq!(
+        grep(json!({"pattern": "x", "path": "a.log", "mode": "files"})).await,
+        "a.log\n[1 file]"
+    );
+}

@@ -1,6 +1,5 @@
 //! `shell`: what commands do to the files, what they leave for the next command, and how they end.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use agent_runtime::agent::ports::OutputSink;
 use agent_runtime::clock::Clock;
+use agent_runtime::path_patterns::PathPatterns;
 use agent_runtime::sandbox::{SandboxLimits, SandboxSettings};
 use agent_runtime::session::{EnvironmentState, ShellState};
 use agent_runtime::tools::{CommandSettings, Commands, MaxJobs, ToolSettings, builtin_tools, shell, shell_job};
@@ -40,7 +40,7 @@ impl Host {
             limits: SandboxLimits::default(),
             directory: directory.path().join("commands"),
             retained_directories: 4,
-            ephemeral: BTreeSet::from(["target".to_owned()]),
+            ephemeral: PathPatterns::new(["target/"]).unwrap(),
             read_only: Vec::new(),
             is_required: false,
             network: None,

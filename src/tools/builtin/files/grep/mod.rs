@@ -14,8 +14,9 @@ use serde_json::json;
 use self::render::{Display, FileMatches, Mode, matches_of};
 use self::search::{End, MAX_PATTERN_LENGTH, Query};
 use super::edits::current;
+use super::ignored::{include_ignored_schema, with_left_out};
 use super::paths::{MAX_PATH_LENGTH, directory_path, explained};
-use super::select::{self, Pattern, selected};
+use super::select::{self, Pattern, Selected, selected};
 use super::text::{counted, is_binary};
 use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use crate::json::Value;
@@ -64,6 +65,8 @@ struct Arguments {
     #[serde(default)]
     context: usize,
     max_results: Option<usize>,
+    #[serde(default)]
+    include_ignored: bool,
 }
 
 impl Grep {
@@ -101,6 +104,7 @@ impl Grep {
                     "description": "lines (the default) shows the matching lines with their numbers, files only the \
                                     paths of the files, count the number of matching lines of each file.",
                 },
+                "include_ignored": include_ignored_schema(),
                 "context": {
                     "type": "integer",
                     "minimum": 0,
@@ -145,12 +149,17 @@ async fn grep(arguments: Value, context: &ToolContext) -> Result<ToolOutput, Too
     let path = directory_path(arguments.path.as_deref())?;
     let pattern = arguments.glob.as_deref().map(Pattern::new).transpose()?;
     let tree = current(context).await?;
-    let (literal, ignore_case) = (arguments.literal, arguments.ignore_case);
+    let Arguments {
+        literal,
+        ignore_case,
+        include_ignored,
+        ..
+    } = arguments;
     let compile = move || Query::new(&arguments.pattern, literal, ignore_case);
     // To compile a short pattern may take milliseconds.
     let query = off_thread(tree.tenant(), compile).await.map_err(ToolError::new)?;
-    let files = match files(&tree, path.as_ref(), pattern).await {
-        Ok(files) => files,
+    let selected = match files(&tree, path.as_ref(), pattern, include_ignored).await {
+        Ok(selected) => selected,
         Err(error) => return Err(explained(&tree, error).await),
     };
     let end = End {
@@ -165,8 +174,8 @@ async fn grep(arguments: Value, context: &ToolContext) -> Result<ToolOutput, Too
         max_results: arguments.max_results.unwrap_or(DEFAULT_RESULTS),
         found: Found::default(),
     };
-    match search.search_all(&tree, files).await {
-        Ok(()) => Ok(ToolOutput::text(search.into_text())),
+    match search.search_all(&tree, selected.entries).await {
+        Ok(()) => Ok(ToolOutput::text(with_left_out(search.into_text(), selected.ignored))),
         Err(error) => Err(explained(&tree, error).await),
     }
 }
@@ -176,7 +185,8 @@ async fn files(
     tree: &Tree,
     path: Option<&FilePath>,
     pattern: Option<Pattern>,
-) -> Result<Vec<(FilePath, Entry)>, TreeError> {
+    include_ignored: bool,
+) -> Result<Selected, TreeError> {
     if let Some(path) = path {
         // A symlink leads to what is searched.
         let real_path = tree.resolve(path).await?;
@@ -185,10 +195,13 @@ async fn files(
             None => None,
         };
         if let Some(file @ Entry::File { .. }) = entry {
-            return Ok(vec![(path.clone(), file)]);
+            return Ok(Selected {
+                entries: vec![(path.clone(), file)],
+                ignored: 0,
+            });
         }
     }
-    selected(tree, path, pattern).await
+    selected(tree, path, pattern, include_ignored).await
 }
 
 /// A search that is in progress.
