@@ -98,7 +98,8 @@ impl OutgoingClient {
         let mut followed = 0;
         loop {
             let headers = merged(&headers, &origin_headers);
-            let response = self.send_once(&method, &target, headers, body.clone()).await?;
+            let response = self.send_once(&method, &target, headers, body.clone()).await;
+            let response = response.map_err(|error| self.named(error, followed))?;
             let next = redirects::next(&method, &target, &response).filter(|_| max_redirects > 0);
             let Some(next) = next else {
                 return Ok(OutgoingResponse::new(response, target));
@@ -112,6 +113,17 @@ impl OutgoingClient {
                 origin_headers.clear();
             }
             target = next;
+        }
+    }
+
+    /// Names the redirect if a name that it leads to is refused. The caller knows the first host
+    /// only.
+    fn named(&self, error: OutgoingError, followed: usize) -> OutgoingError {
+        match error {
+            OutgoingError::NotPublic if followed > 0 => OutgoingError::Redirect(UrlFault::NotPublic {
+                key: self.rules.keys.private,
+            }),
+            other => other,
         }
     }
 

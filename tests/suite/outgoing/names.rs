@@ -2,26 +2,13 @@
 //!
 //! `127.0.0.1` is the permitted host in these tests. `127.0.0.2` is the internal one.
 
-use agent_runtime::outgoing::OutgoingError;
+use agent_runtime::outgoing::{OutgoingError, UrlFault};
 
 use super::{client_for, send};
 use crate::support::dns::{DnsServer, Record};
 use crate::support::raw_server::{RawReply, RawServer};
 
 const PERMITTED: &str = "127.0.0.1/32";
-
-/// Starts two servers on one port: the permitted host and the internal one.
-async fn servers() -> (RawServer, RawServer) {
-    loop {
-        let permitted = RawServer::start(|_| RawReply::text("permitted")).await;
-        let address = format!("127.0.0.2:{}", permitted.port());
-        // Another process may have the port.
-        if std::net::TcpListener::bind(&address).is_ok() {
-            let internal = RawServer::start_on(&address, |_| RawReply::text("internal")).await;
-            return (permitted, internal);
-        }
-    }
-}
 
 #[tokio::test]
 async fn a_name_of_a_forbidden_address_is_refused_in_every_family_and_behind_aliases() {
@@ -48,7 +35,7 @@ async fn a_name_of_a_forbidden_address_is_refused_in_every_family_and_behind_ali
         }
     });
     let dns = dns.await;
-    let (_permitted, internal) = servers().await;
+    let (_permitted, internal) = RawServer::permitted_and_internal().await;
     let client = client_for(&[PERMITTED], dns.resolver());
     for name in [
         "loopback",
@@ -78,7 +65,7 @@ async fn a_name_of_a_forbidden_address_is_refused_in_every_family_and_behind_ali
 
 #[tokio::test]
 async fn of_several_addresses_only_permitted_ones_are_connected_to() {
-    let (permitted, internal) = servers().await;
+    let (permitted, internal) = RawServer::permitted_and_internal().await;
     let dns = DnsServer::start(|_, _| {
         vec![
             Record::address("127.0.0.2"),
@@ -96,7 +83,7 @@ async fn of_several_addresses_only_permitted_ones_are_connected_to() {
 
 #[tokio::test]
 async fn the_address_that_was_checked_is_the_one_that_is_connected_to() {
-    let (permitted, internal) = servers().await;
+    let (permitted, internal) = RawServer::permitted_and_internal().await;
     // The name moves to the internal host as soon as it was resolved once.
     let dns = DnsServer::start(|_, before| match before {
         0 => vec![Record::address("127.0.0.1")],
@@ -131,7 +118,12 @@ async fn a_redirect_to_the_same_name_is_resolved_and_checked_again() {
     let client = client_for(&[PERMITTED], dns.resolver());
     let url = format!("http://rebind.test:{}/", permitted.port());
     let error = send(&client, &url).await.unwrap_err();
-    assert!(matches!(error, OutgoingError::NotPublic), "{error:?}");
+    // The first address was public, so the error names the redirect.
+    let private = UrlFault::NotPublic { key: "allow_networks" };
+    assert!(
+        matches!(error, OutgoingError::Redirect(fault) if fault == private),
+        "{error:?}"
+    );
     assert_eq!(permitted.lines(), ["GET /"]);
     assert_eq!(dns.asked().len(), 2);
     assert!(internal.requests().is_empty());

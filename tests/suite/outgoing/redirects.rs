@@ -68,7 +68,10 @@ async fn a_redirect_is_checked_like_the_first_url() {
     let client = client_for(&["127.0.0.1/32"], dns.resolver());
     let server = RawServer::start(|_| RawReply::redirect(302, "http://internal.test:8080/")).await;
     let error = send(&client, &server.url("/")).await.unwrap_err();
-    assert!(matches!(error, OutgoingError::NotPublic), "{error:?}");
+    assert!(
+        matches!(error, OutgoingError::Redirect(fault) if fault == private),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]

@@ -142,7 +142,7 @@ async fn a_request_that_is_not_for_a_proxy_is_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_name_is_resolved_once_by_the_proxy_and_its_addresses_are_checked() {
-    let (permitted, internal) = servers().await;
+    let (permitted, internal) = RawServer::permitted_and_internal().await;
     // The name moves to the internal host as soon as it was resolved once.
     let dns = DnsServer::start(|name, before| match (name, before) {
         ("rebind.test" | "tunnel.test", 0) => vec![Record::address("127.0.0.1")],
@@ -201,18 +201,5 @@ async fn a_host_that_does_not_answer_is_a_bad_gateway() {
     for url in [url, broken.url("/")] {
         let ended = world.curl(&[&url, "-w", "%{http_code}"]).await;
         assert!(ended.text.ends_with("502"), "{}", ended.text);
-    }
-}
-
-/// Starts two servers on one port: the permitted host and the internal one.
-async fn servers() -> (RawServer, RawServer) {
-    loop {
-        let permitted = RawServer::start(|_| RawReply::text("permitted")).await;
-        let address = format!("127.0.0.2:{}", permitted.port());
-        // Another process may have the port.
-        if std::net::TcpListener::bind(&address).is_ok() {
-            let internal = RawServer::start_on(&address, |_| RawReply::text("internal")).await;
-            return (permitted, internal);
-        }
     }
 }

@@ -141,6 +141,27 @@ impl RawServer {
         }
     }
 
+    /// Starts two servers on one port: the permitted host, `127.0.0.1`, and the internal one,
+    /// `127.0.0.2`. They reply with `permitted` and `internal`.
+    pub(crate) async fn permitted_and_internal() -> (Self, Self) {
+        Self::permitted_with(|_| RawReply::text("permitted")).await
+    }
+
+    /// Starts the same two servers. The permitted one replies by the function.
+    pub(crate) async fn permitted_with(
+        react: impl Fn(&RawRequest) -> RawReply + Clone + Send + Sync + 'static,
+    ) -> (Self, Self) {
+        loop {
+            let permitted = Self::start(react.clone()).await;
+            let address = format!("127.0.0.2:{}", permitted.port());
+            // Another process may have the port.
+            if std::net::TcpListener::bind(&address).is_ok() {
+                let internal = Self::start_on(&address, |_| RawReply::text("internal")).await;
+                return (permitted, internal);
+            }
+        }
+    }
+
     /// Returns a URL of the server.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)

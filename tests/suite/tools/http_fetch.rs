@@ -16,10 +16,10 @@ use super::setup::call;
 use crate::support::dns::{DnsServer, Record};
 use crate::support::raw_server::{RawReply, RawServer};
 
-fn settings() -> HttpFetchSettings {
+pub(super) fn settings() -> HttpFetchSettings {
     HttpFetchSettings {
         methods: BTreeSet::from([HttpMethod::Get, HttpMethod::Head]),
-        timeout: Duration::from_secs(5),
+        timeout: Duration::from_secs(30),
         max_redirects: 5,
         max_response_bytes: 10_000,
         max_text_bytes: 5_000,
@@ -28,7 +28,7 @@ fn settings() -> HttpFetchSettings {
     }
 }
 
-fn tool_with(settings: HttpFetchSettings, resolver: Arc<dyn NameResolver>) -> Arc<dyn Tool> {
+pub(super) fn tool_with(settings: HttpFetchSettings, resolver: Arc<dyn NameResolver>) -> Arc<dyn Tool> {
     let rules = AddressRules {
         allow_http: true,
         private: PrivateAddresses::In(vec!["127.0.0.1/32".parse().unwrap()]),
@@ -39,7 +39,7 @@ fn tool_with(settings: HttpFetchSettings, resolver: Arc<dyn NameResolver>) -> Ar
         })
     };
     let client = ClientSettings {
-        connect_timeout: Duration::from_secs(5),
+        connect_timeout: Duration::from_secs(30),
         decompress: true,
     };
     http_fetch(settings, OutgoingClient::new(rules, client, resolver).unwrap())

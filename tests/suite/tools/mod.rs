@@ -4,5 +4,6 @@ mod builtin;
 mod executor;
 mod http_fetch;
 mod http_tools;
+mod moving_names;
 mod registry;
-mod setup;
+pub(crate) mod setup;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use agent_runtime::agent::ports::Tool;
 use agent_runtime::clock::{Clock, SystemClock};
 use agent_runtime::json::Value;
-use agent_runtime::outgoing::{ClientSettings, OutgoingClient, SystemResolver};
+use agent_runtime::outgoing::{ClientSettings, NameResolver, OutgoingClient, SystemResolver};
 use agent_runtime::tools::{HttpToolDefinition, ToolSecrets, http_tools};
 
 /// The secret that the definitions of these tests name.
@@ -20,14 +20,24 @@ const SECRET: &str = "s3cr3t/t0ken\"&";
 
 /// Makes the tools of a definition in TOML. `SERVER` in it stands for a server on this machine.
 fn tools(definition: &str, server: &str, document: Option<&Value>) -> Result<Vec<Arc<dyn Tool>>, String> {
+    tools_with(definition, server, document, Arc::new(SystemResolver))
+}
+
+/// Makes them with a resolver of names.
+fn tools_with(
+    definition: &str,
+    server: &str,
+    document: Option<&Value>,
+    resolver: Arc<dyn NameResolver>,
+) -> Result<Vec<Arc<dyn Tool>>, String> {
     let local = "allow_http = true\nallow_networks = [\"127.0.0.1\"]\n";
     let definition = format!("{local}{}", definition.replace("SERVER", server));
     let definition: HttpToolDefinition = toml::from_str(&definition).map_err(|error| error.message().to_owned())?;
     let settings = ClientSettings {
-        connect_timeout: Duration::from_secs(5),
+        connect_timeout: Duration::from_secs(30),
         decompress: true,
     };
-    let client = OutgoingClient::new(definition.rules(), settings, Arc::new(SystemResolver)).unwrap();
+    let client = OutgoingClient::new(definition.rules(), settings, resolver).unwrap();
     let secrets = ToolSecrets::from([
         ("main".to_owned(), Some(SECRET.into())),
         ("unset".to_owned(), None),
@@ -39,7 +49,12 @@ fn tools(definition: &str, server: &str, document: Option<&Value>) -> Result<Vec
 
 /// Makes the only tool of a definition.
 fn tool(definition: &str, server: &str) -> Arc<dyn Tool> {
-    let mut tools = tools(definition, server, None).unwrap();
+    tool_with(definition, server, Arc::new(SystemResolver))
+}
+
+/// Makes it with a resolver of names.
+pub(super) fn tool_with(definition: &str, server: &str, resolver: Arc<dyn NameResolver>) -> Arc<dyn Tool> {
+    let mut tools = tools_with(definition, server, None, resolver).unwrap();
     assert_eq!(tools.len(), 1);
     tools.remove(0)
 }
