@@ -10,7 +10,9 @@ use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
 use super::McpApp;
+use crate::sandbox_network::has_namespaces;
 use crate::support::languages::{mcp_servers_of_node, mcp_servers_of_python};
+use crate::support::raw_server::{RawReply, RawServer};
 use crate::support::wait::until;
 
 /// More than a program needs to start, even on a busy machine.
@@ -127,6 +129,44 @@ async fn mcp_server_fetch_has_no_network_unless_the_operator_gives_it() {
     let refused = app.use_tool("web_fetch", json!({"url": "http://127.0.0.1:9/"})).await;
     assert!(refused.contains("127.0.0.1:9"), "{refused}");
     assert!(app.offered().contains(&"web_fetch".to_owned()));
+    app.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mcp_server_fetch_reads_pages_of_the_hosts_of_commands() {
+    let Some(environment) = mcp_servers_of_python() else {
+        return;
+    };
+    if !has_namespaces() {
+        return;
+    }
+    let page = "<html><head><title>Weather</title></head><body><p>The <b>yellow</b> fog.</p></body></html>";
+    let site = RawServer::start(move |_| RawReply::new(200, &[("content-type", "text/html")], page)).await;
+    // The server turns HTML into text with node, if there is one. For that it runs `npm install` in
+    // its own folder, which is read-only here. Without node it does that in Python.
+    let args = ["--allow-private-ips", "--ignore-robots-txt"];
+    let definition = python_server(&environment, "mcp-server-fetch", &args, None);
+    let bin = environment.join("bin");
+    let definition = format!("{definition}network = true\nenv = {{ PATH = '{}' }}\n", bin.display());
+    let settings = [
+        ("sandbox.network.allow_hosts", "[\"127.0.0.1\"]"),
+        ("sandbox.network.allow_networks", "[\"127.0.0.1\"]"),
+        ("sandbox.network.ports", "[]"),
+    ];
+    let app = McpApp::alone_with(&[("web", "", &definition)], &settings).await;
+    let url = site.url("/page");
+    let text = stored_result(&app, "web_fetch", json!({"url": url})).await;
+    assert!(
+        text.contains(&format!("Contents of {url}:")) && text.contains("The yellow fog."),
+        "{text}"
+    );
+    let raw = stored_result(&app, "web_fetch", json!({"url": url, "raw": true})).await;
+    assert!(raw.contains("<b>yellow</b>"), "{raw}");
+
+    let other = format!("http://127.0.0.2:{}/", site.port());
+    let refused = app.use_tool("web_fetch", json!({"url": other})).await;
+    assert!(refused.ends_with("status code 403"), "{refused}");
+    assert_eq!(site.lines(), ["GET /page", "GET /page"]);
     app.finish().await;
 }
 
