@@ -1,16 +1,28 @@
 //! What the service remembers of a server: its list of tools, and the revisions that it speaks.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_runtime::agent::ports::ToolServers as _;
 use agent_runtime::json::Value;
+use agent_runtime::outgoing::SystemResolver;
+use agent_runtime::session::ToolPins;
 use agent_runtime::store::Scope;
+use agent_runtime::tenant::TenantId;
+use agent_runtime::tools::ToolSecrets;
 use reqwest::Method;
 use serde_json::json;
+use tokio::time;
 
 use super::server::{Era, McpServer, tool};
-use super::{ERAS, McpApp};
+use super::{ERAS, McpApp, servers_with};
 use crate::support::answer::{read, with_json};
 use crate::support::wait::until;
+use crate::tools::setup::call;
 
 const HOUR: Option<u64> = Some(3_600_000);
+/// Less than the time after which an unused connection closes, with what was listed on it.
+const STEP: Duration = Duration::from_mins(4);
 
 async fn echo(app: &McpApp) {
     assert_eq!(app.use_tool("box_echo", json!({"text": "hi"})).await, "echo: hi");
@@ -56,6 +68,50 @@ async fn a_list_is_used_again_by_runs_and_sessions_until_it_expires() {
         let begun = usize::from(era == Era::Legacy);
         assert_eq!(server.openings(), [1, begun, 2], "{era:?}");
         app.finish().await;
+    }
+}
+
+/// Moves the clock of this runtime. The server has a runtime of its own.
+async fn advance(by: Duration) {
+    time::pause();
+    time::advance(by).await;
+    time::resume();
+}
+
+#[tokio::test]
+async fn no_list_is_used_for_more_than_an_hour() {
+    let day = 24 * 3_600_000;
+    // The library reads integers up to this one.
+    let longest = u64::try_from(i64::MAX).unwrap();
+    for (era, ttl_ms) in ERAS.into_iter().flat_map(|era| [(era, day), (era, longest)]) {
+        let server = McpServer::start(era);
+        server.set_ttl(Some(ttl_ms));
+        let definition = format!(
+            "name = \"box\"\nurl = {:?}\nallow_http = true\nallow_networks = [\"127.0.0.1\"]\n\
+             connect_timeout = \"2m\"",
+            server.url()
+        );
+        let servers = servers_with(&definition, &ToolSecrets::default(), Arc::new(SystemResolver)).unwrap();
+        let (tenant, names) = (TenantId::anonymous(), ["box".to_owned()]);
+        // Uses the connection, and returns whether the new tool is offered.
+        let offers_late = async || {
+            let offered = servers.offered(&tenant, &names, &ToolPins::default()).await;
+            let find = |name| offered.tools.iter().find(|offer| offer.tool.spec().name == name);
+            let echo = &find("box_echo").unwrap().tool;
+            assert_eq!(call(echo, &json!({"text": "hi"})).await, Ok("echo: hi".to_owned()));
+            find("box_late").is_some()
+        };
+        assert!(!offers_late().await);
+        server.put(tool("late", "Is new.", json!({})));
+        for minutes in (4..=56).step_by(4) {
+            advance(STEP).await;
+            assert!(!offers_late().await, "{era:?} lists again after {minutes} minutes");
+        }
+        assert_eq!(server.requested("tools/list"), 1, "{era:?}");
+        advance(STEP).await;
+        assert!(offers_late().await, "{era:?} uses a list of {ttl_ms} ms after an hour");
+        assert_eq!(server.requested("tools/list"), 2, "{era:?}");
+        servers.close().await;
     }
 }
 

@@ -147,7 +147,7 @@ fn servers_with(
 ) -> Result<McpServers, McpFault> {
     let definition: McpDefinition = toml::from_str(definition).unwrap();
     let settings = ClientSettings {
-        connect_timeout: Duration::from_secs(5),
+        connect_timeout: Duration::from_secs(30),
         decompress: true,
     };
     let client = OutgoingClient::new(definition.rules(), settings, resolver).unwrap();

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 pub(super) const KEY: &str = "key-of-the-call";
 
 /// Calls a tool with JSON arguments. Returns what the model reads; an error as an error.
-pub(super) async fn call(tool: &Arc<dyn Tool>, arguments: &Value) -> Result<String, String> {
+pub(crate) async fn call(tool: &Arc<dyn Tool>, arguments: &Value) -> Result<String, String> {
     let name = tool.spec().name.clone();
     let settings = ToolSettings::default();
     let registry = ToolRegistry::new(
