@@ -43,5 +43,6 @@ mod start;
 mod stores;
 mod transfer;
 mod waiting;
+mod waiting_kills;
 mod without_redis;
 mod workers;

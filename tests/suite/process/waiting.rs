@@ -38,12 +38,12 @@ fn write(path: &str) -> Value {
     json!(["c1", "write_file", {"path": path, "content": "x"}])
 }
 
-fn path(run: &Value) -> String {
+pub(super) fn path(run: &Value) -> String {
     format!("/v1/runs/{}/answers", run["run_id"].as_str().unwrap())
 }
 
 /// Sends answers with an idempotency key.
-async fn answer_keyed(service: &Service, run: &Value, key: &str, body: &Value) -> Value {
+pub(super) async fn answer_keyed(service: &Service, run: &Value, key: &str, body: &Value) -> Value {
     let request = service.request(Method::POST, &path(run)).header("idempotency-key", key);
     let (status, answer) = read(request, Some(body.clone())).await;
     assert_eq!(status, StatusCode::OK, "{answer:#}");
