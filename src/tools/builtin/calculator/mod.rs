@@ -10,6 +10,7 @@ use std::future::ready;
 use futures_util::future::BoxFuture;
 use serde_json::json;
 
+use self::error::MAX_LENGTH;
 use self::expression::evaluate;
 use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use crate::json::Value;
@@ -35,6 +36,7 @@ impl Calculator {
                 "properties": {
                     "expression": {
                         "type": "string",
+                        "maxLength": MAX_LENGTH,
                         "description": "The expression, such as (1299 * 3 - 45.5) * 1.077 or sqrt(2) ^ 10.",
                     },
                 },

@@ -197,12 +197,14 @@ fn spec(settings: &HttpFetchSettings) -> ToolSpec {
         "offset": {
             "type": "integer",
             "minimum": 0,
+            "maximum": arguments::MAX_OFFSET,
             "description": "Where in the text to begin, in bytes, to read on after a part.",
         },
     });
     if !is_safe {
         properties["body"] = json!({
             "type": "string",
+            "maxLength": arguments::MAX_BODY,
             "description": "The body of the request. Name its type in the header content-type.",
         });
     }

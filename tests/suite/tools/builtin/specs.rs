@@ -1,34 +1,88 @@
 //! What the specs of the tools promise.
 
+use std::sync::Arc;
+
+use agent_runtime::agent::ports::{Tool, ToolSpec};
+use agent_runtime::clock::Clock;
 use agent_runtime::json::Value;
+use agent_runtime::outgoing::{HttpMethod, SystemResolver};
+use agent_runtime::tools::{HttpFetchSettings, builtin_tools, shell, shell_job};
 use serde_json::json;
 
-use super::Desk;
+use super::super::http_fetch;
+use super::shell::Host;
+use crate::support::clock::TestClock;
+
+/// What a call may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    /// It changes nothing.
+    Reads,
+    /// It adds, and overwrites nothing.
+    Adds,
+    /// It may overwrite or remove something.
+    Overwrites,
+}
+
+/// The specs of all built-in tools. `http_fetch` comes first with safe methods and then with all.
+fn specs() -> Vec<ToolSpec> {
+    let host = Host::new();
+    let commands = &host.commands;
+    let clock: Arc<dyn Clock> = Arc::new(TestClock::new());
+    let fetch = |methods: &[HttpMethod]| {
+        let settings = HttpFetchSettings {
+            methods: methods.iter().copied().collect(),
+            ..http_fetch::settings()
+        };
+        http_fetch::tool_with(settings, Arc::new(SystemResolver))
+    };
+    let mut tools: Vec<Arc<dyn Tool>> = builtin_tools(&clock);
+    tools.extend([
+        shell(commands.settings(), Arc::clone(commands) as _, Arc::clone(&clock)),
+        shell_job(commands.settings(), clock),
+        fetch(&[HttpMethod::Get, HttpMethod::Head]),
+        fetch(&[HttpMethod::Get, HttpMethod::Post]),
+    ]);
+    tools.iter().map(|tool| tool.spec().clone()).collect()
+}
 
 #[test]
-fn tools_for_the_environment_are_idempotent_and_describe_truthfully_what_they_change() {
-    let desk = Desk::new();
-    let specs = desk.executor.specs();
-    let list = |chosen: fn(bool, bool) -> bool| {
-        let chosen = specs.iter().filter(|spec| chosen(spec.read_only, spec.destructive));
-        chosen.map(|spec| spec.name.as_str()).collect::<Vec<_>>()
-    };
-    assert!(specs.iter().all(|spec| spec.idempotent));
+fn each_tool_describes_truthfully_what_it_changes_and_whether_it_may_be_repeated() {
+    let marks = specs().into_iter().map(|spec| {
+        let effect = match (spec.read_only, spec.destructive) {
+            (true, false) => Effect::Reads,
+            (false, false) => Effect::Adds,
+            (false, true) => Effect::Overwrites,
+            (true, true) => panic!("{} reads only and overwrites", spec.name),
+        };
+        (spec.name, effect, spec.idempotent)
+    });
+    let mut marks: Vec<_> = marks.collect();
+    marks.sort_by(|left, right| left.0.cmp(&right.0));
+    let expected = [
+        ("apply_patch", Effect::Overwrites, true),
+        ("calculator", Effect::Reads, true),
+        ("current_time", Effect::Reads, true),
+        ("edit_file", Effect::Overwrites, true),
+        ("glob", Effect::Reads, true),
+        ("grep", Effect::Reads, true),
+        ("http_fetch", Effect::Reads, true),
+        ("http_fetch", Effect::Overwrites, false),
+        ("list_files", Effect::Reads, true),
+        ("read_file", Effect::Reads, true),
+        // It adds the tools that it finds to the environment.
+        ("search_tools", Effect::Adds, true),
+        ("shell", Effect::Overwrites, false),
+        // A job runs in its process only, so a call that a takeover repeats finds it lost.
+        ("shell_job", Effect::Adds, true),
+        ("todo", Effect::Adds, true),
+        ("variables_get", Effect::Reads, true),
+        ("variables_set", Effect::Overwrites, true),
+        ("write_file", Effect::Overwrites, true),
+    ];
     assert_eq!(
-        list(|read_only, _| read_only),
-        [
-            "calculator",
-            "current_time",
-            "variables_get",
-            "read_file",
-            "list_files",
-            "glob",
-            "grep"
-        ]
-    );
-    assert_eq!(
-        list(|_, destructive| destructive),
-        ["variables_set", "write_file", "edit_file", "apply_patch"]
+        marks,
+        expected.map(|(name, effect, idempotent)| (name.to_owned(), effect, idempotent))
     );
 }
 
@@ -48,16 +102,13 @@ fn schemas_are_strict_bounded_and_described() {
         for (key, property) in schema["properties"].as_object().into_iter().flatten() {
             check(&format!("{name}.{key}"), property);
         }
-        if let Some(items) = schema.get("items") {
-            check(name, items);
+        for inner in ["items", "additionalProperties"] {
+            if let Some(schema) = schema.get(inner).filter(|schema| schema.is_object()) {
+                check(&format!("{name}.{inner}"), schema);
+            }
         }
     }
-    for spec in Desk::new()
-        .executor
-        .specs()
-        .iter()
-        .filter(|spec| spec.name != "calculator")
-    {
+    for spec in specs() {
         assert_eq!(spec.parameters["additionalProperties"], json!(false), "{}", spec.name);
         check(&spec.name, &spec.parameters);
         for (key, property) in spec.parameters["properties"].as_object().unwrap() {
