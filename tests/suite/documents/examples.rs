@@ -5,6 +5,7 @@ use super::blocks::{Block, blocks, read};
 use super::known::{Known, as_json, parse_shown};
 use super::order::check_order;
 use super::service::Service;
+use crate::sandbox_network::has_namespaces;
 
 /// What a command that is not run begins with: it needs what a test must not touch, or builds the
 /// service again.
@@ -116,6 +117,14 @@ async fn the_page_on_agents_as_mcp_tools_shows_what_happens() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_on_the_sandbox_shows_what_happens() {
     run_document("docs/sandbox.md").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_on_the_network_of_commands_shows_what_happens() {
+    // Elsewhere the service refuses to start, as the page says.
+    if has_namespaces() {
+        run_document("docs/sandbox-network.md").await;
+    }
 }
 
 async fn run_document(name: &str) {

@@ -16,8 +16,10 @@ use crate::support::raw_server::{RawReply, RawRequest, RawServer};
 const REQUIRE: &str = "AGENT_RUNTIME_TEST_REQUIRE_SERVERS";
 /// The address of the service in the documents.
 const SHOWN: &str = "127.0.0.1:8080";
-/// The API that tools of the documents use, and its secret.
+/// The API that tools and commands of the documents use, and its secret.
 const API: &str = "https://weather.example.org";
+/// Its host, as the network of commands names it.
+const API_HOST: &str = "\"weather.example.org\"";
 const WEATHER_TOKEN: &str = "weather-token";
 /// The last line of the banner holds this.
 const LAST_LINE: &str = "curl ";
@@ -32,7 +34,7 @@ pub(super) struct Service {
     /// What it printed at its start, with the address of the documents.
     pub(super) banner: String,
     _mock: MockModel,
-    _api: RawServer,
+    api: RawServer,
 }
 
 impl Service {
@@ -63,6 +65,7 @@ impl Service {
             ("OPENAI_API_KEY", "sk-test".to_owned()),
             ("ANTHROPIC_API_KEY", "sk-test".to_owned()),
             ("WEATHER_TOKEN", WEATHER_TOKEN.to_owned()),
+            ("GITHUB_SECRET", "github-secret".to_owned()),
             ("OPENAI_BASE_URL", mock.base_url()),
             ("AGENT_RUNTIME__PROVIDERS__ANTHROPIC__BASE_URL", mock.base_url()),
             ("AGENT_RUNTIME__PROVIDERS__OLLAMA__BASE_URL", mock.base_url()),
@@ -99,7 +102,7 @@ impl Service {
             address,
             environment,
             _mock: mock,
-            _api: api,
+            api,
         })
     }
 
@@ -113,7 +116,7 @@ impl Service {
             .collect();
         let script = format!(
             "touch variables; . ./variables; exec 2>&1; set -e\n{}\n{}",
-            commands.replace(SHOWN, &self.address),
+            commands.replace(SHOWN, &self.address).replace(API, &self.api.url("")),
             lines.join("\n")
         );
         let done = Command::new("sh")
@@ -143,6 +146,12 @@ impl Drop for Service {
 
 /// Returns a file with the address of the API that is played.
 fn reachable(text: &str, api: &RawServer) -> String {
+    if text.contains("[sandbox.network]") {
+        let local = "[sandbox.network]\nallow_networks = [\"127.0.0.1\"]\nports = []";
+        return text
+            .replace("[sandbox.network]", local)
+            .replace(API_HOST, "\"127.0.0.1\"");
+    }
     if !text.contains(API) {
         return text.to_owned();
     }
@@ -155,6 +164,9 @@ fn played_api(request: &RawRequest) -> RawReply {
     let token = format!("Bearer {WEATHER_TOKEN}");
     if request.line() == "POST /mcp" && request.header("authorization") == Some(token.as_str()) {
         return played_server(&serde_json::from_str(&request.body).unwrap());
+    }
+    if request.line() == "GET /v1/cities" {
+        return RawReply::new(200, &[("content-type", "application/json")], r#"["Basel","Bern"]"#);
     }
     if request.line() != "GET /v1/cities/Bern" || request.header("authorization") != Some(token.as_str()) {
         return RawReply::new(404, &[], "");
