@@ -13,7 +13,10 @@ use crate::support::test_app::TestApp;
 
 const SECRET: &str = "hunter2-hunter2";
 
-on_every_store!(an_agent_calls_an_api_whose_secret_nobody_reads);
+on_every_store!(
+    an_agent_calls_an_api_whose_secret_nobody_reads,
+    a_long_response_is_in_a_file_of_the_session,
+);
 
 async fn an_agent_calls_an_api_whose_secret_nobody_reads(database: TestDatabase) {
     let server = RawServer::start(|request| {
@@ -96,5 +99,41 @@ async fn an_agent_calls_an_api_whose_secret_nobody_reads(database: TestDatabase)
         assert!(!shown.to_string().contains("hunter2"), "{path}: {shown:#}");
     }
     assert!(!requests.iter().any(|request| request.to_string().contains("hunter2")));
+    app.finish().await;
+}
+
+async fn a_long_response_is_in_a_file_of_the_session(database: TestDatabase) {
+    let long = "word ".repeat(1_000);
+    let body = long.clone();
+    let server = RawServer::start(move |_| RawReply::new(200, &[("content-type", "text/plain")], body.clone())).await;
+    let folder = tempfile::tempdir().unwrap();
+    let definition = format!(
+        "description = 'News.'\nmethod = 'GET'\nurl = '{}'\nallow_http = true\nallow_networks = ['127.0.0.1']\n",
+        server.url("/news")
+    );
+    fs::write(folder.path().join("news.toml"), definition).unwrap();
+    let mock = MockModel::start(
+        |request| match request["messages"].as_array().unwrap().last().unwrap() {
+            last if last["role"] == "tool" => Reply::text(&content_text(&last["content"])),
+            _ => Reply::call("a", "news", &json!({})),
+        },
+    );
+    let mock = mock.await;
+    let settings = [
+        ("tools.directory", folder.path().to_str().unwrap()),
+        ("runs.max_tool_output_bytes", "1000"),
+    ];
+    let app = TestApp::start(database.url(), &mock, &settings).await;
+    app.put_agent("reader", json!({"model": "mock/m", "tools": ["news"]}))
+        .await;
+    let run = app.run_with(json!({"agent": "reader", "input": "go"})).await;
+    let read = run["output_text"].as_str().unwrap();
+    assert!(read.len() <= 1_000 && read.starts_with("word word"), "{read}");
+    let (_, file) = read.split_once("is in the file ").unwrap();
+    let (file, _) = file.split_once(" of the workspace").unwrap();
+    assert!(file.starts_with(".agent/output/news-"), "{file}");
+    let path = format!("/v1/sessions/{}/files/{file}", run["session_id"].as_str().unwrap());
+    let stored = app.request(reqwest::Method::GET, &path).send().await.unwrap();
+    assert_eq!(stored.text().await.unwrap(), long);
     app.finish().await;
 }

@@ -105,6 +105,23 @@ async fn results_of_every_kind_reach_the_model() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_result_is_in_a_file_of_the_session() {
+    let server = McpServer::start(Era::Modern);
+    let app = McpApp::alone_with(&[("box", &server.url(), "")], &[("runs.max_tool_output_bytes", "1000")]).await;
+    let long = "word ".repeat(1_000);
+    let run = app.call_tool(None, "box_echo", json!({"text": long})).await;
+    let read = run["output_text"].as_str().unwrap();
+    assert!(read.len() <= 1_000 && read.starts_with("echo: word word"), "{read}");
+    let (_, file) = read.split_once("is in the file ").unwrap();
+    let (file, _) = file.split_once(" of the workspace").unwrap();
+    assert!(file.starts_with(".agent/output/box_echo-"), "{file}");
+    let path = format!("/v1/sessions/{}/files/{file}", run["session_id"].as_str().unwrap());
+    let stored = app.request(Method::GET, &path).send().await.unwrap();
+    assert_eq!(stored.text().await.unwrap(), format!("echo: {long}"));
+    app.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn resources_and_prompts_have_tools() {
     for era in ERAS {
         let server = McpServer::start(era);

@@ -1,5 +1,5 @@
-//! The files that searches leave out: those that the `.gitignore` files of the workspace exclude, and
-//! the directory `.git`.
+//! The files that searches leave out: those that the `.gitignore` files of the workspace exclude,
+//! and what is in `.git`.
 
 use std::collections::BTreeSet;
 

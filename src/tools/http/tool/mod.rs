@@ -173,6 +173,10 @@ impl Tool for HttpTool {
             self.send(&arguments, context).await
         })
     }
+
+    fn stores_long_output(&self) -> bool {
+        true
+    }
 }
 
 /// Checks the URL with sample arguments. Arguments never change what is checked.

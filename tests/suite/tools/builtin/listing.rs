@@ -125,7 +125,8 @@ async fn ignored_files_are_left_out_unless_they_are_asked_for() {
         find(json!({"pattern": "config"})).await,
         "No file in . matches \"config\".\n[1 ignored file left out: include_ignored includes them]"
     );
-    // The patterns of the directories above the searched one count; that it is ignored itself does not.
+    // The patterns of the directories above the searched one count. That it is ignored itself does
+    // not.
     for (path, expected) in [
         (
             "src/sub",
