@@ -16,6 +16,8 @@ use super::facts::{Fact, Facts};
 use super::level::{is_opaque, is_whiteout};
 use crate::workspace::{FilePath, PathError, TreeError};
 
+/// `TMPFS_MAGIC`.
+const IN_MEMORY: rustix::fs::FsWord = 0x0102_1994;
 /// The most skipped files that are named.
 const MAX_SKIPPED: usize = 100;
 
@@ -34,6 +36,9 @@ pub(super) struct Found {
     pub(super) files: BTreeMap<String, Fact>,
     pub(super) directories: BTreeSet<String>,
     pub(super) skipped: Vec<Skipped>,
+    /// Whether every change of a file shows in its times. A file system in memory does not see what
+    /// a process writes to a file that it has mapped and read.
+    pub(super) has_exact_times: bool,
 }
 
 /// Where to look, and what for.
@@ -62,9 +67,14 @@ impl Search<'_> {
     /// so that its depth needs no stack.
     pub(super) fn find(&self) -> Result<Found, CheckoutError> {
         let opened = open_restored_root(self.root).map_err(CheckoutError::of("opening", self.root))?;
+        let kind = rustix::fs::fstatfs(&opened).map_err(CheckoutError::of("reading", self.root))?;
+        let found = Found {
+            has_exact_times: kind.f_type != IN_MEMORY,
+            ..Found::default()
+        };
         let mut walk = Walk {
             search: self,
-            found: Found::default(),
+            found,
             below: self.below.cloned().unwrap_or_default(),
             waiting: vec![String::new()],
         };

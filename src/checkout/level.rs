@@ -71,7 +71,12 @@ impl Level {
 
     fn make_one(&self, name: &str) -> io::Result<Self> {
         let below = || self.below.as_ref().and_then(|below| open_directory(below, name).ok());
-        if let Ok(own) = open_restored(&self.own, name) {
+        let opened = match open_restored(&self.own, name) {
+            Ok(own) => Some(own),
+            Err(error) if is_other(&error) => None,
+            Err(error) => return Err(error),
+        };
+        if let Some(own) = opened {
             let below = if is_opaque(&own) { None } else { below() };
             return Ok(Self { own, below });
         }
@@ -102,6 +107,12 @@ impl Level {
         let stat = || rustix::fs::statat(&self.own, name, AtFlags::SYMLINK_NOFOLLOW);
         self.below.is_some() && stat().is_ok_and(|stat| is_whiteout(&stat))
     }
+}
+
+/// Returns whether no directory could be opened since there is none.
+fn is_other(error: &io::Error) -> bool {
+    let other = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP];
+    Errno::from_io_error(error).is_some_and(|errno| other.contains(&errno))
 }
 
 /// Returns whether a file of an upper layer is a whiteout.

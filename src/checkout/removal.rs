@@ -11,9 +11,9 @@ use rustix::path::Arg;
 
 use super::beneath::{entries, open_restored};
 
-/// The most times that a directory is listed to remove what it has. One level of directories may
-/// need one time. More can only be that a process puts new files there all the time.
-const MAX_ROUNDS: usize = 4096;
+/// The most times that a directory is listed to remove what it has. Each level of directories below
+/// it may need one time. More can only be that a process puts new files there all the time.
+const MAX_ROUNDS: usize = 1 << 20;
 
 /// Removes what a directory has under a name, with everything below it. Does nothing if there is
 /// nothing.

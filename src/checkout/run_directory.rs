@@ -3,17 +3,19 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::fs::AtFlags;
+
 use super::beneath::{make_private, open_file, open_root};
+use super::blocking::blocking;
 use super::cleaning::for_each_unknown;
 use super::error::CheckoutError;
 use super::facts::{Facts, LiveDirectory};
 use super::janitor::{Base, Directory};
 use super::level::Layers;
 use super::living::Living;
-use super::removal::remove;
 use crate::workspace::Tree;
 
 /// A directory with the files of a tree. Only one run uses it. When it is dropped, it is retained
@@ -82,37 +84,58 @@ impl Checkout {
 
     /// Gives what the run has besides its tree to another directory: temporary files, and what is
     /// left out of trees.
-    pub(super) fn move_rest_to(&self, other: &Self) -> Result<(), CheckoutError> {
+    pub(super) async fn move_rest_to(&self, other: &Self) -> Result<(), CheckoutError> {
         let (from, to) = (self.directory.scratch(), other.directory.scratch());
-        std::fs::rename(&from, &to).map_err(CheckoutError::of("moving", &from))?;
-        make_private(&from)?;
-        let rest = || {
-            let (from, to) = (self.directory.open()?, other.directory.open()?);
-            for_each_unknown(&from, &self.facts.paths(), |directory, above, name| {
-                Ok(rustix::fs::renameat(&directory.own, name, &to.make(above)?.own, name)?)
-            })
-        };
-        rest().map_err(CheckoutError::of("moving", self.directory.layer()))
+        let layers = self.directory.open().and_then(|own| Ok((own, other.directory.open()?)));
+        let (facts, layer) = (Arc::clone(&self.facts), self.directory.layer());
+        blocking(move || {
+            std::fs::rename(&from, &to).map_err(CheckoutError::of("moving", &from))?;
+            make_private(&from)?;
+            let rest = layers.and_then(|(from, to)| {
+                for_each_unknown(&from, &facts.paths(), |directory, above, name| {
+                    Ok(rustix::fs::renameat(&directory.own, name, &to.make(above)?.own, name)?)
+                })
+            });
+            rest.map_err(CheckoutError::of("moving", layer))
+        })
+        .await
     }
 }
 
 impl Checkout {
     /// Reads a file that a command has left in the scratch directory, and removes it. Returns
     /// `None` if there is no such file. Reads at most `max_bytes`.
-    pub fn take_scratch_file(&self, name: &str, max_bytes: u64) -> io::Result<Option<Vec<u8>>> {
-        let scratch = open_root(&self.directory.scratch())?;
-        let file = match open_file(&scratch, &CString::new(name)?) {
-            Ok(file) => File::from(file),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let mut bytes = Vec::new();
-        if file.metadata()?.is_file() {
-            file.take(max_bytes).read_to_end(&mut bytes)?;
-        }
-        remove(&scratch, name)?;
-        Ok(Some(bytes))
+    pub async fn take_scratch_file(
+        &self,
+        name: &'static str,
+        max_bytes: u64,
+    ) -> Result<Option<Vec<u8>>, CheckoutError> {
+        let scratch = self.directory.scratch();
+        let take = move || read_and_unlink(&scratch, name, max_bytes).map_err(CheckoutError::of("reading", scratch));
+        blocking(take).await
     }
+
+    /// Has the directory removed, since processes may be left that use it.
+    pub fn abandon(mut self) {
+        self.is_known = false;
+    }
+}
+
+/// Anything but a file stays as it is.
+fn read_and_unlink(directory: &Path, name: &str, max_bytes: u64) -> io::Result<Option<Vec<u8>>> {
+    let directory = open_root(directory)?;
+    let file = match open_file(&directory, &CString::new(name)?) {
+        Ok(file) => File::from(file),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if !file.metadata()?.is_file() {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    file.take(max_bytes).read_to_end(&mut bytes)?;
+    rustix::fs::unlinkat(&directory, name, AtFlags::empty())?;
+    Ok(Some(bytes))
 }
 
 impl Drop for Checkout {

@@ -16,8 +16,10 @@ use super::error::CheckoutError;
 use super::facts::{Fact, Facts};
 use super::find::{Search, Skipped, is_denied, is_gone, note, unreadable};
 use super::run_directory::Checkout;
+use crate::off_thread::by_size;
 use crate::path_patterns::PathPatterns;
-use crate::workspace::{FilePath, Tree, TreeError};
+use crate::session::hash_content;
+use crate::workspace::{Entry, FilePath, Tree, TreeError};
 
 /// The most changed files that are read at a time.
 const MAX_FILES: usize = 256;
@@ -94,8 +96,14 @@ impl Checkout {
                 .with_directory(&FilePath::parse(directory).map_err(TreeError::from)?)
                 .await?;
         }
+        let below = self.directory.base.as_ref().map(|base| &base.facts);
+        let shows_through = |path: &str, fact| below.is_some_and(|below| below.files.get(path) == Some(fact));
+        let is_unchanged = |path: &str, fact| {
+            let is_certain = found.has_exact_times || shows_through(path, fact);
+            is_certain && self.facts.is_unchanged(path, fact)
+        };
         let changed = found.files.iter();
-        let changed = changed.filter(|(path, fact)| !self.facts.is_unchanged(path, fact));
+        let changed = changed.filter(|(path, fact)| !is_unchanged(path, fact));
         let changed: Vec<_> = changed.map(|(path, fact)| (path.clone(), fact.size())).collect();
         let mut facts = Facts {
             files: found.files,
@@ -155,6 +163,9 @@ impl Checkout {
         let path = FilePath::parse(path).map_err(TreeError::from)?;
         // What was at the path may be of another kind, such as a symlink.
         let is_known = self.facts.files.contains_key(path.as_str());
+        if is_known && tree.entry(&path).await? == entry_of(tree, &read).await {
+            return Ok((tree.clone(), None));
+        }
         let without = if is_known {
             tree.without(&path).await?
         } else {
@@ -178,6 +189,22 @@ impl Checkout {
             }
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+/// Returns the entry that a tree gets for a file or a symlink.
+async fn entry_of(tree: &Tree, read: &Changed) -> Option<Entry> {
+    match read {
+        Changed::File { bytes, is_executable } => {
+            let (bytes, size) = (bytes.clone(), bytes.len() as u64);
+            Some(Entry::File {
+                hash: by_size(tree.tenant(), size, move || hash_content(&bytes)).await,
+                size,
+                is_executable: *is_executable,
+            })
+        }
+        Changed::Symlink { target } => Some(Entry::Symlink { target: target.clone() }),
+        Changed::TooLarge { .. } | Changed::Unreadable { .. } | Changed::Gone => None,
     }
 }
 

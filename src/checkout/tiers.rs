@@ -67,7 +67,7 @@ impl Checkouts {
         let changes = base.tree.diff(&tree, usize::MAX).await?;
         let source = Source::new(base.known(), changes);
         let new = self.write(&tree, Some(Arc::new(source))).await?;
-        checkout.move_rest_to(&new)?;
+        checkout.move_rest_to(&new).await?;
         Ok(new)
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use rustix::fs::{AtFlags, OFlags};
+use rustix::fs::{AtFlags, OFlags, Timespec, Timestamps, UTIME_NOW};
 
 use super::beneath::{EXECUTABLE, PLAIN};
 use super::blocking::blocking;
@@ -26,6 +26,8 @@ const MAX_FILES: usize = 256;
 const MAX_BYTES: u64 = 8 << 20;
 /// How long to wait before the clock of the file system is read again.
 const TICK: Duration = Duration::from_millis(1);
+/// A clock that was not set back passes the times of files sooner.
+const MAX_TICKS: usize = 50;
 
 /// A file, a symlink or an empty directory to write.
 enum New {
@@ -184,16 +186,18 @@ impl Checkout {
     }
 
     /// Waits until the clock of the file system has passed the times of all files. So every later
-    /// change shows in the times of its file.
+    /// change shows in the times of its file. If the clock was set back, the next scan reads the
+    /// files again that are newer.
     pub(super) async fn settle(&mut self) -> Result<(), CheckoutError> {
         let newest = self.facts.files.values().map(Fact::changed).max().unwrap_or_default();
-        let now = loop {
-            let now = self.time().await?;
+        let mut now = self.time().await?;
+        for _ in 0..MAX_TICKS {
             if now > newest {
-                break now;
+                break;
             }
             tokio::time::sleep(TICK).await;
-        };
+            now = self.time().await?;
+        }
         self.facts_mut().scanned_at = now;
         self.living.publish(&self.tree, self.directory.layer(), &self.facts);
         Ok(())
@@ -326,7 +330,16 @@ impl Writer {
 
 /// Returns the time that the file system gives a file which changes now.
 fn file_system_time(probe: &std::path::Path) -> io::Result<Time> {
-    let mut file = File::create(probe)?;
-    file.write_all(b".")?;
+    let file = File::options().create(true).append(true).open(probe)?;
+    // A full disk has no room for a byte.
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: UTIME_NOW,
+    };
+    let times = Timestamps {
+        last_access: now,
+        last_modification: now,
+    };
+    rustix::fs::futimens(&file, &times)?;
     Ok(Fact::of(&rustix::fs::fstat(&file)?).changed())
 }

@@ -32,7 +32,7 @@ pub(super) async fn serve(loaded: Loaded, extensions: Extensions) -> anyhow::Res
         opened.map_err(|error| {
             anyhow!(
                 "commands can't run as the configuration demands: {}",
-                with_causes(error)
+                with_causes(&error)
             )
         })?;
     }
@@ -105,7 +105,7 @@ async fn report_sandbox(app: &App) {
     match app.commands.open().await {
         Ok(protections) => tracing::info!("sandbox: {protections}"),
         Err(error) => tracing::warn!(
-            error = error as &dyn std::error::Error,
+            error = &error as &dyn std::error::Error,
             "commands can't run here, so calls of the tool `shell` fail"
         ),
     }

@@ -39,7 +39,7 @@ pub(super) async fn work(loaded: Loaded, extensions: Extensions) -> anyhow::Resu
 
 async fn work_until_signal(app: &CommandWorkerApp, config: &Config) -> anyhow::Result<()> {
     let opened = app.commands.open().await;
-    let protections = opened.map_err(|error| anyhow!("commands can't run here: {}", with_causes(error)))?;
+    let protections = opened.map_err(|error| anyhow!("commands can't run here: {}", with_causes(&error)))?;
     tracing::info!("sandbox: {protections}");
     let mut signals = StopSignals::listen()?;
     let (id, store) = (app.worker.id(), config.store.address());

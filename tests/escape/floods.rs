@@ -70,7 +70,13 @@ files = []
 for i in range(100):
     files.append(open('file', 'wb')); os.unlink('file'); files[-1].write(bytes(10 << 20))
 time.sleep(60)";
-    for script in [many, deep, unlisted] {
+    // A file can have 65,000 names.
+    let names = r"
+import os
+for i in range(10**9):
+    if i % 60000 == 0: open(f'file{i}', 'w').close(); file = f'file{i}'
+    os.link(file, str(i))";
+    for script in [many, deep, unlisted, names] {
         let mut spec = area.python(script);
         spec.limits.disk_bytes = 50 << 20;
         ends(&area, spec, Exit::DiskExceeded).await;

@@ -76,6 +76,20 @@ async fn size_of_a_file() {
     assert_eq!(std::fs::metadata(area.work().join("file")).unwrap().len(), 1 << 20);
 }
 
+/// The kernel could give a file all of the disk before anybody sees that.
+#[tokio::test]
+async fn space_is_taken_by_writing_alone() {
+    let area = Area::new();
+    let script = r"
+import ctypes, errno, os
+file = os.open('file', os.O_CREAT | os.O_WRONLY)
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.fallocate(file, 0, ctypes.c_long(0), ctypes.c_long(1 << 20)) == -1: print(errno.errorcode[ctypes.get_errno()])
+os.posix_fallocate(file, 0, 1 << 20)
+print(os.stat('file').st_blocks * 512 >= 1 << 20)";
+    area.prints(area.python(script), "ENOTSUP\nTrue").await;
+}
+
 #[tokio::test]
 async fn open_files() {
     let area = Area::new();

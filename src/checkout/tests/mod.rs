@@ -1,5 +1,6 @@
 //! Directories against trees: what commands do to the files shows in the next tree.
 
+mod mapped;
 mod mounted;
 mod reflinks;
 mod swaps;
@@ -274,7 +275,7 @@ fn deep_and_unreadable_directories_are_removed() {
     let root = tempfile::tempdir().unwrap();
     let opened = beneath::open_root(root.path()).unwrap();
     let mut inner = level::Level::plain(root.path()).unwrap().make("deep").unwrap().own;
-    for _ in 0..3_000 {
+    for _ in 0..6_000 {
         let _ = fs::File::from(
             rustix::fs::openat(
                 &inner,

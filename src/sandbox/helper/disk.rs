@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,6 +23,8 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// An empty file costs the host about this much.
 const SMALLEST_FILE: u64 = 4 << 10;
+/// A further name of a file costs this much at most.
+const NAME: u64 = 256;
 /// No usual tree is deeper. A deeper one counts as one that fills the disk.
 const MAX_DEPTH: usize = 256;
 
@@ -34,18 +36,20 @@ pub(super) struct DiskWatch {
     processes: Arc<Mutex<Vec<Pid>>>,
     /// Its end stops the thread.
     _running: Sender<()>,
+    is_ready: Receiver<()>,
 }
 
 impl DiskWatch {
-    /// Measures what is there and starts to measure the growth.
-    /// It is exact up to the limit.
+    /// Starts to measure what is there, and then the growth. It is exact up to the limit.
     pub(super) fn start(directories: Vec<PathBuf>, limit: u64) -> Self {
         let (running, stop) = channel::<()>();
+        let (ready, is_ready) = channel::<()>();
         let (growth, processes) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(Vec::new())));
         let watch = Self {
             growth: Arc::clone(&growth),
             processes: Arc::clone(&processes),
             _running: running,
+            is_ready,
         };
         thread::spawn(move || {
             let measured = |at_most| {
@@ -53,6 +57,7 @@ impl DiskWatch {
                 measure(&directories, at_most).saturating_add(unlisted(&processes))
             };
             let before = measured(u64::MAX);
+            drop(ready);
             loop {
                 let started = Instant::now();
                 let now = measured(before.saturating_add(limit));
@@ -64,6 +69,13 @@ impl DiskWatch {
             }
         });
         watch
+    }
+
+    /// Waits until what is there is measured, or some time has passed. What a command writes before
+    /// that may not count as growth.
+    pub(super) fn wait_until_ready(&self, at_most: Duration) {
+        // The sender is dropped then.
+        let _ = self.is_ready.recv_timeout(at_most);
     }
 
     /// Returns the growth in bytes, as last measured.
@@ -143,6 +155,7 @@ impl Walk {
             if FileType::from_raw_mode(stat.st_mode).is_dir() {
                 below.push(entry.file_name().to_owned());
             } else if stat.st_nlink > 1 && !self.linked.insert((stat.st_dev, stat.st_ino)) {
+                self.total = self.total.saturating_add(NAME);
                 continue;
             }
             self.total = self.total.saturating_add(space(&stat));
@@ -247,7 +260,7 @@ mod tests {
         std::os::unix::fs::symlink("/", directory.path().join("root")).unwrap();
         fs::create_dir(directory.path().join("below")).unwrap();
         fs::write(directory.path().join("below/empty"), "").unwrap();
-        assert_eq!(measure(), with_one + 3 * SMALLEST_FILE);
+        assert_eq!(measure(), with_one + 3 * SMALLEST_FILE + NAME);
     }
 
     #[test]

@@ -65,7 +65,7 @@ pub(super) fn kill_all(domain: Option<&SignalDomain>, mut ended: impl FnMut(Pid,
         }
         if !is_growing {
             sleep(pause);
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = (pause * 3 / 2).min(LONGEST_PAUSE);
         }
     }
 }

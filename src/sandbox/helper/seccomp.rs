@@ -98,7 +98,7 @@ const REFUSED: &[c_long] = &[
 const CLIENTS: &[c_long] = &[libc::SYS_socket, libc::SYS_connect];
 
 /// Calls that can connect without `connect`, and the argument with their flags.
-const FAST_OPENS: &[(c_long, u8)] = &[(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)];
+const FAST_OPENS: &[(c_long, u8)] = &[(libc::SYS_sendto, 3)];
 
 #[cfg(target_arch = "x86_64")]
 const REFUSED_ON_X86: &[c_long] = &[
@@ -130,6 +130,10 @@ const UNKNOWN: &[c_long] = &[
     libc::SYS_inotify_init,
     libc::SYS_inotify_init1,
 ];
+
+/// Answered with "not supported", so that programs write instead. It takes any space at once,
+/// before the helper could see that.
+const UNSUPPORTED: &[c_long] = &[libc::SYS_fallocate];
 
 /// Refused where Landlock has no scopes: a command could signal every process of its user.
 const SIGNALS: &[c_long] = &[
@@ -190,6 +194,7 @@ pub(super) fn apply(restrictions: &Restrictions) -> Result<(), seccompiler::Erro
     unknown.splice(0..0, refuse_newer());
     apply_filter(&refused)?;
     apply_filter(&unknown)?;
+    apply_filter(&filter(always(UNSUPPORTED).collect(), libc::EOPNOTSUPP)?)?;
     apply_filter(&filter(without_effect(landlock_abi)?, 0)?)?;
     Ok(())
 }

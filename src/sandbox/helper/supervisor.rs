@@ -115,6 +115,7 @@ impl Supervised {
             token: token.clone(),
         };
         let input = stage::input(become_task, stdin).step("encode the stage's task")?;
+        disk.wait_until_ready(task.limits.wall_time);
         let mut child = own_binary()
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

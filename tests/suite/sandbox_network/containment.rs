@@ -37,6 +37,10 @@ def pair_again(kind, address):
     b.close()
     a.connect(address)
 
+def send_file():
+    a, b = socket.socketpair()
+    socket.send_fds(a, [b"x"], [0])
+
 def bind(address):
     with socket.socket() as s:
         s.bind(address)
@@ -69,6 +73,7 @@ tried("abstract", lambda: connect(socket.AF_UNIX, "\0" + name))
 tried("unix-datagram", lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))
 tried("pair", lambda: pair_again(socket.SOCK_STREAM, path))
 tried("pair-abstract", lambda: pair_again(socket.SOCK_SEQPACKET, "\0" + name))
+tried("file", send_file)
 tried("server", lambda: bind(("127.0.0.1", 0)))
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -136,7 +141,7 @@ async fn nothing_but_the_proxy_can_be_reached() {
     ];
     let (refused, others): (Vec<_>, Vec<_>) = lines.partition(|line| errors.iter().any(|error| line.ends_with(error)));
     assert!(others.is_empty(), "{others:?}");
-    assert_eq!(refused.len(), 32, "{}", ended.text);
+    assert_eq!(refused.len(), 33, "{}", ended.text);
     assert!(tcp.accept().is_err() && by_path.accept().is_err() && by_name.accept().is_err());
     assert!(udp.recv_from(&mut [0; 16]).is_err());
 }

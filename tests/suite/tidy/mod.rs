@@ -37,7 +37,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("sandbox", &[]),
     ("session", &[]),
     ("workspace", &["off_thread", "session"]),
-    ("checkout", &["session", "workspace"]),
+    ("checkout", &["off_thread", "session", "workspace"]),
     ("environment", &["checkout", "session", "workspace"]),
     ("agent", &["environment", "fair_share", "off_thread", "session"]),
     ("record", &["agent", "session"]),

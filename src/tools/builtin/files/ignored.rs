@@ -2,6 +2,7 @@
 //! and what is in `.git`.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -17,6 +18,8 @@ const PATTERNS_FILE: &str = ".gitignore";
 /// first, and the rest counts for nothing.
 const MAX_FILES: usize = 100;
 const MAX_BYTES: u64 = 64 << 10;
+/// The time that paths are matched. Hostile patterns may take long for each of many paths.
+const MAX_TIME: Duration = Duration::from_secs(5);
 /// How much slower it is to compile patterns than to read them.
 const SLOWNESS: u64 = 64;
 
@@ -30,6 +33,8 @@ pub(super) struct Ignored {
     leaves_git: bool,
     /// The ignored directories so far. What is below one is ignored, too.
     directories: BTreeSet<String>,
+    /// When the first path was asked for.
+    begun: Option<Instant>,
 }
 
 impl Ignored {
@@ -39,6 +44,7 @@ impl Ignored {
             patterns: Vec::new(),
             leaves_git: true,
             directories: BTreeSet::new(),
+            begun: None,
         }
     }
 
@@ -86,11 +92,15 @@ impl Ignored {
             patterns: by_size(tree.tenant(), bytes.saturating_mul(SLOWNESS), compile).await,
             leaves_git: false,
             directories: BTreeSet::new(),
+            begun: None,
         })
     }
 
-    /// Returns whether a path is ignored.
+    /// Returns whether a path is ignored. Once matching has taken too long, none is.
     pub(super) fn has(&mut self, path: &FilePath, is_directory: bool) -> bool {
+        if self.begun.get_or_insert_with(Instant::now).elapsed() > MAX_TIME {
+            return false;
+        }
         let is_below = path
             .parent()
             .is_some_and(|above| self.directories.contains(above.as_str()));

@@ -61,7 +61,7 @@ impl Default for MaxJobs {
 #[derive(Debug)]
 pub struct Commands {
     settings: CommandSettings,
-    opened: OnceCell<Result<Opened, CommandsUnavailable>>,
+    opened: OnceCell<Opened>,
     pub(super) job_slots: Arc<FairShare>,
     /// The tasks of background jobs.
     pub(super) jobs: TaskTracker,
@@ -106,8 +106,8 @@ impl Commands {
         })
     }
 
-    /// Tries out the sandbox and opens the directory, the first time. Returns what holds.
-    pub async fn open(&self) -> Result<&Protections, &CommandsUnavailable> {
+    /// Tries out the sandbox and opens the directory, until that succeeds. Returns what holds.
+    pub async fn open(&self) -> Result<&Protections, CommandsUnavailable> {
         self.with_shell().await.map(|(opened, _)| opened.sandbox.protections())
     }
 
@@ -133,15 +133,15 @@ impl Commands {
     }
 
     /// Returns what commands need, and the shell.
-    pub(super) async fn with_shell(&self) -> Result<(&Opened, &'static Path), &CommandsUnavailable> {
+    pub(super) async fn with_shell(&self) -> Result<(&Opened, &'static Path), CommandsUnavailable> {
         let opened = self.opened().await?;
-        let shell = opened.shell.ok_or(&CommandsUnavailable::NoShell)?;
+        let shell = opened.shell.ok_or(CommandsUnavailable::NoShell)?;
         Ok((opened, shell))
     }
 
-    pub(super) async fn opened(&self) -> Result<&Opened, &CommandsUnavailable> {
-        let opened = self.opened.get_or_init(|| Opened::open(&self.settings)).await;
-        opened.as_ref()
+    /// A failure is not kept: the disk may have been full, or the machine busy.
+    pub(super) async fn opened(&self) -> Result<&Opened, CommandsUnavailable> {
+        self.opened.get_or_try_init(|| Opened::open(&self.settings)).await
     }
 }
 

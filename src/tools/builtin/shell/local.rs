@@ -18,7 +18,7 @@ use crate::causes::with_causes;
 use crate::checkout::{Checkout, CommandDirectories, Layers};
 use crate::environment::RunningJob;
 use crate::fair_share::Share;
-use crate::sandbox::{CommandEnd, CommandSpec, Output, Overlay, Sandbox};
+use crate::sandbox::{CommandEnd, CommandSpec, Exit, Output, Overlay, Sandbox};
 use crate::session::ShellState;
 use crate::tenant::TenantId;
 use crate::workspace::{Entry, Tree};
@@ -70,7 +70,7 @@ impl JobBackend for Commands {
 impl Commands {
     async fn host(&self) -> Result<Host<'_>, BackendError> {
         let opened = self.with_shell().await;
-        let (opened, shell) = opened.map_err(|error| BackendError::Unavailable(with_causes(error)))?;
+        let (opened, shell) = opened.map_err(|error| BackendError::Unavailable(with_causes(&error)))?;
         Ok(Host {
             settings: self.settings(),
             opened,
@@ -100,14 +100,22 @@ impl Host<'_> {
         let network = self.network(&mut spec);
         let end = supervise(&self.opened.sandbox, spec, network, output, cancel).await;
         let scanned = checkout.scan(&self.settings.ephemeral).await?;
-        let left = checkout.take_scratch_file(STATE_FILE, MAX_STATE_BYTES).ok().flatten();
+        let left = checkout.take_scratch_file(STATE_FILE, MAX_STATE_BYTES).await;
+        let left = left.ok().flatten();
         let shell = left.and_then(|bytes| read_state(&bytes, &directories.files, &base));
         let other = command.shell.map(|before| before.other).unwrap_or_default();
+        let checkout = match end.exit {
+            Exit::Failed { .. } => {
+                checkout.abandon();
+                None
+            }
+            _ => Some(checkout),
+        };
         Ok(CommandOutcome {
             exit: end.exit,
             wall_time: end.wall_time,
             tree: scanned.tree,
-            checkout: Some(checkout),
+            checkout,
             shell: shell.map(|shell| ShellState { other, ..shell }),
             skipped: scanned.skipped,
         })

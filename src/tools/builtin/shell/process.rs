@@ -45,10 +45,10 @@ pub struct Process {
 
 /// Why a process was not started.
 #[derive(Debug, thiserror::Error)]
-pub enum ProcessError<'a> {
+pub enum ProcessError {
     /// This host can't run commands.
     #[error(transparent)]
-    Unavailable(&'a CommandsUnavailable),
+    Unavailable(#[from] CommandsUnavailable),
     /// Its directory can't be made.
     #[error("its directory can't be made")]
     Directory(#[from] CheckoutError),
@@ -64,8 +64,8 @@ impl Commands {
     }
 
     /// Starts a process in an empty directory. Dropping its input kills it.
-    pub async fn start(&self, settings: ProcessSettings) -> Result<(ProcessInput, Process), ProcessError<'_>> {
-        let opened = self.opened().await.map_err(ProcessError::Unavailable)?;
+    pub async fn start(&self, settings: ProcessSettings) -> Result<(ProcessInput, Process), ProcessError> {
+        let opened = self.opened().await?;
         let directory = opened.checkouts.scratch_directory()?;
         let has_network = settings.has_network;
         let mut spec = self.spec(settings, opened, &directory);

@@ -366,6 +366,34 @@ async fn a_directory_serves_the_next_run_of_its_session_and_no_other() {
     assert_eq!(second.sh("cat a").await, "1");
 }
 
+/// The disk may have been full, or the directory of another mode.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_could_not_run_commands_tries_again() {
+    let host = Host::new();
+    let directory = host.directory.path().join("commands");
+    fs::write(&directory, "no directory").unwrap();
+    let error = host.desk().call("shell", json!({"command": "true"})).await.unwrap_err();
+    assert_contains(
+        &error,
+        &["this service can't run commands: the directory of the sandbox can't be used"],
+    );
+    fs::remove_file(&directory).unwrap();
+    assert_eq!(host.desk().sh("echo now").await, "now\n");
+}
+
+/// The shell leaves its variables in a file, which the service reads and removes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_that_is_named_like_the_shell_s_file_stays() {
+    let host = Host::new();
+    let desk = host.desk();
+    desk.sh("cd \"$TMPDIR/..\" && mkdir shell-state && touch shell-state/one && cd - && export A=b")
+        .await;
+    let listed = desk.sh("ls \"$TMPDIR/../shell-state\"; echo \"[$A]\"").await;
+    assert!(listed.starts_with("one\n[]\n"), "{listed}");
+    desk.sh("rm -r \"$TMPDIR/../shell-state\"; export A=c").await;
+    assert_eq!(desk.sh("echo \"[$A]\"").await, "[c]\n");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_without_a_sandbox_says_so() {
     let host = Host::with(|settings| settings.sandbox.helper = "/nowhere".into());
