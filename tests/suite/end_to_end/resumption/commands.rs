@@ -9,7 +9,8 @@ use serde_json::json;
 
 use super::world::World;
 use crate::end_to_end::on_every_store;
-use crate::end_to_end::workspaces::shell::{LIST, Operation, plain_shell, sequences};
+use crate::end_to_end::workspaces::operations::{Operation, plain_shell, sequences};
+use crate::end_to_end::workspaces::shell::{LIST, TOOLS};
 use crate::support::databases::TestDatabase;
 use crate::support::gate::Gate;
 use crate::support::mock_model::{Reply, content_text};
@@ -33,12 +34,18 @@ fn called(number: usize, (tool, arguments): &(&'static str, Value)) -> Reply {
 const AGENT: &str = "worker";
 
 fn agent() -> Value {
-    json!({"model": "mock/m", "tools": ["write_file", "shell"], "durability": "step"})
+    json!({"model": "mock/m", "tools": TOOLS, "durability": "step"})
 }
 
 async fn a_run_that_is_killed_between_steps_ends_with_equal_files(database: TestDatabase) {
     let operations = sequences(4, 9).remove(3);
-    let calls: Vec<_> = operations.iter().map(Operation::call).collect();
+    let oracle = tempfile::tempdir().unwrap();
+    let call_and_apply = |operation: &Operation| {
+        let call = operation.call(oracle.path());
+        operation.apply(oracle.path());
+        call
+    };
+    let calls: Vec<_> = operations.iter().map(call_and_apply).collect();
     let calls: Vec<_> = calls.into_iter().chain([("shell", json!({"command": LIST}))]).collect();
     // The process dies three times, each time while a model is asked.
     let held_at = [2, 5, 8];
@@ -69,10 +76,6 @@ async fn a_run_that_is_killed_between_steps_ends_with_equal_files(database: Test
         (&json!("completed"), &json!(4)),
         "{ended:#}"
     );
-    let oracle = tempfile::tempdir().unwrap();
-    for operation in &operations {
-        operation.apply(oracle.path());
-    }
     let requests = world.mock.requests();
     let listed = results(&requests[requests.len() - 1]).pop().unwrap();
     assert_eq!(listed, plain_shell(oracle.path(), LIST), "{operations:#?}");

@@ -7,7 +7,8 @@ use std::time::Duration;
 use agent_runtime::json::Value;
 use serde_json::json;
 
-use super::shell::{LIST, plain_shell};
+use super::operations::plain_shell;
+use super::shell::LIST;
 use super::{assert_valid, calls, file, files, put_scripted, results, tree, write};
 use crate::end_to_end::on_every_store;
 use crate::support::databases::TestDatabase;

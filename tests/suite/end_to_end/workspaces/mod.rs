@@ -2,7 +2,9 @@
 //! a takeover has those of the earlier steps.
 
 mod jobs;
+pub(crate) mod operations;
 mod outages;
+mod patches;
 mod sessions;
 pub(super) mod shell;
 mod subagents;
@@ -68,14 +70,23 @@ async fn files(app: &TestApp, session_id: &Value) -> Vec<String> {
 
 /// Returns what the tools of a run have returned.
 async fn results(app: &TestApp, run: &Value) -> Vec<String> {
+    let outcomes = outcomes(app, run).await.into_iter();
+    outcomes.map(|(text, _)| text).collect()
+}
+
+/// Returns what the tools of a run have returned, and whether they succeeded.
+async fn outcomes(app: &TestApp, run: &Value) -> Vec<(String, bool)> {
     let path = format!("/v1/runs/{}/steps", run["run_id"].as_str().unwrap());
     let steps = app.get(&path).await;
     let steps = steps["data"].as_array().unwrap().iter();
     let messages = steps.flat_map(|step| step["messages"].as_array().unwrap().clone());
     let results = messages.filter(|message| message["role"] == "tool");
     let results = results.flat_map(|message| message["content"].as_array().unwrap().clone());
-    let text = |result: Value| result["content"][0]["text"].as_str().unwrap_or_default().to_owned();
-    results.map(text).collect()
+    let outcome = |result: Value| {
+        let text = result["content"][0]["text"].as_str().unwrap_or_default().to_owned();
+        (text, result["is_error"] != true)
+    };
+    results.map(outcome).collect()
 }
 
 async fn assert_valid(app: &TestApp, session_id: &Value) {

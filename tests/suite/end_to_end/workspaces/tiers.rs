@@ -6,7 +6,8 @@ use agent_runtime::sandbox::{Sandbox, SandboxSettings};
 use reqwest::Method;
 use serde_json::json;
 
-use super::shell::{LIST, plain_shell, sequences, take_turn};
+use super::operations::{plain_shell, sequences};
+use super::shell::{LIST, take_turn};
 use super::{calls, put_scripted, results, tree};
 use crate::end_to_end::on_every_store;
 use crate::support::databases::TestDatabase;
