@@ -34,7 +34,7 @@ mod thinking;
 mod threads;
 mod tools;
 pub(crate) mod waiting;
-mod workspaces;
+pub(crate) mod workspaces;
 
 /// Runs each named test, an `async fn(TestDatabase)`, once on every store.
 macro_rules! on_every_store {

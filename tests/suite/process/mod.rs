@@ -42,6 +42,8 @@ mod shutdown_callers;
 mod start;
 mod stores;
 mod transfer;
+#[cfg(target_os = "linux")]
+mod transfer_entries;
 mod waiting;
 mod waiting_kills;
 mod without_redis;

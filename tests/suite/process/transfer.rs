@@ -59,7 +59,7 @@ impl Filled {
     }
 
     /// Exports the line.
-    async fn export(&self, name: &str) -> PathBuf {
+    pub(super) async fn export(&self, name: &str) -> PathBuf {
         let file = self.file(name);
         export(&self.home, self.tip(), &file).await;
         file
@@ -79,7 +79,7 @@ impl Filled {
     }
 }
 
-fn id(session: &Value) -> String {
+pub(super) fn id(session: &Value) -> String {
     session["session_id"].as_str().unwrap().to_owned()
 }
 
@@ -92,19 +92,19 @@ async fn change(service: &Service, session_id: &str, changes: &Value) -> String 
     id(&made)
 }
 
-async fn export(home: &Home, session_id: &str, file: &Path) {
+pub(super) async fn export(home: &Home, session_id: &str, file: &Path) {
     home.succeed(&["sessions", "export", session_id, "-o", file.to_str().unwrap()])
         .await;
 }
 
 /// Imports a file, and returns what was said about it.
-async fn import(home: &Home, file: &Path) -> String {
+pub(super) async fn import(home: &Home, file: &Path) -> String {
     let done = home.run(&["sessions", "import", file.to_str().unwrap()]).await;
     assert_eq!(done.code, Some(0), "{}", done.stderr);
     done.stderr
 }
 
-async fn show(home: &Home, session_id: &str) -> Value {
+pub(super) async fn show(home: &Home, session_id: &str) -> Value {
     serde_json::from_str(&home.succeed(&["sessions", "show", session_id]).await).unwrap()
 }
 

@@ -1,6 +1,7 @@
 //! Files in runs: they last with the session, a fork has its own, subagents' files are merged, and
 //! a takeover has those of the earlier steps.
 
+pub(crate) mod archives;
 mod jobs;
 pub(crate) mod operations;
 mod outages;

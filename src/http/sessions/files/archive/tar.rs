@@ -33,7 +33,13 @@ impl TarWriter {
             Entry::Symlink { target } => {
                 header.set_entry_type(EntryType::Symlink);
                 header.set_mode(0o777);
-                self.0.append_link(&mut header, path.as_str(), target)
+                // `append_link` writes long targets as they are, but others without a `//` or `/./`
+                // inside.
+                if header.set_link_name_literal(target).is_ok() {
+                    self.0.append_data(&mut header, path.as_str(), io::empty())
+                } else {
+                    self.0.append_link(&mut header, path.as_str(), target)
+                }
             }
             Entry::Directory { .. } => {
                 header.set_entry_type(EntryType::Directory);
