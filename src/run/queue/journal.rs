@@ -100,7 +100,10 @@ impl ScopedJournal {
         }
         let append = || self.store.journal_append(&held.lease, &records);
         let is_retried = |error: &StoreError| error.is_transient() && !self.active.is_lost();
-        match append.retry(backoff()).when(is_retried).await {
+        let retried = append.retry(backoff()).when(is_retried).notify(|error, _| {
+            tracing::debug!(error = error as &dyn Error, "the journal of a run waits for the store");
+        });
+        match retried.await {
             Ok(true) => {
                 *last += records.len() as u64;
                 Ok(())

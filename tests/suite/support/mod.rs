@@ -22,6 +22,7 @@ pub(crate) mod dns;
 pub(crate) mod execution_ports;
 pub(crate) mod fake_model;
 pub(crate) mod fake_tool;
+pub(crate) mod full_store;
 pub(crate) mod gate;
 pub(crate) mod gated;
 pub(crate) mod hostile;

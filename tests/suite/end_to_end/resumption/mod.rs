@@ -2,6 +2,7 @@
 //! would have been.
 
 mod commands;
+mod deaths;
 mod deferred_tools;
 mod durable_steps;
 mod leases;

@@ -8,12 +8,15 @@ use agent_runtime::app::Extensions;
 use agent_runtime::json::Value;
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
+use tracing_subscriber::layer::SubscriberExt as _;
 use uuid::Uuid;
 
 use crate::support::databases::{Engine, TestDatabase};
 use crate::support::fake_tool::{Behaviour, FakeTool};
+use crate::support::full_store::Refusals;
 use crate::support::gate::Gate;
 use crate::support::gated::{id, numbers};
+use crate::support::logs::listen;
 use crate::support::mock_model::{MockModel, Reply};
 use crate::support::test_app::TestApp;
 
@@ -71,11 +74,25 @@ impl World {
 
     /// Starts a process with these settings on top.
     pub(in crate::end_to_end) async fn replica_with(&self, settings: &[(&'static str, &'static str)]) -> Replica {
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .unwrap();
+        self.replica_heard(settings, None).await
+    }
+
+    /// Starts a process with these settings, and hears of its writes that the store refuses.
+    pub(in crate::end_to_end) async fn replica_heard(
+        &self,
+        settings: &[(&'static str, &'static str)],
+        refusals: Option<Refusals>,
+    ) -> Replica {
+        let mut builder = Builder::new_multi_thread();
+        builder.worker_threads(1).enable_all();
+        if let Some(refusals) = refusals {
+            builder.on_thread_start(move || {
+                let subscriber = tracing_subscriber::registry().with(refusals.clone());
+                // For as long as the thread lives.
+                std::mem::forget(listen(subscriber));
+            });
+        }
+        let runtime = builder.build().unwrap();
         let tools = [&self.plain, &self.once, &self.again].map(|tool| Arc::clone(tool) as _);
         let extensions = Extensions {
             tools: tools.into(),
@@ -121,6 +138,13 @@ impl Replica {
     /// Ends the process without a warning, and lets its leases expire.
     pub(in crate::end_to_end) async fn die(self, world: &World) {
         self.vanish(world).await;
+        world.expire_leases().await;
+    }
+
+    /// Ends the process, which may not be able to write, and lets its successor write again.
+    pub(in crate::end_to_end) async fn die_in_full_store(self, world: &World) {
+        self.vanish(world).await;
+        world.database.make_room(None).await;
         world.expire_leases().await;
     }
 
