@@ -17,20 +17,20 @@ use super::binary::Home;
 use super::service::Service;
 use crate::support::mock_model::MockModel;
 
-fn certificate(name: &str) -> PathBuf {
+pub(super) fn certificate(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/certificates")
         .join(name)
 }
 
 /// A server that speaks TLS before one that does not.
-struct TlsFront {
-    address: String,
+pub(super) struct TlsFront {
+    pub(super) address: String,
     task: JoinHandle<()>,
 }
 
 impl TlsFront {
-    async fn start(server: String) -> Self {
+    pub(super) async fn start(server: String) -> Self {
         let chain = CertificateDer::pem_file_iter(certificate("server.pem")).unwrap();
         let key = PrivateKeyDer::from_pem_file(certificate("server.key")).unwrap();
         let config = ServerConfig::builder().with_no_client_auth();

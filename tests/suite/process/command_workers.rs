@@ -23,7 +23,7 @@ on_every_store!(
 );
 
 /// A home whose services leave commands to workers.
-fn home(database: &TestDatabase) -> Home {
+pub(super) fn home(database: &TestDatabase) -> Home {
     Home::new(database.url())
         .variable("AGENT_RUNTIME__SANDBOX__BACKEND", "worker")
         .variable("AGENT_RUNTIME__SANDBOX__WORKER_WAIT", "20s")
@@ -31,11 +31,11 @@ fn home(database: &TestDatabase) -> Home {
 }
 
 /// A process that runs commands.
-struct Worker(Process);
+pub(super) struct Worker(Process);
 
 impl Worker {
     /// Starts a worker with a directory of its own, and waits until it takes commands.
-    async fn start(home: &Home, name: &str, settings: &[&str]) -> Self {
+    pub(super) async fn start(home: &Home, name: &str, settings: &[&str]) -> Self {
         let directory = format!("sandbox.directory={}", home.path().join(name).display());
         let mut arguments = vec!["worker", "--environments", "--set", &directory];
         for setting in settings {
@@ -53,7 +53,7 @@ impl Worker {
     }
 
     /// Asks it to stop; it must do so in order.
-    async fn stop(self) -> Ended {
+    pub(super) async fn stop(self) -> Ended {
         self.0.signal("TERM");
         let ended = self.0.end().await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
@@ -63,7 +63,7 @@ impl Worker {
 }
 
 /// Runs the commands of an agent to their end, and returns what the model reads.
-async fn run_all(service: &Service, agent: &str, commands: &[&str]) -> (Vec<String>, Value) {
+pub(super) async fn run_all(service: &Service, agent: &str, commands: &[&str]) -> (Vec<String>, Value) {
     put_commands(service, agent, commands).await;
     let run = service.run(agent, None, "go").await;
     (results(service, &run).await, run)
@@ -103,7 +103,7 @@ async fn until_begun(home: &Home) -> PathBuf {
     timeout(PATIENCE, finding).await.expect("the command does not begin")
 }
 
-async fn no_command_is_left(database: &TestDatabase) {
+pub(super) async fn no_command_is_left(database: &TestDatabase) {
     let count = "select count(*) from environment_commands";
     assert_eq!(database.number(count).await, 0);
 }

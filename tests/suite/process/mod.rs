@@ -4,8 +4,8 @@
 //! The commands of `src/cli` and their tests: `serve` in `start` and `shutdown`, `run` in
 //! `run_command`, `runs`, `threads` and `agents` in `reading_commands`, `sessions` in `commands`
 //! and `transfer`, `migrate` in `commands`, `keys` in `keys`, `gc` and `tenants` in `retention`,
-//! `check-config` in `configuration`, `healthcheck` and `openapi` in `start`. `sandbox` and
-//! `command_workers` have the commands of agents, and `coding_agent` runs `examples/coding-agent`.
+//! `check-config` in `configuration`, `healthcheck` and `openapi` in `start`. `sandbox`,
+//! `command_workers` and `worker_network` have the commands of agents, and `coding_agent` runs `examples/coding-agent`.
 
 mod binary;
 mod service;
@@ -47,4 +47,6 @@ mod transfer_entries;
 mod waiting;
 mod waiting_kills;
 mod without_redis;
+#[cfg(target_os = "linux")]
+mod worker_network;
 mod workers;
