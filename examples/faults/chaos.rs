@@ -14,6 +14,8 @@ use crate::servers::Shutdown;
 /// Longer than a lease.
 const SHORTEST_FREEZE: Duration = Duration::from_millis(3500);
 const LONGEST_FREEZE: Duration = Duration::from_secs(6);
+/// Longer than the lease of a command.
+const LONGEST_FREEZE_OF_WORKER: Duration = Duration::from_secs(20);
 const LONGEST_ABSENCE: Duration = Duration::from_millis(1500);
 const LONGEST_STALL: Duration = Duration::from_secs(5);
 
@@ -44,6 +46,14 @@ pub(crate) enum Mishap {
     PostgresStall,
     /// Nothing passes between a replica and Redis for a time.
     RedisStall,
+    /// The worker for commands is killed, and started again a little later.
+    WorkerKill,
+    /// The worker for commands stands still, perhaps beyond its leases, and continues.
+    WorkerFreeze,
+    /// The worker for commands is asked to end, and started again.
+    WorkerRestart,
+    /// The worker's connections to PostgreSQL are reset.
+    WorkerCut,
 }
 
 /// How many of each happened.
@@ -57,6 +67,8 @@ enum Undo {
     FreePostgres(usize),
     FreeRedis(usize),
     StartRedis,
+    StartWorker,
+    ThawWorker,
 }
 
 /// Lists the mishaps of a suite with so many kills, in the order of a seed.
@@ -75,6 +87,10 @@ pub(crate) fn deck(kills: u64, random: &mut Random) -> Vec<Mishap> {
         (Mishap::RedisCut, share(8)),
         (Mishap::PostgresStall, share(12)),
         (Mishap::RedisStall, share(16)),
+        (Mishap::WorkerKill, share(3)),
+        (Mishap::WorkerFreeze, share(8)),
+        (Mishap::WorkerRestart, share(8)),
+        (Mishap::WorkerCut, share(8)),
     ];
     let mut deck: Vec<Mishap> = counts
         .into_iter()
@@ -99,6 +115,8 @@ pub(crate) async fn play(
     for (number, mishap) in deck.iter().enumerate() {
         let next = Instant::now() + random.between(Duration::ZERO, pause * 2);
         undo_until(fleet, &mut undos, next).await?;
+        // One that found no database at its start has ended.
+        fleet.worker.program.revive()?;
         progress(&format!("{} of {}: {mishap:?}", number + 1, deck.len()));
         let undo = befall(fleet, *mishap, random).await?;
         undos.extend(undo.map(|(after, undo)| (Instant::now() + after, undo)));
@@ -117,11 +135,13 @@ async fn undo_until(fleet: &mut Fleet, undos: &mut Vec<(Instant, Undo)>, until: 
     for (at, undo) in undos.drain(..due) {
         tokio::time::sleep_until(at.into()).await;
         match undo {
-            Undo::Start(replica) => fleet.replicas[replica].start()?,
-            Undo::Thaw(replica) => fleet.replicas[replica].freeze(false)?,
+            Undo::Start(replica) => fleet.replicas[replica].program.start()?,
+            Undo::Thaw(replica) => fleet.replicas[replica].program.freeze(false)?,
             Undo::FreePostgres(replica) => fleet.replicas[replica].to_postgres.stall(false),
             Undo::FreeRedis(replica) => fleet.replicas[replica].to_redis.stall(false),
             Undo::StartRedis => fleet.redis.start().await?,
+            Undo::StartWorker => fleet.worker.program.start()?,
+            Undo::ThawWorker => fleet.worker.program.freeze(false)?,
         }
     }
     tokio::time::sleep_until(until.into()).await;
@@ -138,18 +158,18 @@ async fn befall(fleet: &mut Fleet, mishap: Mishap, random: &mut Random) -> Resul
         Mishap::Kill => {
             // One that is down is started for it, so that the kills are as many as they are said to
             // be.
-            replica.start()?;
-            replica.kill()?;
+            replica.program.start()?;
+            replica.program.kill()?;
             Some((absence, Undo::Start(chosen)))
         }
         Mishap::Freeze => {
-            replica.start()?;
-            replica.freeze(true)?;
+            replica.program.start()?;
+            replica.program.freeze(true)?;
             Some((random.between(SHORTEST_FREEZE, LONGEST_FREEZE), Undo::Thaw(chosen)))
         }
         Mishap::Restart => {
-            replica.freeze(false)?;
-            replica.restart().await?;
+            replica.program.freeze(false)?;
+            replica.program.restart().await?;
             None
         }
         Mishap::PostgresRestart | Mishap::PostgresCrash => {
@@ -187,6 +207,28 @@ async fn befall(fleet: &mut Fleet, mishap: Mishap, random: &mut Random) -> Resul
             replica.to_redis.stall(true);
             Some((stall, Undo::FreeRedis(chosen)))
         }
+        Mishap::WorkerKill => {
+            fleet.worker.program.start()?;
+            fleet.worker.program.kill()?;
+            Some((absence, Undo::StartWorker))
+        }
+        Mishap::WorkerFreeze => {
+            fleet.worker.program.start()?;
+            fleet.worker.program.freeze(true)?;
+            Some((
+                random.between(SHORTEST_FREEZE, LONGEST_FREEZE_OF_WORKER),
+                Undo::ThawWorker,
+            ))
+        }
+        Mishap::WorkerRestart => {
+            fleet.worker.program.freeze(false)?;
+            fleet.worker.program.restart().await?;
+            None
+        }
+        Mishap::WorkerCut => {
+            fleet.worker.to_postgres.cut();
+            None
+        }
     })
 }
 
@@ -203,7 +245,7 @@ mod tests {
         }
         assert_eq!(
             (counts.len(), counts[&Mishap::Kill], counts[&Mishap::Freeze]),
-            (12, 8, 2)
+            (16, 8, 2)
         );
         assert_eq!(of(1), of(1));
         assert_ne!(of(1), of(2));

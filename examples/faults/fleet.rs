@@ -1,8 +1,7 @@
-//! The replicas and what they stand on, and the mishaps that can befall each.
+//! The replicas, the worker for commands, and what they stand on.
 
-use std::fs;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,21 +10,25 @@ use tempfile::TempDir;
 
 use crate::client::{Client, Patience};
 use crate::ledger::Ledger;
-use crate::process::Process;
+use crate::process::Program;
 use crate::proxy::Proxy;
 use crate::replica::{self, Settings};
 use crate::servers::{Location, Postgres, Redis, free_port};
 
 /// How many replicas there are.
 pub(crate) const REPLICAS: usize = 3;
+/// The folder of commands.
+const COMMANDS: &str = "commands";
 const GLANCE: Duration = Duration::from_millis(50);
 const READY_LIMIT: Duration = Duration::from_mins(1);
 
 /// Everything that runs outside this process.
 #[derive(Debug)]
 pub(crate) struct Fleet {
-    /// The replicas.
+    /// The replicas. The last one leaves its commands to the worker.
     pub(crate) replicas: Vec<Replica>,
+    /// The worker for commands.
+    pub(crate) worker: Worker,
     /// The database of all of them.
     pub(crate) postgres: Postgres,
     /// The board of all of them.
@@ -44,12 +47,17 @@ pub(crate) struct Replica {
     pub(crate) to_postgres: Proxy,
     /// Its way to Redis.
     pub(crate) to_redis: Proxy,
-    program: PathBuf,
-    config: PathBuf,
-    folder: PathBuf,
-    log: PathBuf,
-    ledger: String,
-    process: Option<Process>,
+    /// The program.
+    pub(crate) program: Program,
+}
+
+/// A worker for commands with its own way to the database.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    /// Its way to PostgreSQL.
+    pub(crate) to_postgres: Proxy,
+    /// The program.
+    pub(crate) program: Program,
 }
 
 impl Fleet {
@@ -57,16 +65,19 @@ impl Fleet {
     pub(crate) async fn start(position: &Location, folder: &Path, ledger: &Ledger) -> Result<Self> {
         let postgres = Postgres::create(position).await?;
         let redis = Redis::create(position).await?;
+        let directory = tempfile::tempdir().context("make a folder for commands")?;
+        let commands = directory.path().join(COMMANDS);
         let mut fleet = Self {
             replicas: Vec::new(),
+            worker: Worker::prepare(folder, postgres.port, commands, &ledger.url).await?,
             postgres,
             redis,
-            commands: tempfile::tempdir().context("make a folder for commands")?,
+            commands: directory,
         };
         for number in 0..REPLICAS {
             let replica = Replica::prepare(number, folder, &fleet, &ledger.url).await?;
             fleet.replicas.push(replica);
-            fleet.replicas[number].start()?;
+            fleet.replicas[number].program.start()?;
         }
         fleet.wait_until_ready().await?;
         Ok(fleet)
@@ -79,39 +90,36 @@ impl Fleet {
 
     /// Returns the folder for the directories of commands.
     pub(crate) fn commands(&self) -> PathBuf {
-        self.commands.path().join("commands")
+        self.commands.path().join(COMMANDS)
     }
 
-    /// Waits until every replica is ready. One that found no database at its start has ended, and
-    /// is started again, as a supervisor would do.
+    /// Waits until every replica is ready, and starts the worker. One that found no database at its
+    /// start has ended, and is started again, as a supervisor would do.
     pub(crate) async fn wait_until_ready(&mut self) -> Result<()> {
         let client = Client::new(self.addresses(), Arc::new(Patience::new(READY_LIMIT)))?;
         let begun = Instant::now();
         for replica in &mut self.replicas {
             while !client.is_ready(&replica.address).await {
-                let log = || fs::read_to_string(&replica.log).unwrap_or_default();
                 ensure!(
                     begun.elapsed() < READY_LIMIT,
                     "{} is not ready:\n{}",
                     replica.address,
-                    log()
+                    replica.program.log()
                 );
-                replica.start()?;
+                replica.program.start()?;
                 tokio::time::sleep(GLANCE).await;
             }
         }
-        Ok(())
+        // The tables are there now.
+        self.worker.program.start()
     }
 
-    /// Asks all replicas to end, and waits for that.
+    /// Asks the replicas and the worker to end, and waits for that.
     pub(crate) async fn end(&mut self) -> Result<()> {
         for replica in &mut self.replicas {
-            if let Some(process) = replica.process.take() {
-                process.signal("TERM")?;
-                process.end().await?;
-            }
+            replica.program.end().await?;
         }
-        Ok(())
+        self.worker.program.end().await
     }
 }
 
@@ -126,52 +134,34 @@ impl Replica {
             postgres_port: to_postgres.address.port(),
             redis_port: to_redis.address.port(),
             commands: fleet.commands(),
+            leaves_commands: number + 1 == REPLICAS,
         };
+        let config = replica::write(folder, &settings)?;
+        let log = format!("replica-{number}.log");
         Ok(Self {
             address: format!("http://127.0.0.1:{port}"),
             to_postgres,
             to_redis,
-            program: std::env::current_exe().context("this program has no path")?,
-            config: replica::write(folder, &settings)?,
-            folder: folder.to_owned(),
-            log: folder.join(format!("replica-{number}.log")),
-            ledger: ledger.to_owned(),
-            process: None,
+            program: Program::new(arguments(ledger, &["serve"], config), folder, &log),
         })
     }
+}
 
-    /// Starts it, unless it is alive.
-    pub(crate) fn start(&mut self) -> Result<()> {
-        if self.process.as_mut().is_some_and(Process::is_alive) {
-            return Ok(());
-        }
-        let mut command = Command::new(&self.program);
-        command
-            .args([replica::COMMAND, &self.ledger, "serve", "--config"])
-            .arg(&self.config)
-            .current_dir(&self.folder)
-            .env_clear();
-        self.process = Some(Process::start(&mut command, &self.log)?);
-        Ok(())
+impl Worker {
+    async fn prepare(folder: &Path, postgres_port: u16, commands: PathBuf, ledger: &str) -> Result<Self> {
+        let to_postgres = Proxy::start(postgres_port).await?;
+        let config = replica::write_worker(folder, to_postgres.address.port(), &commands)?;
+        let arguments = arguments(ledger, &["worker", "--environments"], config);
+        Ok(Self {
+            to_postgres,
+            program: Program::new(arguments, folder, "worker.log"),
+        })
     }
+}
 
-    /// Kills it without a warning.
-    pub(crate) fn kill(&mut self) -> Result<()> {
-        self.process.take().map_or(Ok(()), Process::kill)
-    }
-
-    /// Asks it to end, waits for that, and starts it again.
-    pub(crate) async fn restart(&mut self) -> Result<()> {
-        if let Some(process) = self.process.take() {
-            process.signal("TERM")?;
-            process.end().await?;
-        }
-        self.start()
-    }
-
-    /// Freezes it, or lets it continue.
-    pub(crate) fn freeze(&self, is_frozen: bool) -> Result<()> {
-        let signal = if is_frozen { "STOP" } else { "CONT" };
-        self.process.as_ref().map_or(Ok(()), |process| process.signal(signal))
-    }
+/// Returns the arguments of this program that make it a command of the service.
+fn arguments(ledger: &str, command: &[&str], config: PathBuf) -> Vec<OsString> {
+    let words = [&[replica::COMMAND, ledger], command, &["--config"]].concat();
+    let words = words.into_iter().map(OsString::from);
+    words.chain([config.into_os_string()]).collect()
 }

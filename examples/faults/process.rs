@@ -1,7 +1,9 @@
-//! A child process that is sent signals and never outlives its owner.
+//! A child process that is sent signals and never outlives its owner, and a program that is started
+//! again after each of its ends.
 
+use std::ffi::OsString;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -65,6 +67,77 @@ impl Process {
         self.child.kill()?;
         self.child.wait()?;
         Ok(())
+    }
+}
+
+/// What this program is started as, apart from the suite itself.
+#[derive(Debug)]
+pub(crate) struct Program {
+    arguments: Vec<OsString>,
+    folder: PathBuf,
+    log: PathBuf,
+    process: Option<Process>,
+}
+
+impl Program {
+    /// Makes it ready to be started in a folder, where its log has this name.
+    pub(crate) fn new(arguments: Vec<OsString>, folder: &Path, log: &str) -> Self {
+        Self {
+            arguments,
+            folder: folder.to_owned(),
+            log: folder.join(log),
+            process: None,
+        }
+    }
+
+    /// Returns what it has printed.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Starts it, unless it is alive.
+    pub(crate) fn start(&mut self) -> Result<()> {
+        if self.process.as_mut().is_some_and(Process::is_alive) {
+            return Ok(());
+        }
+        let mut command = Command::new(std::env::current_exe().context("this program has no path")?);
+        command.args(&self.arguments).current_dir(&self.folder).env_clear();
+        self.process = Some(Process::start(&mut command, &self.log)?);
+        Ok(())
+    }
+
+    /// Starts it again if it has ended by itself.
+    pub(crate) fn revive(&mut self) -> Result<()> {
+        if self.process.is_some() {
+            return self.start();
+        }
+        Ok(())
+    }
+
+    /// Kills it without a warning.
+    pub(crate) fn kill(&mut self) -> Result<()> {
+        self.process.take().map_or(Ok(()), Process::kill)
+    }
+
+    /// Asks it to end, and waits for that.
+    pub(crate) async fn end(&mut self) -> Result<()> {
+        if let Some(process) = self.process.take() {
+            process.signal("TERM")?;
+            process.end().await?;
+        }
+        Ok(())
+    }
+
+    /// Asks it to end, waits for that, and starts it again.
+    pub(crate) async fn restart(&mut self) -> Result<()> {
+        self.end().await?;
+        self.start()
+    }
+
+    /// Freezes it, or lets it continue.
+    pub(crate) fn freeze(&self, is_frozen: bool) -> Result<()> {
+        let signal = if is_frozen { "STOP" } else { "CONT" };
+        self.process.as_ref().map_or(Ok(()), |process| process.signal(signal))
     }
 }
 

@@ -13,8 +13,13 @@ use crate::request::Kind;
 
 /// The file to which commands add their words.
 const LOG: &str = "log";
-/// Part of the result of a call that was interrupted.
-const INTERRUPTED: &str = "was interrupted";
+/// Parts of the results of calls that were interrupted: with their replica, with their worker, or
+/// by the end of their worker.
+const INTERRUPTED: [&str; 3] = [
+    "was interrupted",
+    "the worker that ran the command is lost",
+    "the worker was shut down and killed the command",
+];
 
 /// What the messages of a session say about its files.
 #[derive(Debug, Default)]
@@ -54,7 +59,8 @@ pub(super) fn check(fact: &Facts, session: &Value, files: &[Value], findings: &m
     }
     findings.files += expected.len();
     // A mishap may interrupt a command, and is no reason for one to fail otherwise.
-    for failure in stated.failures.iter().filter(|text| !text.contains(INTERRUPTED)) {
+    let is_interrupted = |text: &&String| INTERRUPTED.iter().any(|part| text.contains(part));
+    for failure in stated.failures.iter().filter(|text| !is_interrupted(text)) {
         findings.violation(fact, format!("a command failed: {failure}"));
     }
     // With the durability `session` all of the run happens again.

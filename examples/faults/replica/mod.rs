@@ -10,7 +10,7 @@ use std::sync::Arc;
 use agent_runtime::app::Extensions;
 use agent_runtime::cli;
 
-pub(crate) use self::settings::{AGENT, APPROVER, Settings, write};
+pub(crate) use self::settings::{AGENT, APPROVER, Settings, write, write_worker};
 use self::tool::EffectTool;
 
 /// The word that makes this program a replica.

@@ -29,6 +29,8 @@ pub(crate) struct Settings {
     pub(crate) redis_port: u16,
     /// Where the directories of commands are.
     pub(crate) commands: PathBuf,
+    /// Whether it leaves its commands to the worker.
+    pub(crate) leaves_commands: bool,
 }
 
 /// Writes the files of a replica and returns its configuration's path.
@@ -53,6 +55,7 @@ pub(crate) fn write(folder: &Path, settings: &Settings) -> Result<PathBuf> {
         postgres_port,
         redis_port,
         commands,
+        leaves_commands,
     } = settings;
     let text = format!(
         r#"
@@ -73,6 +76,7 @@ script = "{script}"
 [runs]
 shutdown_grace = "500ms"
 [sandbox]
+backend = "{backend}"
 directory = "{commands}"
 required = true
 [queue]
@@ -85,8 +89,32 @@ filter = "info"
         agents = agents.display(),
         script = script.display(),
         commands = commands.display(),
+        backend = if *leaves_commands { "worker" } else { "local" },
     );
     let path = folder.join(format!("replica-{number}.toml"));
+    fs::write(&path, text)?;
+    Ok(path)
+}
+
+/// Writes the configuration of the worker for commands and returns its path.
+pub(crate) fn write_worker(folder: &Path, postgres_port: u16, commands: &Path) -> Result<PathBuf> {
+    let text = format!(
+        r#"
+[store]
+url = "{store}"
+max_connections = 12
+acquire_timeout = "3s"
+[runs]
+shutdown_grace = "500ms"
+[sandbox]
+directory = "{commands}"
+[log]
+filter = "info"
+"#,
+        store = postgres_url(postgres_port),
+        commands = commands.display(),
+    );
+    let path = folder.join("worker.toml");
     fs::write(&path, text)?;
     Ok(path)
 }
