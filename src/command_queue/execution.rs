@@ -10,14 +10,13 @@ use parking_lot::Mutex;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::PAUSE;
+use super::contents::CommandContents;
 use super::host::Host;
 use super::messages::{End, Outcome, Request};
 use super::running::{Reason, Running};
 use crate::causes::with_causes;
 use crate::sandbox::{Exit, Output};
-use crate::store::{
-    CommandLease, MAX_COMMAND_TEXT_BYTES, MAX_OUTPUT_PIECE_BYTES, OutputPiece, TakenCommand, TenantContents,
-};
+use crate::store::{CommandLease, MAX_COMMAND_TEXT_BYTES, MAX_OUTPUT_PIECE_BYTES, OutputPiece, TakenCommand};
 use crate::tools::{BackendError, CommandBackend as _, CommandOutcome, ShellCommand};
 use crate::workspace::Tree;
 
@@ -45,7 +44,7 @@ impl Execution<'_> {
             Err(error) => return Outcome::failed(format!("the worker can't read the command: {error}")),
         };
         let host = self.host;
-        let contents = TenantContents::new(&taken.key.tenant, &host.store);
+        let contents = CommandContents::new(&taken.key.tenant, &host.store, &self.running);
         let tree = match request.tree {
             Some(hash) => Tree::open(contents, host.workspace, hash),
             None => Tree::empty(contents, host.workspace),

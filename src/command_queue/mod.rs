@@ -13,6 +13,7 @@
 //! whose worker is lost.
 
 mod backend;
+mod contents;
 mod directories;
 mod execution;
 mod host;

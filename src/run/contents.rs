@@ -11,7 +11,7 @@ use backon::{ExponentialBuilder, Retryable as _};
 
 use super::active::ActiveRun;
 use crate::session::Hash;
-use crate::store::{Store, StoreError, TenantContents};
+use crate::store::{Store, TenantContents};
 use crate::tenant::TenantId;
 use crate::workspace::{Content, Contents, ContentsError};
 
@@ -42,18 +42,11 @@ impl RunContents {
         let goes_on = || !self.active.cancellation.is_cancelled() && !self.active.is_lost();
         let retried = operation
             .retry(backoff(self.patience))
-            .when(|error| is_transient(error) && goes_on());
+            .when(|error| TenantContents::is_transient(error) && goes_on());
         let retried = retried.notify(|error, _| {
             tracing::debug!(error = error as &dyn Error, "the files of a run wait for the store");
         });
         retried.await
-    }
-}
-
-fn is_transient(error: &ContentsError) -> bool {
-    match error {
-        ContentsError::Unavailable(source) => source.downcast_ref().is_some_and(StoreError::is_transient),
-        _ => false,
     }
 }
 

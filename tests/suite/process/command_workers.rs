@@ -12,6 +12,7 @@ use super::sandbox::{Long, put, put_commands, results, signal_run};
 use super::service::Service;
 use crate::end_to_end::on_every_store;
 use crate::support::databases::TestDatabase;
+use crate::support::proxy::{Proxy, split_url};
 
 on_every_store!(
     commands_run_at_a_worker_as_in_the_service,
@@ -347,6 +348,34 @@ async fn a_killed_service_loses_its_command_and_another_resumes_the_run() {
     long.until(0).await;
     worker.stop().await;
     second.stop().await;
+}
+
+/// The connection is cut when the worker stores new files, and when it reads those of a session.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_whose_connection_is_cut_reads_and_stores_the_files_all_the_same() {
+    let Some(database) = TestDatabase::postgres().await else {
+        return;
+    };
+    let home = home(&database);
+    let service = Service::start(&home).await;
+    put_commands(&service, "sh", &["echo line >> file; cat file"]).await;
+    let mut base: Option<String> = None;
+    for (mark, expected) in [
+        ("insert into contents", "line\n"),
+        ("select hash, kind, size", "line\nline\n"),
+    ] {
+        let proxy = Proxy::start(split_url(database.url()).0, mark).await;
+        let url = format!("store.url={}", proxy.url(database.url()));
+        let worker = Worker::start(&home, "worker", &[&url]).await;
+        let run = service.run("sh", base.as_deref(), "go").await;
+        let found = results(&service, &run).await;
+        assert_eq!(found.last().map(String::as_str), Some(expected), "{mark}");
+        assert_eq!(proxy.cuts(), 1, "{mark}");
+        base = run["session_id"].as_str().map(str::to_owned);
+        worker.stop().await;
+    }
+    no_command_is_left(&database).await;
+    service.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
