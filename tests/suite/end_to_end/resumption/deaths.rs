@@ -96,7 +96,7 @@ async fn a_run_whose_process_dies_at_any_write_has_each_effect_as_its_history_sa
     let begin = async |word: &str| door.begin(word, json!({"agent": "worker"})).await;
     let start = async || {
         let refusals = Refusals::default();
-        let replica = world.replica_heard(&SETTINGS, Some(refusals.clone())).await;
+        let replica = world.replica_watched(&SETTINGS, Some(refusals.clone())).await;
         (replica, refusals)
     };
 
@@ -106,10 +106,13 @@ async fn a_run_whose_process_dies_at_any_write_has_each_effect_as_its_history_sa
     let expected = ended(&replica, &run, "undisturbed", folder.path()).await;
     assert!(expected.uncertain.is_empty());
 
-    // A row of SQLite is seldom a transaction of its own.
-    let plays_all = world.database.engine == Engine::Postgres || variable("PROPTEST_CASES").is_some();
-    let step = if plays_all { 1 } else { 5 };
-    let (mut writes, mut uncertain, mut in_vain, mut has_ended) = (0, BTreeSet::new(), 0, false);
+    // A row of SQLite is seldom a transaction of its own, so most of them make no difference. The
+    // first one lets the transaction end that accepts the run.
+    let is_postgres = world.database.engine == Engine::Postgres;
+    let plays_all = is_postgres || variable("PROPTEST_CASES").is_some();
+    let step = if plays_all { 1 } else { 3 };
+    let mut writes = i64::from(!is_postgres);
+    let (mut uncertain, mut in_vain, mut has_ended) = (BTreeSet::new(), 0, false);
     while !has_ended {
         let word = format!("word{writes}x");
         world.database.make_room(Some(accepted + writes)).await;

@@ -74,11 +74,11 @@ impl World {
 
     /// Starts a process with these settings on top.
     pub(in crate::end_to_end) async fn replica_with(&self, settings: &[(&'static str, &'static str)]) -> Replica {
-        self.replica_heard(settings, None).await
+        self.replica_watched(settings, None).await
     }
 
-    /// Starts a process with these settings, and hears of its writes that the store refuses.
-    pub(in crate::end_to_end) async fn replica_heard(
+    /// Starts a process with these settings, and notes its writes that the store refuses.
+    pub(in crate::end_to_end) async fn replica_watched(
         &self,
         settings: &[(&'static str, &'static str)],
         refusals: Option<Refusals>,
