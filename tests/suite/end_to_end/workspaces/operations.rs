@@ -147,9 +147,9 @@ impl Operation {
             }
             Self::Edit { name, edits } => edited(&before, name, edits),
             Self::Patch { is_unified, changes } => {
-                let each = changes.iter();
-                each.fold(Some(before.clone()), |files, (name, change)| {
-                    change.apply(&files?, name, *is_unified)
+                let mut each = changes.iter();
+                each.try_fold(before.clone(), |files, (name, change)| {
+                    change.apply(&files, name, *is_unified)
                 })
             }
             Self::Shell(command) => {

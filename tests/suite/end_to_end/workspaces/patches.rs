@@ -115,7 +115,8 @@ fn push_section(patch: &mut String, name: &str, before: &str, change: &Change) {
 
 /// Puts a sign before each line.
 fn prefixed(sign: &str, lines: &str) -> String {
-    lines.split('\n').map(|line| format!("{sign}{line}\n")).collect()
+    let lines = lines.split('\n').flat_map(|line| [sign, line, "\n"]);
+    lines.collect()
 }
 
 /// Adds what `git diff` would print, with the hunks of `diff -u`.
