@@ -13,7 +13,7 @@ use rmcp::model::{
 use rmcp::service::{PeerRequestOptions, RequestHandle, RoleClient, RunningService};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use super::endpoint::Opened;
@@ -33,6 +33,8 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
 pub(super) struct Connection {
     service: RunningService<RoleClient, Handler>,
     process: Option<Arc<ProcessLink>>,
+    /// Ends the requests of a server over HTTP together with the connection.
+    _http: Option<DropGuard>,
     /// Whether the process has not responded to the last request in time.
     is_silent: AtomicBool,
     /// Is cancelled once a server over HTTP has responded as one that speaks other revisions.
@@ -54,10 +56,11 @@ pub(super) enum Reply {
 }
 
 impl Connection {
-    pub(super) fn new(Opened { service, process }: Opened, requests: Arc<Requests>, tasks: TaskTracker) -> Self {
+    pub(super) fn new(opened: Opened, requests: Arc<Requests>, tasks: TaskTracker) -> Self {
         Self {
-            service,
-            process,
+            service: opened.service,
+            process: opened.process,
+            _http: opened.http,
             is_silent: AtomicBool::new(false),
             outdated: CancellationToken::new(),
             requests,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{ClientLifecycleMode, ClientServiceExt as _, RoleClient, RunningService};
 use rmcp::transport::Transport;
+use tokio_util::sync::DropGuard;
 use tokio_util::task::TaskTracker;
 
 use super::definition::McpDefinition;
@@ -43,6 +44,8 @@ pub(super) struct Opened {
     pub(super) service: RunningService<RoleClient, Handler>,
     /// The process of the server, if it is one of the service.
     pub(super) process: Option<Arc<ProcessLink>>,
+    /// Ends the requests of a server over HTTP when it is dropped.
+    pub(super) http: Option<DropGuard>,
 }
 
 impl Era {
@@ -93,8 +96,12 @@ impl Endpoint {
         let opening = async {
             match self {
                 Self::Http(endpoint) => {
-                    let service = serve(endpoint.transport(), requests, mode).await?;
-                    Ok(Opened { service, process: None })
+                    let (transport, guard) = endpoint.transport();
+                    Ok(Opened {
+                        service: serve(transport, requests, mode).await?,
+                        process: None,
+                        http: Some(guard),
+                    })
                 }
                 Self::Stdio(endpoint) => {
                     let (transport, process) = endpoint.start(tasks).await?;
@@ -102,6 +109,7 @@ impl Endpoint {
                         Ok(service) => Ok(Opened {
                             service,
                             process: Some(process),
+                            http: None,
                         }),
                         Err(error) => Err(process.explained(error).await),
                     }

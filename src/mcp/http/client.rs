@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::stream::BoxStream;
+use futures_util::stream::{BoxStream, StreamExt as _};
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError,
     StreamableHttpPostResponse, StreamableHttpResponseLimits,
 };
 use sse_stream::Sse;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::body::{Counted, events};
 use super::credentials::Credentials;
@@ -27,9 +28,15 @@ const MAX_ERROR: usize = 16 << 10;
 
 type Error = StreamableHttpError<OutgoingError>;
 
-/// Sends the messages of one server.
+/// Sends the messages of one connection to a server.
+///
+/// The library does not end a request of the handshake when its transport is dropped. So each
+/// connection has a token that ends all of its requests.
 #[derive(Debug, Clone)]
-pub(in crate::mcp) struct GuardedHttp(Arc<Parts>);
+pub(in crate::mcp) struct GuardedHttp {
+    parts: Arc<Parts>,
+    closed: CancellationToken,
+}
 
 #[derive(Debug)]
 struct Parts {
@@ -53,12 +60,36 @@ impl GuardedHttp {
         credentials: Credentials,
         max_response_bytes: usize,
     ) -> Self {
-        Self(Arc::new(Parts {
+        let parts = Parts {
             client,
             target,
             credentials,
             max_response_bytes,
-        }))
+        };
+        Self {
+            parts: Arc::new(parts),
+            closed: CancellationToken::new(),
+        }
+    }
+
+    /// Makes the client of a new connection. Its requests end when the guard is dropped.
+    pub(super) fn connection(&self) -> (Self, DropGuard) {
+        let closed = CancellationToken::new();
+        let guard = closed.clone().drop_guard();
+        let parts = Arc::clone(&self.parts);
+        (Self { parts, closed }, guard)
+    }
+
+    /// Waits for a request, unless the connection closes before.
+    async fn until_closed<T>(&self, request: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        let done = self.closed.run_until_cancelled(request).await;
+        done.unwrap_or(Err(Error::TransportChannelClosed))
+    }
+
+    /// Returns the events of a response until the connection closes.
+    fn events(&self, response: OutgoingResponse, counted: Counted) -> BoxStream<'static, Result<Sse, SseError>> {
+        let events = events(response, self.parts.max_response_bytes, counted);
+        events.take_until(self.closed.clone().cancelled_owned()).boxed()
     }
 
     /// Sends a request. If the server refuses the access token, sends it again with a new one.
@@ -68,7 +99,7 @@ impl GuardedHttp {
             target,
             credentials,
             ..
-        } = &*self.0;
+        } = &*self.parts;
         let mut is_first = true;
         loop {
             let of_caller = credentials.headers().await.map_err(Error::Client)?;
@@ -122,11 +153,11 @@ impl GuardedHttp {
 
     /// Reads the response to a request: one message, or a stream that ends with the response.
     async fn result(&self, response: OutgoingResponse) -> Result<StreamableHttpPostResponse, Error> {
-        let max = self.0.max_response_bytes;
+        let max = self.parts.max_response_bytes;
         let session_id = text(response.headers(), &SESSION_ID);
         match media_type(&response).as_deref() {
             Some("text/event-stream") => Ok(StreamableHttpPostResponse::Sse(
-                events(response, max, Counted::All),
+                self.events(response, Counted::All),
                 session_id,
             )),
             Some("application/json") => {
@@ -149,7 +180,11 @@ impl GuardedHttp {
         response: OutgoingResponse,
     ) -> Result<StreamableHttpPostResponse, Error> {
         let is_json = media_type(&response).as_deref() == Some("application/json");
-        let max = if is_json { self.0.max_response_bytes } else { MAX_ERROR };
+        let max = if is_json {
+            self.parts.max_response_bytes
+        } else {
+            MAX_ERROR
+        };
         let body = response.read(max).await.map_err(Error::Client)?;
         let parsed = serde_json::from_slice::<ServerJsonRpcMessage>(&body.bytes).ok();
         let error = match parsed {
@@ -184,7 +219,7 @@ impl StreamableHttpClient for GuardedHttp {
         _auth_header: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<StreamableHttpPostResponse, Error> {
-        self.post(message, session_id, headers).await
+        self.until_closed(self.post(message, session_id, headers)).await
     }
 
     async fn post_message_with_response_limits(
@@ -196,7 +231,7 @@ impl StreamableHttpClient for GuardedHttp {
         headers: HashMap<HeaderName, HeaderValue>,
         _limits: StreamableHttpResponseLimits,
     ) -> Result<StreamableHttpPostResponse, Error> {
-        self.post(message, session_id, headers).await
+        self.until_closed(self.post(message, session_id, headers)).await
     }
 
     async fn delete_session(
@@ -232,9 +267,9 @@ impl StreamableHttpClient for GuardedHttp {
             headers,
             body: None,
         };
-        let response = self.send(plain).await?;
+        let response = self.until_closed(self.send(plain)).await?;
         match (response.status(), media_type(&response).as_deref()) {
-            (200, Some("text/event-stream")) => Ok(events(response, self.0.max_response_bytes, Counted::Each)),
+            (200, Some("text/event-stream")) => Ok(self.events(response, Counted::Each)),
             // The stream is optional, and a server says so in different ways.
             _ => Err(Error::ServerDoesNotSupportSse),
         }

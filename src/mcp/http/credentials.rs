@@ -44,7 +44,7 @@ impl Credentials {
             }
             Some(oauth) => {
                 let secret = secret("oauth.client_secret", &oauth.client_secret, "", secrets)?;
-                let token = AccessToken::new(oauth, &secret, client.clone())?;
+                let token = AccessToken::new(oauth, &secret, client.clone(), definition.connect_timeout())?;
                 used.push(secret);
                 Some(token)
             }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use tokio_util::sync::DropGuard;
 
 use super::client::GuardedHttp;
 use super::credentials::Credentials;
@@ -42,10 +43,11 @@ impl HttpEndpoint {
         Ok((Self { http, url }, redactor))
     }
 
-    /// Makes the transport of a new connection.
-    pub(in crate::mcp) fn transport(&self) -> HttpTransport {
+    /// Makes the transport of a new connection. Its requests end when the guard is dropped.
+    pub(in crate::mcp) fn transport(&self) -> (HttpTransport, DropGuard) {
         let config = StreamableHttpClientTransportConfig::with_uri(Arc::clone(&self.url));
         let config = config.max_concurrent_requests(MAX_REQUESTS);
-        StreamableHttpClientTransport::with_client(self.http.clone(), config)
+        let (http, guard) = self.http.connection();
+        (StreamableHttpClientTransport::with_client(http, config), guard)
     }
 }

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use tokio::sync::Mutex;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::mcp::definition::OAuthDefinition;
 use crate::mcp::fault::McpFault;
@@ -29,6 +29,8 @@ pub(super) struct AccessToken {
     target: Target,
     authorization: HeaderValue,
     body: String,
+    /// How long getting a token may take.
+    limit: Duration,
     current: Mutex<Option<Current>>,
 }
 
@@ -50,6 +52,8 @@ struct TokenResponse {
 /// The token endpoint gave no token. Its response is not shown, since it may contain secrets.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::mcp) enum TokenError {
+    #[error("the token endpoint did not respond within {0:?}")]
+    Timeout(Duration),
     #[error("the token endpoint responded with HTTP {0}")]
     Status(u16),
     #[error("the token endpoint responded with something else than a token")]
@@ -57,7 +61,13 @@ pub(in crate::mcp) enum TokenError {
 }
 
 impl AccessToken {
-    pub(super) fn new(oauth: &OAuthDefinition, secret: &SecretValue, client: OutgoingClient) -> Result<Self, McpFault> {
+    /// `limit` is how long getting a token may take.
+    pub(super) fn new(
+        oauth: &OAuthDefinition,
+        secret: &SecretValue,
+        client: OutgoingClient,
+        limit: Duration,
+    ) -> Result<Self, McpFault> {
         let target = client.target(&oauth.token_url);
         let target = target.map_err(|fault| McpFault::new("oauth.token_url", fault.to_string()))?;
         let mut body = url::form_urlencoded::Serializer::new(String::new());
@@ -77,12 +87,19 @@ impl AccessToken {
             target,
             authorization,
             body: body.finish(),
+            limit,
             current: Mutex::default(),
         })
     }
 
-    /// Returns the token. Requests that need one at the same time share it.
+    /// Returns the token. Requests that need one at the same time share it, so all of them fail
+    /// within the limit if the endpoint does not respond.
     pub(super) async fn get(&self) -> Result<HeaderValue, OutgoingError> {
+        let got = timeout(self.limit, self.current_or_new()).await;
+        got.unwrap_or_else(|_| Err(OutgoingError::Broken(TokenError::Timeout(self.limit).into())))
+    }
+
+    async fn current_or_new(&self) -> Result<HeaderValue, OutgoingError> {
         let mut current = self.current.lock().await;
         if let Some(current) = current.as_ref().filter(|current| current.expires_at > Instant::now()) {
             return Ok(current.header.clone());

@@ -7,6 +7,7 @@ mod calls;
 mod changes;
 mod conformance;
 mod credentials;
+mod hanging;
 mod hostile;
 mod input;
 mod raw;

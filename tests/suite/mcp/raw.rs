@@ -37,6 +37,12 @@ impl RawMcp {
         self.server.url("/mcp")
     }
 
+    /// Returns how many replies have begun to hang, and how many of their connections the client
+    /// has closed.
+    pub(super) fn hangs(&self) -> (usize, usize) {
+        self.server.hangs()
+    }
+
     pub(super) fn port(&self) -> u16 {
         self.server.port()
     }

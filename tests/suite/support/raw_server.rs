@@ -1,6 +1,7 @@
 //! An HTTP server that replies with bytes, so that a reply may be wrong, endless or slow.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -49,7 +50,8 @@ impl RawReply {
         Self::new(status, &[("location", to)], "")
     }
 
-    /// Sends nothing more after the bytes, and leaves the connection open.
+    /// Sends nothing more after the bytes, and leaves the connection open until the client closes
+    /// it.
     pub(crate) fn then_hang(self) -> Self {
         Self {
             then: Then::Hang,
@@ -103,7 +105,16 @@ impl RawRequest {
 pub(crate) struct RawServer {
     address: SocketAddr,
     requests: Arc<Mutex<Vec<RawRequest>>>,
+    hangs: Arc<Hangs>,
     task: JoinHandle<()>,
+}
+
+/// How many replies hang or have hung.
+#[derive(Debug, Default)]
+struct Hangs {
+    begun: AtomicUsize,
+    /// Those whose connection the client has closed.
+    closed: AtomicUsize,
 }
 
 impl RawServer {
@@ -120,23 +131,25 @@ impl RawServer {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let (received, react) = (Arc::clone(&requests), Arc::new(react));
+        let hangs = Arc::<Hangs>::default();
+        let (received, react, hanging) = (Arc::clone(&requests), Arc::new(react), Arc::clone(&hangs));
         let task = tokio::spawn(async move {
             loop {
                 let (mut connection, _) = listener.accept().await.unwrap();
-                let (received, react) = (Arc::clone(&received), Arc::clone(&react));
+                let (received, react, hanging) = (Arc::clone(&received), Arc::clone(&react), Arc::clone(&hanging));
                 tokio::spawn(async move {
                     let Some(request) = read(&mut connection).await else {
                         return;
                     };
                     received.lock().unwrap().push(request.clone());
-                    reply(&mut connection, react(&request)).await;
+                    reply(&mut connection, react(&request), &hanging).await;
                 });
             }
         });
         Self {
             address,
             requests,
+            hangs,
             task,
         }
     }
@@ -175,6 +188,13 @@ impl RawServer {
     /// Returns the requests so far.
     pub(crate) fn requests(&self) -> Vec<RawRequest> {
         self.requests.lock().unwrap().clone()
+    }
+
+    /// Returns how many replies have begun to hang, and how many of their connections the client
+    /// has closed.
+    pub(crate) fn hangs(&self) -> (usize, usize) {
+        let Hangs { begun, closed } = &*self.hangs;
+        (begun.load(Ordering::SeqCst), closed.load(Ordering::SeqCst))
     }
 
     /// Returns the method, the path and the query of each request so far.
@@ -221,7 +241,7 @@ async fn read(connection: &mut TcpStream) -> Option<RawRequest> {
 }
 
 /// Sends a reply. The client may close the connection before its end.
-async fn reply(connection: &mut TcpStream, reply: RawReply) {
+async fn reply(connection: &mut TcpStream, reply: RawReply, hangs: &Hangs) {
     if connection.write_all(&reply.bytes).await.is_err() {
         return;
     }
@@ -229,7 +249,12 @@ async fn reply(connection: &mut TcpStream, reply: RawReply) {
         Then::Close => {
             let _ = connection.shutdown().await;
         }
-        Then::Hang => std::future::pending().await,
+        Then::Hang => {
+            hangs.begun.fetch_add(1, Ordering::SeqCst);
+            // The client sends nothing more, or breaks the connection.
+            let _ = connection.read_to_end(&mut Vec::new()).await;
+            hangs.closed.fetch_add(1, Ordering::SeqCst);
+        }
         Then::Repeat(bytes) => while connection.write_all(&bytes).await.is_ok() {},
     }
 }
