@@ -78,7 +78,11 @@ impl<'a> Offer<'a> {
                 return;
             }
             OnChange::Ask if !is_accepted => {
-                self.offered.changed.insert(name.clone(), now);
+                let tool = McpTool::new(server, self.tenant, name.clone(), tool);
+                if self.push(server, Arc::new(tool)) {
+                    self.offered.changed.insert(name, now);
+                }
+                return;
             }
             _ => self.offered.pins.pin(now),
         }
@@ -86,8 +90,8 @@ impl<'a> Offer<'a> {
         self.push(server, Arc::new(tool));
     }
 
-    /// Adds a tool unless another one has its name.
-    fn push(&mut self, server: &Arc<McpServer>, tool: Arc<dyn Tool>) {
+    /// Adds a tool unless another one has its name. Returns whether it was added.
+    fn push(&mut self, server: &Arc<McpServer>, tool: Arc<dyn Tool>) -> bool {
         let (server, name) = (server.definition.name.as_str(), &tool.spec().name);
         if !self.names.insert(name.clone()) {
             tracing::warn!(
@@ -95,7 +99,7 @@ impl<'a> Offer<'a> {
                 tool = name,
                 "a tool of an MCP server is left out, since another tool has its name"
             );
-            return;
+            return false;
         }
         self.offered.tools.push(ServedTool {
             server: server.into(),
@@ -103,3 +107,4 @@ impl<'a> Offer<'a> {
         });
     }
 }
+        true

@@ -65,13 +65,14 @@ impl LoopFactory for AgentLoops {
                 .iter()
                 .map(|tool| Arc::new(tool.to_tool()) as Arc<dyn Tool>),
         );
-        own.extend(work.served.without(&taken_names(work, &own)));
+        let taken = taken_names(work, &own);
+        own.extend(work.served.without(&taken));
         let tools = self.tools.executor_with(&work.tools, &agent.deferred_tools, own);
         let answers = AnswerRules {
             approvals: work.approvals.clone(),
             client_tools: Arc::clone(&work.client_tools),
             is_subagent: work.depth > 0,
-            changed_tools: Arc::clone(work.served.changed()),
+            changed_tools: Arc::new(work.served.changed(&taken)),
             expiry: self.answer_expiry,
         };
         let ports = DriverPorts {

@@ -88,9 +88,11 @@ impl ServedTools {
         tools.into_iter().map(|served| Arc::clone(&served.tool)).collect()
     }
 
-    /// Returns the tools whose definition has changed, by name.
-    pub(super) fn changed(&self) -> &Arc<BTreeMap<String, PinnedTool>> {
-        &self.changed
+    /// Returns the tools whose definition has changed, by name. Leaves out taken names, which stand
+    /// for other tools of the agent.
+    pub(super) fn changed(&self, taken: &BTreeSet<String>) -> BTreeMap<String, PinnedTool> {
+        let changed = self.changed.iter().filter(|(name, _)| !taken.contains(*name));
+        changed.map(|(name, tool)| (name.clone(), tool.clone())).collect()
     }
 
     /// Returns the definitions that the session has accepted, with those that are new to it.

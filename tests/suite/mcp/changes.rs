@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::McpApp;
 use super::server::{Era, McpServer, tool};
+use crate::support::answer::read;
 
 /// Changes what a tool says.
 fn change(server: &McpServer, description: &'static str) {
@@ -117,5 +118,30 @@ async fn a_refused_change_is_not_shown_to_the_model() {
         run["output_text"].as_str().unwrap().contains("has changed"),
         "the annotations are missing"
     );
+    app.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_of_a_tool_that_is_left_out_does_not_matter() {
+    // The tool has the name of a builtin tool, or that of a tool of another server.
+    let (first, second) = (McpServer::start(Era::Modern), McpServer::start(Era::Modern));
+    let write = |description| tool("write_file", description, json!({}));
+    second.put(write("Writes."));
+    let no_prefix = "prefix = \"\"";
+    let app = McpApp::alone(&[("first", &first.url(), no_prefix), ("second", &second.url(), no_prefix)]).await;
+    let agent = json!({"model": "mock/m", "tools": ["write_file"], "mcp": ["first", "second"]});
+    app.put_agent("user", agent).await;
+    let begun = app.call_tool(None, "echo", json!({"text": "1"})).await;
+    assert_eq!(begun["output_text"], "echo: 1", "{begun:#}");
+    change(&second, "Changed.");
+    second.put(write("Changed."));
+    let echo = app.call_tool(Some(&begun), "echo", json!({"text": "2"})).await;
+    assert_eq!(echo["output_text"], "echo: 2", "{echo:#}");
+    let file = json!({"path": "a.txt", "content": "a"});
+    let written = app.call_tool(Some(&begun), "write_file", file).await;
+    assert_eq!(written["status"], "completed", "{written:#}");
+    let path = format!("/v1/sessions/{}/files/a.txt", written["session_id"].as_str().unwrap());
+    let read = read(app.request(reqwest::Method::GET, &path)).await;
+    assert_eq!(read.text(), "a");
     app.finish().await;
 }
