@@ -65,6 +65,8 @@ pub(in crate::http) async fn serve_mcp(
         .with_legacy_session_mode(false)
         .with_json_response(is_stateless || !is_of_run)
         .with_sse_keep_alive(Some(api.limits.keep_alive_interval))
+        // The body has been read within the limit of the service.
+        .with_max_request_body_bytes(usize::MAX)
         .disable_allowed_hosts()
         .disable_allowed_origins();
     let service = StreamableHttpService::new(

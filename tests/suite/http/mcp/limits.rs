@@ -42,6 +42,18 @@ async fn bodies_are_bounded() {
     app.finish().await;
 }
 
+/// The library has a limit of its own, of 4 MiB.
+#[tokio::test]
+async fn bodies_may_have_as_many_bytes_as_those_of_v1() {
+    let (app, _database) = McpApp::with_agents(&[]).await;
+    let params = json!({"name": "nobody", "arguments": {"input": "x".repeat(5 << 20)}});
+    for client in [app.client(), app.client().legacy()] {
+        let error = client.error("tools/call", params.clone()).await;
+        assert_eq!(error["message"], "Unknown tool: nobody");
+    }
+    app.finish().await;
+}
+
 #[tokio::test]
 async fn runs_are_bounded() {
     let (app, _database) = McpApp::with_agents(&[("limits.each_tenant.light_runs", "1")]).await;
