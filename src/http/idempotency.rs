@@ -156,6 +156,7 @@ impl RequestName {
         RequestKey {
             key: self.key,
             digest: Hash::from(*hasher.finalize().as_bytes()),
+            valid_until: None,
         }
     }
 }

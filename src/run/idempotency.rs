@@ -48,14 +48,15 @@ impl IdempotencyKeys {
         Ok(Some(known.resource_id))
     }
 
-    /// Returns the key in its stored form, with the configured retention.
+    /// Returns the key in its stored form. The configured retention begins when the key is claimed,
+    /// or at the end of its own validity.
     pub(super) fn stored(&self, key: &RequestKey) -> IdempotencyKey {
         let claimed_at = self.leases.now();
         IdempotencyKey {
             key: key.key.clone(),
             digest: key.digest,
             claimed_at,
-            expires_at: claimed_at + self.retention,
+            expires_at: key.valid_until.map_or(claimed_at, |until| until.max(claimed_at)) + self.retention,
         }
     }
 }

@@ -124,6 +124,8 @@ pub struct RequestKey {
     /// The hash.
     pub digest: Hash,
 }
+    /// How long the caller may repeat the request at least; `None` for the configured retention.
+    pub valid_until: Option<Timestamp>,
 
 impl RequestKey {
     /// Refuses the request if another request has used the key.

@@ -38,14 +38,19 @@ impl Binding {
 
 /// Makes the state of a run that waits.
 pub(super) fn seal(server: &McpServer, binding: &Binding, run: &RunRecord) -> Result<String, ErrorData> {
-    let last = run.open_calls.iter().map(|call| call.expires_at).max();
     let state = State {
         run_id: run.summary.run_id,
-        expires_at: last.unwrap_or(run.summary.created_at),
+        expires_at: expires_at(run),
     };
     let options = SealOptions::new().associated_data(&binding.0);
     let sealed = server.settings.states.seal_json_with(&state, &options);
     sealed.map_err(|error| ErrorData::from(Problem::internal(error)))
+}
+
+/// Returns when the state of a run that waits expires: with the last of its open calls.
+pub(super) fn expires_at(run: &RunRecord) -> Timestamp {
+    let last = run.open_calls.iter().map(|call| call.expires_at).max();
+    last.unwrap_or(run.summary.created_at)
 }
 
 /// Returns the run that waits, if the state is one of this service for this request.

@@ -3,6 +3,7 @@
 use rmcp::ErrorData;
 
 use super::errors::error_of;
+use super::request_state::expires_at;
 use super::run_request::answering_run;
 use super::server::McpServer;
 use crate::agent::Answers;
@@ -13,7 +14,7 @@ use crate::run::{RequestKey, RunHandle, RunRequest};
 use crate::session::hash_content;
 
 /// Makes the request for the run that answers the open calls of another one. The key lets one set
-/// of answers win, and a repeated request get the same run.
+/// of answers win, and a repeated request get the same run for as long as its state is valid.
 pub(super) fn answering(
     server: &McpServer,
     run: &RunRecord,
@@ -24,6 +25,7 @@ pub(super) fn answering(
     let key = RequestKey {
         key: format!("mcp-answers/{}", run.summary.run_id),
         digest: hash_content(&bytes),
+        valid_until: Some(expires_at(run)),
     };
     Ok(answering_run(&server.call, run, answers, key, mode))
 }

@@ -55,7 +55,7 @@ impl From<RunRequest> for QueuedRunRequest {
             webhook: asked.webhook,
             idempotency: asked
                 .idempotency
-                .map(|RequestKey { key, digest }| QueuedKey { key, digest }),
+                .map(|RequestKey { key, digest, .. }| QueuedKey { key, digest }),
             model: asked.model,
             overrides: asked.overrides,
             budget: asked.budget,
@@ -87,9 +87,12 @@ impl From<QueuedRunRequest> for RunRequest {
             thread: stored.thread,
             if_busy: stored.if_busy,
             webhook: stored.webhook,
-            idempotency: stored
-                .idempotency
-                .map(|QueuedKey { key, digest }| RequestKey { key, digest }),
+            idempotency: stored.idempotency.map(|QueuedKey { key, digest }| RequestKey {
+                key,
+                digest,
+                // The key was claimed when the run was accepted.
+                valid_until: None,
+            }),
             model: stored.model,
             overrides: stored.overrides,
             budget: stored.budget,

@@ -5,7 +5,9 @@ use chrono::TimeDelta;
 use serde_json::{Value, json};
 
 use super::{Client, McpApp};
+use crate::support::answer::{read, with_json};
 use crate::support::databases::{Engine, TestDatabase};
+use crate::support::wait::until;
 
 /// The settings of replicas that share a key. The clock of the tests moves by itself.
 fn shared_key(home: &tempfile::TempDir) -> String {
@@ -219,6 +221,29 @@ async fn a_repeated_retry_is_not_executed_again() {
     let refused = client.ok("tools/call", retry(&params, &asked, &other)).await;
     let words = refused["content"][0]["text"].as_str().unwrap();
     assert!(words.starts_with("idempotency_key_reused: "), "{words}");
+    assert_eq!(app.deploy.begun(), 1);
+    app.finish().await;
+}
+
+/// A state is valid for longer than idempotency keys usually are.
+#[tokio::test]
+async fn a_retry_is_not_executed_again_while_its_state_is_valid() {
+    let (app, _database) = McpApp::with_agents(&[("idempotency.retention", "1s")]).await;
+    let client = app.asking();
+    let (params, asked) = ask(&client, json!([["c1", "deploy", {}]])).await;
+    let responses = [("c1", accept(json!({"decision": "approve"})))];
+    let good = retry(&params, &asked, &responses);
+    let first = client.ok("tools/call", good.clone()).await;
+    // A key that was claimed later has expired.
+    let import = async || {
+        let request = app.request(reqwest::Method::POST, "/v1/sessions");
+        let request = with_json(request.header("idempotency-key", "k"), &json!({}));
+        read(request).await.ok()["session_id"].clone()
+    };
+    let imported = import().await;
+    until("the key is valid", async || import().await != imported).await;
+    let second = client.ok("tools/call", good).await;
+    assert_eq!(first, second);
     assert_eq!(app.deploy.begun(), 1);
     app.finish().await;
 }
