@@ -22,6 +22,8 @@ const MAX_TOOLS: usize = 256;
 const MAX_PAGES: usize = 64;
 /// The most bytes of all definitions of a server.
 const MAX_LIST: usize = 4 << 20;
+/// The most characters of the name of a tool.
+const MAX_NAME: usize = 128;
 /// The most bytes of one definition.
 const MAX_DEFINITION: usize = 64 << 10;
 /// How long the schemas of a list may take to compile.
@@ -120,7 +122,7 @@ fn usable(server: &str, tools: Vec<WireTool>) -> Vec<ListedTool> {
     let began = std::time::Instant::now();
     let mut usable: Vec<ListedTool> = Vec::new();
     for tool in tools {
-        let name = tool.name.to_string();
+        let name: String = tool.name.chars().take(MAX_NAME).collect();
         let tool = if began.elapsed() < MAX_COMPILING {
             listed(tool)
         } else {
@@ -141,6 +143,12 @@ fn usable(server: &str, tools: Vec<WireTool>) -> Vec<ListedTool> {
 }
 
 fn listed(tool: WireTool) -> Result<ListedTool, String> {
+    let characters = tool.name.chars().count();
+    if characters > MAX_NAME {
+        return Err(format!(
+            "its name has {characters} characters, and the most are {MAX_NAME}"
+        ));
+    }
     // Icons and metadata do not change what the model reads or what a call does.
     let definition = json!({
         "name": tool.name, "title": tool.title, "description": tool.description, "inputSchema": tool.input_schema,

@@ -47,6 +47,11 @@ impl<'a> Offer<'a> {
         let definition = &server.definition;
         let is_first = !self.offered.pins.knows(&definition.name);
         self.offered.pins.begin(&definition.name);
+        if definition.on_change == OnChange::Accept {
+            // Otherwise a server that renames its tools would make the sessions ever larger.
+            let is_listed = |name: &str| listing.tools.iter().any(|tool| tool.name == name);
+            self.offered.pins.retain(&definition.name, is_listed);
+        }
         for tool in listing.tools.iter().filter(|tool| definition.allows(&tool.name)) {
             self.add_tool(server, tool, is_first);
         }
@@ -105,6 +110,6 @@ impl<'a> Offer<'a> {
             server: server.into(),
             tool,
         });
+        true
     }
 }
-        true

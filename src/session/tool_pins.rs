@@ -55,6 +55,13 @@ impl ToolPins {
         of_server.insert(tool.tool, tool.definition);
     }
 
+    /// Removes the pins of those tools of a server for which the function returns false.
+    pub fn retain(&mut self, server: &str, is_retained: impl Fn(&str) -> bool) {
+        if let Some(of_server) = self.0.get_mut(server) {
+            of_server.retain(|tool, _| is_retained(tool));
+        }
+    }
+
     /// Returns about how many bytes the pins occupy in memory.
     pub fn bytes(&self) -> usize {
         let tools = self.0.values().flatten();

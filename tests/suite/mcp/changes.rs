@@ -122,6 +122,25 @@ async fn a_refused_change_is_not_shown_to_the_model() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_sessions_that_accept_all_changes_forget_a_tool_that_is_gone() {
+    for (on_change, forgets) in [("accept", true), ("ask", false), ("refuse", false)] {
+        let server = McpServer::start(Era::Modern);
+        let app = McpApp::with(&server, &format!("on_change = {on_change:?}")).await;
+        let first = app.call_tool(None, "box_echo", json!({"text": "1"})).await;
+        let before = app.context(&first).await["tool_pins"].clone();
+        server.remove("echo");
+        let second = app.call_tool(Some(&first), "box_sum", json!({"a": 1})).await;
+        let after = app.context(&second).await["tool_pins"].clone();
+        let mut expected = before.clone();
+        if forgets {
+            expected["box"].as_object_mut().unwrap().remove("echo").unwrap();
+        }
+        assert_eq!(after, expected, "{on_change}");
+        app.finish().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_of_a_tool_that_is_left_out_does_not_matter() {
     // The tool has the name of a builtin tool, or that of a tool of another server.
     let (first, second) = (McpServer::start(Era::Modern), McpServer::start(Era::Modern));

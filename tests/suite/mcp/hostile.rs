@@ -223,6 +223,7 @@ async fn unusable_definitions_are_left_out() {
                     {"name": "deep", "inputSchema": {"type": "object", "properties": {"a": deep}}},
                     {"name": "elsewhere", "inputSchema": {"type": "object", "$ref": "http://127.0.0.1/schema"}},
                     {"name": "large", "inputSchema": object, "description": "x".repeat(66_000)},
+                    {"name": "n".repeat(129), "inputSchema": object},
                     {"name": "output", "inputSchema": object, "outputSchema": {"type": "object", "required": 1}},
                 ]);
                 response(&request["id"], json!({"tools": tools}))

@@ -154,6 +154,11 @@ impl McpServer {
         tools.push(tool);
     }
 
+    /// Removes a tool.
+    pub(super) fn remove(&self, name: &str) {
+        self.box_.0.tools.lock().unwrap().retain(|tool| tool.name != name);
+    }
+
     /// What has happened, in order.
     pub(super) fn log(&self) -> Vec<String> {
         self.box_.0.log.lock().unwrap().clone()
