@@ -62,7 +62,7 @@ impl From<Refusal> for Problem {
                     problem.with_error(pointer, message)
                 })
             }
-            Refusal::SessionNotWaiting { session_id } => {
+            Refusal::SessionNotWaiting { session_id } | Refusal::ThreadMovedOn { session_id, .. } => {
                 Self::new(ProblemCode::SessionNotWaiting, detail).with_session(session_id)
             }
             Refusal::RunNotWaiting { run_id, status } => Self::new(ProblemCode::RunNotWaiting, detail)

@@ -29,15 +29,17 @@ pub(super) struct Answered {
 }
 
 /// Returns the step that the run finishes first; `None` if its base does not wait. Refuses answers
-/// that do not fit the open calls.
+/// that do not fit the open calls, and a run that would have neither input nor answers.
 pub(super) async fn answered(
     tenant: &TenantId,
     base: Option<&Arc<Bundle>>,
     answers: &Answers,
+    has_input: bool,
     now: Timestamp,
 ) -> Result<Option<Answered>, Refusal> {
     let Some((bundle, waiting)) = base.and_then(|bundle| Some((bundle, bundle.waiting()?))) else {
-        if answers.answers.is_empty() {
+        let continues_without = has_input || answers.is_empty();
+        if answers.answers.is_empty() && continues_without {
             return Ok(None);
         }
         let session_id = base.map(|bundle| bundle.head.session_id);

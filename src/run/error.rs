@@ -108,6 +108,14 @@ pub enum Refusal {
         /// The base session, if there is one.
         session_id: Option<SessionId>,
     },
+    /// The request answers a run whose thread points to another session now.
+    #[error("the thread no longer points to the session {answered}, which the request answers")]
+    ThreadMovedOn {
+        /// The session of the run.
+        answered: SessionId,
+        /// The session to which the thread points.
+        session_id: Option<SessionId>,
+    },
     /// The run does not wait for answers.
     #[error("the run {run_id} does not wait for answers: its status is {status}")]
     RunNotWaiting {

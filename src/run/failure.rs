@@ -86,7 +86,7 @@ impl Failure {
             // On a thread, the session that the run continues is known only when the run begins.
             Refusal::AnswersRequired(_) => Some(RunErrorCode::AnswersRequired),
             Refusal::InvalidAnswers { .. } => Some(RunErrorCode::InvalidAnswers),
-            Refusal::SessionNotWaiting { .. } => Some(RunErrorCode::SessionNotWaiting),
+            Refusal::SessionNotWaiting { .. } | Refusal::ThreadMovedOn { .. } => Some(RunErrorCode::SessionNotWaiting),
             _ => None,
         };
         if let Some(code) = code {

@@ -77,6 +77,20 @@ enum Input {
     Accepted(Vec<Message>),
 }
 
+impl Input {
+    fn has_messages(&self) -> bool {
+        match self {
+            Self::Asked(input) => !input.messages.is_empty(),
+            Self::Accepted(messages) => !messages.is_empty(),
+        }
+    }
+
+    /// Returns whether the session that the run will continue does not exist yet.
+    fn is_early(&self) -> bool {
+        matches!(self, Self::Asked(AskedInput { is_early: true, .. }))
+    }
+}
+
 /// The input of a new request.
 #[derive(Debug)]
 struct AskedInput {
@@ -194,6 +208,15 @@ impl Planner {
     ) -> Result<RunPlan, Refusal> {
         let limits = Arc::clone(self.limits.of(tenant));
         let allowance = Allowance::new(&limits.runs, &request.limits);
+        if let Some(answered) = request.base_session_id
+            && Some(answered) != base
+            && !input.is_early()
+        {
+            return Err(Refusal::ThreadMovedOn {
+                answered,
+                session_id: base,
+            });
+        }
         let base = self.find_base(tenant, base).await?;
         let bundle = base.bundle();
         let agent = self
@@ -320,8 +343,12 @@ impl Planner {
         base: &Base,
     ) -> Result<Option<Answered>, Refusal> {
         match (input, base) {
-            (Input::Asked(AskedInput { is_early: true, .. }), _) | (_, Base::Unreadable(..)) => Ok(None),
-            _ => answered(tenant, base.bundle(), &request.answers, self.clock.now()).await,
+            (input, _) if input.is_early() => Ok(None),
+            (_, Base::Unreadable(..)) => Ok(None),
+            _ => {
+                let now = self.clock.now();
+                answered(tenant, base.bundle(), &request.answers, input.has_messages(), now).await
+            }
         }
     }
 

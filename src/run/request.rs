@@ -20,7 +20,8 @@ use crate::store::{ConflictPolicy, IfBusy};
 /// A request to run an agent.
 #[derive(Debug, Clone)]
 pub struct RunRequest {
-    /// The session to continue; `None` for a new line of sessions.
+    /// The session to continue; `None` for a new line of sessions. Beside a thread, the session to
+    /// which the thread must point.
     pub base_session_id: Option<SessionId>,
     /// The session whose environment the run begins with; by default the base session.
     pub environment_from: Option<SessionId>,
@@ -37,7 +38,7 @@ pub struct RunRequest {
     pub durability: Option<DurabilityChoice>,
     /// The priority. Among the runs of a tenant, those of a higher priority are leased first.
     pub priority: i16,
-    /// The thread to continue and to move, in place of a base session.
+    /// The thread to continue and to move.
     pub thread: Option<ThreadName>,
     /// What to do when the thread has another active run.
     pub if_busy: IfBusy,
@@ -123,9 +124,9 @@ pub struct RequestKey {
     pub key: String,
     /// The hash.
     pub digest: Hash,
-}
     /// How long the caller may repeat the request at least; `None` for the configured retention.
     pub valid_until: Option<Timestamp>,
+}
 
 impl RequestKey {
     /// Refuses the request if another request has used the key.

@@ -36,7 +36,7 @@ pub(super) fn answering_run(
     let waiting = &waiting.summary;
     let thread = waiting.thread.clone().filter(|_| waiting.thread_moved == Some(true));
     RunRequest {
-        base_session_id: thread.is_none().then_some(waiting.session_id),
+        base_session_id: Some(waiting.session_id),
         thread,
         answers,
         idempotency: Some(key),

@@ -100,6 +100,9 @@ pub(in crate::http) struct CreateRun {
     on_disconnect: Option<OnDisconnect>,
     /// Which events the run emits beside its own.
     events: Option<EventOptions>,
+    /// The session of the waiting run that the request answers, which its thread must point to.
+    #[serde(skip)]
+    answered_session: Option<SessionId>,
 }
 
 impl CreateRun {
@@ -147,7 +150,7 @@ impl CreateRun {
             .on_disconnect
             .unwrap_or_else(|| default_on_disconnect(mode, self.thread.as_ref(), key.as_ref()));
         Ok(RunRequest {
-            base_session_id: base,
+            base_session_id: base.or(self.answered_session),
             environment_from,
             agent: self.agent,
             input,
@@ -189,7 +192,7 @@ impl CreateRun {
             }
         }
         Ok(Self {
-            base_session_id: thread.is_none().then(|| session_id.to_string()),
+            answered_session: Some(session_id),
             thread,
             ..self
         })

@@ -66,6 +66,21 @@ async fn a_message_is_refused_while_a_session_waits(database: TestDatabase) {
     // A session that does not wait has nothing to deny.
     let body = json!({"base_session_id": partly["session_id"], "input": "More.", "deny_open": true});
     assert_eq!(app.run_with(body).await["status"], "completed");
+    // Without a message, nothing would be left of the request.
+    let runs = app.get("/v1/runs").await["data"].as_array().unwrap().len();
+    for base in [
+        json!({"base_session_id": partly["session_id"]}),
+        json!({"agent": "asker"}),
+        json!({"agent": "asker", "thread": "new"}),
+    ] {
+        for mode in ["sync", "async"] {
+            let mut body = base.clone();
+            body["deny_open"] = json!(true);
+            body["mode"] = json!(mode);
+            app.post("/v1/runs", &body).await.assert_problem("session_not_waiting");
+        }
+    }
+    assert_eq!(app.get("/v1/runs").await["data"].as_array().unwrap().len(), runs);
     app.finish().await;
 }
 

@@ -17,6 +17,7 @@ use crate::support::test_app::TestApp;
 
 on_every_store!(
     a_waiting_run_frees_and_moves_its_thread,
+    answers_to_a_run_do_not_reach_a_later_one,
     two_answers_at_once_have_one_winner,
     a_queued_message_that_meets_open_calls_fails,
 );
@@ -57,6 +58,30 @@ async fn a_waiting_run_frees_and_moves_its_thread(database: TestDatabase) {
     let deny = answer_to(&again, "c1", json!({"decision": "deny"}));
     let next = app.run_with(on_thread(json!({"answers": [deny]}))).await;
     assert_eq!(next["base_session_id"], again["session_id"]);
+    app.finish().await;
+}
+
+/// Both runs wait with the same call, so the answers to one fit the other.
+async fn answers_to_a_run_do_not_reach_a_later_one(database: TestDatabase) {
+    let app = WaitingApp::start(&database, &[]).await;
+    let calls = json!([["c1", "deploy", {}]]).to_string();
+    let first = app.run_with(on_thread(json!({"input": calls}))).await;
+    let approve = json!([answer_to(&first, "c1", json!({"decision": "approve"}))]);
+    let path = format!("/v1/runs/{}/answers", id(&first));
+    let body = json!({"answers": approve, "input": calls});
+    let second = app.post(&path, &body).await.ok();
+    assert_eq!(second["status"], "waiting", "{second:#}");
+    assert_eq!(app.deploy.begun(), 1);
+    for body in [body, json!({"answers": approve}), json!({"deny_open": true})] {
+        let refused = app.post(&path, &body).await;
+        refused.assert_problem("session_not_waiting");
+        assert_eq!(refused.json()["session_id"], second["session_id"]);
+    }
+    assert_eq!(app.deploy.begun(), 1);
+    // Nothing has answered the later run.
+    let answered = app.answer(&second, approve).await.ok();
+    assert_eq!(answered["status"], "completed", "{answered:#}");
+    assert_eq!(app.deploy.begun(), 2);
     app.finish().await;
 }
 
