@@ -128,8 +128,8 @@ async fn serve<T: Transport<RoleClient> + 'static>(
     mode: ClientLifecycleMode,
 ) -> Result<RunningService<RoleClient, Handler>, RequestError> {
     let handler = Handler::new(requests);
-    let requests = Arc::clone(requests);
-    let serving = handler.serve_with_lifecycle(ObservedTransport { transport, requests }, mode);
+    let transport = ObservedTransport::new(transport, requests);
+    let serving = handler.serve_with_lifecycle(transport, mode);
     let service = Box::pin(serving).await;
     service.map_err(|error| RequestError::of_opening(&error))
 }

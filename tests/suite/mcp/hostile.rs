@@ -240,6 +240,26 @@ async fn unusable_definitions_are_left_out() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_floods_requests_loses_its_connection() {
+    let server = RawMcp::start_all(|request| match request["method"].as_str() {
+        Some("tools/call") => {
+            let ping = |n: u32| json!({"jsonrpc": "2.0", "id": format!("p{n}"), "method": "ping"});
+            let pings: String = (0..1_000).map(|n| format!("data: {}\n\n", ping(n))).collect();
+            sse(&pings).then_hang()
+        }
+        // It does not accept the responses.
+        None => RawReply::bytes("").then_hang(),
+        _ => super::raw::begin(request),
+    });
+    let server = server.await;
+    let app = McpApp::alone(&[("box", &server.url(), "timeout = \"10m\"")]).await;
+    let words = timeout(PATIENCE, app.use_tool("box_t", json!({}))).await;
+    let words = words.expect("the flood does not end the call");
+    assert!(words.contains("the connection to it broke"), "{words}");
+    app.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_redirect_is_not_followed() {
     let internal = RawServer::start(|_| RawReply::text("internal")).await;
     let target = internal.url("/");
