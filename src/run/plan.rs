@@ -208,16 +208,7 @@ impl Planner {
     ) -> Result<RunPlan, Refusal> {
         let limits = Arc::clone(self.limits.of(tenant));
         let allowance = Allowance::new(&limits.runs, &request.limits);
-        if let Some(answered) = request.base_session_id
-            && Some(answered) != base
-            && !input.is_early()
-        {
-            return Err(Refusal::ThreadMovedOn {
-                answered,
-                session_id: base,
-            });
-        }
-        let base = self.find_base(tenant, base).await?;
+        let base = self.find_base(tenant, &request, &input, base).await?;
         let bundle = base.bundle();
         let agent = self
             .find_agent(tenant, request.agent.as_ref(), &base, pinned, &allowance)
@@ -394,7 +385,20 @@ impl Planner {
         }
     }
 
-    async fn find_base(&self, tenant: &TenantId, session_id: Option<SessionId>) -> Result<Base, Refusal> {
+    /// Reads the base. Refuses a request for another session than that of its thread.
+    async fn find_base(
+        &self,
+        tenant: &TenantId,
+        request: &RunRequest,
+        input: &Input,
+        session_id: Option<SessionId>,
+    ) -> Result<Base, Refusal> {
+        if let Some(answered) = request.base_session_id
+            && Some(answered) != session_id
+            && !input.is_early()
+        {
+            return Err(Refusal::ThreadMovedOn { answered, session_id });
+        }
         let Some(session_id) = session_id else {
             return Ok(Base::None);
         };
