@@ -244,8 +244,8 @@ async fn a_server_that_floods_requests_loses_its_connection() {
     let server = RawMcp::start_all(|request| match request["method"].as_str() {
         Some("tools/call") => {
             let ping = |n: u32| json!({"jsonrpc": "2.0", "id": format!("p{n}"), "method": "ping"});
-            let pings: String = (0..1_000).map(|n| format!("data: {}\n\n", ping(n))).collect();
-            sse(&pings).then_hang()
+            let pings: Vec<String> = (0..1_000).map(|n| format!("data: {}\n\n", ping(n))).collect();
+            sse(&pings.concat()).then_hang()
         }
         // It does not accept the responses.
         None => RawReply::bytes("").then_hang(),
