@@ -63,8 +63,8 @@ struct Walk<'a> {
 }
 
 impl Search<'_> {
-    /// Lists everything but what is ephemeral. Visits one directory at a time,
-    /// so that its depth needs no stack.
+    /// Lists everything but what is ephemeral. Visits one directory at a time, so that its depth
+    /// needs no stack.
     pub(super) fn find(&self) -> Result<Found, CheckoutError> {
         let opened = open_restored_root(self.root).map_err(CheckoutError::of("opening", self.root))?;
         let kind = rustix::fs::fstatfs(&opened).map_err(CheckoutError::of("reading", self.root))?;

@@ -163,7 +163,7 @@ impl Checkout {
         let path = FilePath::parse(path).map_err(TreeError::from)?;
         // What was at the path may be of another kind, such as a symlink.
         let is_known = self.facts.files.contains_key(path.as_str());
-        if is_known && tree.entry(&path).await? == entry_of(tree, &read).await {
+        if is_known && is_entry(tree, tree.entry(&path).await?.as_ref(), &read).await {
             return Ok((tree.clone(), None));
         }
         let without = if is_known {
@@ -192,19 +192,26 @@ impl Checkout {
     }
 }
 
-/// Returns the entry that a tree gets for a file or a symlink.
-async fn entry_of(tree: &Tree, read: &Changed) -> Option<Entry> {
-    match read {
-        Changed::File { bytes, is_executable } => {
-            let (bytes, size) = (bytes.clone(), bytes.len() as u64);
+/// Returns whether a file or a symlink is still what a tree has.
+async fn is_entry(tree: &Tree, entry: Option<&Entry>, read: &Changed) -> bool {
+    match (entry, read) {
+        (
             Some(Entry::File {
-                hash: by_size(tree.tenant(), size, move || hash_content(&bytes)).await,
+                hash,
                 size,
-                is_executable: *is_executable,
-            })
+                is_executable,
+            }),
+            Changed::File {
+                bytes,
+                is_executable: is_now,
+            },
+        ) => {
+            let (bytes, size_now) = (bytes.clone(), bytes.len() as u64);
+            let hashed = || by_size(tree.tenant(), size_now, move || hash_content(&bytes));
+            is_executable == is_now && *size == size_now && *hash == hashed().await
         }
-        Changed::Symlink { target } => Some(Entry::Symlink { target: target.clone() }),
-        Changed::TooLarge { .. } | Changed::Unreadable { .. } | Changed::Gone => None,
+        (Some(Entry::Symlink { target }), Changed::Symlink { target: now }) => target == now,
+        _ => false,
     }
 }
 

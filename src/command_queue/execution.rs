@@ -10,13 +10,14 @@ use parking_lot::Mutex;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::PAUSE;
-use super::contents::CommandContents;
 use super::host::Host;
 use super::messages::{End, Outcome, Request};
 use super::running::{Reason, Running};
 use crate::causes::with_causes;
 use crate::sandbox::{Exit, Output};
-use crate::store::{CommandLease, MAX_COMMAND_TEXT_BYTES, MAX_OUTPUT_PIECE_BYTES, OutputPiece, TakenCommand};
+use crate::store::{
+    CommandLease, MAX_COMMAND_TEXT_BYTES, MAX_OUTPUT_PIECE_BYTES, OutputPiece, PatientContents, TakenCommand,
+};
 use crate::tools::{BackendError, CommandBackend as _, CommandOutcome, ShellCommand};
 use crate::workspace::Tree;
 
@@ -44,7 +45,9 @@ impl Execution<'_> {
             Err(error) => return Outcome::failed(format!("the worker can't read the command: {error}")),
         };
         let host = self.host;
-        let contents = CommandContents::new(&taken.key.tenant, &host.store, &self.running);
+        // No longer than the worker has its lease.
+        let running = Arc::clone(&self.running);
+        let contents = PatientContents::new(&taken.key.tenant, &host.store, None, move || !running.is_lost());
         let tree = match request.tree {
             Some(hash) => Tree::open(contents, host.workspace, hash),
             None => Tree::empty(contents, host.workspace),

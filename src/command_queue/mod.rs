@@ -13,7 +13,6 @@
 //! whose worker is lost.
 
 mod backend;
-mod contents;
 mod directories;
 mod execution;
 mod host;

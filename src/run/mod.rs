@@ -30,7 +30,6 @@ mod overrides;
 mod executor;
 
 mod agent_loop;
-mod contents;
 mod export;
 mod publish;
 mod restore;

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use super::answers::{accepted_pins, remembered_approvals};
 use super::base::Base;
-use super::contents::RunContents;
 use super::failure::Failure;
 use super::live::LiveEvents;
 use super::plan::RunPlan;
@@ -16,7 +15,7 @@ use crate::agent::{Durability, Journals as _, PersistedEnvironment, Progress, Re
 use crate::environment::Environment;
 use crate::json::Object;
 use crate::session::{Bundle, Overrides, ToolPins};
-use crate::store::Store;
+use crate::store::{PatientContents, Store};
 use crate::usage::Usage;
 use crate::workspace::{Contents, WorkspaceLimits};
 
@@ -54,7 +53,10 @@ pub(super) async fn restore(
     let state = restore_state(plan, live, bundle);
     let resumed = restore_progress(store, plan, live, &state).await?;
     let persisted = resumed.as_ref().and_then(Resumed::environment);
-    let contents = RunContents::new(&live.active, store, patience);
+    // No longer than until the run is cancelled or another worker may have it.
+    let active = Arc::clone(&live.active);
+    let goes_on = move || !active.cancellation.is_cancelled() && !active.is_lost();
+    let contents = PatientContents::new(&live.active.tenant, store, Some(patience), goes_on);
     let environment = Arc::new(restore_environment(plan, persisted, contents, limits));
     let (progress, journal) = match resumed {
         Some(resumed) => resumed.into_parts(state.clone(), &environment),

@@ -32,6 +32,7 @@ mod content_settings;
 mod lease_clock;
 mod objects;
 mod open;
+mod patient_contents;
 mod tenant_contents;
 mod turns;
 mod weight;
@@ -75,6 +76,7 @@ pub use self::objects::{ObjectSettings, ObjectStoreKind, OpenObjectsError};
 pub use self::open::{OpenError, StoreSettings, migrate, missing_file, open, open_with};
 pub use self::outage::Outage;
 pub use self::outbox::{DeliveryFilter, DeliveryOutcome, DueDelivery, DueFilter, OutboxStore, Restarted};
+pub use self::patient_contents::PatientContents;
 pub use self::portable::{PortableError, PortableSession};
 pub use self::query::{AgentPage, Page, RunFilter, SessionFilter, TimeRange};
 pub use self::queue::{

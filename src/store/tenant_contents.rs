@@ -25,14 +25,6 @@ impl TenantContents {
             store: Arc::clone(store),
         })
     }
-
-    /// Returns whether an operation failed since the store is unavailable at the moment.
-    pub(crate) fn is_transient(error: &ContentsError) -> bool {
-        match error {
-            ContentsError::Unavailable(source) => source.downcast_ref().is_some_and(StoreError::is_transient),
-            _ => false,
-        }
-    }
 }
 
 #[async_trait]

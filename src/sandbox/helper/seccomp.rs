@@ -97,9 +97,6 @@ const REFUSED: &[c_long] = &[
 /// Refused too, unless the command may connect to the proxy.
 const CLIENTS: &[c_long] = &[libc::SYS_socket, libc::SYS_connect];
 
-/// Calls that can connect without `connect`, and the argument with their flags.
-const FAST_OPENS: &[(c_long, u8)] = &[(libc::SYS_sendto, 3)];
-
 #[cfg(target_arch = "x86_64")]
 const REFUSED_ON_X86: &[c_long] = &[
     libc::SYS_iopl,
@@ -301,9 +298,7 @@ fn clients_of_tcp() -> Result<Rules, BackendError> {
         sockets.push(rule([masked(1, 0xf, kind)?])?);
     }
     let mut rules = Rules::from([(libc::SYS_socket, sockets)]);
-    for (call, flags) in FAST_OPENS {
-        rules.insert(*call, vec![rule([has(*flags, FAST_OPEN)?])?]);
-    }
+    rules.insert(libc::SYS_sendto, any([has(3, FAST_OPEN)])?);
     Ok(rules)
 }
 
