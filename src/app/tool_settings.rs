@@ -31,6 +31,7 @@ pub(super) fn commands(config: &Config, helper: Option<PathBuf>) -> anyhow::Resu
             helper: helper.unwrap_or(default.helper),
             landlock_abi_limit: default.landlock_abi_limit,
             proxy: network.is_some(),
+            cgroup: (!sandbox.cgroup.as_os_str().is_empty()).then(|| sandbox.cgroup.clone()),
         },
         limits: SandboxLimits {
             wall_time: sandbox.max_time,

@@ -31,6 +31,8 @@ pub struct SandboxConfig {
     /// The oldest version of Landlock that will do.
     #[serde(deserialize_with = "integer::<_, 1, 100, _>")]
     pub landlock_abi: u32,
+    /// A directory of cgroup v2 that is delegated to the service. Empty for none.
+    pub cgroup: PathBuf,
     /// Whether the service refuses to start if commands can't run.
     pub required: bool,
     /// The directory for the files of commands. Empty for one in the system's temporary directory.

@@ -36,7 +36,7 @@
 //! - Memory counts where a process has it mapped. Memory of the kernel, such as full pipes, does
 //!   not. A host or a container should have a limit of its own.
 //! - Between two measurements, memory and disk can exceed their limits by what fits into that time:
-//!   20 ms and 50 ms, or more on a busy host.
+//!   20 ms and 50 ms, or more on a busy host. With a control group, memory can't.
 //! - Before Linux 6.12 and without a PID namespace, a fork bomb is killed process by process. On a
 //!   busy host that can take longer than the service waits for, most of all as root.
 //! - Before Linux 6.12 a command can signal nobody but its own process group, and `setsid` has no

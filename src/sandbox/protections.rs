@@ -32,6 +32,10 @@ pub struct Protections {
     pub overlay_error: Option<String>,
     /// Why commands can't reach the proxy, if so. `None` as well if they need not.
     pub proxy_error: Option<String>,
+    /// Whether each command has a control group, which limits its memory and its processes.
+    pub cgroup: bool,
+    /// Why commands have no control group, although the settings name a directory for them.
+    pub cgroup_error: Option<String>,
 }
 
 impl Protections {
@@ -39,6 +43,9 @@ impl Protections {
     pub(super) fn shortfall(&self, settings: &SandboxSettings) -> Option<String> {
         if let Some(error) = &self.proxy_error {
             return Some(format!("commands have no network on this host ({error})"));
+        }
+        if let Some(error) = &self.cgroup_error {
+            return Some(format!("commands can't have control groups ({error})"));
         }
         if self.isolation == Isolation::None {
             return None;
@@ -89,8 +96,8 @@ impl fmt::Display for Protections {
         } else {
             ", no overlays"
         })?;
-        // Limits are kept by the helper, in every tier.
-        f.write_str(", no cgroup")
+        // Without one, the helper keeps the limits.
+        f.write_str(if self.cgroup { ", cgroup" } else { ", no cgroup" })
     }
 }
 
@@ -108,6 +115,8 @@ mod tests {
             pid_namespace_error: None,
             overlay_error: None,
             proxy_error: None,
+            cgroup: false,
+            cgroup_error: None,
         }
     }
 
@@ -146,6 +155,11 @@ mod tests {
         assert_eq!(
             none.to_string(),
             "no landlock, no seccomp, signals denied, no user namespace, no overlays, no cgroup"
+        );
+        let limited = Protections { cgroup: true, ..all() };
+        assert_eq!(
+            limited.to_string(),
+            "landlock abi 7, seccomp, user, PID and mount namespaces, overlays, cgroup"
         );
         let unused = Protections {
             isolation: Isolation::None,
@@ -196,10 +210,18 @@ mod tests {
         for protections in [unused, all()] {
             let cut_off = Protections {
                 proxy_error: Some("ENOSPC".to_owned()),
+                ..protections.clone()
+            };
+            let unlimited = Protections {
+                cgroup_error: Some("EBUSY".to_owned()),
                 ..protections
             };
-            let missing = missing(cut_off, |_| ()).unwrap();
-            assert_eq!(missing, "commands have no network on this host (ENOSPC)");
+            for (few, message) in [
+                (cut_off, "commands have no network on this host (ENOSPC)"),
+                (unlimited, "commands can't have control groups (EBUSY)"),
+            ] {
+                assert_eq!(missing(few, |_| ()).unwrap(), message);
+            }
         }
     }
 }

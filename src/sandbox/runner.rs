@@ -162,6 +162,7 @@ impl Sandbox {
             restrictions,
             command,
             limits: spec.limits,
+            cgroup: self.settings.cgroup.clone(),
             input_stays_open: false,
         })
     }
@@ -183,6 +184,7 @@ async fn try_out(settings: &SandboxSettings, directory: &Path) -> io::Result<Pro
         landlock_abi_limit: settings.landlock_abi_limit,
         namespaces: settings.namespaces != Namespaces::Off && settings.isolation == Isolation::Enforced,
         proxy: settings.proxy,
+        cgroup: settings.cgroup.clone(),
         directory: directory.canonicalize()?,
     };
     let mut helper = Helper::start(settings)?;

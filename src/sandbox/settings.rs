@@ -39,6 +39,8 @@ pub struct SandboxSettings {
     pub landlock_abi_limit: u32,
     /// Whether commands are to reach a proxy. This needs namespaces.
     pub proxy: bool,
+    /// A directory of cgroup v2 that is delegated to the service, if any.
+    pub cgroup: Option<PathBuf>,
     /// The helper's binary. It is called with the one argument `sandbox-exec`.
     pub helper: PathBuf,
 }
@@ -51,6 +53,7 @@ impl Default for SandboxSettings {
             landlock_abi: 1,
             landlock_abi_limit: u32::MAX,
             proxy: false,
+            cgroup: None,
             // The running binary, even if its file was replaced since.
             helper: "/proc/self/exe".into(),
         }

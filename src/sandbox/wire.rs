@@ -51,6 +51,8 @@ pub(super) struct ProbeTask {
     pub(super) namespaces: bool,
     /// Whether commands are to reach the proxy.
     pub(super) proxy: bool,
+    /// The directory for the control groups of commands.
+    pub(super) cgroup: Option<PathBuf>,
     /// A directory that exists.
     pub(super) directory: PathBuf,
 }
@@ -60,6 +62,8 @@ pub(super) struct RunTask {
     pub(super) restrictions: Restrictions,
     pub(super) command: Command,
     pub(super) limits: SandboxLimits,
+    /// The directory for the control group of the command.
+    pub(super) cgroup: Option<PathBuf>,
     /// Whether the standard input stays open for what follows.
     pub(super) input_stays_open: bool,
 }

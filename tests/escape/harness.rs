@@ -65,6 +65,14 @@ impl Area {
         }
     }
 
+    /// A directory for control groups of this area, where the host has one to delegate.
+    pub(crate) fn cgroup(&self) -> Option<PathBuf> {
+        let delegated = PathBuf::from(std::env::var_os("AGENT_RUNTIME_TEST_CGROUP")?);
+        let directory = delegated.join(&self.mark);
+        fs::create_dir_all(&directory).unwrap();
+        Some(directory)
+    }
+
     pub(crate) async fn probe(&self, settings: SandboxSettings) -> Result<Sandbox, SandboxUnavailable> {
         Sandbox::probe(settings, &self.work()).await
     }
@@ -132,23 +140,28 @@ impl Area {
     /// `AGENT_RUNTIME_TEST_REQUIRE_NAMESPACES` in the environment, none may be missing.
     pub(crate) async fn tiers(&self) -> Vec<(String, Sandbox)> {
         let mut tiers = Vec::new();
-        for (namespaces, abi) in [
-            (Namespaces::Off, u32::MAX),
-            (Namespaces::Off, 1),
-            (Namespaces::Auto, u32::MAX),
+        for (namespaces, abi, cgroup) in [
+            (Namespaces::Off, u32::MAX, None),
+            (Namespaces::Off, 1, None),
+            (Namespaces::Auto, u32::MAX, None),
+            (Namespaces::Off, u32::MAX, self.cgroup()),
         ] {
             let settings = SandboxSettings {
                 namespaces,
                 landlock_abi_limit: abi,
+                cgroup,
                 ..Self::settings()
             };
             let sandbox = self.probe(settings).await.unwrap();
             tiers.push((sandbox.protections().to_string(), sandbox));
         }
         tiers.dedup_by(|a, b| a.0 == b.0);
+        if self.cgroup().is_some() {
+            assert!(tiers.last().unwrap().0.ends_with(", cgroup"));
+        }
         if std::env::var_os("AGENT_RUNTIME_TEST_REQUIRE_NAMESPACES").is_some() {
             let names: Vec<_> = tiers.iter().map(|(name, _)| name).collect();
-            assert_eq!(names.len(), 3, "{names:?}");
+            assert!(names.len() >= 3, "{names:?}");
             assert!(names[2].contains("user, PID and mount namespaces"), "{names:?}");
         }
         tiers
@@ -185,15 +198,7 @@ impl Area {
 
     /// Waits until nothing is left of commands that nobody waits for.
     pub(crate) async fn wait_until_nothing_is_left(&self) {
-        let begun = Instant::now();
-        while !self.processes().is_empty() {
-            assert!(
-                begun.elapsed() < Duration::from_secs(10),
-                "left: {:?}",
-                self.processes()
-            );
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until("processes are left", || self.processes().is_empty()).await;
     }
 
     /// The number of the helper of the command that runs: the parent of the command's main process.
@@ -233,10 +238,27 @@ impl Area {
     }
 }
 
+impl Drop for Area {
+    fn drop(&mut self) {
+        if let Some(directory) = self.cgroup() {
+            let _ = fs::remove_dir(directory);
+        }
+    }
+}
+
 /// The binary that has the helper. A user who can't enter its directory is given another path.
 fn helper() -> PathBuf {
     std::env::var_os("AGENT_RUNTIME_TEST_HELPER")
         .map_or_else(|| env!("CARGO_BIN_EXE_agent-runtime").into(), PathBuf::from)
+}
+
+/// Waits for a condition. Fails after half a minute with what was missing.
+pub(crate) async fn until(missing: &str, mut condition: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !condition() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{missing}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 pub(crate) fn names(directory: &Path) -> Vec<String> {

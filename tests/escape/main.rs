@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that meets what it does not expect fails")]
 
+mod cgroup;
 mod files;
 mod floods;
 mod harness;

@@ -5,6 +5,7 @@
 
 mod supervisor;
 
+mod cgroup;
 mod disk;
 mod killing;
 mod processes;

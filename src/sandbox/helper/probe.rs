@@ -5,11 +5,12 @@ use std::io::{self, Write as _};
 use std::net::{TcpListener, TcpStream};
 
 use nix::sched::CloneFlags;
+use rustix::process::getpid;
 
 use super::super::protections::{Protections, SIGNAL_SCOPE};
 use super::super::settings::Isolation;
 use super::super::wire::{self, ProbeTask, Restrictions};
-use super::{Step as _, StepError, init, landlock, namespaces, network, overlay, privileges, seccomp};
+use super::{Step as _, StepError, cgroup, init, landlock, namespaces, network, overlay, privileges, seccomp};
 use crate::causes::with_causes;
 
 /// Writes the protections that hold to standard output.
@@ -30,6 +31,11 @@ fn try_out(task: &ProbeTask) -> Protections {
         read_write: vec![task.directory.clone()],
         overlay: None,
     };
+    // A child of this process must be started before it restricts itself.
+    let cgroup = task.cgroup.as_deref().map(|delegated| {
+        let name = format!("probe-{}", getpid());
+        cgroup::try_out(delegated, &name).map_err(|error| with_causes(&error))
+    });
     // Commands get a network and a PID namespace before all else, from their helper.
     let of_helper = if task.namespaces {
         namespaces::enter_user_and(CloneFlags::empty()).map_err(|error| with_causes(&error))
@@ -70,6 +76,8 @@ fn try_out(task: &ProbeTask) -> Protections {
         pid_namespace_error: pid_namespace.err(),
         overlay_error,
         proxy_error: proxy.err(),
+        cgroup: matches!(cgroup, Some(Ok(()))),
+        cgroup_error: cgroup.and_then(Result::err),
     }
 }
 

@@ -14,6 +14,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::super::command::{CommandEnd, Exit, SandboxLimits};
 use super::super::settings::Isolation;
 use super::super::wire::{self, BecomeTask, RunTask};
+use super::cgroup::Group;
 use super::disk::DiskWatch;
 use super::killing::{self, kill_all};
 use super::landlock::SignalDomain;
@@ -78,6 +79,7 @@ struct Main {
     pid: Pid,
     status: Option<WaitStatus>,
     domain: Option<SignalDomain>,
+    group: Option<Group>,
 }
 
 impl Supervised {
@@ -103,6 +105,14 @@ impl Supervised {
         };
         let domain = domain.step("apply Landlock's scopes")?;
         let token = random_token().step("make a token")?;
+        let group = match &task.cgroup {
+            Some(delegated) => {
+                // Not the token: everybody can list groups.
+                let name = random_token().step("make a name")?;
+                Some(Group::make(delegated, &name, &task.limits)?)
+            }
+            None => None,
+        };
         let disk = DiskWatch::start(restrictions.written(), task.limits.disk_bytes);
         // After the thread of the disk, since no thread can be started afterwards.
         let init = restrictions.pid_namespace.then(|| init::start(Stdio::null()));
@@ -125,7 +135,12 @@ impl Supervised {
             pid: Pid::from_child(&child),
             status: None,
             domain,
+            group,
         };
+        // It waits for its task.
+        if let Some(group) = &main.group {
+            group.add(main.pid)?;
+        }
         let input = (input, task.input_stays_open);
         let streams = Streams::new(pipes, &mut child, input, task.limits.output_bytes, &token);
         let streams = streams.step("open the pipes")?;
@@ -145,11 +160,12 @@ impl Supervised {
         self.main.kill();
         let report = self.streams.drain().step("read the last output")?;
         let (cpu_time, largest) = processes::ended();
+        let of_group = self.main.group.as_ref().and_then(Group::exceeded);
         let exit = match (verdict, report) {
             (Ok(_), Some(report)) => Exit::Failed { message: report },
             (Ok(Some(exit)), None) => exit,
             (Ok(None), None) if self.streams.has_overflowed() => Exit::OutputExceeded,
-            (Ok(None), None) => self.main.exit(),
+            (Ok(None), None) => of_group.unwrap_or_else(|| self.main.exit()),
             (Err(error), _) => Exit::Failed {
                 message: with_causes(&error),
             },
@@ -216,7 +232,10 @@ impl Supervised {
         }
         self.peak_memory = self.peak_memory.max(usage.resident);
         let growth = self.disk.growth();
-        let exceeded = if usage.tasks > limits.processes {
+        let of_group = self.main.group.as_ref().and_then(Group::exceeded);
+        let exceeded = if of_group.is_some() {
+            of_group
+        } else if usage.tasks > limits.processes {
             Some(Exit::ProcessesExceeded)
         } else if usage.resident > limits.memory_bytes {
             Some(Exit::MemoryExceeded)
@@ -265,6 +284,9 @@ impl Main {
     }
 
     fn kill(&mut self) {
+        if let Some(group) = &self.group {
+            group.kill();
+        }
         let (main, mut ended) = (self.pid, None);
         kill_all(self.domain.as_ref(), |pid, status| {
             ended = ended.or((pid == main).then_some(status));

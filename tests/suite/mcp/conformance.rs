@@ -84,7 +84,15 @@ async fn the_client_of_the_suite() {
     let url = local(&env::args().next_back().unwrap());
     let (credentials, secret) = credentials(&scenario, &url).await;
     let secrets = [("tools.secrets.suite.file", secret.path().to_str().unwrap())];
-    let app = McpApp::alone_with(&[("suite", &url, &format!("prefix = ''\n{credentials}"))], &secrets).await;
+    let app = McpApp::alone_with(
+        &[(
+            "suite",
+            &url,
+            &format!("prefix = ''\nconnect_timeout = '1m'\n{credentials}"),
+        )],
+        &secrets,
+    )
+    .await;
     app.call_tool(None, "none", json!({})).await;
     let request = app.mock.requests().pop().unwrap();
     let tools = request["tools"].as_array().cloned().unwrap_or_default();

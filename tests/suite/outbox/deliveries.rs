@@ -218,7 +218,13 @@ async fn a_failed_delivery_is_reported_and_retried() {
             (DeliveryStatus::Pending, status)
         );
         assert!(record.due_at.unwrap() > outbox.clock.now(), "{expected}");
-        assert_eq!(receiver.received().len(), usize::from(!expected.contains("public")));
+        let received = receiver.received().len();
+        if status.is_some() {
+            assert_eq!(received, 1, "{expected}");
+        } else {
+            // The time for the answer may pass before the message is sent.
+            assert!(received <= usize::from(!expected.contains("public")), "{expected}");
+        }
     }
     assert!(elsewhere.received().is_empty());
 }

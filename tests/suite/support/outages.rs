@@ -3,6 +3,7 @@
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, SqliteConnection};
 
 use super::databases::{Engine, TestDatabase};
+use super::wait::until;
 
 /// How long PostgreSQL may take to end a connection, in milliseconds. Before that it may
 /// still respond to a query.
@@ -64,17 +65,30 @@ impl TestDatabase {
             return Outage::Transaction(self.locked_sqlite().await);
         };
         let mut connection = PgConnection::connect(server).await.unwrap();
-        // Statements that are sent together take effect together: the first must before the second
-        // ends what has come in.
-        for sql in [
-            format!("alter database {name} with allow_connections false"),
-            format!("select pg_terminate_backend(pid, {PATIENCE}) from pg_stat_activity where datname = '{name}'"),
-        ] {
-            sqlx::raw_sql(AssertSqlSafe(sql))
+        let close = format!("alter database {name} with allow_connections false");
+        sqlx::raw_sql(AssertSqlSafe(close))
+            .execute(&mut connection)
+            .await
+            .unwrap();
+        // A connection that was let in just before holds a lock before it is listed as an activity.
+        let end =
+            format!("select pg_terminate_backend(pid, {PATIENCE}) from pg_stat_activity where datname = '{name}'");
+        let others = format!(
+            "select exists (select from pg_locks join pg_database on pg_database.oid = objid \
+             where classid = 'pg_database'::regclass and datname = '{name}') \
+             or exists (select from pg_stat_activity where datname = '{name}')"
+        );
+        until("somebody stays connected", async || {
+            sqlx::raw_sql(AssertSqlSafe(end.clone()))
                 .execute(&mut connection)
                 .await
                 .unwrap();
-        }
+            !sqlx::query_scalar::<_, bool>(AssertSqlSafe(others.clone()))
+                .fetch_one(&mut connection)
+                .await
+                .unwrap()
+        })
+        .await;
         Outage::Closed(connection, name.clone())
     }
 
