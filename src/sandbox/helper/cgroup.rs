@@ -1,8 +1,8 @@
 //! A control group for each command, where the operator has delegated a directory of cgroup v2.
 //!
-//! The kernel then keeps the limits of memory and of processes itself, also between two looks of the
-//! supervisor, and kills all processes of the group at once. The stage is moved into the group before
-//! it becomes the command, so that every process of the command begins in it.
+//! The kernel then keeps the limits of memory and of processes itself, also between two looks of
+//! the supervisor, and kills all processes of the group at once. The stage is moved into the group
+//! before it becomes the command, so that every process of the command begins in it.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};

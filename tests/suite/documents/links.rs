@@ -100,8 +100,9 @@ fn every_test_that_a_document_names_exists() {
     assert!(named >= 80, "{named}");
 }
 
-/// Where the checks of the fault suite stand, as a page of `docs/` links them.
-const FAULTS: &str = "](../examples/faults/";
+/// Where the checks of the fault suite and the tests of the sandbox stand, as a page of `docs/`
+/// links them.
+const OTHER_SUITES: [&str; 2] = ["](../examples/faults/", "](../tests/escape/"];
 
 #[test]
 fn every_promise_names_its_test() {
@@ -116,7 +117,8 @@ fn every_promise_names_its_test() {
             } else if let Some(at) = cells.iter().position(|cell| ["shown by", "test"].contains(cell)) {
                 column = Some(at);
             } else if let Some(at) = column.filter(|_| !line.starts_with("|-")) {
-                let is_shown = spans_of(cells[at]).any(|span| is_test(&span)) || cells[at].contains(FAULTS);
+                let is_shown = spans_of(cells[at]).any(|span| is_test(&span))
+                    || OTHER_SUITES.iter().any(|suite| cells[at].contains(suite));
                 assert!(is_shown, "{page}: nothing shows {line}");
                 shown += 1;
             } else {

@@ -149,6 +149,12 @@ async fn the_service_refuses_to_start_with_less_than_is_required() {
         refusal.contains("commands can't run as the configuration demands: landlock abi 99 is required"),
         "{refusal}"
     );
+    let cgroup = format!("sandbox.cgroup={}", home.path().display());
+    let refusal = home.fail(&["serve", "--set", &cgroup]).await;
+    assert!(
+        refusal.contains("commands can't run as the configuration demands: commands can't have control groups"),
+        "{refusal}"
+    );
     let directory = home.path().join(DIRECTORY);
     fs::create_dir_all(&directory).unwrap();
     fs::set_permissions(&directory, PermissionsExt::from_mode(0o755)).unwrap();

@@ -118,6 +118,7 @@ impl Commands {
             || sandbox.proxy
             || sandbox.namespaces == Namespaces::Required
             || sandbox.landlock_abi > 1
+            || sandbox.cgroup.is_some()
     }
 
     /// Returns the settings.
