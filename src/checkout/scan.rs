@@ -16,10 +16,8 @@ use super::error::CheckoutError;
 use super::facts::{Fact, Facts};
 use super::find::{Search, Skipped, is_denied, is_gone, note, unreadable};
 use super::run_directory::Checkout;
-use crate::off_thread::by_size;
 use crate::path_patterns::PathPatterns;
-use crate::session::hash_content;
-use crate::workspace::{Entry, FilePath, Tree, TreeError};
+use crate::workspace::{FilePath, Tree, TreeError};
 
 /// The most changed files that are read at a time.
 const MAX_FILES: usize = 256;
@@ -50,8 +48,8 @@ enum Changed {
     TooLarge {
         size: u64,
     },
-    /// A command has taken the right to read it.
-    Unreadable {
+    /// No tree can have it, or a command has taken the right to read it.
+    Unusable {
         reason: String,
     },
     /// It was removed or replaced meanwhile. The next scan finds what is there then.
@@ -161,23 +159,13 @@ impl Checkout {
     /// and the reason.
     async fn apply(&self, tree: &Tree, path: &str, read: Changed) -> Result<(Tree, Option<String>), CheckoutError> {
         let path = FilePath::parse(path).map_err(TreeError::from)?;
-        // What was at the path may be of another kind, such as a symlink.
-        let is_known = self.facts.files.contains_key(path.as_str());
-        if is_known && is_entry(tree, tree.entry(&path).await?.as_ref(), &read).await {
-            return Ok((tree.clone(), None));
-        }
-        let without = if is_known {
-            tree.without(&path).await?
-        } else {
-            tree.clone()
-        };
         let changed = match read {
-            Changed::File { bytes, is_executable } => without.with_file(&path, bytes, is_executable).await,
-            Changed::Symlink { target } => without.with_symlink(&path, &target).await,
-            Changed::Gone => return Ok((without, None)),
-            Changed::Unreadable { reason } => return Ok((without, Some(reason))),
+            Changed::File { bytes, is_executable } => tree.with_file_at(&path, bytes, is_executable).await,
+            Changed::Symlink { target } => tree.with_symlink(&path, &target).await,
+            Changed::Gone => return Ok((self.without(tree, &path).await?, None)),
+            Changed::Unusable { reason } => return Ok((self.without(tree, &path).await?, Some(reason))),
             Changed::TooLarge { size } => Err(TreeError::FileTooLarge {
-                path,
+                path: path.clone(),
                 size,
                 limit: self.tree.limits().file_bytes,
             }),
@@ -185,33 +173,19 @@ impl Checkout {
         match changed {
             Ok(tree) => Ok((tree, None)),
             Err(error @ (TreeError::FileTooLarge { .. } | TreeError::UnsafeSymlink { .. })) => {
-                Ok((without, Some(error.to_string())))
+                Ok((self.without(tree, &path).await?, Some(error.to_string())))
             }
             Err(error) => Err(error.into()),
         }
     }
-}
 
-/// Returns whether a file or a symlink is still what a tree has.
-async fn is_entry(tree: &Tree, entry: Option<&Entry>, read: &Changed) -> bool {
-    match (entry, read) {
-        (
-            Some(Entry::File {
-                hash,
-                size,
-                is_executable,
-            }),
-            Changed::File {
-                bytes,
-                is_executable: is_now,
-            },
-        ) => {
-            let (bytes, size_now) = (bytes.clone(), bytes.len() as u64);
-            let hashed = || by_size(tree.tenant(), size_now, move || hash_content(&bytes));
-            is_executable == is_now && *size == size_now && *hash == hashed().await
+    /// Removes a file from the tree, if the tree has it.
+    async fn without(&self, tree: &Tree, path: &FilePath) -> Result<Tree, TreeError> {
+        if self.facts.files.contains_key(path.as_str()) {
+            tree.without(path).await
+        } else {
+            Ok(tree.clone())
         }
-        (Some(Entry::Symlink { target }), Changed::Symlink { target: now }) => target == now,
-        _ => false,
     }
 }
 
@@ -247,7 +221,7 @@ fn batch_length(files: &[(String, u64)]) -> usize {
 fn read_one(root: &OwnedFd, path: &str, max_bytes: u64) -> std::io::Result<Changed> {
     match read_found(root, path, max_bytes) {
         Err(error) if is_gone(&error) => Ok(Changed::Gone),
-        Err(error) if is_denied(&error) => Ok(Changed::Unreadable {
+        Err(error) if is_denied(&error) => Ok(Changed::Unusable {
             reason: unreadable(&error),
         }),
         read => read,
@@ -261,8 +235,11 @@ fn read_found(root: &OwnedFd, path: &str, max_bytes: u64) -> std::io::Result<Cha
     let stat = rustix::fs::statat(&directory, &*name, AtFlags::SYMLINK_NOFOLLOW)?;
     if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
         let target = rustix::fs::readlinkat(&directory, &*name, Vec::new())?;
-        return Ok(Changed::Symlink {
-            target: target.to_string_lossy().into_owned(),
+        return Ok(match target.into_string() {
+            Ok(target) => Changed::Symlink { target },
+            Err(_) => Changed::Unusable {
+                reason: "its target is not UTF-8".to_owned(),
+            },
         });
     }
     let file = open_file(&directory, &name)?;

@@ -19,20 +19,21 @@ impl Tree {
     /// Writes a file. Makes the directories above it, and replaces a file that exists. If the path
     /// leads to a symlink, writes the file to which that leads.
     pub async fn with_file(&self, path: &FilePath, bytes: Bytes, is_executable: bool) -> Result<Self, TreeError> {
-        let size = bytes.len() as u64;
-        self.check_size(path, size)?;
+        self.check_size(path, bytes.len() as u64)?;
         let position = self.locate(path, LastLink::Follow).await?;
         if leads_to_directory(&position) {
             return Err(TreeError::NotAFile { path: path.clone() });
         }
-        let (hash, bytes) = by_size(self.contents().tenant(), size, move || (hash_content(&bytes), bytes)).await;
-        let file = File {
-            hash,
-            size,
-            is_executable,
-            unsaved: Some(bytes),
-        };
-        self.put(position, Slot::File(file)).await
+        let file = self.new_file(bytes, is_executable).await;
+        self.put(position, file).await
+    }
+
+    /// The same, but replaces a symlink at the end of the path. Returns the same tree if the file
+    /// is there already.
+    pub async fn with_file_at(&self, path: &FilePath, bytes: Bytes, is_executable: bool) -> Result<Self, TreeError> {
+        self.check_size(path, bytes.len() as u64)?;
+        let file = self.new_file(bytes, is_executable).await;
+        self.with_slot(path, file).await
     }
 
     /// Puts an entry at a path, whose contents are stored or are those of a file of this tree.
@@ -98,6 +99,17 @@ impl Tree {
             } => self.replace(steps, None).await,
             Position::Name { slot: None, .. } | Position::Root => Err(TreeError::NotFound { path: path.clone() }),
         }
+    }
+
+    async fn new_file(&self, bytes: Bytes, is_executable: bool) -> Slot {
+        let size = bytes.len() as u64;
+        let (hash, bytes) = by_size(self.contents().tenant(), size, move || (hash_content(&bytes), bytes)).await;
+        Slot::File(File {
+            hash,
+            size,
+            is_executable,
+            unsaved: Some(bytes),
+        })
     }
 
     /// Puts something at a path without following a symlink there.

@@ -165,3 +165,21 @@ async fn entries_and_copies_can_be_put_elsewhere() {
     let error = tree.with_entry(&deep, directory).await.unwrap_err();
     assert!(matches!(error, TreeError::Path(_)), "{error}");
 }
+
+#[tokio::test]
+async fn a_file_replaces_what_is_at_its_very_path() {
+    let (_, tree) = empty();
+    let tree = change(&tree, &["d/f: 1", "l -> d/f", "m -> d", "n: 1"]).await;
+    let put = async |at: &str, text: &'static str, is_executable| {
+        tree.with_file_at(&path(at), text.into(), is_executable).await
+    };
+    // The file to which a symlink leads stays, and the symlinks above the path are followed.
+    let replaced = put("l", "2", true).await.unwrap();
+    let replaced = replaced.with_file_at(&path("m/f"), "3".into(), false).await.unwrap();
+    assert_eq!(shown(&replaced).await, ["d/", "d/f: 3", "l*: 2", "m -> d", "n: 1"]);
+    assert!(put("n", "1", false).await.unwrap().is_same(&tree));
+    assert!(!put("n", "1", true).await.unwrap().is_same(&tree));
+    assert!(!put("n", "2", false).await.unwrap().is_same(&tree));
+    let error = put("d", "1", false).await.unwrap_err();
+    assert!(matches!(error, TreeError::NotAFile { .. }), "{error}");
+}
