@@ -71,6 +71,35 @@ print("done")"#;
     area.prints(area.python(script), "done").await;
 }
 
+/// No tree holds these, so the next command could miss them.
+#[tokio::test]
+async fn files_get_no_attributes() {
+    let area = Area::new();
+    let script = r#"
+import ctypes, errno, fcntl, os, struct
+libc = ctypes.CDLL(None, use_errno=True)
+open("file", "w").close(); os.mkdir("directory"); os.symlink("file", "link")
+def attempt(action, *arguments, **options):
+    try: action(*arguments, **options); print(arguments, "is done")
+    except OSError as error:
+        if error.errno != errno.ENOTSUP: print(arguments, error)
+everybody = 0xffffffff
+acl = struct.pack("<IHHIHHIHHI", 2, 1, 7, everybody, 4, 5, everybody, 0x20, 5, everybody)
+for path in ("file", "directory"):
+    file = os.open(path, os.O_RDONLY)
+    for name in ("user.a", "user.overlay.opaque", "trusted.a", "system.posix_acl_access", "system.posix_acl_default"):
+        for target, options in ((path, {}), (file, {}), (path, {"follow_symlinks": False}), ("link", {})):
+            attempt(os.setxattr, target, name, acl, **options)
+            attempt(os.removexattr, target, name, **options)
+        for number in (463, 466):
+            result = libc.syscall(number, -100, path.encode(), 0, name.encode(), acl, 16)
+            if (result, ctypes.get_errno()) != (-1, errno.ENOTSUP): print(number, result, ctypes.get_errno())
+    for request in (0x40086602, 0x401c5820, 0x40806685, 0x800c6613): attempt(fcntl.ioctl, file, request, bytes(128))
+    if os.listxattr(path): print(os.listxattr(path))
+print("done")"#;
+    area.prints(area.python(script), "done").await;
+}
+
 /// Calls `getpid` by the interface for 32 bits, whose numbers are others.
 #[cfg(target_arch = "x86_64")]
 #[tokio::test]

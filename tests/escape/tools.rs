@@ -81,3 +81,16 @@ async fn other_programs() {
         works("node -e 'require(\"child_process\").execSync(\"true\"); require(\"fs\").writeFileSync(\"a\", \"b\"); console.log(\"node\")'", "node").await;
     }
 }
+
+/// Programs that copy the attributes of files copy the rest. Only what is asked for ACLs warns.
+#[tokio::test]
+async fn copies_without_attributes() {
+    let script = r#"exec 2>&1
+        mkdir -m 750 a; echo x > a/file; chmod 640 a/file; ln -s file a/link
+        cp -a a b; cp -r --preserve=all a c; cp -p a/file d; install -p -m 640 a/file e; sed -i s/x/x/ e
+        tar cf a.tar --xattrs a; mkdir f; tar xpf a.tar --xattrs -C f; tar xpf a.tar --acls -C f 2>/dev/null
+        python3 -c 'import shutil; shutil.copytree("a", "g", symlinks=True); shutil.copy2("a/file", "h")'
+        stat -c '%a %n' a b c f/a g a/file b/file c/file f/a/file g/file d e h | sort | cut -d' ' -f1 | uniq -c | tr -s ' '
+        readlink b/link c/link f/a/link g/link | uniq -c | tr -s ' '"#;
+    works(script, "8 640\n 5 750\n 4 file").await;
+}

@@ -128,9 +128,28 @@ const UNKNOWN: &[c_long] = &[
     libc::SYS_inotify_init1,
 ];
 
-/// Answered with "not supported", so that programs write instead. It takes any space at once,
-/// before the helper could see that.
-const UNSUPPORTED: &[c_long] = &[libc::SYS_fallocate];
+/// Answered with "not supported", so that programs do without.
+const UNSUPPORTED: &[c_long] = &[
+    // Takes any space at once, before the helper could see that.
+    libc::SYS_fallocate,
+    // No tree holds extended attributes, of which ACLs are some. The next command may find the
+    // files in another directory, without them.
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    SETXATTRAT,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    REMOVEXATTRAT,
+];
+const SETXATTRAT: c_long = 463;
+const REMOVEXATTRAT: c_long = 466;
+
+/// Requests to a file system, answered with "not supported" as well: `FS_IOC_SETFLAGS`,
+/// `FS_IOC_FSSETXATTR`, `FS_IOC_ENABLE_VERITY` and `FS_IOC_SET_ENCRYPTION_POLICY`. No tree holds
+/// what they set. `file_setattr`, which does the same, is newer than [`NEWEST`].
+const UNSUPPORTED_REQUESTS: [u64; 4] = [0x4008_6602, 0x401c_5820, 0x4080_6685, 0x800c_6613];
 
 /// Refused where Landlock has no scopes: a command could signal every process of its user.
 const SIGNALS: &[c_long] = &[
@@ -191,9 +210,17 @@ pub(super) fn apply(restrictions: &Restrictions) -> Result<(), seccompiler::Erro
     unknown.splice(0..0, refuse_newer());
     apply_filter(&refused)?;
     apply_filter(&unknown)?;
-    apply_filter(&filter(always(UNSUPPORTED).collect(), libc::EOPNOTSUPP)?)?;
+    apply_filter(&filter(unsupported()?, libc::EOPNOTSUPP)?)?;
     apply_filter(&filter(without_effect(landlock_abi)?, 0)?)?;
     Ok(())
+}
+
+/// Returns the calls that are not supported.
+fn unsupported() -> Result<Rules, BackendError> {
+    let mut rules: Rules = always(UNSUPPORTED).collect();
+    let requests = UNSUPPORTED_REQUESTS.map(|request| equal(1, request));
+    rules.insert(libc::SYS_ioctl, any(requests)?);
+    Ok(rules)
 }
 
 /// Returns the calls that pretend to succeed.
