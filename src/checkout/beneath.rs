@@ -6,11 +6,14 @@ use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
-use rustix::fs::{Dir, DirEntry, Mode, OFlags, ResolveFlags};
+use rustix::fs::{Dir, DirEntry, FileType, Mode, OFlags, ResolveFlags};
+use rustix::path::Arg;
 
 use super::error::CheckoutError;
 
-/// The mode of directories, and of files that may be executed.
+/// The mode of the root.
+pub(super) const PRIVATE: Mode = Mode::RWXU;
+/// The mode of directories in it, and of files that may be executed.
 pub(super) const EXECUTABLE: Mode = Mode::from_raw_mode(0o755);
 /// The mode of all other files.
 pub(super) const PLAIN: Mode = Mode::from_raw_mode(0o644);
@@ -33,23 +36,54 @@ pub(super) fn open_restored_root(path: &Path) -> io::Result<OwnedFd> {
 }
 
 /// Opens a directory beneath another one, after a command may have made it unreadable.
-pub(super) fn open_restored(root: impl AsFd, path: impl rustix::path::Arg) -> io::Result<OwnedFd> {
+pub(super) fn open_restored(root: impl AsFd, path: impl Arg) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     restored(&rustix::fs::openat2(root, path, flags, Mode::empty(), CONFINED)?)
 }
 
-/// Gives the owner of a directory all rights back, and opens it. Changes the mode by the
-/// descriptor: a job may put a symlink in the place of the directory at any time.
+/// Gives the owner of a directory all rights back, and opens it.
 fn restored(directory: &OwnedFd) -> io::Result<OwnedFd> {
     let mode = Mode::from_raw_mode(rustix::fs::fstat(directory)?.st_mode);
     if !mode.contains(Mode::RWXU) {
-        rustix::fs::chmod(format!("/proc/self/fd/{}", directory.as_raw_fd()), EXECUTABLE)?;
+        set_mode(directory, EXECUTABLE)?;
     }
     open_directory(directory, ".")
 }
 
+/// Opens what a directory has under a name, of any kind and with any mode, to examine it.
+pub(super) fn open_any(directory: impl AsFd, name: impl Arg) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(directory, name, flags, Mode::empty())?)
+}
+
+/// Changes the mode of a file or directory by its descriptor: a job may put a symlink in its place
+/// at any time. It must be no symlink.
+pub(super) fn set_mode(opened: &OwnedFd, mode: Mode) -> io::Result<()> {
+    Ok(rustix::fs::chmod(
+        format!("/proc/self/fd/{}", opened.as_raw_fd()),
+        mode,
+    )?)
+}
+
+/// Moves what a directory has under a name to another directory. A directory can be moved only if
+/// it is writable, since its `..` changes. Afterwards it has its mode again.
+pub(super) fn move_to<P: Arg + Copy>(from: impl AsFd, name: P, to: impl AsFd) -> io::Result<()> {
+    let opened = open_any(&from, name)?;
+    let stat = rustix::fs::fstat(&opened)?;
+    let mode = Mode::from_raw_mode(stat.st_mode);
+    let is_closed = FileType::from_raw_mode(stat.st_mode) == FileType::Directory && !mode.contains(Mode::RWXU);
+    if is_closed {
+        set_mode(&opened, EXECUTABLE)?;
+    }
+    let moved = rustix::fs::renameat(&from, name, &to, name);
+    if is_closed {
+        set_mode(&opened, mode)?;
+    }
+    Ok(moved?)
+}
+
 /// Opens a directory beneath another one.
-pub(super) fn open_directory(root: impl AsFd, path: impl rustix::path::Arg) -> io::Result<OwnedFd> {
+pub(super) fn open_directory(root: impl AsFd, path: impl Arg) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(rustix::fs::openat2(root, path, flags, Mode::empty(), CONFINED)?)
 }

@@ -1,42 +1,71 @@
-//! Finds what a directory has besides the files of its tree.
+//! Finds what a directory has besides the files of its tree, and makes it like a new one.
 
-use std::collections::BTreeSet;
-use std::ffi::CStr;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::CString;
 use std::io;
 
-use super::beneath::{entries, path_of};
+use rustix::fs::{FileType, Mode};
+
+use super::beneath::{EXECUTABLE, PRIVATE, entries, open_any, path_of, set_mode};
+use super::facts::{Fact, Facts};
 use super::level::Level;
 
-/// Removes everything from a directory that is not known.
-pub(super) fn remove_unknown(root: &Level, known: &BTreeSet<&str>) -> io::Result<()> {
-    for_each_unknown(root, known, |directory, _, name| directory.remove(name))
+/// What a directory has.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    /// The names of known files and symlinks, and their paths.
+    known: Vec<(CString, String)>,
+    /// The names that are not known. What is below them is not known either.
+    pub(super) unknown: Vec<CString>,
 }
 
-/// Does something with each name in a directory that is not known, at any depth. What is below it
-/// is not known either.
-pub(super) fn for_each_unknown(
+/// Removes everything from a directory that is not known, and gives the rest the modes of new files
+/// and directories. Returns the facts of the files whose modes it has changed.
+pub(super) fn restore(root: &Level, facts: &Facts) -> io::Result<BTreeMap<String, Fact>> {
+    let mut changed = BTreeMap::new();
+    for_each_directory(root, &facts.paths(), |directory, above, names| {
+        for name in &names.unknown {
+            directory.remove(name.as_c_str())?;
+        }
+        for (name, path) in names.known {
+            let is_new = |fact: &Fact| fact.kind() == FileType::Symlink || fact.mode() == fact.new_mode();
+            if let Some(fact) = facts.files.get(&path).filter(|fact| !is_new(fact)) {
+                let file = open_any(&directory.own, &*name)?;
+                set_mode(&file, fact.new_mode())?;
+                changed.insert(path, Fact::of(&rustix::fs::fstat(&file)?));
+            }
+        }
+        let mode = if above.is_empty() { PRIVATE } else { EXECUTABLE };
+        if Mode::from_raw_mode(rustix::fs::fstat(&directory.own)?.st_mode) != mode {
+            rustix::fs::fchmod(&directory.own, mode)?;
+        }
+        Ok(())
+    })?;
+    Ok(changed)
+}
+
+/// Does something with a directory and with each known one in it, at any depth.
+pub(super) fn for_each_directory(
     root: &Level,
     known: &BTreeSet<&str>,
-    mut action: impl FnMut(&Level, &str, &CStr) -> io::Result<()>,
+    mut action: impl FnMut(&Level, &str, Names) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut waiting = vec![String::new()];
     while let Some(above) = waiting.pop() {
         let directory = root.make(&above)?;
-        let mut unknown = Vec::new();
+        let mut names = Names::default();
         for entry in entries(&directory.own)? {
             let entry = entry?;
             let name = entry.file_name();
             let path = name.to_str().ok().map(|name| path_of(&above, name));
             match path.filter(|path| known.contains(path.as_str())) {
-                Some(path) if entry.file_type() == rustix::fs::FileType::Directory => waiting.push(path),
-                Some(_) => (),
+                Some(path) if entry.file_type() == FileType::Directory => waiting.push(path),
+                Some(path) => names.known.push((name.to_owned(), path)),
                 None if directory.is_whiteout(name) => (),
-                None => unknown.push(name.to_owned()),
+                None => names.unknown.push(name.to_owned()),
             }
         }
-        for name in unknown {
-            action(&directory, &above, &name)?;
-        }
+        action(&directory, &above, names)?;
     }
     Ok(())
 }

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rustix::fs::{FileType, Stat};
+use rustix::fs::{FileType, Mode, Stat};
 
+use super::beneath::{EXECUTABLE, PLAIN};
 use crate::path_patterns::PathPatterns;
 
 /// The facts of all files and symlinks, by path, in the order of the paths.
@@ -25,6 +26,8 @@ pub(super) struct Fact {
     inode: u64,
     device: u64,
     mode: u32,
+    /// Whether it has other names too, so that a write to one shows under all.
+    is_linked: bool,
 }
 
 /// A time of the file system: seconds and nanoseconds.
@@ -91,6 +94,7 @@ impl Fact {
             inode: stat.st_ino,
             device: stat.st_dev,
             mode: stat.st_mode,
+            is_linked: stat.st_nlink > 1,
         }
     }
 
@@ -104,6 +108,19 @@ impl Fact {
 
     pub(super) fn is_executable(&self) -> bool {
         self.mode & 0o100 != 0
+    }
+
+    pub(super) fn mode(&self) -> Mode {
+        Mode::from_raw_mode(self.mode)
+    }
+
+    /// Returns the mode that the file has when it is written anew.
+    pub(super) fn new_mode(&self) -> Mode {
+        if self.is_executable() { EXECUTABLE } else { PLAIN }
+    }
+
+    pub(super) fn is_linked(&self) -> bool {
+        self.is_linked
     }
 
     pub(super) fn changed(&self) -> Time {

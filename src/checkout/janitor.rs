@@ -1,6 +1,5 @@
 //! The directories on disk, and the thread that cleans, retains and removes them.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,8 +10,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::beneath::open_root;
-use super::cleaning::remove_unknown;
-use super::facts::Facts;
+use super::cleaning::restore;
+use super::facts::{Fact, Facts};
+use super::file_clock::file_time_after;
 use super::level::{Layers, Level};
 use super::living::unloaded;
 use super::removal::remove;
@@ -23,6 +23,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How often a directory that is not empty yet is removed again, and the pause before.
 const ATTEMPTS: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// The name of the directory for temporary files.
+pub(super) const SCRATCH: &str = "scratch";
 
 /// A directory on disk. It is removed when it is dropped.
 #[derive(Debug)]
@@ -103,7 +106,7 @@ impl Directory {
 
     /// Returns the directory for temporary files.
     pub(super) fn scratch(&self) -> PathBuf {
-        self.path.join("scratch")
+        self.path.join(SCRATCH)
     }
 
     /// Returns a file to read the clock of the file system with.
@@ -178,19 +181,32 @@ impl Janitor {
     }
 }
 
-/// Removes what is not part of the tree from a directory. Removing a file changes the times of its
-/// directory, but those of no file.
-fn cleaned(retained: Retained) -> Option<Retained> {
-    let Retained { directory, facts, .. } = &retained;
-    let known = facts.paths();
-    let scratch = || Level::plain(&directory.scratch());
-    let removed = directory
-        .open()
-        .and_then(|files| remove_unknown(&files, &known))
-        .and_then(|()| remove_unknown(&scratch()?, &BTreeSet::new()));
-    let is_clean = removed.is_ok();
-    log_failure(&directory.path, removed);
+/// Makes a directory as it would be if its tree was written anew. Returns `None` if that is too
+/// much work.
+fn cleaned(mut retained: Retained) -> Option<Retained> {
+    // A file with several names would have to be copied.
+    if retained.facts.files.values().any(Fact::is_linked) {
+        return None;
+    }
+    let done = clean(&mut retained);
+    let is_clean = done.is_ok();
+    log_failure(&retained.directory.path, done);
     is_clean.then_some(retained)
+}
+
+/// Removing a file changes the times of its directory, but those of no file. Only a new mode
+/// changes those of its file.
+fn clean(retained: &mut Retained) -> io::Result<()> {
+    let directory = &retained.directory;
+    let changed = restore(&directory.open()?, &retained.facts)?;
+    restore(&Level::plain(&directory.scratch())?, &Facts::default())?;
+    if let Some(newest) = changed.values().map(Fact::changed).max() {
+        let scanned_at = file_time_after(newest, &directory.probe())?;
+        let facts = Arc::make_mut(&mut retained.facts);
+        facts.files.extend(changed);
+        facts.scanned_at = scanned_at;
+    }
+    Ok(())
 }
 
 fn log_failure(path: &Path, result: io::Result<()>) {

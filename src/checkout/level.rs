@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, FileType, Mode, Stat, XattrFlags};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-use super::beneath::{EXECUTABLE, open_directory, open_restored, open_root};
+use super::beneath::{EXECUTABLE, open_directory, open_restored, open_restored_root, open_root};
 use super::removal::remove;
 
 /// The kernel marks an opaque directory with this attribute.
@@ -52,7 +52,7 @@ impl Level {
 
     /// Opens a directory that is no layer.
     pub(super) fn plain(path: &Path) -> io::Result<Self> {
-        let own = open_root(path)?;
+        let own = open_restored_root(path)?;
         Ok(Self { own, below: None })
     }
 
@@ -84,6 +84,8 @@ impl Level {
         remove(&self.own, name)?;
         rustix::fs::mkdirat(&self.own, name, EXECUTABLE)?;
         let own = open_directory(&self.own, name)?;
+        // The service's umask may have left out some bits.
+        rustix::fs::fchmod(&own, EXECUTABLE)?;
         let mut below = below();
         if is_taken && below.take().is_some() {
             rustix::fs::fsetxattr(&own, OPAQUE, IS_OPAQUE, XattrFlags::empty())?;

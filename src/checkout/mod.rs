@@ -10,6 +10,10 @@
 //! read again even if its facts are the same, as git does for racily clean files.
 //!
 //! Every path is opened beneath the directory, and no symlink is followed (`beneath.rs`).
+//!
+//! A run finds the same in a retained directory as in a new one: what the tree does not hold is
+//! removed or restored when the run ends (`cleaning.rs`). Extended attributes are not, so the
+//! sandbox lets no command set them.
 
 mod checkouts;
 mod tiers;
@@ -29,6 +33,7 @@ mod blocking;
 mod cleaning;
 mod error;
 mod facts;
+mod file_clock;
 mod janitor;
 mod live;
 mod removal;

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use rustix::fs::AtFlags;
 
-use super::beneath::{make_private, open_file, open_root};
+use super::beneath::{make_private, move_to, open_file, open_root};
 use super::blocking::blocking;
-use super::cleaning::for_each_unknown;
+use super::cleaning::for_each_directory;
 use super::error::CheckoutError;
 use super::facts::{Facts, LiveDirectory};
-use super::janitor::{Base, Directory};
+use super::janitor::{Base, Directory, SCRATCH};
 use super::level::Layers;
 use super::living::Living;
 use crate::workspace::Tree;
@@ -85,15 +85,21 @@ impl Checkout {
     /// Gives what the run has besides its tree to another directory: temporary files, and what is
     /// left out of trees.
     pub(super) async fn move_rest_to(&self, other: &Self) -> Result<(), CheckoutError> {
-        let (from, to) = (self.directory.scratch(), other.directory.scratch());
+        let roots = open_root(&self.directory.path).and_then(|own| Ok((own, open_root(&other.directory.path)?)));
         let layers = self.directory.open().and_then(|own| Ok((own, other.directory.open()?)));
-        let (facts, layer) = (Arc::clone(&self.facts), self.directory.layer());
+        let (facts, layer, scratch) = (
+            Arc::clone(&self.facts),
+            self.directory.layer(),
+            self.directory.scratch(),
+        );
         blocking(move || {
-            std::fs::rename(&from, &to).map_err(CheckoutError::of("moving", &from))?;
-            make_private(&from)?;
+            let moved = roots.and_then(|(from, to)| move_to(from, SCRATCH, to));
+            moved.map_err(CheckoutError::of("moving", &scratch))?;
+            make_private(&scratch)?;
             let rest = layers.and_then(|(from, to)| {
-                for_each_unknown(&from, &facts.paths(), |directory, above, name| {
-                    Ok(rustix::fs::renameat(&directory.own, name, &to.make(above)?.own, name)?)
+                for_each_directory(&from, &facts.paths(), |directory, above, names| {
+                    let mut unknown = names.unknown.iter();
+                    unknown.try_for_each(|name| move_to(&directory.own, name.as_c_str(), to.make(above)?.own))
                 })
             });
             rest.map_err(CheckoutError::of("moving", layer))

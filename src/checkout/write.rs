@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
-use rustix::fs::{AtFlags, OFlags, Timespec, Timestamps, UTIME_NOW};
+use rustix::fs::{AtFlags, OFlags};
 
 use super::beneath::{EXECUTABLE, PLAIN};
 use super::blocking::blocking;
 use super::copy::{OpenSource, Source};
 use super::error::CheckoutError;
 use super::facts::{Fact, Facts, Time};
+use super::file_clock::{file_time, file_time_after};
 use super::level::Level;
 use super::live::until_done;
 use super::removal::remove;
@@ -24,10 +24,6 @@ use crate::workspace::{Entry, FilePath, Tree, TreeChange, TreeError};
 const MAX_FILES: usize = 256;
 /// The most bytes that are loaded and written at a time, unless one file has more.
 const MAX_BYTES: u64 = 8 << 20;
-/// How long to wait before the clock of the file system is read again.
-const TICK: Duration = Duration::from_millis(1);
-/// A clock that was not set back passes the times of files sooner.
-const MAX_TICKS: usize = 50;
 
 /// A file, a symlink or an empty directory to write.
 enum New {
@@ -182,22 +178,15 @@ impl Checkout {
     /// Returns the time that the file system gives a file which changes now.
     pub(super) async fn time(&self) -> Result<Time, CheckoutError> {
         let probe = self.directory.probe();
-        blocking(move || file_system_time(&probe).map_err(CheckoutError::of("writing", probe))).await
+        blocking(move || file_time(&probe).map_err(CheckoutError::of("writing", probe))).await
     }
 
-    /// Waits until the clock of the file system has passed the times of all files. So every later
-    /// change shows in the times of its file. If the clock was set back, the next scan reads the
-    /// files again that are newer.
+    /// Waits until the clock of the file system has passed the times of all files.
     pub(super) async fn settle(&mut self) -> Result<(), CheckoutError> {
         let newest = self.facts.files.values().map(Fact::changed).max().unwrap_or_default();
-        let mut now = self.time().await?;
-        for _ in 0..MAX_TICKS {
-            if now > newest {
-                break;
-            }
-            tokio::time::sleep(TICK).await;
-            now = self.time().await?;
-        }
+        let probe = self.directory.probe();
+        let now =
+            blocking(move || file_time_after(newest, &probe).map_err(CheckoutError::of("writing", probe))).await?;
         self.facts_mut().scanned_at = now;
         self.living.publish(&self.tree, self.directory.layer(), &self.facts);
         Ok(())
@@ -279,7 +268,7 @@ impl Writer {
             New::File { bytes, is_executable } => {
                 let mut file = self.create(path, *is_executable)?;
                 file.write_all(bytes)?;
-                Ok(Some(Fact::of(&rustix::fs::fstat(&file)?)))
+                Ok(Some(written(&file)?))
             }
         }
     }
@@ -293,7 +282,7 @@ impl Writer {
     ) -> io::Result<Option<Written>> {
         let file = self.create(&path, is_executable)?;
         let is_copied = source.copy(&path, &file)?;
-        let fact = Fact::of(&rustix::fs::fstat(&file)?);
+        let fact = written(&file)?;
         Ok(is_copied.then_some((path, Some(fact))))
     }
 
@@ -328,18 +317,12 @@ impl Writer {
     }
 }
 
-/// Returns the time that the file system gives a file which changes now.
-fn file_system_time(probe: &std::path::Path) -> io::Result<Time> {
-    let file = File::options().create(true).append(true).open(probe)?;
-    // A full disk has no room for a byte.
-    let now = Timespec {
-        tv_sec: 0,
-        tv_nsec: UTIME_NOW,
-    };
-    let times = Timestamps {
-        last_access: now,
-        last_modification: now,
-    };
-    rustix::fs::futimens(&file, &times)?;
-    Ok(Fact::of(&rustix::fs::fstat(&file)?).changed())
+/// Returns the facts of a new file. Adds the bits of its mode that the umask has left out.
+fn written(file: &File) -> io::Result<Fact> {
+    let fact = Fact::of(&rustix::fs::fstat(file)?);
+    if fact.mode() == fact.new_mode() {
+        return Ok(fact);
+    }
+    rustix::fs::fchmod(file, fact.new_mode())?;
+    Ok(Fact::of(&rustix::fs::fstat(file)?))
 }

@@ -1,5 +1,6 @@
 //! Directories against trees: what commands do to the files shows in the next tree.
 
+mod like_new;
 mod mapped;
 mod mounted;
 mod reflinks;

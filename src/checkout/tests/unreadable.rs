@@ -8,7 +8,7 @@ use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use super::*;
 
 /// Runs a test that no permission is ignored for, also if root runs it.
-fn as_ordinary_user(test: impl Future<Output = ()> + Send + 'static) {
+pub(super) fn as_ordinary_user(test: impl Future<Output = ()> + Send + 'static) {
     let thread = std::thread::spawn(|| {
         // All threads that this one makes have the same capabilities.
         let mut sets = capabilities(None).unwrap();
@@ -19,7 +19,7 @@ fn as_ordinary_user(test: impl Future<Output = ()> + Send + 'static) {
     thread.join().unwrap();
 }
 
-fn set_mode(path: &Path, mode: u32) {
+pub(super) fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 

@@ -1,0 +1,172 @@
+//! A retained directory against one that is written anew: a run can't tell which one it has.
+
+use std::os::unix::fs::MetadataExt as _;
+
+use nix::sched::{CloneFlags, unshare};
+
+use super::mounted::{Mounted, has_overlays};
+use super::unreadable::{as_ordinary_user, set_mode};
+use super::*;
+
+/// Returns the mode of everything in a directory, and of itself. Symlinks all have the same one.
+fn modes(root: &Path) -> BTreeMap<String, u32> {
+    let paths = on_disk(root).into_keys().chain([String::new()]);
+    let mode = |path: &str| fs::symlink_metadata(root.join(path)).unwrap().mode() & 0o7777;
+    paths.map(|path| (path.clone(), mode(&path))).collect()
+}
+
+/// Returns whether the next scan reads no file again.
+fn is_all_known(checkout: &Checkout) -> bool {
+    let root = fs::File::open(checkout.directory.layer()).unwrap();
+    let mut files = checkout.facts.files.keys();
+    files.all(|path| {
+        let stat = rustix::fs::statat(&root, path, rustix::fs::AtFlags::SYMLINK_NOFOLLOW);
+        // What is not here shows through.
+        stat.is_ok_and(|stat| checkout.facts.is_unchanged(path, &facts::Fact::of(&stat)))
+            || checkout.directory.base.is_some()
+    })
+}
+
+/// Some files, and enough to have layers.
+async fn some_files() -> Tree {
+    let mut tree = tree_of(&[("a", "1"), ("b", "2"), ("c/d/e", "3"), ("c/f", "4"), ("g/h", "5")]).await;
+    for number in 0..70 {
+        let name = path(&format!("many/{number}"));
+        tree = tree.with_file(&name, "x".into(), false).await.unwrap();
+    }
+    tree = tree.with_symlink(&path("link"), "a").await.unwrap();
+    tree.save().await.unwrap()
+}
+
+/// What a command may do to modes.
+fn change_modes(dir: &Path) {
+    for (name, mode) in [
+        ("a", 0o600),
+        ("b", 0o1755),
+        ("c/f", 0o444),
+        ("c/d", 0o555),
+        ("c", 0o700),
+        ("g", 0o777),
+        ("g/h", 0o500),
+        ("", 0o711),
+    ] {
+        set_mode(&dir.join(name), mode);
+    }
+    fs::create_dir(dir.join("private")).unwrap();
+    fs::write(dir.join("private/key"), "k").unwrap();
+    set_mode(&dir.join("private/key"), 0o400);
+    set_mode(&dir.join("private"), 0o500);
+}
+
+/// Ends a run, and lets the next one take its directory. Compares it with one that is written anew.
+async fn assert_next_is_like_new(checkouts: &Checkouts, mut checkout: Checkout) {
+    let tree = scan(&mut checkout).await.tree.save().await.unwrap();
+    checkout.update(&tree).await.unwrap();
+    let (files, scratch) = (checkout.directory.files(), checkout.directory.scratch());
+    set_mode(&scratch, 0);
+    drop(checkout);
+    until(|| {
+        checkouts
+            .shelf
+            .lock()
+            .retained
+            .iter()
+            .any(|one| one.tree.is_same(&tree))
+    })
+    .await;
+    let mut again = checkouts.take(&tree).await.unwrap();
+    assert_eq!(again.directory.files(), files, "the same directory");
+    let root = tempfile::tempdir().unwrap();
+    let others = Checkouts::open(&root.path().join("checkouts"), 1).unwrap();
+    let new = others.take(&tree).await.unwrap();
+    let mounted = Mounted::of(&again);
+    assert_eq!(modes(mounted.path()), modes(&new.directory.files()));
+    assert_eq!(on_disk(mounted.path()), on_disk(&new.directory.files()));
+    drop(mounted);
+    assert_eq!(modes(&scratch), modes(&new.directory.scratch()));
+    assert!(is_all_known(&again));
+    assert!(scan(&mut again).await.tree.is_same(&tree));
+}
+
+#[test]
+fn modes_that_no_tree_holds_end_with_the_run() {
+    as_ordinary_user(async {
+        let root = tempfile::tempdir().unwrap();
+        let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
+        let mut checkout = checkouts.take(&some_files().await).await.unwrap();
+        change_modes(&checkout.for_command().files);
+        assert_next_is_like_new(&checkouts, checkout).await;
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn modes_of_a_layer_end_with_the_run() {
+    if !has_overlays() {
+        return;
+    }
+    let root = tempfile::tempdir().unwrap();
+    let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
+    let checkouts = checkouts.with_overlays(true);
+    let tree = some_files().await;
+    let _in_use = checkouts.take(&tree).await.unwrap();
+    let mut checkout = checkouts.take(&tree).await.unwrap();
+    assert!(checkout.directory.base.is_some());
+    checkout.for_command();
+    let mounted = Mounted::of(&checkout);
+    change_modes(mounted.path());
+    drop(mounted);
+    assert_next_is_like_new(&checkouts, checkout).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_whose_files_are_linked_is_not_retained() {
+    let root = tempfile::tempdir().unwrap();
+    let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
+    let tree = tree_of(&[("a", "1")]).await;
+    // Between two files, with a file that is left out of the tree, and with a temporary one.
+    for name in ["files/b", "files/b.tmp", "scratch/b"] {
+        let mut checkout = checkouts.take(&tree).await.unwrap();
+        let dir = checkout.for_command().files;
+        let link = checkout.directory.path.join(name);
+        fs::hard_link(dir.join("a"), &link).unwrap();
+        // A link lasts as long as the run.
+        let tree = scan(&mut checkout).await.tree.save().await.unwrap();
+        checkout.update(&tree).await.unwrap();
+        assert_eq!(fs::metadata(&link).unwrap().nlink(), 2);
+        drop(checkout);
+        until(|| !dir.exists()).await;
+    }
+    let mut checkout = checkouts.take(&tree).await.unwrap();
+    let dir = checkout.for_command().files;
+    fs::hard_link(dir.join("a"), dir.join("b")).unwrap();
+    scan(&mut checkout).await;
+    fs::remove_file(dir.join("b")).unwrap();
+    assert_next_is_like_new(&checkouts, checkout).await;
+}
+
+/// The mask of the service is its own. That of commands is 022.
+#[test]
+fn new_files_have_their_modes_under_any_umask() {
+    let thread = std::thread::spawn(|| {
+        // From now on, this thread and those that it makes have a mask of their own.
+        unshare(CloneFlags::CLONE_FS).unwrap();
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+        tokio::runtime::Runtime::new().unwrap().block_on(async {
+            let root = tempfile::tempdir().unwrap();
+            let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
+            let tree = some_files().await;
+            let tree = tree.with_file(&path("c/run"), "x".into(), true).await.unwrap();
+            let tree = tree.save().await.unwrap();
+            let expect = |checkout: &Checkout| {
+                let found = modes(&checkout.directory.files());
+                let of = ["", "c", "c/d", "c/run", "c/d/e", "many/1"].map(|name| found[name]);
+                assert_eq!(of, [0o700, 0o755, 0o755, 0o755, 0o644, 0o644]);
+                assert!(is_all_known(checkout));
+            };
+            let written = checkouts.take(&tree).await.unwrap();
+            expect(&written);
+            expect(&checkouts.take(&tree).await.unwrap());
+        });
+    });
+    thread.join().unwrap();
+}
