@@ -82,7 +82,7 @@ impl Checkout {
     async fn remove_old(&mut self, tree: &Tree, changes: &[TreeChange]) -> Result<(), CheckoutError> {
         let mut gone = BTreeSet::new();
         let facts = self.facts_mut();
-        for change in changes.iter().filter(|change| change.before.is_some()) {
+        for change in changes.iter().filter(|change| is_gone(change)) {
             facts.files.remove(change.path.as_str());
             gone.insert(topmost_absent(tree, &change.path).await?);
         }
@@ -191,6 +191,14 @@ impl Checkout {
         self.living.publish(&self.tree, self.directory.layer(), &self.facts);
         Ok(())
     }
+}
+
+/// Returns whether what was at a path is there no longer. A directory that stays may have files
+/// that are part of no tree, such as ephemeral ones.
+fn is_gone(change: &TreeChange) -> bool {
+    let is_directory = |entry: &Entry| matches!(entry, Entry::Directory { .. });
+    let stays = change.before.as_ref().is_some_and(is_directory) && change.after.as_ref().is_some_and(is_directory);
+    change.before.is_some() && !stays
 }
 
 /// Returns how many of the changes are written next.

@@ -4,6 +4,7 @@ mod like_new;
 mod mapped;
 mod mounted;
 mod reflinks;
+mod rest;
 mod swaps;
 mod tiers;
 mod unreadable;
