@@ -15,6 +15,7 @@ use super::error::CheckoutError;
 use super::janitor::{Base, Directory, Janitor, Work};
 use super::level::check_upper_layers;
 use super::shelf::Shelf;
+use super::turns::Owner;
 
 /// The file that a living process has locked is beside its folder and has this extension. It is
 /// made before the folder and removed after it, so that a folder always has one.
@@ -75,14 +76,15 @@ impl Checkouts {
 
     /// Makes an empty directory that belongs to no session.
     pub fn scratch_directory(&self) -> Result<ScratchDirectory, CheckoutError> {
-        self.new_directory(None).map(ScratchDirectory)
+        self.new_directory(None, None).map(ScratchDirectory)
     }
 
     /// Makes an empty directory, over a shared one if there is one.
-    pub(super) fn new_directory(&self, base: Option<Arc<Base>>) -> Result<Directory, CheckoutError> {
+    pub(super) fn new_directory(&self, owner: Owner, base: Option<Arc<Base>>) -> Result<Directory, CheckoutError> {
         let directory = Directory {
             path: self.folder.join(uuid::Uuid::now_v7().to_string()),
             base,
+            owner,
             janitor: self.janitor.clone(),
         };
         for path in [&directory.path, &directory.files(), &directory.scratch()] {
@@ -115,10 +117,11 @@ impl Drop for Checkouts {
         let retained = std::mem::take(&mut shelf.retained);
         drop(shelf);
         drop(retained);
-        self.janitor.send(Work::RemoveFolder {
+        let work = Work::RemoveFolder {
             folder: self.folder.clone(),
             lock: self.folder.with_extension(LOCK),
-        });
+        };
+        self.janitor.send(None, work);
         self.janitor.finish();
     }
 }
@@ -171,7 +174,7 @@ fn remove_abandoned(root: &Path, janitor: &Janitor) -> Result<(), CheckoutError>
         }
         let folder = path.with_extension("");
         if folder.exists() {
-            janitor.send(Work::RemoveFolder { folder, lock: path });
+            janitor.send(None, Work::RemoveFolder { folder, lock: path });
         } else {
             // Removed while it is locked here, so that a process that has just made it notices.
             drop(fs::remove_file(&path));

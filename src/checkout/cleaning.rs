@@ -9,6 +9,10 @@ use rustix::fs::{FileType, Mode};
 use super::beneath::{EXECUTABLE, PRIVATE, entries, open_any, path_of, set_mode};
 use super::facts::{Fact, Facts};
 use super::level::Level;
+use super::removal::Budget;
+
+/// How many unknown names of a directory are found before something is done with them.
+const MAX_FOUND: usize = 1_000;
 
 /// What a directory has.
 #[derive(Debug, Default)]
@@ -21,11 +25,11 @@ pub(super) struct Names {
 
 /// Removes everything from a directory that is not known, and gives the rest the modes of new files
 /// and directories. Returns the facts of the files whose modes it has changed.
-pub(super) fn restore(root: &Level, facts: &Facts) -> io::Result<BTreeMap<String, Fact>> {
+pub(super) fn restore(root: &Level, facts: &Facts, budget: &mut Budget) -> io::Result<BTreeMap<String, Fact>> {
     let mut changed = BTreeMap::new();
     for_each_directory(root, &facts.paths(), |directory, above, names| {
         for name in &names.unknown {
-            directory.remove(name.as_c_str())?;
+            directory.remove_within(name.as_c_str(), budget)?;
         }
         for (name, path) in names.known {
             let is_new = |fact: &Fact| fact.kind() == FileType::Symlink || fact.mode() == fact.new_mode();
@@ -44,7 +48,8 @@ pub(super) fn restore(root: &Level, facts: &Facts) -> io::Result<BTreeMap<String
     Ok(changed)
 }
 
-/// Does something with a directory and with each known one in it, at any depth.
+/// Does something with a directory and with each known one in it, at any depth. Does it several
+/// times if a directory has many names that are not known.
 pub(super) fn for_each_directory(
     root: &Level,
     known: &BTreeSet<&str>,
@@ -63,6 +68,9 @@ pub(super) fn for_each_directory(
                 Some(path) => names.known.push((name.to_owned(), path)),
                 None if directory.is_whiteout(name) => (),
                 None => names.unknown.push(name.to_owned()),
+            }
+            if names.unknown.len() >= MAX_FOUND {
+                action(&directory, &above, std::mem::take(&mut names))?;
             }
         }
         action(&directory, &above, names)?;

@@ -1,9 +1,12 @@
 //! The directories on disk, and the thread that cleans, retains and removes them.
+//!
+//! Tenants take turns of a limited number of files. So one with millions of files in a directory
+//! does not delay the removals of others.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -15,7 +18,8 @@ use super::facts::{Fact, Facts};
 use super::file_clock::file_time_after;
 use super::level::{Layers, Level};
 use super::living::unloaded;
-use super::removal::remove;
+use super::removal::{Budget, remove_within};
+use super::turns::{Owner, Turns};
 use crate::workspace::Tree;
 
 /// How long the end of the process waits for the janitor.
@@ -23,6 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How often a directory that is not empty yet is removed again, and the pause before.
 const ATTEMPTS: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(50);
+/// How many files are removed in a turn.
+const TURN: u64 = 10_000;
 
 /// The name of the directory for temporary files.
 pub(super) const SCRATCH: &str = "scratch";
@@ -34,6 +40,7 @@ pub(super) struct Directory {
     pub(super) path: PathBuf,
     /// The directory that its files are a layer over, if there is one.
     pub(super) base: Option<Arc<Base>>,
+    pub(super) owner: Owner,
     pub(super) janitor: Janitor,
 }
 
@@ -56,7 +63,7 @@ pub(super) struct Retained {
 
 /// Cleans and removes directories on a thread of its own.
 #[derive(Debug, Clone)]
-pub(super) struct Janitor(Arc<Mutex<Sender<Work>>>);
+pub(super) struct Janitor(Arc<Mutex<Sender<(Owner, Work)>>>);
 
 /// What the janitor does.
 #[derive(Debug)]
@@ -68,7 +75,7 @@ pub(super) enum Work {
         lock: PathBuf,
     },
     Retain(Box<Retained>),
-    /// Say that all work before this is done.
+    /// Say that no work is left.
     Report(Sender<()>),
 }
 
@@ -119,28 +126,34 @@ impl Directory {
         Self {
             path: std::mem::take(&mut self.path),
             base: self.base.take(),
+            owner: self.owner.clone(),
             janitor: self.janitor.clone(),
         }
     }
 
-    /// Retains the directory for the next run that begins with this tree.
+    /// Retains the directory for the next run that begins with this tree. Removes it if it can't be
+    /// made like a new one: a file with several names would have to be copied.
     pub(super) fn retain(self, tree: &Tree, facts: Arc<Facts>) {
         let Some(tree) = unloaded(tree) else {
             return;
         };
-        let janitor = self.janitor.clone();
-        janitor.send(Work::Retain(Box::new(Retained {
+        if facts.files.values().any(Fact::is_linked) {
+            return;
+        }
+        let (janitor, owner) = (self.janitor.clone(), self.owner.clone());
+        let retained = Retained {
             tree,
             directory: self,
             facts,
-        })));
+        };
+        janitor.send(owner, Work::Retain(Box::new(retained)));
     }
 }
 
 impl Drop for Directory {
     fn drop(&mut self) {
         if !self.path.as_os_str().is_empty() {
-            self.janitor.send(Work::Remove(self.path.clone()));
+            self.janitor.send(self.owner.clone(), Work::Remove(self.path.clone()));
         }
     }
 }
@@ -149,57 +162,87 @@ impl Janitor {
     /// Starts the thread. `retain` takes a clean directory, and returns the one that has no room.
     pub(super) fn start(retain: impl Fn(Retained) -> Option<Retained> + Send + 'static) -> Self {
         let (sender, receiver) = channel();
-        thread::spawn(move || {
-            for work in receiver {
-                match work {
-                    Work::Report(reporter) => drop(reporter.send(())),
-                    Work::Remove(path) => log_failure(&path, remove_used(&path)),
-                    Work::RemoveFolder { folder, lock } => {
-                        log_failure(&folder, remove_used(&folder).and_then(|()| remove_path(&lock)));
-                    }
-                    Work::Retain(retained) => {
-                        if let Some(retained) = cleaned(*retained) {
-                            drop(retain(retained));
-                        }
-                    }
-                }
-            }
-        });
+        thread::spawn(move || take_turns(&receiver, retain));
         Self(Arc::new(Mutex::new(sender)))
     }
 
-    /// Waits until the work so far is done, but not for long: the next process does the rest.
+    /// Waits until no work is left, but not for long: the next process does the rest.
     pub(super) fn finish(&self) {
         let (sender, receiver) = channel();
-        self.send(Work::Report(sender));
+        self.send(None, Work::Report(sender));
         let _ = receiver.recv_timeout(PATIENCE);
     }
 
-    pub(super) fn send(&self, work: Work) {
+    pub(super) fn send(&self, owner: Owner, work: Work) {
         // Without the thread, the next process removes the directory.
-        let _ = self.0.lock().send(work);
+        let _ = self.0.lock().send((owner, work));
     }
 }
 
-/// Makes a directory as it would be if its tree was written anew. Returns `None` if that is too
-/// much work.
-fn cleaned(mut retained: Retained) -> Option<Retained> {
-    // A file with several names would have to be copied.
-    if retained.facts.files.values().any(Fact::is_linked) {
-        return None;
+/// Does all work, until nobody can send any more.
+fn take_turns(receiver: &Receiver<(Owner, Work)>, retain: impl Fn(Retained) -> Option<Retained>) {
+    let mut turns = Turns::new();
+    let mut reporters: Vec<Sender<()>> = Vec::new();
+    loop {
+        let received = if turns.is_empty() {
+            for reporter in reporters.drain(..) {
+                let _ = reporter.send(());
+            }
+            match receiver.recv() {
+                Ok(work) => Some(work),
+                Err(_) => return,
+            }
+        } else {
+            receiver.try_recv().ok()
+        };
+        match received {
+            Some((_, Work::Report(reporter))) => reporters.push(reporter),
+            Some((owner, work)) => turns.add(owner, work),
+            None => {
+                let Some((owner, work)) = turns.next() else { continue };
+                if let Some(rest) = take_turn(work, &retain) {
+                    turns.put_back(owner, rest);
+                }
+            }
+        }
     }
-    let done = clean(&mut retained);
-    let is_clean = done.is_ok();
-    log_failure(&retained.directory.path, done);
-    is_clean.then_some(retained)
 }
 
+/// Does work as far as a turn goes. Returns what is left of it.
+fn take_turn(mut work: Work, retain: impl Fn(Retained) -> Option<Retained>) -> Option<Work> {
+    let mut budget = Budget::new(TURN);
+    let (path, removed) = match &mut work {
+        Work::Report(_) => return None,
+        Work::Remove(path) => (&*path, remove_used(path, &mut budget)),
+        Work::RemoveFolder { folder, lock } => {
+            let removed = remove_used(folder, &mut budget);
+            (&*folder, removed.and_then(|()| remove_path(lock, &mut budget)))
+        }
+        Work::Retain(retained) => {
+            let cleaned = clean(retained, &mut budget);
+            (&retained.directory.path, cleaned)
+        }
+    };
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Some(work),
+        Err(error) => log_failure(path, &error),
+        Ok(()) => {
+            if let Work::Retain(retained) = work {
+                drop(retain(*retained));
+            }
+        }
+    }
+    None
+}
+
+/// Makes a directory as it would be if its tree was written anew.
+///
 /// Removing a file changes the times of its directory, but those of no file. Only a new mode
 /// changes those of its file.
-fn clean(retained: &mut Retained) -> io::Result<()> {
+fn clean(retained: &mut Retained, budget: &mut Budget) -> io::Result<()> {
     let directory = &retained.directory;
-    let changed = restore(&directory.open()?, &retained.facts)?;
-    restore(&Level::plain(&directory.scratch())?, &Facts::default())?;
+    let changed = restore(&directory.open()?, &retained.facts, budget)?;
+    restore(&Level::plain(&directory.scratch())?, &Facts::default(), budget)?;
     if let Some(newest) = changed.values().map(Fact::changed).max() {
         let scanned_at = file_time_after(newest, &directory.probe())?;
         let facts = Arc::make_mut(&mut retained.facts);
@@ -209,28 +252,51 @@ fn clean(retained: &mut Retained) -> io::Result<()> {
     Ok(())
 }
 
-fn log_failure(path: &Path, result: io::Result<()>) {
-    if let Err(error) = result {
-        let error = &error as &dyn std::error::Error;
-        tracing::warn!(path = %path.display(), error, "a directory of a run can't be cleaned or removed");
-    }
+fn log_failure(path: &Path, error: &io::Error) {
+    let error = error as &dyn std::error::Error;
+    tracing::warn!(path = %path.display(), error, "a directory of a run can't be cleaned or removed");
 }
 
 /// Removes a directory. Processes that are being killed may still write to it, so this tries again
 /// for a while.
-fn remove_used(path: &Path) -> io::Result<()> {
+fn remove_used(path: &Path, budget: &mut Budget) -> io::Result<()> {
     for _ in 0..ATTEMPTS {
-        match remove_path(path) {
+        match remove_path(path, budget) {
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => thread::sleep(PAUSE),
             removed => return removed,
         }
     }
-    remove_path(path)
+    remove_path(path, budget)
 }
 
-fn remove_path(path: &Path) -> io::Result<()> {
-    match (path.parent(), path.file_name().and_then(|name| name.to_str())) {
-        (Some(parent), Some(name)) => remove(open_root(parent)?, name),
-        _ => Ok(()),
+fn remove_path(path: &Path, budget: &mut Budget) -> io::Result<()> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
+        return Ok(());
+    };
+    match open_root(parent) {
+        Ok(parent) => remove_within(parent, name, budget),
+        // It was removed with the folder of the process.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_with_many_files_takes_several_turns() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("many");
+        std::fs::create_dir(&path).unwrap();
+        for number in 0..TURN + 10 {
+            std::fs::File::create(path.join(number.to_string())).unwrap();
+        }
+        let rest = take_turn(Work::Remove(path.clone()), |_| None);
+        let left = std::fs::read_dir(&path).unwrap().count();
+        assert!((10..20).contains(&left), "{left}");
+        assert!(take_turn(rest.unwrap(), |_| None).is_none());
+        assert!(!path.exists());
     }
 }

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use rustix::path::Arg;
 
 use super::beneath::{EXECUTABLE, open_directory, open_restored, open_restored_root, open_root};
-use super::removal::remove;
+use super::removal::{Budget, remove, remove_within};
 
 /// The kernel marks an opaque directory with this attribute.
 const OPAQUE: &str = "user.overlay.opaque";
@@ -96,7 +96,12 @@ impl Level {
     /// Removes what the directory has under a name, with everything below it. Does nothing if there
     /// is nothing.
     pub(super) fn remove<P: Arg + Copy>(&self, name: P) -> io::Result<()> {
-        remove(&self.own, name)?;
+        self.remove_within(name, &mut Budget::unlimited())
+    }
+
+    /// Does the same within a budget.
+    pub(super) fn remove_within<P: Arg + Copy>(&self, name: P, budget: &mut Budget) -> io::Result<()> {
+        remove_within(&self.own, name, budget)?;
         let shows_through = |below| rustix::fs::statat(below, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
         if self.below.as_ref().is_some_and(shows_through) {
             rustix::fs::mknodat(&self.own, name, FileType::CharacterDevice, Mode::empty(), 0)?;

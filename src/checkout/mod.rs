@@ -17,6 +17,7 @@
 
 mod checkouts;
 mod tiers;
+mod turns;
 
 mod run_directory;
 mod scan;

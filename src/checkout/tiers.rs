@@ -82,7 +82,7 @@ impl Checkouts {
 
     /// Writes the files into a new directory.
     async fn write(&self, tree: &Tree, source: Option<Arc<Source>>) -> Result<Checkout, CheckoutError> {
-        let directory = self.new_directory(None)?;
+        let directory = self.new_directory(Some(tree.tenant().clone()), None)?;
         let mut checkout = Checkout::new(directory, tree.emptied(), Arc::default());
         // Others learn at once that this tree is in use.
         checkout
@@ -95,7 +95,7 @@ impl Checkouts {
 
     fn layer_over(&self, base: Arc<Base>) -> Result<Checkout, CheckoutError> {
         let (tree, facts) = (base.tree.clone(), Arc::clone(&base.facts));
-        let directory = self.new_directory(Some(base))?;
+        let directory = self.new_directory(Some(tree.tenant().clone()), Some(base))?;
         Ok(Checkout::new(directory, tree, facts))
     }
 }

@@ -296,6 +296,29 @@ fn deep_and_unreadable_directories_are_removed() {
 }
 
 #[test]
+fn a_directory_is_removed_in_turns() {
+    let root = tempfile::tempdir().unwrap();
+    let mut files = 0;
+    for path in ["wide", "wide/a/b/c/d", "wide/a/b/e", "wide/.removed-2", "wide/f"] {
+        let directory = root.path().join(path);
+        fs::create_dir_all(&directory).unwrap();
+        for number in 0..20 {
+            fs::write(directory.join(number.to_string()), "").unwrap();
+            files += 1;
+        }
+    }
+    let opened = beneath::open_root(root.path()).unwrap();
+    let mut turns = 1;
+    while let Err(error) = removal::remove_within(&opened, "wide", &mut removal::Budget::new(10)) {
+        assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "{error}");
+        turns += 1;
+    }
+    assert!(!root.path().join("wide").exists());
+    // Nothing is done twice, but for opening the directory.
+    assert!((files / 10..files / 4).contains(&turns), "{turns}");
+}
+
+#[test]
 fn folders_of_ended_processes_are_removed() {
     let root = tempfile::tempdir().unwrap();
     let root = root.path().join("checkouts");
