@@ -12,6 +12,8 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::unread::{JobOutput, TakenOutput, Unread};
+
 /// The most ended jobs that are remembered, with the output that was not read.
 const MAX_ENDED: usize = 8;
 /// How long the end of an environment waits for its jobs, which are killed then. Only processes
@@ -24,6 +26,8 @@ pub struct Jobs {
     jobs: Mutex<Vec<Arc<Job>>>,
     /// Counts the running jobs of the run: those of all its environments.
     running: Arc<AtomicUsize>,
+    /// What those jobs have printed.
+    unread: Arc<Unread>,
 }
 
 /// A job, as its readers see it.
@@ -35,8 +39,7 @@ pub struct Job {
     pub command: String,
     started_at: Instant,
     cancellation: CancellationToken,
-    /// The output that was not read yet.
-    unread: Mutex<Vec<u8>>,
+    unread: JobOutput,
     end: watch::Sender<Option<JobEnd>>,
 }
 
@@ -63,6 +66,7 @@ impl Jobs {
         Self {
             jobs: Mutex::default(),
             running: Arc::clone(&self.running),
+            unread: Arc::clone(&self.unread),
         }
     }
 
@@ -83,7 +87,7 @@ impl Jobs {
             command,
             started_at: Instant::now(),
             cancellation,
-            unread: Mutex::default(),
+            unread: self.unread.job(),
             end: watch::Sender::new(None),
         });
         let mut jobs = self.jobs.lock();
@@ -173,16 +177,10 @@ impl Job {
 
     /// Takes the output that nobody has read yet. While the job runs, takes as many bytes as
     /// `complete` returns for it.
-    pub fn take_output(&self, complete: impl FnOnce(&[u8]) -> usize) -> Vec<u8> {
+    pub fn take_output(&self, complete: impl FnOnce(&[u8]) -> usize) -> TakenOutput {
         let has_ended = self.end().is_some();
-        let mut unread = self.unread.lock();
-        let length = if has_ended {
-            unread.len()
-        } else {
-            complete(&unread).min(unread.len())
-        };
-        let rest = unread.split_off(length);
-        std::mem::replace(&mut *unread, rest)
+        self.unread
+            .take(|unread| if has_ended { unread.len() } else { complete(unread) })
     }
 }
 
@@ -194,7 +192,7 @@ impl RunningJob {
 
     /// Adds output.
     pub fn print(&self, bytes: &[u8]) {
-        self.job.unread.lock().extend_from_slice(bytes);
+        self.job.unread.add(bytes);
     }
 
     /// Ends the job. No process of it may be left.
@@ -256,13 +254,32 @@ mod tests {
         let jobs = Jobs::default();
         let (job, running) = add(&jobs, "job-1").unwrap();
         running.print(b"abc");
-        assert_eq!(job.take_output(|_| 2), b"ab");
+        assert_eq!(job.take_output(|_| 2).bytes, b"ab");
         running.print(b"d");
-        assert_eq!(job.take_output(|_| 99), b"cd");
+        assert_eq!(job.take_output(|_| 99).bytes, b"cd");
         running.print(b"e");
         drop(running);
-        assert_eq!(job.take_output(|_| 0), b"e");
-        assert_eq!(job.take_output(|_| 0), b"");
+        assert_eq!(job.take_output(|_| 0).bytes, b"e");
+        assert_eq!(job.take_output(|_| 0).bytes, b"");
+    }
+
+    #[test]
+    fn the_unread_output_of_a_run_is_bounded_in_all_its_environments() {
+        let jobs = Jobs::default();
+        let of_subagent = jobs.of_same_run();
+        let read: Vec<_> = [&jobs, &of_subagent]
+            .into_iter()
+            .map(|jobs| {
+                let (job, running) = add(jobs, "job-1").unwrap();
+                running.print(&vec![b'x'; 12 << 20]);
+                job
+            })
+            .collect();
+        let taken = read.iter().map(|job| job.take_output(|_| 0));
+        let sums = taken.fold((0, 0), |(dropped, unread), one| {
+            (dropped + one.dropped, unread + one.bytes.len())
+        });
+        assert_eq!(sums, (8 << 20, 16 << 20));
     }
 
     #[test]

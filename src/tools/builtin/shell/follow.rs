@@ -30,14 +30,14 @@ pub(super) async fn follow(job: &Job, at_most: Duration, context: &ToolContext) 
             biased;
             () = &mut over => break,
             _ = ticks.tick() => {
-                transcript.add(&job.take_output(complete_length));
+                add_unread(&mut transcript, job);
                 transcript.emit(context);
             }
         }
     }
     // What is printed after this is read by the next call, and so is the end that follows it.
     let end = job.end();
-    transcript.add(&job.take_output(complete_length));
+    add_unread(&mut transcript, job);
     let output = transcript.finish(context);
     let skipped = context.environment.refresh().await?;
     let id = &job.id;
@@ -46,6 +46,19 @@ pub(super) async fn follow(job: &Job, at_most: Duration, context: &ToolContext) 
         None => format!("{id} has been running for {:.0} s", job.age().as_secs_f64()),
     };
     Ok(with_notes(output, "(no new output)", Some(note), &skipped))
+}
+
+/// Adds the output that nobody has read, after a line about what was dropped of it.
+fn add_unread(transcript: &mut Transcript, job: &Job) {
+    let unread = job.take_output(complete_length);
+    if unread.dropped > 0 {
+        let note = format!(
+            "[{} bytes before this are lost, since the jobs of this run had printed too much that was not read]\n",
+            unread.dropped
+        );
+        transcript.add(note.as_bytes());
+    }
+    transcript.add(&unread.bytes);
 }
 
 /// Returns the time until the time of the run is spent. `None` if it has no limit.

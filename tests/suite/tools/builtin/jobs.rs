@@ -329,6 +329,29 @@ async fn the_output_of_a_job_is_shown_while_a_call_waits_and_stored_if_it_is_lon
     assert_eq!(desk.sh(&format!("head -3 {file} | tail -1")).await, "2\n");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_is_told_how_much_unread_output_was_lost() {
+    let host = Host::with(|settings| settings.limits.output_bytes = 32 << 20);
+    let desk = host.desk();
+    let seconds = seconds(8);
+    // 20 MiB at once, of which the last 16 are there.
+    let command = format!(
+        "until [ -e go ]; do sleep 0.02; done; head -c 20971519 /dev/zero | tr '\\0' x; echo; exec sleep {seconds}"
+    );
+    desk.job(&command).await.unwrap();
+    desk.put("go", b"now").await;
+    until(|| sleepers(&seconds) == 1).await;
+    let text = desk.act("job-1", "read").await.unwrap();
+    let (lost, _) = text.split_once(" bytes before this are lost, since").unwrap();
+    let lost: usize = lost.trim_start_matches('[').parse().unwrap();
+    // The pipe may still have the last of it.
+    let most = 4 << 20;
+    assert!((most - (1 << 17)..=most).contains(&lost), "{lost}");
+    let text = desk.act("job-1", "stop").await.unwrap();
+    assert!(!text.contains("are lost"), "{text}");
+    assert_contains(&text, &["[job-1 has ended after ", ": stopped]"]);
+}
+
 /// A desk whose sessions have up to 50 files.
 fn desk_of_few_files(host: &Host) -> Desk {
     let limits = WorkspaceLimits {
