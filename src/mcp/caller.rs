@@ -40,10 +40,9 @@ impl Caller {
         self.error(&error.to_string())
     }
 
-    /// Makes an error about the server, without its credentials.
+    /// Makes an error about the server.
     pub(super) fn error(&self, words: &str) -> ToolError {
         let server = &self.server.definition.name;
-        let words = self.server.redacted(words);
         tracing::info!(server, error = words, "a call of an MCP server failed");
         ToolError::new(format!("the MCP server {server:?} gave no result: {words}"))
     }

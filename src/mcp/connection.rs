@@ -11,8 +11,8 @@ use rmcp::model::{
     ClientRequest, ElicitRequestParams, GetExtensions as _, ListToolsRequest, ServerCapabilities, ServerResult,
 };
 use rmcp::service::{PeerRequestOptions, RequestHandle, RoleClient, RunningService};
-use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
@@ -84,7 +84,11 @@ impl Connection {
             return true;
         }
         let request = ClientRequest::ListToolsRequest(ListToolsRequest::default());
-        let reply = self.request(request, SIGN_OF_LIFE, Interest::default()).await;
+        // Without waiting for room, since the requests in flight may be those that get no response.
+        let until = Instant::now() + SIGN_OF_LIFE;
+        let reply = self
+            .exchange(request, (until, SIGN_OF_LIFE), Interest::default(), None)
+            .await;
         let responds = matches!(reply, Ok(_) | Err(RequestError::Refused { .. }));
         self.is_silent.store(!responds, Ordering::Relaxed);
         if !responds {
@@ -148,7 +152,13 @@ impl Connection {
         limit: Duration,
         interest: Interest,
     ) -> Result<Reply, RequestError> {
-        let reply = self.exchange(request, limit, interest).await;
+        let until = Instant::now() + limit;
+        *self.used_at.lock() = Instant::now();
+        let Ok(room) = timeout_at(until, self.requests.room_for(&request)).await else {
+            let words = "too many requests to it were in progress".to_owned();
+            return Err(RequestError::Unreachable(words));
+        };
+        let reply = self.exchange(request, (until, limit), interest, room).await;
         match (reply, &self.process) {
             (Err(error), Some(process)) => {
                 if matches!(error, RequestError::Timeout(_)) {
@@ -169,23 +179,23 @@ impl Connection {
     async fn exchange(
         &self,
         mut request: ClientRequest,
-        limit: Duration,
+        (until, limit): (Instant, Duration),
         interest: Interest,
+        room: Option<OwnedSemaphorePermit>,
     ) -> Result<Reply, RequestError> {
-        let until = Instant::now() + limit;
-        *self.used_at.lock() = Instant::now();
         // A second question of the same request finds no room, since the request ends at the first.
         let (questions, mut asked) = mpsc::channel(1);
         let observer = Arc::new(Observer::new(interest, questions));
         request.extensions_mut().insert(Arc::clone(&observer));
         let peer = self.service.peer();
         let sending = peer.send_request_with_option(request, PeerRequestOptions::no_options());
-        let handle = timeout(limit, sending)
+        let handle = timeout_at(until, sending)
             .await
             .map_err(|_| RequestError::Timeout(limit))?;
         let handle = handle.map_err(|error| RequestError::of_service(&error))?;
         let mut request = OpenRequest {
             handle: Some(handle),
+            room,
             tasks: &self.tasks,
         };
         let reply = tokio::select! {
@@ -195,7 +205,7 @@ impl Connection {
                 response.map(|result| Reply::Result(Box::new(result)))
             }
             Some(question) = asked.recv() => Ok(Reply::Asked(Box::new(question))),
-            () = tokio::time::sleep_until(until) => Err(RequestError::Timeout(limit)),
+            () = sleep_until(until) => Err(RequestError::Timeout(limit)),
         };
         drop((request, observer));
         *self.used_at.lock() = Instant::now();
@@ -227,6 +237,8 @@ impl Drop for Connection {
 /// A request that is cancelled when it is dropped before its response.
 struct OpenRequest<'a> {
     handle: Option<RequestHandle<RoleClient>>,
+    /// Returned when the request has ended or was cancelled.
+    room: Option<OwnedSemaphorePermit>,
     tasks: &'a TaskTracker,
 }
 
@@ -247,7 +259,9 @@ impl Drop for OpenRequest<'_> {
         if tokio::runtime::Handle::try_current().is_err() {
             return;
         }
+        let room = self.room.take();
         self.tasks.spawn(async move {
+            let _room = room;
             let reason = "the caller does not wait any longer".to_owned();
             let _ = timeout(CANCEL_TIMEOUT, handle.cancel(Some(reason))).await;
         });

@@ -18,7 +18,8 @@ use super::observed::ObservedTransport;
 use super::request_error::RequestError;
 use super::stdio::{ProcessLink, StdioEndpoint};
 use crate::outgoing::OutgoingClient;
-use crate::tools::{Commands, Redactor, ToolSecrets};
+use crate::tenant::TenantId;
+use crate::tools::{Commands, ToolSecrets};
 
 /// The kind of revision of the protocol that a server speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,19 +60,17 @@ impl Era {
 }
 
 impl Endpoint {
-    /// Makes the endpoint of a definition. Also returns what removes its credentials from texts.
+    /// Makes the endpoint of a definition.
     pub(super) fn of(
         definition: &McpDefinition,
         secrets: &ToolSecrets,
         client: &OutgoingClient,
         commands: &Arc<Commands>,
-    ) -> Result<(Self, Redactor), McpFault> {
+    ) -> Result<Self, McpFault> {
         let Some(url) = definition.url.as_deref() else {
-            let (endpoint, redactor) = StdioEndpoint::new(definition, secrets, commands)?;
-            return Ok((Self::Stdio(endpoint), redactor));
+            return StdioEndpoint::new(definition, secrets, commands).map(Self::Stdio);
         };
-        let (endpoint, redactor) = HttpEndpoint::new(definition, url, secrets, client)?;
-        Ok((Self::Http(endpoint), redactor))
+        HttpEndpoint::new(definition, url, secrets, client).map(Self::Http)
     }
 
     /// Returns whether each connection has a process.
@@ -79,9 +78,10 @@ impl Endpoint {
         matches!(self, Self::Stdio(_))
     }
 
-    /// Opens a connection. `tasks` are those that outlast it for a moment.
+    /// Opens a connection of a tenant. `tasks` are those that outlast it for a moment.
     pub(super) async fn open(
         &self,
+        tenant: &TenantId,
         requests: &Arc<Requests>,
         era: Era,
         limit: Duration,
@@ -96,7 +96,7 @@ impl Endpoint {
         let opening = async {
             match self {
                 Self::Http(endpoint) => {
-                    let (transport, guard) = endpoint.transport();
+                    let (transport, guard) = endpoint.transport(tenant, requests);
                     Ok(Opened {
                         service: serve(transport, requests, mode).await?,
                         process: None,
@@ -104,7 +104,7 @@ impl Endpoint {
                     })
                 }
                 Self::Stdio(endpoint) => {
-                    let (transport, process) = endpoint.start(tasks).await?;
+                    let (transport, process) = endpoint.start(tenant, tasks).await?;
                     match serve(transport, requests, mode).await {
                         Ok(service) => Ok(Opened {
                             service,

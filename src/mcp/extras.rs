@@ -16,12 +16,13 @@ use super::connection::Reply;
 use super::in_flight::Interest;
 use super::listing::Listing;
 use super::naming::tool_name;
-use super::outcome::{json_text, output, parts, resource};
+use super::outcome::{output, parts, resource};
 use super::request_error::RequestError;
 use super::server::McpServer;
 use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use crate::json::Value;
 use crate::message::ContentPart;
+use crate::off_thread::off_thread;
 use crate::tenant::TenantId;
 
 /// What a tool does.
@@ -135,7 +136,7 @@ impl ExtraTool {
                 match self.request(request).await? {
                     ServerResult::ReadResourceResult(result) => {
                         let contents = result.contents.into_iter();
-                        self.output(contents.map(|contents| resource(&self.caller, contents)).collect())
+                        self.output(move || contents.map(resource).collect()).await
                     }
                     other => Err(self.unexpected(&other)),
                 }
@@ -144,8 +145,8 @@ impl ExtraTool {
                 let request = ClientRequest::ListPromptsRequest(ListPromptsRequest::with_param(page(text("cursor"))));
                 match self.request(request).await? {
                     ServerResult::ListPromptsResult(list) => {
-                        let listed = json!({"prompts": list.prompts, "next_cursor": list.next_cursor});
-                        self.output(vec![json_text(&self.caller, &listed)])
+                        let listed = move || json!({"prompts": list.prompts, "next_cursor": list.next_cursor});
+                        self.output(move || vec![ContentPart::text(listed().to_string())]).await
                     }
                     other => Err(self.unexpected(&other)),
                 }
@@ -157,7 +158,7 @@ impl ExtraTool {
                 match self.request(request).await? {
                     ServerResult::GetPromptResult(prompt) => {
                         let content = prompt.messages.into_iter().map(|message| message.content);
-                        self.output(parts(&self.caller, content.collect()))
+                        self.output(move || parts(content.collect())).await
                     }
                     other => Err(self.unexpected(&other)),
                 }
@@ -174,15 +175,20 @@ impl ExtraTool {
             ServerResult::ListResourcesResult(list) => list,
             other => return Err(self.unexpected(&other)),
         };
-        let mut listed = json!({"resources": resources.resources, "next_cursor": resources.next_cursor});
         let request = ClientRequest::ListResourceTemplatesRequest(ListResourceTemplatesRequest::with_param(page(None)));
-        if is_first
-            && let Ok(ServerResult::ListResourceTemplatesResult(list)) = self.request(request).await
-            && let Some(listed) = listed.as_object_mut()
-        {
-            listed.insert("templates".to_owned(), json!(list.resource_templates));
-        }
-        self.output(vec![json_text(&self.caller, &listed)])
+        let templates = if is_first {
+            self.request(request).await.ok()
+        } else {
+            None
+        };
+        let listed = move || {
+            let mut listed = json!({"resources": resources.resources, "next_cursor": resources.next_cursor});
+            if let Some(ServerResult::ListResourceTemplatesResult(list)) = templates {
+                listed["templates"] = json!(list.resource_templates);
+            }
+            listed.to_string()
+        };
+        self.output(move || vec![ContentPart::text(listed())]).await
     }
 
     async fn request(&self, request: ClientRequest) -> Result<ServerResult, ToolError> {
@@ -192,7 +198,12 @@ impl ExtraTool {
         }
     }
 
-    fn output(&self, content: Vec<ContentPart>) -> Result<ToolOutput, ToolError> {
+    /// Returns what models read. Nobody knows yet how large it is.
+    async fn output(
+        &self,
+        content: impl FnOnce() -> Vec<ContentPart> + Send + 'static,
+    ) -> Result<ToolOutput, ToolError> {
+        let content = off_thread(&self.caller.tenant, content).await;
         if content.is_empty() {
             return Err(self.caller.error("its response is empty"));
         }

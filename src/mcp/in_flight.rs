@@ -1,5 +1,5 @@
-//! The requests in flight on a connection, and what is observed of them: their progress and the
-//! questions of the server.
+//! The requests in flight on a connection: how many there may be, and what is observed of them,
+//! which is their progress, the questions of the server, and large results.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -7,23 +7,31 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use rmcp::model::{
-    ElicitRequestParams, ElicitResult, ElicitationAction, ProgressNotificationParam, ProgressToken, RequestId,
+    ClientRequest, ElicitRequestParams, ElicitResult, ElicitationAction, JsonRpcMessage, ProgressNotificationParam,
+    ProgressToken, RequestId, ServerJsonRpcMessage,
 };
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::input::{accepted, question_hash};
 use crate::agent::ports::OutputSink;
 use crate::json::Value;
 
+/// The most requests of a tenant to a server at the same time.
+pub(super) const MAX_REQUESTS: usize = 16;
+/// The same for lists of tools, which have a limit of their own. So a run can begin while other
+/// runs make long calls.
+pub(super) const MAX_LISTS: usize = 4;
 /// The most bytes of progress that a call shows.
 const MAX_SHOWN: usize = 64 << 10;
 /// The most bytes of one message of progress.
 const MAX_MESSAGE: usize = 1_000;
 
 /// The requests in flight on a connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Requests {
     in_flight: Mutex<Vec<InFlight>>,
+    room: Arc<Semaphore>,
+    room_for_lists: Arc<Semaphore>,
     lists_changed: AtomicBool,
 }
 
@@ -43,6 +51,8 @@ pub(super) struct Observer {
     questions: mpsc::Sender<ElicitRequestParams>,
     /// The bytes of progress that were shown.
     shown: AtomicUsize,
+    /// The response, while a small one stands for it.
+    set_aside: Mutex<Option<Box<ServerJsonRpcMessage>>>,
 }
 
 /// What the maker of a request wants to know of it, and can answer.
@@ -55,7 +65,28 @@ pub(super) struct Interest {
     pub(super) answers: BTreeMap<String, Value>,
 }
 
+impl Default for Requests {
+    fn default() -> Self {
+        Self {
+            in_flight: Mutex::default(),
+            room: Arc::new(Semaphore::new(MAX_REQUESTS)),
+            room_for_lists: Arc::new(Semaphore::new(MAX_LISTS)),
+            lists_changed: AtomicBool::default(),
+        }
+    }
+}
+
 impl Requests {
+    /// Waits for room for a request, which is taken until the permit is dropped.
+    pub(super) async fn room_for(&self, request: &ClientRequest) -> Option<OwnedSemaphorePermit> {
+        let room = match request {
+            ClientRequest::ListToolsRequest(_) => &self.room_for_lists,
+            _ => &self.room,
+        };
+        // Nobody closes it.
+        Arc::clone(room).acquire_owned().await.ok()
+    }
+
     /// Adds a request that is about to be sent.
     pub(super) fn add(&self, id: RequestId, token: Option<ProgressToken>, observer: &Arc<Observer>) {
         let mut in_flight = self.in_flight.lock();
@@ -70,6 +101,28 @@ impl Requests {
     /// Returns whether no request is in flight.
     pub(super) fn is_empty(&self) -> bool {
         !self.in_flight.lock().iter().any(InFlight::is_observed)
+    }
+
+    /// Returns whether somebody waits for the response to a request.
+    pub(super) fn is_in_flight(&self, id: &RequestId) -> bool {
+        self.find(|request| request.id == *id).is_some()
+    }
+
+    /// Sets the response to a request aside. The library passes on another one in its place.
+    pub(super) fn set_aside(&self, id: &RequestId, response: ServerJsonRpcMessage) {
+        if let Some(observer) = self.find(|request| request.id == *id) {
+            *observer.set_aside.lock() = Some(Box::new(response));
+        }
+    }
+
+    /// Returns the response that was set aside if this one stands for it.
+    pub(super) fn whole(&self, message: ServerJsonRpcMessage) -> ServerJsonRpcMessage {
+        let JsonRpcMessage::Response(response) = &message else {
+            return message;
+        };
+        let observer = self.find(|request| request.id == response.id);
+        let set_aside = observer.and_then(|observer| observer.set_aside.lock().take());
+        set_aside.map_or(message, |response| *response)
     }
 
     /// Notes that the lists have changed.
@@ -128,6 +181,7 @@ impl Observer {
             interest,
             questions,
             shown: AtomicUsize::new(0),
+            set_aside: Mutex::default(),
         }
     }
 

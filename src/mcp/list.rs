@@ -58,7 +58,7 @@ pub(super) async fn list(
             break;
         }
         let left = until.saturating_duration_since(Instant::now());
-        let next = page(connection, cursor.clone(), left, &mut pages).await?;
+        let next = page(connection, tenant, cursor.clone(), left, &mut pages).await?;
         if next.is_none() {
             cursor = None;
             break;
@@ -85,6 +85,7 @@ pub(super) async fn list(
 /// Reads a page. Returns where the next one begins.
 async fn page(
     connection: &Connection,
+    tenant: &TenantId,
     cursor: Option<String>,
     limit: Duration,
     pages: &mut Pages,
@@ -101,10 +102,10 @@ async fn page(
     if let Some(lifetime) = list.ttl_ms.map(Duration::from_millis) {
         pages.lifetime = Some(pages.lifetime.map_or(lifetime, |other| other.min(lifetime)));
     }
-    for tool in list.tools {
-        pages.bytes += json_length(&tool);
-        pages.tools.push(tool);
-    }
+    let tools = list.tools;
+    let (bytes, tools) = off_thread(tenant, move || (tools.iter().map(json_length).sum::<usize>(), tools)).await;
+    pages.bytes += bytes;
+    pages.tools.extend(tools);
     if pages.tools.len() > MAX_TOOLS {
         let words = format!("list has more than {MAX_TOOLS} tools");
         return Err(RequestError::TooMuch(words));

@@ -104,7 +104,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for ObservedTransport<T> {
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
-        let message = self.transport.receive().await?;
+        let message = self.requests.whole(self.transport.receive().await?);
         match &message {
             JsonRpcMessage::Request(request) if !self.inbound.add(&request.id) => {
                 tracing::warn!(

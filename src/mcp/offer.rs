@@ -62,8 +62,7 @@ impl<'a> Offer<'a> {
 
     /// Adds the tool that says that a server can't be used.
     pub(super) fn add_unavailable(&mut self, server: &Arc<McpServer>, error: &RequestError) {
-        let error = server.redacted(&error.to_string());
-        let tool = UnavailableTool::of_server(&server.definition, &error);
+        let tool = UnavailableTool::of_server(&server.definition, error);
         self.push(server, Arc::new(tool));
     }
 

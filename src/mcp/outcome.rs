@@ -10,9 +10,9 @@ use rmcp::model::{CallToolResult, ContentBlock, Resource, ResourceContents};
 
 use super::caller::Caller;
 use crate::agent::ports::{ToolError, ToolOutput};
-use crate::json::{JsonSchema, Value};
+use crate::json::JsonSchema;
 use crate::message::{ContentPart, ImagePart, MediaSource, joined_text};
-use crate::off_thread::off_thread;
+use crate::off_thread::by_size;
 use crate::tools::media_type;
 
 /// The largest image that a model is shown, in bytes.
@@ -22,23 +22,58 @@ const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/w
 /// The most parts of a result.
 const MAX_PARTS: usize = 1_000;
 
+/// Why a call has no result.
+enum Failure {
+    /// The tool has failed, with these words of the server.
+    OfTool(String),
+    /// The server breaks its own rules.
+    OfServer(String),
+}
+
 /// Returns the result of a call. A structured result must fit the schema that the server has given.
 pub(super) async fn outcome(
     caller: &Caller,
     result: CallToolResult,
     output_schema: Option<&Arc<JsonSchema>>,
 ) -> Result<ToolOutput, ToolError> {
+    let (bytes, schema) = (size(&result), output_schema.cloned());
+    let read = by_size(&caller.tenant, bytes, move || read(result, schema.as_deref()));
+    read.await.map_err(|failure| match failure {
+        Failure::OfTool(words) => ToolError::new(words),
+        Failure::OfServer(words) => caller.error(&words),
+    })
+}
+
+/// Returns about how many bytes a result has. Structured content counts as large.
+fn size(result: &CallToolResult) -> u64 {
+    if result.structured_content.is_some() {
+        return u64::MAX;
+    }
+    let bytes = result.content.iter().map(|block| match block {
+        ContentBlock::Text(block) => block.text.len(),
+        ContentBlock::Image(block) => block.data.len(),
+        ContentBlock::Audio(block) => block.data.len(),
+        ContentBlock::Resource(block) => match &block.resource {
+            ResourceContents::TextResourceContents { text, .. } => text.len(),
+            ResourceContents::BlobResourceContents { blob, .. } => blob.len(),
+            _ => 0,
+        },
+        _ => 0,
+    });
+    bytes.sum::<usize>() as u64
+}
+
+fn read(result: CallToolResult, output_schema: Option<&JsonSchema>) -> Result<ToolOutput, Failure> {
     let is_error = result.is_error.unwrap_or(false);
     let structured = result.structured_content;
-    let mut content = parts(caller, result.content);
+    let mut content = parts(result.content);
     if !is_error && let Some(schema) = output_schema {
-        let Some(value) = structured.clone() else {
-            return Err(caller.error("its result has no structured content, which its own output schema demands"));
+        let Some(value) = &structured else {
+            let words = "its result has no structured content, which its own output schema demands";
+            return Err(Failure::OfServer(words.to_owned()));
         };
-        let schema = Arc::clone(schema);
-        let checked = off_thread(&caller.tenant, move || schema.check(&value)).await;
-        checked.map_err(|violations| {
-            caller.error(&format!("its result does not fit its own output schema: {violations}"))
+        schema.check(value).map_err(|violations| {
+            Failure::OfServer(format!("its result does not fit its own output schema: {violations}"))
         })?;
     }
     // A server should also send the structured content as text. If it does not, the model reads it
@@ -46,16 +81,15 @@ pub(super) async fn outcome(
     if let Some(structured) = structured
         && !content.iter().any(|part| part.as_text().is_some())
     {
-        content.insert(0, text(caller, &structured.to_string()));
+        content.insert(0, ContentPart::text(structured.to_string()));
     }
     if is_error {
         let words = joined_text(&content);
-        let words = if words.trim().is_empty() {
-            "the tool failed, and the server gave no reason"
+        return Err(Failure::OfTool(if words.trim().is_empty() {
+            "the tool failed, and the server gave no reason".to_owned()
         } else {
-            &words
-        };
-        return Err(ToolError::new(words));
+            words
+        }));
     }
     if content.is_empty() {
         content.push(ContentPart::text("The tool has ended without a result."));
@@ -64,13 +98,9 @@ pub(super) async fn outcome(
 }
 
 /// Returns what models read of content of a server.
-pub(super) fn parts(caller: &Caller, content: Vec<ContentBlock>) -> Vec<ContentPart> {
+pub(super) fn parts(content: Vec<ContentBlock>) -> Vec<ContentPart> {
     let left_out = content.len().saturating_sub(MAX_PARTS);
-    let mut parts: Vec<_> = content
-        .into_iter()
-        .take(MAX_PARTS)
-        .map(|block| part(caller, block))
-        .collect();
+    let mut parts: Vec<_> = content.into_iter().take(MAX_PARTS).map(part).collect();
     if left_out > 0 {
         parts.push(ContentPart::text(format!("[{left_out} further parts are left out.]")));
     }
@@ -85,26 +115,26 @@ pub(super) fn output(content: Vec<ContentPart>) -> ToolOutput {
     }
 }
 
-fn part(caller: &Caller, block: ContentBlock) -> ContentPart {
+fn part(block: ContentBlock) -> ContentPart {
     match block {
-        ContentBlock::Text(block) => text(caller, &block.text),
-        ContentBlock::Image(block) => media(caller, "an image", Some(&block.mime_type), block.data),
-        ContentBlock::Audio(block) => media(caller, "a sound", Some(&block.mime_type), block.data),
-        ContentBlock::Resource(block) => resource(caller, block.resource),
-        ContentBlock::ResourceLink(link) => text(caller, &link_words(&link)),
+        ContentBlock::Text(block) => ContentPart::text(block.text),
+        ContentBlock::Image(block) => media("an image", Some(&block.mime_type), block.data),
+        ContentBlock::Audio(block) => media("a sound", Some(&block.mime_type), block.data),
+        ContentBlock::Resource(block) => resource(block.resource),
+        ContentBlock::ResourceLink(link) => ContentPart::text(link_words(&link)),
         _ => ContentPart::text("[A part of a kind that this version of the service does not know.]"),
     }
 }
 
 /// Returns the content of a resource, with its address.
-pub(super) fn resource(caller: &Caller, contents: ResourceContents) -> ContentPart {
+pub(super) fn resource(contents: ResourceContents) -> ContentPart {
     match contents {
         ResourceContents::TextResourceContents { uri, text: body, .. } => {
-            text(caller, &format!("[The resource {uri}:]\n{body}"))
+            ContentPart::text(format!("[The resource {uri}:]\n{body}"))
         }
         ResourceContents::BlobResourceContents {
             uri, mime_type, blob, ..
-        } => media(caller, &format!("the resource {uri}"), mime_type.as_deref(), blob),
+        } => media(&format!("the resource {uri}"), mime_type.as_deref(), blob),
         _ => ContentPart::text("[A resource of a kind that this version of the service does not know.]"),
     }
 }
@@ -123,12 +153,9 @@ pub(super) fn link_words(link: &Resource) -> String {
 }
 
 /// Returns an image that models can see, or else a note about the bytes.
-fn media(caller: &Caller, what: &str, claimed: Option<&str>, data: String) -> ContentPart {
+fn media(what: &str, claimed: Option<&str>, data: String) -> ContentPart {
     let Ok(bytes) = STANDARD.decode(data.as_bytes()) else {
-        return text(
-            caller,
-            &format!("[{what}, which is not valid base64 and can't be shown]"),
-        );
+        return ContentPart::text(format!("[{what}, which is not valid base64 and can't be shown]"));
     };
     let found = media_type(&bytes).filter(|found| IMAGE_TYPES.contains(found));
     match found {
@@ -141,19 +168,8 @@ fn media(caller: &Caller, what: &str, claimed: Option<&str>, data: String) -> Co
         }),
         _ => {
             let media_type = found.or(claimed).unwrap_or("of unknown type");
-            text(
-                caller,
-                &format!("[{what}: {media_type}, {} bytes, which can't be shown]", bytes.len()),
-            )
+            let bytes = bytes.len();
+            ContentPart::text(format!("[{what}: {media_type}, {bytes} bytes, which can't be shown]"))
         }
     }
-}
-
-fn text(caller: &Caller, words: &str) -> ContentPart {
-    ContentPart::text(caller.server.redacted(words))
-}
-
-/// Returns a value as text for the model.
-pub(super) fn json_text(caller: &Caller, value: &Value) -> ContentPart {
-    text(caller, &value.to_string())
 }

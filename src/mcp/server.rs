@@ -25,7 +25,7 @@ use super::request_error::RequestError;
 use super::stdio::Starts;
 use crate::outgoing::OutgoingClient;
 use crate::tenant::TenantId;
-use crate::tools::{Commands, Redactor, ToolSecrets};
+use crate::tools::{Commands, ToolSecrets};
 
 /// How long an unused connection stays open.
 const IDLE: Duration = Duration::from_mins(5);
@@ -41,7 +41,6 @@ const MAX_PROCESSES: usize = 64;
 #[derive(Debug)]
 pub(super) struct McpServer {
     pub(super) definition: McpDefinition,
-    pub(super) redactor: Redactor,
     endpoint: Endpoint,
     /// The kind of revision that the server spoke last.
     era: Mutex<Era>,
@@ -69,10 +68,9 @@ impl McpServer {
         stop: CancellationToken,
     ) -> Result<Self, McpFault> {
         definition.check()?;
-        let (endpoint, redactor) = Endpoint::of(&definition, secrets, client, commands)?;
+        let endpoint = Endpoint::of(&definition, secrets, client, commands)?;
         Ok(Self {
             definition,
-            redactor,
             endpoint,
             era: Mutex::new(Era::Modern),
             slots: Mutex::default(),
@@ -88,7 +86,7 @@ impl McpServer {
         let listed = listed.unwrap_or(Err(RequestError::Timeout(limit)));
         if let Err(error) = &listed {
             let server = &self.definition.name;
-            tracing::warn!(server, %tenant, error = self.redacted(&error.to_string()), "an MCP server is unavailable");
+            tracing::warn!(server, %tenant, %error, "an MCP server is unavailable");
         }
         listed
     }
@@ -145,7 +143,7 @@ impl McpServer {
         if self.endpoint.is_process() {
             slot.starts.add(Instant::now())?;
         }
-        match self.open().await {
+        match self.open(tenant).await {
             Ok(connection) => {
                 let connection = Arc::new(connection);
                 slot.connection = Some(Arc::clone(&connection));
@@ -184,27 +182,27 @@ impl McpServer {
     }
 
     /// Opens a connection with the revision that the server spoke last, or else with the other.
-    async fn open(&self) -> Result<Connection, RequestError> {
+    async fn open(&self, tenant: &TenantId) -> Result<Connection, RequestError> {
         let era = *self.era.lock();
-        let error = match self.open_with(era).await {
+        let error = match self.open_with(tenant, era).await {
             Ok(connection) => return Ok(connection),
             Err(error) => error,
         };
         if !error.may_be_other_era() {
             return Err(error);
         }
-        let connection = self.open_with(era.other()).await?;
+        let connection = self.open_with(tenant, era.other()).await?;
         *self.era.lock() = era.other();
         Ok(connection)
     }
 
-    async fn open_with(&self, era: Era) -> Result<Connection, RequestError> {
+    async fn open_with(&self, tenant: &TenantId, era: Era) -> Result<Connection, RequestError> {
         let requests = Arc::new(Requests::default());
         // Both revisions are tried within the limit.
         let limit = self.definition.connect_timeout() / 3;
         // A connection serves more than the run that opens it.
         let span = tracing::info_span!(parent: None, "mcp", server = self.definition.name);
-        let opening = self.endpoint.open(&requests, era, limit, &self.tasks);
+        let opening = self.endpoint.open(tenant, &requests, era, limit, &self.tasks);
         let opened = opening.instrument(span).await?;
         Ok(Connection::new(opened, requests, self.tasks.clone()))
     }
@@ -235,10 +233,5 @@ impl McpServer {
             connection.kill();
             self.slots.lock().remove(tenant);
         }
-    }
-
-    /// Removes the credentials of the server from a text.
-    pub(super) fn redacted(&self, text: &str) -> String {
-        self.redactor.redacted(text.to_owned(), false)
     }
 }

@@ -21,6 +21,7 @@ use super::server::McpServer;
 use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use crate::agent::state::NeededInput;
 use crate::json::{JsonSchema, Value};
+use crate::off_thread::off_thread;
 use crate::tenant::TenantId;
 
 /// How often a server may put a call off without a question.
@@ -48,7 +49,7 @@ impl McpTool {
         Self {
             spec: ToolSpec {
                 name,
-                description: server.redacted(&tool.description),
+                description: tool.description.clone(),
                 parameters: tool.parameters.clone(),
                 idempotent: tool.idempotent,
                 read_only: tool.read_only,
@@ -72,7 +73,10 @@ impl McpTool {
             };
             let result = match self.caller.request(request, interest).await? {
                 Reply::Result(result) => *result,
-                Reply::Asked(question) => return self.asking(needed_by_question(&question, resumed.answers)),
+                Reply::Asked(question) => {
+                    let needed = move || needed_by_question(&question, resumed.answers);
+                    return self.asking(needed).await;
+                }
             };
             match result {
                 ServerResult::CallToolResult(result) => return self.ended(result).await,
@@ -83,7 +87,7 @@ impl McpTool {
                     resumed.request_state = result.request_state;
                     sleep(PAUSE * round).await;
                 }
-                ServerResult::InputRequiredResult(result) => return self.asking(needed(result)),
+                ServerResult::InputRequiredResult(result) => return self.asking(move || needed(result)).await,
                 _ => return Err(self.caller.failed(&RequestError::Unexpected)),
             }
         }
@@ -98,12 +102,15 @@ impl McpTool {
         params
     }
 
-    fn asking(&self, needed: Result<NeededInput, &str>) -> Result<ToolOutput, ToolError> {
-        let needed = needed.map_err(|words| self.caller.error(words))?;
-        Ok(ToolOutput::needing_input(NeededInput {
-            message: self.caller.server.redacted(&needed.message),
-            ..needed
-        }))
+    async fn asking(
+        &self,
+        needed: impl FnOnce() -> Result<NeededInput, &'static str> + Send + 'static,
+    ) -> Result<ToolOutput, ToolError> {
+        // Nobody knows yet how large the questions are.
+        let needed = off_thread(&self.caller.tenant, needed).await;
+        needed
+            .map(ToolOutput::needing_input)
+            .map_err(|words| self.caller.error(words))
     }
 
     async fn ended(&self, result: CallToolResult) -> Result<ToolOutput, ToolError> {

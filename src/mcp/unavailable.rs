@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::definition::McpDefinition;
 use super::naming::tool_name;
+use super::request_error::RequestError;
 use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use crate::json::Value;
 
@@ -16,7 +17,7 @@ pub(super) struct UnavailableTool {
 
 impl UnavailableTool {
     /// Stands for all tools of a server that can't be used.
-    pub(super) fn of_server(definition: &McpDefinition, error: &str) -> Self {
+    pub(super) fn of_server(definition: &McpDefinition, error: &RequestError) -> Self {
         let McpDefinition { name, .. } = definition;
         Self::new(
             tool_name(&definition.prefix(), "unavailable"),

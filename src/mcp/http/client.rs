@@ -15,6 +15,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::body::{Counted, events};
 use super::credentials::Credentials;
+use super::events;
+use crate::mcp::in_flight::Requests;
+use crate::mcp::incoming::Incoming;
 use crate::outgoing::{
     HeaderMap, HeaderName, HeaderValue, Method, OutgoingClient, OutgoingError, OutgoingRequest, OutgoingResponse,
     Target,
@@ -34,16 +37,19 @@ type Error = StreamableHttpError<OutgoingError>;
 /// connection has a token that ends all of its requests.
 #[derive(Debug, Clone)]
 pub(in crate::mcp) struct GuardedHttp {
-    parts: Arc<Parts>,
+    server: Arc<HttpServer>,
+    requests: Arc<Requests>,
+    incoming: Incoming,
     closed: CancellationToken,
 }
 
+/// A server, as all of its connections reach it.
 #[derive(Debug)]
-struct Parts {
-    client: OutgoingClient,
-    target: Target,
-    credentials: Credentials,
-    max_response_bytes: usize,
+pub(super) struct HttpServer {
+    pub(super) client: OutgoingClient,
+    pub(super) target: Target,
+    pub(super) credentials: Credentials,
+    pub(super) max_response_bytes: usize,
 }
 
 /// A request without the credentials.
@@ -54,30 +60,17 @@ struct Plain {
 }
 
 impl GuardedHttp {
-    pub(super) fn new(
-        client: OutgoingClient,
-        target: Target,
-        credentials: Credentials,
-        max_response_bytes: usize,
-    ) -> Self {
-        let parts = Parts {
-            client,
-            target,
-            credentials,
-            max_response_bytes,
-        };
-        Self {
-            parts: Arc::new(parts),
-            closed: CancellationToken::new(),
-        }
-    }
-
     /// Makes the client of a new connection. Its requests end when the guard is dropped.
-    pub(super) fn connection(&self) -> (Self, DropGuard) {
+    pub(super) fn new(server: &Arc<HttpServer>, requests: &Arc<Requests>, incoming: Incoming) -> (Self, DropGuard) {
         let closed = CancellationToken::new();
         let guard = closed.clone().drop_guard();
-        let parts = Arc::clone(&self.parts);
-        (Self { parts, closed }, guard)
+        let client = Self {
+            server: Arc::clone(server),
+            requests: Arc::clone(requests),
+            incoming,
+            closed,
+        };
+        (client, guard)
     }
 
     /// Waits for a request, unless the connection closes before.
@@ -88,18 +81,22 @@ impl GuardedHttp {
 
     /// Returns the events of a response until the connection closes.
     fn events(&self, response: OutgoingResponse, counted: Counted) -> BoxStream<'static, Result<Sse, SseError>> {
-        let events = events(response, self.parts.max_response_bytes, counted);
+        let (requests, incoming) = (Arc::clone(&self.requests), self.incoming.clone());
+        let events = events(response, self.server.max_response_bytes, counted).then(move |event| {
+            let (requests, incoming) = (Arc::clone(&requests), incoming.clone());
+            async move { events::read(&incoming, &requests, event?).await }
+        });
         events.take_until(self.closed.clone().cancelled_owned()).boxed()
     }
 
     /// Sends a request. If the server refuses the access token, sends it again with a new one.
     async fn send(&self, plain: Plain) -> Result<OutgoingResponse, Error> {
-        let Parts {
+        let HttpServer {
             client,
             target,
             credentials,
             ..
-        } = &*self.parts;
+        } = &*self.server;
         let mut is_first = true;
         loop {
             let of_caller = credentials.headers().await.map_err(Error::Client)?;
@@ -153,7 +150,7 @@ impl GuardedHttp {
 
     /// Reads the response to a request: one message, or a stream that ends with the response.
     async fn result(&self, response: OutgoingResponse) -> Result<StreamableHttpPostResponse, Error> {
-        let max = self.parts.max_response_bytes;
+        let max = self.server.max_response_bytes;
         let session_id = text(response.headers(), &SESSION_ID);
         match media_type(&response).as_deref() {
             Some("text/event-stream") => Ok(StreamableHttpPostResponse::Sse(
@@ -165,10 +162,12 @@ impl GuardedHttp {
                 if !body.is_complete {
                     return Err(Error::ResponseBodyTooLarge { max_size: max });
                 }
-                let message = serde_json::from_slice::<ServerJsonRpcMessage>(&body.bytes)?;
+                let message = self.incoming.message(body.bytes).await?;
                 Ok(StreamableHttpPostResponse::Json(message, session_id))
             }
-            other => Err(Error::UnexpectedContentType(other.map(str::to_owned))),
+            other => Err(Error::UnexpectedContentType(
+                other.map(|text| self.incoming.redacted(text)),
+            )),
         }
     }
 
@@ -181,12 +180,12 @@ impl GuardedHttp {
     ) -> Result<StreamableHttpPostResponse, Error> {
         let is_json = media_type(&response).as_deref() == Some("application/json");
         let max = if is_json {
-            self.parts.max_response_bytes
+            self.server.max_response_bytes
         } else {
             MAX_ERROR
         };
         let body = response.read(max).await.map_err(Error::Client)?;
-        let parsed = serde_json::from_slice::<ServerJsonRpcMessage>(&body.bytes).ok();
+        let parsed = self.incoming.message(body.bytes).await.ok();
         let error = match parsed {
             Some(JsonRpcMessage::Error(error)) => Some(error),
             _ => None,

@@ -36,20 +36,19 @@ impl Credentials {
             let (name, value) = header(name, source, secrets, &mut used)?;
             headers.insert(name, value);
         }
-        let token = match &definition.oauth {
+        let secret_of_token = match &definition.oauth {
             None => None,
             Some(_) if headers.contains_key("authorization") => {
                 let problem = "a server has either the header Authorization or `oauth`";
                 return Err(McpFault::new("oauth", problem));
             }
-            Some(oauth) => {
-                let secret = secret("oauth.client_secret", &oauth.client_secret, "", secrets)?;
-                let token = AccessToken::new(oauth, &secret, client.clone(), definition.connect_timeout())?;
-                used.push(secret);
-                Some(token)
-            }
+            Some(oauth) => Some((oauth, secret("oauth.client_secret", &oauth.client_secret, "", secrets)?)),
         };
-        let redactor = Redactor::new(&used);
+        let redactor = Redactor::new(used.iter().chain(secret_of_token.as_ref().map(|(_, secret)| secret)));
+        let limit = definition.connect_timeout();
+        let token = secret_of_token
+            .map(|(oauth, secret)| AccessToken::new(oauth, &secret, client.clone(), redactor.clone(), limit));
+        let token = token.transpose()?;
         Ok((Self { headers, token }, redactor))
     }
 

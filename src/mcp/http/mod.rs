@@ -4,6 +4,7 @@ mod body;
 mod client;
 mod credentials;
 mod endpoint;
+mod events;
 mod token;
 
 pub(super) use self::endpoint::HttpEndpoint;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
@@ -11,7 +12,7 @@ use tokio::time::{Instant, timeout};
 use crate::mcp::definition::OAuthDefinition;
 use crate::mcp::fault::McpFault;
 use crate::outgoing::{HeaderMap, HeaderValue, Method, OutgoingClient, OutgoingError, OutgoingRequest, Target};
-use crate::tools::SecretValue;
+use crate::tools::{Redactor, SecretValue};
 
 /// The largest response of a token endpoint.
 const MAX_RESPONSE: usize = 64 << 10;
@@ -29,6 +30,8 @@ pub(super) struct AccessToken {
     target: Target,
     authorization: HeaderValue,
     body: String,
+    /// Removes the tokens from what the server sends.
+    redactor: Redactor,
     /// How long getting a token may take.
     limit: Duration,
     current: Mutex<Option<Current>>,
@@ -44,7 +47,7 @@ struct Current {
 /// The response of a token endpoint.
 #[derive(Deserialize)]
 struct TokenResponse {
-    access_token: String,
+    access_token: SecretString,
     #[serde(default)]
     expires_in: Option<f64>,
 }
@@ -61,11 +64,12 @@ pub(in crate::mcp) enum TokenError {
 }
 
 impl AccessToken {
-    /// `limit` is how long getting a token may take.
+    /// Adds its tokens to the redactor. `limit` is how long getting a token may take.
     pub(super) fn new(
         oauth: &OAuthDefinition,
         secret: &SecretValue,
         client: OutgoingClient,
+        redactor: Redactor,
         limit: Duration,
     ) -> Result<Self, McpFault> {
         let target = client.target(&oauth.token_url);
@@ -87,6 +91,7 @@ impl AccessToken {
             target,
             authorization,
             body: body.finish(),
+            redactor,
             limit,
             current: Mutex::default(),
         })
@@ -141,14 +146,16 @@ impl AccessToken {
         }
         let body = response.read(MAX_RESPONSE).await?;
         let token = serde_json::from_slice::<TokenResponse>(&body.bytes).ok();
-        let token = token.and_then(TokenResponse::into_current);
-        token.ok_or_else(|| failed(TokenError::Response))
+        let token = token.ok_or_else(|| failed(TokenError::Response))?;
+        // Before a server can repeat it.
+        self.redactor.add(&token.access_token);
+        token.into_current().ok_or_else(|| failed(TokenError::Response))
     }
 }
 
 impl TokenResponse {
     fn into_current(self) -> Option<Current> {
-        let mut header = HeaderValue::from_str(&format!("Bearer {}", self.access_token)).ok()?;
+        let mut header = HeaderValue::from_str(&format!("Bearer {}", self.access_token.expose_secret())).ok()?;
         header.set_sensitive(true);
         let lifetime = self
             .expires_in

@@ -14,7 +14,9 @@ use super::transport::StdioTransport;
 use crate::causes::with_causes;
 use crate::mcp::definition::McpDefinition;
 use crate::mcp::fault::McpFault;
+use crate::mcp::incoming::Incoming;
 use crate::mcp::request_error::RequestError;
+use crate::tenant::TenantId;
 use crate::tools::{Commands, ProcessSettings, Redactor, SecretValue, ToolSecrets, ValueSource};
 
 /// The pieces of output that wait to be read. The process waits while there is no room.
@@ -31,12 +33,12 @@ pub(in crate::mcp) struct StdioEndpoint {
 }
 
 impl StdioEndpoint {
-    /// Checks the program of a definition. Also returns what removes its secrets from texts.
+    /// Checks the program of a definition.
     pub(in crate::mcp) fn new(
         definition: &McpDefinition,
         secrets: &ToolSecrets,
         commands: &Arc<Commands>,
-    ) -> Result<(Self, Redactor), McpFault> {
+    ) -> Result<Self, McpFault> {
         let program = definition.command.clone().unwrap_or_default();
         check_program(&program)?;
         if definition.args.iter().any(|argument| argument.contains('\0')) {
@@ -56,8 +58,7 @@ impl StdioEndpoint {
             .iter()
             .map(|(name, source)| Ok((name.clone(), variable(name, source, secrets, &mut used)?)));
         let variables = variables.collect::<Result<BTreeMap<_, _>, McpFault>>()?;
-        let redactor = Redactor::new(&used);
-        let endpoint = Self {
+        Ok(Self {
             server: definition.name.clone(),
             commands: Arc::clone(commands),
             settings: ProcessSettings {
@@ -68,15 +69,15 @@ impl StdioEndpoint {
                 has_network: definition.network,
                 cpu_time: definition.max_cpu_time,
             },
-            redactor: redactor.clone(),
+            redactor: Redactor::new(&used),
             max_response: definition.max_response_bytes,
-        };
-        Ok((endpoint, redactor))
+        })
     }
 
-    /// Starts the process. A task sees to its end.
+    /// Starts the process of a tenant. A task sees to its end.
     pub(in crate::mcp) async fn start(
         &self,
+        tenant: &TenantId,
         tasks: &TaskTracker,
     ) -> Result<(StdioTransport, Arc<ProcessLink>), RequestError> {
         let started = self.commands.start(self.settings.clone()).await;
@@ -99,6 +100,8 @@ impl StdioEndpoint {
             input: Arc::new(tokio::sync::Mutex::new(input)),
             output,
             lines: Lines::new(self.max_response),
+            incoming: Incoming::new(&self.redactor, tenant),
+            reading: None,
             errors: ErrorLog::new(self.server.clone(), self.redactor.clone()),
             link: Arc::clone(&link),
         };

@@ -3,6 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::sync::Mutex;
@@ -12,14 +14,17 @@ use super::error_log::ErrorLog;
 use super::lines::{Lines, TooLong};
 use super::link::ProcessLink;
 use crate::json::Value;
+use crate::mcp::incoming::{Incoming, message};
 use crate::sandbox::{Output, ProcessInput};
 
 /// The transport of a connection to a process. Dropping it kills the process.
-#[derive(Debug)]
 pub(in crate::mcp) struct StdioTransport {
     pub(super) input: Arc<Mutex<ProcessInput>>,
     pub(super) output: Receiver<Output>,
     pub(super) lines: Lines,
+    pub(super) incoming: Incoming,
+    /// Reads the last line. It stays here if `receive` is dropped.
+    pub(super) reading: Option<BoxFuture<'static, Line>>,
     pub(super) errors: ErrorLog,
     pub(super) link: Arc<ProcessLink>,
 }
@@ -56,16 +61,24 @@ impl Transport<RoleClient> for StdioTransport {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
-            match self.lines.next() {
-                Ok(Some(line)) => match Line::read(&line) {
+            if let Some(reading) = &mut self.reading {
+                let line = reading.await;
+                self.reading = None;
+                match line {
                     Line::Message(message) => return Some(*message),
-                    Line::Ignored => continue,
+                    Line::Ignored => {}
                     Line::Garbage => {
                         self.link
                             .fail("wrote an object to its standard output that is no message of the protocol");
                         return None;
                     }
-                },
+                }
+            }
+            match self.lines.next() {
+                Ok(Some(line)) => {
+                    self.reading = Some(Box::pin(Line::read(line, self.incoming.clone())));
+                    continue;
+                }
                 Ok(None) => {}
                 Err(TooLong) => {
                     self.link.fail("wrote a line that is longer than allowed");
@@ -102,7 +115,7 @@ impl StdioTransport {
 
 /// What a line is.
 #[derive(Debug)]
-enum Line {
+pub(super) enum Line {
     Message(Box<RxJsonRpcMessage<RoleClient>>),
     /// No JSON object, such as a greeting, or a notification that nobody knows.
     Ignored,
@@ -111,17 +124,20 @@ enum Line {
 }
 
 impl Line {
-    fn read(line: &[u8]) -> Self {
+    async fn read(line: Bytes, incoming: Incoming) -> Self {
         // The protocol allows nothing but messages, yet many programs greet and log here.
         if !line.trim_ascii_start().starts_with(b"{") {
             return Self::Ignored;
         }
-        if let Ok(message) = serde_json::from_slice(line) {
-            return Self::Message(Box::new(message));
-        }
-        match serde_json::from_slice::<Value>(line) {
-            Ok(value) if value.get("method").is_some() && value.get("id").is_none() => Self::Ignored,
-            _ => Self::Garbage,
+        incoming.read(line, Self::of).await.unwrap_or(Self::Garbage)
+    }
+
+    fn of(value: Value) -> Self {
+        let is_notification = value.get("method").is_some() && value.get("id").is_none();
+        match message(value) {
+            Ok(message) => Self::Message(Box::new(message)),
+            Err(_) if is_notification => Self::Ignored,
+            Err(_) => Self::Garbage,
         }
     }
 }

@@ -1,17 +1,22 @@
 //! The secrets of HTTP tools, and their removal from texts. No secret is shown here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use std::sync::Arc;
 
+use parking_lot::RwLock;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::fault::HttpToolFault;
+use crate::json::Value;
 
 /// The replacement of a secret.
 const REDACTED: &str = "[secret]";
 /// The shortest secret, in bytes. A shorter one would also remove other text.
 const MIN_LENGTH: usize = 6;
+/// How many of the secrets that were added later are remembered, the last ones.
+const MAX_ADDED: usize = 8;
 
 /// The secrets that definitions may name. `None` stands for one that the operator has not set.
 pub type ToolSecrets = BTreeMap<String, Option<SecretString>>;
@@ -47,56 +52,120 @@ impl SecretValue {
     }
 }
 
-/// Removes secrets from texts.
-#[derive(Clone, Default)]
-pub struct Redactor {
-    /// The forms in which a server may repeat the secrets, longest first.
-    forms: Vec<SecretString>,
+/// Removes secrets from texts. Clones have the same secrets, also those that are added later.
+#[derive(Clone)]
+pub struct Redactor(Arc<RwLock<Known>>);
+
+struct Known {
+    /// The forms of the secrets that were there from the beginning.
+    first: Vec<SecretString>,
+    /// Those that were added, the oldest first.
+    added: VecDeque<SecretString>,
+    forms: Forms,
 }
+
+/// The forms in which a server may repeat the secrets, longest first.
+type Forms = Arc<[SecretString]>;
 
 impl Redactor {
     /// Makes a redactor of these secrets.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a SecretValue>) -> Self {
-        let mut forms: Vec<String> = secrets.into_iter().flat_map(forms).collect();
-        forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
-        forms.dedup();
-        Self {
-            forms: forms.into_iter().map(SecretString::from).collect(),
+        let first: Vec<_> = secrets.into_iter().flat_map(|value| forms(&value.secret)).collect();
+        Self(Arc::new(RwLock::new(Known {
+            forms: longest_first(first.clone()),
+            first,
+            added: VecDeque::new(),
+        })))
+    }
+
+    /// Adds a secret that was not known before, such as an access token. Forgets the oldest one
+    /// that was added if there are too many.
+    pub fn add(&self, secret: &SecretString) {
+        let mut known = self.0.write();
+        known
+            .added
+            .retain(|other| other.expose_secret() != secret.expose_secret());
+        known.added.push_back(secret.clone());
+        if known.added.len() > MAX_ADDED {
+            known.added.pop_front();
         }
+        let all = known.first.iter().cloned().chain(known.added.iter().flat_map(forms));
+        known.forms = longest_first(all.collect());
     }
 
     /// Returns the text without secrets. If it was cut at its end, a part of a secret may be there,
     /// so that as many bytes are left out.
-    pub fn redacted(&self, mut text: String, is_cut: bool) -> String {
-        for form in &self.forms {
-            if text.contains(form.expose_secret()) {
-                text = text.replace(form.expose_secret(), REDACTED);
-            }
-        }
-        let longest = self.forms.first().map_or(0, |form| form.expose_secret().len());
+    pub fn redacted(&self, text: String, is_cut: bool) -> String {
+        let forms = self.forms();
+        let mut text = without(&forms, text);
+        let longest = forms.first().map_or(0, |form| form.expose_secret().len());
         if is_cut {
             text.truncate(text.floor_char_boundary(text.len().saturating_sub(longest)));
         }
         text
     }
+
+    /// Removes the secrets from all texts of a value, and from the names of its fields.
+    pub fn redact(&self, value: &mut Value) {
+        let forms = self.forms();
+        if !forms.is_empty() {
+            redact(&forms, value);
+        }
+    }
+
+    fn forms(&self) -> Forms {
+        Arc::clone(&self.0.read().forms)
+    }
+}
+
+fn longest_first(mut forms: Vec<SecretString>) -> Forms {
+    forms.sort_by_key(|form| std::cmp::Reverse(form.expose_secret().len()));
+    forms.into()
+}
+
+fn without(forms: &[SecretString], mut text: String) -> String {
+    for form in forms {
+        if text.contains(form.expose_secret()) {
+            text = text.replace(form.expose_secret(), REDACTED);
+        }
+    }
+    text
+}
+
+fn redact(forms: &[SecretString], value: &mut Value) {
+    match value {
+        Value::String(text) => *text = without(forms, std::mem::take(text)),
+        Value::Array(items) => items.iter_mut().for_each(|item| redact(forms, item)),
+        Value::Object(fields) => {
+            let has_secret = |name: &String| forms.iter().any(|form| name.contains(form.expose_secret()));
+            if fields.keys().any(has_secret) {
+                let renamed = std::mem::take(fields).into_iter();
+                *fields = renamed.map(|(name, value)| (without(forms, name), value)).collect();
+            }
+            fields.values_mut().for_each(|value| redact(forms, value));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Redactor({} forms)", self.forms.len())
+        write!(f, "Redactor({} forms)", self.forms().len())
     }
 }
 
 /// Returns a secret as it is, as JSON writes it, and as a URL does.
-fn forms(value: &SecretValue) -> Vec<String> {
-    let secret = value.secret.expose_secret();
+fn forms(secret: &SecretString) -> Vec<SecretString> {
+    let secret = secret.expose_secret();
     let json = serde_json::to_string(secret).unwrap_or_default();
     let json = json.trim_matches('"').to_owned();
     let encoded = utf8_percent_encode(secret, NON_ALPHANUMERIC).to_string();
     let form: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
     let mut forms = vec![secret.to_owned(), json, encoded.to_lowercase(), encoded, form];
     forms.retain(|form| form.len() >= MIN_LENGTH);
-    forms
+    forms.sort();
+    forms.dedup();
+    forms.into_iter().map(SecretString::from).collect()
 }
 
 #[cfg(test)]
@@ -126,6 +195,35 @@ mod tests {
             assert!(redacted.contains(REDACTED) && !redacted.contains("ss"), "{redacted}");
         }
         assert_eq!(redactor.redacted("other text".to_owned(), false), "other text");
+    }
+
+    #[test]
+    fn a_secret_is_removed_from_every_text_and_name_of_a_value() {
+        let redactor = Redactor::new([&value("hunter2hunter2")]);
+        let mut seen =
+            serde_json::json!({"a": ["x hunter2hunter2", 1, null], "hunter2hunter2": {"b": "Bearer hunter2hunter2"}});
+        redactor.redact(&mut seen);
+        let expected = serde_json::json!({"a": ["x [secret]", 1, null], "[secret]": {"b": "Bearer [secret]"}});
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn the_last_secrets_that_were_added_are_removed_by_all_clones() {
+        let redactor = Redactor::new([&value("hunter2")]);
+        let clone = redactor.clone();
+        let token = |number: usize| format!("hunter2-token-{number:02}");
+        for number in 0..20 {
+            redactor.add(&token(number).into());
+            redactor.add(&token(number).into());
+        }
+        for number in 0..20 {
+            let expected = if number < 20 - MAX_ADDED {
+                format!("[secret]-token-{number:02}.")
+            } else {
+                "[secret].".to_owned()
+            };
+            assert_eq!(clone.redacted(format!("{}.", token(number)), false), expected);
+        }
     }
 
     #[test]

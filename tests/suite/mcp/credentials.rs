@@ -53,35 +53,6 @@ async fn every_request_has_the_headers_of_the_file() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_repeats_its_secret_does_not_show_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = secret_file(&folder);
-    let server = RawServer::start(|request| {
-        let message: Value = serde_json::from_str(&request.body).unwrap();
-        let repeated = request.header("x-key").unwrap_or_default().to_owned();
-        match message["method"].as_str() {
-            Some("tools/list") => {
-                let tool = json!({"name": "t", "description": repeated, "inputSchema": {"type": "object"}});
-                response(&message["id"], json!({"tools": [tool], "ttlMs": 0}))
-            }
-            Some("tools/call") => {
-                let content = json!([{"type": "text", "text": format!("You sent {repeated}.")}]);
-                response(&message["id"], json!({"content": content}))
-            }
-            _ => begin(&message),
-        }
-    });
-    let server = server.await;
-    let servers = [("box", &*server.url("/mcp"), "[headers]\nX-Key = { secret = \"main\" }")];
-    let settings = [("tools.secrets.main.file", file.as_str())];
-    let app = McpApp::alone_with(&servers, &settings).await;
-    assert_eq!(app.use_tool("box_t", json!({})).await, "You sent [secret].");
-    let shown = app.mock.requests().pop().unwrap().to_string();
-    assert!(!shown.contains(SECRET), "{shown}");
-    app.finish().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_access_token_is_shared_and_renewed_when_it_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = secret_file(&folder);

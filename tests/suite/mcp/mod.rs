@@ -11,9 +11,11 @@ mod hanging;
 mod hostile;
 mod input;
 mod raw;
+mod redaction;
 mod server;
 mod servers_by_others;
 mod stdio;
+mod streams;
 
 use std::ops::Deref;
 use std::sync::Arc;

@@ -176,6 +176,24 @@ async fn standard_error_is_logged_without_secrets() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_repeats_its_secret_does_not_show_it() {
+    let secret = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(secret.path(), "hunter2-hunter2").unwrap();
+    let settings = [("tools.secrets.token.file", secret.path().to_str().unwrap())];
+    let definition = stub("[env]\nTOKEN = { secret = 'token' }");
+    let app = McpApp::alone_with(&[("stub", "", &definition)], &settings).await;
+    let code = "import os; result = os.environ['TOKEN'] + ' ' * 100000 + os.environ['TOKEN'] + '.'";
+    let events = json!([["c1", "stub_do", {"code": code}]]).to_string();
+    let events = app.stream(json!({"agent": "user", "input": events})).await;
+    let seen = json!(events).to_string() + &json!(app.mock.requests()).to_string();
+    assert!(
+        seen.contains("[secret]   ") && !seen.contains("hunter2-hunter2"),
+        "{seen}"
+    );
+    app.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_program_with_a_network_reaches_the_hosts_of_commands() {
     if !has_namespaces() {
         return;

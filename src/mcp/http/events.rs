@@ -1,0 +1,150 @@
+//! Reads the events of a stream before the library parses them on an async worker.
+
+use std::sync::Arc;
+
+use rmcp::model::RequestId;
+use rmcp::transport::streamable_http_client::SseError;
+use serde::Deserialize as _;
+use serde_json::json;
+use sse_stream::Sse;
+
+use crate::json::Value;
+use crate::mcp::in_flight::Requests;
+use crate::mcp::incoming::{Incoming, message};
+
+/// The library parses every message of up to this many bytes on an async worker: in the worst case,
+/// in 10 ms.
+const SMALL: usize = 64 << 10;
+/// The most bytes of a message that the library has to parse: of all but responses to requests,
+/// and of lists of tools. In the worst case, that takes 160 ms. 16 MiB would take 2.8 s.
+const MAX_PARSED: usize = 1 << 20;
+/// What stands for data that is no message. The library ignores it, or fails during the handshake.
+const NO_MESSAGE: &str = "no message";
+
+/// A message that the library has to parse is larger than allowed.
+#[derive(Debug, thiserror::Error)]
+#[error("a message that is no result of a call has more than {MAX_PARSED} bytes")]
+struct TooLarge;
+
+/// Reads an event. Returns it without secrets and with little to parse: a large result is set
+/// aside, and a small one stands for it.
+pub(super) async fn read(incoming: &Incoming, requests: &Arc<Requests>, event: Sse) -> Result<Sse, SseError> {
+    let Sse { event, data, id, retry } = event;
+    let data = match data {
+        // An event that only has an id.
+        Some(data) if data.trim().is_empty() => Some(data),
+        Some(data) => Some(parsed(incoming, requests, data).await?),
+        None => None,
+    };
+    Ok(Sse {
+        event,
+        data,
+        id: id.map(|id| incoming.redacted(&id)),
+        retry,
+    })
+}
+
+async fn parsed(incoming: &Incoming, requests: &Arc<Requests>, data: String) -> Result<String, SseError> {
+    let (bytes, requests) = (data.len(), Arc::clone(requests));
+    let read = incoming.read(data.into(), move |value| to_parse(value, bytes, &requests));
+    match read.await {
+        Ok(text) => text.map_err(|error| SseError::Body(Box::new(error))),
+        Err(_) => Ok(NO_MESSAGE.to_owned()),
+    }
+}
+
+/// Returns the text that the library parses. Sets a large result aside.
+fn to_parse(value: Value, bytes: usize, requests: &Requests) -> Result<String, TooLarge> {
+    if bytes <= SMALL {
+        return Ok(value.to_string());
+    }
+    if let Some(id) = answered(&value).filter(|id| requests.is_in_flight(id)) {
+        let Ok(message) = message(value) else {
+            return Ok(NO_MESSAGE.to_owned());
+        };
+        requests.set_aside(&id, message);
+        return Ok(json!({"jsonrpc": "2.0", "id": id, "result": {}}).to_string());
+    }
+    if bytes > MAX_PARSED {
+        return Err(TooLarge);
+    }
+    Ok(value.to_string())
+}
+
+/// Returns the request that a message responds to. The library has to read lists of tools, since
+/// they say which arguments are headers.
+fn answered(message: &Value) -> Option<RequestId> {
+    let is_response = message.get("result").is_some() || message.get("error").is_some();
+    if !is_response || message.pointer("/result/tools").is_some() {
+        return None;
+    }
+    RequestId::deserialize(message.get("id")?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::mcp::in_flight::{Interest, Observer};
+    use crate::off_thread::assert_beside;
+    use crate::tenant::TenantId;
+    use crate::tools::Redactor;
+
+    /// Reads a message in an event. A large one has to be read beside the workers.
+    fn read_event(requests: &Arc<Requests>, message: &Value) -> Result<Value, SseError> {
+        let incoming = Incoming::new(&Redactor::new([]), &TenantId::anonymous());
+        let event = Sse::default().data(message.to_string());
+        let event = assert_beside(read(&incoming, requests, event))?;
+        Ok(serde_json::from_str(&event.data.unwrap()).unwrap())
+    }
+
+    #[test]
+    fn large_responses_are_set_aside_and_come_back() {
+        let requests = Arc::<Requests>::default();
+        let (questions, _asked) = mpsc::channel(1);
+        let observer = Arc::new(Observer::new(Interest::default(), questions));
+        requests.add(RequestId::Number(7), None, &observer);
+        let text = "x".repeat(3 << 20);
+        for (kind, value) in [
+            ("result", json!({"content": [{"type": "text", "text": text}]})),
+            ("result", json!({"content": [], "structuredContent": {"a": [text]}})),
+            ("error", json!({"code": -32000, "message": text})),
+        ] {
+            let mut sent = json!({"jsonrpc": "2.0", "id": 7});
+            sent[kind] = value;
+            let passed = read_event(&requests, &sent).unwrap();
+            assert_eq!(passed, json!({"jsonrpc": "2.0", "id": 7, "result": {}}));
+            for expected in [&sent, &passed] {
+                let whole = requests.whole(serde_json::from_value(passed.clone()).unwrap());
+                assert_eq!(serde_json::to_value(whole).unwrap(), *expected);
+            }
+        }
+        drop(observer);
+        let sent = json!({"jsonrpc": "2.0", "id": 7, "result": {"content": [{"type": "text", "text": text}]}});
+        assert!(read_event(&requests, &sent).is_err());
+    }
+
+    #[test]
+    fn other_large_messages_are_passed_on_up_to_a_limit() {
+        let requests = Arc::<Requests>::default();
+        let (questions, _asked) = mpsc::channel(1);
+        let observer = Arc::new(Observer::new(Interest::default(), questions));
+        requests.add(RequestId::Number(7), None, &observer);
+        let messages = |text: &str| {
+            let tool = json!({"name": "t", "title": text, "inputSchema": {"type": "object"}});
+            [
+                json!({"jsonrpc": "2.0", "id": 7, "result": {"tools": [tool]}}),
+                json!({"jsonrpc": "2.0", "id": 8, "result": {"content": [{"type": "text", "text": text}]}}),
+                json!({"jsonrpc": "2.0", "id": 7, "method": "elicitation/create", "params": {"message": text}}),
+                json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": text}}),
+            ]
+        };
+        for message in messages(&"x".repeat(1 << 17)) {
+            assert_eq!(read_event(&requests, &message).unwrap(), message);
+        }
+        for message in messages(&"x".repeat(1 << 20)) {
+            assert!(read_event(&requests, &message).is_err());
+        }
+    }
+}
