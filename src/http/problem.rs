@@ -4,6 +4,7 @@
 //! goes to the log and never reaches the caller.
 
 use std::error::Error;
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +23,9 @@ use crate::run::OpenCalls;
 
 /// The longest text of a problem, in bytes.
 const MAX_TEXT: usize = 1_000;
+/// The most bytes of the open calls that a problem shows. A problem takes no room among the bytes
+/// in flight.
+const MAX_SHOWN_CALLS: usize = 64 << 10;
 
 /// A request that failed: words for the caller and, apart from them, the cause for the operator.
 #[derive(Debug, Clone)]
@@ -170,11 +174,25 @@ impl Problem {
         self
     }
 
-    /// Adds the open calls of a session, and the answers to be filled in.
+    /// Adds the open calls of a session, as many as there is room for, and the answers to be filled
+    /// in.
     #[must_use]
     pub(super) fn with_open_calls(mut self, open: &OpenCalls) -> Self {
-        self.0.body.required_action = RequiredActionView::new(&open.calls);
-        self.with_session(Some(open.session_id))
+        let (session_id, calls) = (open.session_id, &open.step.open_calls);
+        let action = RequiredActionView::within(calls, MAX_SHOWN_CALLS);
+        let omitted = action.as_ref().map_or(0, RequiredActionView::omitted_calls);
+        let body = &mut self.0.body;
+        if omitted > 0 {
+            // Writing to a string can't fail.
+            let _ = write!(
+                body.detail,
+                "; the last {omitted} of {} open calls are not shown here: GET \
+                 /v1/sessions/{session_id}?include=context_state has them",
+                calls.len()
+            );
+        }
+        body.required_action = action;
+        self.with_session(Some(session_id))
     }
 
     /// Adds what a merge can't combine.

@@ -78,10 +78,18 @@ pub fn canonical_bytes<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, serd
 
 /// Counts the bytes of a value as JSON without storing them.
 pub fn json_length<T: Serialize + ?Sized>(value: &T) -> usize {
-    let mut count = Count(0);
+    let mut count = Count::up_to(usize::MAX);
     // Counting never fails. A value that JSON can't represent fails when it is written.
     let _ = serde_json::to_writer(&mut count, value);
-    count.0
+    count.bytes
+}
+
+/// Counts the bytes of a value as JSON, if there are at most `most`. Reads not much more of a
+/// larger value.
+pub fn json_length_within<T: Serialize + ?Sized>(value: &T, most: usize) -> Option<usize> {
+    let mut count = Count::up_to(most);
+    serde_json::to_writer(&mut count, value).ok()?;
+    Some(count.bytes)
 }
 
 /// Counts the bytes of a text as a JSON string without quotes. Cheaper than [`json_length`], which
@@ -110,11 +118,23 @@ pub fn count_reaching(bytes: usize, sizes: impl IntoIterator<Item = usize>) -> u
     sizes.into_iter().take_while(is_short).count()
 }
 
-struct Count(usize);
+struct Count {
+    bytes: usize,
+    most: usize,
+}
+
+impl Count {
+    fn up_to(most: usize) -> Self {
+        Self { bytes: 0, most }
+    }
+}
 
 impl io::Write for Count {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len();
+        self.bytes = self.bytes.saturating_add(bytes.len());
+        if self.bytes > self.most {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
         Ok(bytes.len())
     }
 
@@ -152,6 +172,15 @@ mod tests {
         let right: Value = serde_json::from_str(r#"{"a":{"c":null,"d":[1,2]},"b":1}"#).unwrap();
         assert_eq!(canonical_bytes(&left).unwrap(), canonical_bytes(&right).unwrap());
         assert_eq!(canonical_bytes(&left).unwrap(), br#"{"a":{"c":null,"d":[1,2]},"b":1}"#);
+    }
+
+    #[test]
+    fn a_length_is_counted_up_to_a_bound() {
+        let value: Value = serde_json::from_str(r#"{"a": [1, "x\n"]}"#).unwrap();
+        let length = value.to_string().len();
+        assert_eq!(json_length(&value), length);
+        assert_eq!(json_length_within(&value, length), Some(length));
+        assert_eq!(json_length_within(&value, length - 1), None);
     }
 
     #[test]

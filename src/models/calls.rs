@@ -7,7 +7,11 @@ use std::sync::Arc;
 use super::fault::Fault;
 use crate::agent::ports::ModelEvent;
 use crate::ids::IdSource;
+use crate::json::escaped_length;
 use crate::message::ToolCall;
+
+/// The longest id of a call that the conversation uses, in bytes as JSON.
+const MAX_ID: usize = 4 << 10;
 
 /// The ids of the calls of one completion.
 #[derive(Debug)]
@@ -33,11 +37,11 @@ impl CallIds {
     }
 
     /// Returns the next call's index and an id that is unique in the completion: the given one if
-    /// possible.
+    /// possible. One that is too long is replaced.
     pub(super) fn next(&mut self, given: Option<String>) -> (usize, String) {
         let index = self.count;
         self.count += 1;
-        let given = given.filter(|id| !self.used.contains(id));
+        let given = given.filter(|id| escaped_length(id) <= MAX_ID && !self.used.contains(id));
         let id = given.unwrap_or_else(|| format!("call_{}", self.ids.next_uuid().simple()));
         self.used.insert(id.clone());
         (index, id)
@@ -142,6 +146,26 @@ impl Call {
             name: self.name,
             arguments: self.arguments,
             signature: self.extras,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::UuidV7Source;
+
+    #[test]
+    fn ids_that_are_repeated_or_too_long_are_replaced() {
+        let mut ids = CallIds::new(Arc::new(UuidV7Source));
+        let (longest, quotes) = ("x".repeat(MAX_ID), "\"".repeat(MAX_ID / 2));
+        for id in ["c1", &longest, &quotes] {
+            assert_eq!(ids.next(Some(id.to_owned())).1, id);
+        }
+        for id in ["c1".to_owned(), "x".repeat(MAX_ID + 1), "\"".repeat(MAX_ID / 2 + 1)] {
+            let (index, made) = ids.next(Some(id));
+            assert!(made.starts_with("call_") && made.len() < 64, "{made}");
+            assert_eq!(ids.count(), index + 1);
         }
     }
 }

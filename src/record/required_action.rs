@@ -4,7 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::clock::Timestamp;
-use crate::json::Value;
+use crate::json::{Value, is_default, json_length, json_length_within};
 use crate::session::{Hash, OpenCall, OpenCallKind};
 
 /// The answers that a waiting session needs, all of them in one request.
@@ -13,7 +13,12 @@ use crate::session::{Hash, OpenCall, OpenCallKind};
 pub struct RequiredActionView {
     /// The open calls, in their order.
     calls: Vec<OpenCallView>,
-    /// The `answers` of a request, to be filled in.
+    /// The number of further open calls, which `calls` does not show. Only a problem leaves calls
+    /// out.
+    #[serde(skip_serializing_if = "is_default")]
+    #[schema(required = false)]
+    omitted_calls: usize,
+    /// The `answers` of a request, to be filled in: one for each open call.
     answers: Vec<AnswerStub>,
 }
 
@@ -70,10 +75,34 @@ struct Blank;
 impl RequiredActionView {
     /// Shows open calls; `None` if there are none.
     pub fn new(calls: &[OpenCall]) -> Option<Self> {
+        Self::with_shown(calls, calls.iter().map(OpenCallView::from).collect())
+    }
+
+    /// Shows the first open calls, of at most `most` bytes as JSON altogether, and the answers to
+    /// all of them. Reads not much more of the calls.
+    pub fn within(calls: &[OpenCall], most: usize) -> Option<Self> {
+        let mut left = most;
+        let shown = calls.iter().map_while(|call| {
+            // A call that is too large is not copied.
+            json_length_within(call, left)?;
+            let view = OpenCallView::from(call);
+            left = left.checked_sub(json_length(&view))?;
+            Some(view)
+        });
+        Self::with_shown(calls, shown.collect())
+    }
+
+    fn with_shown(calls: &[OpenCall], shown: Vec<OpenCallView>) -> Option<Self> {
         (!calls.is_empty()).then(|| Self {
-            calls: calls.iter().map(OpenCallView::from).collect(),
+            omitted_calls: calls.len() - shown.len(),
+            calls: shown,
             answers: calls.iter().map(AnswerStub::from).collect(),
         })
+    }
+
+    /// Returns how many of the calls are not shown.
+    pub fn omitted_calls(&self) -> usize {
+        self.omitted_calls
     }
 }
 

@@ -50,14 +50,11 @@ pub(super) async fn answered(
     let resolved = resolved.map_err(|fault| {
         let open = OpenCalls {
             session_id: bundle.head.session_id,
-            calls: waiting.open_calls.clone(),
+            step: Arc::clone(waiting),
         };
         match fault {
-            AnswerFault::Required => Refusal::AnswersRequired(Box::new(open)),
-            AnswerFault::Invalid(faults) => Refusal::InvalidAnswers {
-                open: Box::new(open),
-                faults,
-            },
+            AnswerFault::Required => Refusal::AnswersRequired(open),
+            AnswerFault::Invalid(faults) => Refusal::InvalidAnswers { open, faults },
         }
     })?;
     let ResolvedAnswers {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::files::EnvironmentConflict;
@@ -11,7 +12,7 @@ use crate::agent::{FormatError, PromptError};
 use crate::ids::{RunId, SessionId};
 use crate::model_ref::ModelRef;
 use crate::record::{MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES, RunStatus};
-use crate::session::{Hash, HistoryFault, OpenCall, PartTooLarge, SessionHead};
+use crate::session::{Hash, HistoryFault, PartTooLarge, SessionHead, WaitingStep};
 use crate::store::StoreError;
 use crate::workspace::TreeError;
 
@@ -44,8 +45,8 @@ pub struct UnusableAgent {
 pub struct OpenCalls {
     /// The session.
     pub session_id: SessionId,
-    /// The calls, in their order.
-    pub calls: Vec<OpenCall>,
+    /// Its open step, which may be large.
+    pub step: Arc<WaitingStep>,
 }
 
 /// The reason why a request is refused. Nothing was written.
@@ -93,12 +94,12 @@ pub enum Refusal {
     },
     /// The base session waits for answers, and the request has none.
     #[error("{}", answers_required(_0))]
-    AnswersRequired(Box<OpenCalls>),
+    AnswersRequired(OpenCalls),
     /// The answers do not fit the open calls of the base session.
     #[error("{}", invalid_answers(faults))]
     InvalidAnswers {
         /// The open calls.
-        open: Box<OpenCalls>,
+        open: OpenCalls,
         /// JSON pointers into the request, each with what is wrong; at least one.
         faults: Vec<(String, String)>,
     },
@@ -332,7 +333,7 @@ pub fn no_run(run_id: RunId, session: Option<&SessionHead>) -> String {
 }
 
 fn answers_required(open: &OpenCalls) -> String {
-    let (session_id, count) = (open.session_id, open.calls.len());
+    let (session_id, count) = (open.session_id, open.step.open_calls.len());
     let calls = if count == 1 { "an open call" } else { "open calls" };
     format!("the session {session_id} has {calls}: send `answers`, or deny what is open with `deny_open`")
 }

@@ -4,6 +4,7 @@ mod control;
 mod create;
 mod events;
 mod frames;
+mod open_calls;
 mod read;
 mod request;
 
