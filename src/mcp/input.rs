@@ -137,9 +137,10 @@ fn asked(state: &AskedState) -> Result<NeededInput, &'static str> {
     if questions.len() > MAX_QUESTIONS {
         return Err("it asks too many questions");
     }
+    let is_only = questions.len() == 1;
     let schemas: Object = questions
         .iter()
-        .map(|(key, question)| (key.clone(), question.get("schema").cloned().unwrap_or_default()))
+        .map(|(key, question)| (key.clone(), schema_of(question, is_only)))
         .collect();
     let messages = questions
         .values()
@@ -158,6 +159,18 @@ fn asked(state: &AskedState) -> Result<NeededInput, &'static str> {
         schema,
         state: stored,
     })
+}
+
+/// Returns the schema of the answer to a question. Its description begins with the message, unless
+/// the question is the only one.
+fn schema_of(question: &Value, is_only: bool) -> Value {
+    let mut schema = question.get("schema").cloned().unwrap_or_default();
+    if let (false, Some(message), Some(object)) = (is_only, question.get("message"), schema.as_object_mut()) {
+        let words = [Some(message), object.get("description")];
+        let words: Vec<_> = words.into_iter().flatten().filter_map(Value::as_str).collect();
+        object.insert("description".to_owned(), json!(words.join("\n")));
+    }
+    schema
 }
 
 /// Returns the message and the schema of a question.

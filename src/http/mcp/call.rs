@@ -89,8 +89,8 @@ async fn answer(
         .map_err(Problem::from)?
         .filter(|run| run.summary.status == RunStatus::Waiting);
     let run = run.ok_or_else(|| invalid("the run that asked is gone: call the tool again without requestState"))?;
-    let now = call.api.service.clock.now();
-    match questions::answers(&run, responses, now)? {
+    let (run, now) = (Arc::new(run), call.api.service.clock.now());
+    match questions::answers(server, &run, responses, now).await? {
         None => respond(server, &run, binding, context).await,
         Some(answers) => {
             let wanted = answering(server, &run, answers, RunMode::Sync)?;
@@ -154,14 +154,14 @@ async fn end_of(
 /// Makes the result, or the questions of a run that waits.
 async fn respond(
     server: &McpServer,
-    run: &RunRecord,
+    run: &Arc<RunRecord>,
     binding: &Binding,
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
     let can_ask = is_stateless(context) && questions::can_ask(context.client_capabilities().as_ref());
     if run.summary.status == RunStatus::Waiting && can_ask {
         let now = server.call.api.service.clock.now();
-        if let Some(requests) = questions::requests(run, now)? {
+        if let Some(requests) = questions::requests(server, run, now).await? {
             let state = request_state::seal(server, binding, run)?;
             return Ok(InputRequiredResult::new(Some(requests), Some(state)).into());
         }

@@ -26,6 +26,7 @@ mod start;
 mod tasks;
 mod tools;
 
+mod forms;
 mod questions;
 mod request_state;
 

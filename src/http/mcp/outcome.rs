@@ -15,12 +15,8 @@ const COPIES: usize = 4;
 /// Makes the result of a run that has ended, or that goes on without this process. Holds room for a
 /// large one until it has been sent.
 pub(super) async fn result_of(server: &McpServer, run: &RunRecord) -> CallToolResult {
+    hold_room(server, run).await;
     let text = run.output_text();
-    let bytes = text.len() + json_length(&run.value) + json_length(&run.open_calls);
-    if bytes > SMALL {
-        let call = &server.call;
-        server.hold(call.api.in_flight.take(&call.tenant, bytes * COPIES).await);
-    }
     match run.summary.status {
         RunStatus::Completed | RunStatus::Stopped => with_value(run, text.clone(), &text),
         RunStatus::Waiting => waiting(run, &text),
@@ -38,6 +34,16 @@ pub(super) async fn result_of(server: &McpServer, run: &RunRecord) -> CallToolRe
             failure(run, words.to_owned())
         }
     }
+}
+
+/// Holds room for what a large run shows until it has been sent. Returns the bytes of its texts.
+pub(super) async fn hold_room(server: &McpServer, run: &RunRecord) -> usize {
+    let bytes = run.output_text().len() + json_length(&run.value) + json_length(&run.open_calls);
+    if bytes > SMALL && !server.holds_room() {
+        let call = &server.call;
+        server.hold(call.api.in_flight.take(&call.tenant, bytes * COPIES).await);
+    }
+    bytes
 }
 
 /// Makes the result of a request that was refused. A model may correct it, or try again.

@@ -32,6 +32,11 @@ impl McpServer {
         *self.sent.lock() = Some(room);
     }
 
+    /// Returns whether there is room for the response already.
+    pub(super) fn holds_room(&self) -> bool {
+        self.sent.lock().is_some()
+    }
+
     /// Returns whether the caller's key allows what a scope names.
     pub(super) fn may(&self, scope: Scope) -> bool {
         self.call.check_scope(scope).is_ok()

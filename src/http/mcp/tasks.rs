@@ -61,7 +61,7 @@ pub(super) async fn update(server: &McpServer, request: UpdateTaskParams) -> Res
     if questions::open_calls(&run, now).next().is_none() {
         return Ok(());
     }
-    let Some(answers) = questions::answers(&run, request.input_responses, now)? else {
+    let Some(answers) = questions::answers(server, &run, request.input_responses, now).await? else {
         return Err(invalid("answer all inputRequests of the task in one request"));
     };
     let mut wanted = answering(server, &run, answers, RunMode::Async)?;
@@ -88,7 +88,7 @@ pub(super) async fn cancel(server: &McpServer, task_id: &str) -> Result<(), Erro
 }
 
 /// Returns the first and the last run of a task.
-async fn read(server: &McpServer, task_id: &str) -> Result<(RunSummary, RunRecord), ErrorData> {
+async fn read(server: &McpServer, task_id: &str) -> Result<(RunSummary, Arc<RunRecord>), ErrorData> {
     let unknown = || invalid("there is no such task");
     let first: RunId = task_id.parse().map_err(|_| unknown())?;
     let mut run = lookup(server, first).await?.ok_or_else(unknown)?;
@@ -102,7 +102,7 @@ async fn read(server: &McpServer, task_id: &str) -> Result<(RunSummary, RunRecor
         };
         run = lookup(server, next).await?.ok_or_else(unknown)?;
     }
-    Ok((summary, run))
+    Ok((summary, Arc::new(run)))
 }
 
 async fn lookup(server: &McpServer, run_id: RunId) -> Result<Option<RunRecord>, ErrorData> {
@@ -126,7 +126,7 @@ async fn next_run(server: &McpServer, task: RunId, waiting: &RunSummary) -> Resu
 
 async fn waiting(
     server: &McpServer,
-    run: &RunRecord,
+    run: &Arc<RunRecord>,
     context: &RequestContext<RoleServer>,
 ) -> Result<TaskPayload, ErrorData> {
     let now = server.call.api.service.clock.now();
@@ -134,7 +134,7 @@ async fn waiting(
         return completed(&tool_error("nobody has answered the calls of the run in time"));
     }
     if questions::can_ask(context.client_capabilities().as_ref())
-        && let Some(input_requests) = questions::requests(run, now)?
+        && let Some(input_requests) = questions::requests(server, run, now).await?
     {
         return Ok(TaskPayload::InputRequired { input_requests });
     }

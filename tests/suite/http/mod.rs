@@ -40,7 +40,7 @@ mod host;
 mod in_flight;
 mod json_body;
 mod json_errors;
-mod mcp;
+pub(crate) mod mcp;
 mod observe;
 mod parameters;
 mod pretty;

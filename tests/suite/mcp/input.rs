@@ -3,14 +3,16 @@
 use agent_runtime::json::Value;
 use serde_json::json;
 
-use super::server::McpServer;
+use super::server::{Era, McpServer};
 use super::{ERAS, McpApp};
 use crate::end_to_end::on_every_store;
+use crate::http::mcp::Client;
 use crate::support::databases::TestDatabase;
 
 on_every_store!(
     a_run_waits_for_input_across_a_restart,
-    input_is_checked_and_may_be_denied
+    input_is_checked_and_may_be_denied,
+    a_client_of_the_service_is_asked_what_the_server_asks,
 );
 
 fn answer(run: &Value, more: Value) -> Value {
@@ -98,6 +100,79 @@ async fn input_is_checked_and_may_be_denied(database: TestDatabase) {
         let denied = app.post(&path, &answer(&run, json!({"decision": "deny"}))).await.ok();
         assert_eq!(denied["output_text"], "The caller denied this call.", "{denied:#}");
         assert_eq!(server.count("ask asked"), 1);
+        app.finish().await;
+    }
+}
+
+/// The question of a server passes through `/mcp` with its schema, and so does the answer.
+async fn a_client_of_the_service_is_asked_what_the_server_asks(database: TestDatabase) {
+    for era in ERAS {
+        let server = McpServer::start(era);
+        let app = McpApp::start(&database, &[("box", &server.url(), "")]).await;
+        let client = Client::asking(&app);
+        let all = json!([["c/1", "box_ask", {"what": "name"}], ["c2", "box_ask", {"what": "both"}]]);
+        // An older server asks one question at a time.
+        let calls = if era == Era::Modern { all } else { json!([all[0]]) };
+        let call = json!({"name": "user", "arguments": {"input": calls.to_string()}});
+        let asked = client.ok("tools/call", call.clone()).await;
+        assert_eq!(asked["resultType"], "input_required", "{asked:#}");
+        let (name, town) = (
+            json!({"name": {"type": "string"}, "title": {"type": "string", "default": "Dr."}}),
+            json!({"town": {"type": "string", "enum": ["Bern", "Chur"]}, "since": {"type": "integer"}}),
+        );
+        let mut responses = json!({});
+        let questions = asked["inputRequests"].as_object().unwrap();
+        for (key, question) in questions {
+            let params = &question["params"];
+            let schema = &params["requestedSchema"];
+            let is_of_both = key.contains("/c2/");
+            let (properties, required, content) = if key.ends_with("/where") {
+                (&town, "town", json!({"town": "Chur", "since": 1990}))
+            } else {
+                (&name, "name", json!({"name": if is_of_both { "Bob" } else { "Ada" }}))
+            };
+            assert_eq!(
+                (&question["method"], &schema["properties"], &schema["required"]),
+                (&json!("elicitation/create"), properties, &json!([required])),
+                "{question:#}"
+            );
+            let expected = match (is_of_both, required) {
+                (false, _) => "The tool box_ask of the agent user asks: What is your name?",
+                (true, "town") => "The tool box_ask of the agent user asks (1 of 2): Where do you live?",
+                (true, _) => "The tool box_ask of the agent user asks (2 of 2): What is your name?",
+            };
+            assert_eq!(params["message"], expected);
+            responses[key] = json!({"action": "accept", "content": content});
+        }
+        assert_eq!(questions.len(), if era == Era::Modern { 3 } else { 1 }, "{asked:#}");
+        let mut retry = call.clone();
+        retry["requestState"] = asked["requestState"].clone();
+        retry["inputResponses"] = responses.clone();
+        let done = client.ok("tools/call", retry.clone()).await;
+        let expected = match era {
+            Era::Modern => "Hello Dr. Ada! | Hello Dr. Bob of Chur since 1990!",
+            _ => "Hello Dr. Ada!",
+        };
+        assert_eq!(done["structuredContent"]["output"], expected, "{done:#}");
+
+        // Who declines one question of a call denies the call.
+        let asked = client.ok("tools/call", call).await;
+        retry["requestState"] = asked["requestState"].clone();
+        let keys = asked["inputRequests"].as_object().unwrap().keys();
+        let all = keys.zip(responses.as_object().unwrap().values());
+        let all: serde_json::Map<_, _> = all.map(|(key, response)| (key.clone(), response.clone())).collect();
+        retry["inputResponses"] = Value::Object(all);
+        let mut all = retry["inputResponses"].as_object_mut().unwrap().iter_mut();
+        let (_, declined) = all
+            .find(|(key, _)| era == Era::Legacy || key.ends_with("/where"))
+            .unwrap();
+        *declined = json!({"action": "decline"});
+        let done = client.ok("tools/call", retry).await;
+        let expected = match era {
+            Era::Modern => "Hello Dr. Ada! | The caller denied this call.",
+            _ => "The caller denied this call.",
+        };
+        assert_eq!(done["structuredContent"]["output"], expected, "{done:#}");
         app.finish().await;
     }
 }

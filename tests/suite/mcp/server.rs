@@ -284,31 +284,42 @@ impl ToolBox {
         CallToolResult::success(vec![ContentBlock::text("late")])
     }
 
-    /// Asks for a name: by a result that requires input, or by a question.
+    /// Asks for a name, and for a town as well if it is to ask for both: by a result that requires
+    /// input, or by a question.
     async fn ask(
         &self,
         request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, McpError> {
-        let question: ElicitRequestParams = serde_json::from_value(json!({
-            "mode": "form", "message": "What is your name?",
-            "requestedSchema": {
-                "type": "object", "required": ["name"],
-                "properties": {"name": {"type": "string"}, "title": {"type": "string", "default": "Dr."}},
-            },
-        }))
-        .unwrap();
+        let form = |message: &str, required: &str, properties: Value| -> ElicitRequestParams {
+            let schema = json!({"type": "object", "required": [required], "properties": properties});
+            serde_json::from_value(json!({"mode": "form", "message": message, "requestedSchema": schema})).unwrap()
+        };
+        let name = json!({"name": {"type": "string"}, "title": {"type": "string", "default": "Dr."}});
+        let question = form("What is your name?", "name", name);
+        let mut town = String::new();
         let answer = if context.protocol_version() >= Some(ProtocolVersion::V_2026_07_28) {
+            let asks_for_both = request
+                .arguments
+                .is_some_and(|arguments| arguments.get("what") == Some(&json!("both")));
             let Some(responses) = request.input_responses else {
                 self.note("ask asked");
-                let requests = [(
-                    "who".to_owned(),
-                    InputRequest::Elicitation(ElicitRequest::new(question)),
-                )];
-                let result = InputRequiredResult::new(Some(BTreeMap::from(requests)), Some("state 1".to_owned()));
+                let ask =
+                    |key: &str, question| (key.to_owned(), InputRequest::Elicitation(ElicitRequest::new(question)));
+                let mut requests = BTreeMap::from([ask("who", question)]);
+                if asks_for_both {
+                    let town =
+                        json!({"town": {"type": "string", "enum": ["Bern", "Chur"]}, "since": {"type": "integer"}});
+                    requests.extend([ask("where", form("Where do you live?", "town", town))]);
+                }
+                let result = InputRequiredResult::new(Some(requests), Some("state 1".to_owned()));
                 return Ok(CallToolResponse::InputRequired(result));
             };
             assert_eq!(request.request_state.as_deref(), Some("state 1"));
+            if asks_for_both {
+                let answer = &responses["where"]["content"];
+                town = format!(" of {} since {}", answer["town"].as_str().unwrap(), answer["since"]);
+            }
             responses["who"].clone()
         } else {
             self.note("ask asked");
@@ -318,7 +329,11 @@ impl ToolBox {
             serde_json::to_value(answer).unwrap()
         };
         self.note(format!("ask read {answer}"));
-        let text = format!("Hello {} {}!", text_of(&answer, "title"), text_of(&answer, "name"));
+        let text = format!(
+            "Hello {} {}{town}!",
+            text_of(&answer, "title"),
+            text_of(&answer, "name")
+        );
         Ok(CallToolResult::success(vec![ContentBlock::text(text)]).into())
     }
 }

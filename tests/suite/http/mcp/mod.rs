@@ -41,7 +41,7 @@ struct McpApp {
 
 /// A client of the endpoint.
 #[derive(Clone)]
-struct Client<'a> {
+pub(crate) struct Client<'a> {
     app: &'a TestApp,
     key: Option<String>,
     version: &'static str,
@@ -101,10 +101,7 @@ impl McpApp {
 
     /// A client whose user answers questions.
     fn asking(&self) -> Client<'_> {
-        Client {
-            capabilities: json!({"elicitation": {"form": {}}}),
-            ..self.client()
-        }
+        Client::asking(&self.app)
     }
 
     /// A client that polls tasks, and whose user answers questions.
@@ -121,6 +118,18 @@ impl McpApp {
 
     async fn finish(self) {
         self.app.finish().await;
+    }
+}
+
+impl<'a> Client<'a> {
+    /// A client of the newest revision whose user answers questions.
+    pub(crate) fn asking(app: &'a TestApp) -> Self {
+        Self {
+            app,
+            key: None,
+            version: MODERN,
+            capabilities: json!({"elicitation": {"form": {}}}),
+        }
     }
 }
 
@@ -192,7 +201,7 @@ impl Client<'_> {
     }
 
     /// Makes a request that succeeds, and returns its result.
-    async fn ok(&self, method: &str, params: Value) -> Value {
+    pub(crate) async fn ok(&self, method: &str, params: Value) -> Value {
         let message = self.messages(method, params).await.pop().unwrap();
         assert_eq!(
             (&message["id"], &message["error"]),
@@ -226,6 +235,12 @@ fn asker() -> Value {
                 "response_schema": {"type": "object", "properties": {"choice": {"type": "string"}}, "required": ["choice"]},
             },
             {"name": "fetch", "description": "Fetches.", "parameters": {"type": "object"}},
+            {"name": "say", "parameters": {"type": "object"}, "response_schema": {"type": "string"}},
+            {"name": "count", "parameters": {"type": "object"}, "response_schema": {"type": "integer"}},
+            {
+                "name": "list", "parameters": {"type": "object"},
+                "response_schema": {"type": "array", "items": {"type": "object", "required": ["id"]}},
+            },
         ],
         "approvals": [{"tools": ["deploy"], "approval": "always", "remember": true}],
     })

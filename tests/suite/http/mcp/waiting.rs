@@ -83,10 +83,65 @@ async fn a_call_asks_and_its_retry_answers() {
     let done = client.ok("tools/call", retry(&params, &asked, &responses)).await;
     let value = &done["structuredContent"];
     assert_eq!(
-        value["output"], r#"read: {"choice":"red"} | {"note":"x"} | [1,2]"#,
+        value["output"], r#"read: {"choice":"red"} | {"note":"x"} | [1, 2]"#,
         "{done:#}"
     );
     assert_eq!(app.deploy.begun(), 1);
+    app.finish().await;
+}
+
+/// A text is read as JSON only if the tool takes no such text.
+#[tokio::test]
+async fn a_text_stays_what_the_user_has_written() {
+    let (app, _database) = McpApp::with_agents(&[]).await;
+    let client = app.asking();
+    let texts = [
+        ("say", "123", "123"),
+        ("say", "true", "true"),
+        ("say", r#""quoted""#, r#""quoted""#),
+        ("fetch", "12345678901234567890123", "12345678901234567890123"),
+        ("fetch", r#"{ "b": 1.0, "a": 2 }"#, r#"{ "b": 1.0, "a": 2 }"#),
+        ("count", " 123 ", "123"),
+        ("list", r#"[ {"id": 7} ]"#, r#"[{"id":7}]"#),
+    ];
+    let calls: Vec<_> = texts
+        .iter()
+        .enumerate()
+        .map(|(number, (tool, ..))| json!([format!("c{number}"), tool, {}]))
+        .collect();
+    let (params, asked) = ask(&client, json!(calls)).await;
+    let shown = |call: &str| {
+        let question = &asked["inputRequests"][key_of(&asked, call)]["params"];
+        let result = &question["requestedSchema"]["properties"]["result"];
+        assert_eq!(result["type"], "string", "{question:#}");
+        result["description"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(
+        (shown("c0"), shown("c3")),
+        ("The result, as text".to_owned(), shown("c0"))
+    );
+    // Who answers needs to know what is asked for.
+    let schema = r#"{"items":{"required":["id"],"type":"object"},"type":"array"}"#;
+    assert_eq!(
+        shown("c6"),
+        format!("The result, as JSON that fits the schema {schema}")
+    );
+    let names: Vec<_> = (0..texts.len()).map(|number| format!("c{number}")).collect();
+    let responses: Vec<_> = names
+        .iter()
+        .zip(&texts)
+        .map(|(name, (_, text, _))| (name.as_str(), accept(json!({"result": text}))))
+        .collect();
+    let done = client.ok("tools/call", retry(&params, &asked, &responses)).await;
+    let read = texts.map(|(_, _, read)| read).join(" | ");
+    assert_eq!(done["structuredContent"]["output"], format!("read: {read}"), "{done:#}");
+    for wrong in ["many", "1.5", r#""1""#] {
+        let (params, asked) = ask(&client, json!([["c1", "count", {}]])).await;
+        let responses = [("c1", accept(json!({"result": wrong})))];
+        let refused = client.ok("tools/call", retry(&params, &asked, &responses)).await;
+        let words = refused["content"][0]["text"].as_str().unwrap();
+        assert!(words.starts_with("invalid_answers: "), "{words}");
+    }
     app.finish().await;
 }
 
