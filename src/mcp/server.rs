@@ -140,10 +140,7 @@ impl McpServer {
         {
             return Err(error.clone());
         }
-        if self.endpoint.is_process() {
-            slot.starts.add(Instant::now())?;
-        }
-        match self.open(tenant).await {
+        match self.open(tenant, &mut slot.starts).await {
             Ok(connection) => {
                 let connection = Arc::new(connection);
                 slot.connection = Some(Arc::clone(&connection));
@@ -169,8 +166,11 @@ impl McpServer {
             MAX_CONNECTIONS
         };
         if slots.len() >= most {
-            // Those that could not connect have nothing to close.
-            slots.retain(|_, slot| slot.try_lock().map_or(true, |state| state.connection.is_some()));
+            // Those that could not connect have nothing to close. A process that was started a
+            // moment ago still counts.
+            let now = Instant::now();
+            let is_in_use = |state: &SlotState| state.connection.is_some() || state.starts.are_recent(now);
+            slots.retain(|_, slot| slot.try_lock().map_or(true, |state| is_in_use(&state)));
         }
         if slots.len() >= most || self.stop.is_cancelled() {
             let words = "there are too many connections to it".to_owned();
@@ -182,21 +182,30 @@ impl McpServer {
     }
 
     /// Opens a connection with the revision that the server spoke last, or else with the other.
-    async fn open(&self, tenant: &TenantId) -> Result<Connection, RequestError> {
+    /// Each attempt at a program has a process of its own.
+    async fn open(&self, tenant: &TenantId, starts: &mut Starts) -> Result<Connection, RequestError> {
         let era = *self.era.lock();
-        let error = match self.open_with(tenant, era).await {
+        let error = match self.open_with(tenant, era, starts).await {
             Ok(connection) => return Ok(connection),
             Err(error) => error,
         };
         if !error.may_be_other_era() {
             return Err(error);
         }
-        let connection = self.open_with(tenant, era.other()).await?;
+        let connection = self.open_with(tenant, era.other(), starts).await?;
         *self.era.lock() = era.other();
         Ok(connection)
     }
 
-    async fn open_with(&self, tenant: &TenantId, era: Era) -> Result<Connection, RequestError> {
+    async fn open_with(
+        &self,
+        tenant: &TenantId,
+        era: Era,
+        starts: &mut Starts,
+    ) -> Result<Connection, RequestError> {
+        if self.endpoint.is_process() {
+            starts.add(Instant::now())?;
+        }
         let requests = Arc::new(Requests::default());
         // Both revisions are tried within the limit.
         let limit = self.definition.connect_timeout() / 3;

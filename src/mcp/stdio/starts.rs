@@ -18,7 +18,7 @@ pub(in crate::mcp) struct Starts(VecDeque<Instant>);
 impl Starts {
     /// Adds a start, unless there were too many.
     pub(in crate::mcp) fn add(&mut self, now: Instant) -> Result<(), RequestError> {
-        self.0.retain(|start| now.duration_since(*start) < PERIOD);
+        self.0.retain(|start| is_recent(*start, now));
         if self.0.len() >= MAX_STARTS {
             let words = format!("its process was started {MAX_STARTS} times within a minute, and has to wait");
             return Err(RequestError::Unreachable(words));
@@ -26,6 +26,15 @@ impl Starts {
         self.0.push_back(now);
         Ok(())
     }
+
+    /// Returns whether a start still counts.
+    pub(in crate::mcp) fn are_recent(&self, now: Instant) -> bool {
+        self.0.iter().any(|start| is_recent(*start, now))
+    }
+}
+
+fn is_recent(start: Instant, now: Instant) -> bool {
+    now.duration_since(start) < PERIOD
 }
 
 #[cfg(test)]
@@ -44,5 +53,6 @@ mod tests {
         assert_eq!(starts.add(after(60)), Ok(()));
         assert!(starts.add(after(60)).is_err());
         assert_eq!(starts.add(after(61)), Ok(()));
+        assert!(starts.are_recent(after(120)) && !starts.are_recent(after(121)));
     }
 }

@@ -234,8 +234,11 @@ async fn a_process_that_hangs_is_killed_at_the_next_call() {
     app.finish().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+/// The first use tries both kinds of revisions, and each needs a process.
+// The capture has the lines of one thread.
+#[tokio::test]
 async fn a_process_that_dies_again_and_again_has_to_wait() {
+    let (log, _listening) = CapturedLog::listening(tracing::Level::DEBUG);
     let app = start("").await;
     let mut errors = Vec::new();
     for _ in 0..7 {
@@ -249,6 +252,9 @@ async fn a_process_that_dies_again_and_again_has_to_wait() {
     let description = tool["description"].as_str().unwrap();
     assert!(description.contains("has to wait"), "{description}");
     app.finish().await;
+    let text = log.text();
+    let ended = text.matches("the process of an MCP server has ended").count();
+    assert_eq!(ended, 5, "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
