@@ -19,9 +19,18 @@ use crate::workspace::{FilePath, PathError, TreeError};
 /// `TMPFS_MAGIC`.
 const IN_MEMORY: rustix::fs::FsWord = 0x0102_1994;
 /// The most skipped files that are named.
-const MAX_SKIPPED: usize = 100;
+const MAX_NAMED: usize = 100;
 
-/// A file that can't be part of a tree. It stays in the directory until the run ends.
+/// The files that can't be part of a tree. They stay in the directory until the run ends.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SkippedFiles {
+    /// The first 100 of them.
+    pub named: Vec<Skipped>,
+    /// The number of further ones.
+    pub more: usize,
+}
+
+/// A file that can't be part of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
     /// Its path, with `�` in place of bytes that are not UTF-8.
@@ -35,7 +44,7 @@ pub struct Skipped {
 pub(super) struct Found {
     pub(super) files: BTreeMap<String, Fact>,
     pub(super) directories: BTreeSet<String>,
-    pub(super) skipped: Vec<Skipped>,
+    pub(super) skipped: SkippedFiles,
     /// Whether every change of a file shows in its times. A file system in memory does not see what
     /// a process writes to a file that it has mapped and read.
     pub(super) has_exact_times: bool,
@@ -60,6 +69,17 @@ struct Walk<'a> {
     below: Facts,
     /// The directories that are visited later.
     waiting: Vec<String>,
+}
+
+impl SkippedFiles {
+    /// Adds a file.
+    pub(super) fn add(&mut self, path: String, reason: String) {
+        if self.named.len() < MAX_NAMED {
+            self.named.push(Skipped { path, reason });
+        } else {
+            self.more += 1;
+        }
+    }
 }
 
 impl Search<'_> {
@@ -134,7 +154,7 @@ impl Walk<'_> {
     /// Leaves out a path that can't be read, with everything below it.
     fn skip(&mut self, path: String, error: &io::Error) {
         self.below.remove(&path);
-        note(&mut self.found.skipped, path, unreadable(error));
+        self.found.skipped.add(path, unreadable(error));
     }
 
     fn add(&mut self, directory: &OwnedFd, above: &str, name: &CStr) -> Result<(), CheckoutError> {
@@ -153,11 +173,11 @@ impl Walk<'_> {
         let path = match name.to_str().map(|name| FilePath::parse(&path_of(above, name))) {
             Ok(Ok(path)) => path,
             Ok(Err(error)) => {
-                note(&mut self.found.skipped, shown, unusable(error));
+                self.found.skipped.add(shown, unusable(error));
                 return Ok(());
             }
             Err(_) => {
-                note(&mut self.found.skipped, shown, "its name is not UTF-8".to_owned());
+                self.found.skipped.add(shown, "its name is not UTF-8".to_owned());
                 return Ok(());
             }
         };
@@ -184,11 +204,10 @@ impl Walk<'_> {
                 self.found.files.insert(path_text.to_owned(), fact);
             }
             _ if self.search.below.is_some() && is_whiteout(&stat) => (),
-            _ => note(
-                &mut self.found.skipped,
-                shown,
-                "it is neither a file nor a directory nor a symlink".to_owned(),
-            ),
+            _ => {
+                let reason = "it is neither a file nor a directory nor a symlink";
+                self.found.skipped.add(shown, reason.to_owned());
+            }
         }
         Ok(())
     }
@@ -212,11 +231,4 @@ pub(super) fn is_denied(error: &io::Error) -> bool {
 pub(super) fn is_gone(error: &io::Error) -> bool {
     let gone = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP, Errno::INVAL, Errno::NXIO];
     Errno::from_io_error(error).is_some_and(|errno| gone.contains(&errno))
-}
-
-/// Adds a skipped file, if there is room.
-pub(super) fn note(skipped: &mut Vec<Skipped>, path: String, reason: String) {
-    if skipped.len() < MAX_SKIPPED {
-        skipped.push(Skipped { path, reason });
-    }
 }

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::error::CheckoutError;
 use super::facts::LiveDirectory;
-use super::find::is_gone;
+use super::find::{SkippedFiles, is_gone};
 use super::run_directory::Checkout;
 use super::scan::Scanned;
 use crate::path_patterns::PathPatterns;
@@ -49,7 +49,7 @@ impl Checkout {
         let Some(live) = self.live.clone() else {
             return Ok(Scanned {
                 tree: self.tree.clone(),
-                skipped: Vec::new(),
+                skipped: SkippedFiles::default(),
             });
         };
         if !are_left {

@@ -44,7 +44,7 @@ mod tests;
 
 pub use self::checkouts::{Checkouts, ScratchDirectory};
 pub use self::error::CheckoutError;
-pub use self::find::Skipped;
+pub use self::find::{Skipped, SkippedFiles};
 pub use self::level::Layers;
 pub use self::run_directory::{Checkout, CommandDirectories};
 pub use self::scan::Scanned;

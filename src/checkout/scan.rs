@@ -14,7 +14,7 @@ use super::beneath::{open_directory, open_file, open_root};
 use super::blocking::blocking;
 use super::error::CheckoutError;
 use super::facts::{Fact, Facts};
-use super::find::{Search, Skipped, is_denied, is_gone, note, unreadable};
+use super::find::{Search, SkippedFiles, is_denied, is_gone, unreadable};
 use super::run_directory::Checkout;
 use crate::path_patterns::PathPatterns;
 use crate::workspace::{FilePath, Tree, TreeError};
@@ -31,8 +31,8 @@ const MAX_UNSAVED_BYTES: u64 = 8 << 20;
 pub struct Scanned {
     /// The tree of the directory.
     pub tree: Tree,
-    /// The files that can't be part of a tree, at most 100 of them.
-    pub skipped: Vec<Skipped>,
+    /// The files that can't be part of it.
+    pub skipped: SkippedFiles,
 }
 
 /// A changed file.
@@ -120,7 +120,7 @@ impl Checkout {
                 tree = changed;
                 if let Some(reason) = reason {
                     facts.files.remove(&path);
-                    note(&mut skipped, path, reason);
+                    skipped.add(path, reason);
                 }
                 if tree.unsaved_bytes() > MAX_UNSAVED_BYTES {
                     tree = tree.save().await?;

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::messages::{Outcome, Request};
 use super::{LEASE, PAUSE, RENEWAL};
-use crate::checkout::Skipped;
+use crate::checkout::{Skipped, SkippedFiles};
 use crate::clock::Clock;
 use crate::ids::{CommandId, ExecutionId, IdSource, WorkerId};
 use crate::sandbox::{Exit, Output};
@@ -301,7 +301,7 @@ fn unchanged(command: &ShellCommand, exit: Exit) -> CommandOutcome {
         tree: command.tree.clone(),
         checkout: None,
         shell: None,
-        skipped: Vec::new(),
+        skipped: SkippedFiles::default(),
     }
 }
 
@@ -324,7 +324,10 @@ fn received(command: &ShellCommand, outcome: Outcome) -> Result<CommandOutcome, 
         tree: if is_same { command.tree.clone() } else { tree },
         wall_time: end.wall_time,
         shell: end.shell.map(|shell| ShellState { other, ..shell }),
-        skipped: skipped.map(|(path, reason)| Skipped { path, reason }).collect(),
+        skipped: SkippedFiles {
+            named: skipped.map(|(path, reason)| Skipped { path, reason }).collect(),
+            more: end.more_skipped,
+        },
         ..unchanged(command, end.exit)
     })
 }

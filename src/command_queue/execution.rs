@@ -14,6 +14,7 @@ use super::host::Host;
 use super::messages::{End, Outcome, Request};
 use super::running::{Reason, Running};
 use crate::causes::with_causes;
+use crate::checkout::SkippedFiles;
 use crate::sandbox::{Exit, Output};
 use crate::store::{
     CommandLease, MAX_COMMAND_TEXT_BYTES, MAX_OUTPUT_PIECE_BYTES, OutputPiece, PatientContents, TakenCommand,
@@ -152,13 +153,15 @@ impl Execution<'_> {
                 Some(Reason::Cancelled) | None => (),
             }
         }
-        let skipped = outcome.skipped.into_iter();
+        let SkippedFiles { named, more } = outcome.skipped;
+        let named = named.into_iter();
         Outcome::Ended(Box::new(End {
             exit: outcome.exit,
             wall_time: outcome.wall_time,
             tree: hash,
             shell: outcome.shell,
-            skipped: skipped.map(|skipped| (skipped.path, skipped.reason)).collect(),
+            skipped: named.map(|skipped| (skipped.path, skipped.reason)).collect(),
+            more_skipped: more,
         }))
     }
 

@@ -48,6 +48,9 @@ pub(super) struct End {
     pub(super) shell: Option<ShellState>,
     /// The files that can't be part of the workspace: path and reason.
     pub(super) skipped: Vec<(String, String)>,
+    /// The number of further ones.
+    #[serde(default)]
+    pub(super) more_skipped: usize,
 }
 
 impl Outcome {
@@ -85,6 +88,7 @@ mod tests {
                 tree: None,
                 shell: None,
                 skipped: vec![("a".to_owned(), "b".to_owned())],
+                more_skipped: 7,
             })),
         ] {
             let text = serde_json::to_string(&outcome).unwrap();

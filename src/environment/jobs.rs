@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// The jobs of an environment.
 #[derive(Debug, Default)]
 pub struct Jobs {
-    jobs: Mutex<Vec<Arc<Job>>>,
+    all: Mutex<Vec<Arc<Job>>>,
     /// Counts the running jobs of the run: those of all its environments.
     running: Arc<AtomicUsize>,
     /// What those jobs have printed.
@@ -64,7 +64,7 @@ impl Jobs {
     /// Returns the jobs of another environment of the same run: none yet.
     pub(super) fn of_same_run(&self) -> Self {
         Self {
-            jobs: Mutex::default(),
+            all: Mutex::default(),
             running: Arc::clone(&self.running),
             unread: Arc::clone(&self.unread),
         }
@@ -90,7 +90,7 @@ impl Jobs {
             unread: self.unread.job(),
             end: watch::Sender::new(None),
         });
-        let mut jobs = self.jobs.lock();
+        let mut jobs = self.all.lock();
         let ended = jobs.iter().filter(|job| job.end().is_some()).count();
         if ended >= MAX_ENDED
             && let Some(oldest) = jobs.iter().position(|job| job.end().is_some())
@@ -108,27 +108,27 @@ impl Jobs {
 
     /// Forgets a job.
     pub fn remove(&self, id: &str) {
-        self.jobs.lock().retain(|job| job.id != id);
+        self.all.lock().retain(|job| job.id != id);
     }
 
     /// Returns a job.
     pub fn find(&self, id: &str) -> Option<Arc<Job>> {
-        self.jobs.lock().iter().find(|job| job.id == id).cloned()
+        self.all.lock().iter().find(|job| job.id == id).cloned()
     }
 
     /// Returns the jobs that run, and those that have ended most recently.
     pub fn all(&self) -> Vec<Arc<Job>> {
-        self.jobs.lock().clone()
+        self.all.lock().clone()
     }
 
     /// Returns whether a process of a job may be left.
     pub fn are_running(&self) -> bool {
-        self.jobs.lock().iter().any(|job| job.end().is_none())
+        self.all.lock().iter().any(|job| job.end().is_none())
     }
 
     /// Kills all jobs, without waiting for their ends.
     pub(super) fn cancel(&self) {
-        for job in &*self.jobs.lock() {
+        for job in &*self.all.lock() {
             job.cancellation.cancel();
         }
     }

@@ -12,7 +12,7 @@ use tokio::sync::MutexGuard;
 use super::error::EnvironmentError;
 use super::jobs::Jobs;
 use super::values::EnvironmentValues;
-use crate::checkout::{Checkout, Skipped};
+use crate::checkout::{Checkout, SkippedFiles};
 use crate::json::{Object, Value};
 use crate::session::{EnvironmentState, ShellState, WorkspaceState};
 use crate::tenant::TenantId;
@@ -179,11 +179,11 @@ impl Environment {
 
     /// Finds what background jobs have written. Returns the files that can't be part of the tree.
     /// Does not wait for a writer at work, who does the same at its end.
-    pub async fn refresh(&self) -> Result<Vec<Skipped>, EnvironmentError> {
+    pub async fn refresh(&self) -> Result<SkippedFiles, EnvironmentError> {
         let _refreshing = self.refreshing.lock().await;
         match self.writer.try_lock() {
             Ok(mut checkout) => self.rescan(&mut checkout).await,
-            Err(_) => Ok(Vec::new()),
+            Err(_) => Ok(SkippedFiles::default()),
         }
     }
 
@@ -200,18 +200,18 @@ impl Environment {
 
     /// Finds what jobs have written in the directory. A directory that can't be read is given up
     /// with its jobs.
-    async fn rescan(&self, directory: &mut Option<Checkout>) -> Result<Vec<Skipped>, EnvironmentError> {
+    async fn rescan(&self, directory: &mut Option<Checkout>) -> Result<SkippedFiles, EnvironmentError> {
         // Taken out, so that it is also given up if this future is dropped.
         let Some(mut checkout) = directory.take() else {
             // An earlier call has given it up.
             if self.jobs.are_running() {
                 self.jobs.stop().await;
             }
-            return Ok(Vec::new());
+            return Ok(SkippedFiles::default());
         };
         if !checkout.is_live() {
             *directory = Some(checkout);
-            return Ok(Vec::new());
+            return Ok(SkippedFiles::default());
         }
         // Read before the scan: what a job writes until its end is found by the scan after it.
         let are_running = self.jobs.are_running();

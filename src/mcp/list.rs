@@ -103,9 +103,11 @@ async fn page(
         pages.lifetime = Some(pages.lifetime.map_or(lifetime, |other| other.min(lifetime)));
     }
     let tools = list.tools;
-    let (bytes, tools) = off_thread(tenant, move || (tools.iter().map(json_length).sum::<usize>(), tools)).await;
-    pages.bytes += bytes;
-    pages.tools.extend(tools);
+    if !tools.is_empty() {
+        let (bytes, tools) = off_thread(tenant, move || (tools.iter().map(json_length).sum::<usize>(), tools)).await;
+        pages.bytes += bytes;
+        pages.tools.extend(tools);
+    }
     if pages.tools.len() > MAX_TOOLS {
         let words = format!("list has more than {MAX_TOOLS} tools");
         return Err(RequestError::TooMuch(words));

@@ -197,12 +197,7 @@ impl McpServer {
         Ok(connection)
     }
 
-    async fn open_with(
-        &self,
-        tenant: &TenantId,
-        era: Era,
-        starts: &mut Starts,
-    ) -> Result<Connection, RequestError> {
+    async fn open_with(&self, tenant: &TenantId, era: Era, starts: &mut Starts) -> Result<Connection, RequestError> {
         if self.endpoint.is_process() {
             starts.add(Instant::now())?;
         }

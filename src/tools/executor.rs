@@ -18,7 +18,7 @@ use crate::clock::Clock;
 use crate::environment::Environment;
 use crate::ids::{IdSource, ToolExecutionId};
 use crate::json::{JsonSchema, Value};
-use crate::message::{ContentPart, ToolCall};
+use crate::message::{ContentPart, ToolCall, joined_text};
 
 /// The longest message of a recorded error, in bytes.
 const MAX_RECORDED_BYTES: usize = 2_000;
@@ -208,18 +208,29 @@ impl CheckedExecutor {
         }
     }
 
-    /// Calls the tool, and stores a long text if the tool wants that.
+    /// Calls the tool, and stores a long text if the tool wants that, also that of an error.
     async fn call(
         &self,
         RegisteredTool { tool, .. }: &RegisteredTool,
         arguments: Value,
         context: &ToolContext,
     ) -> Result<ToolOutput, ToolError> {
-        let output = tool.call(arguments, context).await?;
+        let answer = tool.call(arguments, context).await;
         if !tool.stores_long_output() {
-            return Ok(output);
+            return answer;
         }
-        Ok(stored_if_long(&tool.spec().name, output, self.settings.max_output_bytes, context).await)
+        let (name, max_bytes) = (&tool.spec().name, self.settings.max_output_bytes);
+        match answer {
+            Ok(output) => Ok(stored_if_long(name, output, max_bytes, context).await),
+            Err(error) => {
+                let output = ToolOutput::text(error.message);
+                let stored = stored_if_long(name, output, max_bytes, context).await;
+                Err(ToolError {
+                    message: joined_text(&stored.content),
+                    ..error
+                })
+            }
+        }
     }
 }
 

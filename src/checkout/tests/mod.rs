@@ -127,7 +127,7 @@ async fn what_commands_change_shows_in_the_tree() {
     fs::write(dir.join("target/debug/big"), "ephemeral").unwrap();
     fs::write(dir.join("src/a.tmp"), "ephemeral").unwrap();
     let scanned = scan(&mut checkout).await;
-    assert_eq!(scanned.skipped, []);
+    assert_eq!(scanned.skipped, SkippedFiles::default());
     fs::remove_dir_all(dir.join("target")).unwrap();
     fs::remove_file(dir.join("src/a.tmp")).unwrap();
     assert_eq!(shown(&scanned.tree).await, on_disk(&dir));
@@ -168,7 +168,7 @@ async fn what_no_tree_can_have_is_skipped_and_named() {
         shown(&scanned.tree).await,
         BTreeMap::from([("good".to_owned(), "good".to_owned())])
     );
-    let mut skipped: Vec<_> = scanned.skipped.iter().map(|one| one.path.as_str()).collect();
+    let mut skipped: Vec<_> = scanned.skipped.named.iter().map(|one| one.path.as_str()).collect();
     skipped.sort_unstable();
     assert_eq!(
         skipped,
@@ -464,7 +464,7 @@ async fn nothing_that_is_written_during_scans_is_lost() {
     for _ in 0..100 {
         let scanned = checkout.rescan(true).await.unwrap();
         assert!(
-            checkout.is_live() && scanned.skipped.is_empty(),
+            checkout.is_live() && scanned.skipped.named.is_empty(),
             "{:?}",
             scanned.skipped
         );

@@ -123,7 +123,7 @@ fn directories_without_write_permission_are_moved() {
         set_mode(&outside, 0o500);
         set_mode(&from.scratch, 0o555);
         let scanned = scan(&mut one).await;
-        assert!(scanned.tree.is_same(&tree) && scanned.skipped.is_empty());
+        assert!(scanned.tree.is_same(&tree) && scanned.skipped == SkippedFiles::default());
         one.move_rest_to(&other).await.unwrap();
         let mode = |path: &Path| fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777;
         for (name, expected) in [("target", 0o555), ("target/deep", 0o555), ("a/target", 0)] {
@@ -170,7 +170,7 @@ async fn names_and_targets_that_are_not_utf_8_are_skipped_and_never_changed() {
     for _ in 0..2 {
         let scanned = scan(&mut checkout).await;
         assert_eq!(shown(&scanned.tree).await, rest);
-        let mut skipped: Vec<_> = scanned.skipped.into_iter().map(|one| (one.path, one.reason)).collect();
+        let mut skipped: Vec<_> = scanned.skipped.named.into_iter().map(|one| (one.path, one.reason)).collect();
         skipped.sort();
         let (of_name, of_target) = ("its name is not UTF-8", "its target is not UTF-8");
         let expected = [

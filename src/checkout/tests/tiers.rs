@@ -145,7 +145,7 @@ async fn forks_share_one_directory_and_never_change_it() {
         let mut expected = seen.clone();
         expected.retain(|path, _| !path.starts_with("b/target"));
         assert_eq!(shown(&scanned.tree).await, expected);
-        assert_eq!(scanned.skipped, []);
+        assert_eq!(scanned.skipped, SkippedFiles::default());
         let saved = scanned.tree.save().await.unwrap();
         checkout.update(&saved).await.unwrap();
     }

@@ -24,7 +24,7 @@ pub(super) fn set_mode(path: &Path, mode: u32) {
 }
 
 fn reasons(scanned: &Scanned) -> BTreeMap<&str, &str> {
-    let skipped = scanned.skipped.iter();
+    let skipped = scanned.skipped.named.iter();
     skipped.map(|one| (one.path.as_str(), one.reason.as_str())).collect()
 }
 
@@ -108,7 +108,7 @@ fn a_root_that_a_command_has_closed_is_opened_again() {
             fs::write(dir.join("mode"), mode.to_string()).unwrap();
             set_mode(&dir, mode);
             let scanned = scan(&mut checkout).await;
-            assert_eq!(scanned.skipped, []);
+            assert_eq!(scanned.skipped, SkippedFiles::default());
             assert_eq!(shown(&scanned.tree).await, on_disk(&dir));
         }
     });

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use crate::checkout::{Checkout, CheckoutError, Skipped};
+use crate::checkout::{Checkout, CheckoutError, SkippedFiles};
 use crate::clock::Timestamp;
 use crate::environment::RunningJob;
 use crate::fair_share::Share;
@@ -78,7 +78,7 @@ pub struct CommandOutcome {
     /// What the shell has left. `None` if it left nothing, so that the state is as before.
     pub shell: Option<ShellState>,
     /// The files that can't be part of the workspace.
-    pub skipped: Vec<Skipped>,
+    pub skipped: SkippedFiles,
 }
 
 /// Why a command has no outcome.

@@ -5,16 +5,17 @@ use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, sleep};
 
-use super::report::with_notes;
+use super::report::{with_notes, with_output};
 use super::transcript::{EMIT_INTERVAL, Transcript, complete_length};
-use crate::agent::ports::ToolContext;
+use crate::agent::ports::{ToolContext, ToolError};
+use crate::checkout::SkippedFiles;
 use crate::clock::Clock;
-use crate::environment::{EnvironmentError, Job};
+use crate::environment::{Job, JobEnd};
 
 /// Waits for the end of a job, at most for a time and until the run is stopped, and emits its
 /// output meanwhile. Then finds what it has written. Returns what the model reads: the output that
-/// nobody has read before, and how the job is.
-pub(super) async fn follow(job: &Job, at_most: Duration, context: &ToolContext) -> Result<String, EnvironmentError> {
+/// nobody has read before, and how the job is. So does the error if the files can't be read.
+pub(super) async fn follow(job: &Job, at_most: Duration, context: &ToolContext) -> Result<String, ToolError> {
     let mut transcript = Transcript::default();
     let mut over = pin!(async {
         tokio::select! {
@@ -38,14 +39,27 @@ pub(super) async fn follow(job: &Job, at_most: Duration, context: &ToolContext) 
     // What is printed after this is read by the next call, and so is the end that follows it.
     let end = job.end();
     add_unread(&mut transcript, job);
-    let output = transcript.finish(context);
-    let skipped = context.environment.refresh().await?;
+    match context.environment.refresh().await {
+        Ok(skipped) => Ok(report(job, end, transcript.finish(context), &skipped)),
+        Err(error) => {
+            let cause = &error as &dyn std::error::Error;
+            tracing::warn!(error = cause, "the files of background jobs can't be read");
+            // It was killed then.
+            let end = job.end();
+            add_unread(&mut transcript, job);
+            let report = report(job, end, transcript.finish(context), &SkippedFiles::default());
+            Err(ToolError::new(with_output(&error, &report)))
+        }
+    }
+}
+
+fn report(job: &Job, end: Option<JobEnd>, output: String, skipped: &SkippedFiles) -> String {
     let id = &job.id;
     let note = match end {
         Some(end) => format!("{id} has ended after {:.1} s: {}", end.after.as_secs_f64(), end.how),
         None => format!("{id} has been running for {:.0} s", job.age().as_secs_f64()),
     };
-    Ok(with_notes(output, "(no new output)", Some(note), &skipped))
+    with_notes(output, "(no new output)", Some(note), skipped)
 }
 
 /// Adds the output that nobody has read, after a line about what was dropped of it.

@@ -78,9 +78,7 @@ impl ShellJob {
                 KILL_TIME
             }
         };
-        let text = follow(&job, at_most, context).await;
-        text.map(ToolOutput::text)
-            .map_err(|error| ToolError::new(error.to_string()))
+        follow(&job, at_most, context).await.map(ToolOutput::text)
     }
 }
 

@@ -37,11 +37,12 @@ pub use self::job::shell_job;
 pub use self::network::CommandNetwork;
 use self::numbers::{id_of, next_number, store_number};
 pub use self::process::{Process, ProcessError, ProcessSettings};
-use self::report::{end_note, with_notes};
+use self::report::{end_note, with_notes, with_output};
 pub use self::state::restorable_shell;
 use self::transcript::{EMIT_INTERVAL, Transcript};
 use super::environment_tool::read_arguments;
 use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
+use crate::checkout::SkippedFiles;
 use crate::clock::Clock;
 use crate::environment::{EnvironmentError, Job};
 use crate::json::Value;
@@ -128,16 +129,28 @@ impl Shell {
         } else {
             self.run_command(arguments, context).await
         };
-        let text = text.map_err(|error| {
-            if !error.is_usual() {
-                tracing::warn!(error = &error as &dyn std::error::Error, "a command failed to run");
-            }
-            ToolError::new(error.to_string())
-        })?;
-        Ok(ToolOutput::text(text))
+        text.map(ToolOutput::text)
     }
 
-    async fn run_command(&self, arguments: Arguments, context: &ToolContext) -> Result<String, ShellError> {
+    async fn run_command(&self, arguments: Arguments, context: &ToolContext) -> Result<String, ToolError> {
+        let mut output = String::new();
+        match self.execute(arguments, &mut output, context).await {
+            Ok((note, skipped)) => {
+                let without = if note.is_none() { "(no output)" } else { "" };
+                Ok(with_notes(output, without, note, &skipped))
+            }
+            Err(error) => Err(reported(&error, &output)),
+        }
+    }
+
+    /// Executes a command and adds what it prints to `output`, also if that fails. Returns what is
+    /// to be said about its end, and the files that the session can't have.
+    async fn execute(
+        &self,
+        arguments: Arguments,
+        output: &mut String,
+        context: &ToolContext,
+    ) -> Result<(Option<String>, SkippedFiles), ShellError> {
         let environment = &context.environment;
         let mut edit = environment.edit().await?;
         let tree = edit.tree.save().await.map_err(EnvironmentError::from)?;
@@ -150,7 +163,9 @@ impl Shell {
             checkout: edit.take_checkout(),
             shell: environment.shell(),
         };
-        let (output, outcome) = self.supervise(command, context).await?;
+        let (printed, outcome) = self.supervise(command, context).await;
+        output.push_str(&printed);
+        let outcome = outcome?;
         if let Some(shell) = outcome.shell {
             environment.set_shell(shell);
         }
@@ -160,22 +175,21 @@ impl Shell {
         if !outcome.tree.is_same(&tree) {
             edit.finish(outcome.tree).await?;
         }
-        let note = match outcome.exit {
-            Exit::Cancelled => return Err(ShellError::Cancelled),
-            Exit::Failed { message } => return Err(ShellError::Failed(message)),
-            exit => end_note(&exit, outcome.wall_time),
-        };
-        let without = if note.is_none() { "(no output)" } else { "" };
-        Ok(with_notes(output, without, note, &outcome.skipped))
+        match outcome.exit {
+            Exit::Cancelled => Err(ShellError::Cancelled),
+            Exit::Failed { message } => Err(ShellError::Failed(message)),
+            exit => Ok((end_note(&exit, outcome.wall_time), outcome.skipped)),
+        }
     }
 
     /// Starts a background job, and waits for a while whether it ends.
-    async fn run_job(&self, arguments: Arguments, context: &ToolContext) -> Result<String, ShellError> {
+    async fn run_job(&self, arguments: Arguments, context: &ToolContext) -> Result<String, ToolError> {
         let asked = arguments.timeout_seconds.map_or(DEFAULT_JOB_WAIT, Duration::from_secs);
         let wait = asked.min(self.max_time);
-        let job = self.start_job(arguments.command, context).await?;
+        let job = self.start_job(arguments.command, context).await;
+        let job = job.map_err(|error| reported(&error, ""))?;
         let left = time_left(context, &*self.clock).unwrap_or(Duration::MAX);
-        Ok(follow(&job, wait.min(left), context).await?)
+        follow(&job, wait.min(left), context).await
     }
 
     async fn start_job(&self, command: String, context: &ToolContext) -> Result<Arc<Job>, ShellError> {
@@ -221,12 +235,13 @@ impl Shell {
         time_left(context, &*self.clock).map_or(asked, |left| asked.min(left))
     }
 
-    /// Runs a command to its end, and emits its output meanwhile.
+    /// Runs a command to its end, and emits its output meanwhile. Returns the output, also if there
+    /// is no outcome.
     async fn supervise(
         &self,
         command: ShellCommand,
         context: &ToolContext,
-    ) -> Result<(String, CommandOutcome), BackendError> {
+    ) -> (String, Result<CommandOutcome, BackendError>) {
         let transcript = Mutex::new(Transcript::default());
         let mut add = |output: Output| transcript.lock().add(output.bytes());
         let mut running = pin!(self.backend.run(command, &mut add, context.cancellation.clone()));
@@ -234,13 +249,22 @@ impl Shell {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let outcome = loop {
             tokio::select! {
-                outcome = &mut running => break outcome?,
+                outcome = &mut running => break outcome,
                 _ = ticks.tick() => transcript.lock().emit(context),
             }
         };
         let transcript = std::mem::take(&mut *transcript.lock());
-        Ok((transcript.finish(context), outcome))
+        (transcript.finish(context), outcome)
     }
+}
+
+/// Logs an error that operators must know, and makes that of the tool, with the output that there
+/// was before it.
+fn reported(error: &ShellError, output: &str) -> ToolError {
+    if !error.is_usual() {
+        tracing::warn!(error = error as &dyn std::error::Error, "a command failed to run");
+    }
+    ToolError::new(with_output(error, output))
 }
 
 impl Tool for Shell {

@@ -1,8 +1,9 @@
 //! What the model reads about how a command ended, and about files that the session can't have.
 
+use std::error::Error;
 use std::time::Duration;
 
-use crate::checkout::Skipped;
+use crate::checkout::SkippedFiles;
 use crate::sandbox::Exit;
 use crate::tools::builtin::environment_tool::and_more;
 
@@ -31,12 +32,12 @@ pub(super) fn end_note(exit: &Exit, wall_time: Duration) -> Option<String> {
 }
 
 /// Adds notes to the output of a command. `without` stands for no output.
-pub(super) fn with_notes(output: String, without: &str, note: Option<String>, skipped: &[Skipped]) -> String {
+pub(super) fn with_notes(output: String, without: &str, note: Option<String>, skipped: &SkippedFiles) -> String {
     let mut text = output;
     if text.is_empty() {
         text.push_str(without);
     }
-    let skipped = (!skipped.is_empty()).then(|| not_stored(skipped));
+    let skipped = (!skipped.named.is_empty()).then(|| not_stored(skipped));
     for note in [note, skipped].into_iter().flatten() {
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
@@ -46,9 +47,18 @@ pub(super) fn with_notes(output: String, without: &str, note: Option<String>, sk
     text
 }
 
-fn not_stored(skipped: &[Skipped]) -> String {
-    let named = skipped.iter().take(MAX_NAMED);
+/// Returns what the model reads about an error, with the output before it. The error comes first,
+/// since what is too long may be cut.
+pub(super) fn with_output(error: &dyn Error, output: &str) -> String {
+    if output.is_empty() {
+        return error.to_string();
+    }
+    format!("{error}\nThe output before the error:\n{output}")
+}
+
+fn not_stored(skipped: &SkippedFiles) -> String {
+    let named = skipped.named.iter().take(MAX_NAMED);
     let named: Vec<_> = named.map(|one| format!("{} ({})", one.path, one.reason)).collect();
-    let more = and_more(skipped.len().saturating_sub(MAX_NAMED));
+    let more = and_more(skipped.named.len() - named.len() + skipped.more);
     format!("not part of the session: {}{more}", named.join(", "))
 }

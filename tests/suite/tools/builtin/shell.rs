@@ -276,6 +276,30 @@ async fn what_can_be_no_part_of_the_session_is_named_or_ephemeral() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn all_files_that_the_session_can_not_have_are_counted() {
+    let host = Host::new();
+    let pipes = "for i in $(seq 130); do mkfifo p$i; done";
+    let (desk, other) = (host.desk(), host.desk());
+    let mut of_job = other
+        .call(
+            "shell",
+            json!({"command": pipes, "background": true, "timeout_seconds": 60}),
+        )
+        .await
+        .unwrap();
+    if !of_job.contains("has ended") {
+        of_job = other
+            .call("shell_job", json!({"id": "job-1", "action": "wait"}))
+            .await
+            .unwrap();
+    }
+    for text in [desk.sh(pipes).await, of_job] {
+        assert_contains(&text, &["[not part of the session: p", " and 120 more]"]);
+        assert_eq!(text.matches("it is neither a file").count(), 10, "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn too_many_files_are_an_error_and_the_session_stays_as_it_was() {
     let host = Host::new();
     let limits = WorkspaceLimits {
@@ -285,9 +309,12 @@ async fn too_many_files_are_an_error_and_the_session_stays_as_it_was() {
     };
     let desk = host.desk_with(limits, EnvironmentState::default());
     desk.put("a", b"1").await;
-    let command = json!({"command": "for i in $(seq 100); do echo > f$i; done"});
+    let command = json!({"command": "echo begun; for i in $(seq 100); do echo > f$i; done"});
     let error = desk.call("shell", command).await.unwrap_err();
-    assert_contains(&error, &["50"]);
+    assert!(
+        error.ends_with(" more than 50 files and directories\nThe output before the error:\nbegun\n"),
+        "{error}"
+    );
     assert_eq!(desk.paths().await, ["a"]);
     let text = desk.sh("ls; head -c 2000 /dev/zero > big").await;
     assert_contains(&text, &["a\n[not part of the session: big ("]);
