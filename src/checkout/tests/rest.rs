@@ -170,7 +170,12 @@ async fn names_and_targets_that_are_not_utf_8_are_skipped_and_never_changed() {
     for _ in 0..2 {
         let scanned = scan(&mut checkout).await;
         assert_eq!(shown(&scanned.tree).await, rest);
-        let mut skipped: Vec<_> = scanned.skipped.named.into_iter().map(|one| (one.path, one.reason)).collect();
+        let mut skipped: Vec<_> = scanned
+            .skipped
+            .named
+            .into_iter()
+            .map(|one| (one.path, one.reason))
+            .collect();
         skipped.sort();
         let (of_name, of_target) = ("its name is not UTF-8", "its target is not UTF-8");
         let expected = [
