@@ -179,16 +179,15 @@ impl Problem {
     #[must_use]
     pub(super) fn with_open_calls(mut self, open: &OpenCalls) -> Self {
         let (session_id, calls) = (open.session_id, &open.step.open_calls);
-        let action = RequiredActionView::within(calls, MAX_SHOWN_CALLS);
+        let action = RequiredActionView::within(calls, MAX_SHOWN_CALLS, open.at);
         let omitted = action.as_ref().map_or(0, RequiredActionView::omitted_calls);
         let body = &mut self.0.body;
         if omitted > 0 {
             // Writing to a string can't fail.
             let _ = write!(
                 body.detail,
-                "; the last {omitted} of {} open calls are not shown here: GET \
-                 /v1/sessions/{session_id}?include=context_state has them",
-                calls.len()
+                "; the last {omitted} open calls are not shown here: GET \
+                 /v1/sessions/{session_id}?include=context_state has them"
             );
         }
         body.required_action = action;

@@ -75,28 +75,32 @@ struct Blank;
 impl RequiredActionView {
     /// Shows open calls; `None` if there are none.
     pub fn new(calls: &[OpenCall]) -> Option<Self> {
-        Self::with_shown(calls, calls.iter().map(OpenCallView::from).collect())
+        let calls: Vec<&OpenCall> = calls.iter().collect();
+        let shown = calls.iter().map(|call| OpenCallView::from(*call)).collect();
+        Self::with_shown(&calls, shown)
     }
 
-    /// Shows the first open calls, of at most `most` bytes as JSON altogether, and the answers to
-    /// all of them. Reads not much more of the calls.
-    pub fn within(calls: &[OpenCall], most: usize) -> Option<Self> {
+    /// Shows the first calls that are still open, of at most `most` bytes as JSON altogether, and
+    /// the answers to all of them. Reads not much more of the calls.
+    pub fn within(calls: &[OpenCall], most: usize, now: Timestamp) -> Option<Self> {
+        let calls: Vec<&OpenCall> = calls.iter().filter(|call| !call.is_expired(now)).collect();
         let mut left = most;
         let shown = calls.iter().map_while(|call| {
             // A call that is too large is not copied.
-            json_length_within(call, left)?;
-            let view = OpenCallView::from(call);
+            json_length_within(*call, left)?;
+            let view = OpenCallView::from(*call);
             left = left.checked_sub(json_length(&view))?;
             Some(view)
         });
-        Self::with_shown(calls, shown.collect())
+        let shown = shown.collect();
+        Self::with_shown(&calls, shown)
     }
 
-    fn with_shown(calls: &[OpenCall], shown: Vec<OpenCallView>) -> Option<Self> {
+    fn with_shown(calls: &[&OpenCall], shown: Vec<OpenCallView>) -> Option<Self> {
         (!calls.is_empty()).then(|| Self {
             omitted_calls: calls.len() - shown.len(),
             calls: shown,
-            answers: calls.iter().map(AnswerStub::from).collect(),
+            answers: calls.iter().map(|call| AnswerStub::from(*call)).collect(),
         })
     }
 

@@ -51,6 +51,7 @@ pub(super) async fn answered(
         let open = OpenCalls {
             session_id: bundle.head.session_id,
             step: Arc::clone(waiting),
+            at: now,
         };
         match fault {
             AnswerFault::Required => Refusal::AnswersRequired(open),

@@ -9,6 +9,7 @@ use super::files::EnvironmentConflict;
 use crate::agent::hooks::HookConfigError;
 use crate::agent::ports::{ModelLookupError, UnknownTool};
 use crate::agent::{FormatError, PromptError};
+use crate::clock::Timestamp;
 use crate::ids::{RunId, SessionId};
 use crate::model_ref::ModelRef;
 use crate::record::{MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES, RunStatus};
@@ -47,6 +48,8 @@ pub struct OpenCalls {
     pub session_id: SessionId,
     /// Its open step, which may be large.
     pub step: Arc<WaitingStep>,
+    /// When the request was refused. Calls that had expired by then need no answer.
+    pub at: Timestamp,
 }
 
 /// The reason why a request is refused. Nothing was written.

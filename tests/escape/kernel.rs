@@ -94,7 +94,8 @@ for path in ("file", "directory"):
         for number in (463, 466):
             result = libc.syscall(number, -100, path.encode(), 0, name.encode(), acl, 16)
             if (result, ctypes.get_errno()) != (-1, errno.ENOTSUP): print(number, result, ctypes.get_errno())
-    for request in (0x40086602, 0x401c5820, 0x40806685, 0x800c6613): attempt(fcntl.ioctl, file, request, bytes(128))
+    for request in (0x40086602, 0x401c5820, 0x40806685, 0x800c6613, 0x5000940e, 0x4008941a,
+        0x40305828, 0x40305829, 0x4030582a, 0x4030582b, 0x40305839): attempt(fcntl.ioctl, file, request, bytes(128))
     if os.listxattr(path): print(os.listxattr(path))
 print("done")"#;
     area.prints(area.python(script), "done").await;

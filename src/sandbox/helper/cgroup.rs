@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 
-use super::super::command::{Exit, SandboxLimits};
+use super::super::command::SandboxLimits;
 use super::{Step as _, StepError, own_binary};
 
 /// What the name of a group begins with.
@@ -53,12 +53,11 @@ impl Group {
         self.write("cgroup.procs", &process).step("enter a control group")
     }
 
-    /// Returns the limit that the kernel has enforced, if any.
-    pub(super) fn exceeded(&self) -> Option<Exit> {
-        if self.count("memory.events", "oom_kill") > 0 {
-            return Some(Exit::MemoryExceeded);
-        }
-        (self.count("pids.events", "max") > 0).then_some(Exit::ProcessesExceeded)
+    /// Returns whether the kernel has killed the processes of the group since they have reached its
+    /// limit of memory. A limit of a group above, such as that of the service, is none of the
+    /// command's.
+    pub(super) fn has_exceeded_memory(&self) -> bool {
+        self.count("oom") > 0 && self.count("oom_kill") > 0
     }
 
     /// Kills all processes of the group at once. Does nothing before Linux 5.14.
@@ -66,8 +65,8 @@ impl Group {
         let _ = self.write("cgroup.kill", "1");
     }
 
-    fn count(&self, file: &str, event: &str) -> u64 {
-        let events = fs::read_to_string(self.directory.join(file)).unwrap_or_default();
+    fn count(&self, event: &str) -> u64 {
+        let events = fs::read_to_string(self.directory.join("memory.events")).unwrap_or_default();
         let count = events
             .lines()
             .find_map(|line| line.strip_prefix(event)?.strip_prefix(' '));

@@ -146,10 +146,28 @@ const UNSUPPORTED: &[c_long] = &[
 const SETXATTRAT: c_long = 463;
 const REMOVEXATTRAT: c_long = 466;
 
-/// Requests to a file system, answered with "not supported" as well: `FS_IOC_SETFLAGS`,
-/// `FS_IOC_FSSETXATTR`, `FS_IOC_ENABLE_VERITY` and `FS_IOC_SET_ENCRYPTION_POLICY`. No tree holds
-/// what they set. `file_setattr`, which does the same, is newer than [`NEWEST`].
-const UNSUPPORTED_REQUESTS: [u64; 4] = [0x4008_6602, 0x401c_5820, 0x4080_6685, 0x800c_6613];
+/// Requests to a file system, answered with "not supported" as well.
+const UNSUPPORTED_REQUESTS: [u64; 9] = [
+    // `FS_IOC_SETFLAGS`, `FS_IOC_FSSETXATTR`, `FS_IOC_ENABLE_VERITY` and
+    // `FS_IOC_SET_ENCRYPTION_POLICY`: no tree holds what they set. `file_setattr`, which does the
+    // same, is newer than `NEWEST`.
+    0x4008_6602,
+    0x401c_5820,
+    0x4080_6685,
+    0x800c_6613,
+    // `FS_IOC_RESVSP`, `FS_IOC_UNRESVSP`, the two of them for 64 bits, and `FS_IOC_ZERO_RANGE`:
+    // the same as `fallocate`.
+    0x4030_5828,
+    0x4030_5829,
+    0x4030_582a,
+    0x4030_582b,
+    0x4030_5839,
+];
+/// The type of a request: its second byte. That of btrfs makes subvolumes, which no tree holds.
+const REQUEST_TYPE: u64 = 0xff00;
+const BTRFS: u64 = 0x9400;
+/// `FICLONE`, `FICLONERANGE` and `FIDEDUPERANGE` have the same type. `cp` uses them.
+const CLONES: [u64; 3] = [0x4004_9409, 0x4020_940d, 0xc018_9436];
 
 /// Refused where Landlock has no scopes: a command could signal every process of its user.
 const SIGNALS: &[c_long] = &[
@@ -219,7 +237,16 @@ pub(super) fn apply(restrictions: &Restrictions) -> Result<(), seccompiler::Erro
 fn unsupported() -> Result<Rules, BackendError> {
     let mut rules: Rules = always(UNSUPPORTED).collect();
     let requests = UNSUPPORTED_REQUESTS.map(|request| equal(1, request));
-    rules.insert(libc::SYS_ioctl, any(requests)?);
+    let mut requests = any(requests)?;
+    let [clone, range, equal] = CLONES;
+    let of_btrfs = [
+        masked(1, REQUEST_TYPE, BTRFS)?,
+        not(1, clone)?,
+        not(1, range)?,
+        not(1, equal)?,
+    ];
+    requests.push(rule(of_btrfs)?);
+    rules.insert(libc::SYS_ioctl, requests);
     Ok(rules)
 }
 

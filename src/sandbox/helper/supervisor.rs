@@ -160,12 +160,12 @@ impl Supervised {
         self.main.kill();
         let report = self.streams.drain().step("read the last output")?;
         let (cpu_time, largest) = processes::ended();
-        let of_group = self.main.group.as_ref().and_then(Group::exceeded);
         let exit = match (verdict, report) {
             (Ok(_), Some(report)) => Exit::Failed { message: report },
             (Ok(Some(exit)), None) => exit,
             (Ok(None), None) if self.streams.has_overflowed() => Exit::OutputExceeded,
-            (Ok(None), None) => of_group.unwrap_or_else(|| self.main.exit()),
+            (Ok(None), None) if self.main.has_exceeded_memory() => Exit::MemoryExceeded,
+            (Ok(None), None) => self.main.exit(),
             (Err(error), _) => Exit::Failed {
                 message: with_causes(&error),
             },
@@ -232,12 +232,9 @@ impl Supervised {
         }
         self.peak_memory = self.peak_memory.max(usage.resident);
         let growth = self.disk.growth();
-        let of_group = self.main.group.as_ref().and_then(Group::exceeded);
-        let exceeded = if of_group.is_some() {
-            of_group
-        } else if usage.tasks > limits.processes {
+        let exceeded = if usage.tasks > limits.processes {
             Some(Exit::ProcessesExceeded)
-        } else if usage.resident > limits.memory_bytes {
+        } else if usage.resident > limits.memory_bytes || self.main.has_exceeded_memory() {
             Some(Exit::MemoryExceeded)
         } else if usage.cpu.max(self.seen_time) > limits.cpu_time {
             Some(Exit::CpuExceeded)
@@ -292,6 +289,10 @@ impl Main {
             ended = ended.or((pid == main).then_some(status));
         });
         self.status = self.status.or(ended);
+    }
+
+    fn has_exceeded_memory(&self) -> bool {
+        self.group.as_ref().is_some_and(Group::has_exceeded_memory)
     }
 
     fn exit(&self) -> Exit {

@@ -105,7 +105,7 @@ impl Redactor {
         text
     }
 
-    /// Removes the secrets from all texts of a value, and from the names of its fields.
+    /// Removes the secrets from all texts and numbers of a value, and from the names of its fields.
     pub fn redact(&self, value: &mut Value) {
         let forms = self.forms();
         if !forms.is_empty() {
@@ -144,7 +144,20 @@ fn redact(forms: &[SecretString], value: &mut Value) {
             }
             fields.values_mut().for_each(|value| redact(forms, value));
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        Value::Number(number) => {
+            let mut numeric = forms
+                .iter()
+                .filter(|form| form.expose_secret().parse::<f64>().is_ok())
+                .peekable();
+            if numeric.peek().is_none() {
+                return;
+            }
+            let text = number.to_string();
+            if numeric.any(|form| text.contains(form.expose_secret())) {
+                *value = Value::String(without(forms, text));
+            }
+        }
+        Value::Null | Value::Bool(_) => {}
     }
 }
 
@@ -199,11 +212,16 @@ mod tests {
 
     #[test]
     fn a_secret_is_removed_from_every_text_and_name_of_a_value() {
-        let redactor = Redactor::new([&value("hunter2hunter2")]);
-        let mut seen =
-            serde_json::json!({"a": ["x hunter2hunter2", 1, null], "hunter2hunter2": {"b": "Bearer hunter2hunter2"}});
+        let redactor = Redactor::new([&value("hunter2hunter2"), &value("48151623")]);
+        let mut seen = serde_json::json!({
+            "a": ["x hunter2hunter2", 1, null, 48_151_623, 481],
+            "hunter2hunter2": {"b": "Bearer hunter2hunter2"},
+        });
         redactor.redact(&mut seen);
-        let expected = serde_json::json!({"a": ["x [secret]", 1, null], "[secret]": {"b": "Bearer [secret]"}});
+        let expected = serde_json::json!({
+            "a": ["x [secret]", 1, null, "[secret]", 481],
+            "[secret]": {"b": "Bearer [secret]"},
+        });
         assert_eq!(seen, expected);
     }
 

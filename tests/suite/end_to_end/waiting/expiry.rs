@@ -43,10 +43,17 @@ async fn expired_calls_are_denied(database: TestDatabase) {
     let errors = refused.json()["errors"].clone();
     assert_eq!(errors[0]["pointer"], "/answers/0/call_id");
     assert!(errors[0]["message"].as_str().unwrap().contains("expired"), "{errors:#}");
+    // No call is left that could be answered.
+    assert_eq!(refused.json().get("required_action"), None);
 
     // The other call still waits: only that one is to be answered.
     let body = json!({"base_session_id": both["session_id"], "input": "Go on."});
-    app.post("/v1/runs", &body).await.assert_problem("answers_required");
+    let refused = app.post("/v1/runs", &body).await;
+    refused.assert_problem("answers_required");
+    let (shown, whole) = (&refused.json()["required_action"], &both["required_action"]);
+    for list in ["calls", "answers"] {
+        assert_eq!(shown[list], json!([whole[list][1]]), "{shown:#}");
+    }
     let approve = answer_to(&both, "c2", json!({"decision": "approve"}));
     let next = app.answer(&both, json!([approve])).await.ok();
     let read = "read: This call was denied, because nobody answered it in time. | {}";
