@@ -83,6 +83,12 @@ pub(crate) fn is_violation_of(error: &sqlx::Error, constraint: &str) -> bool {
     matches!(error, sqlx::Error::Database(error) if error.constraint() == Some(constraint))
 }
 
+/// Returns whether PostgreSQL has rolled a transaction back, since it and another waited for each
+/// other.
+pub(crate) fn is_deadlock(error: &sqlx::Error) -> bool {
+    matches!(error, sqlx::Error::Database(error) if error.code().as_deref() == Some("40P01"))
+}
+
 /// Returns whether the table does not exist.
 pub(crate) fn is_undefined_table(error: &sqlx::Error) -> bool {
     let sqlx::Error::Database(error) = error else {

@@ -6,11 +6,13 @@
 //! new run that does not wait locks nothing of the thread, since many such runs would delay the end
 //! of the active one. If no run is active and two runs are accepted at the same time, one of them
 //! violates the index and tries again. Rows of the queue are locked before rows of threads, as at
-//! the end of a run and in a lease.
+//! the end of a run and in a lease. One order is the other way around: a new run that has found
+//! none active holds the thread when it waits for one that the end of a run makes active at this
+//! moment. If that end moves the thread as well, PostgreSQL ends one of the two, which tries again.
 
 use super::super::PostgresStore;
 use super::super::timeouts::in_time;
-use crate::store::driver_error::{is_unique_violation, is_violation_of, store_error};
+use crate::store::driver_error::{is_deadlock, is_unique_violation, is_violation_of, store_error};
 use crate::store::error::StoreError;
 use crate::store::new_queued_run::{NewQueueRow, OPERATION};
 use crate::store::queue::IfBusy;
@@ -188,7 +190,7 @@ async fn rows_insert(connection: &mut Connection<'_>, row: &NewQueueRow) -> Resu
             _ => (!is_accepted).then_some(Attempt::KeyTaken),
         }),
         Ok(None) => Err(sqlx::Error::RowNotFound),
-        Err(error) if is_violation_of(&error, ACTIVE_INDEX) => Ok(Some(Attempt::ThreadRaced)),
+        Err(error) if is_violation_of(&error, ACTIVE_INDEX) || is_deadlock(&error) => Ok(Some(Attempt::ThreadRaced)),
         Err(error) if is_unique_violation(&error) => Ok(Some(Attempt::Exists)),
         Err(error) => Err(error),
     }

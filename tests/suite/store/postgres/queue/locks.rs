@@ -74,6 +74,35 @@ async fn a_run_that_another_replica_makes_active_at_the_same_moment_is_found() {
     }
 }
 
+/// The end of a run on another replica makes the next one active, and then moves the thread, which
+/// a new run holds that waits for this one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_is_accepted_while_the_thread_moves_gives_way() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    fixture.enqueue(&thread_run(&fixture.tenant, "t", IfBusy::Queue)).await;
+    let first = fixture.lease_one().await;
+    fixture
+        .store
+        .run_record(&fixture.tenant, &failed_end(&first))
+        .await
+        .unwrap();
+    let mut ending = Held::accepting(&fixture, "t", false).await;
+    // PostgreSQL ends the other transaction.
+    ending.execute("set local deadlock_timeout = '1min'").await;
+    let run = thread_run(&fixture.tenant, "t", IfBusy::Queue);
+    let (answer, ()) = tokio::join!(fixture.store.run_enqueue(&run), async {
+        until_waiting(&fixture, 1).await;
+        ending.execute("update threads set version = version + 1").await;
+        ending.end("commit").await;
+    });
+    let answer = answer.unwrap();
+    assert!(matches!(answer, Enqueued::Accepted { .. }), "{answer:?}");
+    assert_eq!(fixture.count("run_queue where is_held").await, 1);
+    assert_eq!(fixture.count("run_queue where not is_held").await, 1);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_end_of_a_run_sees_the_one_that_is_accepted_behind_it() {
     let Some(fixture) = Fixture::new(Engine::Postgres).await else {
