@@ -76,7 +76,7 @@ impl RequiredActionView {
     /// Shows open calls; `None` if there are none.
     pub fn new(calls: &[OpenCall]) -> Option<Self> {
         let calls: Vec<&OpenCall> = calls.iter().collect();
-        let shown = calls.iter().map(|call| OpenCallView::from(*call)).collect();
+        let shown = calls.iter().copied().map(OpenCallView::from).collect();
         Self::with_shown(&calls, shown)
     }
 
@@ -85,10 +85,10 @@ impl RequiredActionView {
     pub fn within(calls: &[OpenCall], most: usize, now: Timestamp) -> Option<Self> {
         let calls: Vec<&OpenCall> = calls.iter().filter(|call| !call.is_expired(now)).collect();
         let mut left = most;
-        let shown = calls.iter().map_while(|call| {
+        let shown = calls.iter().copied().map_while(|call| {
             // A call that is too large is not copied.
-            json_length_within(*call, left)?;
-            let view = OpenCallView::from(*call);
+            json_length_within(call, left)?;
+            let view = OpenCallView::from(call);
             left = left.checked_sub(json_length(&view))?;
             Some(view)
         });
@@ -100,7 +100,7 @@ impl RequiredActionView {
         (!calls.is_empty()).then(|| Self {
             omitted_calls: calls.len() - shown.len(),
             calls: shown,
-            answers: calls.iter().map(|call| AnswerStub::from(*call)).collect(),
+            answers: calls.iter().copied().map(AnswerStub::from).collect(),
         })
     }
 

@@ -162,9 +162,10 @@ fn decision_form(call: &OpenCall) -> Result<Form, ErrorData> {
 /// Returns the form of a result: its own schema if it is flat, and otherwise a text.
 fn result_form(call: &OpenCall) -> Result<Form, ErrorData> {
     let schema = &call.response_schema;
-    if let Some(schema) = flat_schema(schema) {
-        let kind = FormKind::Object;
-        return Ok(Form { kind, schema });
+    if is_flat(schema)
+        && let Some(form) = own_form(FormKind::Object, schema)
+    {
+        return Ok(form);
     }
     let allows_all = [json!(true), json!({}), json!({"type": "string"})].contains(schema);
     let (shown, _) = shown(schema);
@@ -183,36 +184,29 @@ fn question_forms(call: &OpenCall) -> Option<Vec<Form>> {
     let questions = call.response_schema.get("properties")?.as_object()?;
     if questions.is_empty() {
         // Who accepts the empty form lets the call go on.
-        let schema = ElicitationSchema::from_json_schema(call.response_schema.as_object()?.clone());
-        let kind = FormKind::Object;
-        return Some(vec![Form {
-            kind,
-            schema: schema.ok()?,
-        }]);
+        return Some(vec![own_form(FormKind::Object, &call.response_schema)?]);
     }
-    let forms = questions.iter().map(|(key, schema)| {
-        let schema = ElicitationSchema::from_json_schema(schema.as_object()?.clone());
-        let kind = FormKind::Question(key.clone());
-        Some(Form {
-            kind,
-            schema: schema.ok()?,
-        })
-    });
+    let forms = questions.iter();
+    let forms = forms.map(|(key, schema)| own_form(FormKind::Question(key.clone()), schema));
     forms.collect()
 }
 
-fn flat_schema(schema: &Value) -> Option<ElicitationSchema> {
-    let object = schema.as_object()?;
-    let properties = object.get("properties")?.as_object()?;
+/// Returns a form with this schema; `None` if no form can have it.
+fn own_form(kind: FormKind, schema: &Value) -> Option<Form> {
+    let schema = ElicitationSchema::from_json_schema(schema.as_object()?.clone()).ok()?;
+    Some(Form { kind, schema })
+}
+
+fn is_flat(schema: &Value) -> bool {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        return false;
+    };
     // An object as a property would otherwise pass for a text.
     let is_simple = |property: &Value| {
         let kind = property.get("type").and_then(Value::as_str);
         matches!(kind, Some("string" | "number" | "integer" | "boolean"))
     };
-    if properties.is_empty() || !properties.values().all(is_simple) {
-        return None;
-    }
-    ElicitationSchema::from_json_schema(object.clone()).ok()
+    !properties.is_empty() && properties.values().all(is_simple)
 }
 
 fn form(kind: FormKind, properties: &Value, required: &str) -> Result<Form, ErrorData> {

@@ -99,12 +99,18 @@ mod tests {
         Ok(serde_json::from_str(&event.data.unwrap()).unwrap())
     }
 
-    #[test]
-    fn large_responses_are_set_aside_and_come_back() {
+    /// Returns requests of which the one with the id 7 is in flight until the observer is dropped.
+    fn in_flight() -> (Arc<Requests>, Arc<Observer>) {
         let requests = Arc::<Requests>::default();
-        let (questions, _asked) = mpsc::channel(1);
+        let (questions, _) = mpsc::channel(1);
         let observer = Arc::new(Observer::new(Interest::default(), questions));
         requests.add(RequestId::Number(7), None, &observer);
+        (requests, observer)
+    }
+
+    #[test]
+    fn large_responses_are_set_aside_and_come_back() {
+        let (requests, observer) = in_flight();
         let text = "x".repeat(3 << 20);
         for (kind, value) in [
             ("result", json!({"content": [{"type": "text", "text": text}]})),
@@ -127,10 +133,7 @@ mod tests {
 
     #[test]
     fn other_large_messages_are_passed_on_up_to_a_limit() {
-        let requests = Arc::<Requests>::default();
-        let (questions, _asked) = mpsc::channel(1);
-        let observer = Arc::new(Observer::new(Interest::default(), questions));
-        requests.add(RequestId::Number(7), None, &observer);
+        let (requests, _observer) = in_flight();
         let messages = |text: &str| {
             let tool = json!({"name": "t", "title": text, "inputSchema": {"type": "object"}});
             [

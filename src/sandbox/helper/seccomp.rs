@@ -236,16 +236,10 @@ pub(super) fn apply(restrictions: &Restrictions) -> Result<(), seccompiler::Erro
 /// Returns the calls that are not supported.
 fn unsupported() -> Result<Rules, BackendError> {
     let mut rules: Rules = always(UNSUPPORTED).collect();
-    let requests = UNSUPPORTED_REQUESTS.map(|request| equal(1, request));
-    let mut requests = any(requests)?;
-    let [clone, range, equal] = CLONES;
-    let of_btrfs = [
-        masked(1, REQUEST_TYPE, BTRFS)?,
-        not(1, clone)?,
-        not(1, range)?,
-        not(1, equal)?,
-    ];
-    requests.push(rule(of_btrfs)?);
+    let mut requests = any(UNSUPPORTED_REQUESTS.map(|request| equal(1, request)))?;
+    let [clone, range, same] = CLONES;
+    let is_of_btrfs = masked(1, REQUEST_TYPE, BTRFS)?;
+    requests.push(rule([is_of_btrfs, not(1, clone)?, not(1, range)?, not(1, same)?])?);
     rules.insert(libc::SYS_ioctl, requests);
     Ok(rules)
 }

@@ -133,27 +133,20 @@ fn without(forms: &[SecretString], mut text: String) -> String {
 }
 
 fn redact(forms: &[SecretString], value: &mut Value) {
+    let has_secret = |text: &str| forms.iter().any(|form| text.contains(form.expose_secret()));
     match value {
         Value::String(text) => *text = without(forms, std::mem::take(text)),
         Value::Array(items) => items.iter_mut().for_each(|item| redact(forms, item)),
         Value::Object(fields) => {
-            let has_secret = |name: &String| forms.iter().any(|form| name.contains(form.expose_secret()));
-            if fields.keys().any(has_secret) {
+            if fields.keys().any(|name| has_secret(name)) {
                 let renamed = std::mem::take(fields).into_iter();
                 *fields = renamed.map(|(name, value)| (without(forms, name), value)).collect();
             }
             fields.values_mut().for_each(|value| redact(forms, value));
         }
         Value::Number(number) => {
-            let mut numeric = forms
-                .iter()
-                .filter(|form| form.expose_secret().parse::<f64>().is_ok())
-                .peekable();
-            if numeric.peek().is_none() {
-                return;
-            }
             let text = number.to_string();
-            if numeric.any(|form| text.contains(form.expose_secret())) {
+            if has_secret(&text) {
                 *value = Value::String(without(forms, text));
             }
         }
