@@ -118,7 +118,13 @@ impl AgentLoop {
         let execution_id = ExecutionId::generate(&*self.ids);
         let state = state.start_execution(execution_id, self.now());
         let ending = Ending::begin(Arc::clone(&self.events), Arc::clone(self.control.clock()), &state);
-        let state = self.recorded(self.begin(state, input).await).await;
+        let state = self.begin(state, input).await;
+        let state = if self.hooks.has_effects_at(&[HookPoint::BeforeExecution]) {
+            self.recorded(state).await
+        } else {
+            // The request of the run has the input, so it is persisted together with what follows.
+            self.noted(state)
+        };
         let is_over = is_stopped(&state);
         self.run_to_end(state, is_over, ending).await
     }
@@ -138,9 +144,7 @@ impl AgentLoop {
             answered
         };
         // Persisted together with the step, since no takeover could make the step again.
-        if let Some(journal) = &self.journal {
-            journal.reached(&state);
-        }
+        let state = self.noted(state);
         let step_number = state.step_count() + 1;
         self.events.emit(AgentEvent::StepStarted {
             step_number,
@@ -184,7 +188,7 @@ impl AgentLoop {
         while !is_over {
             if self.journal.is_some() && self.control.is_paused() {
                 ending.hand_over();
-                return state;
+                return self.persisted(state).await;
             }
             state = self.step(state).await;
             ending.reached(&state);
@@ -203,7 +207,11 @@ impl AgentLoop {
         };
         let state = state.with_execution_ended(self.now());
         ending.end(&state);
-        let state = self.recorded(state).await;
+        let state = if self.is_persisted_by_commit() {
+            state
+        } else {
+            self.recorded(state).await
+        };
         if self.has_journal_failed() {
             return state.with_execution_ended(self.now());
         }
@@ -256,6 +264,11 @@ impl AgentLoop {
     /// Archives the step that the driver has made.
     async fn end_step(&self, state: AgentState, step_number: usize) -> AgentState {
         // Hooks see the step when it ends with the answers to its open calls.
+        let state = if self.hooks.has_effects_at(&[HookPoint::OnError, HookPoint::AfterStep]) {
+            self.persisted(state).await
+        } else {
+            state
+        };
         let state = if self.has_journal_failed() || state.context().waiting.is_some() {
             state
         } else {
@@ -269,6 +282,9 @@ impl AgentLoop {
         let state = state.with_step_recorded(self.now()).with_held_input_added(self.now());
         self.emit_step(step_number, &state);
         self.emit_decision(step_number, &state);
+        if state.should_stop() && self.is_persisted_by_commit() {
+            return self.noted(state);
+        }
         self.recorded(state).await
     }
 
@@ -329,12 +345,37 @@ impl AgentLoop {
         signals.fold(state, |state, signal| state.with_stop_signal(signal, self.now()))
     }
 
+    /// Returns whether nothing lies between the last step and the commit of the run, which persists
+    /// all that is not persisted yet.
+    fn is_persisted_by_commit(&self) -> bool {
+        let journal = self.journal.as_ref();
+        journal.is_some_and(|journal| journal.is_committed_at_end())
+            && !self
+                .hooks
+                .has_effects_at(&[HookPoint::OnStop, HookPoint::AfterExecution])
+    }
+
+    /// Notes the state of the execution, to be persisted together with what follows.
+    fn noted(&self, state: AgentState) -> AgentState {
+        if let Some(journal) = &self.journal {
+            journal.reached(&state);
+        }
+        state
+    }
+
     /// Persists the state of the execution. If this fails, the execution must end.
     async fn recorded(&self, state: AgentState) -> AgentState {
+        if self.has_journal_failed() {
+            return state;
+        }
+        self.persisted(self.noted(state)).await
+    }
+
+    /// Persists what was noted. If this fails, the execution must end.
+    async fn persisted(&self, state: AgentState) -> AgentState {
         let Some(journal) = self.journal.as_ref().filter(|journal| journal.failure().is_none()) else {
             return state;
         };
-        journal.reached(&state);
         match journal.flush().await {
             Ok(()) => state,
             Err(JournalFailed) => JournalFailed::in_state(state, self.journal.as_deref(), self.now()),

@@ -7,24 +7,38 @@
 //! SubagentBegun                       the first entry of a subagent's journal: names its session
 //! Reached                             the input is there, a step is completed, messages have
 //!                                     joined, or the execution has ended
-//! Answered  CallDecided*  CallBegun*  one append, before the calls of a step begin
-//! CallEnded  CallBegun?               one append, after a call has ended, before the next begins
+//! Answered  CallDecided*  CallBegun*  the calls of a step begin
+//! CallEnded                           a call has ended
 //! EnvironmentChanged                  the last entry of an append, if variables, resources or
 //!                                     files have changed since the one before
 //! ```
 //!
-//! An effect begins only after the entry of its beginning is persisted. An end is persisted before
-//! the next effect begins. `CallDecided` exists only if hooks run before calls.
+//! # When entries are persisted
 //!
-//! The events of an entry are emitted right before the entry is appended, so that both can be
-//! persisted together. Only `message.applied` follows its entry, since a reader of this event drops
-//! the message.
+//! An append is a write that the execution waits for, so there are as few as possible. An effect
+//! begins only after the entry of its beginning is persisted. What has ended is persisted before
+//! the next effect or model request begins. So the entries are collected, and appended at these
+//! moments:
+//!
+//! - before calls with effects begin, together with the end of the call before;
+//! - before the next step, together with the end of the last call. A step whose calls have no
+//!   effects has this append only;
+//! - before a hook with effects is called;
+//! - before the execution is handed over to another process.
+//!
+//! The entries of the last step are never appended if the commit of the run follows at once. An
+//! execution of one step without tools appends nothing. `CallDecided` exists only if hooks run
+//! before calls.
+//!
+//! The events of an entry are emitted right before the entry is appended, and both are persisted
+//! together. Only `message.applied` follows its entry, since a reader of this event drops the
+//! message.
 //!
 //! A failed append ends the execution: running calls are dropped, no hook is called, and nothing is
 //! appended after it. Subagents share the failure.
 //!
-//! Work without an entry is lost with the process. A completion without calls is requested again if
-//! its step was not completed. The effect of a call without a `CallEnded` is uncertain.
+//! Work without an entry is lost with the process. A completion is requested again unless one of its
+//! calls had effects or its step was completed. The effect of a call without a `CallEnded` is uncertain.
 
 use std::error::Error;
 use std::fmt;

@@ -26,6 +26,8 @@ pub struct Recorder {
     journal: Arc<dyn Journal>,
     environment: RecordedEnvironment,
     recording: Mutex<Recording>,
+    /// Whether a commit follows the end of the execution, and persists it.
+    is_committed_at_end: bool,
     /// Shared by the executions of a run, so that all end together.
     failure: Arc<OnceLock<JournalError>>,
 }
@@ -68,6 +70,7 @@ impl Recorder {
                 last: begun,
                 pending: Vec::new(),
             }),
+            is_committed_at_end: true,
             failure: Arc::default(),
         }
     }
@@ -83,7 +86,12 @@ impl Recorder {
             recorder.environment.owner = Some(Arc::clone(owner));
             recorder.environment.persisted = Arc::clone(&self.environment.persisted);
         }
-        Self { failure, ..recorder }
+        Self {
+            failure,
+            // The run goes on after it, and needs its session at the end.
+            is_committed_at_end: false,
+            ..recorder
+        }
     }
 
     /// Adds a first entry, which is persisted together with the next one.
@@ -91,6 +99,11 @@ impl Recorder {
     pub fn beginning_with(self, entry: JournalEntry) -> Self {
         self.recording().pending.push(entry);
         self
+    }
+
+    /// Returns whether a commit follows the end of the execution. Until then, no other work does.
+    pub(super) fn is_committed_at_end(&self) -> bool {
+        self.is_committed_at_end
     }
 
     /// Returns the failure of the journal, if any.

@@ -273,6 +273,12 @@ impl ToolExecutor for CheckedExecutor {
             .is_none_or(|registered| registered.tool.is_repeatable())
     }
 
+    /// Returns whether calls of the tool have no effect. Those of an unknown tool have none.
+    fn is_read_only(&self, tool: &str) -> bool {
+        self.named(tool)
+            .is_none_or(|registered| registered.tool.spec().read_only)
+    }
+
     fn arguments(&self, call: &ToolCall, context: &ToolContext) -> Option<Value> {
         self.prepare(call, context).ok().map(|(_, arguments)| arguments)
     }

@@ -69,6 +69,7 @@ pub(super) async fn use_tools(
         ports,
         context,
         has_failed: has_failed(&state),
+        has_effects: have_effects(ports, &calls),
         state,
         ended: vec![None; calls.len()],
         open: Vec::new(),
@@ -104,6 +105,13 @@ pub(super) async fn use_tools(
     }
 }
 
+/// Returns whether any of the calls has effects, or a hook around them.
+fn have_effects(ports: &DriverPorts, calls: &[PendingCall]) -> bool {
+    let around = [HookPoint::BeforeToolUse, HookPoint::AfterToolUse];
+    let has_effects = |call: &PendingCall| !ports.tools.is_read_only(&call.call.name);
+    ports.hooks.has_effects_at(&around) || calls.iter().any(has_effects)
+}
+
 /// Returns whether a hook had failed before the step was interrupted.
 fn has_failed(state: &AgentState) -> bool {
     let mut errors = state
@@ -119,6 +127,8 @@ struct Uses<'a> {
     state: AgentState,
     /// Whether a hook has failed.
     has_failed: bool,
+    /// Whether any of the calls, or a hook around them, has effects.
+    has_effects: bool,
     /// How the calls ended, by index.
     ended: Vec<Option<ToolExecution>>,
     /// The calls that need an answer.
@@ -161,12 +171,13 @@ impl<'a> Uses<'a> {
             let together = calls.by_ref().take(batch).collect();
             self.execute(together).await?;
             // The end of a call is persisted together with the beginning of the next, unless a hook
-            // runs in between.
-            if calls.peek().is_none() || self.ports.hooks.has_hooks_at(HookPoint::BeforeToolUse) {
+            // with effects runs in between. The end of the last call is persisted with the step.
+            if calls.peek().is_some() && self.ports.hooks.has_effects_at(&[HookPoint::BeforeToolUse]) {
                 self.flush().await?;
             }
         }
-        self.close_open().await
+        self.close_open().await;
+        Ok(())
     }
 
     /// Calls the hooks before the calls whose arguments the caller has edited. All of them decide
@@ -185,15 +196,15 @@ impl<'a> Uses<'a> {
     }
 
     /// Ends the open calls if the execution ends after this step, so that nobody waits for them.
-    async fn close_open(&mut self) -> Result<(), JournalFailed> {
+    async fn close_open(&mut self) {
         let execution = self.state.execution();
         let is_over = self.is_last
             || self.has_failed
             || execution.is_none_or(|execution| execution.continuation.should_stop())
             || self.ports.control.called_off().is_some()
             || self.ended.iter().flatten().any(|execution| execution.trace.ends_run);
-        if !is_over || self.open.is_empty() {
-            return Ok(());
+        if !is_over {
+            return;
         }
         for open in std::mem::take(&mut self.open) {
             let written = self.written.get(open.index).cloned();
@@ -204,7 +215,6 @@ impl<'a> Uses<'a> {
             };
             self.end(open.index, ended).await;
         }
-        self.flush().await
     }
 
     /// Executes calls concurrently.
@@ -459,10 +469,13 @@ impl<'a> Uses<'a> {
             .is_some_and(|journal| journal.failure().is_some())
     }
 
+    /// Persists what was noted, unless no call has an effect: then another attempt may make the
+    /// whole step again.
     async fn flush(&self) -> Result<(), JournalFailed> {
         match &self.ports.journal {
-            Some(journal) => journal.flush().await,
-            None => Ok(()),
+            Some(journal) if self.has_effects => journal.flush().await,
+            Some(journal) if journal.failure().is_some() => Err(JournalFailed),
+            _ => Ok(()),
         }
     }
 }

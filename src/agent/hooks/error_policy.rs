@@ -81,6 +81,10 @@ impl Hook for ErrorPolicyHook {
         &[HookPoint::OnError]
     }
 
+    fn has_effects(&self) -> bool {
+        false
+    }
+
     fn call(&self, mut context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
         context.state = self.decide(context.state);
         Box::pin(ready(Ok(context)))

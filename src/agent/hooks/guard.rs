@@ -54,6 +54,10 @@ impl Hook for ExecutionGuard {
         &[HookPoint::BeforeStep, HookPoint::AfterStep]
     }
 
+    fn has_effects(&self) -> bool {
+        false
+    }
+
     fn call(&self, mut context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
         let signals = match context.point {
             HookPoint::BeforeStep => self.signals_before_step(&context.state),

@@ -70,6 +70,13 @@ pub trait Hook: Send + Sync + fmt::Debug {
     /// Returns the next context. [`PERMISSIONS`] defines what may change at which point.
     fn call(&self, context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>>;
 
+    /// Returns whether a call does more than to return the next context, such as to send a request.
+    /// What happened before the call is then persisted first, so that no takeover calls the hook
+    /// again for it.
+    fn has_effects(&self) -> bool {
+        true
+    }
+
     /// Returns whether no delta may be emitted before the hook has seen the whole completion.
     fn holds_back_deltas(&self) -> bool {
         false

@@ -67,6 +67,12 @@ impl HookStack {
         self.hooks.iter().any(|(_, hook)| hook.points().contains(&point))
     }
 
+    /// Returns whether a hook with effects is called at one of the points.
+    pub(in crate::agent) fn has_effects_at(&self, points: &[HookPoint]) -> bool {
+        let mut hooks = self.hooks.iter().filter(|(_, hook)| hook.has_effects());
+        hooks.any(|(_, hook)| hook.points().iter().any(|point| points.contains(point)))
+    }
+
     /// Returns whether deltas must wait until the hooks have seen the whole completion.
     pub fn holds_back_deltas(&self) -> bool {
         self.hooks.iter().any(|(_, hook)| hook.holds_back_deltas())

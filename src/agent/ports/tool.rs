@@ -273,6 +273,9 @@ pub trait ToolExecutor: Send + Sync + fmt::Debug {
     /// unknown.
     fn is_repeatable(&self, tool: &str) -> bool;
 
+    /// Returns whether calls of the tool have no effect.
+    fn is_read_only(&self, tool: &str) -> bool;
+
     /// Returns the arguments of a call, unless its tool is unknown or they do not fit the schema.
     fn arguments(&self, call: &ToolCall, context: &ToolContext) -> Option<Value>;
 

@@ -6,6 +6,7 @@ mod setup;
 
 mod agent_loop;
 mod answers;
+mod appends;
 mod compilers;
 mod control;
 mod drivers;

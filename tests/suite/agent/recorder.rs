@@ -140,9 +140,8 @@ async fn no_hook_is_called_after_a_journal_failure() {
 
 #[tokio::test(start_paused = true)]
 async fn calls_that_a_failing_journal_cuts_are_distinguished() {
-    // The first append is that of the input, the second that of the answer, the third that of the
-    // first end.
-    let (journal, tools) = (MemoryJournal::broken(3, Break::Fails), tools());
+    // The first append is that of the input and the answer, the second that of the first end.
+    let (journal, tools) = (MemoryJournal::broken(2, Break::Fails), tools());
     let state = setup(&tools).with_journal(journal).run().await;
     let step = state.last_step().unwrap();
     let codes = step.tool_executions.iter();

@@ -36,7 +36,7 @@ pub(crate) enum Behaviour {
 
 #[derive(Debug)]
 pub(crate) struct FakeTool {
-    spec: ToolSpec,
+    pub(crate) spec: ToolSpec,
     behaviour: Behaviour,
     working: AtomicUsize,
     begun: AtomicUsize,

@@ -68,6 +68,10 @@ impl Hook for ContextConfigHook {
         &[HookPoint::BeforeExecution]
     }
 
+    fn has_effects(&self) -> bool {
+        false
+    }
+
     fn call(&self, mut context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
         if let Some(system_prompt) = &self.0.system_prompt {
             context.state = context.state.with_system_prompt(system_prompt);

@@ -79,6 +79,10 @@ impl Hook for FinishReasonGuard {
         &[HookPoint::AfterStep]
     }
 
+    fn has_effects(&self) -> bool {
+        false
+    }
+
     fn call(&self, mut context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
         if let Some(signal) = self.signal(&context.state) {
             context.state = context.state.with_stop_signal(signal, self.control.now());

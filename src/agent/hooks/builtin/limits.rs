@@ -103,6 +103,10 @@ impl Hook for Limits {
         &[HookPoint::BeforeStep, HookPoint::AfterStep]
     }
 
+    fn has_effects(&self) -> bool {
+        false
+    }
+
     fn call(&self, mut context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
         let now = self.control.now();
         for signal in self.signals(context.point, &context.state) {

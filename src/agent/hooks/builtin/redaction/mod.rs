@@ -104,6 +104,10 @@ impl Hook for Redaction {
         ]
     }
 
+    fn has_effects(&self) -> bool {
+        false
+    }
+
     fn call(&self, mut context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
         Box::pin(async move {
             let time_limit = self.ports.control.time_limit(&context.state);
