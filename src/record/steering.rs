@@ -57,6 +57,16 @@ named_values! {
     }
 }
 
+impl SteeringStatus {
+    /// Returns the status after the end of the run.
+    pub(crate) fn after_end(self) -> Self {
+        match self {
+            Self::Received | Self::TooLate => Self::TooLate,
+            Self::Applied => Self::Applied,
+        }
+    }
+}
+
 named_values! {
     /// How a caller wants a run to end.
     RunControl {

@@ -2,6 +2,7 @@
 //! no SQL.
 
 use std::error::Error as StdError;
+use std::sync::Arc;
 
 use sqlx::error::DatabaseError;
 
@@ -21,6 +22,12 @@ pub(crate) fn store_error(operation: &'static str) -> impl Fn(sqlx::Error) -> St
     move |error| classify(operation, error)
 }
 
+/// Converts a driver error that several operations share.
+pub(crate) fn shared_store_error(operation: &'static str, error: Arc<sqlx::Error>) -> StoreError {
+    let passes = is_passing_error(&error);
+    from_parts(operation, passes, error.into())
+}
+
 /// Returns whether a retry may help.
 pub(crate) fn is_passing_error(error: &sqlx::Error) -> bool {
     match error {
@@ -38,7 +45,10 @@ pub(crate) fn is_passing_error(error: &sqlx::Error) -> bool {
 
 fn classify(operation: &'static str, error: sqlx::Error) -> StoreError {
     let passes = is_passing_error(&error);
-    let source: Box<dyn StdError + Send + Sync> = error.into();
+    from_parts(operation, passes, error.into())
+}
+
+fn from_parts(operation: &'static str, passes: bool, source: Box<dyn StdError + Send + Sync>) -> StoreError {
     if passes {
         StoreError::Unavailable { operation, source }
     } else {
@@ -86,7 +96,16 @@ pub(crate) fn is_violation_of(error: &sqlx::Error, constraint: &str) -> bool {
 /// Returns whether PostgreSQL has rolled a transaction back, since it and another waited for each
 /// other.
 pub(crate) fn is_deadlock(error: &sqlx::Error) -> bool {
-    matches!(error, sqlx::Error::Database(error) if error.code().as_deref() == Some("40P01"))
+    has_state(error, "40P01")
+}
+
+/// Returns whether PostgreSQL has given up to wait for a lock.
+pub(crate) fn is_lock_timeout(error: &sqlx::Error) -> bool {
+    has_state(error, "55P03")
+}
+
+fn has_state(error: &sqlx::Error, state: &str) -> bool {
+    matches!(error, sqlx::Error::Database(error) if error.code().as_deref() == Some(state))
 }
 
 /// Returns whether the table does not exist.

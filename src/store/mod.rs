@@ -28,6 +28,7 @@ mod threads;
 mod traits;
 
 mod cache;
+mod committer;
 mod content_settings;
 mod lease_clock;
 mod objects;
@@ -40,6 +41,7 @@ mod weight;
 mod draft;
 mod inspection;
 mod new_end;
+mod new_progress;
 mod new_queued_run;
 mod portable;
 mod publication;

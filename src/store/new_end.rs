@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::codec::{EncodeError, Payload, encode_events};
-use super::rows::{LeaseKey, NewDeliveryRow, NewRun, StoredTime, stored_count};
+use super::rows::{LeaseKey, NewDeliveryRow, NewRun, Row, StoredTime, Value, stored_count};
 use super::traits::RunEnd;
 use super::weight::{end_bytes, events_bytes};
 use crate::off_thread::by_size_of;
@@ -56,6 +56,23 @@ impl NewEnd {
         self.thread.as_ref().map(ThreadName::as_str)
     }
 
+    /// Returns whether the record and the events are all that is written, apart from the rows of the
+    /// queue.
+    pub(crate) fn is_plain(&self) -> bool {
+        let is_plain = self.deliveries.is_empty() && self.applied.is_empty();
+        is_plain
+            && if self.lease.is_some() {
+                self.thread.is_none()
+            } else {
+                self.events.is_none()
+            }
+    }
+
+    /// Returns about how many bytes it sends to the database.
+    pub(crate) fn bytes(&self) -> usize {
+        self.run.bytes() + self.events.as_ref().map_or(0, |events| events.payload.bytes.len())
+    }
+
     /// Returns whether the record is all that is written.
     pub(crate) fn is_record_only(&self) -> bool {
         self.lease.is_none() && self.events.is_none() && self.deliveries.is_empty()
@@ -79,5 +96,14 @@ impl NewEvents {
             created_at: StoredTime(last.time),
             payload: encode_events(events)?,
         }))
+    }
+}
+
+impl Row for NewEvents {
+    fn visit<'v>(&'v self, column: &mut dyn FnMut(&'static str, Value<'v>)) {
+        column("first_sequence", self.first.into());
+        column("last_sequence", self.last.into());
+        column("created_at", self.created_at.into());
+        self.payload.visit(column);
     }
 }

@@ -9,7 +9,7 @@ use super::draft::{DraftFault, check_children, check_history, check_run};
 use super::error::StoreError;
 use super::new_end::NewEnd;
 use super::queue::ThreadMove;
-use super::rows::{NewEnvironment, NewRun};
+use super::rows::NewEnvironment;
 use super::traits::{Commit, Committed, ConflictPolicy};
 use super::weight::commit_bytes;
 use crate::ids::SessionId;
@@ -46,6 +46,17 @@ pub(crate) struct Positions {
     pub(crate) children: Vec<BranchPosition>,
     /// Whether the run's thread, if it has one, was moved.
     pub(crate) thread_moved: bool,
+}
+
+impl Positions {
+    /// Returns the positions of a commit of one session that moves no thread.
+    pub(crate) fn alone(own: BranchPosition) -> Self {
+        Self {
+            own,
+            children: Vec::new(),
+            thread_moved: true,
+        }
+    }
 }
 
 /// A session to publish.
@@ -94,16 +105,16 @@ impl Publications {
         prepare_all(commit).map_err(StoreError::failed(OPERATION))
     }
 
-    /// Returns whether one session and the record of its run are all that is written.
+    /// Returns whether one session and a [plain](NewEnd::is_plain) end of its run are all that is
+    /// written.
     pub(crate) fn is_plain(&self) -> bool {
-        let is_plain_end = self.end.as_ref().is_none_or(NewEnd::is_record_only);
+        let is_plain_end = self.end.as_ref().is_none_or(NewEnd::is_plain);
         is_plain_end && self.children.is_empty() && self.thread.is_none() && self.environment_from.is_none()
     }
 
-    /// Returns the record that is inserted with the session, if the run was never in the queue.
-    pub(crate) fn new_run(&self) -> Option<&NewRun> {
-        let end = self.end.as_ref().filter(|end| end.lease.is_none());
-        end.map(|end| &end.run)
+    /// Returns the end that is inserted with the session, if the run was never in the queue.
+    pub(crate) fn new_end(&self) -> Option<&NewEnd> {
+        self.end.as_ref().filter(|end| end.lease.is_none())
     }
 
     /// Returns the bundles as they were published.
@@ -118,6 +129,14 @@ impl Publications {
 }
 
 impl Publication {
+    /// Returns about how many bytes it sends to the database.
+    pub(crate) fn bytes(&self) -> usize {
+        let environment = self.environment.as_ref().map(|environment| &environment.payload);
+        let payloads = [Some(&self.segment.payload), environment, self.context.as_ref()];
+        let payloads = payloads.into_iter().flatten().map(|payload| payload.bytes.len());
+        self.metadata.len() + payloads.sum::<usize>()
+    }
+
     fn into_bundle(self, position: BranchPosition) -> Bundle {
         Bundle {
             head: SessionHead { position, ..self.head },

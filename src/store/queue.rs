@@ -370,16 +370,18 @@ pub trait MessageStore: Send + Sync + fmt::Debug {
 /// Stores the progress of runs that have not ended.
 #[async_trait]
 pub trait ProgressStore: Send + Sync + fmt::Debug {
-    /// Appends entries to a journal, all or none. Skips entries whose numbers are already stored.
+    /// Appends entries to the journal of a run, and events to those stored before, all or none.
+    /// Skips entries whose numbers are already stored. May be repeated, also with more events.
     /// Returns whether the lease is in force; otherwise nothing is stored.
-    async fn journal_append(&self, lease: &Lease, entries: &[JournalRecord]) -> Result<bool, StoreError>;
+    async fn progress_append(
+        &self,
+        lease: &Lease,
+        entries: &[JournalRecord],
+        events: &[Arc<RunEvent>],
+    ) -> Result<bool, StoreError>;
 
     /// Reads the journal of a run, in order.
     async fn journal_read(&self, tenant: &TenantId, run_id: RunId) -> Result<Vec<JournalRecord>, StoreError>;
-
-    /// Appends events to those stored before. May be repeated, also with more events. Returns
-    /// whether the lease is in force; otherwise nothing is stored.
-    async fn event_append(&self, lease: &Lease, events: &[Arc<RunEvent>]) -> Result<bool, StoreError>;
 
     /// Persists the usage of the run so far in its record, for the next attempt. May be repeated.
     /// Returns whether the lease is in force; otherwise nothing changes.

@@ -27,7 +27,7 @@ impl Attempts {
                 return Ok(last);
             };
             last = newest.sequence;
-            self.store.event_append(&leased.lease, &events).await?;
+            self.store.progress_append(&leased.lease, &[], &events).await?;
         }
     }
 

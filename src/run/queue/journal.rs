@@ -10,7 +10,6 @@ use backon::{ExponentialBuilder, Retryable as _};
 use futures_util::future::BoxFuture;
 use tokio::sync::Mutex;
 
-use super::progress::persist_events;
 use crate::agent::{Journal, JournalEntry, JournalError, Journals};
 use crate::run::active::{ActiveRun, HeldLease};
 use crate::store::{JournalRecord, Store, StoreError};
@@ -92,13 +91,8 @@ impl ScopedJournal {
                 entry,
             })
             .collect();
-        let is_step = records
-            .iter()
-            .any(|record| matches!(record.entry, JournalEntry::Reached(_)));
-        if is_step && let Err(error) = persist_events(&*self.store, held).await {
-            tracing::debug!(error = &error as &dyn Error, "events of a run are persisted later");
-        }
-        let append = || self.store.journal_append(&held.lease, &records);
+        let events = held.unpersisted();
+        let append = || self.store.progress_append(&held.lease, &records, &events);
         let is_retried = |error: &StoreError| error.is_transient() && !self.active.is_lost();
         let retried = append.retry(backoff()).when(is_retried).notify(|error, _| {
             tracing::debug!(error = error as &dyn Error, "the journal of a run waits for the store");
@@ -106,6 +100,9 @@ impl ScopedJournal {
         match retried.await {
             Ok(true) => {
                 *last += records.len() as u64;
+                if let Some(event) = events.last() {
+                    held.persisted_up_to(event.sequence);
+                }
                 Ok(())
             }
             Ok(false) => {

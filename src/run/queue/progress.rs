@@ -129,10 +129,10 @@ impl ProgressWriter {
 }
 
 /// Persists the events that are not persisted yet.
-pub(super) async fn persist_events(store: &dyn Store, held: &HeldLease) -> Result<(), StoreError> {
+async fn persist_events(store: &dyn Store, held: &HeldLease) -> Result<(), StoreError> {
     let events = held.unpersisted();
     if let Some(last) = events.last().map(|event| event.sequence)
-        && store.event_append(&held.lease, &events).await?
+        && store.progress_append(&held.lease, &[], &events).await?
     {
         held.persisted_up_to(last);
     }

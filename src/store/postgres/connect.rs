@@ -13,6 +13,7 @@ use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use super::PostgresStore;
+use super::committer::PostgresCommitter;
 use super::timeouts::within;
 use super::wake_ups::QueueWakeUps;
 use crate::fair_share::FairShare;
@@ -25,7 +26,7 @@ use crate::store::sql::half_of;
 ///
 /// Under load no connection is idle for so long, so the test costs a round trip only when there is
 /// time for it.
-const TRUSTED_IDLE: Duration = Duration::from_millis(100);
+pub(super) const TRUSTED_IDLE: Duration = Duration::from_millis(100);
 
 /// How many pings, one after another, fit into the timeout for acquiring a connection.
 const TESTS: u32 = 5;
@@ -100,6 +101,7 @@ impl PostgresStore {
         if !settings.migrate {
             find_out_whether_reachable(url, &options, settings.acquire_timeout).await?;
         }
+        let committer = PostgresCommitter::new(options.clone(), ping_timeout);
         let pool = pool.connect_lazy_with(options);
         Ok(Self {
             wake_ups: Arc::new(QueueWakeUps::new(pool.clone())),
@@ -107,6 +109,7 @@ impl PostgresStore {
             waiting_reads: FairShare::new(half_of(settings.max_connections)),
             progress_writes: Semaphore::new(half_of(settings.max_connections)),
             contents,
+            committer,
             tasks: TaskTracker::new(),
             accepting: Arc::default(),
         })
@@ -151,7 +154,7 @@ pub(super) async fn connect_alone(url: &str) -> Result<PgConnection, OpenError> 
 /// in an open transaction. Statements are not compiled, since that takes longer than to run them.
 /// Each statement uses an index. Otherwise a plan from when a table was small would read the whole
 /// table, until the server analyzes it a minute later.
-async fn prepare_connection(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+pub(super) async fn prepare_connection(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     let statement = sqlx::query(
         "select set_config('default_transaction_isolation', 'read committed', false),
             set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), false),

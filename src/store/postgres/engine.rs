@@ -11,6 +11,7 @@ use tokio::sync::Semaphore;
 use tracing::Instrument as _;
 
 use super::contents::{contents_insert, contents_renew};
+use super::progress::progress_insert;
 use super::queue::{run_insert, run_lease};
 use super::timeouts::{each_in_time, in_time};
 use super::{PostgresStore, removal};
@@ -20,6 +21,7 @@ use crate::store::commands::CommandWakeUp;
 use crate::store::content_settings::ContentRules;
 use crate::store::driver_error::store_error;
 use crate::store::error::StoreError;
+use crate::store::new_progress::NewProgress;
 use crate::store::new_queued_run::NewQueueRow;
 use crate::store::queue::{LeaseChoice, LeaseTerms};
 use crate::store::rows::{LeasedRunRow, NewContentRow};
@@ -133,6 +135,10 @@ impl Engine for PostgresStore {
 
     async fn run_insert(&self, row: NewQueueRow) -> Result<Attempt, StoreError> {
         run_insert(self, row).await
+    }
+
+    async fn progress_insert(&self, progress: NewProgress) -> Result<bool, StoreError> {
+        progress_insert(self, progress).await
     }
 
     async fn run_lease(&self, terms: LeaseTerms, choice: LeaseChoice) -> Result<Vec<LeasedRunRow>, StoreError> {

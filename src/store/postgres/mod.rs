@@ -1,16 +1,22 @@
 //! The store on PostgreSQL 15 or newer.
 //!
 //! Most operations are one or two prepared statements in autocommit. A commit is a single statement
-//! with data-modifying parts: it is atomic, takes one round trip, and a cancelled caller can't
-//! leave a transaction open on a pooled connection. An operation of several statements, such as the
-//! commit of a queued run, is a transaction in a separate task, which no caller can cancel.
+//! with data-modifying parts, which the committer shares with other commits: it is atomic and takes
+//! one round trip. An operation of several statements, such as the commit of a queued run, is a
+//! transaction in a separate task. So a cancelled caller can't leave a transaction open on a pooled
+//! connection.
 
 mod connect;
 mod migrate;
 
+mod arrays;
 mod commit;
+mod committer;
 mod contents;
 mod engine;
+mod own_connection;
+mod progress;
+mod publish;
 mod queue;
 mod removal;
 mod timeouts;
@@ -23,6 +29,7 @@ use sqlx::PgPool;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
+use self::committer::PostgresCommitter;
 pub(crate) use self::migrate::migrate;
 use self::wake_ups::QueueWakeUps;
 use super::content_settings::ContentRules;
@@ -43,6 +50,8 @@ pub(crate) struct PostgresStore {
     progress_writes: Semaphore,
     /// What applies to contents.
     contents: ContentRules,
+    /// Publishes sessions in batches.
+    committer: PostgresCommitter,
     /// Transactions in flight.
     tasks: TaskTracker,
     wake_ups: Arc<QueueWakeUps>,
@@ -60,6 +69,7 @@ impl StoreHealth for PostgresStore {
     async fn close(&self) {
         self.tasks.close();
         self.tasks.wait().await;
+        self.committer.close().await;
         // The tasks may send wake-ups until they end.
         self.wake_ups.close().await;
         self.pool.close().await;

@@ -182,6 +182,13 @@ impl NewRun {
             },
         })
     }
+
+    /// Returns about how many bytes it sends to the database.
+    pub(crate) fn bytes(&self) -> usize {
+        let texts = [Some(&self.row.metadata), self.row.error.as_ref()];
+        let texts = texts.into_iter().flatten().map(String::len);
+        self.payloads.output.len() + self.payloads.steps.len() + texts.sum::<usize>()
+    }
 }
 
 impl Row for NewRun {

@@ -3,7 +3,7 @@
 use chrono::DateTime;
 use sqlx::encode::IsNull;
 use sqlx::error::BoxDynError;
-use sqlx::postgres::{PgArgumentBuffer, PgTypeInfo, PgValueRef, Postgres};
+use sqlx::postgres::{PgArgumentBuffer, PgHasArrayType, PgTypeInfo, PgValueRef, Postgres};
 use sqlx::sqlite::{Sqlite, SqliteArgumentsBuffer, SqliteTypeInfo, SqliteValueRef};
 use sqlx::{Decode, Encode, Type};
 
@@ -46,6 +46,12 @@ impl Decode<'_, Postgres> for StoredTime {
     fn decode(value: PgValueRef<'_>) -> Result<Self, BoxDynError> {
         let micros = <i64 as Decode<'_, Postgres>>::decode(value)?;
         Self::from_micros(micros.checked_add(POSTGRES_EPOCH))
+    }
+}
+
+impl PgHasArrayType for StoredTime {
+    fn array_type_info() -> PgTypeInfo {
+        <Timestamp as PgHasArrayType>::array_type_info()
     }
 }
 

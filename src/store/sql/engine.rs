@@ -22,6 +22,7 @@ use crate::store::commands::CommandWakeUp;
 use crate::store::content_settings::ContentRules;
 use crate::store::driver_error::store_error;
 use crate::store::error::StoreError;
+use crate::store::new_progress::NewProgress;
 use crate::store::new_queued_run::NewQueueRow;
 use crate::store::queue::{LeaseChoice, LeaseTerms};
 use crate::store::rows::{LeasedRunRow, NewContentRow};
@@ -97,6 +98,9 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
 
     /// Accepts a run: its rows and its key, in one transaction.
     async fn run_insert(&self, row: NewQueueRow) -> Result<Attempt, StoreError>;
+
+    /// Inserts the progress of a run. Returns whether the lease is in force.
+    async fn progress_insert(&self, progress: NewProgress) -> Result<bool, StoreError>;
 
     /// Leases the chosen runs, in no order.
     async fn run_lease(&self, terms: LeaseTerms, choice: LeaseChoice) -> Result<Vec<LeasedRunRow>, StoreError>;

@@ -3,7 +3,6 @@
 //! declares.
 
 use std::borrow::Cow;
-use std::sync::OnceLock;
 
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Database, Encode, Type};
@@ -26,23 +25,6 @@ pub(crate) fn insert_statement<'v>(
     insert.push_values(row);
     insert.push(")");
     insert
-}
-
-/// The text of a frequent statement. It is built with the first row, since all rows have the same
-/// columns.
-#[derive(Debug)]
-pub(crate) struct BuiltOnce(OnceLock<String>);
-
-impl BuiltOnce {
-    /// Creates a text that is not built yet.
-    pub(crate) const fn new() -> Self {
-        Self(OnceLock::new())
-    }
-
-    /// Returns the text. The first call builds it.
-    pub(crate) fn text<'v>(&'static self, build: impl FnOnce() -> Statement<'v>) -> &'static str {
-        self.0.get_or_init(|| build().sql.into_owned())
-    }
 }
 
 /// A statement with a value for each of its placeholders.
@@ -75,12 +57,6 @@ impl<'v> Statement<'v> {
     /// Sets the value of the next placeholder.
     pub(crate) fn bind(mut self, value: impl Into<Value<'v>>) -> Self {
         self.values.push(value.into());
-        self
-    }
-
-    /// Sets the values of the next placeholders, one for each column of a row.
-    pub(crate) fn bind_row(mut self, row: &'v dyn Row) -> Self {
-        row.visit(&mut |_, value| self.values.push(value));
         self
     }
 

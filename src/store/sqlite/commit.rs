@@ -1,10 +1,8 @@
-//! Publishes sessions on SQLite, in one `begin immediate` transaction on the writer connection. It
-//! runs in a task that no caller can cancel.
-
-use std::sync::Arc;
+//! Publishes sessions on SQLite, several statements for each, through the committer.
 
 use async_trait::async_trait;
-use sqlx::{Connection as _, FromRow, Row as _, SqliteConnection, SqlitePool};
+use futures_util::FutureExt as _;
+use sqlx::{FromRow, Row as _, SqliteConnection};
 
 use super::SqliteStore;
 use crate::ids::SessionId;
@@ -13,44 +11,54 @@ use crate::store::error::{CommitError, StoreError};
 use crate::store::publication::{OPERATION, Positions, Publication, Publications};
 use crate::store::rows::{NewRun, Row, SessionRow, values};
 use crate::store::sql::{
-    Connection, Refusal, Statement, answer, environment_share, insert_statement, run_insert_statement, settle,
+    Connection, Ended, Refusal, Statement, answer, environment_share, insert_statement, run_insert_statement, settle,
     successor_statement,
 };
 use crate::store::traits::{Commit, Committed, ConflictPolicy, SessionWriter};
-use crate::store::wake_ups::WakeUps;
 
 #[async_trait]
 impl SessionWriter for SqliteStore {
     async fn session_commit(&self, commit: &Commit) -> Result<Committed, CommitError> {
-        let mut publications = Publications::make(commit).await?;
-        let (writer, wake_ups) = (self.writer.clone(), Arc::clone(&self.wake_ups));
-        let work = async move {
-            let published = publish_all(&writer, &wake_ups, &mut publications).await;
-            Ok::<_, StoreError>((publications, published))
-        };
-        let (publications, published) = self.write(OPERATION, work).await?;
+        let publications = Publications::make(commit).await?;
+        let publishing = self.write(OPERATION, move |connection| {
+            publish_or_undo(connection, publications).boxed()
+        });
+        let (publications, published) = publishing.await?;
         answer(self, publications, published).await
     }
 }
 
-/// An error drops the transaction, which rolls it back.
+type Published = (Publications, Result<Positions, Refusal>);
+
+async fn publish_or_undo(
+    connection: &mut SqliteConnection,
+    mut publications: Publications,
+) -> Result<Ended<Published>, StoreError> {
+    let mut is_next_released = false;
+    let published = publish_all(connection, &mut publications, &mut is_next_released).await;
+    let is_published = published.is_ok();
+    let result = (publications, published);
+    Ok(match (is_published, is_next_released) {
+        (false, _) => Ended::RolledBack(result),
+        (true, true) => Ended::CommittedForWorkers(result),
+        (true, false) => Ended::Committed(result),
+    })
+}
+
+/// Publishes all sessions. Sets whether a run that waited for the thread may now begin.
 async fn publish_all(
-    writer: &SqlitePool,
-    wake_ups: &WakeUps,
+    connection: &mut SqliteConnection,
     publications: &mut Publications,
+    is_next_released: &mut bool,
 ) -> Result<Positions, Refusal> {
-    let mut connection = writer.acquire().await?;
-    let mut transaction = connection.begin_with("begin immediate").await?;
-    environment_share::<SqliteStore>(&mut Connection::Sqlite(&mut transaction), publications).await?;
-    let settled = settle(&mut Connection::Sqlite(&mut transaction), publications).await?;
-    let own = publish(&mut transaction, &publications.own, publications.new_run()).await?;
+    environment_share::<SqliteStore>(&mut Connection::Sqlite(connection), publications).await?;
+    let settled = settle(&mut Connection::Sqlite(connection), publications).await?;
+    *is_next_released = settled.is_next_released;
+    let run = publications.new_end().map(|end| &end.run);
+    let own = publish(connection, &publications.own, run).await?;
     let mut children = Vec::with_capacity(publications.children.len());
     for child in &publications.children {
-        children.push(publish(&mut transaction, child, None).await?);
-    }
-    transaction.commit().await?;
-    if settled.is_next_released {
-        wake_ups.send();
+        children.push(publish(connection, child, None).await?);
     }
     Ok(Positions {
         own,

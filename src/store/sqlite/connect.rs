@@ -12,10 +12,10 @@ use backon::{ConstantBuilder, Retryable as _};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{Connection as _, SqliteConnection};
 use tokio::sync::Semaphore;
-use tokio_util::task::TaskTracker;
 
 use super::SqliteStore;
 use super::file::StoreFile;
+use super::writer::SqliteWriter;
 use crate::fair_share::FairShare;
 use crate::store::content_settings::ContentRules;
 use crate::store::driver_error::is_passing_error;
@@ -56,15 +56,15 @@ impl SqliteStore {
             .acquire_timeout(settings.acquire_timeout)
             .test_before_acquire(false)
             .connect_lazy_with(options.read_only(true).create_if_missing(false));
+        let wake_ups = Arc::default();
         Ok(Self {
             file,
             readers,
             waiting_reads: FairShare::new(half_of(settings.max_connections)),
             progress_writes: Semaphore::new(half_of(settings.max_connections)),
             contents,
-            writer,
-            tasks: TaskTracker::new(),
-            wake_ups: Arc::default(),
+            writer: SqliteWriter::new(writer, Arc::clone(&wake_ups)),
+            wake_ups,
             command_wake_ups: CommandWakeUps::default(),
         })
     }

@@ -1,5 +1,4 @@
-//! Runs the shared statements on SQLite: reads on any reader, writes on the single writer in tasks
-//! that no caller can cancel.
+//! Runs the shared statements on SQLite: reads on any reader, writes through the committer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,13 +6,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
-use futures_util::{StreamExt as _, TryFutureExt as _, TryStreamExt as _};
-use sqlx::{Connection as _, Sqlite};
+use futures_util::{FutureExt as _, StreamExt as _, TryFutureExt as _, TryStreamExt as _};
+use sqlx::{Sqlite, SqliteConnection};
 use tokio::sync::Semaphore;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::SqliteStore;
 use super::contents::{insert_in_txn, renew_in_txn};
+use super::progress::progress_in_txn;
 use super::queue::{LEASE, accept_in_txn, lease_in_txn};
 use crate::fair_share::FairShare;
 use crate::session::Hash;
@@ -21,6 +21,7 @@ use crate::store::commands::CommandWakeUp;
 use crate::store::content_settings::ContentRules;
 use crate::store::driver_error::store_error;
 use crate::store::error::StoreError;
+use crate::store::new_progress::{NewProgress, OPERATION as PERSIST};
 use crate::store::new_queued_run::{NewQueueRow, OPERATION};
 use crate::store::queue::{LeaseChoice, LeaseTerms};
 use crate::store::rows::{LeasedRunRow, NewContentRow};
@@ -130,42 +131,41 @@ impl Engine for SqliteStore {
 
     async fn execute(&self, statement: Statement<'_>) -> Result<u64, StoreError> {
         let operation = statement.operation();
-        let (writer, query) = (self.writer.clone(), statement.into_query::<Sqlite>());
-        let work = async move {
-            let done = query.execute(&writer).await.map_err(store_error(operation))?;
-            Ok(done.rows_affected())
-        };
-        self.write(operation, work).await
+        let query = statement.into_query::<Sqlite>();
+        self.write(operation, move |connection| {
+            let executing = query.execute(connection).map_err(store_error(operation));
+            executing.map_ok(|done| Ended::Committed(done.rows_affected())).boxed()
+        })
+        .await
     }
 
     async fn execute_returning(&self, statement: Statement<'_>) -> Result<Vec<EngineRow>, StoreError> {
         let operation = statement.operation();
-        let (writer, query) = (self.writer.clone(), statement.into_query::<Sqlite>());
-        let work = async move {
-            let rows = query.fetch_all(&writer).await.map_err(store_error(operation))?;
-            Ok(rows.into_iter().map(EngineRow::Sqlite).collect())
-        };
-        self.write(operation, work).await
+        let query = statement.into_query::<Sqlite>();
+        self.write(operation, move |connection| {
+            let fetching = query.fetch_all(connection).map_err(store_error(operation));
+            let rows = fetching.map_ok(|rows| rows.into_iter().map(EngineRow::Sqlite).collect());
+            rows.map_ok(Ended::Committed).boxed()
+        })
+        .await
     }
 
     async fn remove(&self, statements: Vec<Statement<'_>>) -> Result<Vec<Tally>, StoreError> {
         let operation = statements.first().map_or("remove", Statement::operation);
         let queries: Vec<_> = statements.into_iter().map(Statement::into_query::<Sqlite>).collect();
-        let writer = self.writer.clone();
-        let work = async move {
-            let failed = store_error(operation);
-            let mut connection = writer.acquire().await.map_err(&failed)?;
-            let mut transaction = connection.begin_with("begin immediate").await.map_err(&failed)?;
+        let removing = async move |connection: &mut SqliteConnection| {
             let mut tallies = Vec::with_capacity(queries.len());
             for query in queries {
-                let rows = query.fetch_all(&mut *transaction).await.map_err(&failed)?;
+                let rows = query.fetch_all(&mut *connection).await?;
                 let rows: Vec<_> = rows.into_iter().map(EngineRow::Sqlite).collect();
-                tallies.push(Tally::of(&rows).map_err(&failed)?);
+                tallies.push(Tally::of(&rows)?);
             }
-            transaction.commit().await.map_err(&failed)?;
-            Ok(tallies)
+            Ok(Ended::Committed(tallies))
         };
-        self.write(operation, work).await
+        self.write(operation, move |connection| {
+            removing(connection).map_err(store_error(operation)).boxed()
+        })
+        .await
     }
 
     async fn transact<T, F>(&self, operation: &'static str, work: F) -> Result<T, StoreError>
@@ -173,26 +173,24 @@ impl Engine for SqliteStore {
         T: Send + 'static,
         F: for<'c> FnOnce(Connection<'c>) -> BoxFuture<'c, Result<Ended<T>, sqlx::Error>> + Send + 'static,
     {
-        let (writer, wake_ups) = (self.writer.clone(), Arc::clone(&self.wake_ups));
-        let work = async move {
-            let mut connection = writer.acquire().await?;
-            let mut transaction = connection.begin_with("begin immediate").await?;
-            match work(Connection::Sqlite(&mut transaction)).await? {
-                Ended::Committed(value) => transaction.commit().await.map(|()| value),
-                Ended::CommittedForWorkers(value) => {
-                    transaction.commit().await?;
-                    wake_ups.send();
-                    Ok(value)
-                }
-                Ended::RolledBack(value) => transaction.rollback().await.map(|()| value),
-            }
-        };
-        self.write(operation, work.map_err(store_error(operation))).await
+        self.write(operation, move |connection| {
+            work(Connection::Sqlite(connection))
+                .map_err(store_error(operation))
+                .boxed()
+        })
+        .await
     }
 
     async fn run_insert(&self, row: NewQueueRow) -> Result<Attempt, StoreError> {
         self.transact(OPERATION, move |connection| Box::pin(accept_in_txn(connection, row)))
             .await
+    }
+
+    async fn progress_insert(&self, progress: NewProgress) -> Result<bool, StoreError> {
+        let inserting = self.transact(PERSIST, move |connection| {
+            Box::pin(progress_in_txn(connection, progress))
+        });
+        inserting.await
     }
 
     async fn run_lease(&self, terms: LeaseTerms, choice: LeaseChoice) -> Result<Vec<LeasedRunRow>, StoreError> {

@@ -1,7 +1,7 @@
 //! The store on SQLite: one file, one connection that writes, and read-only connections that never
 //! wait for it.
 //!
-//! Writes run in separate tasks, so a cancelled caller can't leave a transaction open.
+//! The committer executes all writes, in batches. A cancelled caller can't leave a transaction open.
 
 mod connect;
 mod file;
@@ -10,22 +10,24 @@ mod migrate;
 mod commit;
 mod contents;
 mod engine;
+mod progress;
 mod queue;
+mod writer;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use sqlx::SqlitePool;
+use futures_util::future::BoxFuture;
+use sqlx::{SqliteConnection, SqlitePool};
 use tokio::sync::Semaphore;
-use tokio_util::task::TaskTracker;
-use tracing::Instrument as _;
 
 pub(crate) use self::connect::missing_file;
 use self::file::StoreFile;
 pub(crate) use self::migrate::migrate;
+use self::writer::SqliteWriter;
 use super::content_settings::ContentRules;
 use super::error::StoreError;
-use super::sql::check_schema;
+use super::sql::{Ended, check_schema};
 use super::traits::StoreHealth;
 use super::wake_ups::{CommandWakeUps, WakeUps};
 use crate::fair_share::FairShare;
@@ -43,10 +45,8 @@ pub(crate) struct SqliteStore {
     progress_writes: Semaphore,
     /// What applies to contents.
     contents: ContentRules,
-    /// The one connection that writes.
-    writer: SqlitePool,
-    /// Writes in flight.
-    tasks: TaskTracker,
+    /// Executes writes in batches, on the one connection that writes.
+    writer: SqliteWriter,
     /// Wakes the workers of this process.
     wake_ups: Arc<WakeUps>,
     /// Wakes those of this process who run commands or wait for them.
@@ -54,22 +54,16 @@ pub(crate) struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Runs a write to its end, even if the caller is cancelled. Refuses the write if the file is
-    /// no longer at its path.
-    async fn write<T, E>(
-        &self,
-        operation: &'static str,
-        work: impl Future<Output = Result<T, E>> + Send + 'static,
-    ) -> Result<T, E>
+    /// Executes a write in a transaction that it may share with others, to its end even if the
+    /// caller is cancelled meanwhile. Refuses the write if the file is no longer at its path.
+    async fn write<T, E, F>(&self, operation: &'static str, work: F) -> Result<T, E>
     where
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
+        F: for<'c> FnOnce(&'c mut SqliteConnection) -> BoxFuture<'c, Result<Ended<T>, E>> + Send + 'static,
     {
         self.file.check(operation)?;
-        self.tasks
-            .spawn(work.in_current_span())
-            .await
-            .map_err(StoreError::failed(operation))?
+        self.writer.write(operation, work).await
     }
 }
 
@@ -81,8 +75,6 @@ impl StoreHealth for SqliteStore {
     }
 
     async fn close(&self) {
-        self.tasks.close();
-        self.tasks.wait().await;
         self.readers.close().await;
         // Closes last, since the last connection writes the log back to the file.
         self.writer.close().await;

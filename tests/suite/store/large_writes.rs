@@ -186,7 +186,7 @@ fn a_large_journal_is_encoded_and_decoded_beside_the_workers() {
                 entry,
                 tree: None,
             }];
-            let append = fixture.store.journal_append(&lease, &records);
+            let append = fixture.store.progress_append(&lease, &records, &[]);
             assert!(fixture.beside(append).await.unwrap());
             let read = fixture.store.journal_read(&fixture.tenant, run.summary.run_id);
             assert_eq!(fixture.beside(read).await.unwrap(), records);
@@ -213,7 +213,7 @@ fn many_events_are_encoded_and_decoded_beside_the_workers() {
         let events = events(run, 1, 500);
         assert!(
             fixture
-                .beside(fixture.store.event_append(&lease, &events))
+                .beside(fixture.store.progress_append(&lease, &[], &events))
                 .await
                 .unwrap()
         );

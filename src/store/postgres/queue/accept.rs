@@ -1,5 +1,6 @@
-//! Accepts runs on PostgreSQL. One statement inserts all rows of a run, all or nothing. It runs in
-//! a transaction if the run is on a thread, or if the tenant's waiting runs are limited.
+//! Accepts runs on PostgreSQL. One statement inserts all rows of a run, all or nothing
+//! (`insert.rs`), and through the committer those of other runs as well. It runs in a transaction of
+//! its own if the run is on a thread, or if the tenant's waiting runs are limited.
 //!
 //! A thread has one active run, which the unique index `run_queue_active` enforces. A new run that
 //! waits for the active one locks its row, so that the active run sees the new one when it ends. A
@@ -10,16 +11,17 @@
 //! none active holds the thread when it waits for one that the end of a run makes active at this
 //! moment. If that end moves the thread as well, PostgreSQL ends one of the two, which tries again.
 
+use sqlx::PgConnection;
+
 use super::super::PostgresStore;
+use super::super::committer::{BatchWrite as _, Outcome};
 use super::super::timeouts::in_time;
+use super::insert::Inserted;
 use crate::store::driver_error::{is_deadlock, is_unique_violation, is_violation_of, store_error};
 use crate::store::error::StoreError;
 use crate::store::new_queued_run::{NewQueueRow, OPERATION};
 use crate::store::queue::IfBusy;
-use crate::store::rows::{Value, values};
-use crate::store::sql::{
-    Attempt, BuiltOnce, Connection, Ended, Engine as _, Statement, admit_in_txn, ended, next_turn,
-};
+use crate::store::sql::{Attempt, Connection, Ended, Engine as _, Statement, admit_in_txn, ended};
 use crate::store::turns::Turn;
 use crate::tenant::TenantId;
 
@@ -43,22 +45,29 @@ pub(in crate::store::postgres) async fn run_insert(
             })
             .await;
     }
-    let inserting = in_time(async {
-        let mut connection = store.pool.acquire().await?;
-        rows_insert(&mut Connection::Postgres(&mut connection), &row).await
-    });
-    let inserted = inserting.await;
+    let (row, outcome) = store.committer.run_insert(row).await?;
+    let inserted = match outcome {
+        Outcome::Decided(inserted) => Ok(inserted),
+        Outcome::Failed(error) => Err(error),
+        Outcome::Undecided => in_time(insert_alone(store, &row)).await,
+    };
     // The run may have been accepted although the response was lost.
-    if row.is_free() && !matches!(inserted, Ok(Some(_))) {
+    if row.is_free() && !matches!(inserted, Ok(Inserted::MissingBase | Inserted::KeyTaken)) {
         store.wake_ups.send();
     }
-    if let Some(conflict) = inserted.map_err(store_error(OPERATION))? {
-        return Ok(conflict);
-    }
-    Ok(Attempt::Accepted {
+    let conflict = match inserted {
+        Ok(inserted) => conflict(inserted, &row),
+        Err(error) => Some(conflict_of(error).map_err(store_error(OPERATION))?),
+    };
+    Ok(conflict.unwrap_or(Attempt::Accepted {
         is_leased: row.is_leased(),
         interrupted: None,
-    })
+    }))
+}
+
+async fn insert_alone(store: &PostgresStore, row: &NewQueueRow) -> Result<Inserted, sqlx::Error> {
+    let mut connection = store.pool.acquire().await?;
+    rows_insert(&mut connection, row).await
 }
 
 /// Waits for a turn if the run may have to wait for the row of its tenant or for its thread. So all
@@ -81,7 +90,13 @@ async fn accept_in_txn(mut connection: Connection<'_>, row: NewQueueRow) -> Resu
         Ok(run) => run,
         Err(conflict) => return Ok(Ended::RolledBack(conflict)),
     };
-    let conflict = rows_insert(&mut connection, &run.row).await?;
+    let Connection::Postgres(connection) = connection else {
+        return Err(sqlx::Error::WorkerCrashed);
+    };
+    let conflict = match rows_insert(connection, &run.row).await {
+        Ok(inserted) => conflict(inserted, &run.row),
+        Err(error) => Some(conflict_of(error)?),
+    };
     Ok(ended(&run, conflict))
 }
 
@@ -149,85 +164,27 @@ fn thread_statement(row: &NewQueueRow) -> Statement<'_> {
     Statement::with(OPERATION, statement, row.thread_values())
 }
 
-/// Begins the insertion of a run. Locks the row of the base session in share mode. Accepts nothing
-/// if the base was removed or the key is taken. A run on a thread needs no base: it continues the
-/// session to which the thread points when it begins.
-const ACCEPT: &str = "with base as (
-        select 1 from sessions where tenant = $1 and session_id = $3 for share
-    ), based as (
-        select 1 where $4 is not null or $3 is null or exists (select from base)
-    ), claimed as (
-        insert into idempotency_keys (tenant, key, resource_id, digest, expires_at)
-        select $1, $7, $2, $8, $9 from based where $7 is not null
-        on conflict (tenant, key) do update set
-            resource_id = excluded.resource_id, digest = excluded.digest, expires_at = excluded.expires_at
-        where idempotency_keys.expires_at <= $10
-        returning 1
-    ), accepted as (
-        select 1 from based where $7 is null or exists (select from claimed)
-    ), made as (
-        insert into threads (tenant, name, session_id, version, created_at, updated_at)
-        select $1, $4, null, 0, $5, $5 from accepted
-        where $4 is not null and not exists (select 1 from threads where tenant = $1 and name = $4)
-        on conflict (tenant, name) do nothing
-    ), run as (
-        insert into runs (tenant, ";
+async fn rows_insert(connection: &mut PgConnection, row: &NewQueueRow) -> Result<Inserted, sqlx::Error> {
+    let inserted = NewQueueRow::execute_all(connection, &[row]).await?;
+    Ok(inserted.first().copied().unwrap_or_default())
+}
 
-const QUEUE: &str = " from accepted
-    ), queued as (
-        insert into run_queue (tenant, turn, ";
-
-const ACCEPTED: &str = " from accepted
-    )
-    select exists (select from based) as has_base, exists (select from accepted) as is_accepted";
-
-/// Inserts the rows of a run. Returns the conflict, if there is one.
-async fn rows_insert(connection: &mut Connection<'_>, row: &NewQueueRow) -> Result<Option<Attempt>, sqlx::Error> {
-    let inserted: Result<Option<(bool, bool)>, sqlx::Error> = connection.fetch_optional(accept_statement(row)).await;
+/// Returns the conflict of a run that was not inserted.
+fn conflict(inserted: Inserted, row: &NewQueueRow) -> Option<Attempt> {
     match inserted {
-        Ok(Some((has_base, is_accepted))) => Ok(match row.needed_base() {
-            Some(base) if !has_base => Some(Attempt::MissingBase(base)),
-            _ => (!is_accepted).then_some(Attempt::KeyTaken),
-        }),
-        Ok(None) => Err(sqlx::Error::RowNotFound),
-        Err(error) if is_violation_of(&error, ACTIVE_INDEX) || is_deadlock(&error) => Ok(Some(Attempt::ThreadRaced)),
-        Err(error) if is_unique_violation(&error) => Ok(Some(Attempt::Exists)),
-        Err(error) => Err(error),
+        Inserted::Accepted => None,
+        Inserted::KeyTaken => Some(Attempt::KeyTaken),
+        Inserted::MissingBase => row.needed_base().map(Attempt::MissingBase),
     }
 }
 
-fn accept_statement(row: &NewQueueRow) -> Statement<'_> {
-    static TEXT: BuiltOnce = BuiltOnce::new();
-    let text = TEXT.text(|| build_accept(row));
-    let accept = Statement::with(OPERATION, text, accept_values(row));
-    accept.bind_row(&row.run).bind_row(&row.queue)
-}
-
-fn accept_values(row: &NewQueueRow) -> Vec<Value<'_>> {
-    let key = row.idempotency.as_ref();
-    values![
-        &row.tenant,
-        row.queue.run_id,
-        row.run.row.base_session_id,
-        row.thread(),
-        row.queue.enqueued_at,
-        row.queue.level,
-        key.map(|key| key.key.as_str()),
-        key.map(|key| &key.digest),
-        key.map(|key| key.expires_at),
-        key.map(|key| key.claimed_at)
-    ]
-}
-
-fn build_accept(row: &NewQueueRow) -> Statement<'_> {
-    let mut accept = Statement::with(OPERATION, ACCEPT, accept_values(row));
-    accept.push_columns(&row.run);
-    accept.push(") select $1, ");
-    accept.push_values(&row.run);
-    accept.push(QUEUE);
-    accept.push_columns(&row.queue);
-    accept.push(concat!(") select $1, ", next_turn!("$1", "$6"), ", "));
-    accept.push_values(&row.queue);
-    accept.push(ACCEPTED);
-    accept
+/// Returns the conflict that an error stands for.
+fn conflict_of(error: sqlx::Error) -> Result<Attempt, sqlx::Error> {
+    if is_violation_of(&error, ACTIVE_INDEX) || is_deadlock(&error) {
+        Ok(Attempt::ThreadRaced)
+    } else if is_unique_violation(&error) {
+        Ok(Attempt::Exists)
+    } else {
+        Err(error)
+    }
 }

@@ -198,12 +198,13 @@ fn release_statement<'v>(connection: &Connection<'_>, tenant: &'v str, thread: &
     Statement::with(OPERATION, statement, values![tenant, thread])
 }
 
-fn events_statement<'v>(tenant: &'v TenantId, run_id: Uuid, events: &'v NewEvents) -> Statement<'v> {
-    let statement = concat!(
-        "insert into run_events (
-            tenant, run_id, first_sequence, last_sequence, created_at, schema_version, encoding, payload)
-        values ($1, $2, $3, $4, $5, $6, $7, $8)",
-        events_conflict!()
-    );
-    Statement::with(OPERATION, statement, values![tenant, run_id]).bind_events(events)
+/// Inserts events of a run.
+pub(crate) fn events_statement<'v>(tenant: &'v TenantId, run_id: Uuid, events: &'v NewEvents) -> Statement<'v> {
+    let begin = "insert into run_events (tenant, run_id, ";
+    let mut insert = Statement::with(OPERATION, begin, values![tenant, run_id]);
+    insert.push_columns(events);
+    insert.push(") values ($1, $2, ");
+    insert.push_values(events);
+    insert.push(concat!(")", events_conflict!()));
+    insert
 }

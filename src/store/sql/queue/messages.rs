@@ -82,6 +82,8 @@ impl<E: Engine> MessageStore for E {
         let select = Statement::with(INSERT, statement, values![tenant, run_id, &message.key]);
         let row: Option<SteeringRow> = select.fetch_optional(self).await?;
         Ok(match (row, insertion) {
+            // The end of the run may not have seen a message that was stored at the same moment.
+            (Some(row), Insertion::NoRun) => MessagePut::Known(row.status()?.after_end()),
             (Some(row), _) => MessagePut::Known(row.status()?),
             (None, Insertion::NoRun) => MessagePut::NoRun,
             (None, Insertion::Refused | Insertion::Stored) => MessagePut::Full,

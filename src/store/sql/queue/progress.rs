@@ -1,40 +1,29 @@
 //! The progress of queued runs: their events, several per row, their journals and their usage.
 //!
-//! Each write is one statement. It locks the row of the queue in share mode, so that no other
-//! worker takes the run over meanwhile.
+//! Each write locks the row of the queue in share mode, so that no other worker takes the run over
+//! meanwhile.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::TryStreamExt as _;
 
-use super::fence::is_leased;
 use crate::ids::RunId;
-use crate::off_thread::{by_size, by_size_of};
+use crate::off_thread::by_size;
 use crate::record::{RunEvent, RunStatus};
-use crate::store::codec::{EncodeError, Payload, encode_journal_entry};
 use crate::store::driver_error::store_error;
 use crate::store::error::StoreError;
-use crate::store::new_end::NewEvents;
+use crate::store::new_progress::NewProgress;
 use crate::store::queue::{JournalRecord, Lease, ProgressStore};
 use crate::store::rows::{EventsRow, JournalRow, values};
 use crate::store::sql::engine::Engine;
 use crate::store::sql::statement::Statement;
-use crate::store::weight::entry_bytes;
 use crate::tenant::TenantId;
 use crate::usage::{Cost, Usage};
 
-const APPEND_ENTRIES: &str = "append to journal";
-const APPEND_EVENTS: &str = "append events";
 const READ_EVENTS: &str = "read events";
 /// About the most bytes of events that one read returns. A single row may be larger.
 const MAX_READ_BYTES: u64 = 1 << 20;
-
-const APPEND: &str = "insert into run_journal (tenant, run_id, sequence, scope, schema_version, encoding, payload)
-    select $1, $2, entry.column1, entry.column2, entry.column3, entry.column4, entry.column5";
-const APPEND_WITH_TREES: &str =
-    "insert into run_journal (tenant, run_id, sequence, scope, schema_version, encoding, payload, tree)
-    select $1, $2, entry.column1, entry.column2, entry.column3, entry.column4, entry.column5, entry.column6";
 
 /// Of two rows with the same first event, retains the longer one, since a write may be repeated
 /// with more events.
@@ -46,40 +35,18 @@ macro_rules! events_conflict {
         where excluded.last_sequence > run_events.last_sequence"
     };
 }
-pub(super) use events_conflict;
+pub(crate) use events_conflict;
 
 #[async_trait]
 impl<E: Engine> ProgressStore for E {
-    async fn journal_append(&self, lease: &Lease, entries: &[JournalRecord]) -> Result<bool, StoreError> {
-        if entries.is_empty() {
-            return is_leased(self, lease).await;
-        }
-        let bytes = entries.iter().map(|record| entry_bytes(&record.entry)).sum();
-        let payloads = by_size_of(&lease.tenant, bytes, entries, encode).await;
-        let payloads = payloads.map_err(StoreError::failed(APPEND_ENTRIES))?;
-        // Most runs have no files.
-        let has_trees = entries.iter().any(|record| record.tree.is_some());
-        let begin = if has_trees { APPEND_WITH_TREES } else { APPEND };
-        let mut insert = Statement::new(APPEND_ENTRIES, begin).bind_lease(lease);
-        insert.push(" from (select 1 from run_queue where tenant = $1 and run_id = $2 and fence = $3");
-        insert.push(E::SHARE);
-        insert.push(") leased cross join (values ");
-        for (index, (record, payload)) in entries.iter().zip(&payloads).enumerate() {
-            insert.push_bind(if index == 0 { "(" } else { ", (" }, record.sequence);
-            insert.push_bind(", ", &record.scope);
-            insert.push_bind(", ", payload.schema_version);
-            insert.push_bind(", ", payload.encoding);
-            insert.push_bind(", ", &payload.bytes);
-            if has_trees {
-                insert.push_bind(", ", &record.tree);
-            }
-            insert.push(")");
-        }
-        insert.push(") entry where true on conflict (tenant, run_id, sequence) do nothing");
-        if insert.execute(self).await? > 0 {
-            return Ok(true);
-        }
-        is_leased(self, lease).await
+    async fn progress_append(
+        &self,
+        lease: &Lease,
+        entries: &[JournalRecord],
+        events: &[Arc<RunEvent>],
+    ) -> Result<bool, StoreError> {
+        let progress = NewProgress::make(lease, entries, events).await?;
+        self.progress_insert(progress).await
     }
 
     async fn journal_read(&self, tenant: &TenantId, run_id: RunId) -> Result<Vec<JournalRecord>, StoreError> {
@@ -91,28 +58,6 @@ impl<E: Engine> ProgressStore for E {
         let bytes = rows.iter().map(JournalRow::bytes).sum();
         let decode = || rows.into_iter().map(JournalRecord::try_from).collect();
         by_size(tenant, bytes, decode).await
-    }
-
-    async fn event_append(&self, lease: &Lease, events: &[Arc<RunEvent>]) -> Result<bool, StoreError> {
-        let new = NewEvents::make(&lease.tenant, events).await;
-        let Some(new) = new.map_err(StoreError::failed(APPEND_EVENTS))? else {
-            return is_leased(self, lease).await;
-        };
-        let statement = "insert into run_events (
-                tenant, run_id, first_sequence, last_sequence, created_at, schema_version, encoding, payload)
-            select $1, $2, $4, $5, $6, $7, $8, $9
-            from (select 1 from run_queue where tenant = $1 and run_id = $2 and fence = $3";
-        let mut insert = Statement::new(APPEND_EVENTS, statement)
-            .bind_lease(lease)
-            .bind_events(&new);
-        insert.push(E::SHARE);
-        insert.push(concat!(") leased where true", events_conflict!()));
-        // Never fails: the semaphore is never closed.
-        let _permit = self.progress_writes().acquire().await;
-        if insert.execute(self).await? > 0 {
-            return Ok(true);
-        }
-        is_leased(self, lease).await
     }
 
     async fn event_read(
@@ -172,11 +117,6 @@ impl<E: Engine> ProgressStore for E {
     }
 }
 
-fn encode(entries: &[JournalRecord]) -> Result<Vec<Payload>, EncodeError> {
-    let entries = entries.iter();
-    entries.map(|record| encode_journal_entry(&record.entry)).collect()
-}
-
 /// Reads rows up to the one with the last event, or until they have [`MAX_READ_BYTES`]. Also
 /// returns their size in bytes.
 async fn read_rows(
@@ -211,14 +151,4 @@ fn decode_rows(rows: Vec<EventsRow>, after: u64) -> Result<Vec<Arc<RunEvent>>, S
         }
     }
     Ok(events)
-}
-
-impl<'v> Statement<'v> {
-    /// Binds the values of a row of events, except its run.
-    pub(crate) fn bind_events(self, events: &'v NewEvents) -> Self {
-        self.bind(events.first)
-            .bind(events.last)
-            .bind(events.created_at)
-            .bind_payload(&events.payload)
-    }
 }

@@ -85,7 +85,12 @@ async fn a_poison_run_fails(database: TestDatabase) {
     let next = first.begin("go", on_thread()).await;
     first.die(&world).await;
     gate.until_waiting(0).await;
-    let retained = async || world.database.number("select max(last_sequence) from run_events").await;
+    let retained = async || {
+        world
+            .database
+            .number("select coalesce(max(last_sequence), 0) from run_events")
+            .await
+    };
     let before = retained().await;
     let second = world.replica_with(&limit).await;
     gate.until_waiting(1).await;

@@ -2,8 +2,10 @@
 
 pub(crate) mod held;
 
+mod batches;
 mod commit;
 mod connect;
+mod cut_batches;
 pub(crate) mod plans;
 mod queue;
 mod timeouts;

@@ -321,7 +321,7 @@ async fn the_tree_of_a_journal_entry_comes_back(fixture: Fixture) {
     let (without, with) = records.split_at_mut(2);
     with[0].tree = Some(hash_content(b"tree"));
     for batch in [without, with] {
-        assert!(fixture.store.journal_append(&lease, batch).await.unwrap());
+        assert!(fixture.store.progress_append(&lease, batch, &[]).await.unwrap());
     }
     let read = fixture.store.journal_read(&fixture.tenant, lease.run_id).await.unwrap();
     assert_eq!(read, records);

@@ -70,7 +70,7 @@ async fn a_commit_that_is_cut_anywhere_is_whole_or_nothing() {
         assert!(
             fixture
                 .store
-                .journal_append(&leased.lease, &journal(1, 2))
+                .progress_append(&leased.lease, &journal(1, 2), &[])
                 .await
                 .unwrap()
         );

@@ -217,7 +217,11 @@ async fn progress_that_waits_leaves_connections_to_others() {
         tokio::spawn(async move {
             match number % 3 {
                 0 => store.usage_update(&run.lease, &Usage::default()).await,
-                1 => store.event_append(&run.lease, &events(run.lease.run_id, 1, 1)).await,
+                1 => {
+                    store
+                        .progress_append(&run.lease, &[], &events(run.lease.run_id, 1, 1))
+                        .await
+                }
                 _ => store.message_apply(&run.lease, &["m".to_owned()]).await,
             }
         })

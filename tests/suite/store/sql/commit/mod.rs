@@ -2,5 +2,6 @@
 
 mod bundles;
 mod conflicts;
+mod mixes;
 mod subagent_failures;
 pub(crate) mod subagents;

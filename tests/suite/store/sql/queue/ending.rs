@@ -29,14 +29,14 @@ async fn run_at_work(fixture: &Fixture) -> agent_runtime::store::LeasedRun {
     assert!(
         fixture
             .store
-            .journal_append(&leased.lease, &journal(1, 3))
+            .progress_append(&leased.lease, &journal(1, 3), &[])
             .await
             .unwrap()
     );
     assert!(
         fixture
             .store
-            .event_append(&leased.lease, &events(run, 1, 4))
+            .progress_append(&leased.lease, &[], &events(run, 1, 4))
             .await
             .unwrap()
     );

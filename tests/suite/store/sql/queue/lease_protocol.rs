@@ -200,10 +200,13 @@ impl<'f> Course<'f> {
     async fn append(&mut self, leased: &LeasedRun, may: bool) -> bool {
         let next = self.model.appended + 1;
         let store = &self.fixture.store;
-        let retained = store.journal_append(&leased.lease, &journal(next, next)).await.unwrap();
+        let retained = store
+            .progress_append(&leased.lease, &journal(next, next), &[])
+            .await
+            .unwrap();
         let reported = events(leased.lease.run_id, next, next);
         assert_eq!(
-            store.event_append(&leased.lease, &reported).await.unwrap(),
+            store.progress_append(&leased.lease, &[], &reported).await.unwrap(),
             retained,
             "{:?}",
             self.done

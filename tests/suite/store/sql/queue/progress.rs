@@ -26,9 +26,9 @@ async fn a_journal_is_read_in_order_and_by_its_run(fixture: Fixture) {
     let leased = fixture.lease(2).await;
     for (index, run) in leased.iter().enumerate() {
         let last = 3 + index as u64;
-        assert!(store.journal_append(&run.lease, &journal(1, 1)).await.unwrap());
-        assert!(store.journal_append(&run.lease, &journal(2, last)).await.unwrap());
-        assert!(store.journal_append(&run.lease, &[]).await.unwrap());
+        assert!(store.progress_append(&run.lease, &journal(1, 1), &[]).await.unwrap());
+        assert!(store.progress_append(&run.lease, &journal(2, last), &[]).await.unwrap());
+        assert!(store.progress_append(&run.lease, &[], &[]).await.unwrap());
         let read = store.journal_read(&run.lease.tenant, run.lease.run_id).await.unwrap();
         assert_eq!(read, journal(1, last));
     }
@@ -48,10 +48,16 @@ async fn nothing_is_appended_after_a_takeover(fixture: Fixture) {
     let first = fixture.lease_one().await.lease;
     let second = fixture.lease_at(101, 1).await.remove(0).lease;
     for (lease, retained) in [(&first, false), (&second, true)] {
-        assert_eq!(store.journal_append(lease, &journal(1, 2)).await.unwrap(), retained);
-        assert_eq!(store.journal_append(lease, &[]).await.unwrap(), retained);
-        assert_eq!(store.event_append(lease, &events(run, 1, 2)).await.unwrap(), retained);
-        assert_eq!(store.event_append(lease, &[]).await.unwrap(), retained);
+        assert_eq!(
+            store.progress_append(lease, &journal(1, 2), &[]).await.unwrap(),
+            retained
+        );
+        assert_eq!(store.progress_append(lease, &[], &[]).await.unwrap(), retained);
+        assert_eq!(
+            store.progress_append(lease, &[], &events(run, 1, 2)).await.unwrap(),
+            retained
+        );
+        assert_eq!(store.progress_append(lease, &[], &[]).await.unwrap(), retained);
         let rows = i64::from(retained);
         assert_eq!(
             (fixture.count("run_journal").await, fixture.count("run_events").await),
@@ -65,19 +71,19 @@ async fn a_repeated_attempt_appends_nothing_twice(fixture: Fixture) {
     let run = fixture.enqueue_new().await.summary.run_id;
     let lease = fixture.lease_one().await.lease;
     for _ in 0..2 {
-        assert!(store.journal_append(&lease, &journal(1, 3)).await.unwrap());
+        assert!(store.progress_append(&lease, &journal(1, 3), &[]).await.unwrap());
     }
     assert_eq!(store.journal_read(tenant_id, run).await.unwrap(), journal(1, 3));
     // The first attempt took effect, and the second has more events; a shorter one comes late.
     for last in [2, 4, 3] {
-        assert!(store.event_append(&lease, &events(run, 1, last)).await.unwrap());
+        assert!(store.progress_append(&lease, &[], &events(run, 1, last)).await.unwrap());
     }
     assert_eq!(
         store.event_read(tenant_id, run, 0, 100).await.unwrap(),
         events(run, 1, 4)
     );
     // Rows that overlap are read without gaps and without repetitions.
-    assert!(store.event_append(&lease, &events(run, 4, 6)).await.unwrap());
+    assert!(store.progress_append(&lease, &[], &events(run, 4, 6)).await.unwrap());
     assert_eq!(
         store.event_read(tenant_id, run, 0, 100).await.unwrap(),
         events(run, 1, 6)
@@ -92,7 +98,12 @@ async fn events_are_read_from_anywhere(fixture: Fixture) {
     assert_eq!(store.event_read(tenant_id, run, 0, 10).await.unwrap(), []);
     let leased = fixture.lease_one().await;
     for (from, to) in [(1, 3), (4, 4), (5, 9)] {
-        assert!(store.event_append(&leased.lease, &events(run, from, to)).await.unwrap());
+        assert!(
+            store
+                .progress_append(&leased.lease, &[], &events(run, from, to))
+                .await
+                .unwrap()
+        );
     }
     let mut end = failed_end(&leased);
     end.events = events(run, 10, 12);
@@ -178,8 +189,8 @@ async fn what_is_written_during_a_takeover_waits_for_it_and_changes_nothing() {
     let takeover = Held::taking_over(&fixture, run).await;
     let written = async {
         tokio::join!(
-            store.journal_append(&leased.lease, &journal),
-            store.event_append(&leased.lease, &events),
+            store.progress_append(&leased.lease, &journal, &[]),
+            store.progress_append(&leased.lease, &[], &events),
             store.usage_update(&leased.lease, &usage),
             store.message_apply(&leased.lease, &keys),
         )

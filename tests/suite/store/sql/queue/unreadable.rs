@@ -65,7 +65,13 @@ async fn an_unreadable_run_fails_after_some_attempts(fixture: Fixture) {
         fixture.enqueue(&next).await;
         let leased = fixture.lease_one().await;
         let retained = events(run_id, 1, 3);
-        assert!(fixture.store.event_append(&leased.lease, &retained).await.unwrap());
+        assert!(
+            fixture
+                .store
+                .progress_append(&leased.lease, &[], &retained)
+                .await
+                .unwrap()
+        );
         let message = steering("late");
         fixture
             .store

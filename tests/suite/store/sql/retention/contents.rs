@@ -116,7 +116,13 @@ async fn what_a_session_or_a_journal_has_stays(fixture: Fixture) {
     let leased = fixture.lease_one().await;
     let mut entries = journal(1, 2);
     entries[1].tree = Some(journalled[1].hash);
-    assert!(fixture.store.journal_append(&leased.lease, &entries).await.unwrap());
+    assert!(
+        fixture
+            .store
+            .progress_append(&leased.lease, &entries, &[])
+            .await
+            .unwrap()
+    );
 
     assert_eq!(fixture.sweep_contents(later()).await, 2);
     assert!(!fixture.has(&stray[0]).await && !fixture.has(&stray[1]).await);

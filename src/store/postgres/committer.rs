@@ -1,0 +1,220 @@
+//! The committer on PostgreSQL: each batch has one statement for each kind of write in it, on a
+//! connection of its own.
+//!
+//! A statement decides about each of its writes, or about none:
+//!
+//! - It is committed. What it decided about a write is the result for that write's caller, such as
+//!   that a position is taken.
+//! - It failed, and with it all of its writes. Then each caller executes its write alone, on a
+//!   connection of the pool. So the write that failed the batch fails for its own caller only, and
+//!   one that waits for a lock makes only its own caller wait.
+//! - Its connection is lost, so it may be committed or not. Each caller executes its write alone
+//!   here as well. All writes may be repeated: the second one finds what the first one stored.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::FutureExt as _;
+use sqlx::PgConnection;
+use sqlx::postgres::PgConnectOptions;
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use super::own_connection::OwnConnection;
+use super::publish::PlainPublish;
+use super::queue::Inserted;
+use super::timeouts::in_time;
+use crate::store::committer::{Committer, Write};
+use crate::store::driver_error::is_lock_timeout;
+use crate::store::error::StoreError;
+use crate::store::new_progress::NewProgress;
+use crate::store::new_queued_run::NewQueueRow;
+use crate::tenant::TenantId;
+
+/// A larger write is executed alone, since all others of its batch would wait for it.
+const MAX_BATCHED_BYTES: usize = 256 << 10;
+
+/// Executes writes in batches.
+#[derive(Debug)]
+pub(super) struct PostgresCommitter {
+    committer: Arc<Committer<AnyWrite>>,
+    connection: Arc<OwnConnection>,
+}
+
+/// A kind of write. One statement executes any number of them.
+#[async_trait]
+pub(super) trait BatchWrite: Send + Sync + Sized + 'static {
+    /// What the statement decides about a write.
+    type Decision: Send;
+
+    /// Returns what no other write of the batch may have.
+    fn key(&self) -> Option<WriteKey>;
+
+    /// Returns about how many bytes it sends to the database.
+    fn bytes(&self) -> usize;
+
+    /// Executes writes with different keys.
+    async fn execute_all(connection: &mut PgConnection, writes: &[&Self]) -> Result<Vec<Self::Decision>, sqlx::Error>;
+}
+
+/// What two writes of one batch may not share.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) enum WriteKey {
+    /// The position of a session: its branch, and its number there.
+    Position(TenantId, Uuid, u64),
+    /// The progress of a run.
+    Progress(TenantId, Uuid),
+    /// An idempotency key.
+    Idempotency(TenantId, String),
+}
+
+/// What became of a write.
+#[derive(Debug)]
+pub(super) enum Outcome<D> {
+    Decided(D),
+    /// It failed although it was alone.
+    Failed(sqlx::Error),
+    /// It has to be executed alone.
+    Undecided,
+}
+
+/// A write that waits for its batch.
+#[derive(Debug)]
+struct Submitted<W: BatchWrite> {
+    write: W,
+    caller: oneshot::Sender<(W, Outcome<W::Decision>)>,
+}
+
+#[derive(Debug)]
+enum AnyWrite {
+    Accept(Submitted<NewQueueRow>),
+    Progress(Submitted<NewProgress>),
+    Publish(Submitted<PlainPublish>),
+}
+
+impl PostgresCommitter {
+    /// Creates a committer. It connects with its first batch.
+    pub(super) fn new(options: PgConnectOptions, connect_timeout: Duration) -> Self {
+        let connection = Arc::new(OwnConnection::new(options, connect_timeout));
+        let of_batches = Arc::clone(&connection);
+        Self {
+            committer: Committer::new(move |batch| execute(Arc::clone(&of_batches), batch).boxed()),
+            connection,
+        }
+    }
+
+    /// Publishes the own session of a plain commit, with the record of its run.
+    pub(super) async fn publish(&self, publish: PlainPublish) -> Result<(PlainPublish, Outcome<bool>), StoreError> {
+        self.submit(publish, AnyWrite::Publish).await
+    }
+
+    /// Inserts a run into the queue.
+    pub(super) async fn run_insert(&self, row: NewQueueRow) -> Result<(NewQueueRow, Outcome<Inserted>), StoreError> {
+        self.submit(row, AnyWrite::Accept).await
+    }
+
+    /// Inserts the progress of a run.
+    pub(super) async fn progress_insert(
+        &self,
+        progress: NewProgress,
+    ) -> Result<(NewProgress, Outcome<bool>), StoreError> {
+        self.submit(progress, AnyWrite::Progress).await
+    }
+
+    /// Waits for the batches in flight, and closes the connection.
+    pub(super) async fn close(&self) {
+        self.committer.close().await;
+        self.connection.close().await;
+    }
+
+    async fn submit<W: BatchWrite>(
+        &self,
+        write: W,
+        any: fn(Submitted<W>) -> AnyWrite,
+    ) -> Result<(W, Outcome<W::Decision>), StoreError> {
+        if write.bytes() > MAX_BATCHED_BYTES {
+            return Ok((write, Outcome::Undecided));
+        }
+        let (caller, decided) = oneshot::channel();
+        self.committer.submit(any(Submitted { write, caller }));
+        decided.await.map_err(StoreError::failed("execute a batch"))
+    }
+}
+
+impl Write for AnyWrite {
+    type Key = WriteKey;
+
+    fn key(&self) -> Option<WriteKey> {
+        match self {
+            Self::Accept(submitted) => submitted.write.key(),
+            Self::Progress(submitted) => submitted.write.key(),
+            Self::Publish(submitted) => submitted.write.key(),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Accept(submitted) => submitted.write.bytes(),
+            Self::Progress(submitted) => submitted.write.bytes(),
+            Self::Publish(submitted) => submitted.write.bytes(),
+        }
+    }
+
+    fn is_wanted(&self) -> bool {
+        match self {
+            Self::Accept(submitted) => !submitted.caller.is_closed(),
+            Self::Progress(submitted) => !submitted.caller.is_closed(),
+            Self::Publish(submitted) => !submitted.caller.is_closed(),
+        }
+    }
+}
+
+async fn execute(connection: Arc<OwnConnection>, batch: Vec<AnyWrite>) {
+    let (mut accepts, mut progress, mut publishes) = (Vec::new(), Vec::new(), Vec::new());
+    for write in batch {
+        match write {
+            AnyWrite::Accept(submitted) => accepts.push(submitted),
+            AnyWrite::Progress(submitted) => progress.push(submitted),
+            AnyWrite::Publish(submitted) => publishes.push(submitted),
+        }
+    }
+    execute_kind(&connection, accepts).await;
+    execute_kind(&connection, progress).await;
+    execute_kind(&connection, publishes).await;
+}
+
+/// Executes writes of one kind, and replies to their callers.
+async fn execute_kind<W: BatchWrite>(own: &OwnConnection, submitted: Vec<Submitted<W>>) {
+    if submitted.is_empty() {
+        return;
+    }
+    let writes: Vec<_> = submitted.iter().map(|submitted| &submitted.write).collect();
+    let executed = in_time(execute_statement(own, &writes)).await;
+    let is_alone = writes.len() == 1;
+    let mut outcomes: Vec<_> = match executed {
+        Ok(decisions) => decisions.into_iter().map(Outcome::Decided).collect(),
+        Err(error) if is_alone && !is_lock_timeout(&error) => vec![Outcome::Failed(error)],
+        Err(error) => {
+            tracing::debug!(
+                writes = writes.len(),
+                error = &error as &dyn std::error::Error,
+                "a batch failed, so each of its writes is executed alone"
+            );
+            Vec::new()
+        }
+    };
+    outcomes.resize_with(submitted.len(), || Outcome::Undecided);
+    for (submitted, outcome) in submitted.into_iter().zip(outcomes) {
+        // The caller may be gone.
+        let _ = submitted.caller.send((submitted.write, outcome));
+    }
+}
+
+/// An error drops the connection, which closes it.
+async fn execute_statement<W: BatchWrite>(own: &OwnConnection, writes: &[&W]) -> Result<Vec<W::Decision>, sqlx::Error> {
+    let mut connection = own.take().await?;
+    let decisions = W::execute_all(&mut connection, writes).await?;
+    own.put_back(connection);
+    Ok(decisions)
+}

@@ -1,0 +1,89 @@
+//! A connection outside of the pool, for one user at a time. It connects when it is first needed, and
+//! again after it failed.
+
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{Connection as _, Executor as _, PgConnection};
+use tokio::time::timeout;
+
+use super::connect::{TRUSTED_IDLE, prepare_connection};
+use super::timeouts::within;
+
+/// How long a statement waits for a lock. A batch that waits for one session holds up all others.
+///
+/// The statements of batches have arrays as parameters. The server would plan them anew each time,
+/// for the lengths of the arrays, although they always use the same indexes.
+const SETTINGS: &str = "select set_config('lock_timeout', '100ms', false),
+    set_config('plan_cache_mode', 'force_generic_plan', false)";
+
+/// The connection of the committer.
+#[derive(Debug)]
+pub(super) struct OwnConnection {
+    options: PgConnectOptions,
+    /// How long to wait for a connection, or for a response to a ping.
+    patience: Duration,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// The connection, with the time when it was last used.
+    idle: Option<(PgConnection, Instant)>,
+    is_closed: bool,
+}
+
+impl OwnConnection {
+    /// Does not connect yet.
+    pub(super) fn new(options: PgConnectOptions, patience: Duration) -> Self {
+        Self {
+            options,
+            patience,
+            kept: Mutex::default(),
+        }
+    }
+
+    /// Takes the connection, or connects. Tests a connection that was idle for a while, since it
+    /// may be dead after a restart of the server.
+    pub(super) async fn take(&self) -> Result<PgConnection, sqlx::Error> {
+        let idle = {
+            let mut kept = self.kept.lock();
+            if kept.is_closed {
+                return Err(sqlx::Error::PoolClosed);
+            }
+            kept.idle.take()
+        };
+        if let Some((mut connection, since)) = idle
+            && (since.elapsed() < TRUSTED_IDLE || within(self.patience, connection.ping()).await.is_ok())
+        {
+            return Ok(connection);
+        }
+        within(self.patience, self.connect()).await
+    }
+
+    /// Gives the connection back, unless it failed.
+    pub(super) fn put_back(&self, connection: PgConnection) {
+        self.kept.lock().idle = Some((connection, Instant::now()));
+    }
+
+    /// Closes the connection. There is no other one afterwards.
+    pub(super) async fn close(&self) {
+        let idle = {
+            let mut kept = self.kept.lock();
+            kept.is_closed = true;
+            kept.idle.take()
+        };
+        if let Some((connection, _)) = idle {
+            // The server notices a closed connection without a farewell as well.
+            let _ = timeout(self.patience, connection.close()).await;
+        }
+    }
+
+    async fn connect(&self) -> Result<PgConnection, sqlx::Error> {
+        let mut connection = PgConnection::connect_with(&self.options).await?;
+        prepare_connection(&mut connection).await?;
+        connection.execute(sqlx::query(SETTINGS).persistent(false)).await?;
+        Ok(connection)
+    }
+}
