@@ -37,8 +37,9 @@
 //! A failed append ends the execution: running calls are dropped, no hook is called, and nothing is
 //! appended after it. Subagents share the failure.
 //!
-//! Work without an entry is lost with the process. A completion is requested again unless one of its
-//! calls had effects or its step was completed. The effect of a call without a `CallEnded` is uncertain.
+//! Work without an entry is lost with the process. A completion is requested again unless one of
+//! its calls had effects or its step was completed. The effect of a call without a `CallEnded` is
+//! uncertain.
 
 use std::error::Error;
 use std::fmt;

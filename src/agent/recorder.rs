@@ -101,7 +101,7 @@ impl Recorder {
         self
     }
 
-    /// Returns whether a commit follows the end of the execution. Until then, no other work does.
+    /// Returns whether a commit follows the end of the execution at once.
     pub(super) fn is_committed_at_end(&self) -> bool {
         self.is_committed_at_end
     }

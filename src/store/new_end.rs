@@ -56,8 +56,8 @@ impl NewEnd {
         self.thread.as_ref().map(ThreadName::as_str)
     }
 
-    /// Returns whether the record and the events are all that is written, apart from the rows of the
-    /// queue.
+    /// Returns whether the record and the events are all that is written, apart from what leaves
+    /// the queue.
     pub(crate) fn is_plain(&self) -> bool {
         let is_plain = self.deliveries.is_empty() && self.applied.is_empty();
         is_plain

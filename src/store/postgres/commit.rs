@@ -11,7 +11,7 @@ use sqlx::{FromRow, PgConnection, PgPool};
 use tracing::Instrument as _;
 
 use super::PostgresStore;
-use super::committer::Outcome;
+use super::batch_write::Outcome;
 use super::publish::{PlainPublish, Publish, Target, publish_sessions};
 use super::timeouts::in_time;
 use super::wake_ups::QueueWakeUps;

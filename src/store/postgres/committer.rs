@@ -14,13 +14,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use futures_util::FutureExt as _;
-use sqlx::PgConnection;
 use sqlx::postgres::PgConnectOptions;
 use tokio::sync::oneshot;
-use uuid::Uuid;
 
+use super::batch_write::{BatchWrite, Outcome, WriteKey};
 use super::own_connection::OwnConnection;
 use super::publish::PlainPublish;
 use super::queue::Inserted;
@@ -30,7 +28,6 @@ use crate::store::driver_error::is_lock_timeout;
 use crate::store::error::StoreError;
 use crate::store::new_progress::NewProgress;
 use crate::store::new_queued_run::NewQueueRow;
-use crate::tenant::TenantId;
 
 /// A larger write is executed alone, since all others of its batch would wait for it.
 const MAX_BATCHED_BYTES: usize = 256 << 10;
@@ -40,43 +37,6 @@ const MAX_BATCHED_BYTES: usize = 256 << 10;
 pub(super) struct PostgresCommitter {
     committer: Arc<Committer<AnyWrite>>,
     connection: Arc<OwnConnection>,
-}
-
-/// A kind of write. One statement executes any number of them.
-#[async_trait]
-pub(super) trait BatchWrite: Send + Sync + Sized + 'static {
-    /// What the statement decides about a write.
-    type Decision: Send;
-
-    /// Returns what no other write of the batch may have.
-    fn key(&self) -> Option<WriteKey>;
-
-    /// Returns about how many bytes it sends to the database.
-    fn bytes(&self) -> usize;
-
-    /// Executes writes with different keys.
-    async fn execute_all(connection: &mut PgConnection, writes: &[&Self]) -> Result<Vec<Self::Decision>, sqlx::Error>;
-}
-
-/// What two writes of one batch may not share.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) enum WriteKey {
-    /// The position of a session: its branch, and its number there.
-    Position(TenantId, Uuid, u64),
-    /// The progress of a run.
-    Progress(TenantId, Uuid),
-    /// An idempotency key.
-    Idempotency(TenantId, String),
-}
-
-/// What became of a write.
-#[derive(Debug)]
-pub(super) enum Outcome<D> {
-    Decided(D),
-    /// It failed although it was alone.
-    Failed(sqlx::Error),
-    /// It has to be executed alone.
-    Undecided,
 }
 
 /// A write that waits for its batch.

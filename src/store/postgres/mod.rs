@@ -10,6 +10,7 @@ mod connect;
 mod migrate;
 
 mod arrays;
+mod batch_write;
 mod commit;
 mod committer;
 mod contents;

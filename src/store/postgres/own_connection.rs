@@ -1,5 +1,5 @@
-//! A connection outside of the pool, for one user at a time. It connects when it is first needed, and
-//! again after it failed.
+//! A connection outside of the pool, for one user at a time. It connects when it is first needed,
+//! and again after it failed.
 
 use std::time::{Duration, Instant};
 
@@ -24,11 +24,11 @@ pub(super) struct OwnConnection {
     options: PgConnectOptions,
     /// How long to wait for a connection, or for a response to a ping.
     patience: Duration,
-    kept: Mutex<Kept>,
+    state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct State {
     /// The connection, with the time when it was last used.
     idle: Option<(PgConnection, Instant)>,
     is_closed: bool,
@@ -40,7 +40,7 @@ impl OwnConnection {
         Self {
             options,
             patience,
-            kept: Mutex::default(),
+            state: Mutex::default(),
         }
     }
 
@@ -48,11 +48,11 @@ impl OwnConnection {
     /// may be dead after a restart of the server.
     pub(super) async fn take(&self) -> Result<PgConnection, sqlx::Error> {
         let idle = {
-            let mut kept = self.kept.lock();
-            if kept.is_closed {
+            let mut state = self.state.lock();
+            if state.is_closed {
                 return Err(sqlx::Error::PoolClosed);
             }
-            kept.idle.take()
+            state.idle.take()
         };
         if let Some((mut connection, since)) = idle
             && (since.elapsed() < TRUSTED_IDLE || within(self.patience, connection.ping()).await.is_ok())
@@ -64,18 +64,18 @@ impl OwnConnection {
 
     /// Gives the connection back, unless it failed.
     pub(super) fn put_back(&self, connection: PgConnection) {
-        self.kept.lock().idle = Some((connection, Instant::now()));
+        self.state.lock().idle = Some((connection, Instant::now()));
     }
 
     /// Closes the connection. There is no other one afterwards.
     pub(super) async fn close(&self) {
         let idle = {
-            let mut kept = self.kept.lock();
-            kept.is_closed = true;
-            kept.idle.take()
+            let mut state = self.state.lock();
+            state.is_closed = true;
+            state.idle.take()
         };
         if let Some((connection, _)) = idle {
-            // The server notices a closed connection without a farewell as well.
+            // The server also notices a connection that is closed without a message.
             let _ = timeout(self.patience, connection.close()).await;
         }
     }

@@ -10,7 +10,7 @@ use sqlx::PgConnection;
 
 use super::PostgresStore;
 use super::arrays::{ColumnArrays, Number, numbers};
-use super::committer::{BatchWrite, Outcome, WriteKey};
+use super::batch_write::{BatchWrite, Outcome, WriteKey};
 use super::timeouts::in_time;
 use crate::store::driver_error::store_error;
 use crate::store::error::StoreError;

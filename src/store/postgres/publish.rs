@@ -14,7 +14,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::arrays::{ColumnArrays, Number, numbers};
-use super::committer::{BatchWrite, WriteKey};
+use super::batch_write::{BatchWrite, WriteKey};
 use crate::session::{BranchPosition, Hash};
 use crate::store::codec::Payload;
 use crate::store::new_end::NewEnd;

@@ -128,9 +128,9 @@ where
         let work = work(connection).instrument(self.span.clone());
         async {
             let done = work.await;
-            let is_kept = matches!(done, Ok(Ended::Committed(_) | Ended::CommittedForWorkers(_)));
+            let is_committed = matches!(done, Ok(Ended::Committed(_) | Ended::CommittedForWorkers(_)));
             self.done = Some(done);
-            is_kept
+            is_committed
         }
         .boxed()
     }
@@ -179,11 +179,20 @@ async fn transaction(
     let begun = Instant::now();
     let mut connection = pool.acquire().await?;
     let mut transaction = connection.begin_with("begin immediate").await?;
-    run_script(&mut transaction, "savepoint write").await?;
+    let is_alone = waiting.len() == 1;
+    if !is_alone {
+        run_script(&mut transaction, "savepoint write").await?;
+    }
     while let Some(PendingWrite(mut write)) = waiting.next() {
-        let is_kept = write.execute(&mut transaction).await;
+        let is_committed = write.execute(&mut transaction).await;
         taken.push(write);
-        let end = if is_kept {
+        if is_alone && !is_committed {
+            return transaction.rollback().await;
+        }
+        if is_alone {
+            break;
+        }
+        let end = if is_committed {
             "release write; savepoint write"
         } else {
             "rollback to write"

@@ -107,3 +107,19 @@ pub(super) fn uncertain(state: &Value) -> BTreeSet<String> {
         .map(|call| call["call"]["id"].as_str().unwrap().to_owned())
         .collect()
 }
+
+/// Checks that all steps are retained but the last one, which is persisted with the session.
+pub(super) fn assert_retained(retained: &AgentState, ended: &AgentState, case: &str) {
+    let steps = |state: &AgentState| {
+        let json = state.to_json().unwrap();
+        json["execution"]["step_executions"].as_array().unwrap().clone()
+    };
+    let (retained, all) = (steps(retained), steps(ended));
+    assert!(
+        retained.len() + 1 >= all.len(),
+        "{case}: {} of {}",
+        retained.len(),
+        all.len()
+    );
+    assert_eq!(retained, all[..retained.len()], "{case}");
+}

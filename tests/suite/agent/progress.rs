@@ -15,7 +15,7 @@ use agent_runtime::message::{Message, Role, ToolCall};
 use futures_util::future::BoxFuture;
 use serde_json::json;
 
-use crate::agent::comparison::{difference, normal, uncertain, without_ends};
+use crate::agent::comparison::{assert_retained, difference, normal, uncertain, without_ends};
 use crate::agent::setup::Setup;
 use crate::support::clock::TestClock;
 use crate::support::fake_model::{Beat, asks_for, counted, says, usage};
@@ -301,22 +301,6 @@ fn assert_as_if_uncut(base: &AgentState, ended: &AgentState, lost: usize, case: 
     let (base_json, ended_json) = (without_ends(base_json, &calls), without_ends(ended_json, &calls));
     assert_eq!(difference("", &base_json, &ended_json), None, "{case}");
     assert_eq!((ended.usage(), ended.execution_count()), (base.usage(), 1), "{case}");
-}
-
-/// Checks that all steps are retained but the last one, which is persisted with the session.
-fn assert_retained(retained: &AgentState, ended: &AgentState, case: &str) {
-    let steps = |state: &AgentState| {
-        let json = state.to_json().unwrap();
-        json["execution"]["step_executions"].as_array().unwrap().clone()
-    };
-    let (retained, all) = (steps(retained), steps(ended));
-    assert!(
-        retained.len() + 1 >= all.len(),
-        "{case}: {} of {}",
-        retained.len(),
-        all.len()
-    );
-    assert_eq!(retained, all[..retained.len()], "{case}");
 }
 
 /// Checks that no event is emitted twice.

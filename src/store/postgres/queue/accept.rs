@@ -1,5 +1,5 @@
 //! Accepts runs on PostgreSQL. One statement inserts all rows of a run, all or nothing
-//! (`insert.rs`), and through the committer those of other runs as well. It runs in a transaction of
+//! (`insert.rs`). The committer executes it for several runs at once. It runs in a transaction of
 //! its own if the run is on a thread, or if the tenant's waiting runs are limited.
 //!
 //! A thread has one active run, which the unique index `run_queue_active` enforces. A new run that
@@ -14,7 +14,7 @@
 use sqlx::PgConnection;
 
 use super::super::PostgresStore;
-use super::super::committer::{BatchWrite as _, Outcome};
+use super::super::batch_write::{BatchWrite as _, Outcome};
 use super::super::timeouts::in_time;
 use super::insert::Inserted;
 use crate::store::driver_error::{is_deadlock, is_unique_violation, is_violation_of, store_error};

@@ -1,8 +1,8 @@
 //! Inserts runs into the queue with one statement: any number of them, each all or nothing.
 //!
-//! The statement locks the row of a run's base session in share mode. It leaves out a run whose base
-//! was removed or whose idempotency key is taken. A run on a thread needs no base: it continues the
-//! session to which the thread points when it begins.
+//! The statement locks the row of a run's base session in share mode. It leaves out a run whose
+//! base was removed or whose idempotency key is taken. A run on a thread needs no base: it continues
+//! the session to which the thread points when it begins.
 
 use std::sync::OnceLock;
 
@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use sqlx::{PgConnection, Row as _};
 
 use super::super::arrays::{ColumnArrays, Number};
-use super::super::committer::{BatchWrite, WriteKey};
+use super::super::batch_write::{BatchWrite, WriteKey};
 use crate::store::new_queued_run::NewQueueRow;
 use crate::store::queue::IdempotencyKey;
 use crate::store::rows::{Row, Value};
