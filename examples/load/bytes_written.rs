@@ -10,40 +10,28 @@ use std::time::Duration;
 use anyhow::Result;
 use uuid::Uuid;
 
+use crate::bench::Bench;
 use crate::client::Ask;
 use crate::mock::FAST;
-use crate::postgres::PostgresDatabase;
 use crate::report::Report;
 use crate::sample::{count, median, repeat};
-use crate::service::Launcher;
 
 const EARLY: u64 = 10;
 const LATE: u64 = 200;
 /// The turns on each side of the measured one.
 const AROUND: u64 = 4;
-const TOLERANCE: f64 = 0.1;
 
 /// Measures one conversation of a little more than 200 turns.
-pub(crate) async fn measure(launcher: &Launcher, database: &PostgresDatabase, report: &mut Report) -> Result<()> {
-    let service = launcher.start(&database.url(None)).await?;
-    service.client.put_agent().await?;
+pub(crate) async fn measure(bench: &Bench<'_>, report: &mut Report<'_>) -> Result<()> {
+    let service = bench.start().await?;
+    service.client.put_agent(&[]).await?;
     let client = service.client.clone();
-    repeat(4, Duration::from_secs(2), move |base| {
+    let warm_up = move |base| {
         let client = client.clone();
-        async move {
-            Ok(Some(
-                client
-                    .run(Ask {
-                        base,
-                        input: "Warm up.",
-                        provider: FAST,
-                    })
-                    .await?
-                    .session_id,
-            ))
-        }
-    })
-    .await?;
+        async move { Ok(Some(client.run(Ask { base, ..Ask::of(FAST) }).await?.session_id)) }
+    };
+    repeat(4, Duration::from_secs(2), warm_up).await?;
+    let database = bench.database.postgres()?;
     let mut base: Option<Uuid> = None;
     let (mut early, mut late) = (Turns::default(), Turns::default());
     for turn in 1..=LATE + AROUND {
@@ -52,43 +40,35 @@ pub(crate) async fn measure(launcher: &Launcher, database: &PostgresDatabase, re
             _ if turn.abs_diff(LATE) <= AROUND => Some(&mut late),
             _ => None,
         };
-        let before = database.wal_position().await?;
-        let input = "What is the weather like?";
-        let session_id = service
-            .client
-            .run(Ask {
-                base,
-                input,
-                provider: FAST,
-            })
-            .await?
-            .session_id;
-        let after = database.wal_position().await?;
-        base = Some(session_id);
-        if let Some(turns) = turns {
-            turns.wal.push(count(usize::try_from(after - before)?));
-            turns
-                .rows
-                .push(count(usize::try_from(database.row_bytes(session_id).await?)?));
-        }
+        let ask = Ask { base, ..Ask::of(FAST) };
+        let Some(turns) = turns else {
+            base = Some(service.client.run(ask).await?.session_id);
+            continue;
+        };
+        let (rows, wal) = (database.row_bytes().await?, database.wal_position().await?);
+        base = Some(service.client.run(ask).await?.session_id);
+        turns.wal.push(difference(wal, database.wal_position().await?)?);
+        turns.rows.push(difference(rows, database.row_bytes().await?)?);
     }
     service.stop().await?;
-    add("row bytes per turn", median(early.rows), median(late.rows), report);
-    add("write-ahead log per turn", median(early.wal), median(late.wal), report);
+    add("row bytes", early.rows, late.rows, report);
+    add("write-ahead log", early.wal, late.wal, report);
     Ok(())
 }
 
+/// The bytes of each of some turns.
 #[derive(Debug, Default)]
 struct Turns {
     wal: Vec<f64>,
     rows: Vec<f64>,
 }
 
-fn add(figure: &str, early: f64, late: f64, report: &mut Report) {
-    let ratio = late / early;
-    let measured = format!(
-        "{early:.0} at turn {EARLY}, {late:.0} at turn {LATE}: {:+.1} %",
-        (ratio - 1.0) * 100.0
-    );
-    report.aim(figure, measured, "within 10 %", (ratio - 1.0).abs() <= TOLERANCE);
+fn difference(before: i64, after: i64) -> Result<f64> {
+    Ok(count(usize::try_from(after - before)?))
+}
+
+fn add(what: &str, early: Vec<f64>, late: Vec<f64>, report: &mut Report<'_>) {
+    let (early, late) = (median(early), median(late));
+    report.add(format!("{what}, turn {EARLY}"), early, "bytes");
+    report.add(format!("{what}, turn {LATE} over turn {EARLY}"), late / early, "times");
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use bytes::Bytes;
+use chrono::{DateTime, Utc};
 use futures_util::{Stream, StreamExt as _};
 use reqwest::{Method, StatusCode};
 use serde::Deserialize;
@@ -12,6 +13,7 @@ use serde_json::{Value, json};
 
 /// The agent that all runs use.
 const AGENT: &str = "load";
+const INPUT: &str = "What is the weather like?";
 
 /// Calls one service. Cloning shares the connections.
 #[derive(Debug, Clone)]
@@ -27,6 +29,9 @@ pub(crate) struct Client {
 pub(crate) struct RunAnswer {
     /// The session that was published.
     pub(crate) session_id: uuid::Uuid,
+    pub(crate) step_count: u64,
+    created_at: DateTime<Utc>,
+    started_at: Option<DateTime<Utc>>,
     status: String,
     error: Value,
 }
@@ -46,6 +51,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) input: &'a str,
     /// The provider of the model.
     pub(crate) provider: &'a str,
+    /// Whether each step is persisted.
+    pub(crate) durable: bool,
 }
 
 impl Client {
@@ -88,9 +95,9 @@ impl Client {
         answer.is_ok_and(|answer| answer.status() == StatusCode::OK)
     }
 
-    /// Defines the agent that the runs use.
-    pub(crate) async fn put_agent(&self) -> Result<()> {
-        let definition = json!({"system_prompt": "You answer in a few words.", "model": "mock/fast", "tools": []});
+    /// Defines the agent that the runs use, with these built-in tools.
+    pub(crate) async fn put_agent(&self, tools: &[&str]) -> Result<()> {
+        let definition = json!({"system_prompt": "You answer in a few words.", "model": "mock/fast", "tools": tools});
         self.call(Method::PUT, &format!("/v1/agents/{AGENT}"), Some(&definition))
             .await?;
         Ok(())
@@ -109,13 +116,14 @@ impl Client {
     pub(crate) async fn run(&self, ask: Ask<'_>) -> Result<RunAnswer> {
         let answer = self.call(Method::POST, "/v1/runs", Some(&ask.body("sync"))).await?;
         let answer: RunAnswer = serde_json::from_slice(&answer).context("the result of a run")?;
-        ensure!(
-            answer.status == "completed",
-            "a run ended as {}: {}",
-            answer.status,
-            answer.error
-        );
-        Ok(answer)
+        answer.completed()
+    }
+
+    /// Returns the result of a run that has completed.
+    pub(crate) async fn result(&self, run_id: uuid::Uuid) -> Result<RunAnswer> {
+        let answer = self.call(Method::GET, &format!("/v1/runs/{run_id}"), None).await?;
+        let answer: RunAnswer = serde_json::from_slice(&answer).context("a run")?;
+        answer.completed()
     }
 
     /// Starts an asynchronous run, and returns its id.
@@ -158,7 +166,10 @@ impl Client {
     }
 
     /// Starts a run whose events are read one by one.
-    pub(crate) async fn stream(&self, ask: Ask<'_>) -> Result<EventReader<impl Stream<Item = reqwest::Result<Bytes>>>> {
+    pub(crate) async fn stream(
+        &self,
+        ask: Ask<'_>,
+    ) -> Result<EventReader<impl Stream<Item = reqwest::Result<Bytes>> + use<>>> {
         let response = self
             .request(Method::POST, "/v1/runs", Some(&ask.body("stream")))
             .send()
@@ -209,7 +220,32 @@ impl Client {
     }
 }
 
-impl Ask<'_> {
+impl RunAnswer {
+    /// Returns how long the run waited until it was begun.
+    pub(crate) fn waited(&self) -> Result<Duration> {
+        let started_at = self.started_at.context("a run that was never started")?;
+        // The clocks of two processes are read: the later time may be the smaller one by a little.
+        Ok((started_at - self.created_at).to_std().unwrap_or_default())
+    }
+
+    fn completed(self) -> Result<Self> {
+        let Self { status, error, .. } = &self;
+        ensure!(status == "completed", "a run ended as {status}: {error}");
+        Ok(self)
+    }
+}
+
+impl<'a> Ask<'a> {
+    /// Asks a provider a common question, in a new session.
+    pub(crate) const fn of(provider: &'a str) -> Self {
+        Self {
+            base: None,
+            input: INPUT,
+            provider,
+            durable: false,
+        }
+    }
+
     /// Returns the body of the request for it.
     pub(crate) fn body(&self, mode: &str) -> Value {
         let mut body = json!({
@@ -218,8 +254,11 @@ impl Ask<'_> {
             "mode": mode,
             "model": format!("{}/fast", self.provider),
         });
-        if let (Some(base), Some(fields)) = (self.base, body.as_object_mut()) {
-            fields.insert("base_session_id".to_owned(), json!(base));
+        if let Some(base) = self.base {
+            body["base_session_id"] = json!(base);
+        }
+        if self.durable {
+            body["durability"] = json!("step");
         }
         body
     }

@@ -6,83 +6,66 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use uuid::Uuid;
 
+use crate::bench::Bench;
 use crate::client::Ask;
 use crate::mock::{FAST, MockModel, probe};
-use crate::postgres::PostgresDatabase;
 use crate::report::{Report, milliseconds, progress};
 use crate::sample::{Sample, count};
-use crate::service::{Launcher, Service};
+use crate::service::Service;
 use crate::wire_counter::{Passed, WireCounter};
 
-const RESTARTS: usize = 5;
+const RESTARTS: u64 = 5;
+/// How many of the last turns are hot at full depth.
+const LAST: usize = 100;
 /// Numbers of probes that no other part uses.
 const FIRST_PROBE: u64 = 1_000_000_000;
 
-/// Drives a conversation of `depth` turns through the service, then reads it through fresh ones.
-pub(crate) async fn measure(
-    launcher: &Launcher,
-    mock: &MockModel,
-    database: &PostgresDatabase,
-    depth: u64,
-    report: &mut Report,
-) -> Result<()> {
-    let url = database.url(None);
-    let service = launcher.start(&url).await?;
-    service.client.put_agent().await?;
-    let (short, _) = converse(&service, mock, 3).await?;
+/// Drives a conversation of many turns through the service, then reads it through fresh ones.
+pub(crate) async fn measure(bench: &Bench<'_>, report: &mut Report<'_>) -> Result<()> {
+    let depth = bench.options.depth;
+    let name = format!("depth {depth}");
+    let service = bench.start().await?;
+    service.client.put_agent(&[]).await?;
+    let (short, _) = converse(&service, bench.mock, 3).await?;
     progress(&format!("a conversation of {depth} turns"));
-    let (mut session_id, times) = converse(&service, mock, depth).await?;
+    let (mut session_id, times) = converse(&service, bench.mock, depth).await?;
     service.stop().await?;
-    let turns = usize::try_from(depth)?;
     let made = times.iter().sum::<Duration>();
-    let rate = count(turns) / made.as_secs_f64();
-    report.add(
-        format!("{depth} turns of one conversation, one after another"),
-        format!("{rate:.0} turns/s"),
-    );
-    let last = times[turns - turns.min(100)..].to_vec();
-    let hot = Sample::new(made, last).median();
-    report.add(format!("a turn at depth {depth}, hot"), milliseconds(hot));
+    let rate = count(times.len()) / made.as_secs_f64();
+    report.add(format!("{name}: all turns, one after another"), rate, "turns/s");
+    let last = times[times.len().saturating_sub(LAST)..].to_vec();
+    let hot = milliseconds(Sample::new(made, last).median());
+    report.add(format!("{name}: a turn, hot"), hot, "ms");
 
-    let (mut pages, mut loads, mut cold_runs) = (Vec::new(), Vec::new(), Vec::new());
     for restart in 0..RESTARTS {
-        let service = launcher.start(&url).await?;
-        pages.push(service.client.first_message(session_id).await?);
-        let run = continue_from(&service, mock, session_id, FIRST_PROBE + u64::try_from(restart)?).await?;
-        loads.push(run.until_model);
-        cold_runs.push(run.whole);
+        let service = bench.start().await?;
+        let page = milliseconds(service.client.first_message(session_id).await?);
+        report.add(format!("{name}: first page of messages after a restart"), page, "ms");
+        let run = continue_from(&service, bench.mock, session_id, FIRST_PROBE + restart).await?;
+        let (load, whole) = (milliseconds(run.until_model), milliseconds(run.whole));
+        report.add(format!("{name}: load after a restart"), load, "ms");
+        report.add(format!("{name}: a turn after a restart"), whole, "ms");
         // The next one continues a tip too, as in a conversation; a turn from a session that has
         // been continued is a fork.
         session_id = run.session_id;
         service.stop().await?;
     }
-    let middle = |times| milliseconds(Sample::new(made, times).median());
-    report.add(
-        format!("depth {depth} after a restart: first page of messages"),
-        middle(pages),
-    );
-    report.add(
-        format!("depth {depth} after a restart: run, until the model is asked"),
-        middle(loads),
-    );
-    report.add(format!("depth {depth} after a restart: run, whole"), middle(cold_runs));
-    count_round_trips(launcher, mock, database, (short, session_id), depth, report).await
+    count_round_trips(bench, (short, session_id), &name, report).await
 }
 
 /// Counts on the wire what one connection needs once its statements are prepared.
 async fn count_round_trips(
-    launcher: &Launcher,
-    mock: &MockModel,
-    database: &PostgresDatabase,
+    bench: &Bench<'_>,
     (short, session_id): (Uuid, Uuid),
-    depth: u64,
-    report: &mut Report,
+    name: &str,
+    report: &mut Report<'_>,
 ) -> Result<()> {
+    let (mock, database) = (bench.mock, bench.database.postgres()?);
     let counter = WireCounter::start(database.address()).await?;
     mock.set_counter(counter.clone());
     let url = database.url(Some(counter.port));
     let settings = [("AGENT_RUNTIME__STORE__MAX_CONNECTIONS", "1")];
-    let service = launcher.start_with(&url, &settings).await?;
+    let service = bench.launcher.start_with(&url, &settings).await?;
     // Prepares every statement, on another session so that nothing of this one is cached.
     service.client.first_message(short).await?;
     continue_from(&service, mock, short, FIRST_PROBE + 100).await?;
@@ -99,21 +82,14 @@ async fn count_round_trips(
     let asked = hot.passed.context("nothing was counted")?;
 
     let mut add = |what: &str, from: Passed, to: Passed| {
-        let measured = format!(
-            "{} ({} statements)",
-            to.round_trips - from.round_trips,
-            to.executions - from.executions
-        );
-        report.add(format!("depth {depth}: round trips {what}"), measured);
+        let round_trips = count(usize::try_from(to.round_trips - from.round_trips).unwrap_or_default());
+        report.add(format!("{name}: round trips {what}"), round_trips, "");
     };
     add("for a page of messages", start, page);
-    add("of a run after its load: the commit", loaded, committed);
+    add("to load it", page, loaded);
+    add("to commit the run that loaded it", loaded, committed);
     add("of the next run before its commit, hot", committed, asked);
-    add("of the next run, the commit", asked, end);
-    let loads = loaded.round_trips - page.round_trips;
-    let figure = format!("depth {depth}: round trips to load it for a run");
-    let measured = format!("{loads} ({} statements)", loaded.executions - page.executions);
-    report.aim(figure, measured, "2", loads <= 2);
+    add("to commit the next run", asked, end);
     Ok(())
 }
 
@@ -133,7 +109,7 @@ async fn continue_from(service: &Service, mock: &MockModel, base: Uuid, number: 
     let ask = Ask {
         base: Some(base),
         input: &input,
-        provider: FAST,
+        ..Ask::of(FAST)
     };
     let answer = service.client.run(ask).await?;
     let whole = began.elapsed();
@@ -154,17 +130,12 @@ async fn converse(service: &Service, mock: &MockModel, turns: u64) -> Result<(Uu
         let number = 2 * FIRST_PROBE + turn;
         let input = probe(number);
         let began = Instant::now();
-        base = Some(
-            service
-                .client
-                .run(Ask {
-                    base,
-                    input: &input,
-                    provider: FAST,
-                })
-                .await?
-                .session_id,
-        );
+        let ask = Ask {
+            base,
+            input: &input,
+            ..Ask::of(FAST)
+        };
+        base = Some(service.client.run(ask).await?.session_id);
         times.push(began.elapsed());
         mock.take_arrival(number);
     }

@@ -1,20 +1,30 @@
-//! Puts load on the real binary and prints what it measured next to the machine's own limits and
-//! the aims.
+//! Puts load on the real binary and prints what it measured, next to the aims and to the machine's
+//! own limits.
 //!
 //!     scripts/bench
+//!
+//! Each group of figures is in a file of its own. It is measured several times, each time with an
+//! empty database, and the limits are measured between. A group that fails is reported, and the
+//! others go on: an older binary may lack what one of them needs.
 //!
 //! The service runs as a child process; the model server and all clients are in this process, and
 //! everything is on loopback. So on a small machine they compete with the service and the database
 //! for the cores: the figures are what is left for the service.
 
+mod aims;
+mod bench;
 mod binary;
 mod bytes_written;
 mod client;
-mod crowd;
+mod conversation_bytes;
+mod cpu;
+mod database;
 mod depth;
-mod driver;
+mod durable;
 mod first_token;
+mod limits;
 mod mock;
+mod one_turn;
 mod postgres;
 mod procfs;
 mod queue;
@@ -24,21 +34,27 @@ mod rest;
 mod sample;
 mod service;
 mod sqlite;
-mod throughput;
+mod streams;
+mod tool_steps;
 mod wire_counter;
+mod words;
 mod worst_tenant;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use clap::{Parser, ValueEnum};
 
+use crate::bench::Bench;
+use crate::database::Engine;
+use crate::limits::Machine;
 use crate::mock::{MockModel, Pace};
-use crate::postgres::PostgresDatabase;
-use crate::report::{Report, progress};
+use crate::report::{Format, Report, progress};
 use crate::service::Launcher;
-use crate::sqlite::SqliteDatabase;
+
+/// The clients at the same time, unless a figure says otherwise.
+pub(crate) const CLIENTS: usize = 16;
 
 /// Measures the service under load.
 #[derive(Debug, Parser)]
@@ -53,10 +69,13 @@ struct Options {
     /// Measures the embedded store too, or alone when no server is given.
     #[arg(long)]
     sqlite: bool,
-    /// Clients at the same time.
-    #[arg(long, default_value_t = 16)]
-    clients: usize,
-    /// How long each throughput is measured.
+    /// A Redis server, for readers at one replica of what another one does.
+    #[arg(long)]
+    redis: Option<String>,
+    /// How often each group is measured.
+    #[arg(long, default_value_t = 3)]
+    repeats: usize,
+    /// How long each rate is measured, after a warm-up of two seconds.
     #[arg(long, default_value_t = 10)]
     seconds: u64,
     /// Tokens of each completion.
@@ -71,9 +90,6 @@ struct Options {
     /// How many streaming runs are open at once.
     #[arg(long, default_value_t = 1000)]
     streams: usize,
-    /// A Redis server, for readers at one replica of what another one does.
-    #[arg(long)]
-    redis: Option<String>,
     /// How many runs wait in the queue before workers drain it.
     #[arg(long, default_value_t = 10_000)]
     queued: usize,
@@ -83,25 +99,28 @@ struct Options {
     /// How many messages of 9 MB the session has that the worst tenant reads.
     #[arg(long, default_value_t = 29)]
     large_messages: usize,
-    /// Measures only these.
+    /// Measures only these groups; by default all but the worst tenant, who takes ten minutes.
     #[arg(long, value_enum, value_delimiter = ',')]
-    only: Vec<Part>,
+    only: Vec<Group>,
     /// Measures only those ways of the worst tenant whose description has this text.
     #[arg(long, default_value = "")]
     way: String,
-    /// Prints the table as Markdown.
-    #[arg(long)]
-    markdown: bool,
+    /// How the report is printed.
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
 }
 
-/// What can be measured.
+/// A group of figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Part {
+enum Group {
     Rest,
-    Throughput,
-    Bytes,
+    OneTurn,
+    ToolSteps,
+    Durable,
+    ConversationBytes,
+    BytesWritten,
     FirstToken,
-    Crowd,
+    Streams,
     Queue,
     Readers,
     Depth,
@@ -109,22 +128,34 @@ enum Part {
 }
 
 impl Options {
-    fn wants(&self, part: Part) -> bool {
-        self.only.is_empty() || self.only.contains(&part)
+    /// Returns the groups to measure on a store.
+    fn groups(&self, engine: &Engine) -> impl Iterator<Item = Group> {
+        let all = Group::value_variants().iter().copied();
+        all.filter(move |group| match (engine, group) {
+            (Engine::Sqlite, group) if !group.is_on_sqlite() => false,
+            (_, Group::Readers) if self.redis.is_none() => false,
+            (_, Group::WorstTenant) => self.only.contains(group),
+            _ => self.only.is_empty() || self.only.contains(group),
+        })
     }
 
     fn window(&self) -> Duration {
         Duration::from_secs(self.seconds)
+    }
+
+    fn engines(&self) -> Vec<Engine> {
+        let postgres = self.postgres.clone().map(Engine::Postgres);
+        postgres
+            .into_iter()
+            .chain(self.sqlite.then_some(Engine::Sqlite))
+            .collect()
     }
 }
 
 #[tokio::main]
 async fn main() -> Result<()> {
     let options = Options::parse();
-    ensure!(
-        options.postgres.is_some() || options.sqlite,
-        "give --postgres URL, --sqlite or both"
-    );
+    ensure!(!options.engines().is_empty(), "give --postgres URL, --sqlite or both");
     let files = procfs::open_files_limit()?;
     let needed = 2 * u64::try_from(options.streams.max(options.readers))? + 200;
     ensure!(
@@ -136,101 +167,81 @@ async fn main() -> Result<()> {
         first: Duration::from_millis(20),
         next: Duration::from_millis(options.token_pause_ms),
     };
-    let mock = MockModel::start(pace).await?;
+    let mock = mock::threads()?.spawn(MockModel::start(pace)).await??;
     let http = reqwest::Client::builder()
         .no_proxy()
         .pool_max_idle_per_host(options.streams)
         .build()?;
     let launcher = Launcher::new(&options.binary, &mock, http.clone())?;
-    let mut report = Report::new(options.markdown);
-    progress(&procfs::machine()?);
-    report.add("machine", procfs::machine()?);
-    if let Some(url) = &options.postgres {
-        let database = PostgresDatabase::create(url, options.clients).await?;
-        let measured = on_postgres(&options, &database, &launcher, &mock, &http, &mut report).await;
-        database.remove().await?;
-        measured?;
+    let mut failures = 0;
+    for engine in options.engines() {
+        failures += measure(&options, &engine, &launcher, &mock, &http).await?;
     }
-    if options.sqlite {
-        on_sqlite(&options, &launcher, &mock, &http, &mut report).await?;
-    }
-    report.print();
+    ensure!(failures == 0, "{failures} groups failed");
     Ok(())
 }
 
-async fn on_postgres(
+/// Measures all groups on an engine, and prints the report. Returns how many groups failed.
+async fn measure(
     options: &Options,
-    database: &PostgresDatabase,
+    engine: &Engine,
     launcher: &Launcher,
     mock: &MockModel,
     http: &reqwest::Client,
-    report: &mut Report,
-) -> Result<()> {
-    report.add("store", database.describe().await?);
-    let url = database.url(None);
-    if options.wants(Part::Rest) {
-        rest::measure(launcher, &url, report).await?;
+) -> Result<usize> {
+    let machine = Machine::new(engine, mock, http).await?;
+    let mut report = Report::new(engine, vec![procfs::machine()?, machine.describe().await?]);
+    let mut failures = 0;
+    for group in options.groups(engine) {
+        let mut limits = vec![machine.limits().await?];
+        for _ in 0..options.repeats.max(1) {
+            let database = engine.create().await?;
+            let bench = Bench {
+                options,
+                launcher,
+                mock,
+                http,
+                database: &database,
+            };
+            let measured = Box::pin(group.measure(&bench, &mut report)).await;
+            database.remove().await?;
+            limits.push(machine.limits().await?);
+            if let Err(error) = measured {
+                progress(&format!("FAILED: {group:?} on {}: {error:#}", engine.name()));
+                failures += 1;
+                break;
+            }
+        }
+        report.measured_beside(&limits);
     }
-    if options.wants(Part::Throughput) {
-        let limit_before = database.commit_limit(options.clients, options.window() / 2).await?;
-        let model = throughput::model_limit(mock, http, options).await?;
-        let runs = throughput::measure(launcher, &url, options).await?;
-        let limit_after = database.commit_limit(options.clients, options.window() / 2).await?;
-        let bytes = usize::try_from(database.row_bytes(runs.last_session).await?)?;
-        let driver = driver::cpu_per_statement(database, options.clients, options.window() / 2, bytes).await?;
-        throughput::report(&runs, &model, &[limit_before, limit_after], Some(driver), report);
-    }
-    if options.wants(Part::Bytes) {
-        bytes_written::measure(launcher, database, report).await?;
-    }
-    if options.wants(Part::FirstToken) {
-        first_token::measure(launcher, mock, &url, options.clients, report).await?;
-    }
-    if options.wants(Part::Crowd) {
-        crowd::measure(launcher, mock, &url, options.streams, report).await?;
-    }
-    if options.wants(Part::Queue) {
-        queue::measure(launcher, database, (options.queued, options.clients), report).await?;
-    }
-    if let (true, Some(redis)) = (options.wants(Part::Readers), &options.redis) {
-        readers::measure(launcher, &url, redis, options.readers, report).await?;
-    }
-    if options.wants(Part::Depth) {
-        depth::measure(launcher, mock, database, options.depth, report).await?;
-    }
-    // The last one, since its keys are asked for from then on.
-    if options.wants(Part::WorstTenant) {
-        let extent = (options.large_messages, options.window() / 2);
-        worst_tenant::measure(launcher, mock, &url, extent, &options.way, report).await?;
-    }
-    Ok(())
+    machine.remove().await?;
+    report.print(options.format);
+    Ok(failures)
 }
 
-async fn on_sqlite(
-    options: &Options,
-    launcher: &Launcher,
-    mock: &MockModel,
-    http: &reqwest::Client,
-    report: &mut Report,
-) -> Result<()> {
-    let database = SqliteDatabase::create()?;
-    report.add("store", "SQLite (WAL, synchronous FULL)");
-    let url = database.url();
-    if options.wants(Part::Rest) {
-        rest::measure(launcher, &url, report).await?;
+impl Group {
+    fn is_on_sqlite(self) -> bool {
+        matches!(self, Self::Rest | Self::OneTurn | Self::FirstToken | Self::Streams)
     }
-    if options.wants(Part::Throughput) {
-        let limit_before = database.commit_limit(options.clients, options.window() / 2).await?;
-        let model = throughput::model_limit(mock, http, options).await?;
-        let runs = throughput::measure(launcher, &url, options).await?;
-        let limit_after = database.commit_limit(options.clients, options.window() / 2).await?;
-        throughput::report(&runs, &model, &[limit_before, limit_after], None, report);
+
+    /// Measures the group once.
+    async fn measure(self, bench: &Bench<'_>, report: &mut Report<'_>) -> Result<()> {
+        match self {
+            Self::Rest => rest::measure(bench, report).await,
+            Self::OneTurn => one_turn::measure(bench, report).await,
+            Self::ToolSteps => tool_steps::measure(bench, report).await,
+            Self::Durable => durable::measure(bench, report).await,
+            Self::ConversationBytes => conversation_bytes::measure(bench, report).await,
+            Self::BytesWritten => bytes_written::measure(bench, report).await,
+            Self::FirstToken => first_token::measure(bench, report).await,
+            Self::Streams => streams::measure(bench, report).await,
+            Self::Queue => queue::measure(bench, report).await,
+            Self::Readers => {
+                let redis = bench.options.redis.as_ref().context("no Redis")?;
+                readers::measure(bench, redis, report).await
+            }
+            Self::Depth => depth::measure(bench, report).await,
+            Self::WorstTenant => worst_tenant::measure(bench, report).await,
+        }
     }
-    if options.wants(Part::FirstToken) {
-        first_token::measure(launcher, mock, &url, options.clients, report).await?;
-    }
-    if options.wants(Part::Crowd) {
-        crowd::measure(launcher, mock, &url, options.streams, report).await?;
-    }
-    Ok(())
 }

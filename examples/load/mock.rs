@@ -18,9 +18,11 @@ use axum::serve::ListenerExt as _;
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt as _};
 use serde_json::{Value, json};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use crate::wire_counter::{Passed, WireCounter};
+use crate::words::words;
 
 /// Completes at once.
 pub(crate) const FAST: &str = "mock";
@@ -35,6 +37,25 @@ pub(crate) const LARGE: &str = "large";
 pub(crate) const CALLING: &str = "calling";
 /// Sends one token, then waits for the gate.
 pub(crate) const HELD: &str = "held";
+/// Calls [`READING_TOOL`] in three steps, one call in each, and then answers.
+pub(crate) const READING: &str = "reading";
+/// Calls [`WRITING_TOOL`] likewise.
+pub(crate) const WRITING: &str = "writing";
+/// Answers with [`WORDY_BYTES`] of random words.
+pub(crate) const WORDY: &str = "wordy";
+
+/// A built-in tool that only reads.
+pub(crate) const READING_TOOL: &str = "current_time";
+/// A built-in tool that has an effect.
+pub(crate) const WRITING_TOOL: &str = "variables_set";
+/// The steps of a run that have a call.
+const TOOL_STEPS: usize = 3;
+/// With a message of the user of the same size, 200 turns have 412 KB.
+pub(crate) const WORDY_BYTES: usize = 1055;
+
+/// The name of the threads on which the model runs, by which their processor time is told from
+/// that of the clients.
+pub(crate) const THREADS: &str = "mock-model";
 
 /// The pause of the slow provider.
 pub(crate) const SLOW_PAUSE: Duration = Duration::from_millis(250);
@@ -46,6 +67,9 @@ const LARGE_TOKENS: usize = 9;
 
 /// What precedes a probe's number in the words of the user.
 const PROBE: &[u8] = b"probe-";
+
+/// What each result of a tool has in a request.
+const RESULT: &[u8] = b"\"role\":\"tool\"";
 
 /// The bytes at the end of a request that are read.
 const RETAINED: usize = 4 << 10;
@@ -74,6 +98,8 @@ struct Shared {
     frames: Frames,
     large: Bytes,
     calls: Bytes,
+    reading: Bytes,
+    writing: Bytes,
     gate: watch::Sender<bool>,
     arrivals: Mutex<HashMap<u64, Arrival>>,
     counter: Mutex<Option<WireCounter>>,
@@ -99,6 +125,14 @@ struct Frames {
     plain: Bytes,
 }
 
+/// Starts the threads for a model, which end with the process.
+pub(crate) fn threads() -> Result<Handle> {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.thread_name(THREADS).enable_all().build()?;
+    // To drop it is an error here, also where something else fails.
+    Ok(Box::leak(Box::new(runtime)).handle().clone())
+}
+
 impl MockModel {
     /// Starts the server on a free loopback port.
     pub(crate) async fn start(pace: Pace) -> Result<Self> {
@@ -106,7 +140,9 @@ impl MockModel {
             pace,
             frames: Frames::new(pace.tokens, "sunny "),
             large: Frames::new(LARGE_TOKENS, &"x".repeat(1_000_000)).whole,
-            calls: calls(),
+            calls: calls(CALLED_TOOL, &json!({"task": "work"}), CALLS),
+            reading: calls(READING_TOOL, &json!({}), 1),
+            writing: calls(WRITING_TOOL, &json!({"name": "weather", "value": "sunny"}), 1),
             gate: watch::Sender::new(false),
             arrivals: Mutex::default(),
             counter: Mutex::default(),
@@ -133,7 +169,7 @@ impl MockModel {
 
     /// Lists the providers with their base URLs.
     pub(crate) fn providers(&self) -> impl Iterator<Item = (&'static str, String)> {
-        [FAST, PACED, SLOW, LARGE, CALLING, HELD]
+        [FAST, PACED, SLOW, LARGE, CALLING, HELD, READING, WRITING, WORDY]
             .into_iter()
             .map(|name| (name, self.base_url(name)))
     }
@@ -192,8 +228,12 @@ async fn complete(State(shared): State<Arc<Shared>>, Path(provider): Path<String
     let answer = match provider.as_str() {
         FAST => Body::from(shared.frames.whole.clone()),
         LARGE => Body::from(shared.large.clone()),
-        CALLING if contains(&end, b"\"role\":\"tool\"") => Body::from(shared.frames.whole.clone()),
+        CALLING if results_in(&end) > 0 => Body::from(shared.frames.whole.clone()),
         CALLING => Body::from(shared.calls.clone()),
+        READING | WRITING if results_in(&end) >= TOOL_STEPS => Body::from(shared.frames.whole.clone()),
+        READING => Body::from(shared.reading.clone()),
+        WRITING => Body::from(shared.writing.clone()),
+        WORDY => Body::from(wordy()),
         PACED => slow_answer(shared.pace, shared, false, probe),
         HELD => slow_answer(shared.pace, shared, true, probe),
         SLOW => {
@@ -289,15 +329,30 @@ impl Frames {
 }
 
 /// A completion of calls alone.
-fn calls() -> Bytes {
+fn calls(tool: &str, arguments: &Value, number: usize) -> Bytes {
     let call = |index: usize| {
-        let function = json!({"name": CALLED_TOOL, "arguments": "{\"task\":\"work\"}"});
+        let function = json!({"name": tool, "arguments": arguments.to_string()});
         json!({"index": index, "id": format!("call-{index}"), "type": "function", "function": function})
     };
-    let calls: Vec<Value> = (0..CALLS).map(call).collect();
+    let calls: Vec<Value> = (0..number).map(call).collect();
     let delta = json!({"role": "assistant", "content": null, "tool_calls": calls});
     let (all, tail) = (chunk(&delta, &Value::Null), chunk(&json!({}), &json!("tool_calls")));
     format!("{all}{tail}data: [DONE]\n\n").into()
+}
+
+/// A completion of random words, each a token.
+fn wordy() -> String {
+    let text = words(WORDY_BYTES);
+    let tokens = text
+        .split_inclusive(' ')
+        .map(|word| chunk(&json!({"content": word}), &Value::Null));
+    let tail = chunk(&json!({}), &json!("stop"));
+    format!("{}{tail}data: [DONE]\n\n", tokens.collect::<String>())
+}
+
+/// Counts the results of tools in a request.
+fn results_in(body: &[u8]) -> usize {
+    body.windows(RESULT.len()).filter(|window| *window == RESULT).count()
 }
 
 fn chunk(delta: &Value, finish: &Value) -> String {

@@ -1,5 +1,6 @@
-//! The database under load on PostgreSQL: made for one run of this program, asked for its limits
-//! and for what was written, dropped.
+//! A database on PostgreSQL: made for one measurement, asked for its limits and for what was
+//! written, dropped. It is read by the server's catalog, so that versions of the service with other
+//! tables can be compared.
 
 use std::time::Duration;
 
@@ -7,15 +8,19 @@ use anyhow::{Context as _, Result, ensure};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 
+use crate::CLIENTS;
+use crate::procfs;
 use crate::sample::{Sample, repeat};
 
 /// A database of its own on a server that may be shared.
 #[derive(Debug)]
 pub(crate) struct PostgresDatabase {
     /// Connections of this program.
-    pub(crate) pool: PgPool,
+    pool: PgPool,
     server: PgConnectOptions,
     name: String,
+    /// The first process of the server, if it is on this machine.
+    pub(crate) server_process: Option<u32>,
 }
 
 /// The size of a row of the machine's own limit.
@@ -23,7 +28,7 @@ pub(crate) const LIMIT_BYTES: usize = 4096;
 
 impl PostgresDatabase {
     /// Creates the database; the user must be allowed to.
-    pub(crate) async fn create(server_url: &str, clients: usize) -> Result<Self> {
+    pub(crate) async fn create(server_url: &str) -> Result<Self> {
         let server: PgConnectOptions = server_url.parse().context("the URL of PostgreSQL")?;
         let name = format!("agent_runtime_load_{}", uuid::Uuid::now_v7().simple());
         let mut admin = server.connect().await.context("connect to PostgreSQL")?;
@@ -31,12 +36,18 @@ impl PostgresDatabase {
             .execute(&mut admin)
             .await?;
         admin.close().await?;
-        let connections = u32::try_from(clients)?;
+        let connections = u32::try_from(CLIENTS)?;
         let pool = PgPoolOptions::new()
             .max_connections(connections)
             .test_before_acquire(false);
         let pool = pool.connect_with(server.clone().database(&name)).await?;
-        let database = Self { pool, server, name };
+        let backend: i32 = sqlx::query_scalar("select pg_backend_pid()").fetch_one(&pool).await?;
+        let database = Self {
+            server_process: server_process(u32::try_from(backend)?),
+            pool,
+            server,
+            name,
+        };
         for setting in ["fsync", "synchronous_commit", "full_page_writes"] {
             let value = database.setting(setting).await?;
             ensure!(
@@ -96,6 +107,7 @@ impl PostgresDatabase {
             }
         });
         let sample = sample.await?;
+        // So that the next measurement begins as this one did.
         sqlx::query("truncate load_limit").execute(&self.pool).await?;
         Ok(sample)
     }
@@ -106,50 +118,37 @@ impl PostgresDatabase {
         Ok(position.fetch_one(&self.pool).await?)
     }
 
-    /// Returns the bytes of the rows that the commit of a session wrote.
-    pub(crate) async fn row_bytes(&self, session_id: uuid::Uuid) -> Result<i64> {
-        let sum = sqlx::query_scalar(
-            "select (
-                pg_column_size(s.*)
-                + (select pg_column_size(r.*) from runs r where r.tenant = s.tenant and r.session_id = s.session_id)
-                + (select pg_column_size(h.*) from history_segments h
-                    where h.tenant = s.tenant and h.branch_id = s.branch_id and h.position = s.position)
-                + (select coalesce(sum(pg_column_size(t.*)), 0) from states t
-                    where t.tenant = s.tenant and t.hash in (s.environment_hash, s.context_hash)
-                    and not exists (select from sessions p
-                        where p.tenant = s.tenant and p.session_id = s.parent_session_id
-                        and t.hash in (p.environment_hash, p.context_hash)))
-            )::bigint from sessions s where s.session_id = $1",
+    /// Returns how many transactions have written on this server: it gives a number to each that
+    /// does, and to no other.
+    pub(crate) async fn write_transactions(&self) -> Result<usize> {
+        let next = sqlx::query_scalar("select pg_snapshot_xmax(pg_current_snapshot())::text::bigint");
+        let next: i64 = next.fetch_one(&self.pool).await?;
+        Ok(usize::try_from(next)?)
+    }
+
+    /// Returns the bytes of all tables on the disk, with their indexes.
+    pub(crate) async fn size(&self) -> Result<u64> {
+        let size = sqlx::query_scalar(
+            "select coalesce(sum(pg_total_relation_size(oid)), 0)::bigint from pg_class
+                where relkind = 'r' and relnamespace = 'public'::regnamespace",
         );
-        Ok(sum.bind(session_id).fetch_one(&self.pool).await?)
+        let size: i64 = size.fetch_one(&self.pool).await?;
+        Ok(u64::try_from(size)?)
+    }
+
+    /// Returns the bytes of the rows of all tables.
+    pub(crate) async fn row_bytes(&self) -> Result<i64> {
+        let tables = "select string_agg(format('select sum(pg_column_size(t.*)) bytes from %s t', oid::regclass), \
+            ' union all ') from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace";
+        let sums: String = sqlx::query_scalar(tables).fetch_one(&self.pool).await?;
+        let sum = AssertSqlSafe(format!("select coalesce(sum(bytes), 0)::bigint from ({sums}) sums"));
+        Ok(sqlx::query_scalar(sum).fetch_one(&self.pool).await?)
     }
 
     /// Counts the runs that are in the queue, waiting or in progress.
     pub(crate) async fn queue_length(&self) -> Result<i64> {
         let length = sqlx::query_scalar("select count(*) from run_queue");
         Ok(length.fetch_one(&self.pool).await?)
-    }
-
-    /// Counts the asynchronous runs that have completed.
-    pub(crate) async fn queued_runs_completed(&self) -> Result<usize> {
-        let count = sqlx::query_scalar("select count(*) from runs where mode = 'async' and status = 'completed'");
-        let count: i64 = count.fetch_one(&self.pool).await?;
-        Ok(usize::try_from(count)?)
-    }
-
-    /// Returns how long asynchronous runs have waited to be begun, but for so many of the first.
-    pub(crate) async fn queue_waits(&self, skipped: usize) -> Result<Vec<Duration>> {
-        let waits = sqlx::query_scalar(
-            "select extract(epoch from started_at - created_at)::float8 from runs
-                where mode = 'async' order by run_id offset $1",
-        );
-        let waits: Vec<f64> = waits.bind(i64::try_from(skipped)?).fetch_all(&self.pool).await?;
-        // The clocks of two processes are read: the younger time may be the smaller one by a
-        // little.
-        Ok(waits
-            .into_iter()
-            .map(|wait| Duration::from_secs_f64(wait.max(0.0)))
-            .collect())
     }
 
     /// Drops the database and closes its connections.
@@ -169,6 +168,13 @@ impl PostgresDatabase {
             .await
             .with_context(|| format!("read the setting {name}"))
     }
+}
+
+/// Returns the process that has started this connection's, if both are on this machine.
+fn server_process(backend: u32) -> Option<u32> {
+    let server = procfs::parent(backend).ok()?;
+    let names = [procfs::name(backend).ok()?, procfs::name(server).ok()?];
+    (names == ["postgres", "postgres"]).then_some(server)
 }
 
 /// Returns bytes that don't compress.

@@ -10,11 +10,12 @@ use serde::Deserialize;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
+use crate::bench::Bench;
 use crate::client::{Ask, Client};
 use crate::mock::SLOW;
 use crate::report::{Report, megabytes, milliseconds};
 use crate::sample::Sample;
-use crate::service::{Launcher, Service};
+use crate::service::Service;
 
 /// How many readers each run has.
 const READERS_PER_RUN: usize = 10;
@@ -29,61 +30,44 @@ struct Event {
 }
 
 /// Measures readers at a process that works on no run itself.
-pub(crate) async fn measure(
-    launcher: &Launcher,
-    url: &str,
-    redis: &str,
-    readers: usize,
-    report: &mut Report,
-) -> Result<()> {
-    let door = start(launcher, url, redis, "api").await?;
-    let worker = start(launcher, url, redis, "worker").await?;
-    door.client.put_agent().await?;
-    let at_rest = door.memory()?.resident;
+pub(crate) async fn measure(bench: &Bench<'_>, redis: &str, report: &mut Report<'_>) -> Result<()> {
+    let readers = bench.options.readers;
+    let door = start(bench, redis, "api").await?;
+    let worker = start(bench, redis, "worker").await?;
+    door.client.put_agent(&[]).await?;
     let begun = Instant::now();
     let mut reading = JoinSet::new();
     for _ in 0..readers / READERS_PER_RUN {
-        let ask = Ask {
-            base: None,
-            input: "What is the weather like?",
-            provider: SLOW,
-        };
-        let run_id = door.client.enqueue(ask).await?;
+        let run_id = door.client.enqueue(Ask::of(SLOW)).await?;
         for _ in 0..READERS_PER_RUN {
             reading.spawn(read(door.client.clone(), run_id));
         }
     }
-    let (mut delays, mut peak) = (Vec::new(), 0);
+    let mut delays = Vec::new();
     while let Some(ended) = reading.join_next().await {
         delays.append(&mut ended??);
-        peak = peak.max(door.memory()?.peak);
     }
-    let window = begun.elapsed();
+    let delays = Sample::new(begun.elapsed(), delays);
+    let peak = door.memory()?.peak;
     worker.stop().await?;
     door.stop().await?;
-    let events = delays.len();
-    let delays = Sample::new(window, delays);
-    let words = format!(
-        "p50 {}, p99 {} ({:.0} events/s read, {events} in all)",
-        milliseconds(delays.median()),
-        milliseconds(delays.percentile(99)),
-        delays.per_second()
-    );
-    report.add(
-        format!("{readers} readers of streams: from the event to its reader"),
-        words,
-    );
-    let words = format!("{} at the peak, {} at rest", megabytes(peak), megabytes(at_rest));
-    report.add(format!("{readers} readers of streams: memory of their process"), words);
+    let name = format!("{readers} readers of streams");
+    for percent in [50, 99] {
+        let delay = milliseconds(delays.percentile(percent));
+        report.add(format!("{name}: from the event to its reader, p{percent}"), delay, "ms");
+    }
+    report.add(format!("{name}: events read"), delays.per_second(), "per second");
+    report.add(format!("{name}: peak memory of their process"), megabytes(peak), "MB");
     Ok(())
 }
 
-async fn start(launcher: &Launcher, url: &str, redis: &str, role: &str) -> Result<Service> {
+async fn start(bench: &Bench<'_>, redis: &str, role: &str) -> Result<Service> {
     let settings = [
         ("AGENT_RUNTIME__QUEUE__ROLE", role),
         ("AGENT_RUNTIME__BOARD__URL", redis),
     ];
-    launcher.start_with(url, &settings).await
+    let url = bench.database.url();
+    bench.launcher.start_with(&url, &settings).await
 }
 
 /// Reads a run from its first to its terminal event; returns how late each event was that came

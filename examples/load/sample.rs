@@ -78,6 +78,13 @@ pub(crate) fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.get(numbers.len() / 2).copied().unwrap_or_default()
 }
 
+/// Returns the least and the greatest of some numbers.
+pub(crate) fn range(numbers: impl Iterator<Item = f64>) -> (f64, f64) {
+    numbers.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), number| {
+        (least.min(number), most.max(number))
+    })
+}
+
 /// Turns a count into a number to reckon with.
 #[expect(clippy::cast_precision_loss, reason = "counts of a bounded run are far below 2^52")]
 pub(crate) fn count(number: usize) -> f64 {

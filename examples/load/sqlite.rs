@@ -1,10 +1,11 @@
-//! The database under load on SQLite: a file in a temporary folder, with the durability that the
+//! A database on SQLite: a file in a temporary folder, with the durability that the
 //! service uses.
 
 use std::time::Duration;
 
 use anyhow::Result;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
+use tokio::sync::OnceCell;
 
 use crate::postgres::{LIMIT_BYTES, noise};
 use crate::sample::{Sample, repeat};
@@ -13,6 +14,9 @@ use crate::sample::{Sample, repeat};
 #[derive(Debug)]
 pub(crate) struct SqliteDatabase {
     folder: tempfile::TempDir,
+    /// Where the limit is measured. Stays open, since a write-ahead log that has its final size is
+    /// written faster than one that grows.
+    limit: OnceCell<SqlitePool>,
 }
 
 impl SqliteDatabase {
@@ -20,6 +24,7 @@ impl SqliteDatabase {
     pub(crate) fn create() -> Result<Self> {
         Ok(Self {
             folder: tempfile::tempdir_in("/var/tmp")?,
+            limit: OnceCell::new(),
         })
     }
 
@@ -31,6 +36,19 @@ impl SqliteDatabase {
     /// Measures single-row commits of 4 KB. SQLite has one writer, so one connection serves all
     /// clients.
     pub(crate) async fn commit_limit(&self, clients: usize, window: Duration) -> Result<Sample> {
+        let writer = self.limit.get_or_try_init(|| self.open_limit()).await?.clone();
+        repeat(clients, window, move |()| {
+            let pool = writer.clone();
+            async move {
+                let insert = sqlx::query("insert into load_limit values ($1, $2)").bind(uuid::Uuid::now_v7());
+                insert.bind(noise(LIMIT_BYTES)).execute(&pool).await?;
+                Ok(())
+            }
+        })
+        .await
+    }
+
+    async fn open_limit(&self) -> Result<SqlitePool> {
         let options = SqliteConnectOptions::new()
             .filename(self.folder.path().join("limit.db"))
             .create_if_missing(true)
@@ -40,20 +58,9 @@ impl SqliteDatabase {
             .max_connections(1)
             .acquire_timeout(Duration::from_secs(30));
         let pool = pool.connect_with(options).await?;
-        sqlx::query("create table if not exists load_limit (id blob primary key, payload blob not null) without rowid")
+        sqlx::query("create table load_limit (id blob primary key, payload blob not null) without rowid")
             .execute(&pool)
             .await?;
-        let writer = pool.clone();
-        let sample = repeat(clients, window, move |()| {
-            let pool = writer.clone();
-            async move {
-                let insert = sqlx::query("insert into load_limit values ($1, $2)").bind(uuid::Uuid::now_v7());
-                insert.bind(noise(LIMIT_BYTES)).execute(&pool).await?;
-                Ok(())
-            }
-        });
-        let sample = sample.await?;
-        pool.close().await;
-        Ok(sample)
+        Ok(pool)
     }
 }

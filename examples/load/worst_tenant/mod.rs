@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use self::busy_cores::{BusyCores, Priority};
 use self::receivers::ContentReceiver;
 use self::ways::{Attacker, Done};
+use crate::bench::Bench;
 use crate::client::{Ask, Client};
 use crate::mock::{FAST, MockModel};
 use crate::report::{Report, megabytes, milliseconds, progress};
@@ -69,26 +70,25 @@ struct Caller {
 }
 
 /// Measures a tenant's light requests alone, and beside each way.
-pub(crate) async fn measure(
-    launcher: &Launcher,
-    mock: &MockModel,
-    url: &str,
-    (messages, window): (usize, Duration),
-    wanted: &str,
-    report: &mut Report,
-) -> Result<()> {
-    let light = launcher.make_key(url, "light").await?;
-    let worst = launcher.make_key(url, "worst").await?;
+pub(crate) async fn measure(bench: &Bench<'_>, report: &mut Report<'_>) -> Result<()> {
+    let (url, launcher) = (bench.database.url(), bench.launcher);
+    let window = bench.options.window() / 2;
+    let light = launcher.make_key(&url, "light").await?;
+    let worst = launcher.make_key(&url, "worst").await?;
     let crowd = yielding::runtime()?;
-    let service = launcher.start_with(url, &settings(mock, &crowd).await?).await?;
+    let service = launcher.start_with(&url, &settings(bench.mock, &crowd).await?).await?;
     let light = Caller {
         client: service.client.with_key(&light),
         receiver: ContentReceiver::start().await?,
     };
     light.client.put_templated_agent().await?;
-    let attacker = Attacker::prepare(service.client.apart()?.with_key(&worst), messages).await?;
+    let attacker = service.client.apart()?.with_key(&worst);
+    let attacker = Attacker::prepare(attacker, bench.options.large_messages).await?;
     let undisturbed = measure_alone(&light, window, report).await?;
-    for way in ways::all().into_iter().filter(|way| way.name.contains(wanted)) {
+    let wanted = ways::all()
+        .into_iter()
+        .filter(|way| way.name.contains(&bench.options.way));
+    for way in wanted {
         let stop = CancellationToken::new();
         let worst = attacker.begin(way, &stop, &crowd);
         tokio::time::sleep(WARM_UP).await;
@@ -100,24 +100,23 @@ pub(crate) async fn measure(
             (requests + done.requests, successes + done.successes)
         });
         ensure!(requests > 0, "nothing was done of: {}", way.name);
-        let p99 = sample.percentile(99);
-        report.aim(
-            format!("light tenant, {}: while another one {}", way.against.name(), way.name),
-            format!(
-                "{} ({requests} requests of the other one, {successes} succeeded)",
-                words(&sample)
-            ),
-            "p99 at most twice that alone",
-            p99 <= 2 * undisturbed[&way.against],
+        let ratio = sample.percentile(99).as_secs_f64() / undisturbed[&way.against].as_secs_f64();
+        let name = format!("{} while another tenant {}", way.against.name(), way.name);
+        let note = format!(
+            "{}; the other one: {requests} requests, {successes} succeeded",
+            words(&sample)
         );
-        progress(&format!("memory by now: {}", megabytes(service.memory()?.peak)));
+        report
+            .add(format!("{name}: p99 over that alone"), ratio, "times")
+            .note(note);
+        progress(&format!("memory by now: {:.1} MB", megabytes(service.memory()?.peak)));
     }
     for kind in Light::ALL {
         let sample = requests(&light, kind, window).await?;
-        report.add(format!("light tenant, {}: alone again", kind.name()), words(&sample));
+        add_alone(&format!("{}, alone again", kind.name()), &sample, report);
     }
     service.stop().await?;
-    memory(launcher, url, attacker, report).await
+    memory(launcher, &url, attacker, report).await
 }
 
 /// Measures the light tenant alone: on idle cores, and on busy cores. Returns the p99
@@ -125,7 +124,7 @@ pub(crate) async fn measure(
 ///
 /// Threads that yield to all others delay none of them. So what the light tenant loses
 /// beside them is what a busy machine costs: its caches, and the host that it shares.
-async fn measure_alone(light: &Caller, window: Duration, report: &mut Report) -> Result<HashMap<Light, Duration>> {
+async fn measure_alone(light: &Caller, window: Duration, report: &mut Report<'_>) -> Result<HashMap<Light, Duration>> {
     let circumstances = [
         ("", None),
         (
@@ -139,16 +138,18 @@ async fn measure_alone(light: &Caller, window: Duration, report: &mut Report) ->
         for kind in Light::ALL {
             let _busy = priority.map(BusyCores::start);
             let sample = requests(light, kind, window).await?;
-            report.add(
-                format!("light tenant, {}: alone{words_after}", kind.name()),
-                words(&sample),
-            );
+            add_alone(&format!("{}, alone{words_after}", kind.name()), &sample, report);
             if priority.is_none() {
                 undisturbed.insert(kind, sample.percentile(99));
             }
         }
     }
     Ok(undisturbed)
+}
+
+fn add_alone(name: &str, sample: &Sample, report: &mut Report<'_>) {
+    let late = milliseconds(sample.percentile(99));
+    report.add(format!("{name}: p99"), late, "ms").note(words(sample));
 }
 
 /// Returns the settings of the service, with a model server for each tenant.
@@ -169,7 +170,7 @@ async fn settings(mock: &MockModel, crowd: &Handle) -> Result<Vec<(String, Strin
 
 /// Measures what one reader of the large session costs, and many slow ones, each time in a fresh
 /// process.
-async fn memory(launcher: &Launcher, url: &str, attacker: Attacker, report: &mut Report) -> Result<()> {
+async fn memory(launcher: &Launcher, url: &str, attacker: Attacker, report: &mut Report<'_>) -> Result<()> {
     for readers in [1, 10, 100] {
         let service = launcher.start_with(url, &SETTINGS).await?;
         let at_rest = service.memory()?.peak;
@@ -184,14 +185,10 @@ async fn memory(launcher: &Launcher, url: &str, attacker: Attacker, report: &mut
         stop.cancel();
         reading.join_all().await;
         let cost = service.memory()?.peak.saturating_sub(at_rest);
-        report.aim(
-            format!(
-                "{readers} slow readers of a session of {} messages of 9 MB: memory",
-                attacker.messages()
-            ),
+        report.add(
+            format!("{readers} slow readers of a large session: memory"),
             megabytes(cost),
-            "half of http.max_bytes_in_flight and 64 MB",
-            cost <= (128 + 64) << 20,
+            "MB",
         );
         service.stop().await?;
     }
@@ -234,11 +231,7 @@ impl Light {
 
     /// Makes one request or two, and returns how long each took.
     async fn request(self, Caller { client, receiver }: &Caller) -> Result<Vec<Duration>> {
-        let ask = Ask {
-            base: None,
-            input: "What is the weather like?",
-            provider: PROVIDER,
-        };
+        let ask = Ask::of(PROVIDER);
         let began = Instant::now();
         match self {
             Self::Runs => {
@@ -266,10 +259,6 @@ impl Light {
 }
 
 fn words(sample: &Sample) -> String {
-    format!(
-        "p50 {}, p99 {} of {}",
-        milliseconds(sample.median()),
-        milliseconds(sample.percentile(99)),
-        sample.count()
-    )
+    let (middle, late) = (milliseconds(sample.median()), milliseconds(sample.percentile(99)));
+    format!("p50 {middle:.2} ms, p99 {late:.2} ms of {}", sample.count())
 }

@@ -119,14 +119,14 @@ pub(super) struct Attacker {
 impl Attacker {
     /// Makes a session of so many large messages.
     pub(super) async fn prepare(client: Client, messages: usize) -> Result<Self> {
-        client.put_agent().await?;
+        client.put_agent(&[]).await?;
         let text = "0123456789abcdef".repeat(MESSAGE / 16);
         let mut line = Vec::new();
         for number in 0..messages {
             let ask = Ask {
                 base: line.last().copied(),
                 input: &text,
-                provider: FAST,
+                ..Ask::of(FAST)
             };
             line.push(client.run(ask).await?.session_id);
             progress(&format!("message {} of {messages} of the large session", number + 1));
@@ -140,7 +140,7 @@ impl Attacker {
             let path = format!("/v1/agents/{}", level_name(level));
             client.call(Method::PUT, &path, Some(&agent)).await?;
         }
-        let large_run = client.enqueue(Self::ask(LARGE)).await?;
+        let large_run = client.enqueue(Ask::of(LARGE)).await?;
         client.ended(large_run).await?;
         Ok(Self {
             client,
@@ -156,11 +156,6 @@ impl Attacker {
             client: client.with_key(self.client.key()),
             ..self.clone()
         }
-    }
-
-    /// Returns how many large messages there are.
-    pub(super) fn messages(&self) -> usize {
-        self.line.len()
     }
 
     /// Does its worst until it is stopped.
@@ -215,7 +210,7 @@ impl Attacker {
                 self.call(Method::POST, "/v1/runs", Some(body)).await
             }
             Kind::UnreadEvents => {
-                let run_id = client.enqueue(Self::ask(SLOW)).await?;
+                let run_id = client.enqueue(Ask::of(SLOW)).await?;
                 let path = format!("/v1/runs/{run_id}/events");
                 slow_reader::read(client.base_url(), client.key(), &path).await
             }
@@ -276,15 +271,7 @@ impl Attacker {
     }
 
     fn run(mode: &str, provider: &'static str) -> Value {
-        Self::ask(provider).body(mode)
-    }
-
-    fn ask(provider: &'static str) -> Ask<'static> {
-        Ask {
-            base: None,
-            input: "What is the weather like?",
-            provider,
-        }
+        Ask::of(provider).body(mode)
     }
 
     async fn call(&self, method: Method, path: &str, body: Option<Value>) -> Result<()> {

@@ -1,0 +1,87 @@
+//! What each group of figures is measured with: a fresh database, the service, the mock model; and
+//! the one way in which a load is measured.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::Options;
+use crate::cpu::{CpuPerRun, CpuTimes};
+use crate::database::Database;
+use crate::mock::MockModel;
+use crate::report::{Report, milliseconds};
+use crate::sample::{Sample, count, repeat};
+use crate::service::{Launcher, Service};
+
+/// The load before the measured window: it opens connections and fills caches.
+const WARM_UP: Duration = Duration::from_secs(2);
+
+/// What a group of figures is measured with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bench<'a> {
+    pub(crate) options: &'a Options,
+    pub(crate) launcher: &'a Launcher,
+    pub(crate) mock: &'a MockModel,
+    pub(crate) http: &'a reqwest::Client,
+    pub(crate) database: &'a Database,
+}
+
+/// A load that was measured.
+#[derive(Debug)]
+pub(crate) struct Measured {
+    pub(crate) runs: Sample,
+    pub(crate) cpu: CpuPerRun,
+    /// Transactions that wrote, per run; 0 on SQLite, where they are not counted.
+    pub(crate) writes: f64,
+}
+
+impl Bench<'_> {
+    /// Starts the service.
+    pub(crate) async fn start(&self) -> Result<Service> {
+        self.launcher.start(&self.database.url()).await
+    }
+
+    /// Reads the processor times so far.
+    pub(crate) fn cpu_times(&self, services: &[&Service]) -> Result<CpuTimes> {
+        CpuTimes::read(services, self.database.server_process())
+    }
+
+    /// Lets each client repeat an operation, which is one run, for the length of the window. An
+    /// operation that fails fails the measurement.
+    pub(crate) async fn load<S, F, R>(&self, service: &Service, clients: usize, operation: F) -> Result<Measured>
+    where
+        S: Default + Send + 'static,
+        F: Fn(S) -> R + Clone + Send + 'static,
+        R: Future<Output = Result<S>> + Send,
+    {
+        repeat(clients, WARM_UP, operation.clone()).await?;
+        let (writes, cpu) = (self.write_transactions().await?, self.cpu_times(&[service])?);
+        let runs = repeat(clients, self.options.window(), operation).await?;
+        let later = self.cpu_times(&[service])?;
+        let writes = self.write_transactions().await? - writes;
+        Ok(Measured {
+            cpu: cpu.per_run(later, runs.count()),
+            writes: count(writes) / count(runs.count().max(1)),
+            runs,
+        })
+    }
+
+    async fn write_transactions(&self) -> Result<usize> {
+        match self.database {
+            Database::Postgres(database) => database.write_transactions().await,
+            Database::Sqlite(_) => Ok(0),
+        }
+    }
+}
+
+impl Measured {
+    /// Adds the rate, with what a run cost, and the times.
+    pub(crate) fn report(&self, name: &str, report: &mut Report<'_>) {
+        let rate = report.add(format!("{name}: rate"), self.runs.per_second(), "runs/s");
+        rate.cpu_per_run(self.cpu);
+        for percent in [50, 99] {
+            let time = milliseconds(self.runs.percentile(percent));
+            report.add(format!("{name}: p{percent}"), time, "ms");
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Runs of which each step is persisted: per second, and how many transactions a run writes.
+
+use anyhow::Result;
+
+use crate::CLIENTS;
+use crate::bench::Bench;
+use crate::client::Ask;
+use crate::mock::{FAST, READING, READING_TOOL, WRITING, WRITING_TOOL};
+use crate::report::{Report, clients_text};
+use crate::tool_steps;
+
+/// What a run does, and the provider that has it do so.
+const KINDS: [(&str, &str); 3] = [
+    ("one step", FAST),
+    ("three tool steps", READING),
+    ("three tool steps with effects", WRITING),
+];
+
+/// Measures each kind of run with one client, whose writes nobody shares, and with several.
+pub(crate) async fn measure(bench: &Bench<'_>, report: &mut Report<'_>) -> Result<()> {
+    let service = bench.start().await?;
+    service.client.put_agent(&[READING_TOOL, WRITING_TOOL]).await?;
+    for (kind, provider) in KINDS {
+        for clients in [1, CLIENTS] {
+            let client = service.client.clone();
+            let operation = move |()| {
+                let client = client.clone();
+                let ask = Ask {
+                    durable: true,
+                    ..Ask::of(provider)
+                };
+                async move {
+                    if provider == FAST {
+                        client.run(ask).await.map(|_| ())
+                    } else {
+                        tool_steps::run(&client, ask).await
+                    }
+                }
+            };
+            let measured = bench.load(&service, clients, operation).await?;
+            let name = format!("durable, {kind}, {}", clients_text(clients));
+            measured.report(&name, report);
+            report.add(format!("{name}: write transactions of a run"), measured.writes, "");
+        }
+    }
+    service.stop().await
+}
