@@ -41,6 +41,7 @@ pub(crate) async fn open(url: &str) -> Arc<dyn Store> {
         max_connections: 4,
         acquire_timeout: Duration::from_secs(5),
         migrate: true,
+        listen_url: None,
     };
     store::open(url, settings).await.unwrap()
 }

@@ -31,8 +31,17 @@ pub(crate) struct Bench<'a> {
 pub(crate) struct Measured {
     pub(crate) runs: Sample,
     pub(crate) cpu: CpuPerRun,
-    /// Transactions that wrote, per run; 0 on SQLite, where they are not counted.
-    pub(crate) writes: f64,
+    /// What a run wrote; nothing on SQLite, where it is not counted.
+    pub(crate) written: Option<Written>,
+}
+
+/// What PostgreSQL wrote for a run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Written {
+    /// The transactions that wrote.
+    pub(crate) transactions: f64,
+    /// The bytes of write-ahead log.
+    pub(crate) log: f64,
 }
 
 impl Bench<'_> {
@@ -48,40 +57,52 @@ impl Bench<'_> {
 
     /// Lets each client repeat an operation, which is one run, for the length of the window. An
     /// operation that fails fails the measurement.
-    pub(crate) async fn load<S, F, R>(&self, service: &Service, clients: usize, operation: F) -> Result<Measured>
+    pub(crate) async fn load<S, F, R>(&self, services: &[&Service], clients: usize, operation: F) -> Result<Measured>
     where
         S: Default + Send + 'static,
         F: Fn(S) -> R + Clone + Send + 'static,
         R: Future<Output = Result<S>> + Send,
     {
         repeat(clients, WARM_UP, operation.clone()).await?;
-        let (writes, cpu) = (self.write_transactions().await?, self.cpu_times(&[service])?);
+        let (written, cpu) = (self.written().await?, self.cpu_times(services)?);
         let runs = repeat(clients, self.options.window(), operation).await?;
-        let later = self.cpu_times(&[service])?;
-        let writes = self.write_transactions().await? - writes;
+        let later = self.cpu_times(services)?;
+        let number = count(runs.count().max(1));
+        let written = written.zip(self.written().await?).map(|(from, to)| Written {
+            transactions: (to.transactions - from.transactions) / number,
+            log: (to.log - from.log) / number,
+        });
         Ok(Measured {
             cpu: cpu.per_run(later, runs.count()),
-            writes: count(writes) / count(runs.count().max(1)),
+            written,
             runs,
         })
     }
 
-    async fn write_transactions(&self) -> Result<usize> {
+    /// Returns what the server has written so far.
+    async fn written(&self) -> Result<Option<Written>> {
         match self.database {
-            Database::Postgres(database) => database.write_transactions().await,
-            Database::Sqlite(_) => Ok(0),
+            Database::Postgres(database) => Ok(Some(Written {
+                transactions: count(database.write_transactions().await?),
+                log: count(usize::try_from(database.wal_position().await?)?),
+            })),
+            Database::Sqlite(_) => Ok(None),
         }
     }
 }
 
 impl Measured {
-    /// Adds the rate, with what a run cost, and the times.
+    /// Adds the rate, with what a run cost, the times, and what a run wrote.
     pub(crate) fn report(&self, name: &str, report: &mut Report<'_>) {
         let rate = report.add(format!("{name}: rate"), self.runs.per_second(), "runs/s");
         rate.cpu_per_run(self.cpu);
         for percent in [50, 99] {
             let time = milliseconds(self.runs.percentile(percent));
             report.add(format!("{name}: p{percent}"), time, "ms");
+        }
+        if let Some(Written { transactions, log }) = self.written {
+            report.add(format!("{name}: write transactions of a run"), transactions, "");
+            report.add(format!("{name}: write-ahead log of a run"), log, "bytes");
         }
     }
 }

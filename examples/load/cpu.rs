@@ -26,9 +26,9 @@ pub(crate) struct CpuPerRun {
     /// All processes of PostgreSQL. Nothing where the database is on another machine, or is SQLite.
     pub(crate) database: Duration,
     /// The threads of the mock model.
-    pub(crate) model: Duration,
+    model: Duration,
     /// The clients: the rest of this process.
-    pub(crate) load: Duration,
+    load: Duration,
 }
 
 impl CpuTimes {
@@ -57,5 +57,12 @@ impl CpuTimes {
             model: share(self.model, later.model),
             load: share(self.load, later.load),
         }
+    }
+}
+
+impl CpuPerRun {
+    /// Returns the times in the order in which they are shown.
+    pub(crate) fn in_order(self) -> [Duration; 4] {
+        [self.service, self.database, self.model, self.load]
     }
 }

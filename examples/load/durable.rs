@@ -37,10 +37,8 @@ pub(crate) async fn measure(bench: &Bench<'_>, report: &mut Report<'_>) -> Resul
                     }
                 }
             };
-            let measured = bench.load(&service, clients, operation).await?;
-            let name = format!("durable, {kind}, {}", clients_text(clients));
-            measured.report(&name, report);
-            report.add(format!("{name}: write transactions of a run"), measured.writes, "");
+            let measured = bench.load(&[&service], clients, operation).await?;
+            measured.report(&format!("durable, {kind}, {}", clients_text(clients)), report);
         }
     }
     service.stop().await

@@ -41,7 +41,7 @@ pub(crate) async fn measure(bench: &Bench<'_>, report: &mut Report<'_>) -> Resul
                 events.until("run.completed").await
             }
         };
-        let measured = bench.load(&service, clients, operation).await?;
+        let measured = bench.load(&[&service], clients, operation).await?;
         // Those of the warm-up came first.
         let mut delays = std::mem::take(&mut *delays.lock());
         let delays = delays.split_off(delays.len() - measured.runs.count());

@@ -29,6 +29,7 @@ mod postgres;
 mod procfs;
 mod queue;
 mod readers;
+mod replicas;
 mod report;
 mod rest;
 mod sample;
@@ -106,7 +107,7 @@ struct Options {
     #[arg(long, default_value = "")]
     way: String,
     /// How the report is printed.
-    #[arg(long, value_enum, default_value = "text")]
+    #[arg(long, value_enum, default_value = "text", overrides_with = "format")]
     format: Format,
 }
 
@@ -115,6 +116,7 @@ struct Options {
 enum Group {
     Rest,
     OneTurn,
+    Replicas,
     ToolSteps,
     Durable,
     ConversationBytes,
@@ -229,6 +231,7 @@ impl Group {
         match self {
             Self::Rest => rest::measure(bench, report).await,
             Self::OneTurn => one_turn::measure(bench, report).await,
+            Self::Replicas => replicas::measure(bench, report).await,
             Self::ToolSteps => tool_steps::measure(bench, report).await,
             Self::Durable => durable::measure(bench, report).await,
             Self::ConversationBytes => conversation_bytes::measure(bench, report).await,

@@ -24,7 +24,7 @@ pub(crate) async fn measure(bench: &Bench<'_>, report: &mut Report<'_>) -> Resul
             let client = client.clone();
             async move { client.run(Ask::of(FAST)).await.map(|_| ()) }
         };
-        let measured = bench.load(&service, clients, operation).await?;
+        let measured = bench.load(&[&service], clients, operation).await?;
         let name = format!("one turn, {}", clients_text(clients));
         measured.report(&name, report);
         if clients == CLIENTS {
@@ -48,7 +48,7 @@ pub(crate) async fn measure(bench: &Bench<'_>, report: &mut Report<'_>) -> Resul
             })
         }
     };
-    let measured = bench.load(&service, CLIENTS, operation).await?;
+    let measured = bench.load(&[&service], CLIENTS, operation).await?;
     measured.report(&format!("a further turn, {CLIENTS} clients"), report);
     service.stop().await
 }

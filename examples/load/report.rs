@@ -139,6 +139,7 @@ impl<'a> Report<'a> {
                 "figure": figure.name,
                 "unit": figure.unit,
                 "values": figure.values,
+                "cpu_ms": figure.cpu.iter().map(|cpu| cpu.in_order().map(milliseconds)).collect::<Vec<_>>(),
             });
             println!("{line}");
         }
@@ -205,17 +206,11 @@ impl Figure {
         if self.cpu.is_empty() {
             return String::new();
         }
-        let of = |part: fn(&CpuPerRun) -> Duration| {
-            let times = self.cpu.iter().map(part).map(milliseconds);
+        let processes = (0..self.cpu[0].in_order().len()).map(|process| {
+            let times = self.cpu.iter().map(|cpu| milliseconds(cpu.in_order()[process]));
             format!("{:.3}", median(times.collect()))
-        };
-        format!(
-            "{} / {} / {} / {}",
-            of(|cpu| cpu.service),
-            of(|cpu| cpu.database),
-            of(|cpu| cpu.model),
-            of(|cpu| cpu.load)
-        )
+        });
+        processes.collect::<Vec<_>>().join(" / ")
     }
 }
 

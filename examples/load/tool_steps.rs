@@ -20,7 +20,7 @@ pub(crate) async fn measure(bench: &Bench<'_>, report: &mut Report<'_>) -> Resul
         let client = client.clone();
         async move { run(&client, Ask::of(READING)).await }
     };
-    let measured = bench.load(&service, CLIENTS, operation).await?;
+    let measured = bench.load(&[&service], CLIENTS, operation).await?;
     measured.report(&format!("three tool steps, {CLIENTS} clients"), report);
     service.stop().await
 }

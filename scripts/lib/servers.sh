@@ -23,6 +23,10 @@ readonly SERVERS_PYTHON_LIBRARIES=$SERVERS_ROOT/tests/python.txt
 readonly SERVERS_NODE_LIBRARIES=$SERVERS_ROOT/tests/node
 # Clients of the Model Context Protocol by others, and a Node.js that is new enough for them.
 readonly SERVERS_MCP_LIBRARIES=$SERVERS_ROOT/tests/node-mcp
+# A pooler before PostgreSQL, from the source of Debian 13: the package of Debian 12 is too old to
+# have prepared statements in transaction mode.
+readonly SERVERS_PGBOUNCER_SOURCE=https://deb.debian.org/debian/pool/main/p/pgbouncer/pgbouncer_1.24.1.orig.tar.gz
+readonly SERVERS_PGBOUNCER_SHA256=da72a3aba13072876d055a3e58dd4aba4a5de4ed6148e73033185245598fd3e0
 # Servers of the Model Context Protocol by others.
 readonly SERVERS_MCP_SERVERS=$SERVERS_ROOT/tests/mcp-servers
 
@@ -36,14 +40,16 @@ SERVERS_AS_USER=()
 # Runs a command while both servers are up and returns its exit status. The
 # command finds them in AGENT_RUNTIME_TEST_POSTGRES_URL (a superuser on the
 # maintenance database) and AGENT_RUNTIME_TEST_REDIS_URL, the Python in
-# AGENT_RUNTIME_TEST_PYTHON and the libraries of Node.js in
-# AGENT_RUNTIME_TEST_NODE_MODULES, unless they can't be had or no tests are run:
-# only those set AGENT_RUNTIME_TEST_REQUIRE_SERVERS.
+# AGENT_RUNTIME_TEST_PYTHON, the libraries of Node.js in
+# AGENT_RUNTIME_TEST_NODE_MODULES and the pooler in AGENT_RUNTIME_TEST_PGBOUNCER,
+# unless they can't be had or no tests are run: only those set
+# AGENT_RUNTIME_TEST_REQUIRE_SERVERS.
 servers_run() {
     servers_prepare
     if [[ -n ${AGENT_RUNTIME_TEST_REQUIRE_SERVERS-} ]]; then
         servers_prepare_python
         servers_prepare_node
+        servers_prepare_pgbouncer
     fi
     servers_start_postgres
     servers_start_redis
@@ -92,6 +98,11 @@ servers_install_missing() {
     command -v curl >/dev/null || packages+=(curl)
     command -v setpriv >/dev/null || packages+=(util-linux)
     python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || packages+=(python3-venv)
+    # The pooler is built with these.
+    command -v make >/dev/null || packages+=(make)
+    [[ -e /usr/include/event2/event.h ]] || packages+=(libevent-dev)
+    [[ -e /usr/include/openssl/ssl.h ]] || packages+=(libssl-dev)
+    command -v pkg-config >/dev/null || packages+=(pkg-config)
     [[ ${#packages[@]} -gt 0 ]] || return 0
 
     local as_root=()
@@ -197,6 +208,31 @@ servers_install_node_libraries() {
         return 1
     fi
     cp "$folder/package-lock.json" "$folder/installed.json"
+}
+
+# Builds the pooler, once for a release of it.
+servers_prepare_pgbouncer() {
+    local folder=${CARGO_TARGET_DIR:-$SERVERS_ROOT/target}/test-pgbouncer
+    local program=$folder/$SERVERS_PGBOUNCER_SHA256/pgbouncer
+    if [[ ! -x $program ]]; then
+        servers_say "building PgBouncer"
+        servers_build_pgbouncer "$folder" "${program%/*}" || servers_say "PgBouncer can't be built"
+    fi
+    if [[ -x $program ]]; then
+        export AGENT_RUNTIME_TEST_PGBOUNCER=$program
+    fi
+}
+
+servers_build_pgbouncer() {
+    local folder=$1 target=$2
+    rm -rf -- "$folder"
+    mkdir -p "$folder/source"
+    curl -sSfL --retry 3 -o "$folder/source.tar.gz" "$SERVERS_PGBOUNCER_SOURCE" &&
+        sha256sum --check --quiet <<<"$SERVERS_PGBOUNCER_SHA256  $folder/source.tar.gz" >&2 &&
+        tar -xf "$folder/source.tar.gz" -C "$folder/source" --strip-components 1 &&
+        (cd "$folder/source" && ./configure --without-cares && make pgbouncer) >"$folder/build.log" 2>&1 &&
+        mkdir "$target" &&
+        mv "$folder/source/pgbouncer" "$target"
 }
 
 # A suite that opens many sockets in one process outgrows Debian's soft limit of 1024.

@@ -30,6 +30,7 @@ pub(super) fn store(config: &Config) -> StoreSettings {
         max_connections: config.store.max_connections,
         acquire_timeout: config.store.acquire_timeout,
         migrate: config.store.migrate,
+        listen_url: config.store.listen_url.as_ref().map(|url| url.expose().into()),
     }
 }
 

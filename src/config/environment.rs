@@ -53,7 +53,7 @@ impl fmt::Display for UnreadVariable {
 
 /// Keys whose value may hold a secret. With the suffix `_FILE`, the variable names a file with the
 /// value.
-const SECRET_KEYS: [[&str; 2]; 2] = [["store", "url"], ["board", "url"]];
+const SECRET_KEYS: [[&str; 2]; 3] = [["store", "url"], ["store", "listen_url"], ["board", "url"]];
 
 /// The variable that OpenAI's own clients read the server's address from.
 const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";

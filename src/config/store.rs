@@ -14,6 +14,9 @@ use super::values::{duration, integer};
 pub struct StoreConfig {
     #[serde(deserialize_with = "store_url")]
     pub url: SecretUrl,
+    /// Where wake-ups are received, if `url` leads to a pooler.
+    #[serde(deserialize_with = "listen_url")]
+    pub listen_url: Option<SecretUrl>,
     #[serde(deserialize_with = "integer::<_, 1, 10_000, _>")]
     pub max_connections: u32,
     #[serde(deserialize_with = "duration::<10, 600_000, _>")]
@@ -50,6 +53,15 @@ fn store_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SecretUrl, D:
         &["sqlite", "postgres", "postgresql"],
         "a URL such as \"sqlite://data/agent-runtime.db\" or \"postgres://USER@HOST/DATABASE\"",
     )
+}
+
+fn listen_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SecretUrl>, D::Error> {
+    let url = secret_url(
+        deserializer,
+        &["postgres", "postgresql", ""],
+        "\"\" or a URL such as \"postgres://USER@HOST/DATABASE\"",
+    )?;
+    Ok((!url.expose().is_empty()).then_some(url))
 }
 
 #[cfg(test)]

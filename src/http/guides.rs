@@ -33,7 +33,7 @@ guides! {
     "agents.md" "api.md" "approvals.md" "benchmarks.md" "budgets.md" "compaction.md" "configuration.md" "deployment.md"
     "environments.md" "events.md" "files.md" "guarantees.md" "hooks.md" "http-tools.md" "mcp.md" "mcp-server.md"
     "models.md" "operations.md" "sandbox.md"
-    "sandbox-network.md" "sessions.md" "subagents.md" "threads.md" "tools.md"
+    "sandbox-network.md" "scaling.md" "sessions.md" "subagents.md" "threads.md" "tools.md"
     "tour.md"
     "webhook-hook.md" "webhooks.md" "problems/README.md" "problems/run-errors.md"
 }

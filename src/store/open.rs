@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use secrecy::SecretString;
+
 use super::content_settings::{ContentRules, ContentSettings};
 use super::error::StoreError;
 use super::objects::OpenObjectsError;
@@ -12,7 +14,7 @@ use super::sqlite::{self, SqliteStore};
 use super::traits::Store;
 
 /// How a store is opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct StoreSettings {
     /// The most connections, at least one. SQLite has one more, for writing.
     pub max_connections: u32,
@@ -20,6 +22,9 @@ pub struct StoreSettings {
     pub acquire_timeout: Duration,
     /// Whether to run missing migrations first. If not, a missing file is not created either.
     pub migrate: bool,
+    /// Where wake-ups are received, if the store's own address leads to a pooler that gives each
+    /// transaction another session. PostgreSQL only.
+    pub listen_url: Option<SecretString>,
 }
 
 /// The reason why a store can't be opened. Never contains the password.

@@ -129,6 +129,7 @@ fn secrets_are_never_shown() {
     let loaded = load(&Sources {
         environment: environment(&[
             ("AGENT_RUNTIME__STORE__URL", "postgres://app:hunter2@db/app"),
+            ("AGENT_RUNTIME__STORE__LISTEN_URL", "postgres://app:hunter2@direct/app"),
             ("AGENT_RUNTIME__BOARD__URL", "redis://:hunter2@cache"),
             ("AGENT_RUNTIME__PROVIDERS__VLLM__HEADERS", "{ X-Auth = 'hunter2' }"),
             ("OPENAI_API_KEY", "hunter2"),
@@ -164,6 +165,7 @@ fn secrets_are_never_shown() {
 
     for (key, value) in [
         ("store.url", "mysql://app:hunter2@db"),
+        ("store.listen_url", "sqlite://hunter2"),
         ("board.url", "hunter2"),
         ("providers.openai.base_url", "https://app:hunter2@h/v1"),
         ("providers.openai.api_key_env", "sk-hunter2"),

@@ -12,16 +12,16 @@
 //!   here as well. All writes may be repeated: the second one finds what the first one stored.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use sqlx::postgres::PgConnectOptions;
+use sqlx::Connection as _;
 use tokio::sync::oneshot;
 
 use super::batch_write::{BatchWrite, Outcome, WriteKey};
 use super::own_connection::OwnConnection;
 use super::publish::PlainPublish;
 use super::queue::Inserted;
+use super::sessions::{LOCAL_BATCH_SETTINGS, Sessions};
 use super::timeouts::in_time;
 use crate::store::committer::{Committer, Write};
 use crate::store::driver_error::is_lock_timeout;
@@ -55,8 +55,8 @@ enum AnyWrite {
 
 impl PostgresCommitter {
     /// Creates a committer. It connects with its first batch.
-    pub(super) fn new(options: PgConnectOptions, connect_timeout: Duration) -> Self {
-        let connection = Arc::new(OwnConnection::new(options, connect_timeout));
+    pub(super) fn new(connection: OwnConnection) -> Self {
+        let connection = Arc::new(connection);
         let of_batches = Arc::clone(&connection);
         Self {
             committer: Committer::new(move |batch| execute(Arc::clone(&of_batches), batch).boxed()),
@@ -174,7 +174,16 @@ async fn execute_kind<W: BatchWrite>(own: &OwnConnection, submitted: Vec<Submitt
 /// An error drops the connection, which closes it.
 async fn execute_statement<W: BatchWrite>(own: &OwnConnection, writes: &[&W]) -> Result<Vec<W::Decision>, sqlx::Error> {
     let mut connection = own.take().await?;
-    let decisions = W::execute_all(&mut connection, writes).await?;
+    let decisions = match own.sessions {
+        Sessions::Own => W::execute_all(&mut connection, writes).await?,
+        Sessions::Pooled => {
+            let mut transaction = connection.begin().await?;
+            sqlx::raw_sql(LOCAL_BATCH_SETTINGS).execute(&mut *transaction).await?;
+            let decisions = W::execute_all(&mut transaction, writes).await?;
+            transaction.commit().await?;
+            decisions
+        }
+    };
     own.put_back(connection);
     Ok(decisions)
 }

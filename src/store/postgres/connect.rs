@@ -1,32 +1,29 @@
 //! Connects to PostgreSQL.
 
+use std::error::Error;
 use std::net::IpAddr;
 use std::str::FromStr as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
+use secrecy::ExposeSecret as _;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
-use sqlx::{Connection as _, Executor as _, PgConnection};
+use sqlx::{Connection as _, PgConnection};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use super::PostgresStore;
 use super::committer::PostgresCommitter;
-use super::timeouts::within;
+use super::own_connection::OwnConnection;
+use super::sessions::Sessions;
+use super::timeouts::{TRUSTED_IDLE, within};
 use super::wake_ups::QueueWakeUps;
 use crate::fair_share::FairShare;
 use crate::store::content_settings::ContentRules;
 use crate::store::open::{OpenError, StoreSettings};
 use crate::store::sql::half_of;
-
-/// A connection that was idle for longer is tested before it is used, since all open connections
-/// are dead after a restart of the server.
-///
-/// Under load no connection is idle for so long, so the test costs a round trip only when there is
-/// time for it.
-pub(super) const TRUSTED_IDLE: Duration = Duration::from_millis(100);
 
 /// How many pings, one after another, fit into the timeout for acquiring a connection.
 const TESTS: u32 = 5;
@@ -66,6 +63,10 @@ impl PostgresStore {
         contents: ContentRules,
     ) -> Result<Self, OpenError> {
         let options = parse(url)?;
+        let sessions = match settings.listen_url {
+            None => Sessions::Own,
+            Some(_) => Sessions::Pooled,
+        };
         let ping_timeout = settings.acquire_timeout / TESTS;
         let silences = Arc::<Silences>::default();
         let pool = PgPoolOptions::new()
@@ -97,14 +98,16 @@ impl PostgresStore {
             .after_release(move |connection, _| {
                 Box::pin(async move { within(ping_timeout, connection.flush()).await.map(|()| true) })
             })
-            .after_connect(|connection, _| Box::pin(prepare_connection(connection)));
-        if !settings.migrate {
-            find_out_whether_reachable(url, &options, settings.acquire_timeout).await?;
+            .after_connect(move |connection, _| Box::pin(sessions.prepare(connection)));
+        if !settings.migrate || sessions == Sessions::Pooled {
+            try_to_connect(&options, sessions, settings.acquire_timeout).await?;
         }
-        let committer = PostgresCommitter::new(options.clone(), ping_timeout);
+        let listen_options = settings.listen_url.as_ref().map(|url| parse(url.expose_secret()));
+        let listen_options = listen_options.transpose()?.unwrap_or_else(|| options.clone());
+        let committer = PostgresCommitter::new(OwnConnection::new(options.clone(), sessions, ping_timeout));
         let pool = pool.connect_lazy_with(options);
         Ok(Self {
-            wake_ups: Arc::new(QueueWakeUps::new(pool.clone())),
+            wake_ups: Arc::new(QueueWakeUps::new(pool.clone(), listen_options)),
             pool,
             waiting_reads: FairShare::new(half_of(settings.max_connections)),
             progress_writes: Semaphore::new(half_of(settings.max_connections)),
@@ -117,58 +120,45 @@ impl PostgresStore {
 }
 
 /// Connects without the pool, which would retry until its timeout and then report only the timeout.
-async fn find_out_whether_reachable(
-    url: &str,
+async fn try_to_connect(
     options: &PgConnectOptions,
+    sessions: Sessions,
     acquire_timeout: Duration,
 ) -> Result<(), OpenError> {
-    match timeout(acquire_timeout, connect_alone(url)).await {
-        Ok(connection) => {
-            // The server responded, so an error of closing does not matter.
-            drop(connection?.close().await);
-            Ok(())
-        }
-        Err(elapsed) => Err(OpenError::Connect {
-            database: database(options),
-            source: elapsed.into(),
-        }),
-    }
+    let tried = timeout(acquire_timeout, async {
+        let mut connection = connect_with(options).await?;
+        let prepared = sessions.prepare(&mut connection).await;
+        // The server responded, so an error of closing does not matter.
+        drop(connection.close().await);
+        prepared.map_err(|error| no_connection(options, error))
+    });
+    tried
+        .await
+        .unwrap_or_else(|elapsed| Err(no_connection(options, elapsed)))
 }
 
 /// Opens one connection outside of any pool.
 pub(super) async fn connect_alone(url: &str) -> Result<PgConnection, OpenError> {
-    let options = parse(url)?;
-    let connected = timeout(CONNECT_TIMEOUT, PgConnection::connect_with(&options)).await;
-    let connected = connected
-        .map_err(Into::into)
-        .and_then(|connected| connected.map_err(Into::into));
-    connected.map_err(|source| OpenError::Connect {
-        database: database(&options),
-        source,
-    })
+    connect_with(&parse(url)?).await
 }
 
-/// Sets the options on which the store relies. An acknowledged commit survives a crash of the
-/// server, even if the server's default is weaker. A statement that waited for a lock sees the
-/// changes of the transaction it waited for. A stalled process releases its locks after ten seconds
-/// in an open transaction. Statements are not compiled, since that takes longer than to run them.
-/// Each statement uses an index. Otherwise a plan from when a table was small would read the whole
-/// table, until the server analyzes it a minute later.
-pub(super) async fn prepare_connection(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
-    let statement = sqlx::query(
-        "select set_config('default_transaction_isolation', 'read committed', false),
-            set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), false),
-            set_config('idle_in_transaction_session_timeout',
-                coalesce(nullif(current_setting('idle_in_transaction_session_timeout'), '0'), '10s'), false),
-            set_config('jit', 'off', false), set_config('enable_seqscan', 'off', false)",
-    );
-    connection.execute(statement.persistent(false)).await?;
-    Ok(())
+async fn connect_with(options: &PgConnectOptions) -> Result<PgConnection, OpenError> {
+    let connected = timeout(CONNECT_TIMEOUT, PgConnection::connect_with(options)).await;
+    let connected = connected.map_err(|elapsed| no_connection(options, elapsed))?;
+    connected.map_err(|error| no_connection(options, error))
+}
+
+fn no_connection(options: &PgConnectOptions, source: impl Into<Box<dyn Error + Send + Sync>>) -> OpenError {
+    OpenError::Connect {
+        database: database(options),
+        source: source.into(),
+    }
 }
 
 fn parse(url: &str) -> Result<PgConnectOptions, OpenError> {
     let options = PgConnectOptions::from_str(url).map_err(|source| OpenError::InvalidUrl { source: source.into() })?;
-    let options = encrypted_beyond_this_machine(options, url);
+    // The pooler PgBouncer refuses parameters that it does not know. Floats are sent as bytes.
+    let options = encrypted_beyond_this_machine(options, url).extra_float_digits(None);
     if options.get_application_name().is_some() {
         return Ok(options);
     }

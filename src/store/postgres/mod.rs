@@ -20,6 +20,7 @@ mod progress;
 mod publish;
 mod queue;
 mod removal;
+mod sessions;
 mod timeouts;
 mod wake_ups;
 

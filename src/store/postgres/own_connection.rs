@@ -5,23 +5,17 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{Connection as _, Executor as _, PgConnection};
+use sqlx::{Connection as _, PgConnection};
 use tokio::time::timeout;
 
-use super::connect::{TRUSTED_IDLE, prepare_connection};
-use super::timeouts::within;
-
-/// How long a statement waits for a lock. A batch that waits for one session holds up all others.
-///
-/// The statements of batches have arrays as parameters. The server would plan them anew each time,
-/// for the lengths of the arrays, although they always use the same indexes.
-const SETTINGS: &str = "select set_config('lock_timeout', '100ms', false),
-    set_config('plan_cache_mode', 'force_generic_plan', false)";
+use super::sessions::{BATCH_SETTINGS, Sessions};
+use super::timeouts::{TRUSTED_IDLE, within};
 
 /// The connection of the committer.
 #[derive(Debug)]
 pub(super) struct OwnConnection {
     options: PgConnectOptions,
+    pub(super) sessions: Sessions,
     /// How long to wait for a connection, or for a response to a ping.
     patience: Duration,
     state: Mutex<State>,
@@ -36,9 +30,10 @@ struct State {
 
 impl OwnConnection {
     /// Does not connect yet.
-    pub(super) fn new(options: PgConnectOptions, patience: Duration) -> Self {
+    pub(super) fn new(options: PgConnectOptions, sessions: Sessions, patience: Duration) -> Self {
         Self {
             options,
+            sessions,
             patience,
             state: Mutex::default(),
         }
@@ -82,8 +77,10 @@ impl OwnConnection {
 
     async fn connect(&self) -> Result<PgConnection, sqlx::Error> {
         let mut connection = PgConnection::connect_with(&self.options).await?;
-        prepare_connection(&mut connection).await?;
-        connection.execute(sqlx::query(SETTINGS).persistent(false)).await?;
+        self.sessions.prepare(&mut connection).await?;
+        if self.sessions == Sessions::Own {
+            sqlx::raw_sql(BATCH_SETTINGS).execute(&mut connection).await?;
+        }
         Ok(connection)
     }
 }

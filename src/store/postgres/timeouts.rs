@@ -10,6 +10,13 @@ use tokio::time::timeout;
 /// The timeout: longer than a healthy server needs for a statement or a whole transaction.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
+/// A connection that was idle for longer is tested before it is used, since all open connections
+/// are dead after a restart of the server.
+///
+/// Under load no connection is idle for so long, so the test costs a round trip only when there is
+/// time for it.
+pub(super) const TRUSTED_IDLE: Duration = Duration::from_millis(100);
+
 /// Bounds an operation by the default timeout. A timed-out operation may have taken effect. The
 /// pool cleans up its connection.
 pub(super) fn in_time<T, E: From<sqlx::Error>>(

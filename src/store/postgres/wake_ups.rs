@@ -58,6 +58,8 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5
 #[derive(Debug)]
 pub(super) struct QueueWakeUps {
     pool: PgPool,
+    /// Where the notifications are received.
+    listen_options: PgConnectOptions,
     tasks: TaskTracker,
     stop: CancellationToken,
     /// The notifications to send.
@@ -85,9 +87,10 @@ struct Received {
 }
 
 impl QueueWakeUps {
-    pub(super) fn new(pool: PgPool) -> Self {
+    pub(super) fn new(pool: PgPool, listen_options: PgConnectOptions) -> Self {
         Self {
             pool,
+            listen_options,
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
             due: OnceLock::new(),
@@ -140,8 +143,7 @@ impl QueueWakeUps {
     fn received(&self) -> &Received {
         self.received.get_or_init(|| {
             let received = Arc::<Received>::default();
-            // Connects as the store's pool does, but outside of the pool.
-            let options = self.pool.connect_options().as_ref().clone();
+            let options = self.listen_options.clone();
             let wake_ups = Arc::clone(&received);
             let receiving = Supervisor::default().keep("receive wake-ups", move || {
                 listen(options.clone(), Arc::clone(&wake_ups))
@@ -230,7 +232,14 @@ async fn listen(options: PgConnectOptions, received: Arc<Received>) {
             .with_jitter()
             .without_max_times();
         let connect = || within(CONNECT_TIMEOUT, connect(&options));
-        let Ok(mut listener) = connect.retry(backoff).await else {
+        let mut is_noted = false;
+        let retrying = connect.retry(backoff).notify(|error, _| {
+            if !std::mem::replace(&mut is_noted, true) {
+                let error = error as &dyn StdError;
+                tracing::warn!(error, "no wake-ups are received, so runs begin when a worker polls");
+            }
+        });
+        let Ok(mut listener) = retrying.await else {
             return;
         };
         received.queue.send();

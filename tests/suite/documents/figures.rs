@@ -1,6 +1,10 @@
-//! Compares the figures of README.md with docs/benchmarks.md, which has them from a measurement.
+//! Compares the figures of README.md with docs/benchmarks.md, which has them from a measurement,
+//! and those of docs/scaling.md with what the command computes.
+
+use std::process::Command;
 
 use super::blocks::{read, tables};
+use crate::support::languages::has_python;
 
 #[test]
 fn the_figures_of_the_readme_are_those_of_the_page_on_benchmarks() {
@@ -27,4 +31,17 @@ fn the_figures_of_the_readme_are_those_of_the_page_on_benchmarks() {
             );
         }
     }
+}
+
+#[test]
+fn the_model_of_the_page_on_scaling_is_what_the_command_prints() {
+    if !has_python() {
+        return;
+    }
+    let page = read("docs/scaling.md");
+    let (_, rest) = page.split_once("<!-- table: capacity -->\n").unwrap();
+    let (table, _) = rest.split_once("\n\n").unwrap();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/capacity");
+    let printed = Command::new("python3").arg(script).output().unwrap();
+    assert_eq!(String::from_utf8(printed.stdout).unwrap().trim_end(), table);
 }

@@ -9,23 +9,9 @@ use serde_json::{Value, json};
 use super::binary::Home;
 use super::service::Service;
 use crate::support::databases::TestDatabase;
-
-/// When set, what a test needs must be there.
-const REQUIRE: &str = "AGENT_RUNTIME_TEST_REQUIRE_SERVERS";
+use crate::support::languages::has_python;
 
 const NO_ADDRESS: &str = "is no address of a service, such as http://127.0.0.1:8080";
-
-fn has_python() -> bool {
-    let is_there = Command::new("python3").arg("--version").output().is_ok();
-    if !is_there {
-        assert!(
-            std::env::var_os(REQUIRE).is_none(),
-            "{REQUIRE} is set and there is no python3"
-        );
-        eprintln!("SKIPPED: the script needs python3");
-    }
-    is_there
-}
 
 /// Runs the script to its end.
 async fn run(addresses: [String; 2], from_key: &str) -> Output {

@@ -124,7 +124,7 @@ async fn another_schema_is_refused(fixture: Fixture) {
         matches!(health, StoreError::Schema { found: 99, needed } if needed == newest),
         "{health:?}"
     );
-    for settings in [unmigrated, TestDatabase::settings()] {
+    for settings in [unmigrated.clone(), TestDatabase::settings()] {
         let error = open(database.url(), settings).await.unwrap_err();
         assert!(
             matches!(error, OpenError::Store(StoreError::Schema { found: 99, .. })),
@@ -132,7 +132,7 @@ async fn another_schema_is_refused(fixture: Fixture) {
         );
     }
     let empty = TestDatabase::empty(database.engine).await.unwrap();
-    let error = open(empty.url(), unmigrated).await.unwrap_err();
+    let error = open(empty.url(), unmigrated.clone()).await.unwrap_err();
     if let Some(path) = empty.url().strip_prefix("sqlite://") {
         let path = Path::new(path);
         assert!(
@@ -382,7 +382,7 @@ async fn addresses_that_name_no_store_are_refused() {
     let settings = TestDatabase::settings();
     for url in ["", "mysql://localhost/x", "postgres", "/tmp/store.db"] {
         assert!(
-            matches!(open(url, settings).await.unwrap_err(), OpenError::UnknownScheme),
+            matches!(open(url, settings.clone()).await.unwrap_err(), OpenError::UnknownScheme),
             "{url}"
         );
     }
@@ -392,7 +392,7 @@ async fn addresses_that_name_no_store_are_refused() {
         "sqlite://store.db?mode=memory",
         "postgres://u:hunter2@[bad/x",
     ] {
-        let error = open(url, settings).await.unwrap_err();
+        let error = open(url, settings.clone()).await.unwrap_err();
         assert!(matches!(error, OpenError::InvalidUrl { .. }), "{url}: {error:?}");
         assert!(!format!("{error:?}").contains("hunter2"));
     }

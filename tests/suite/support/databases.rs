@@ -133,6 +133,7 @@ impl TestDatabase {
             max_connections: 4,
             acquire_timeout: Duration::from_secs(20),
             migrate: true,
+            listen_url: None,
         }
     }
 

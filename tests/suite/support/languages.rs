@@ -18,6 +18,17 @@ const MCP_SERVERS_NODE: &str = "AGENT_RUNTIME_TEST_MCP_SERVERS_NODE";
 /// When set, a missing library is a failure.
 const REQUIRE: &str = "AGENT_RUNTIME_TEST_REQUIRE_SERVERS";
 
+/// Returns whether there is any Python for the scripts that need no libraries; `false` only if none
+/// is required.
+pub(crate) fn has_python() -> bool {
+    let is_there = Command::new("python3").arg("--version").output().is_ok();
+    if !is_there {
+        assert!(variable(REQUIRE).is_none(), "{REQUIRE} is set and there is no python3");
+        eprintln!("SKIPPED: the script needs python3");
+    }
+    is_there
+}
+
 /// Returns the Python; `None` when it is not there and not required.
 pub(crate) fn python() -> Option<String> {
     let python = variable(PYTHON);

@@ -30,6 +30,7 @@ pub(crate) mod languages;
 pub(crate) mod memory_journal;
 pub(crate) mod model_request;
 pub(crate) mod noise;
+pub(crate) mod pgbouncer;
 pub(crate) mod ports;
 pub(crate) mod processors;
 pub(crate) mod provider_rules;
