@@ -54,7 +54,9 @@ fn shown(path: &KeyPath, value: &Value) -> String {
     let names: Vec<&str> = path.iter().map(String::as_str).collect();
     match (names.as_slice(), value) {
         (["providers", _, "headers", _], _) => Value::from(REDACTED).to_string(),
-        (["store" | "board", "url"], Value::String(url)) => Value::from(redact_url(url)).to_string(),
+        (["store" | "board", "url"] | ["store", "listen_url"], Value::String(url)) => {
+            Value::from(redact_url(url)).to_string()
+        }
         _ => value.to_string(),
     }
 }

@@ -54,8 +54,8 @@ fn a_mistyped_key_is_an_error_with_a_suggestion() {
             "app.toml:2: unknown key `htpp`, did you mean `http`?",
         ),
         (
-            "[store]\nlisten = '[::1]:0'\n",
-            "app.toml:2: unknown key `store.listen`, did you mean `http.listen`?",
+            "[board]\nlisten = '[::1]:0'\n",
+            "app.toml:2: unknown key `board.listen`, did you mean `http.listen`?",
         ),
         (
             "[providers.openai]\napi_key = 'sk-1'\n",

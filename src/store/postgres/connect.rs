@@ -56,7 +56,8 @@ impl Silences {
 }
 
 impl PostgresStore {
-    /// Creates the pool. Checks that the database can be reached, unless a migration has just run.
+    /// Creates the pool. Checks that the database can be reached, unless a migration has just run,
+    /// and that the sessions of a pooler have the settings of the store.
     pub(crate) async fn connect(
         url: &str,
         settings: &StoreSettings,
