@@ -18,7 +18,7 @@ use agent_runtime::models::bedrock::ConverseDecoder;
 use agent_runtime::models::gemini::GeminiDecoder;
 use agent_runtime::models::openai_chat::ChatDecoder;
 use agent_runtime::models::openai_responses::ResponsesDecoder;
-use agent_runtime::models::{CapSettings, Decoder, SseDecoder};
+use agent_runtime::models::{CapSettings, Decoder, Frame, SseDecoder};
 use agent_runtime::store::{EncodedSegment, Payload};
 
 /// Far above what any bytes may take: neither builds of tests nor those of fuzzers are fast.
@@ -78,20 +78,21 @@ pub(crate) fn segment(bytes: &[u8]) -> bool {
 pub(crate) fn sse(bytes: &[u8]) {
     const LIMIT: usize = 256;
     let [size, rest @ ..] = bytes else { return };
-    let events = bounded(DECODER_MEMORY + PER_BYTE * bytes.len(), || {
-        let mut decoder = SseDecoder::new(LIMIT);
-        let mut events = Vec::new();
-        let pieces = rest.chunks(usize::from(*size).max(1));
-        let whole = pieces
-            .map(|piece| decoder.push(piece, &mut events))
-            .all(|pushed| pushed.is_ok());
-        if whole {
-            events.extend(decoder.finish());
-        }
-        events
-    });
     // A byte that is not UTF-8 becomes a character of three.
-    assert!(events.iter().all(|event| event.data.len() <= 3 * LIMIT));
+    let check = |event: Frame<'_>| assert!(event.data.len() <= 3 * LIMIT);
+    bounded(DECODER_MEMORY + PER_BYTE * bytes.len(), || {
+        let mut decoder = SseDecoder::new(LIMIT);
+        for mut piece in rest.chunks(usize::from(*size).max(1)) {
+            loop {
+                match decoder.next(&mut piece) {
+                    Ok(Some(event)) => check(event),
+                    Ok(None) => break,
+                    Err(_) => return,
+                }
+            }
+        }
+        decoder.finish().into_iter().for_each(check);
+    });
 }
 
 /// A response of chat completions, in pieces as above.

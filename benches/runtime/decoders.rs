@@ -25,11 +25,13 @@ pub(crate) fn benches(criterion: &mut Criterion) {
     group.bench_function("server-sent events", |bencher| {
         bencher.iter(|| {
             let mut decoder = SseDecoder::new(caps.event_bytes);
-            let mut events = Vec::new();
-            for chunk in black_box(body).chunks(CHUNK) {
-                decoder.push(chunk, &mut events).unwrap();
+            let mut bytes = 0;
+            for mut chunk in black_box(body).chunks(CHUNK) {
+                while let Some(event) = decoder.next(&mut chunk).unwrap() {
+                    bytes += event.data.len();
+                }
             }
-            events
+            bytes
         });
     });
     group.bench_function("chat completions", |bencher| {

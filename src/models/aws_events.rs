@@ -2,7 +2,12 @@
 //! Exceptions and errors become frames of their own name, whose data is a JSON error. AWS's own
 //! crate parses the messages and checks their checksums. No IO.
 
+use std::borrow::Cow;
+use std::mem;
+
 use aws_smithy_eventstream::frame::read_message_from;
+use aws_smithy_types::event_stream::Message;
+use aws_smithy_types::str_bytes::StrBytes;
 use bytes::{Buf as _, BytesMut};
 
 use super::sse::Frame;
@@ -35,6 +40,8 @@ pub(super) enum AwsEventsError {
 pub(super) struct AwsEvents {
     limit: usize,
     buffer: BytesMut,
+    /// The message of the last frame.
+    message: Option<Message>,
 }
 
 impl AwsEvents {
@@ -43,50 +50,60 @@ impl AwsEvents {
         Self {
             limit,
             buffer: BytesMut::new(),
+            message: None,
         }
     }
 
-    /// Takes the next bytes, and appends the frames of completed messages, even if it fails.
-    pub(super) fn push(&mut self, bytes: &[u8], frames: &mut Vec<Frame>) -> Result<(), AwsEventsError> {
-        self.buffer.extend_from_slice(bytes);
-        while self.buffer.len() >= LENGTH_BYTES {
-            let length = self.buffer.chunk().get_u32() as usize;
-            if length > self.limit {
-                return Err(AwsEventsError::TooLarge { limit: self.limit });
-            }
-            if length < LEAST_BYTES {
-                return Err(AwsEventsError::Damaged(format!("a message of {length} bytes")));
-            }
-            if self.buffer.len() < length {
-                break;
-            }
-            let message = self.buffer.split_to(length);
-            let message =
-                read_message_from(&message[..]).map_err(|error| AwsEventsError::Damaged(error.to_string()))?;
-            let header = |name: &str| {
-                let header = message.headers().iter().find(|header| header.name().as_str() == name)?;
-                header.value().as_string().ok().map(|value| value.as_str().to_owned())
-            };
-            let name = [":event-type", ":exception-type", ":error-code"]
-                .into_iter()
-                .find_map(header)
-                .unwrap_or_default();
-            let payload = String::from_utf8_lossy(message.payload()).into_owned();
-            let data = header(":error-message").unwrap_or(payload);
-            let is_error = header(":message-type").is_some_and(|kind| kind == "exception" || kind == "error");
-            frames.push(if is_error {
-                error_frame(&name, &data)
-            } else {
-                Frame { name, data }
-            });
+    /// Reads the next bytes up to the end of a message, and removes them from `bytes`. `None`: the
+    /// message goes on in the bytes after these.
+    pub(super) fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Frame<'_>>, AwsEventsError> {
+        self.message = None;
+        self.buffer.extend_from_slice(mem::take(bytes));
+        if self.buffer.len() < LENGTH_BYTES {
+            return Ok(None);
         }
-        Ok(())
+        let length = self.buffer.chunk().get_u32() as usize;
+        if length > self.limit {
+            return Err(AwsEventsError::TooLarge { limit: self.limit });
+        }
+        if length < LEAST_BYTES {
+            return Err(AwsEventsError::Damaged(format!("a message of {length} bytes")));
+        }
+        if self.buffer.len() < length {
+            return Ok(None);
+        }
+        let message = read_message_from(&self.buffer[..length]);
+        self.buffer.advance(length);
+        let message = message.map_err(|error| AwsEventsError::Damaged(error.to_string()))?;
+        Ok(Some(frame(self.message.insert(message))))
+    }
+}
+
+fn frame(message: &Message) -> Frame<'_> {
+    let header = |name: &str| {
+        let header = message.headers().iter().find(|header| header.name().as_str() == name)?;
+        header.value().as_string().ok().map(StrBytes::as_str)
+    };
+    let name = [":event-type", ":exception-type", ":error-code"]
+        .into_iter()
+        .find_map(header)
+        .unwrap_or_default();
+    let data = match header(":error-message") {
+        Some(text) => Cow::Borrowed(text),
+        None => String::from_utf8_lossy(message.payload()),
+    };
+    if matches!(header(":message-type"), Some("exception" | "error")) {
+        return error_frame(name, &data);
+    }
+    Frame {
+        name: name.into(),
+        data,
     }
 }
 
 /// Returns the frame of an exception or an error, with its name and the status that corresponds to
 /// it.
-fn error_frame(name: &str, data: &str) -> Frame {
+fn error_frame(name: &str, data: &str) -> Frame<'static> {
     let fields = Fields::parse(data);
     let text = |field: &str| fields.as_ref().and_then(|fields| fields.filled(field));
     let texts = [text("message"), text("originalMessage")].into_iter().flatten();
@@ -107,7 +124,7 @@ fn error_frame(name: &str, data: &str) -> Frame {
     };
     let body = serde_json::json!({"error": {"message": message, "type": name, "code": status}});
     Frame {
-        name: EXCEPTION.to_owned(),
-        data: body.to_string(),
+        name: EXCEPTION.into(),
+        data: body.to_string().into(),
     }
 }

@@ -1,6 +1,7 @@
 //! Splits the bytes of a response into frames: server-sent events, an event stream of AWS, or one
 //! JSON body. No IO, and no protocol's JSON.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::mem;
 
@@ -42,14 +43,13 @@ enum Form {
 
 /// The rest at the end of a response's bytes.
 #[derive(Debug)]
-pub(super) enum BodyEnd {
+pub(super) enum BodyEnd<'a> {
     /// No byte arrived.
     Empty,
     /// The stream ended, perhaps with an event that no blank line ended.
-    Events(Option<Frame>),
-    /// The body, without the byte order mark and surrounding whitespace. Bytes that are not UTF-8
-    /// became U+FFFD.
-    Whole(String),
+    Events(Option<Frame<'a>>),
+    /// The body. Bytes that are not UTF-8 became U+FFFD.
+    Whole(Cow<'a, str>),
 }
 
 impl Body {
@@ -78,66 +78,81 @@ impl Body {
         }
     }
 
-    /// Takes the next bytes, and appends the completed frames, even if it fails.
-    pub(super) fn push(&mut self, bytes: &[u8], frames: &mut Vec<Frame>) -> Result<(), AttemptError> {
-        self.received = self.received.saturating_add(bytes.len());
+    /// Takes note of the number of the next bytes, which must not be too many.
+    pub(super) fn receive(&mut self, count: usize) -> Result<(), AttemptError> {
+        self.received = self.received.saturating_add(count);
         if self.received > self.caps.response_bytes {
             return Err(protocol(
                 format!("the response is larger than {} bytes", self.caps.response_bytes),
                 "",
             ));
         }
-        self.add(bytes, frames)
+        Ok(())
+    }
+
+    /// Reads the next frame, and removes what it has read from `bytes`. `None`: the frame goes on
+    /// in the bytes after these.
+    pub(super) fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Frame<'_>>, AttemptError> {
+        if let Form::Unknown(start) = &mut self.form
+            && let Some(first) = first_byte(start, bytes)
+        {
+            let start = mem::take(start);
+            self.form = self.form_of(first);
+            // It has blanks at most, so no frame.
+            self.read(&mut start.as_slice())?;
+        }
+        self.read(bytes)
     }
 
     /// Takes the end of the bytes.
-    pub(super) fn end(&mut self) -> BodyEnd {
-        match mem::replace(&mut self.form, Form::Unknown(Vec::new())) {
+    pub(super) fn end(&mut self) -> BodyEnd<'_> {
+        match &mut self.form {
             Form::Unknown(_) => BodyEnd::Empty,
             Form::Events(decoder) => BodyEnd::Events(decoder.finish()),
             Form::AwsEvents(_) => BodyEnd::Events(None),
-            Form::Whole(body) => {
-                let text = String::from_utf8_lossy(&body);
-                BodyEnd::Whole(text.trim_start_matches('\u{FEFF}').trim().to_owned())
-            }
+            Form::Whole(body) => BodyEnd::Whole(String::from_utf8_lossy(body)),
         }
     }
 
-    fn add(&mut self, bytes: &[u8], frames: &mut Vec<Frame>) -> Result<(), AttemptError> {
-        let start = match &mut self.form {
-            Form::Whole(body) => {
-                body.extend_from_slice(bytes);
-                return Ok(());
+    fn read(&mut self, bytes: &mut &[u8]) -> Result<Option<Frame<'_>>, AttemptError> {
+        match &mut self.form {
+            Form::Unknown(body) | Form::Whole(body) => {
+                body.extend_from_slice(mem::take(bytes));
+                Ok(None)
             }
-            Form::Events(decoder) => return readable(decoder.push(bytes, frames)),
-            Form::AwsEvents(decoder) => return readable(decoder.push(bytes, frames)),
-            Form::Unknown(start) => start,
-        };
-        start.extend_from_slice(bytes);
-        if MARK.starts_with(start) {
-            return Ok(());
+            Form::Events(decoder) => readable(decoder.next(bytes)),
+            Form::AwsEvents(decoder) => readable(decoder.next(bytes)),
         }
-        let text = start.strip_prefix(MARK).unwrap_or(start).trim_ascii_start();
-        let Some(first) = text.first().copied() else {
-            return Ok(());
-        };
-        let start = mem::take(start);
+    }
+
+    /// Returns the form of a body that begins with this byte.
+    fn form_of(&self, first: u8) -> Form {
         let limit = self.caps.event_bytes;
-        self.form = match self.declared {
+        match self.declared {
             Declared::AwsEvents if first.is_ascii_control() => Form::AwsEvents(AwsEvents::new(limit)),
             Declared::Events | Declared::Other if is_stream(first, self.declared == Declared::Events) => {
                 Form::Events(Box::new(SseDecoder::new(limit)))
             }
-            _ => {
-                self.form = Form::Whole(start);
-                return Ok(());
-            }
-        };
-        self.add(&start, frames)
+            _ => Form::Whole(Vec::new()),
+        }
     }
 }
 
-fn readable<E: Display>(outcome: Result<(), E>) -> Result<(), AttemptError> {
+/// Returns the first byte of a body after the byte order mark and blanks; `None` if it has not
+/// arrived. `start` has what arrived before `bytes`: some of the mark, or the mark and blanks.
+fn first_byte(start: &[u8], bytes: &[u8]) -> Option<u8> {
+    let mark = MARK.strip_prefix(start).unwrap_or_default();
+    if mark.starts_with(bytes) {
+        return None;
+    }
+    match bytes.strip_prefix(mark) {
+        None if !start.is_empty() => start.first(),
+        text => text.unwrap_or(bytes).trim_ascii_start().first(),
+    }
+    .copied()
+}
+
+fn readable<T, E: Display>(outcome: Result<T, E>) -> Result<T, AttemptError> {
     outcome.map_err(|error| protocol(error.to_string(), ""))
 }
 
@@ -176,4 +191,41 @@ pub(super) fn protocol(message: String, body: &str) -> AttemptError {
         body: Some(body).filter(|body| !body.is_empty()),
         ..ModelError::new(ModelErrorClass::Protocol, message)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(text: &str, size: usize) -> (Body, Vec<String>) {
+        let mut body = Body::new(None, CapSettings::default());
+        let mut frames = Vec::new();
+        for mut bytes in text.as_bytes().chunks(size) {
+            body.receive(bytes.len()).unwrap();
+            while let Some(frame) = body.next(&mut bytes).unwrap() {
+                frames.push(frame.data.into_owned());
+            }
+            assert!(bytes.is_empty());
+        }
+        (body, frames)
+    }
+
+    #[test]
+    fn the_form_is_found_after_a_mark_and_blanks_however_they_are_cut() {
+        for start in ["", "\u{FEFF}", "\n \r\n", "\u{FEFF}\n\n"] {
+            let (events, whole) = (format!("{start}data: x\n\n"), format!("{start}[1]"));
+            for size in 1..=events.len() {
+                let (mut body, frames) = filled(&events, size);
+                assert_eq!(frames, ["x"], "{start:?} in pieces of {size}");
+                assert!(matches!(body.end(), BodyEnd::Events(None)));
+                let (mut body, frames) = filled(&whole, size);
+                assert!(matches!(body.end(), BodyEnd::Whole(body) if body == whole) && frames.is_empty());
+                let (mut body, _) = filled(start, size);
+                assert!(matches!(body.end(), BodyEnd::Empty));
+            }
+        }
+        // The first byte of a mark alone is no mark.
+        let (mut body, _) = filled("\u{FE00}data: x\n\n", 1);
+        assert!(matches!(body.end(), BodyEnd::Whole(_)));
+    }
 }

@@ -1,7 +1,6 @@
 //! Joins a protocol's encoder and decoder to the network: one request per attempt, events as they
 //! arrive. Knows no provider's JSON.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
@@ -155,11 +154,10 @@ impl Provider {
         let call = Call {
             provider: Arc::clone(self),
             phase: Phase::Send(url, headers, body),
-            events: VecDeque::new(),
-            failure: None,
         };
-        let next = |mut call: Call| async move { call.next().await.map(|item| (item, call)) };
-        stream::unfold(call, next).boxed()
+        let next = |mut call: Call| async move { call.next().await.map(|news| (news, call)) };
+        let items = |(events, failure): News| stream::iter(events.into_iter().map(Ok).chain(failure.map(Err)));
+        stream::unfold(call, next).flat_map(items).boxed()
     }
 
     async fn send(&self, url: Url, mut headers: HeaderMap, body: Bytes) -> Result<Phase, AttemptError> {
@@ -212,8 +210,6 @@ fn secrets(settings: &ProviderSettings) -> Vec<SecretString> {
 struct Call {
     provider: Arc<Provider>,
     phase: Phase,
-    events: VecDeque<ModelEvent>,
-    failure: Option<AttemptError>,
 }
 
 enum Phase {
@@ -222,46 +218,44 @@ enum Phase {
     End,
 }
 
-impl Call {
-    async fn next(&mut self) -> Option<Result<ModelEvent, AttemptError>> {
-        loop {
-            if let Some(event) = self.events.pop_front() {
-                return Some(Ok(event));
-            }
-            if let Some(failure) = self.failure.take() {
-                return Some(Err(self.provider.addressed(failure)));
-            }
-            let outcome = match std::mem::replace(&mut self.phase, Phase::End) {
-                Phase::End => return None,
-                Phase::Send(url, headers, body) => self.provider.send(url, headers, body).await,
-                Phase::Read(incoming, decoder) => self.read(incoming, decoder).await,
-            };
-            match outcome {
-                Ok(phase) => self.phase = phase,
-                Err(failure) => self.failure = Some(failure),
-            }
-        }
-    }
+/// The events of one read, and the failure after them.
+type News = (Vec<ModelEvent>, Option<AttemptError>);
 
-    async fn read(
-        &mut self,
-        mut incoming: Box<Incoming>,
-        mut decoder: Box<dyn Decoder>,
-    ) -> Result<Phase, AttemptError> {
+impl Call {
+    async fn next(&mut self) -> Option<News> {
         let mut events = Vec::new();
-        let next = incoming.next().await;
-        let outcome = match next {
-            Ok(Some(bytes)) => decoder.push(&bytes, &mut events).map(|()| !decoder.is_done()),
-            Ok(None) => decoder.finish(&mut events).map(|()| false),
-            // The completion is complete; only the end of the connection is missing.
-            Err(_) if decoder.is_finished() => decoder.finish(&mut events).map(|()| false),
-            Err(failure) => Err(failure),
+        let outcome = match std::mem::replace(&mut self.phase, Phase::End) {
+            Phase::End => return None,
+            Phase::Send(url, headers, body) => self.provider.send(url, headers, body).await,
+            Phase::Read(incoming, decoder) => read(incoming, decoder, &mut events).await,
         };
-        self.events.extend(events);
-        if outcome? {
-            return Ok(Phase::Read(incoming, decoder));
-        }
-        incoming.drain().await;
-        Ok(Phase::End)
+        let failure = match outcome {
+            Ok(phase) => {
+                self.phase = phase;
+                None
+            }
+            Err(failure) => Some(self.provider.addressed(failure)),
+        };
+        Some((events, failure))
     }
+}
+
+async fn read(
+    mut incoming: Box<Incoming>,
+    mut decoder: Box<dyn Decoder>,
+    events: &mut Vec<ModelEvent>,
+) -> Result<Phase, AttemptError> {
+    let next = incoming.next().await;
+    let is_open = match next {
+        Ok(Some(bytes)) => decoder.push(&bytes, events).map(|()| !decoder.is_done()),
+        Ok(None) => decoder.finish(events).map(|()| false),
+        // The completion is complete; only the end of the connection is missing.
+        Err(_) if decoder.is_finished() => decoder.finish(events).map(|()| false),
+        Err(failure) => Err(failure),
+    };
+    if is_open? {
+        return Ok(Phase::Read(incoming, decoder));
+    }
+    incoming.drain().await;
+    Ok(Phase::End)
 }

@@ -70,8 +70,15 @@ pub trait FrameReader: Send {
 #[derive(Debug)]
 pub struct StreamDecoder<C> {
     body: Body,
+    reading: Reading<C>,
+}
+
+/// The reading of the frames of one completion.
+#[derive(Debug)]
+struct Reading<C> {
     saw_frame: bool,
-    completion: Option<C>,
+    /// The reader; `None` once the completion is complete.
+    reader: Option<C>,
 }
 
 impl<C: FrameReader> StreamDecoder<C> {
@@ -86,19 +93,62 @@ impl<C: FrameReader> StreamDecoder<C> {
     pub(super) fn of_body(provider: &str, body: Body, caps: CapSettings, ids: Arc<dyn IdSource>) -> Self {
         Self {
             body,
-            saw_frame: false,
-            completion: Some(C::new(provider, ids, caps)),
+            reading: Reading {
+                saw_frame: false,
+                reader: Some(C::new(provider, ids, caps)),
+            },
         }
     }
 
     /// Returns the reader of the completion; `None` once it is complete.
     pub(super) fn reader(&mut self) -> Option<&mut C> {
-        self.completion.as_mut()
+        self.reading.reader.as_mut()
+    }
+}
+
+impl<C: FrameReader> Decoder for StreamDecoder<C> {
+    fn push(&mut self, mut bytes: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), AttemptError> {
+        if self.is_done() {
+            return Ok(());
+        }
+        self.body.receive(bytes.len())?;
+        // Frames and errors after a complete response are ignored.
+        while !self.reading.is_done()
+            && let Some(frame) = self.body.next(&mut bytes)?
+        {
+            self.reading.take_frame(&frame, events)?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), AttemptError> {
+        if self.is_done() {
+            return Ok(());
+        }
+        match self.body.end() {
+            BodyEnd::Whole(body) => self.reading.take_whole(&body, events),
+            BodyEnd::Events(last) => self.reading.finish(last, events),
+            BodyEnd::Empty => Err(truncated()),
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.reading.is_done()
+    }
+
+    fn is_finished(&self) -> bool {
+        self.reading.reader.as_ref().is_none_or(FrameReader::is_finished)
+    }
+}
+
+impl<C: FrameReader> Reading<C> {
+    fn is_done(&self) -> bool {
+        self.reader.is_none()
     }
 
     /// Reads a frame. Ignores frames after a complete response.
-    fn take_frame(&mut self, frame: &Frame, events: &mut Vec<ModelEvent>) -> Result<(), AttemptError> {
-        let Some(completion) = &mut self.completion else {
+    fn take_frame(&mut self, frame: &Frame<'_>, events: &mut Vec<ModelEvent>) -> Result<(), AttemptError> {
+        let Some(reader) = &mut self.reader else {
             return Ok(());
         };
         let data = frame.data.trim();
@@ -107,18 +157,30 @@ impl<C: FrameReader> StreamDecoder<C> {
         }
         let progress = match data {
             "" if C::HAS_MARKS => Progress::Open,
-            DONE if C::HAS_MARKS => completion.take_done(events),
+            DONE if C::HAS_MARKS => reader.take_done(events),
             data => {
                 self.saw_frame = true;
-                completion.take_frame(&frame.name, data, events)?
+                reader.take_frame(&frame.name, data, events)?
             }
         };
         self.proceed(progress, events)
     }
 
-    fn finish_stream(&mut self, last: Option<Frame>, events: &mut Vec<ModelEvent>) -> Result<(), AttemptError> {
+    /// Reads a response that is one JSON body, which may have a byte order mark and blanks around
+    /// it.
+    fn take_whole(&mut self, body: &str, events: &mut Vec<ModelEvent>) -> Result<(), AttemptError> {
+        let Some(reader) = &mut self.reader else {
+            return Ok(());
+        };
+        self.saw_frame = true;
+        let body = body.trim_start_matches('\u{FEFF}').trim();
+        let progress = reader.take_whole(body, events)?;
+        self.proceed(progress, events)
+    }
+
+    fn finish(&mut self, last: Option<Frame<'_>>, events: &mut Vec<ModelEvent>) -> Result<(), AttemptError> {
         // Some servers omit the last blank line. A frame that was cut off is not valid JSON.
-        let is_whole = |frame: &Frame| {
+        let is_whole = |frame: &Frame<'_>| {
             let data = frame.data.trim();
             data == DONE || Fields::parse(data).is_some()
         };
@@ -129,58 +191,22 @@ impl<C: FrameReader> StreamDecoder<C> {
     }
 
     fn proceed(&mut self, progress: Progress, events: &mut Vec<ModelEvent>) -> Result<(), AttemptError> {
-        let Some(completion) = &self.completion else {
+        let Some(reader) = &self.reader else {
             return Ok(());
         };
         match progress {
             Progress::Open => return Ok(()),
-            Progress::Ended if self.saw_frame && completion.has_nothing() && !completion.is_finished() => {
+            Progress::Ended if self.saw_frame && reader.has_nothing() && !reader.is_finished() => {
                 return Err(protocol(C::NOTHING.to_owned(), ""));
             }
-            Progress::Ended if !completion.is_finished() => return Err(truncated()),
+            Progress::Ended if !reader.is_finished() => return Err(truncated()),
             Progress::Ended | Progress::Complete => {}
         }
-        if let Some(completion) = self.completion.take() {
-            let response = completion.finish(events)?;
+        if let Some(reader) = self.reader.take() {
+            let response = reader.finish(events)?;
             events.push(ModelEvent::Completed(Box::new(response)));
         }
         Ok(())
-    }
-}
-
-impl<C: FrameReader> Decoder for StreamDecoder<C> {
-    fn push(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), AttemptError> {
-        let mut frames = Vec::new();
-        let outcome = self.body.push(bytes, &mut frames);
-        for frame in &frames {
-            self.take_frame(frame, events)?;
-        }
-        // Errors after a complete response are ignored.
-        if self.is_done() { Ok(()) } else { outcome }
-    }
-
-    fn finish(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), AttemptError> {
-        let end = self.body.end();
-        let Some(completion) = &mut self.completion else {
-            return Ok(());
-        };
-        match end {
-            BodyEnd::Whole(body) => {
-                self.saw_frame = true;
-                let progress = completion.take_whole(&body, events)?;
-                self.proceed(progress, events)
-            }
-            BodyEnd::Events(last) => self.finish_stream(last, events),
-            BodyEnd::Empty => Err(truncated()),
-        }
-    }
-
-    fn is_done(&self) -> bool {
-        self.completion.is_none()
-    }
-
-    fn is_finished(&self) -> bool {
-        self.completion.as_ref().is_none_or(FrameReader::is_finished)
     }
 }
 

@@ -85,14 +85,12 @@ impl Opaque {
         let raw = self.merged.map_or(self.raw, |merged| Value::Object(merged).to_string());
         // An input that was cut off is not valid JSON and would make the block invalid.
         let is_json = serde_json::from_str::<IgnoredAny>(&self.input).is_ok();
-        match Fields::parse(&raw) {
-            Some(fields) if is_json => {
-                let others = fields.iter().filter(|(name, _)| *name != "input");
-                let others = others.map(|(name, raw)| (name, raw.get()));
-                object_text(others.chain([("input", self.input.trim())]))
-            }
-            _ => raw,
-        }
+        let with_input = Fields::parse(&raw).filter(|_| is_json).map(|fields| {
+            let others = fields.iter().filter(|(name, _)| *name != "input");
+            let others = others.map(|(name, raw)| (name, raw.get()));
+            object_text(others.chain([("input", self.input.trim())]))
+        });
+        with_input.unwrap_or(raw)
     }
 }
 

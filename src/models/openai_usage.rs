@@ -1,76 +1,87 @@
 //! Reads usage in the forms of OpenAI's two protocols and of compatible servers. Missing counts are
 //! zero.
 
+use self::Name::{Inner, Own};
 use super::wire::Fields;
 use crate::usage::{Cost, Usage};
 
-/// How a protocol writes usage: the names of each count, the first one before the others. A name of
-/// two parts is that of a field in an object.
+/// How a protocol writes usage: the names of each count, the first one before the others.
 #[derive(Debug)]
 pub(super) struct UsageNames {
     /// The objects with usage.
-    usage: &'static [&'static str],
-    input: &'static [&'static str],
-    output: &'static [&'static str],
-    reasoning: &'static [&'static str],
-    cache_read: &'static [&'static str],
-    cache_write: &'static [&'static str],
+    usage: &'static [Name],
+    input: &'static [Name],
+    output: &'static [Name],
+    reasoning: &'static [Name],
+    cache_read: &'static [Name],
+    cache_write: &'static [Name],
     /// Whether some servers count reasoning apart from the output.
     is_reasoning_apart: bool,
 }
 
+/// The name of a field.
+#[derive(Debug)]
+enum Name {
+    Own(&'static str),
+    /// The name of an object, and that of a field in it.
+    Inner(&'static str, &'static str),
+}
+
 /// Usage of Chat Completions, as all its servers write it.
 pub(super) const CHAT: UsageNames = UsageNames {
-    usage: &["usage", "x_groq.usage"],
-    input: &["prompt_tokens", "input_tokens"],
-    output: &["completion_tokens", "output_tokens"],
+    usage: &[Own("usage"), Inner("x_groq", "usage")],
+    input: &[Own("prompt_tokens"), Own("input_tokens")],
+    output: &[Own("completion_tokens"), Own("output_tokens")],
     reasoning: &[
-        "completion_tokens_details.reasoning_tokens",
-        "output_tokens_details.reasoning_tokens",
-        "reasoning_tokens",
+        Inner("completion_tokens_details", "reasoning_tokens"),
+        Inner("output_tokens_details", "reasoning_tokens"),
+        Own("reasoning_tokens"),
     ],
     cache_read: &[
-        "prompt_tokens_details.cached_tokens",
-        "input_tokens_details.cached_tokens",
-        "prompt_cache_hit_tokens",
-        "cached_tokens",
-        "num_cached_tokens",
+        Inner("prompt_tokens_details", "cached_tokens"),
+        Inner("input_tokens_details", "cached_tokens"),
+        Own("prompt_cache_hit_tokens"),
+        Own("cached_tokens"),
+        Own("num_cached_tokens"),
     ],
     cache_write: &[
-        "prompt_tokens_details.cache_write_tokens",
-        "cache_creation_input_tokens",
+        Inner("prompt_tokens_details", "cache_write_tokens"),
+        Own("cache_creation_input_tokens"),
     ],
     is_reasoning_apart: true,
 };
 
 /// Usage of Responses.
 pub(super) const RESPONSES: UsageNames = UsageNames {
-    usage: &["usage"],
-    input: &["input_tokens"],
-    output: &["output_tokens"],
-    reasoning: &["output_tokens_details.reasoning_tokens"],
-    cache_read: &["input_tokens_details.cached_tokens"],
-    cache_write: &["input_tokens_details.cache_write_tokens"],
+    usage: &[Own("usage")],
+    input: &[Own("input_tokens")],
+    output: &[Own("output_tokens")],
+    reasoning: &[Inner("output_tokens_details", "reasoning_tokens")],
+    cache_read: &[Inner("input_tokens_details", "cached_tokens")],
+    cache_write: &[Inner("input_tokens_details", "cache_write_tokens")],
     is_reasoning_apart: false,
 };
+
+impl Name {
+    fn of<'a, T>(&self, fields: &Fields<'a>, read: fn(&Fields<'a>, &str) -> Option<T>) -> Option<T> {
+        match self {
+            Own(name) => read(fields, name),
+            Inner(object, name) => read(&fields.object(object)?, name),
+        }
+    }
+}
 
 /// Reads the usage of a chunk or a response, wherever it is; `None` if there is none or all counts
 /// are zero.
 pub(super) fn read_usage(chunk: &Fields<'_>, names: &UsageNames) -> Option<Usage> {
-    let object = names.usage.iter().find_map(|name| match name.split_once('.') {
-        Some((group, name)) => chunk.object(group)?.object(name),
-        None => chunk.object(name),
-    });
+    let object = names.usage.iter().find_map(|name| name.of(chunk, Fields::object));
     let usage = counts(&object?, names);
     (usage != Usage::default()).then_some(usage)
 }
 
 fn counts(usage: &Fields<'_>, names: &UsageNames) -> Usage {
-    let first = |spellings: &[&str]| {
-        let mut counts = spellings.iter().filter_map(|name| match name.split_once('.') {
-            Some((group, name)) => usage.object(group)?.count(name),
-            None => usage.count(name),
-        });
+    let first = |spellings: &[Name]| {
+        let mut counts = spellings.iter().filter_map(|name| name.of(usage, Fields::count));
         // A zero is what servers write that count the same elsewhere.
         counts.find(|count| *count > 0).unwrap_or_default()
     };

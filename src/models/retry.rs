@@ -102,14 +102,14 @@ impl Retry {
             .with_max_delay(self.settings.max_delay)
             .with_max_times(self.settings.max_retries as usize)
             .build();
-        let state = Attempts {
+        let state = Box::new(Attempts {
             policy: self.clone(),
             delays,
             attempt: Some(attempt),
             current: None,
             used: Usage::default(),
             pause: None,
-        };
+        });
         stream::unfold(Some(state), |state| async {
             let mut state = state?;
             match state.next().await? {

@@ -1,17 +1,21 @@
 //! Decodes server-sent events: bytes in, frames out, in linear time and bounded memory. No IO, no
 //! JSON.
 
+use std::borrow::Cow;
 use std::mem;
 
 use memchr::memchr2;
 
-/// One frame of a stream.
+/// The most bytes of an unused buffer that are retained for the next event. Larger events are rare.
+const RETAINED_BYTES: usize = 64 << 10;
+
+/// One frame of a stream, borrowed from its decoder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Frame {
+pub struct Frame<'a> {
     /// The event's name; empty if it has none.
-    pub name: String,
+    pub name: Cow<'a, str>,
     /// The event's data. Bytes that are not UTF-8 became U+FFFD.
-    pub data: String,
+    pub data: Cow<'a, str>,
 }
 
 /// An event is larger than allowed.
@@ -23,15 +27,28 @@ pub struct EventTooLarge {
 }
 
 /// Decodes a stream of server-sent events piece by piece.
+///
+/// One buffer holds the data of an event, another one the beginning of a line whose end has not
+/// arrived. All events use the same buffers.
 #[derive(Debug)]
 pub struct SseDecoder {
     limit: usize,
     line: Vec<u8>,
+    name: Vec<u8>,
     data: Vec<u8>,
-    has_data: bool,
-    name: String,
+    event: Event,
     after_cr: bool,
     first_line: bool,
+}
+
+/// The event in the buffers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Event {
+    /// It has no data yet.
+    Empty,
+    HasData,
+    /// It is the last one that was returned.
+    Returned,
 }
 
 impl SseDecoder {
@@ -40,71 +57,85 @@ impl SseDecoder {
         Self {
             limit,
             line: Vec::new(),
+            name: Vec::new(),
             data: Vec::new(),
-            has_data: false,
-            name: String::new(),
+            event: Event::Empty,
             after_cr: false,
             first_line: true,
         }
     }
 
-    /// Takes the next bytes and appends the events that they complete.
-    pub fn push(&mut self, mut bytes: &[u8], events: &mut Vec<Frame>) -> Result<(), EventTooLarge> {
+    /// Reads the next bytes up to the end of an event, and removes them from `bytes`. `None`: the
+    /// event goes on in the bytes after these.
+    pub fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Frame<'_>>, EventTooLarge> {
+        self.forget_returned();
         if self.after_cr && !bytes.is_empty() {
             self.after_cr = false;
-            bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
+            *bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
         }
         while let Some(end) = memchr2(b'\n', b'\r', bytes) {
-            self.extend_line(&bytes[..end])?;
-            self.end_line(events);
-            let ended_by_cr = bytes[end] == b'\r';
-            bytes = &bytes[end + 1..];
-            if ended_by_cr {
+            let (line, rest) = bytes.split_at(end);
+            self.check_room(line)?;
+            *bytes = &rest[1..];
+            if rest[0] == b'\r' {
                 self.after_cr = bytes.is_empty();
-                bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
+                *bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
+            }
+            if self.take_line(line) {
+                return Ok(Some(self.frame()));
             }
         }
-        self.extend_line(bytes)
+        self.check_room(bytes)?;
+        self.line.extend_from_slice(mem::take(bytes));
+        Ok(None)
     }
 
     /// Ends the stream. Returns the last event if no blank line ended it.
     ///
     /// The standard drops such an event. Some servers omit the last blank line, so the caller
     /// decides.
-    pub fn finish(mut self) -> Option<Frame> {
-        let mut events = Vec::new();
+    pub fn finish(&mut self) -> Option<Frame<'_>> {
+        self.forget_returned();
         if !self.line.is_empty() {
-            self.end_line(&mut events);
+            self.take_line(b"");
         }
-        self.dispatch(&mut events);
-        events.pop()
+        self.end_event().then(|| self.frame())
     }
 
-    fn extend_line(&mut self, bytes: &[u8]) -> Result<(), EventTooLarge> {
+    /// Checks that the event is not too large with these bytes.
+    fn check_room(&self, bytes: &[u8]) -> Result<(), EventTooLarge> {
         if self.line.len() + self.data.len() + bytes.len() > self.limit {
             return Err(EventTooLarge { limit: self.limit });
         }
-        self.line.extend_from_slice(bytes);
         Ok(())
     }
 
-    fn end_line(&mut self, events: &mut Vec<Frame>) {
-        let line = mem::take(&mut self.line);
-        let mut text = line.as_slice();
-        if mem::take(&mut self.first_line) {
-            text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
+    /// Takes the end of a line, which may have begun in earlier bytes. Returns whether the line
+    /// ended an event with data.
+    fn take_line(&mut self, end: &[u8]) -> bool {
+        if self.line.is_empty() {
+            return self.take_whole_line(end);
         }
-        if text.is_empty() {
-            self.dispatch(events);
-        } else {
-            self.field(text);
-        }
-        // The buffer is reused for the next line.
+        let mut line = mem::take(&mut self.line);
+        line.extend_from_slice(end);
+        let has_event = self.take_whole_line(&line);
         self.line = line;
-        self.line.clear();
+        empty(&mut self.line);
+        has_event
     }
 
-    fn field(&mut self, line: &[u8]) {
+    fn take_whole_line(&mut self, mut line: &[u8]) -> bool {
+        if mem::take(&mut self.first_line) {
+            line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
+        }
+        if line.is_empty() {
+            return self.end_event();
+        }
+        self.take_field(line);
+        false
+    }
+
+    fn take_field(&mut self, line: &[u8]) {
         let (name, value) = match line.iter().position(|byte| *byte == b':') {
             Some(colon) => (&line[..colon], &line[colon + 1..]),
             None => (line, &[][..]),
@@ -112,48 +143,79 @@ impl SseDecoder {
         let value = value.strip_prefix(b" ").unwrap_or(value);
         match name {
             b"data" => {
-                if self.has_data {
+                if self.event == Event::HasData {
                     self.data.push(b'\n');
                 }
-                self.has_data = true;
+                self.event = Event::HasData;
                 self.data.extend_from_slice(value);
             }
-            b"event" => self.name = lossy(value.to_vec()),
+            b"event" => {
+                self.name.clear();
+                self.name.extend_from_slice(value);
+            }
             // A comment, an unknown field, or a field for reconnections.
             _ => {}
         }
     }
 
-    fn dispatch(&mut self, events: &mut Vec<Frame>) {
-        let event = Frame {
-            name: mem::take(&mut self.name),
-            data: lossy(mem::take(&mut self.data)),
-        };
-        if mem::take(&mut self.has_data) {
-            events.push(event);
+    /// Ends an event. Returns whether it has data; otherwise it is none, and its name is forgotten.
+    fn end_event(&mut self) -> bool {
+        if self.event == Event::Empty {
+            empty(&mut self.name);
+            return false;
+        }
+        self.event = Event::Returned;
+        true
+    }
+
+    fn frame(&self) -> Frame<'_> {
+        Frame {
+            name: String::from_utf8_lossy(&self.name),
+            data: String::from_utf8_lossy(&self.data),
+        }
+    }
+
+    fn forget_returned(&mut self) {
+        if self.event == Event::Returned {
+            empty(&mut self.name);
+            empty(&mut self.data);
+            self.event = Event::Empty;
         }
     }
 }
 
-/// Converts bytes to a text. Does not copy valid UTF-8, which nearly all texts are.
-fn lossy(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+/// Empties a buffer, and retains it for the next event unless it is large.
+fn empty(buffer: &mut Vec<u8>) {
+    buffer.clear();
+    buffer.shrink_to(RETAINED_BYTES);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn decode(chunks: &[&[u8]]) -> (Vec<Frame>, Option<Frame>) {
+    /// Decodes chunks. Returns the events, and the one at the end that no blank line ended.
+    fn decode(chunks: &[&[u8]]) -> (Vec<Frame<'static>>, Option<Frame<'static>>) {
         let mut decoder = SseDecoder::new(1024);
         let mut events = Vec::new();
         for chunk in chunks {
-            decoder.push(chunk, &mut events).unwrap();
+            let mut bytes = *chunk;
+            while let Some(event) = decoder.next(&mut bytes).unwrap() {
+                events.push(owned(event));
+            }
+            assert!(bytes.is_empty());
         }
-        (events, decoder.finish())
+        (events, decoder.finish().map(owned))
     }
 
-    fn data(chunks: &[&[u8]]) -> Vec<String> {
+    fn owned(frame: Frame<'_>) -> Frame<'static> {
+        Frame {
+            name: frame.name.into_owned().into(),
+            data: frame.data.into_owned().into(),
+        }
+    }
+
+    fn data(chunks: &[&[u8]]) -> Vec<Cow<'static, str>> {
         decode(chunks).0.into_iter().map(|event| event.data).collect()
     }
 
@@ -168,8 +230,8 @@ mod tests {
     fn fields_are_read_by_the_standard() {
         let text = b"\xEF\xBB\xBF: hello\nevent: ping\ndata:one\ndata\ndata:  two\nid: 7\nretry: 250\nfuture: x\n\n";
         let expected = Frame {
-            name: "ping".to_owned(),
-            data: "one\n\n two".to_owned(),
+            name: "ping".into(),
+            data: "one\n\n two".into(),
         };
         assert_eq!(decode(&[text]), (vec![expected], None));
         assert_eq!(
@@ -189,7 +251,7 @@ mod tests {
     #[test]
     fn an_unterminated_event_is_returned_apart() {
         let (events, rest) = decode(&[b"data: a\n\ndata: b"]);
-        assert_eq!((events.len(), rest.unwrap().data.as_str()), (1, "b"));
+        assert_eq!((events.len(), rest.unwrap().data.as_ref()), (1, "b"));
         let (events, rest) = decode(&[b"data: a\n\n: half a comm"]);
         assert_eq!((events.len(), rest), (1, None));
     }
@@ -209,7 +271,7 @@ mod tests {
             let mut decoder = SseDecoder::new(12);
             let outcome = text
                 .chunks(3)
-                .try_for_each(|chunk| decoder.push(chunk, &mut Vec::new()));
+                .try_for_each(|mut chunk| decoder.next(&mut chunk).map(|event| assert_eq!(event, None)));
             assert_eq!(
                 outcome,
                 Err(EventTooLarge { limit: 12 }),
@@ -217,9 +279,25 @@ mod tests {
                 String::from_utf8_lossy(text)
             );
         }
-        let mut events = Vec::new();
         let mut decoder = SseDecoder::new(12);
-        decoder.push(&b"data: 1\n\n".repeat(1000), &mut events).unwrap();
-        assert_eq!(events.len(), 1000);
+        let bytes = b"data: 1\n\n".repeat(1000);
+        let mut bytes = bytes.as_slice();
+        for _ in 0..1000 {
+            assert_eq!(decoder.next(&mut bytes).unwrap().unwrap().data, "1");
+        }
+        assert_eq!(decoder.next(&mut bytes), Ok(None));
+    }
+
+    #[test]
+    fn a_large_event_leaves_no_large_buffer() {
+        let mut decoder = SseDecoder::new(1 << 20);
+        let large = format!("data: {}\n\n", "x".repeat(1 << 19));
+        for chunk in large.as_bytes().chunks(1000) {
+            decoder.next(&mut &*chunk).unwrap();
+        }
+        assert_eq!(decoder.next(&mut &b"data: x\n\n"[..]).unwrap().unwrap().data, "x");
+        for buffer in [&decoder.line, &decoder.data] {
+            assert!(buffer.capacity() <= RETAINED_BYTES, "{}", buffer.capacity());
+        }
     }
 }

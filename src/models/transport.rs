@@ -8,9 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::stream::{BoxStream, StreamExt as _};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
-use reqwest::{Client, Proxy, Url};
+use reqwest::{Client, Proxy, Response, Url};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::retry::AttemptError;
@@ -53,9 +52,7 @@ impl Transport {
             .map_err(|_| too_slow(first_byte_words(first_byte, total)))?;
         let response = response.map_err(network)?;
         Ok(Incoming {
-            status: response.status().as_u16(),
-            headers: response.headers().clone(),
-            body: response.bytes_stream().boxed(),
+            response,
             idle: self.timeouts.idle,
             first_byte: Some(first_byte),
             total,
@@ -74,9 +71,7 @@ fn client(settings: &ClientSettings) -> Result<Client, Box<dyn Error + Send + Sy
 
 /// A response whose body is still to be read.
 pub(super) struct Incoming {
-    status: u16,
-    headers: HeaderMap,
-    body: BoxStream<'static, reqwest::Result<Bytes>>,
+    response: Response,
     idle: Duration,
     first_byte: Option<Instant>,
     total: Instant,
@@ -85,18 +80,18 @@ pub(super) struct Incoming {
 impl Incoming {
     /// Returns the status.
     pub(super) fn status(&self) -> u16 {
-        self.status
+        self.response.status().as_u16()
     }
 
     /// Returns the declared type of the body.
     pub(super) fn content_type(&self) -> Option<&str> {
-        self.headers.get(CONTENT_TYPE)?.to_str().ok()
+        self.response.headers().get(CONTENT_TYPE)?.to_str().ok()
     }
 
     /// Returns the pause that the provider requests: `retry-after-ms`, or `Retry-After` in seconds
     /// or as an HTTP date.
     pub(super) fn retry_after(&self, now: Timestamp) -> Option<Duration> {
-        retry_after(&self.headers, now)
+        retry_after(self.response.headers(), now)
     }
 
     /// Returns the next bytes; `None` at the end.
@@ -107,8 +102,8 @@ impl Incoming {
             Some(_) => FIRST_BYTE,
             None => "the provider stopped sending in the middle of its response",
         };
-        let next = timeout_at(limit.min(self.total), self.body.next()).await;
-        let bytes = next.map_err(|_| too_slow(words))?.transpose().map_err(network)?;
+        let next = timeout_at(limit.min(self.total), self.response.chunk()).await;
+        let bytes = next.map_err(|_| too_slow(words))?.map_err(network)?;
         self.first_byte = None;
         Ok(bytes)
     }
@@ -130,7 +125,7 @@ impl Incoming {
     /// reused.
     pub(super) async fn drain(&mut self) {
         const MOMENT: Duration = Duration::from_millis(5);
-        let rest = async { while let Some(Ok(_)) = self.body.next().await {} };
+        let rest = async { while let Ok(Some(_)) = self.response.chunk().await {} };
         // If the server leaves the response open, only this connection is lost.
         let _ = timeout(MOMENT, rest).await;
     }

@@ -7,6 +7,7 @@ use std::fmt;
 use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
+use smallvec::SmallVec;
 
 use crate::json::Value;
 
@@ -16,12 +17,17 @@ const MOST: usize = 1 << 16;
 /// The most unknown fields of a call or a message that some protocols retain. Further fields are
 /// dropped.
 pub(super) const MOST_UNKNOWN: usize = 16;
-/// The initial capacity for fields, which suffices for nearly all objects of a stream.
-const USUAL: usize = 8;
 
 /// The fields of a JSON object, raw and in the order of arrival.
+///
+/// Names and values are parts of the text. Nearly all objects of a stream fit without an
+/// allocation.
 #[derive(Debug, Default)]
-pub(super) struct Fields<'a>(Vec<(Borrowed<'a>, &'a RawValue)>);
+pub(super) struct Fields<'a>(SmallVec<[(Borrowed<'a>, &'a RawValue); 8]>);
+
+/// The items of a JSON list. They are parts of its text, and lists of one or two need no
+/// allocation.
+pub(super) type Items<'a> = SmallVec<[&'a RawValue; 2]>;
 
 impl<'a> Fields<'a> {
     /// Reads an object; `None` if the text is anything else.
@@ -65,13 +71,17 @@ impl<'a> Fields<'a> {
 
     /// Returns a text, borrowed unless it has escaped characters.
     pub(super) fn borrowed_text(&self, name: &str) -> Option<Cow<'a, str>> {
-        let text: Borrowed<'a> = serde_json::from_str(self.get(name)?.get()).ok()?;
-        Some(text.0)
+        self.get(name).and_then(borrowed_text)
     }
 
     /// Returns a text that is not empty.
     pub(super) fn filled(&self, name: &str) -> Option<String> {
-        self.text(name).filter(|text| !text.is_empty())
+        self.borrowed_filled(name).map(Cow::into_owned)
+    }
+
+    /// Returns a text that is not empty, borrowed unless it has escaped characters.
+    pub(super) fn borrowed_filled(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.borrowed_text(name).filter(|text| !text.is_empty())
     }
 
     /// Returns an object.
@@ -80,7 +90,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns the items of a list.
-    pub(super) fn list(&self, name: &str) -> Option<Vec<&'a RawValue>> {
+    pub(super) fn list(&self, name: &str) -> Option<Items<'a>> {
         self.get(name).and_then(list)
     }
 
@@ -132,25 +142,31 @@ pub(super) fn text(raw: &RawValue) -> Option<String> {
     serde_json::from_str(raw.get()).ok()
 }
 
+/// Reads a text, borrowed unless it has escaped characters.
+pub(super) fn borrowed_text(raw: &RawValue) -> Option<Cow<'_, str>> {
+    let text: Borrowed<'_> = serde_json::from_str(raw.get()).ok()?;
+    Some(text.0)
+}
+
 /// Reads an object.
 pub(super) fn object(raw: &RawValue) -> Option<Fields<'_>> {
     Fields::parse(raw.get())
 }
 
 /// Reads a list.
-pub(super) fn list(raw: &RawValue) -> Option<Vec<&RawValue>> {
+pub(super) fn list(raw: &RawValue) -> Option<Items<'_>> {
     parse_list(raw.get())
 }
 
 /// Reads a list from its text.
-pub(super) fn parse_list(text: &str) -> Option<Vec<&RawValue>> {
+pub(super) fn parse_list(text: &str) -> Option<Items<'_>> {
     read_list(text).ok()
 }
 
 /// Reads a list from its text.
-pub(super) fn read_list(text: &str) -> Result<Vec<&RawValue>, serde_json::Error> {
-    let items: Items<'_> = serde_json::from_str(text)?;
-    Ok(items.0)
+pub(super) fn read_list(text: &str) -> Result<Items<'_>, serde_json::Error> {
+    let list: List<'_> = serde_json::from_str(text)?;
+    Ok(list.0)
 }
 
 fn is_null(raw: &RawValue) -> bool {
@@ -173,7 +189,7 @@ fn count(raw: &RawValue) -> Option<u64> {
     number.as_u64().or_else(fraction)
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+impl<'de> Deserialize<'de> for Fields<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Collect;
 
@@ -185,7 +201,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut fields = Vec::with_capacity(USUAL);
+                let mut fields = SmallVec::new();
                 while let Some(entry) = map.next_entry()? {
                     if fields.len() == MOST {
                         return Err(A::Error::custom("too many fields"));
@@ -200,29 +216,28 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
     }
 }
 
-/// The items of a list.
-struct Items<'a>(Vec<&'a RawValue>);
+struct List<'a>(Items<'a>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Items<'a> {
+impl<'de> Deserialize<'de> for List<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Collect;
 
         impl<'de> Visitor<'de> for Collect {
-            type Value = Items<'de>;
+            type Value = List<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a list")
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-                let mut items = Vec::new();
+                let mut items = Items::new();
                 while let Some(item) = list.next_element()? {
                     if items.len() == MOST {
                         return Err(A::Error::custom("too many items"));
                     }
                     items.push(item);
                 }
-                Ok(Items(items))
+                Ok(List(items))
             }
         }
 

@@ -139,10 +139,10 @@ impl Completion {
         delta: &Fields<'_>,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), Fault> {
-        let kind = delta.text("type").unwrap_or_default();
+        let kind = delta.borrowed_text("type").unwrap_or_default();
         let text = |name: &str| delta.text(name).unwrap_or_default();
         let Some((block, room)) = self.blocks.get(index) else {
-            match kind.as_str() {
+            match kind.as_ref() {
                 "text_delta" => self.blocks.open(index, Block::text())?,
                 "thinking_delta" => self.blocks.open(index, Block::reasoning())?,
                 "input_json_delta" => return Err(Fault::StrayArguments),
@@ -150,7 +150,7 @@ impl Completion {
             };
             return self.add(index, delta, events);
         };
-        match (block, kind.as_str()) {
+        match (block, kind.as_ref()) {
             (block @ Block::Text(_), "text_delta") => block.add_text(text("text"), events),
             (block @ Block::Text(_), "citations_delta") => {
                 if let Some(source) = delta.get("citation") {

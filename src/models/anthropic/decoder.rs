@@ -1,5 +1,6 @@
 //! Reads the events of a stream, and whole messages.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::completion::Completion;
@@ -12,7 +13,7 @@ use crate::models::errors::error_of_frame;
 use crate::models::fault::Fault;
 use crate::models::retry::AttemptError;
 use crate::models::settings::CapSettings;
-use crate::models::wire::Fields;
+use crate::models::wire::{Fields, Items};
 
 /// Decodes one completion.
 pub type MessagesDecoder = StreamDecoder<MessagesReader>;
@@ -39,8 +40,8 @@ impl FrameReader for MessagesReader {
         if event.is_error() {
             return Err(error_of_frame(data));
         }
-        let kind = event.filled("type").unwrap_or_else(|| name.to_owned());
-        match kind.as_str() {
+        let kind = event.borrowed_filled("type").unwrap_or(Cow::Borrowed(name));
+        match kind.as_ref() {
             "message_stop" if !self.has_begun => Err(protocol(Self::NOTHING.to_owned(), data)),
             "message_stop" => Ok(Progress::Complete),
             // Some servers send the whole message at once.
@@ -117,7 +118,7 @@ impl MessagesReader {
         let words = message.text("content").filter(|_| is_message);
         let blocks = match message.list("content") {
             Some(blocks) => blocks,
-            None if is_message => Vec::new(),
+            None if is_message => Items::new(),
             None => return Err(protocol("the response is not a message".to_owned(), text)),
         };
         self.has_begun = true;

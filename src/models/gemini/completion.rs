@@ -136,15 +136,16 @@ impl Completion {
         if text.is_empty() && signature.is_none() {
             return Ok(());
         }
+        let last = self.parts.last_mut().filter(|_| signature.is_none());
+        if let Some(words) = last.and_then(|last| kind.open(last)) {
+            words.push_str(&text);
+            events.push(kind.event(text));
+            return Ok(());
+        }
         if !text.is_empty() {
             events.push(kind.event(text.clone()));
         }
-        let last = self.parts.last_mut().filter(|_| signature.is_none());
-        match last.and_then(|last| kind.open(last)) {
-            Some(words) => words.push_str(&text),
-            None => self.push(kind.part(text, signature))?,
-        }
-        Ok(())
+        self.push(kind.part(text, signature))
     }
 
     /// Reads a call, which arrives whole. The other fields of its part must return with it.

@@ -179,13 +179,13 @@ impl Completion {
     }
 
     fn take_content(&mut self, content: &RawValue, whole: bool, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
-        if let Some(text) = wire::text(content) {
+        if let Some(text) = wire::borrowed_text(content) {
             match &mut self.think {
                 Some(think) => {
                     let split = think.push(&text);
                     self.add_split(split, events);
                 }
-                None => self.add_delta(DeltaKind::Text, text, events),
+                None => self.add_delta(DeltaKind::Text, text.into_owned(), events),
             }
         } else if let Some(items) = wire::list(content) {
             for item in items {

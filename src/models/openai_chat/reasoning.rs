@@ -1,6 +1,8 @@
 //! Retains fields that must return to the provider: reasoning in its various forms, and fields that
 //! only the provider understands.
 
+use std::borrow::Cow;
+
 use serde_json::value::RawValue;
 
 use crate::json::{Object, RawJson, Value};
@@ -164,11 +166,11 @@ pub(super) fn merge(block: &mut Opaque, next: &RawValue, room: &mut Room) -> Res
     }
 }
 
-fn key(block: &Opaque) -> Option<BlockKey> {
+fn key(block: &Opaque) -> Option<BlockKey<'_>> {
     let Some(merged) = block.merged() else {
         return Fields::parse(block.raw()).map(|fields| BlockKey::of(&fields));
     };
-    let text = |name: &str| merged.get(name).and_then(Value::as_str).map(str::to_owned);
+    let text = |name: &str| merged.get(name).and_then(Value::as_str).map(Cow::Borrowed);
     Some(BlockKey {
         kind: text("type"),
         id: text("id"),
@@ -177,17 +179,17 @@ fn key(block: &Opaque) -> Option<BlockKey> {
 }
 
 #[derive(Debug)]
-struct BlockKey {
-    kind: Option<String>,
-    id: Option<String>,
+struct BlockKey<'a> {
+    kind: Option<Cow<'a, str>>,
+    id: Option<Cow<'a, str>>,
     index: Option<u64>,
 }
 
-impl BlockKey {
-    fn of(fields: &Fields<'_>) -> Self {
+impl<'a> BlockKey<'a> {
+    fn of(fields: &Fields<'a>) -> Self {
         Self {
-            kind: fields.text("type"),
-            id: fields.text("id"),
+            kind: fields.borrowed_text("type"),
+            id: fields.borrowed_text("id"),
             index: fields.count("index"),
         }
     }

@@ -86,10 +86,11 @@ impl Completion {
             return Ok(());
         };
         let index = event.count("output_index");
-        let id = item.filled("id");
-        let found = self.find(id.as_deref(), index).filter(|position| {
+        let id = item.borrowed_filled("id");
+        let id = id.as_deref();
+        let found = self.find(id, index).filter(|position| {
             let slot = &self.slots[*position];
-            let same_id = id.is_none() || slot.id.is_none() || id == slot.id;
+            let same_id = id.is_none() || slot.id.is_none() || id == slot.id.as_deref();
             // Some servers give all items the same number, and some change an item's id during the
             // stream.
             slot.item.fits(&item) && (same_id || (is_whole && !slot.is_whole()))
@@ -117,14 +118,15 @@ impl Completion {
         fragment: Fragment,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), Fault> {
-        let (id, index) = (event.filled("item_id"), event.count("output_index"));
+        let (id, index) = (event.borrowed_filled("item_id"), event.count("output_index"));
+        let id = id.as_deref();
         let last = || self.slots.len().checked_sub(1);
-        let found = self.find(id.as_deref(), index);
+        let found = self.find(id, index);
         let found = if id.is_none() && index.is_none() { last() } else { found };
         // A new item has the number of a complete one.
         let found = found.filter(|position| {
             let slot = &self.slots[*position];
-            !slot.is_whole() || id.is_none() || slot.id.is_none() || id == slot.id
+            !slot.is_whole() || id.is_none() || slot.id.is_none() || id == slot.id.as_deref()
         });
         let position = match found {
             Some(position) => position,
@@ -153,7 +155,7 @@ impl Completion {
     /// Reads a whole part of a message, or a source of its text.
     pub(super) fn take_part(&mut self, event: &Fields<'_>, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
         let index = event.count("content_index").unwrap_or_default();
-        let Some(position) = self.find(event.filled("item_id").as_deref(), event.count("output_index")) else {
+        let Some(position) = self.find(event.borrowed_filled("item_id").as_deref(), event.count("output_index")) else {
             return Ok(());
         };
         if let Item::Message(message) = &mut self.slots[position].item {
@@ -168,15 +170,18 @@ impl Completion {
 
     /// Reads the list of all items. Ignores an empty list.
     pub(super) fn take_list(&mut self, list: &[&RawValue], events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
-        let ids: HashSet<_> = list.iter().filter_map(|raw| wire::object(raw)?.filled("id")).collect();
+        let ids: HashSet<_> = list
+            .iter()
+            .filter_map(|raw| wire::object(raw)?.borrowed_filled("id"))
+            .collect();
         let mut positions = Vec::new();
         let mut taken = HashSet::new();
         for (position, raw) in list.iter().enumerate() {
             let Some(item) = wire::object(raw) else { continue };
-            let id = item.filled("id");
-            let named = id.as_ref().and_then(|id| self.by_id.get(id)).copied();
+            let id = item.borrowed_filled("id");
+            let named = id.as_deref().and_then(|id| self.by_id.get(id)).copied();
             // An item with a changed id retains its position.
-            let is_other = |slot: &Slot| slot.id.as_ref().is_some_and(|id| ids.contains(id));
+            let is_other = |slot: &Slot| slot.id.as_deref().is_some_and(|id| ids.contains(id));
             let in_turn = self.slots.get(position).filter(|slot| !is_other(slot));
             let in_turn = in_turn.map(|_| position);
             let found = named.or(in_turn).filter(|position| !taken.contains(position));
@@ -186,7 +191,7 @@ impl Completion {
             };
             taken.insert(position);
             positions.push(position);
-            self.name(position, id, None);
+            self.name(position, id.as_deref(), None);
             self.slots[position].settle(raw, &item, &mut self.call_ids, &mut self.room, events)?;
         }
         if !positions.is_empty() {
@@ -234,13 +239,15 @@ impl Completion {
         Ok(self.slots.len() - 1)
     }
 
-    fn name(&mut self, position: usize, id: Option<String>, index: Option<u64>) {
+    fn name(&mut self, position: usize, id: Option<&str>, index: Option<u64>) {
         if let Some(index) = index {
             self.by_index.insert(index, position);
         }
         if let Some(id) = id {
-            self.by_id.entry(id.clone()).or_insert(position);
-            self.slots[position].id.get_or_insert(id);
+            if !self.by_id.contains_key(id) {
+                self.by_id.insert(id.to_owned(), position);
+            }
+            self.slots[position].id.get_or_insert_with(|| id.to_owned());
         }
     }
 

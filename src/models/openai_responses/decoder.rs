@@ -1,5 +1,6 @@
 //! Reads the events of a stream, and whole responses.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::completion::{Completion, Target};
@@ -54,8 +55,8 @@ impl FrameReader for ResponsesReader {
 
     fn take_frame(&mut self, name: &str, data: &str, events: &mut Vec<ModelEvent>) -> Result<Progress, AttemptError> {
         let event = read_object(data)?;
-        let kind = event.filled("type").unwrap_or_else(|| name.to_owned());
-        if matches!(kind.as_str(), "error" | "response.error") || (event.has_error() && !event.has("response")) {
+        let kind = event.borrowed_filled("type").unwrap_or(Cow::Borrowed(name));
+        if matches!(kind.as_ref(), "error" | "response.error") || (event.has_error() && !event.has("response")) {
             return Err(failure_of_event(data));
         }
         match kind.strip_prefix("response.") {

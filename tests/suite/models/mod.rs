@@ -1,6 +1,7 @@
 //! Model clients: the recorded traffic, the rules of the decoders, requests, tools and files of
 //! providers, timeouts, retries and the scripted model.
 
+mod allocations;
 mod anthropic;
 mod bedrock;
 mod client;

@@ -271,3 +271,15 @@ fn pieces_that_do_not_fit_a_large_block_take_linear_time() {
         });
     }
 }
+
+#[test]
+fn blanks_before_a_response_take_linear_time() {
+    const PIECE: [u8; 1 << 10] = [b' '; 1 << 10];
+    let (_, chat) = DECODERS[0];
+    let mut decoder = chat(None, CapSettings::default());
+    let start = Instant::now();
+    for _ in 0..32 << 10 {
+        decoder.push(&PIECE, &mut Vec::new()).unwrap();
+    }
+    assert!(start.elapsed() < LONGEST);
+}
