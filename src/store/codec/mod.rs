@@ -10,6 +10,7 @@ mod journal;
 mod limits;
 mod messages;
 mod payload;
+mod plain_messages;
 mod request;
 mod segment;
 mod texts;
