@@ -4,7 +4,9 @@
 //! changes; the stored form retains them.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
+
+use rpds::{HashTrieMapSync, HashTrieSetSync};
 
 use super::wire::Fields;
 use crate::ids::MessageId;
@@ -12,6 +14,9 @@ use crate::message::{ToolCall, ToolResult};
 
 /// The longest name of a tool, in characters.
 const MAX_NAME: usize = 64;
+
+/// About the memory of an id in a set or a map.
+pub(super) const ID_BYTES: usize = 160;
 
 /// Replaces the characters of a name that servers reject. Valid names of tools do not change.
 pub(super) fn tool_name(name: &str) -> Cow<'_, str> {
@@ -85,18 +90,18 @@ impl IdRule {
 
 /// Gives each call of a request, and its result, an id that the server accepts. The id is unique
 /// and the same in each request. Some servers number the calls of each completion from the start,
-/// and other servers reject such repeated ids.
-#[derive(Debug)]
+/// and other servers reject such repeated ids. A copy costs the same for any number of calls.
+#[derive(Debug, Clone)]
 pub(super) struct WireIds {
     rule: IdRule,
     /// The ids of calls whose results have not followed yet.
     open: VecDeque<String>,
     given: usize,
-    used: HashSet<String>,
+    used: HashTrieSetSync<String>,
     /// The next count of each id that more than one call has.
-    counts: HashMap<String, u64>,
+    counts: HashTrieMapSync<String, u64>,
     /// The ids on the wire of the latest calls, if they differ from those in the history.
-    renamed: HashMap<String, String>,
+    renamed: HashTrieMapSync<String, String>,
 }
 
 impl WireIds {
@@ -106,9 +111,9 @@ impl WireIds {
             rule,
             open: VecDeque::new(),
             given: 0,
-            used: HashSet::new(),
-            counts: HashMap::new(),
-            renamed: HashMap::new(),
+            used: HashTrieSetSync::new_sync(),
+            counts: HashTrieMapSync::new_sync(),
+            renamed: HashTrieMapSync::new_sync(),
         }
     }
 
@@ -118,23 +123,29 @@ impl WireIds {
             let id = format!("call_{}_{}", message.as_uuid().simple(), self.given);
             let id = self.rule.fitting(&id).into_owned();
             self.given += 1;
-            self.used.insert(id.clone());
+            self.used.insert_mut(id.clone());
             self.open.push_back(id.clone());
             return Cow::Owned(id);
         }
         let mut id = self.rule.fitting(&call.id);
         // No count is tried twice, so many calls with one id take linear time.
-        while !self.used.insert(id.clone().into_owned()) {
-            let count = self.counts.entry(call.id.clone()).or_insert(2);
+        while self.used.contains(&*id) {
+            let count = self.counts.get(&call.id).copied().unwrap_or(2);
             id = Cow::Owned(self.rule.made_of(&format!("{} {count}", call.id)));
-            *count += 1;
+            self.counts.insert_mut(call.id.clone(), count + 1);
         }
+        self.used.insert_mut(id.clone().into_owned());
         if id == call.id.as_str() {
-            self.renamed.remove(&call.id);
+            self.renamed.remove_mut(&call.id);
         } else {
-            self.renamed.insert(call.id.clone(), id.clone().into_owned());
+            self.renamed.insert_mut(call.id.clone(), id.clone().into_owned());
         }
         id
+    }
+
+    /// Returns about how many bytes of memory the ids take.
+    pub(super) fn bytes(&self) -> usize {
+        (self.used.size() + self.counts.size() + self.renamed.size()) * ID_BYTES
     }
 
     /// Returns the id of the result's call. Results are in the order of their calls.
@@ -151,6 +162,8 @@ impl WireIds {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     #[test]

@@ -3,6 +3,7 @@
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::encode::Body;
 use super::wire::{Fields, object_text};
 use crate::agent::ports::ModelRequest;
 use crate::json::{Object, Value};
@@ -86,19 +87,27 @@ fn known(request: &ModelRequest) -> u64 {
 /// Adds further fields at the end of a request's body, sorted by name. Existing fields of the body
 /// stay, and objects are merged in the same way. Omits fields that name other models, which
 /// definitions of older versions may contain.
-pub(super) fn with_extra(body: Vec<u8>, extra: &Object) -> Vec<u8> {
+pub(super) fn with_extra<'a>(body: Body<'a>, extra: &Object) -> Body<'a> {
     if extra.is_empty() {
         return body;
     }
-    let Some(fields) = std::str::from_utf8(&body).ok().and_then(Fields::parse) else {
+    let (Some(before), Some(after)) = (Fields::parse(&body.before), Fields::parse(&body.after)) else {
         return body;
     };
-    let known = fields.iter().map(|(name, raw)| (name, merged(raw, extra.get(name))));
-    let new = extra
-        .iter()
-        .filter(|(name, _)| !fields.has(name) && !names_other_models(name));
-    let new = new.map(|(name, value)| (name.as_str(), value.to_string()));
-    object_text(known.chain(new)).into_bytes()
+    let known = |fields: &Fields<'_>| {
+        let known = fields.iter();
+        let known = known.map(|(name, raw)| (name.to_owned(), merged(raw, extra.get(name))));
+        known.collect::<Vec<_>>()
+    };
+    let is_new = |name: &str| name != body.list && !before.has(name) && !after.has(name) && !names_other_models(name);
+    let new = extra.iter().filter(|(name, _)| is_new(name));
+    let new = new.map(|(name, value)| (name.clone(), value.to_string()));
+    let text = |fields: Vec<(String, String)>| object_text(fields.iter().map(|(name, value)| (name.as_str(), value)));
+    let (before, after) = (
+        text(known(&before)),
+        text(known(&after).into_iter().chain(new).collect()),
+    );
+    Body { before, after, ..body }
 }
 
 fn merged(own: &RawValue, extra: Option<&Value>) -> String {
@@ -134,6 +143,7 @@ mod tests {
     use super::*;
     use crate::agent::state::Messages;
     use crate::model_ref::ResponseFormat;
+    use crate::models::encode::Items;
 
     #[test]
     fn an_unverified_limit_is_not_sent() {
@@ -168,9 +178,20 @@ mod tests {
 
     #[test]
     fn further_fields_replace_nothing() {
-        let body = r#"{"b":1e2,"a":{"z": 1},"l":[1]}"#;
+        let whole = |before: &str, after: &str, extra: &Value| {
+            let mut items = Items::default();
+            items.push(&1);
+            let body = Body {
+                before: before.to_owned(),
+                list: "l",
+                items: vec![&items],
+                after: after.to_owned(),
+            };
+            let merged = with_extra(body, extra.as_object().unwrap());
+            String::from_utf8(merged.into_bytes()).unwrap()
+        };
         for (extra, expected) in [
-            (json!({}), body),
+            (json!({}), r#"{"b":1e2,"a":{"z": 1},"l":[1]}"#),
             (json!({"b": 2, "a": 3, "l": [2]}), r#"{"b":1e2,"a":{"z": 1},"l":[1]}"#),
             (
                 json!({"y": null, "c": "d"}),
@@ -185,9 +206,23 @@ mod tests {
                 r#"{"b":1e2,"a":{"z": 1},"l":[1],"c":"d"}"#,
             ),
         ] {
-            let extra = extra.as_object().unwrap();
-            let merged = with_extra(body.as_bytes().to_vec(), extra);
-            assert_eq!(String::from_utf8(merged).unwrap(), expected);
+            assert_eq!(whole(r#"{"b":1e2,"a":{"z": 1}}"#, "{}", &extra), expected);
+        }
+        let extra = json!({"a": {"z": 2, "k": 3}, "b": 2, "c": "d"});
+        for (before, after, expected) in [
+            ("{}", "{}", r#"{"l":[1],"a":{"k":3,"z":2},"b":2,"c":"d"}"#),
+            (
+                "{}",
+                r#"{"a":{"z":1},"b":1e2}"#,
+                r#"{"l":[1],"a":{"k":3,"z":1},"b":1e2,"c":"d"}"#,
+            ),
+            (
+                r#"{"b":1e2}"#,
+                r#"{"a":{"z":1}}"#,
+                r#"{"b":1e2,"l":[1],"a":{"k":3,"z":1},"c":"d"}"#,
+            ),
+        ] {
+            assert_eq!(whole(before, after, &extra), expected);
         }
     }
 }

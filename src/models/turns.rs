@@ -3,11 +3,15 @@
 //!
 //! Knows only the names that its caller provides.
 
-use serde::Serialize;
+use std::sync::Arc;
 
-use super::encode::{Part, is_visible, raw, text_or_refusal};
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
+use serde_json::value::RawValue;
+
+use super::encode::{Items, Part, is_visible, raw, text_or_refusal};
 use crate::json::Value;
 use crate::message::{ContentPart, Message, Role, ToolResult};
+use crate::session::Fold;
 
 /// The text of the caller if a protocol requires one and none exists.
 const FILLER: &str = "Continue.";
@@ -16,9 +20,25 @@ const CALLER: &str = "user";
 
 /// Encodes messages for a protocol with turns. Data of a provider is sent back only to that
 /// provider.
-pub(super) trait MessageEncoder {
+pub(super) trait MessageEncoder: Clone + Send + Sync + 'static {
     /// The protocol's name for the model's side.
     const MODEL: &'static str;
+    /// The protocol's name for the parts of a turn.
+    const CONTENT: &'static str;
+
+    /// Returns whether the other encoder encodes messages in the same way.
+    fn is_like(&self, other: &Self) -> bool;
+
+    /// Reads the next messages before the first of them is encoded.
+    fn read_ahead<'a>(&mut self, _messages: impl Iterator<Item = &'a Message>) {}
+
+    /// Returns whether no later message can change how the messages so far are encoded.
+    fn is_settled(&self) -> bool {
+        true
+    }
+
+    /// Returns about how many bytes of memory the encoder takes.
+    fn bytes(&self) -> usize;
 
     /// Encodes words.
     fn text(words: &str) -> Option<Part>;
@@ -48,52 +68,61 @@ pub(super) trait MessageEncoder {
     }
 }
 
-/// The messages of a request.
-#[derive(Debug)]
-pub(super) struct Conversation {
+/// The messages of a request, encoded one after another.
+#[derive(Debug, Clone)]
+pub(super) struct Conversation<E> {
+    /// The encoder of the messages.
+    pub(super) encoder: E,
     /// Instructions at the beginning of the conversation.
     pub(super) system: Vec<Part>,
-    /// The turns.
-    pub(super) turns: Vec<Turn>,
+    /// The complete turns.
+    turns: Items,
+    /// The last turn, to which later messages may add.
+    last: Option<Turn>,
 }
 
-impl Conversation {
-    /// Groups the messages. The caller has the first turn and, if requested, the last one.
-    pub(super) fn of<'a, E: MessageEncoder>(
-        messages: impl Iterator<Item = &'a Message>,
-        encoder: &mut E,
-        ends_with_caller: bool,
-    ) -> Self {
-        let mut conversation = Self {
+impl<E: MessageEncoder> Conversation<E> {
+    /// Makes a conversation without messages.
+    pub(super) fn new(encoder: E) -> Self {
+        Self {
+            encoder,
             system: Vec::new(),
-            turns: Vec::new(),
-        };
-        for message in messages {
-            conversation.add_message(message, encoder);
+            turns: Items::default(),
+            last: None,
         }
-        let turns = &mut conversation.turns;
-        if turns.first().is_none_or(|turn| turn.role != CALLER) {
-            let mut first = Turn::new(CALLER);
-            first.content.extend(E::text(FILLER));
-            turns.insert(0, first);
-        }
-        if ends_with_caller && turns.last().is_some_and(|turn| turn.role == E::MODEL) {
-            conversation.add_parts(CALLER, E::text(FILLER));
-        }
-        conversation
     }
 
-    fn add_message<E: MessageEncoder>(&mut self, message: &Message, encoder: &mut E) {
+    /// Ends the conversation, and returns its turns. The caller has the first turn and, if
+    /// requested, the last one.
+    pub(super) fn end(&mut self, ends_with_caller: bool) -> &Items {
+        let needs_caller = self
+            .last
+            .as_ref()
+            .is_none_or(|last| ends_with_caller && last.role == E::MODEL);
+        if needs_caller {
+            self.add_parts(CALLER, E::text(FILLER));
+        }
+        self.close_turn();
+        &self.turns
+    }
+
+    fn add_message(&mut self, message: &Message) {
         for result in message.tool_results() {
-            let (result, others) = encoder.result(result);
+            let (result, others) = self.encoder.result(result);
             self.add_result(result);
             self.add_parts(CALLER, others);
         }
         match message.role {
-            Role::System if self.turns.is_empty() => self.system.extend(encoder.caller_parts(message)),
-            Role::System => self.instruct(message, E::text),
-            Role::User | Role::Tool => self.add_parts(CALLER, encoder.caller_parts(message)),
-            Role::Assistant => self.add_parts(E::MODEL, encoder.model_parts(message)),
+            Role::System if self.last.is_none() => self.system.extend(self.encoder.caller_parts(message)),
+            Role::System => self.instruct(message),
+            Role::User | Role::Tool => {
+                let parts = self.encoder.caller_parts(message);
+                self.add_parts(CALLER, parts);
+            }
+            Role::Assistant => {
+                let parts = self.encoder.model_parts(message);
+                self.add_parts(E::MODEL, parts);
+            }
         }
     }
 
@@ -101,47 +130,80 @@ impl Conversation {
     fn add_result(&mut self, result: Option<Part>) {
         if let Some(result) = result {
             let turn = self.turn(CALLER);
-            turn.content.insert(turn.results, result);
+            turn.content.insert(turn.results, result.into());
             turn.results += 1;
         }
     }
 
     /// Adds instructions in the middle of the conversation. The protocols support them only as text
     /// of the caller.
-    fn instruct(&mut self, message: &Message, encode: fn(&str) -> Option<Part>) {
+    fn instruct(&mut self, message: &Message) {
         let text = message.joined_text();
         let text = text.trim();
         if !text.is_empty() {
-            self.add_parts(CALLER, encode(&format!("<system>\n{text}\n</system>")));
+            self.add_parts(CALLER, E::text(&format!("<system>\n{text}\n</system>")));
         }
     }
 
     fn add_parts(&mut self, role: &'static str, parts: impl IntoIterator<Item = Part>) {
         let mut parts = parts.into_iter().peekable();
         if parts.peek().is_some() {
-            self.turn(role).content.extend(parts);
+            self.turn(role).content.extend(parts.map(Arc::from));
         }
     }
 
     /// Returns the turn for the next parts of the role.
     fn turn(&mut self, role: &'static str) -> &mut Turn {
-        if self.turns.last().is_none_or(|turn| turn.role != role) {
-            self.turns.push(Turn::new(role));
+        if self.last.as_ref().is_none_or(|last| last.role != role) {
+            if self.last.is_none() && role != CALLER {
+                self.add_parts(CALLER, E::text(FILLER));
+            }
+            self.close_turn();
         }
-        let last = self.turns.len() - 1;
-        &mut self.turns[last]
+        self.last.get_or_insert_with(|| Turn::new(role))
+    }
+
+    fn close_turn(&mut self) {
+        if let Some(last) = self.last.take() {
+            self.turns.push(&last.encoded(E::CONTENT));
+        }
+    }
+}
+
+impl<E: MessageEncoder> Fold for Conversation<E> {
+    fn is_like(&self, other: &Self) -> bool {
+        self.encoder.is_like(&other.encoder)
+    }
+
+    fn extend<'a>(&mut self, messages: impl Iterator<Item = &'a Message> + Clone) {
+        self.encoder.read_ahead(messages.clone());
+        for message in messages {
+            self.add_message(message);
+        }
+    }
+
+    fn retained(self) -> Option<Self> {
+        self.encoder.is_settled().then(|| Self {
+            turns: self.turns.retained(),
+            ..self
+        })
+    }
+
+    fn bytes(&self) -> usize {
+        let last = self.last.iter().flat_map(|last| &last.content);
+        let parts = self.system.iter().map(AsRef::as_ref).chain(last.map(AsRef::as_ref));
+        self.turns.bytes() + parts.map(|part: &RawValue| part.get().len()).sum::<usize>() + self.encoder.bytes()
     }
 }
 
 /// The parts of one side until the other side follows.
-#[derive(Debug, Serialize)]
-pub(super) struct Turn {
+#[derive(Debug, Clone)]
+struct Turn {
     /// The side.
-    pub(super) role: &'static str,
-    /// Its parts, never none.
-    pub(super) content: Vec<Part>,
+    role: &'static str,
+    /// Its parts.
+    content: Vec<Arc<RawValue>>,
     /// How many parts at the beginning are results.
-    #[serde(skip)]
     results: usize,
 }
 
@@ -152,5 +214,24 @@ impl Turn {
             content: Vec::new(),
             results: 0,
         }
+    }
+
+    /// Returns the turn as it is sent, with this name for its parts.
+    fn encoded(&self, content: &'static str) -> EncodedTurn<'_> {
+        EncodedTurn { turn: self, content }
+    }
+}
+
+struct EncodedTurn<'a> {
+    turn: &'a Turn,
+    content: &'static str,
+}
+
+impl Serialize for EncodedTurn<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_map(Some(2))?;
+        fields.serialize_entry("role", self.turn.role)?;
+        fields.serialize_entry(self.content, &self.turn.content)?;
+        fields.end()
     }
 }

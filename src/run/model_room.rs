@@ -11,7 +11,7 @@ use futures_util::stream::{self, StreamExt as _};
 use crate::agent::RequestRoom;
 use crate::agent::ports::{Model, ModelEvent, ModelRequest, ModelStream, StructuredOutput};
 use crate::json::{escaped_length, json_length};
-use crate::message::weigh_message;
+use crate::message::{message_json_weight, message_weight};
 use crate::off_thread::{by_size, by_size_of};
 use crate::tenant::TenantId;
 
@@ -37,15 +37,14 @@ impl SharingModel {
 impl Model for SharingModel {
     fn stream(&self, request: ModelRequest) -> ModelStream {
         let rest = weight_of_rest(&request);
-        let in_memory = weight_of_words(&request, str::len);
+        let in_memory = weight_in_memory(&request);
         let is_small = |words| RequestRoom::is_small(rest + words);
-        if is_small(in_memory) && is_small(weight_of_words(&request, escaped_length)) {
+        if is_small(in_memory) && is_small(weight_of_words(&request)) {
             return self.model.stream(request);
         }
         let (model, tenant, room) = (Arc::clone(&self.model), self.tenant.clone(), self.room.clone());
         let answer = async move {
-            let weigh = |request: &ModelRequest| weight_of_words(request, escaped_length);
-            let bytes = rest + by_size_of(&tenant, in_memory as u64, &request, weigh).await;
+            let bytes = rest + by_size_of(&tenant, in_memory as u64, &request, weight_of_words).await;
             let mut share = room.take(&tenant, bytes).await;
             let answer = by_size(&tenant, bytes as u64, move || model.stream(request)).await;
             answer.inspect(move |event| {
@@ -63,10 +62,16 @@ impl Model for SharingModel {
     }
 }
 
-/// Returns about the bytes of the conversation of a request. `text` returns the bytes of a text.
-fn weight_of_words(request: &ModelRequest, text: fn(&str) -> usize) -> usize {
-    let messages = request.messages.iter().map(|message| weigh_message(message, text));
-    text(&request.system) + messages.sum::<usize>()
+/// Returns about the bytes of the conversation of a request in memory.
+fn weight_in_memory(request: &ModelRequest) -> usize {
+    let of_messages = request.messages.total(|message| message_weight(message) as u64);
+    request.system.len() + usize::try_from(of_messages).unwrap_or(usize::MAX)
+}
+
+/// Returns about the encoded bytes of the conversation of a request.
+fn weight_of_words(request: &ModelRequest) -> usize {
+    let of_messages = request.messages.total(|message| message_json_weight(message) as u64);
+    escaped_length(&request.system) + usize::try_from(of_messages).unwrap_or(usize::MAX)
 }
 
 /// Returns about the encoded bytes of the rest of a request. The definition of the agent bounds
@@ -138,7 +143,7 @@ mod tests {
     }
 
     fn weight(request: &ModelRequest) -> usize {
-        weight_of_words(request, escaped_length) + weight_of_rest(request)
+        weight_of_words(request) + weight_of_rest(request)
     }
 
     /// A request of about `bytes` bytes.

@@ -13,6 +13,7 @@ use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::ser::SerializeStruct as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::request_prefix::RequestPrefix;
 use crate::json::json_length;
 use crate::message::Message;
 
@@ -26,6 +27,8 @@ pub struct History {
     counted: usize,
     /// The bytes of the counted messages, as JSON.
     counted_bytes: usize,
+    /// The messages with which requests begin, if a request was made.
+    request_prefix: Option<Arc<RequestPrefix>>,
 }
 
 impl History {
@@ -46,6 +49,7 @@ impl History {
             counted: messages.len(),
             counted_bytes: bytes,
             messages,
+            request_prefix: None,
         }
     }
 
@@ -84,6 +88,18 @@ impl History {
         }
     }
 
+    /// Returns the messages with which the requests of earlier turns began.
+    pub fn request_prefix(&self) -> Option<&Arc<RequestPrefix>> {
+        self.request_prefix.as_ref()
+    }
+
+    /// Sets the messages with which requests begin. They must be messages of this history.
+    #[must_use]
+    pub fn with_request_prefix(self, prefix: Arc<RequestPrefix>) -> Self {
+        let request_prefix = Some(prefix);
+        Self { request_prefix, ..self }
+    }
+
     /// Returns whether the whole history has no message.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -115,6 +131,7 @@ impl History {
                 self.counted_bytes = self.counted_bytes + json_length(&*message) - json_length(&**replaced);
             }
             self.messages.set_mut(at, message);
+            self.request_prefix = self.request_prefix.filter(|prefix| prefix.end() <= index);
         }
         self
     }
@@ -151,7 +168,7 @@ impl History {
 }
 
 impl PartialEq for History {
-    /// Compares histories regardless of whether their messages are counted.
+    /// Compares the messages, and nothing that was computed from them.
     fn eq(&self, other: &Self) -> bool {
         self.first_index == other.first_index && self.messages == other.messages
     }

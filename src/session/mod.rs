@@ -10,6 +10,7 @@ mod history;
 mod limits;
 mod override_changes;
 mod overrides;
+mod request_prefix;
 mod root_hash;
 mod tool_pins;
 mod validity;
@@ -28,6 +29,7 @@ pub use self::limits::{PartTooLarge, check_history, check_metadata, check_parts,
 pub use self::override_changes::{OverrideChanges, Setting};
 pub use self::overrides::Overrides;
 pub(crate) use self::overrides::stored_overrides;
+pub use self::request_prefix::{Fold, PrefixChoice, RequestPrefix, Total};
 pub use self::tool_pins::{PinnedTool, ToolPins, hash_tool_definition};
 pub use self::validity::{HistoryFault, close_open_tool_calls, find_history_fault};
 pub use self::waiting::{OpenCall, OpenCallKind, RememberedApproval, WaitingStep, hash_approval_rule, hash_arguments};

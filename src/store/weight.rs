@@ -39,6 +39,7 @@ pub(super) struct Weight {
     environment: u64,
     context: u64,
     messages: u64,
+    request_prefix: u64,
 }
 
 impl Weight {
@@ -60,12 +61,16 @@ impl Weight {
             environment: environment.unwrap_or_else(|| environment_bytes(&bundle.environment) as u64),
             context: context.unwrap_or_else(|| context_bytes(&bundle.context) as u64),
             messages: inherited_bytes + messages_bytes(bundle.history.iter_from(inherited)),
+            request_prefix: bundle
+                .history
+                .request_prefix()
+                .map_or(0, |prefix| prefix.bytes() as u64),
         }
     }
 
     /// Returns the bytes of all parts.
     pub(super) fn total(self) -> u64 {
-        self.head + self.environment + self.context + self.messages
+        self.head + self.environment + self.context + self.messages + self.request_prefix
     }
 }
 

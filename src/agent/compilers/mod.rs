@@ -3,11 +3,13 @@
 //! They read the history and never rewrite it. Every compiler starts at the newest summary: the
 //! summary replaces the messages that it covers, and later messages follow it.
 //!
-//! A compiled request is a pure function of the history, so no compiled request is cached or
-//! stored. Its prefix is stable byte for byte, so that the provider's prompt cache can match it.
-//! Everything that changes from one request to the next stands after the messages.
+//! A compiled request is a pure function of the history, so none is stored. Its prefix is stable
+//! byte for byte, so that the provider's prompt cache can match it. Everything that changes from
+//! one request to the next stands after the messages. What all later requests begin with is
+//! retained with the history, so that a turn compiles and encodes only what it adds (`prefix.rs`).
 
 mod config;
+mod prefix;
 mod reading;
 mod traces;
 
@@ -42,5 +44,12 @@ impl AgentState {
     /// "Context").
     pub fn messages(&self, compiler: &dyn Compiler) -> Messages {
         compiler.compile(self)
+    }
+
+    /// Returns the messages that go to the model, and the state that retains their prefix.
+    pub(in crate::agent) fn compiled(self, compiler: &dyn Compiler) -> (Self, Messages) {
+        let messages = self.messages(compiler);
+        let state = self.retaining_request_prefix(messages.prefix());
+        (state, messages)
     }
 }

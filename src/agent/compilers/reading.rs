@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::traces::{Traces, VisibleTraces};
 use crate::agent::state::{AgentState, Messages};
+use crate::ids::ExecutionId;
 use crate::message::{Message, Role, Section};
 use crate::session::History;
 
@@ -45,39 +46,15 @@ impl Reading {
     /// Leaves out failed completions except the last one, older summaries, and unpaired calls and
     /// results.
     pub fn of(state: &AgentState, traces: Traces, wants: impl Fn(&Section) -> bool) -> Self {
-        let history = state.store().history();
-        let current = state.execution().map(|execution| execution.execution_id);
-        let held = history.first_index()..history.len();
-        let messages = |indexes: Range<usize>| indexes.filter_map(|index| Some((index, history.get(index)?)));
-        let summary = messages(held.clone()).rev().find(|(_, message)| is_summary(message));
-        let covered = summary.and_then(|(_, message)| message.tags.covers);
-        // An index too large for memory covers all messages in memory.
-        let start = covered.map_or(held.start, |covers| usize::try_from(covers.to).unwrap_or(held.end));
-        let start = start.clamp(held.start, held.end);
-
-        let traces = VisibleTraces::of(traces, current, history, start..held.end);
-        let is_current = |message: &Message| current.is_some() && message.tags.execution_id == current;
-        let is_chosen = |(index, message): &(usize, &Arc<Message>)| {
-            let tags = &message.tags;
-            let is_hidden = tags.is_trace && !traces.have(*index, message);
-            let is_failed = tags.is_trace && tags.is_partial;
-            !is_hidden && !is_failed && tags.covers.is_none() && wants(&tags.section)
-        };
-        // An execution's messages are adjacent, so the search back ends at the first message of
-        // another execution.
-        let mut chosen: Vec<_> = messages(held.start..start)
-            .rev()
-            .take_while(|(_, message)| is_current(message))
-            .filter(|(_, message)| message.tags.step_id.is_none() && !message.tags.is_trace)
-            .filter(is_chosen)
-            .collect();
-        chosen.reverse();
-        chosen.extend(messages(start..held.end).filter(is_chosen));
+        let newest = newest_summary(state.store().history(), 0);
+        let selection = Selection::of(state, traces, newest, wants);
+        let mut chosen = selection.input_before_start();
+        chosen.extend(selection.from(selection.start));
         Self {
-            summary: summary.map(indexed),
-            start,
+            summary: selection.summary.map(indexed),
+            start: selection.start,
             messages: paired(&chosen),
-            traces,
+            traces: selection.traces,
         }
     }
 
@@ -99,12 +76,87 @@ impl Reading {
     }
 }
 
+/// The rules by which messages are chosen for the next request of a state.
+pub(super) struct Selection<'a, W> {
+    history: &'a History,
+    current: Option<ExecutionId>,
+    wants: W,
+    /// The newest summary.
+    pub(super) summary: Option<(usize, &'a Arc<Message>)>,
+    /// The index of the first message that the summary does not cover.
+    pub(super) start: usize,
+    /// The traces that are chosen.
+    pub(super) traces: VisibleTraces,
+}
+
+impl<'a, W: Fn(&Section) -> bool> Selection<'a, W> {
+    /// Makes the rules for the state, whose newest summary is at the index.
+    pub(super) fn of(state: &'a AgentState, traces: Traces, summary: Option<usize>, wants: W) -> Self {
+        let history = state.store().history();
+        let current = state.execution().map(|execution| execution.execution_id);
+        let (first, end) = (history.first_index(), history.len());
+        let summary = summary.and_then(|index| Some((index, history.get(index)?)));
+        let covered = summary.and_then(|(_, message)| message.tags.covers);
+        // An index too large for memory covers all messages in memory.
+        let start = covered.map_or(first, |covers| usize::try_from(covers.to).unwrap_or(end));
+        let start = start.clamp(first, end);
+        Self {
+            history,
+            current,
+            wants,
+            summary,
+            start,
+            traces: VisibleTraces::of(traces, current, history, start..end),
+        }
+    }
+
+    /// Returns the chosen messages from the index on, which the summary does not cover.
+    pub(super) fn from(&self, index: usize) -> impl Iterator<Item = (usize, &'a Arc<Message>)> {
+        messages(self.history, index..self.history.len()).filter(|(index, message)| self.is_chosen(*index, message))
+    }
+
+    /// Returns the input of the current execution that the summary covers. An execution's messages
+    /// are adjacent, so the search back ends at the first message of another execution.
+    pub(super) fn input_before_start(&self) -> Vec<(usize, &'a Arc<Message>)> {
+        let mut input: Vec<_> = messages(self.history, self.history.first_index()..self.start)
+            .rev()
+            .take_while(|(_, message)| self.is_current(message))
+            .filter(|(_, message)| message.tags.step_id.is_none() && !message.tags.is_trace)
+            .filter(|(index, message)| self.is_chosen(*index, message))
+            .collect();
+        input.reverse();
+        input
+    }
+
+    /// Returns whether a message belongs to the current execution.
+    pub(super) fn is_current(&self, message: &Message) -> bool {
+        self.current.is_some() && message.tags.execution_id == self.current
+    }
+
+    fn is_chosen(&self, index: usize, message: &Message) -> bool {
+        let tags = &message.tags;
+        let is_hidden = tags.is_trace && !self.traces.have(index, message);
+        let is_failed = tags.is_trace && tags.is_partial;
+        !is_hidden && !is_failed && tags.covers.is_none() && (self.wants)(&tags.section)
+    }
+}
+
+/// Returns the index of the newest summary at the index `first` or later.
+pub(super) fn newest_summary(history: &History, first: usize) -> Option<usize> {
+    let mut newest = messages(history, first.max(history.first_index())..history.len()).rev();
+    newest.find(|(_, message)| is_summary(message)).map(|(index, _)| index)
+}
+
+fn messages(history: &History, indexes: Range<usize>) -> impl DoubleEndedIterator<Item = (usize, &Arc<Message>)> {
+    indexes.filter_map(|index| Some((index, history.get(index)?)))
+}
+
 fn indexed((index, message): (usize, &Arc<Message>)) -> IndexedMessage {
     let message = Arc::clone(message);
     IndexedMessage { index, message }
 }
 
-fn is_result(message: &Message) -> bool {
+pub(super) fn is_result(message: &Message) -> bool {
     message.role == Role::Tool
 }
 
@@ -118,7 +170,7 @@ fn is_summary(message: &Message) -> bool {
 /// Drops messages with calls that lack a result, and results that lack their call. No provider
 /// accepts one without the other. The service stores calls and results in pairs, but some sessions
 /// may have an unpaired one. Dropping it makes them usable.
-fn paired(chosen: &[(usize, &Arc<Message>)]) -> Vec<IndexedMessage> {
+pub(super) fn paired(chosen: &[(usize, &Arc<Message>)]) -> Vec<IndexedMessage> {
     let mut retained = Vec::with_capacity(chosen.len());
     for block in chosen.chunk_by(|_, (_, next)| is_result(next)) {
         let Some((&(index, first), answers)) = block.split_first() else {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{Compiler, Reading, Traces};
-use crate::agent::state::AgentState;
+use super::{Compiler, Reading, Traces, prefix};
+use crate::agent::state::{AgentState, Messages};
 use crate::message::Section;
 
 /// Sends the messages of its sections in the order of the history. These include the traces of the
@@ -41,5 +41,9 @@ impl Compiler for Sections {
     fn read(&self, state: &AgentState) -> Reading {
         let is_chosen = |section: &Section| self.names.as_ref().is_none_or(|names| names.contains(section));
         Reading::of(state, self.traces, is_chosen)
+    }
+
+    fn compile(&self, state: &AgentState) -> Messages {
+        prefix::compile(state, self.traces, self.names.as_ref())
     }
 }

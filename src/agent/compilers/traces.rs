@@ -81,6 +81,11 @@ impl VisibleTraces {
             }
     }
 
+    /// Returns the index from which traces of other executions may be visible now and hidden later.
+    pub(super) fn unfinished_from(&self) -> usize {
+        self.unfinished_from
+    }
+
     /// Returns whether the message at the index is a trace of another execution that has no final
     /// response yet.
     pub(super) fn is_unfinished(&self, index: usize, message: &Message) -> bool {

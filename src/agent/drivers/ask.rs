@@ -85,7 +85,7 @@ fn request(ports: &ExecutionPorts, question: Question) -> ModelRequest {
     ModelRequest {
         model: String::new(),
         system: question.instructions.into(),
-        messages: Arc::from([Arc::new(message)]),
+        messages: [Arc::new(message)].into(),
         tools: Arc::from([]),
         provider_tools: Arc::default(),
         tool_choice: ToolChoice::Auto,

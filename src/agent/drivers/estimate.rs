@@ -57,8 +57,7 @@ pub(super) fn chars_at_least(text: &str) -> u64 {
 /// Returns the fewest tokens that the input of a request can have. Excludes reasoning, media and
 /// the schemas of tools: not every provider is sent these, or counts them by their text.
 pub(super) fn least_input_tokens(request: &ModelRequest) -> u64 {
-    let messages = request.messages.iter();
-    let of_messages: u64 = messages.map(|message| chars_of_content(&message.content)).sum();
+    let of_messages = request.messages.total(|message| chars_of_content(&message.content));
     let tools = request.tools.iter();
     let of_tools: u64 = tools
         .map(|tool| chars_at_least(&tool.name) + chars_at_least(&tool.description))
@@ -78,8 +77,7 @@ fn chars_of_content(content: &[ContentPart]) -> u64 {
 
 /// Returns the bytes of the text in a request, without its tools.
 pub fn request_bytes(request: &ModelRequest) -> u64 {
-    let messages = request.messages.iter();
-    let of_messages: u64 = messages.map(|message| content_bytes(&message.content)).sum();
+    let of_messages = request.messages.total(|message| content_bytes(&message.content));
     of_messages + request.system.len() as u64
 }
 

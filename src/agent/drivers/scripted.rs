@@ -23,7 +23,8 @@ pub(super) async fn make_step(
     state: AgentState,
     step_id: StepId,
 ) -> AgentState {
-    let step = AgentStep::new(step_id, state.messages(&*ports.compiler));
+    let (state, messages) = state.compiled(&*ports.compiler);
+    let step = AgentStep::new(step_id, messages);
     let format = match prepare_format(ports, &state).await {
         Ok(format) => format,
         Err(unprepared) => return end_unprepared(ports, state, step, unprepared),

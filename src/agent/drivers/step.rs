@@ -294,7 +294,7 @@ async fn request(ports: &DriverPorts, state: &AgentState, messages: &Messages) -
     Ok(ModelRequest {
         model: String::new(),
         system: system_prompt(ports, state).await?,
-        messages: Arc::clone(messages),
+        messages: messages.clone(),
         provider_tools: Arc::clone(&ports.provider_tools),
         tool_choice: tool_choice(state, &parameters, &tools)?,
         tools,

@@ -9,7 +9,8 @@ use crate::agent::state::{AgentState, AgentStep};
 use crate::ids::StepId;
 
 pub(super) async fn make_step(ports: &DriverPorts, state: AgentState, step_id: StepId) -> AgentState {
-    let step = AgentStep::new(step_id, state.messages(&*ports.compiler));
+    let (state, messages) = state.compiled(&*ports.compiler);
+    let step = AgentStep::new(step_id, messages);
     let Prepared { format, request } = match prepare(ports, &state, &step.input_messages).await {
         Ok(prepared) => prepared,
         Err(unprepared) => return end_unprepared(ports, state, step, unprepared),

@@ -14,7 +14,7 @@ use crate::ids::AgentId;
 use crate::json::{Object, Unread, Value};
 use crate::message::{Message, Section, joined_text};
 use crate::model_ref::{ModelRef, ResponseFormat};
-use crate::session::{Overrides, RememberedApproval, ToolPins};
+use crate::session::{Overrides, RememberedApproval, RequestPrefix, ToolPins};
 use crate::usage::Usage;
 
 /// Everything about an agent (document 001, "`AgentState` Structure"). Transitions consume it and
@@ -251,6 +251,15 @@ impl AgentState {
     #[must_use]
     pub fn with_model(self, model: Option<ModelRef>) -> Self {
         Self { model, ..self }
+    }
+
+    /// Retains the messages with which requests begin, for the next request.
+    #[must_use]
+    pub(in crate::agent) fn retaining_request_prefix(mut self, prefix: Option<&Arc<RequestPrefix>>) -> Self {
+        if let Some(prefix) = prefix {
+            self.context.store = self.context.store.with_request_prefix(Arc::clone(prefix));
+        }
+        self
     }
 
     /// Sets the system prompt.

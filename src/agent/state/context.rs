@@ -9,7 +9,7 @@ use crate::ids::StepId;
 use crate::json::Object;
 use crate::message::{Message, MessageTags};
 use crate::model_ref::{ResponseFormat, stored_format};
-use crate::session::{History, Overrides, RememberedApproval, ToolPins, WaitingStep, stored_overrides};
+use crate::session::{History, Overrides, RememberedApproval, RequestPrefix, ToolPins, WaitingStep, stored_overrides};
 
 /// All messages of an agent, in one order; a section is a filter on it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -50,6 +50,14 @@ impl MessageStore {
             history.with_message_at(at, message)
         });
         Self { history }
+    }
+
+    /// Returns the store with the messages with which requests begin.
+    #[must_use]
+    pub fn with_request_prefix(self, prefix: Arc<RequestPrefix>) -> Self {
+        Self {
+            history: self.history.with_request_prefix(prefix),
+        }
     }
 
     /// Returns the store with more messages at its end.

@@ -10,7 +10,9 @@
 //!
 //! Document 000 has a `CachedContext` that lasts with the session. This code has no such field,
 //! because a compiled request is a pure function of the history. The provider caches its prefix,
-//! and the store caches bundles (`store/cache.rs`). So no cached context can become stale.
+//! and the store caches bundles (`store/cache.rs`). A history in memory retains what was computed
+//! from the messages that no later turn changes (`session/request_prefix.rs`). So no cached context
+//! can become stale.
 
 mod addition;
 mod agent_state;
@@ -20,6 +22,7 @@ mod continuation;
 mod conversation;
 mod error;
 mod execution;
+mod messages;
 mod response;
 mod step;
 mod stop;
@@ -35,8 +38,9 @@ pub use self::context::{AgentContext, MessageStore};
 pub use self::continuation::ExecutionContinuation;
 pub use self::error::{AgentError, ErrorKind, ErrorList};
 pub use self::execution::{ExecutionState, ExecutionStatus};
+pub use self::messages::Messages;
 pub use self::response::{FinishReason, ModelResponse};
-pub use self::step::{AgentStep, AgentStepType, Messages, StepExecution};
+pub use self::step::{AgentStep, AgentStepType, StepExecution};
 pub use self::stop::{StopReason, StopSignal};
 pub use self::summary::StateSummary;
 pub use self::tool_execution::{NeededInput, SubagentExecution, ToolExecution, ToolTrace, ToolVerdict};

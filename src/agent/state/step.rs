@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::continuation::ExecutionContinuation;
 use super::error::{AgentError, ErrorList};
+use super::messages::Messages;
 use super::response::{FinishReason, ModelResponse};
 use super::tool_execution::ToolExecution;
 use crate::clock::Timestamp;
@@ -16,9 +17,6 @@ use crate::json::{Unread, Value, present};
 use crate::message::{Message, ToolCall};
 use crate::model_ref::ModelRef;
 use crate::usage::Usage;
-
-/// A list of messages that is cheap to copy.
-pub type Messages = Arc<[Arc<Message>]>;
 
 /// What a step was, derived from its contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]

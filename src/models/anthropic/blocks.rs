@@ -1,5 +1,7 @@
 //! Encodes the parts of messages as the protocol's blocks. A part always encodes to the same bytes.
 
+use std::sync::Arc;
+
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -16,37 +18,54 @@ use crate::models::wire::Fields;
 const WORDLESS_ERROR: &str = "The tool failed without a message.";
 
 /// Encodes messages for a provider.
-#[derive(Debug)]
-pub(super) struct BlockEncoder<'a> {
-    provider: &'a str,
+#[derive(Debug, Clone)]
+pub(super) struct BlockEncoder {
+    provider: Arc<str>,
     tools: ServerTools,
     ids: WireIds,
 }
 
-impl<'a> BlockEncoder<'a> {
-    /// Makes an encoder for these messages.
-    pub(super) fn new<'m>(messages: impl Iterator<Item = &'m Message>, provider: &'a str) -> Self {
+impl BlockEncoder {
+    /// Makes an encoder.
+    pub(super) fn new(provider: &str) -> Self {
         Self {
-            provider,
-            tools: ServerTools::of(messages, provider),
+            provider: provider.into(),
+            tools: ServerTools::default(),
             ids: WireIds::new(IdRule::Plain),
         }
     }
 }
 
-impl MessageEncoder for BlockEncoder<'_> {
+impl MessageEncoder for BlockEncoder {
     const MODEL: &'static str = "assistant";
+    const CONTENT: &'static str = "content";
+
+    fn is_like(&self, other: &Self) -> bool {
+        self.provider == other.provider
+    }
+
+    fn read_ahead<'a>(&mut self, messages: impl Iterator<Item = &'a Message>) {
+        self.tools.read(messages, &self.provider);
+    }
+
+    fn is_settled(&self) -> bool {
+        self.tools.are_all_answered()
+    }
+
+    fn bytes(&self) -> usize {
+        self.ids.bytes() + self.tools.bytes()
+    }
 
     fn text(text: &str) -> Option<Part> {
         raw(&json!({"type": "text", "text": text}))
     }
 
     fn media(&mut self, part: &ContentPart) -> Option<Value> {
-        media::block(part, self.provider)
+        media::block(part, &self.provider)
     }
 
     fn model_parts(&mut self, message: &Message) -> Vec<Part> {
-        let own = is_own(message, self.provider);
+        let own = is_own(message, &self.provider);
         let mut pieces: Vec<Piece<'_>> = message
             .content
             .iter()
@@ -76,7 +95,7 @@ impl MessageEncoder for BlockEncoder<'_> {
     }
 }
 
-impl BlockEncoder<'_> {
+impl BlockEncoder {
     fn piece<'p>(&mut self, part: &'p ContentPart, message: &Message, own: bool) -> Option<Piece<'p>> {
         match part {
             ContentPart::Text(part) if is_visible(&part.text) => {
@@ -92,7 +111,7 @@ impl BlockEncoder<'_> {
             }),
             ContentPart::Reasoning(part) if own => thinking(part).map(Piece::Thinking),
             ContentPart::ToolCall(part) => call(part, &self.ids.of_call(message.id, part), own).map(Piece::Call),
-            ContentPart::Opaque(part) if part.provider == self.provider && self.tools.allows(part) => {
+            ContentPart::Opaque(part) if *part.provider == *self.provider && self.tools.allows(part) => {
                 verbatim(&part.raw).map(Piece::Opaque)
             }
             _ => None,

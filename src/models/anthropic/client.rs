@@ -11,6 +11,7 @@ use crate::message::Message;
 use crate::models::address::{KeyHeader, Protocol, SettingsError};
 use crate::models::client::{Decoder, HttpModel, Shared, Wire};
 use crate::models::settings::{CapSettings, ProviderSettings};
+use crate::session::Fold;
 
 const PROTOCOL: Protocol = Protocol {
     base: "https://api.anthropic.com",
@@ -34,19 +35,51 @@ impl Wire for MessagesDialect {
     }
 
     fn header(&self, request: &ModelRequest) -> Option<(&'static str, &'static str)> {
-        let has_file = |message: &Message| {
-            let of_results = message.tool_results().flat_map(|result| &result.content);
-            message
-                .content
-                .iter()
-                .chain(of_results)
-                .any(|part| media::is_stored_at(part, &self.provider))
-        };
-        let has_files = request.messages.iter().any(|message| has_file(message));
-        has_files.then_some(("anthropic-beta", "files-api-2025-04-14"))
+        let files = request.messages.fold(StoredFiles::new(&self.provider));
+        files.exist.then_some(("anthropic-beta", "files-api-2025-04-14"))
     }
 
     fn decoder(&self, content_type: Option<&str>, caps: CapSettings, ids: Arc<dyn IdSource>) -> Box<dyn Decoder> {
         Box::new(MessagesDecoder::new(&self.provider, content_type, caps, ids))
+    }
+}
+
+/// Whether messages have files that are stored at a provider.
+#[derive(Debug, Clone)]
+struct StoredFiles {
+    provider: Arc<str>,
+    exist: bool,
+}
+
+impl StoredFiles {
+    fn new(provider: &str) -> Self {
+        Self {
+            provider: provider.into(),
+            exist: false,
+        }
+    }
+
+    fn are_in(&self, message: &Message) -> bool {
+        let of_results = message.tool_results().flat_map(|result| &result.content);
+        let mut parts = message.content.iter().chain(of_results);
+        parts.any(|part| media::is_stored_at(part, &self.provider))
+    }
+}
+
+impl Fold for StoredFiles {
+    fn is_like(&self, other: &Self) -> bool {
+        self.provider == other.provider
+    }
+
+    fn extend<'a>(&mut self, mut messages: impl Iterator<Item = &'a Message> + Clone) {
+        self.exist = self.exist || messages.any(|message| self.are_in(message));
+    }
+
+    fn retained(self) -> Option<Self> {
+        Some(self)
+    }
+
+    fn bytes(&self) -> usize {
+        size_of::<Self>()
     }
 }

@@ -3,6 +3,8 @@
 //! Everything that can change between steps follows the messages, and a message always encodes to
 //! the same bytes. So the next step's request begins with the bytes of this one.
 
+use std::mem::take;
+
 use serde::Serialize;
 use serde_json::json;
 
@@ -13,9 +15,9 @@ use crate::json::{Object, Value};
 use crate::message::{ContentPart, Message};
 use crate::model_parameters::{ModelParameters, ToolChoice};
 use crate::model_ref::ResponseFormat;
-use crate::models::encode::Part;
+use crate::models::encode::{Body, Part};
 use crate::models::parameters::{bound_thinking, sampling, thinking_budget};
-use crate::models::turns::{Conversation, MessageEncoder as _, Turn};
+use crate::models::turns::{Conversation, MessageEncoder as _};
 
 /// The differences between servers of this protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,24 +43,25 @@ const JSON_ONLY: &str = "Answer with one JSON object and nothing else: no words 
 /// one (<https://platform.claude.com/docs/en/build-with-claude/prompt-caching>, "Automatic
 /// caching").
 pub fn encode_request(request: &ModelRequest, dialect: &MessagesDialect, stream: bool) -> Vec<u8> {
-    let messages = || request.messages.iter().map(AsRef::as_ref);
-    let mut encoder = BlockEncoder::new(messages(), &dialect.provider);
-    // Models refuse to continue a complete message. A paused message is sent back unchanged.
-    let ends_with_caller = messages().next_back().is_some_and(is_over);
-    let conversation = Conversation::of(messages(), &mut encoder, ends_with_caller);
+    let mut conversation = request
+        .messages
+        .fold(Conversation::new(BlockEncoder::new(&dialect.provider)));
     let mark = mark(&request.parameters);
     let max_tokens = max_tokens(request, dialect.max_output_tokens);
-    let body = Body {
+    let before = BeforeMessages {
         model: &request.model,
         tools: tools(request, &dialect.provider, mark.as_ref()),
-        system: system(request, mark.as_ref(), conversation.system),
-        messages: conversation.turns,
+        system: system(request, mark.as_ref(), take(&mut conversation.system)),
+    };
+    let after = AfterMessages {
         stream,
         max_tokens,
         settings: settings(request, mark, max_tokens),
     };
-    // Every map has text keys and every raw value was checked, so this can't fail.
-    serde_json::to_vec(&body).unwrap_or_default()
+    // Models refuse to continue a complete message. A paused message is sent back unchanged.
+    let ends_with_caller = request.messages.last().is_some_and(|last| is_over(last));
+    let turns = conversation.end(ends_with_caller);
+    Body::new(&before, ("messages", vec![turns]), &after).into_bytes()
 }
 
 /// Returns whether a completion was the final one.
@@ -67,13 +70,16 @@ fn is_over(completion: &Message) -> bool {
 }
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct BeforeMessages<'a> {
     model: &'a str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<WireTool<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<SystemBlock>,
-    messages: Vec<Turn>,
+}
+
+#[derive(Serialize)]
+struct AfterMessages {
     stream: bool,
     max_tokens: u64,
     #[serde(flatten)]

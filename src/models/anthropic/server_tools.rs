@@ -3,19 +3,25 @@
 //! The protocol rejects one without the other, and a history may lack either. For example, a
 //! response was cut before the result arrived, or a request contains only the end of a turn.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
+
+use rpds::HashTrieSetSync;
 
 use crate::message::{ContentPart, Message, OpaquePart, Role};
 use crate::models::envelope::count_calls;
+use crate::models::names::ID_BYTES;
 use crate::models::wire::Fields;
 
-/// The calls and the results of the provider's own tools in a conversation.
-#[derive(Debug, Default)]
+/// The calls and the results of the provider's own tools in a conversation. A copy costs the same
+/// for any number of them.
+#[derive(Debug, Clone, Default)]
 pub(super) struct ServerTools {
-    called: HashSet<String>,
-    answered: HashSet<String>,
+    /// The ids of calls and results.
+    seen: HashTrieSetSync<String>,
+    called: HashTrieSetSync<String>,
+    answered: HashTrieSetSync<String>,
     /// Calls that the provider may still execute, since no message of the caller follows them.
-    open: HashSet<String>,
+    open: HashTrieSetSync<String>,
 }
 
 /// The kind of a server tool's block.
@@ -25,12 +31,11 @@ enum Side {
 }
 
 impl ServerTools {
-    /// Collects the blocks of `provider` from the messages.
-    pub(super) fn of<'a>(messages: impl Iterator<Item = &'a Message>, provider: &str) -> Self {
-        let mut tools = Self::default();
+    /// Collects the blocks of `provider` from the next messages.
+    pub(super) fn read<'a>(&mut self, messages: impl Iterator<Item = &'a Message>, provider: &str) {
         for message in messages {
             if matches!(message.role, Role::User | Role::System) {
-                tools.open.clear();
+                self.open = HashTrieSetSync::default();
             }
             for part in &message.content {
                 let ContentPart::Opaque(part) = part else { continue };
@@ -39,17 +44,31 @@ impl ServerTools {
                 }
                 match side(part) {
                     Some(Side::Call(id)) => {
-                        tools.open.insert(id.clone());
-                        tools.called.insert(id);
+                        self.seen.insert_mut(id.clone());
+                        self.open.insert_mut(id.clone());
+                        self.called.insert_mut(id);
                     }
-                    Some(Side::Result(id)) if tools.called.contains(&id) => {
-                        tools.answered.insert(id);
+                    Some(Side::Result(id)) => {
+                        self.seen.insert_mut(id.clone());
+                        if self.called.contains(&id) {
+                            self.answered.insert_mut(id);
+                        }
                     }
-                    Some(Side::Result(_)) | None => {}
+                    None => {}
                 }
             }
         }
-        tools
+    }
+
+    /// Returns whether each call has a result and each result has a call. If not, a later message
+    /// may change which of the blocks so far may be sent.
+    pub(super) fn are_all_answered(&self) -> bool {
+        self.seen.size() == self.answered.size()
+    }
+
+    /// Returns about how many bytes of memory the ids take.
+    pub(super) fn bytes(&self) -> usize {
+        (self.seen.size() + self.called.size() + self.answered.size()) * ID_BYTES
     }
 
     /// Returns whether a block may be sent. Blocks other than calls and results may.

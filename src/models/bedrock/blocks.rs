@@ -1,7 +1,8 @@
 //! Encodes the parts of messages as the protocol's blocks. A part always encodes to the same bytes.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use rpds::RedBlackTreeSetSync;
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -10,7 +11,7 @@ use super::names::DocumentNames;
 use crate::json::{RawJson, Value};
 use crate::message::{ContentPart, Message, ReasoningPart, TextPart, ToolCall, ToolResult};
 use crate::models::encode::{Part, is_own, is_visible, marked, object, raw, text_or_refusal, verbatim};
-use crate::models::names::{IdRule, WireIds, arguments, tool_name};
+use crate::models::names::{ID_BYTES, IdRule, WireIds, arguments, tool_name};
 use crate::models::turns::MessageEncoder;
 use crate::models::wire::Fields;
 
@@ -22,29 +23,38 @@ const NO_OUTPUT: &str = "(no output)";
 const SYSTEM_TOOL: &str = "system_tool";
 
 /// Encodes messages for a provider.
-#[derive(Debug)]
-pub(super) struct BlockEncoder<'a> {
-    provider: &'a str,
+#[derive(Debug, Clone)]
+pub(super) struct BlockEncoder {
+    provider: Arc<str>,
     ids: WireIds,
     documents: DocumentNames,
     /// The tools that were called.
-    pub(super) called: BTreeSet<String>,
+    pub(super) called: RedBlackTreeSetSync<String>,
 }
 
-impl<'a> BlockEncoder<'a> {
+impl BlockEncoder {
     /// Makes an encoder.
-    pub(super) fn new(provider: &'a str) -> Self {
+    pub(super) fn new(provider: &str) -> Self {
         Self {
-            provider,
+            provider: provider.into(),
             ids: WireIds::new(IdRule::Short),
             documents: DocumentNames::default(),
-            called: BTreeSet::new(),
+            called: RedBlackTreeSetSync::new_sync(),
         }
     }
 }
 
-impl MessageEncoder for BlockEncoder<'_> {
+impl MessageEncoder for BlockEncoder {
     const MODEL: &'static str = "assistant";
+    const CONTENT: &'static str = "content";
+
+    fn is_like(&self, other: &Self) -> bool {
+        self.provider == other.provider
+    }
+
+    fn bytes(&self) -> usize {
+        self.ids.bytes() + self.documents.bytes() + self.called.size() * ID_BYTES
+    }
 
     fn text(text: &str) -> Option<Part> {
         raw(&json!({"text": text}))
@@ -68,7 +78,7 @@ impl MessageEncoder for BlockEncoder<'_> {
     }
 
     fn model_parts(&mut self, message: &Message) -> Vec<Part> {
-        let own = is_own(message, self.provider);
+        let own = is_own(message, &self.provider);
         let parts = message.content.iter();
         let mut pieces: Vec<Piece> = parts.filter_map(|part| self.piece(part, message, own)).collect();
         if !own {
@@ -92,7 +102,7 @@ impl MessageEncoder for BlockEncoder<'_> {
     }
 }
 
-impl BlockEncoder<'_> {
+impl BlockEncoder {
     fn piece(&mut self, part: &ContentPart, message: &Message, own: bool) -> Option<Piece> {
         match part {
             ContentPart::Text(part) if own && !part.citations.is_empty() => cited(part).map(Piece::Content),
@@ -101,7 +111,7 @@ impl BlockEncoder<'_> {
             }
             ContentPart::Reasoning(part) if own => reasoning(part).map(Piece::Reasoning),
             ContentPart::ToolCall(part) => self.call(part, message, own).map(Piece::Call),
-            ContentPart::Opaque(part) if part.provider == self.provider => self.opaque(&part.raw).map(Piece::Content),
+            ContentPart::Opaque(part) if *part.provider == *self.provider => self.opaque(&part.raw).map(Piece::Content),
             _ => None,
         }
     }
@@ -129,7 +139,7 @@ impl BlockEncoder<'_> {
 
     fn add_called(&mut self, tool: &str) {
         if !self.called.contains(tool) {
-            self.called.insert(tool.to_owned());
+            self.called.insert_mut(tool.to_owned());
         }
     }
 

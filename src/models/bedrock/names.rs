@@ -1,16 +1,18 @@
 //! Gives the files of a request unique names.
 
-use std::collections::{HashMap, HashSet};
+use rpds::{HashTrieMapSync, HashTrieSetSync};
+
+use crate::models::names::ID_BYTES;
 
 /// The most characters of a file's name.
 const NAME_CHARS: usize = 100;
 
-/// The names of files that a request has given so far.
-#[derive(Debug, Default)]
+/// The names of files that a request has given so far. A copy costs the same for any number.
+#[derive(Debug, Clone, Default)]
 pub(super) struct DocumentNames {
-    used: HashSet<String>,
+    used: HashTrieSetSync<String>,
     /// The next number for each name that occurs more than once.
-    numbers: HashMap<String, u64>,
+    numbers: HashTrieMapSync<String, u64>,
 }
 
 impl DocumentNames {
@@ -23,17 +25,25 @@ impl DocumentNames {
         let name = if name.is_empty() { "document" } else { name.trim() };
         let mut free = name.to_owned();
         // No number is tried twice, so many files with one name take linear time.
-        while !self.used.insert(free.clone()) {
-            let number = self.numbers.entry(name.to_owned()).or_insert(2);
+        while self.used.contains(&free) {
+            let number = self.numbers.get(name).copied().unwrap_or(2);
             free = format!("{name} {number}");
-            *number += 1;
+            self.numbers.insert_mut(name.to_owned(), number + 1);
         }
+        self.used.insert_mut(free.clone());
         free
+    }
+
+    /// Returns about how many bytes of memory the names take.
+    pub(super) fn bytes(&self) -> usize {
+        (self.used.size() + self.numbers.size()) * ID_BYTES
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     #[test]

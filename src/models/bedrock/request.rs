@@ -4,8 +4,9 @@
 //! begins with the bytes of this one, unless the tools or the tool choice change: the protocol has
 //! both in one object.
 
-use std::collections::BTreeSet;
+use std::mem::take;
 
+use rpds::RedBlackTreeSetSync;
 use serde::Serialize;
 use serde_json::json;
 
@@ -14,9 +15,9 @@ use crate::agent::ports::{ModelRequest, ToolSpec};
 use crate::json::{Object, Value};
 use crate::model_parameters::{ModelParameters, ToolChoice};
 use crate::model_ref::ResponseFormat;
-use crate::models::encode::{Part, raw};
+use crate::models::encode::{Body, Part, raw};
 use crate::models::parameters::{accepted_limit, bound_thinking, fill, sampling, with_extra};
-use crate::models::turns::{Conversation, MessageEncoder as _, Turn};
+use crate::models::turns::{Conversation, MessageEncoder as _};
 
 /// The differences between providers of this protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,9 +48,9 @@ const CACHE_POINT: &str = "cachePoint";
 
 /// Encodes a request, without the model and the mode, which are in the address.
 pub fn encode_request(request: &ModelRequest, dialect: &ConverseDialect) -> Vec<u8> {
-    let messages = request.messages.iter().map(AsRef::as_ref);
-    let mut encoder = BlockEncoder::new(&dialect.provider);
-    let conversation = Conversation::of(messages, &mut encoder, true);
+    let mut conversation = request
+        .messages
+        .fold(Conversation::new(BlockEncoder::new(&dialect.provider)));
     let mark = mark(request);
     let max_tokens = accepted_limit(request, dialect.max_output_tokens);
     let mut system: Vec<Part> = Vec::new();
@@ -57,11 +58,12 @@ pub fn encode_request(request: &ModelRequest, dialect: &ConverseDialect) -> Vec<
         system.extend(BlockEncoder::text(&request.system));
         system.extend(mark.as_ref().and_then(raw));
     }
-    system.extend(conversation.system);
-    let body = Body {
-        tool_config: tool_config(request, dialect, &encoder.called, mark),
+    system.extend(take(&mut conversation.system));
+    let before = BeforeMessages {
+        tool_config: tool_config(request, dialect, &conversation.encoder.called, mark),
         system,
-        messages: conversation.turns,
+    };
+    let after = AfterMessages {
         inference_config: inference_config(&request.parameters, max_tokens),
     };
     let mut more = Object::new();
@@ -90,24 +92,28 @@ pub fn encode_request(request: &ModelRequest, dialect: &ConverseDialect) -> Vec<
             *thinking = json!({"type": "disabled"});
         }
     }
-    let mut body = serde_json::to_vec(&body).unwrap_or_default();
+    let mut body = Body::new(&before, ("messages", vec![conversation.end(true)]), &after);
     if let ResponseFormat::JsonSchema { name, schema, .. } = &request.response_format {
         body = with_extra(body, &output_config(name, schema));
     }
     if of_model != json!({}) {
         more.insert("additionalModelRequestFields".to_owned(), of_model);
     }
-    with_extra(body, &more)
+    with_extra(body, &more).into_bytes()
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Body {
+struct BeforeMessages {
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_config: Option<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<Part>,
-    messages: Vec<Turn>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AfterMessages {
     inference_config: Object,
 }
 
@@ -135,7 +141,7 @@ fn mark(request: &ModelRequest) -> Option<Value> {
 fn tool_config(
     request: &ModelRequest,
     dialect: &ConverseDialect,
-    called: &BTreeSet<String>,
+    called: &RedBlackTreeSetSync<String>,
     mark: Option<Value>,
 ) -> Option<Value> {
     let choice = match &request.tool_choice {

@@ -1,5 +1,7 @@
 //! Encodes the parts of messages as the protocol's parts. A part always encodes to the same bytes.
 
+use std::sync::Arc;
+
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -17,38 +19,47 @@ use crate::models::wire::Fields;
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// Encodes messages for a provider.
-#[derive(Debug)]
-pub(super) struct PartEncoder<'a> {
-    provider: &'a str,
+#[derive(Debug, Clone)]
+pub(super) struct PartEncoder {
+    provider: Arc<str>,
     /// Whether the model requires signatures.
     signed: bool,
     ids: WireIds,
 }
 
-impl<'a> PartEncoder<'a> {
+impl PartEncoder {
     /// Makes an encoder. `signed`: whether the model requires signatures.
-    pub(super) fn new(provider: &'a str, signed: bool) -> Self {
+    pub(super) fn new(provider: &str, signed: bool) -> Self {
         Self {
-            provider,
+            provider: provider.into(),
             signed,
             ids: WireIds::new(IdRule::Any),
         }
     }
 }
 
-impl MessageEncoder for PartEncoder<'_> {
+impl MessageEncoder for PartEncoder {
     const MODEL: &'static str = "model";
+    const CONTENT: &'static str = "parts";
+
+    fn is_like(&self, other: &Self) -> bool {
+        (&self.provider, self.signed) == (&other.provider, other.signed)
+    }
+
+    fn bytes(&self) -> usize {
+        self.ids.bytes()
+    }
 
     fn text(text: &str) -> Option<Part> {
         raw(&json!({"text": text}))
     }
 
     fn media(&mut self, part: &ContentPart) -> Option<Value> {
-        media::part(part, self.provider)
+        media::part(part, &self.provider)
     }
 
     fn model_parts(&mut self, message: &Message) -> Vec<Part> {
-        let own = is_own(message, self.provider);
+        let own = is_own(message, &self.provider);
         let mut needs_signature = self.signed;
         let mut pieces: Vec<Piece> = Vec::new();
         for part in &message.content {
@@ -62,7 +73,7 @@ impl MessageEncoder for PartEncoder<'_> {
                     let substitute = std::mem::take(&mut needs_signature).then_some(NO_SIGNATURE);
                     call(part, &id, own, substitute).map(Piece::Complete)
                 }
-                ContentPart::Opaque(part) if part.provider == self.provider => opaque(&part.raw),
+                ContentPart::Opaque(part) if *part.provider == *self.provider => opaque(&part.raw),
                 _ => None,
             });
         }

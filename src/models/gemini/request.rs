@@ -3,6 +3,8 @@
 //! Everything that can change between steps follows the contents, and a message always encodes to
 //! the same bytes. So the next step's request begins with the bytes of this one.
 
+use std::mem::take;
+
 use serde::Serialize;
 use serde_json::json;
 
@@ -11,69 +13,57 @@ use super::parts::PartEncoder;
 use crate::agent::ports::{ModelRequest, ToolSpec};
 use crate::json::{Object, Value};
 use crate::model_parameters::ToolChoice;
-use crate::models::encode::Part;
+use crate::models::encode::{Body, Part};
 use crate::models::parameters::with_extra;
-use crate::models::turns::{Conversation, MessageEncoder as _, Turn};
+use crate::models::turns::{Conversation, MessageEncoder as _};
 
 /// Encodes a request. The address, not the body, names the model and the streaming mode.
 pub fn encode_request(request: &ModelRequest, dialect: &GeminiDialect) -> Vec<u8> {
-    let messages = request.messages.iter().map(AsRef::as_ref);
     let wants_signatures = !generation::is_older(&request.model);
-    let mut encoder = PartEncoder::new(&dialect.provider, wants_signatures);
-    let conversation = Conversation::of(messages, &mut encoder, true);
+    let encoder = PartEncoder::new(&dialect.provider, wants_signatures);
+    let mut conversation = request.messages.fold(Conversation::new(encoder));
     let mut system: Vec<Part> = Vec::new();
     if !request.system.trim().is_empty() {
         system.extend(PartEncoder::text(&request.system));
     }
-    system.extend(conversation.system);
+    system.extend(take(&mut conversation.system));
     system.extend(generation::shape_prompt(request, dialect).and_then(|words| PartEncoder::text(&words)));
     let functions: Vec<_> = request.tools.iter().map(Function::of).collect();
     let functions = (!functions.is_empty()).then_some(Tools::OfAgent {
         function_declarations: functions,
     });
     let of_provider = request.tools_of_provider(&dialect.provider).into_iter();
-    let body = Body {
+    let before = BeforeContents {
         tools: functions
             .into_iter()
             .chain(of_provider.map(Tools::OfProvider))
             .collect(),
         system_instruction: (!system.is_empty()).then_some(Instruction { parts: system }),
-        contents: conversation.turns.into_iter().map(Content::of).collect(),
+    };
+    let after = AfterContents {
         tool_config: tool_config(request),
         generation_config: generation::config(request, dialect),
     };
-    // Every map has text keys and every raw value was checked, so this can't fail.
-    with_extra(serde_json::to_vec(&body).unwrap_or_default(), &request.parameters.extra)
+    let body = Body::new(&before, ("contents", vec![conversation.end(true)]), &after);
+    with_extra(body, &request.parameters.extra).into_bytes()
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Body<'a> {
+struct BeforeContents<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tools<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     system_instruction: Option<Instruction>,
-    contents: Vec<Content>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AfterContents {
     /// Changes from step to step.
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_config: Option<Value>,
     generation_config: Object,
-}
-
-/// A turn in the form of the protocol.
-#[derive(Serialize)]
-struct Content {
-    role: &'static str,
-    parts: Vec<Part>,
-}
-
-impl Content {
-    fn of(turn: Turn) -> Self {
-        Self {
-            role: turn.role,
-            parts: turn.content,
-        }
-    }
 }
 
 #[derive(Serialize)]

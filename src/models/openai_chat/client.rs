@@ -5,7 +5,8 @@ use std::sync::Arc;
 use reqwest::Url;
 
 use super::decoder::ChatDecoder;
-use super::request::{Dialect, encode_request};
+use super::dialect::Dialect;
+use super::request::encode_request;
 use crate::agent::ports::ModelRequest;
 use crate::ids::IdSource;
 use crate::models::address::{KeyHeader, Protocol, SettingsError, is_local};

@@ -7,10 +7,13 @@ mod calls;
 mod client;
 mod completion;
 mod decoder;
+mod dialect;
+mod messages;
 mod reasoning;
 mod request;
 mod think;
 
 pub(super) use self::client::client;
 pub use self::decoder::ChatDecoder;
-pub use self::request::{Dialect, encode_request};
+pub use self::dialect::Dialect;
+pub use self::request::encode_request;

@@ -3,76 +3,36 @@
 //! Everything that can change between steps follows the messages, and a message always encodes to
 //! the same bytes. So the next step's request begins with the bytes of this one.
 
-use std::borrow::Cow;
-
 use serde::Serialize;
 use serde_json::json;
-use serde_json::value::RawValue;
 
-use super::reasoning::is_reasoning;
+use super::dialect::Dialect;
+use super::messages::{Conversation, system_message};
 use crate::agent::ports::{ModelRequest, ToolSpec};
-use crate::json::{Object, RawJson, Value};
-use crate::message::{
-    ContentPart, DocumentPart, ImagePart, MediaSource, Message, ProviderFields, Role, ToolCall, ToolResult,
-};
+use crate::json::{Object, Value};
 use crate::model_ref::ResponseFormat;
-use crate::models::encode::raw;
-use crate::models::files::{Attachment, as_words, data_url};
-use crate::models::names::{IdRule, WireIds, arguments, tool_name};
+use crate::models::encode::Body;
 use crate::models::parameters::{accepted_limit, tool_choice, with_extra};
 use crate::models::settings::MaxTokensField;
-use crate::models::wire::Fields;
-
-/// The differences between servers of this protocol.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dialect {
-    /// The provider's configured name: what it gave goes back to it alone.
-    pub provider: String,
-    /// The field that limits the output tokens.
-    pub max_tokens_field: MaxTokensField,
-    /// The most output tokens that the server accepts in a request, if known.
-    pub max_output_tokens: Option<u64>,
-    /// Whether a request must ask for usage in a stream.
-    pub stream_options: bool,
-    /// Whether a refusal has a separate field. Otherwise it is sent back as text.
-    pub refusal_field: bool,
-    /// The ids of calls that the server accepts.
-    pub call_ids: IdRule,
-    /// Whether its models write their reasoning into the text, between `<think>` and `</think>`.
-    pub think_tags: bool,
-}
 
 /// Encodes a request.
 pub fn encode_request(request: &ModelRequest, dialect: &Dialect, stream: bool) -> Vec<u8> {
-    let mut messages = Vec::new();
-    if !request.system.is_empty() {
-        messages.push(WireMessage::plain("system", &*request.system));
-    }
-    let mut attachments = Vec::new();
-    let mut ids = WireIds::new(dialect.call_ids);
-    for message in request.messages.iter() {
-        // Results of one step stay together, so content that they can't hold follows after the last
-        // result.
-        if message.role != Role::Tool {
-            flush(&mut attachments, &mut messages);
-        }
-        push_message(message, dialect, &mut ids, &mut messages, &mut attachments);
-    }
-    flush(&mut attachments, &mut messages);
+    let system = system_message(&request.system);
+    let mut conversation = request.messages.fold(Conversation::new(dialect));
     let tools = request.tools.iter().map(WireTool::of);
     let of_provider = request.tools_of_provider(&dialect.provider).into_iter();
-    let tools: Vec<_> = tools.chain(of_provider.map(WireTool::OfProvider)).collect();
     let parameters = &request.parameters;
     let limit = accepted_limit(request, dialect.max_output_tokens);
     let (max_tokens, max_completion_tokens) = match dialect.max_tokens_field {
         MaxTokensField::MaxTokens => (limit, None),
         MaxTokensField::MaxCompletionTokens => (None, limit),
     };
-    let body = Body {
+    let before = BeforeMessages {
         model: &request.model,
-        tools,
+        tools: tools.chain(of_provider.map(WireTool::OfProvider)).collect(),
         response_format: response_format(&request.response_format),
-        messages,
+    };
+    let after = AfterMessages {
         stream,
         tool_choice: tool_choice(request, |name| json!({"type": "function", "function": {"name": name}})),
         stream_options: (stream && dialect.stream_options).then_some(StreamOptions { include_usage: true }),
@@ -83,18 +43,21 @@ pub fn encode_request(request: &ModelRequest, dialect: &Dialect, stream: bool) -
         max_tokens,
         max_completion_tokens,
     };
-    // Every map has text keys and every raw value was checked, so this can't fail.
-    with_extra(serde_json::to_vec(&body).unwrap_or_default(), &parameters.extra)
+    let body = Body::new(&before, ("messages", vec![&system, conversation.end()]), &after);
+    with_extra(body, &parameters.extra).into_bytes()
 }
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct BeforeMessages<'a> {
     model: &'a str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<WireTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     response_format: Option<Value>,
-    messages: Vec<WireMessage<'a>>,
+}
+
+#[derive(Serialize)]
+struct AfterMessages<'a> {
     stream: bool,
     /// Changes from step to step.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -150,285 +113,6 @@ impl<'a> WireTool<'a> {
     }
 }
 
-/// The fields of a message in their order.
-#[derive(Debug)]
-struct WireMessage<'a>(Vec<(Cow<'a, str>, WireValue<'a>)>);
-
-/// A field of a message. Most are texts of the request, which may be large and are not copied.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-enum WireValue<'a> {
-    Text(Cow<'a, str>),
-    Json(Box<RawValue>),
-}
-
-impl Serialize for WireMessage<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
-    }
-}
-
-impl<'a> WireMessage<'a> {
-    fn new(role: &'a str) -> Self {
-        let mut message = Self(Vec::new());
-        message.set_text("role", role);
-        message
-    }
-
-    fn plain(role: &'a str, content: impl Into<Cow<'a, str>>) -> Self {
-        let mut message = Self::new(role);
-        message.set_text("content", content);
-        message
-    }
-
-    fn set_text(&mut self, name: &'a str, text: impl Into<Cow<'a, str>>) {
-        self.0.push((name.into(), WireValue::Text(text.into())));
-    }
-
-    fn set(&mut self, name: &'a str, value: &(impl Serialize + ?Sized)) {
-        if let Some(value) = raw(value) {
-            self.0.push((name.into(), WireValue::Json(value)));
-        }
-    }
-
-    /// Adds a verbatim field, unless it is not JSON or the message has it already.
-    fn set_raw(&mut self, name: impl Into<Cow<'a, str>>, raw: &str) {
-        let name = name.into();
-        let known = self.0.iter().any(|(known, _)| *known == name);
-        if let Some(raw) = checked(raw).filter(|_| !known) {
-            self.0.push((name, WireValue::Json(raw)));
-        }
-    }
-}
-
-fn push_message<'a>(
-    message: &'a Message,
-    dialect: &Dialect,
-    ids: &mut WireIds,
-    messages: &mut Vec<WireMessage<'a>>,
-    attachments: &mut Vec<Value>,
-) {
-    for result in message.tool_results() {
-        messages.push(tool_message(result, &ids.of_result(result), dialect, attachments));
-    }
-    let wire = match message.role {
-        Role::System => caller_message("system", message, None),
-        Role::User | Role::Tool => caller_message("user", message, Some(dialect)),
-        Role::Assistant => assistant_message(message, dialect, ids),
-    };
-    messages.extend(wire);
-}
-
-/// Encodes a message of the caller, with images and files if `media` is given; `None` if nothing is
-/// left.
-fn caller_message<'a>(role: &'a str, message: &'a Message, media: Option<&Dialect>) -> Option<WireMessage<'a>> {
-    let mut wire = WireMessage::new(role);
-    if let [ContentPart::Text(part)] = message.content.as_slice()
-        && !part.text.is_empty()
-    {
-        wire.set_text("content", &part.text);
-    } else {
-        let parts: Vec<Value> = message.content.iter().filter_map(|part| block(part, media)).collect();
-        match (parts.as_slice(), message.role) {
-            ([], Role::Tool) => return None,
-            ([], _) if message.tool_results().next().is_some() => return None,
-            ([], _) => wire.set_text("content", ""),
-            ([only], _) if only.get("text").is_some() => wire.set("content", &only["text"]),
-            (_, Role::System) => wire.set_text("content", message.joined_text()),
-            (parts, _) => wire.set("content", parts),
-        }
-    }
-    if let Some(name) = message.name.as_deref().filter(|name| is_speaker_name(name)) {
-        wire.set_text("name", name);
-    }
-    Some(wire)
-}
-
-/// Returns whether the protocol accepts the speaker's name. Other names are dropped, so that the
-/// request does not fail.
-fn is_speaker_name(name: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    !name.is_empty() && name.len() <= 64 && name.chars().all(plain)
-}
-
-/// Encodes a message of the model; `None` if nothing of it is sent back, as with reasoning alone.
-/// Providers reject a message without content.
-fn assistant_message<'a>(message: &'a Message, dialect: &Dialect, ids: &mut WireIds) -> Option<WireMessage<'a>> {
-    let own = message
-        .provider_fields
-        .as_ref()
-        .filter(|fields| fields.provider == dialect.provider);
-    let calls: Vec<_> = message
-        .tool_calls()
-        .map(|call| wire_call(call, &ids.of_call(message.id, call), own.is_some()))
-        .collect();
-    let (mut text, mut refusal) = (Cow::Borrowed(""), Cow::Borrowed(""));
-    let mut has_opaque = false;
-    for part in &message.content {
-        match part {
-            ContentPart::Text(part) => text += part.text.as_str(),
-            ContentPart::Refusal { text: words } if dialect.refusal_field => refusal += words.as_str(),
-            ContentPart::Refusal { text: words } => text += words.as_str(),
-            ContentPart::Opaque(part) => has_opaque |= part.provider == dialect.provider,
-            // Reasoning is sent back only in the provider's own fields.
-            _ => {}
-        }
-    }
-    let carries = |own: &ProviderFields| own.fields.iter().any(is_content);
-    if text.is_empty() && refusal.is_empty() && calls.is_empty() && !has_opaque && !own.is_some_and(carries) {
-        return None;
-    }
-    let mut wire = WireMessage::new("assistant");
-    if has_opaque {
-        wire.set("content", &blocks(message, dialect));
-    } else if text.is_empty() && (!calls.is_empty() || !refusal.is_empty()) {
-        wire.set("content", &Value::Null);
-    } else {
-        wire.set_text("content", text);
-    }
-    if !refusal.is_empty() {
-        wire.set_text("refusal", refusal);
-    }
-    if !calls.is_empty() {
-        wire.set("tool_calls", &calls);
-    }
-    for (name, raw) in own.iter().flat_map(|own| &own.fields) {
-        wire.set_raw(name, raw.as_str());
-    }
-    Some(wire)
-}
-
-/// Encodes the parts of a message with provider-specific parts.
-fn blocks(message: &Message, dialect: &Dialect) -> Vec<Box<RawValue>> {
-    let of_text = |text| raw(&text_block(text));
-    let parts = message.content.iter().filter_map(|part| match part {
-        ContentPart::Text(part) if !part.text.is_empty() => of_text(&part.text),
-        ContentPart::Refusal { text } if !dialect.refusal_field => of_text(text),
-        ContentPart::Opaque(part) if part.provider == dialect.provider => checked(part.raw.as_str()),
-        _ => None,
-    });
-    parts.collect()
-}
-
-/// Returns whether a provider's own field counts as content in a message without text.
-fn is_content((name, raw): &(String, RawJson)) -> bool {
-    !is_reasoning(name) && checked(raw.as_str()).is_some()
-}
-
-/// Encodes a call. Arguments that are a JSON object go back verbatim.
-fn wire_call<'a>(call: &'a ToolCall, id: &str, own: bool) -> WireMessage<'a> {
-    let mut wire = WireMessage(Vec::new());
-    wire.set_text("id", id.to_owned());
-    wire.set_text("type", "function");
-    wire.set(
-        "function",
-        &json!({"arguments": arguments(call), "name": tool_name(&call.name)}),
-    );
-    let signature = call
-        .signature
-        .as_deref()
-        .filter(|_| own)
-        .and_then(Fields::parse)
-        .unwrap_or_default();
-    for (name, raw) in signature.iter() {
-        wire.set_raw(name.to_owned(), raw.get());
-    }
-    wire
-}
-
-/// Encodes a result as text. Sets images and files aside, since the protocol does not allow them in
-/// a result.
-fn tool_message<'a>(
-    result: &'a ToolResult,
-    id: &str,
-    dialect: &Dialect,
-    attachments: &mut Vec<Value>,
-) -> WireMessage<'a> {
-    let texts: Vec<&str> = result.content.iter().filter_map(ContentPart::as_text).collect();
-    let media = result.content.iter().filter_map(|part| media_block(part, dialect));
-    let media: Vec<Value> = media.collect();
-    let mut text = match texts.as_slice() {
-        [only] => Cow::Borrowed(*only),
-        texts => Cow::Owned(texts.join("\n")),
-    };
-    if !media.is_empty() {
-        if text.is_empty() {
-            text = "The result follows as an attachment.".into();
-        }
-        let label = format!("Attachments of the result of {} ({id}):", result.name);
-        attachments.push(text_block(&label));
-        attachments.extend(media);
-    }
-    let mut wire = WireMessage::plain("tool", text);
-    wire.set_text("tool_call_id", id.to_owned());
-    wire
-}
-
-fn flush(attachments: &mut Vec<Value>, messages: &mut Vec<WireMessage<'_>>) {
-    if !attachments.is_empty() {
-        let mut wire = WireMessage::new("user");
-        wire.set("content", attachments);
-        messages.push(wire);
-        attachments.clear();
-    }
-}
-
-fn block(part: &ContentPart, media: Option<&Dialect>) -> Option<Value> {
-    match part {
-        // The history may have empty texts next to other parts, but a request may not.
-        ContentPart::Text(part) if part.text.is_empty() => None,
-        ContentPart::Text(part) => Some(text_block(&part.text)),
-        ContentPart::Refusal { text } => Some(text_block(text)),
-        _ => media_block(part, media?),
-    }
-}
-
-fn text_block(text: &str) -> Value {
-    json!({"type": "text", "text": text})
-}
-
-fn media_block(part: &ContentPart, dialect: &Dialect) -> Option<Value> {
-    Some(match Attachment::of(part, &dialect.provider)? {
-        Attachment::Image(ImagePart {
-            source: MediaSource::ProviderFile { file_id, .. },
-            ..
-        })
-        | Attachment::Document(DocumentPart {
-            source: MediaSource::ProviderFile { file_id, .. },
-            ..
-        }) => json!({"type": "file", "file": {"file_id": file_id}}),
-        Attachment::Image(part) => image_block(part),
-        Attachment::Document(part) => document_block(part),
-        Attachment::Elsewhere(words) => text_block(&words),
-    })
-}
-
-fn image_block(part: &ImagePart) -> Value {
-    let mut image = json!({"url": address(&part.source)});
-    if let Some(detail) = &part.detail {
-        image["detail"] = Value::from(detail.as_str());
-    }
-    json!({"type": "image_url", "image_url": image})
-}
-
-/// Encodes a file. Few servers accept files other than PDFs, so text files are sent as text.
-fn document_block(part: &DocumentPart) -> Value {
-    if let Some(words) = as_words(part) {
-        return text_block(&words);
-    }
-    let mut file = json!({"file_data": address(&part.source)});
-    file["filename"] = Value::from(part.name.as_deref().unwrap_or("document"));
-    json!({"type": "file", "file": file})
-}
-
-fn address(source: &MediaSource) -> String {
-    match source {
-        MediaSource::Url { url } => url.clone(),
-        MediaSource::Base64 { media_type, data } => data_url(media_type, data),
-        MediaSource::ProviderFile { file_id, .. } => file_id.clone(),
-    }
-}
-
 fn response_format(format: &ResponseFormat) -> Option<Value> {
     match format {
         ResponseFormat::Text => None,
@@ -437,35 +121,5 @@ fn response_format(format: &ResponseFormat) -> Option<Value> {
             "type": "json_schema",
             "json_schema": {"name": name, "schema": schema, "strict": strict},
         })),
-    }
-}
-
-fn checked(raw: &str) -> Option<Box<RawValue>> {
-    RawValue::from_string(raw.to_owned()).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_of_words_goes_as_words() {
-        let file = |media_type: &str, data: &str| {
-            document_block(&DocumentPart {
-                source: MediaSource::Base64 {
-                    media_type: media_type.to_owned(),
-                    data: data.to_owned(),
-                },
-                name: Some("a \"b\".md".to_owned()),
-            })
-        };
-        assert_eq!(
-            file("text/markdown", "IyBHcsO8w59l"),
-            text_block("<file name=\"a \\\"b\\\".md\">\n# Grüße\n</file>")
-        );
-        assert_eq!(
-            file("application/pdf", "JVBE"),
-            serde_json::json!({"type": "file", "file": {"filename": "a \"b\".md", "file_data": "data:application/pdf;base64,JVBE"}})
-        );
     }
 }

@@ -6,16 +6,17 @@
 
 use std::collections::HashSet;
 use std::mem;
+use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::agent::state::Messages;
 use crate::json::{RawJson, Value};
 use crate::message::{ContentPart, DocumentPart, ImagePart, MediaSource, Message, Role, ToolCall, ToolResult};
-use crate::models::encode::{Part, is_own, lines, marked, object, raw, verbatim};
+use crate::models::encode::{Items, Part, is_own, lines, marked, object, raw, verbatim};
 use crate::models::files::{Attachment, data_url};
 use crate::models::names::{IdRule, WireIds, tool_name};
 use crate::models::wire::Fields;
+use crate::session::Fold;
 
 /// The ids of calls that the protocol accepts.
 const CALL_IDS: IdRule = IdRule::UpTo(64);
@@ -30,21 +31,63 @@ pub(super) const CALLERS_CALLS: [&str; 5] = [
     "shell_call",
 ];
 
-/// Encodes the messages for the provider of this name.
-pub(super) fn items(messages: &Messages, provider: &str) -> Vec<Part> {
-    let mut items = Vec::new();
-    let mut ids = WireIds::new(CALL_IDS);
-    for message in messages.iter() {
+/// The items of a request, encoded message by message for a provider.
+#[derive(Debug, Clone)]
+pub(super) struct Input {
+    provider: Arc<str>,
+    ids: WireIds,
+    items: Items,
+}
+
+impl Input {
+    /// Makes the input without messages, for the provider of this name.
+    pub(super) fn new(provider: &str) -> Self {
+        Self {
+            provider: provider.into(),
+            ids: WireIds::new(CALL_IDS),
+            items: Items::default(),
+        }
+    }
+
+    /// Returns the items.
+    pub(super) fn items(&self) -> &Items {
+        &self.items
+    }
+
+    fn add(&mut self, message: &Message) {
+        let Self { provider, ids, items } = self;
         for result in message.tool_results() {
-            items.extend(raw(&output_item(result, &ids.of_result(result), provider)));
+            items.push(&output_item(result, &ids.of_result(result), provider));
         }
         match message.role {
             Role::System => items.extend(input_message("system", message, provider)),
             Role::User | Role::Tool => items.extend(input_message("user", message, provider)),
-            Role::Assistant => CompletionItems::new(message, provider, &mut items).add_all(message, &mut ids),
+            Role::Assistant => CompletionItems::new(message, provider, items).add_all(message, ids),
         }
     }
-    items
+}
+
+impl Fold for Input {
+    fn is_like(&self, other: &Self) -> bool {
+        self.provider == other.provider
+    }
+
+    fn extend<'a>(&mut self, messages: impl Iterator<Item = &'a Message> + Clone) {
+        for message in messages {
+            self.add(message);
+        }
+    }
+
+    fn retained(self) -> Option<Self> {
+        Some(Self {
+            items: self.items.retained(),
+            ..self
+        })
+    }
+
+    fn bytes(&self) -> usize {
+        self.items.bytes() + self.ids.bytes()
+    }
 }
 
 /// Encodes a message of the caller; `None` if nothing is left of it.
@@ -67,7 +110,7 @@ struct CompletionItems<'a> {
     calls_with_output: HashSet<String>,
     /// Whether the marks of the message's parts are this provider's.
     is_own: bool,
-    items: &'a mut Vec<Part>,
+    items: &'a mut Items,
     /// Reasoning that no item follows yet.
     reasoning: Vec<Part>,
     open: Option<Open>,
@@ -80,7 +123,7 @@ struct Open {
 }
 
 impl<'a> CompletionItems<'a> {
-    fn new(message: &Message, provider: &'a str, items: &'a mut Vec<Part>) -> Self {
+    fn new(message: &Message, provider: &'a str, items: &'a mut Items) -> Self {
         Self {
             provider,
             calls_with_output: calls_with_output(message, provider),
@@ -167,7 +210,7 @@ impl<'a> CompletionItems<'a> {
     fn add(&mut self, item: Option<Part>) {
         if let Some(item) = item {
             self.items.extend(mem::take(&mut self.reasoning));
-            self.items.push(item);
+            self.items.push(&item);
         }
     }
 

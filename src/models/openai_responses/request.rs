@@ -5,12 +5,12 @@
 
 use serde::Serialize;
 use serde_json::json;
-use serde_json::value::RawValue;
 
-use super::input::items;
+use super::input::Input;
 use crate::agent::ports::{ModelRequest, ToolSpec};
 use crate::json::{Object, Value};
 use crate::model_ref::ResponseFormat;
+use crate::models::encode::Body;
 use crate::models::parameters::{accepted_limit, tool_choice, with_extra};
 
 /// The differences between servers of this protocol.
@@ -33,17 +33,18 @@ pub fn encode_request(request: &ModelRequest, dialect: &Dialect, stream: bool) -
     let parameters = &request.parameters;
     let tools = request.tools.iter().map(WireTool::of);
     let of_provider = request.tools_of_provider(&dialect.provider).into_iter();
-    let tools: Vec<_> = tools.chain(of_provider.map(WireTool::OfProvider)).collect();
     let limit = accepted_limit(request, dialect.max_output_tokens);
     let asks_for_encrypted = reasons(&request.model) && !parameters.extra.contains_key("include");
     let effort = parameters.reasoning_effort.as_deref();
-    let body = Body {
+    let before = BeforeInput {
         model: &request.model,
         instructions: &request.system,
-        tools,
+        tools: tools.chain(of_provider.map(WireTool::OfProvider)).collect(),
         store: false,
         include: asks_for_encrypted.then_some(&["reasoning.encrypted_content"]),
-        input: items(&request.messages, &dialect.provider),
+    };
+    let input = request.messages.fold(Input::new(&dialect.provider));
+    let after = AfterInput {
         stream,
         tool_choice: tool_choice(request, |name| json!({"type": "function", "name": name})),
         text: text(&request.response_format),
@@ -52,8 +53,8 @@ pub fn encode_request(request: &ModelRequest, dialect: &Dialect, stream: bool) -
         top_p: parameters.top_p,
         max_output_tokens: limit.map(|limit| limit.max(LEAST_OUTPUT_TOKENS)),
     };
-    // Every map has text keys and every raw value was checked, so this can't fail.
-    with_extra(serde_json::to_vec(&body).unwrap_or_default(), &parameters.extra)
+    let body = Body::new(&before, ("input", vec![input.items()]), &after);
+    with_extra(body, &parameters.extra).into_bytes()
 }
 
 /// Returns whether the model may reason, by its name without a vendor prefix.
@@ -63,7 +64,7 @@ fn reasons(model: &str) -> bool {
 }
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct BeforeInput<'a> {
     model: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     instructions: &'a str,
@@ -72,7 +73,10 @@ struct Body<'a> {
     store: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     include: Option<&'static [&'static str; 1]>,
-    input: Vec<Box<RawValue>>,
+}
+
+#[derive(Serialize)]
+struct AfterInput {
     stream: bool,
     /// Changes from step to step.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -105,8 +105,8 @@ struct Scene {
 impl Scene {
     fn of(request: &ModelRequest) -> Self {
         let users = || request.messages.iter().filter(|message| message.role == Role::User);
-        let last = request.messages.iter().rposition(|message| message.role == Role::User);
-        let since = &request.messages[last.map_or(0, |last| last + 1)..];
+        let newest = request.messages.iter().rev();
+        let since = newest.take_while(|message| message.role != Role::User);
         let result = request
             .messages
             .iter()
@@ -120,7 +120,7 @@ impl Scene {
             first_input: users().next().map(|message| message.joined_text()).unwrap_or_default(),
             tool_result: result.map(|result| joined_text(&result.content)).unwrap_or_default(),
             user_messages: users().count(),
-            step: since.iter().filter(|message| message.role == Role::Assistant).count(),
+            step: since.filter(|message| message.role == Role::Assistant).count(),
         }
     }
 

@@ -6,6 +6,7 @@ mod anthropic;
 mod bedrock;
 mod client;
 mod gemini;
+mod incremental;
 mod memory;
 mod openai_chat;
 mod openai_responses;

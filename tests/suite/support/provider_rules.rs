@@ -9,7 +9,7 @@ use agent_runtime::message::{Message, Role};
 /// Panics unless every provider would accept the request.
 #[track_caller]
 pub(crate) fn assert_provider_valid(request: &ModelRequest) {
-    assert_history_valid(&request.messages);
+    assert_history_valid(&request.messages.to_vec());
     let names: BTreeSet<_> = request.tools.iter().map(|tool| &tool.name).collect();
     assert_eq!(names.len(), request.tools.len(), "a tool is offered twice");
     assert_ne!(

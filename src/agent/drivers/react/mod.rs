@@ -41,7 +41,8 @@ pub(in crate::agent::drivers) async fn make_step(
     state: AgentState,
     step_id: StepId,
 ) -> AgentState {
-    let step = AgentStep::new(step_id, state.messages(&*ports.compiler));
+    let (state, messages) = state.compiled(&*ports.compiler);
+    let step = AgentStep::new(step_id, messages);
     let prepared = prepare(ports, &state, &step.input_messages).await;
     let in_words = prepared.and_then(|Prepared { format, request }| {
         let request = in_words(request, &format).map_err(Unprepared::Failed)?;
@@ -154,7 +155,7 @@ fn in_words(request: ModelRequest, format: &CompiledFormat) -> Result<ModelReque
     }
     Ok(ModelRequest {
         system: with_paragraph(&request.system, &instructions(&request.tools, &request.response_format)),
-        messages: rendered(&request.messages, !format.is_text()),
+        messages: rendered(&request.messages.to_vec(), !format.is_text()),
         tools: [].into(),
         response_format: ResponseFormat::Text,
         ..request

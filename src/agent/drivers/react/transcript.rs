@@ -169,10 +169,10 @@ mod tests {
             .map(|(role, text)| (role, text.to_owned()))
         };
         let words = rendered(&history, false);
-        assert_eq!(shown(&words), expected(r#"{"answer":"{\"b\": 1}"}"#));
+        assert_eq!(shown(&words.to_vec()), expected(r#"{"answer":"{\"b\": 1}"}"#));
         assert_eq!(words[2].content.len(), 2, "the picture is retained");
         let values = rendered(&history, true);
-        assert_eq!(shown(&values), expected(r#"{"answer":{"b":1}}"#));
+        assert_eq!(shown(&values.to_vec()), expected(r#"{"answer":{"b":1}}"#));
         assert!(values.iter().all(|message| message.tool_calls().next().is_none()));
     }
 }

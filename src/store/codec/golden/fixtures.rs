@@ -10,8 +10,8 @@ use uuid::Uuid;
 
 use crate::agent::hooks::{Approved, ToolDecision, ToolUse};
 use crate::agent::state::{
-    AgentError, AgentState, AgentStep, ErrorKind, ExecutionStatus, FinishReason, ModelResponse, StateAddition,
-    StepExecution, StopReason, StopSignal, SubagentExecution, ToolExecution, ToolTrace, ToolVerdict,
+    AgentError, AgentState, AgentStep, ErrorKind, ExecutionStatus, FinishReason, Messages, ModelResponse,
+    StateAddition, StepExecution, StopReason, StopSignal, SubagentExecution, ToolExecution, ToolTrace, ToolVerdict,
 };
 use crate::agent::{AgentDefinition, AgentEvent, JournalEntry};
 use crate::clock::Timestamp;
@@ -310,7 +310,7 @@ fn tool_step(n: u128) -> AgentStep {
     };
     let none = ToolTrace::default;
     let unknown = Some(error(ErrorKind::Tool, "unknown_tool"));
-    let mut step = AgentStep::new(StepId::from_uuid(id(n)), Arc::from([]));
+    let mut step = AgentStep::new(StepId::from_uuid(id(n)), Messages::default());
     step.output_messages = messages().into_iter().skip(1).take(2).collect();
     step.response = Some(response(FinishReason::ToolCalls));
     step.tool_executions = vec![
@@ -323,7 +323,7 @@ fn tool_step(n: u128) -> AgentStep {
 }
 
 fn final_step(n: u128) -> AgentStep {
-    let mut step = AgentStep::new(StepId::from_uuid(id(n)), Arc::from([]));
+    let mut step = AgentStep::new(StepId::from_uuid(id(n)), Messages::default());
     step.output_messages = vec![Arc::new(message(n + 1, Role::Assistant, vec![ContentPart::text("2")]))];
     step.response = Some(response(FinishReason::Other("tired".to_owned())));
     step.value = Some(json!({"sum": 2}));

@@ -1,5 +1,6 @@
 //! What each compiler sends of a history. Providers accept it for any history.
 
+mod prefix;
 mod traces;
 
 use std::collections::BTreeSet;
@@ -24,12 +25,12 @@ pub(super) struct Line {
     text: &'static str,
     calls: Vec<&'static str>,
     /// The execution that it belongs to: 0 is none, [`CURRENT`] the running one.
-    execution: usize,
+    pub(super) execution: usize,
     is_output: bool,
     tags: MessageTags,
 }
 
-const CURRENT: usize = 3;
+pub(super) const CURRENT: usize = 3;
 
 pub(super) fn line(role: Role, text: &'static str) -> Line {
     Line {
@@ -445,7 +446,7 @@ fn any_line() -> impl Strategy<Value = Line> {
 }
 
 /// Messages in any order, and among them what a run makes.
-fn histories() -> impl Strategy<Value = Vec<Line>> {
+pub(super) fn histories() -> impl Strategy<Value = Vec<Line>> {
     let pair = (0..=CURRENT, prop::sample::select(vec!["a", "b"]));
     let pair = pair.prop_map(|(execution, id)| work(id).map(|line| line.of(execution)).to_vec());
     let block = prop_oneof![any_line().prop_map(|line| vec![line]), pair];

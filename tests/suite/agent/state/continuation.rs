@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::state::{AgentState, AgentStep, ExecutionContinuation, StopReason, StopSignal};
+use agent_runtime::agent::state::{AgentState, AgentStep, ExecutionContinuation, Messages, StopReason, StopSignal};
 use agent_runtime::clock::Clock as _;
 use agent_runtime::ids::{AgentId, ExecutionId, MessageId, StepId, UuidV7Source};
 use agent_runtime::message::{ContentPart, Message, Role, ToolCall};
@@ -29,7 +29,7 @@ fn state_in_step(clock: &TestClock, has_tool_calls: bool) -> AgentState {
         vec![part],
         clock.now(),
     );
-    let mut step = AgentStep::new(StepId::generate(&UuidV7Source), Arc::from([]));
+    let mut step = AgentStep::new(StepId::generate(&UuidV7Source), Messages::default());
     step.output_messages.push(Arc::new(message));
     AgentState::new(AgentId::generate(&UuidV7Source), clock.now())
         .start_execution(ExecutionId::generate(&UuidV7Source), clock.now())

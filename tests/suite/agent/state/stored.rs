@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::state::{AgentState, ExecutionState, StateAddition, StepExecution};
+use agent_runtime::agent::state::{AgentState, ExecutionState, Messages, StateAddition, StepExecution};
 use agent_runtime::json::Value;
 use proptest::prelude::*;
 use serde_json::json;
@@ -20,7 +20,7 @@ fn read_again(state: &AgentState) -> AgentState {
 /// The step without what is transient, in the steps of other agents as well.
 fn lasting_step(done: &StepExecution) -> Arc<StepExecution> {
     let mut done = done.clone();
-    done.step.input_messages = Arc::from([]);
+    done.step.input_messages = Messages::default();
     for execution in &mut done.step.tool_executions {
         if let Some(subagent) = &mut execution.trace.subagent {
             let subagent = Arc::make_mut(subagent);

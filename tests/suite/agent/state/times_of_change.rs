@@ -51,7 +51,7 @@ fn waiting() -> WaitingStep {
 
 /// Makes the change of this name.
 fn changed(name: &str, state: AgentState, now: Timestamp) -> AgentState {
-    let step = || AgentStep::new(StepId::generate(&UuidV7Source), Arc::from([Arc::new(message())]));
+    let step = || AgentStep::new(StepId::generate(&UuidV7Source), [Arc::new(message())].into());
     let error = || AgentError {
         kind: ErrorKind::Model,
         code: "broken".to_owned(),

@@ -1,9 +1,7 @@
 //! The status of an execution, from its beginning to each of its ends.
 
-use std::sync::Arc;
-
 use agent_runtime::agent::state::{
-    AgentError, AgentState, AgentStep, ErrorKind, ErrorList, ExecutionStatus, StopReason, StopSignal,
+    AgentError, AgentState, AgentStep, ErrorKind, ErrorList, ExecutionStatus, Messages, StopReason, StopSignal,
 };
 use agent_runtime::clock::Clock as _;
 use agent_runtime::ids::{AgentId, ExecutionId, StepId, UuidV7Source};
@@ -96,7 +94,7 @@ fn an_execution_goes_from_nothing_by_in_progress_to_its_end() {
         let state = state.start_execution(ExecutionId::generate(&UuidV7Source), now);
         let standing = (state.status(), state.has_active_execution(), state.stop_reason());
         assert_eq!(standing, (Some(ExecutionStatus::InProgress), true, None), "{case}");
-        let mut step = AgentStep::new(StepId::generate(&UuidV7Source), Arc::from([]));
+        let mut step = AgentStep::new(StepId::generate(&UuidV7Source), Messages::default());
         step.errors = error.map(error_of).into_iter().collect::<ErrorList>();
         let state = state.with_step_started(now).with_current_step(step, now);
         let state = match reason {

@@ -33,7 +33,7 @@ pub(super) async fn redact(tenant: &TenantId, patterns: &Arc<Patterns>, subject:
             *input = redacted(tenant, patterns, redact).await;
         }
         HookSubject::Request(request) => {
-            let (system, messages) = (Arc::clone(&request.system), Arc::clone(&request.messages));
+            let (system, messages) = (Arc::clone(&request.system), request.messages.clone());
             let redact = move |redactor: &Redactor<'_>| {
                 let clean = match redactor.text(&system) {
                     Cow::Borrowed(_) => Arc::clone(&system),

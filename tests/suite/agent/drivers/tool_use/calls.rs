@@ -102,8 +102,8 @@ async fn a_request_has_the_trace_of_its_own_execution_only() {
     assert_eq!(shown, [&first[..1], &first[..], &second[..3], &second[..]]);
     assert_eq!((state.execution_count(), state.stored_messages().count()), (2, 8));
     // Each request of an execution begins with the one before it.
-    assert_eq!(requests[1].messages[..1], requests[0].messages[..]);
-    assert_eq!(requests[3].messages[..3], requests[2].messages[..]);
+    assert_eq!(requests[1].messages.to_vec()[..1], requests[0].messages.to_vec()[..]);
+    assert_eq!(requests[3].messages.to_vec()[..3], requests[2].messages.to_vec()[..]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -135,9 +135,8 @@ async fn the_critic_reads_the_task_the_completion_and_the_criteria_without_event
     assert!(asked.system.contains("It rhymes."), "{}", asked.system);
     assert!(asked.tools.is_empty());
     assert_eq!(asked.max_output_tokens, Some(1_000));
-    let [message] = &*asked.messages else {
-        panic!("{asked:?}")
-    };
+    let messages = asked.messages.to_vec();
+    let [message] = &*messages else { panic!("{asked:?}") };
     assert_eq!(message.role, Role::User);
     assert_eq!(
         message.joined_text(),

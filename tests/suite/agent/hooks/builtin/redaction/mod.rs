@@ -211,7 +211,7 @@ async fn old_messages_are_sent_without_the_secret_and_stay_as_they_are_stored() 
         ["user: [key]", "assistant: noted", "user: hi"]
     );
     // Each request begins with the one before, so that providers go on finding it in their caches.
-    assert_eq!(requests[1].messages[..3], requests[0].messages[..]);
+    assert_eq!(requests[1].messages.to_vec()[..3], requests[0].messages.to_vec()[..]);
     let now: Value = serde_json::to_value(state.store()).unwrap();
     let old = history.as_array().unwrap();
     assert_eq!(&now.as_array().unwrap()[..old.len()], &old[..]);
