@@ -13,6 +13,7 @@ mod codec;
 mod commands;
 mod decoders;
 mod fixtures;
+mod requests;
 mod runs;
 mod state;
 mod stores;
@@ -33,7 +34,7 @@ fn short() -> Criterion {
 criterion_group! {
     name = runtime;
     config = short();
-    targets = codec::benches, state::benches, agent_loop::benches, decoders::benches, runs::benches, stores::benches,
+    targets = codec::benches, state::benches, requests::benches, agent_loop::benches, decoders::benches, runs::benches, stores::benches,
         commands::benches
 }
 criterion_main!(runtime);

@@ -1,0 +1,93 @@
+//! A model request of a long conversation: to choose, measure and encode its messages, the first
+//! time and in the turn after that.
+
+use std::sync::Arc;
+
+use agent_runtime::agent::compilers::{CompilerConfig, Traces};
+use agent_runtime::agent::drivers::request_bytes;
+use agent_runtime::agent::ports::ModelRequest;
+use agent_runtime::agent::state::{AgentContext, AgentState, MessageStore};
+use agent_runtime::clock::{Clock as _, SystemClock};
+use agent_runtime::ids::{AgentId, ExecutionId, StepId, UuidV7Source};
+use agent_runtime::message::{Message, MessageTags};
+use agent_runtime::model_parameters::ToolChoice;
+use agent_runtime::model_ref::ResponseFormat;
+use agent_runtime::models::anthropic::{self, MessagesDialect};
+use agent_runtime::models::openai_responses::{self, Dialect};
+use agent_runtime::session::History;
+use criterion::{Bencher, Criterion};
+
+use crate::fixtures::messages;
+
+const TURNS: usize = 10_000;
+
+pub(crate) fn benches(criterion: &mut Criterion) {
+    let all: Vec<_> = messages(2 * TURNS + 2).iter().enumerate().map(tagged).collect();
+    let (known, new) = all.split_at(2 * TURNS);
+    let provider = "p".to_owned();
+    let max_output_tokens = None;
+    let responses = Dialect {
+        provider: provider.clone(),
+        max_output_tokens,
+    };
+    let anthropic = MessagesDialect {
+        provider,
+        max_output_tokens,
+    };
+    let mut group = criterion.benchmark_group("request at depth 10000");
+    let mut bench = |protocol: &str, encode: &dyn Fn(&ModelRequest) -> Vec<u8>| {
+        let first: History = known.iter().cloned().collect();
+        let (prefix, _) = request(first.clone(), encode);
+        let next = prefix.with_messages(new.iter().cloned());
+        let run = |history: History| move |bencher: &mut Bencher<'_>| bencher.iter(|| request(history.clone(), encode));
+        group.bench_function(format!("{protocol}: first"), run(first));
+        group.bench_function(format!("{protocol}: next turn"), run(next));
+    };
+    bench("responses", &|request| {
+        openai_responses::encode_request(request, &responses, true)
+    });
+    bench("anthropic", &|request| {
+        anthropic::encode_request(request, &anthropic, true)
+    });
+    group.finish();
+}
+
+/// Returns the message, and a final response as one of a step.
+fn tagged((index, message): (usize, &Arc<Message>)) -> Arc<Message> {
+    let step_id = (index % 2 == 1).then(|| StepId::generate(&UuidV7Source));
+    let tags = MessageTags {
+        step_id,
+        ..MessageTags::default()
+    };
+    Arc::new((**message).clone().with_tags(tags))
+}
+
+/// Makes the next request. Returns the history with what was retained, and the body.
+fn request(history: History, encode: &dyn Fn(&ModelRequest) -> Vec<u8>) -> (History, Vec<u8>) {
+    let now = SystemClock.now();
+    let context = AgentContext {
+        store: MessageStore::new(history),
+        ..AgentContext::default()
+    };
+    let state = AgentState::new(AgentId::generate(&UuidV7Source), now).restored(now, now, 1, context);
+    let state = state.start_execution(ExecutionId::generate(&UuidV7Source), now);
+    let request = ModelRequest {
+        model: "m".to_owned(),
+        system: "You answer in a few words.".into(),
+        messages: state.messages(&*CompilerConfig::default().compiler(Traces::default())),
+        tools: [].into(),
+        provider_tools: Arc::default(),
+        tool_choice: ToolChoice::Auto,
+        response_format: ResponseFormat::Text,
+        max_output_tokens: None,
+        parameters: Arc::default(),
+    };
+    request_bytes(&request);
+    let body = encode(&request);
+    let history = state.store().history().clone();
+    let prefix = request.messages.prefix().cloned();
+    (
+        prefix.map_or(history.clone(), |prefix| history.with_request_prefix(prefix)),
+        body,
+    )
+}
