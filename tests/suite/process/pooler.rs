@@ -36,10 +36,10 @@ struct Pooled {
 }
 
 impl Pooled {
-    /// Starts the pooler, or prints why the test is skipped.
-    async fn start() -> Option<Self> {
+    /// Starts the pooler with so many connections, or prints why the test is skipped.
+    async fn start(pool: usize) -> Option<Self> {
         let database = TestDatabase::postgres().await?;
-        let pooler = PgBouncer::start(database.url(), POOL)?;
+        let pooler = PgBouncer::start(database.url(), pool)?;
         Some(Self { database, pooler })
     }
 
@@ -51,7 +51,9 @@ impl Pooled {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_role_works_behind_a_pooler_in_transaction_mode() {
-    let Some(pooled) = Pooled::start().await else { return };
+    let Some(pooled) = Pooled::start(POOL).await else {
+        return;
+    };
     let Some(redis) = PrivateServer::start() else { return };
     pooled.database.execute(ALTER).await.unwrap();
     let mock = MockModel::start(|request| match last_user_text(request).as_str() {
@@ -137,7 +139,9 @@ async fn durable(door: &Service, text: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_of_a_pooler_must_have_the_settings_of_the_service() {
-    let Some(pooled) = Pooled::start().await else { return };
+    let Some(pooled) = Pooled::start(POOL).await else {
+        return;
+    };
     let weak = "do $$ begin execute format('alter database %I set synchronous_commit = off', current_database()); \
                 end $$";
     pooled.database.execute(weak).await.unwrap();
@@ -155,10 +159,11 @@ async fn sessions_of_a_pooler_must_have_the_settings_of_the_service() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pooler_that_shares_sessions_is_noticed() {
-    let Some(pooled) = Pooled::start().await else { return };
+    let Some(pooled) = Pooled::start(1).await else { return };
     let home = Home::new(&pooled.pooler.url());
-    let first = Service::start(&home).await;
-    let second = Service::start(&home).await;
+    let first = Service::start_with(&home, &["--role", "api"]).await;
+    // All of its connections have the one session that the first process has marked.
+    let second = Service::start_with(&home, &["--role", "api"]).await;
     let log = second.log();
     assert!(log.contains("a pooler shares the connections of store.url"), "{log}");
     second.stop().await;
@@ -167,7 +172,9 @@ async fn a_pooler_that_shares_sessions_is_noticed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_listen_url_that_leads_nowhere_is_logged() {
-    let Some(pooled) = Pooled::start().await else { return };
+    let Some(pooled) = Pooled::start(POOL).await else {
+        return;
+    };
     pooled.database.execute(ALTER).await.unwrap();
     let nowhere = RefusingAddress::new();
     let listen_url = format!("postgres://nobody@{}/nothing", nowhere.address());
