@@ -18,9 +18,9 @@ use sqlx::Connection as _;
 use tokio::sync::oneshot;
 
 use super::batch_write::{BatchWrite, Outcome, WriteKey};
+use super::enqueue::Inserted;
 use super::own_connection::OwnConnection;
 use super::publish::PlainPublish;
-use super::queue::Inserted;
 use super::sessions::{LOCAL_BATCH_SETTINGS, Sessions};
 use super::timeouts::in_time;
 use crate::store::committer::{Committer, Write};

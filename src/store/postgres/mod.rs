@@ -15,6 +15,7 @@ mod commit;
 mod committer;
 mod contents;
 mod engine;
+mod enqueue;
 mod own_connection;
 mod progress;
 mod publish;

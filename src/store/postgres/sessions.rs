@@ -90,12 +90,28 @@ async fn check_settings(connection: &mut PgConnection) -> Result<(), sqlx::Error
 )]
 struct MissingSettings(Vec<String>);
 
-/// The settings of a session that executes batches.
+/// The settings of a session that executes batches, each as `SET NAME = VALUE`.
 ///
 /// A batch that waits for a lock holds up all of its writes, so it soon gives up. Its statements
 /// have arrays as parameters. The server would plan them anew each time, for the lengths of the
-/// arrays, although they always use the same indexes.
-pub(super) const BATCH_SETTINGS: &str = "set lock_timeout = '100ms'; set plan_cache_mode = 'force_generic_plan'";
-/// The same for one transaction, behind a pooler.
-pub(super) const LOCAL_BATCH_SETTINGS: &str =
-    "set local lock_timeout = '100ms'; set local plan_cache_mode = 'force_generic_plan'";
+/// arrays, although they always use the same indexes. It joins the arrays to tables row by row:
+/// any other join would read a whole index once the table has grown.
+macro_rules! batch_settings {
+    ($set:literal) => {
+        concat!(
+            $set,
+            " lock_timeout = '100ms'; ",
+            $set,
+            " plan_cache_mode = 'force_generic_plan'; ",
+            $set,
+            " enable_hashjoin = 'off'; ",
+            $set,
+            " enable_mergejoin = 'off'"
+        )
+    };
+}
+
+/// Sets them for a connection.
+pub(super) const BATCH_SETTINGS: &str = batch_settings!("set");
+/// Sets them for one transaction, behind a pooler.
+pub(super) const LOCAL_BATCH_SETTINGS: &str = batch_settings!("set local");

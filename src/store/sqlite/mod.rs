@@ -1,7 +1,8 @@
 //! The store on SQLite: one file, one connection that writes, and read-only connections that never
 //! wait for it.
 //!
-//! The committer executes all writes, in batches. A cancelled caller can't leave a transaction open.
+//! The committer executes all writes, in batches. A cancelled caller can't leave a transaction
+//! open.
 
 mod connect;
 mod file;

@@ -1,6 +1,6 @@
 //! Accepts runs on PostgreSQL. One statement inserts all rows of a run, all or nothing
-//! (`insert.rs`). The committer executes it for several runs at once. It runs in a transaction of
-//! its own if the run is on a thread, or if the tenant's waiting runs are limited.
+//! (`postgres/enqueue.rs`). The committer executes it for several runs at once. It runs in a
+//! transaction of its own if the run is on a thread, or if the tenant's waiting runs are limited.
 //!
 //! A thread has one active run, which the unique index `run_queue_active` enforces. A new run that
 //! waits for the active one locks its row, so that the active run sees the new one when it ends. A
@@ -15,8 +15,8 @@ use sqlx::PgConnection;
 
 use super::super::PostgresStore;
 use super::super::batch_write::{BatchWrite as _, Outcome};
+use super::super::enqueue::Inserted;
 use super::super::timeouts::in_time;
-use super::insert::Inserted;
 use crate::store::driver_error::{is_deadlock, is_unique_violation, is_violation_of, store_error};
 use crate::store::error::StoreError;
 use crate::store::new_queued_run::{NewQueueRow, OPERATION};

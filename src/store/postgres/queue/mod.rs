@@ -1,9 +1,7 @@
 //! The queue on PostgreSQL: accepts and leases runs.
 
 mod accept;
-mod insert;
 mod lease;
 
 pub(super) use self::accept::run_insert;
-pub(super) use self::insert::Inserted;
 pub(super) use self::lease::run_lease;

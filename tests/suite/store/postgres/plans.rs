@@ -7,7 +7,7 @@ use agent_runtime::tenant::TenantId;
 use chrono::TimeDelta;
 
 use crate::store::fixtures::{Fixture, now, tenant};
-use crate::store::sql::queue::fixtures::{all, queued_run, terms, thread_name, worker};
+use crate::store::sql::queue::fixtures::{all, commit_of, events, journal, queued_run, terms, thread_name, worker};
 use crate::support::databases::{Engine, TestDatabase};
 use crate::support::wait::until;
 
@@ -110,6 +110,58 @@ async fn accepting_a_run_does_not_read_a_queue_that_was_short_when_that_was_plan
         let read = counted_reads(&fixture, &fixture.store, "'run_queue'").await;
         assert!(read < 2_000, "{read} rows of the queue were read after {looked_at}");
     }
+}
+
+/// What the end of a queued run touches.
+const OF_ENDS: &str = "'run_queue', 'runs', 'run_journal', 'run_messages', 'sessions', 'states', 'history_segments'";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_end_of_a_run_does_not_read_tables_that_were_small_when_that_was_planned() {
+    let Some(fixture) = Fixture::on_one_connection().await else {
+        return;
+    };
+    let database = &fixture.database;
+    for table in ["run_queue", "runs", "run_journal", "sessions", "history_segments"] {
+        // The server would plan again once it has looked at the grown table.
+        let unseen = format!("alter table {table} set (autovacuum_enabled = false)");
+        database.execute(&unseen).await.unwrap();
+    }
+    let root = fixture.root(&["root"]).await;
+    let end_eight = async || {
+        for turn in 0..8 {
+            let run = queued_run(&fixture.tenant);
+            fixture.enqueue(&run).await;
+            let terms = terms(worker(), 0, 100);
+            let leased = fixture
+                .store
+                .run_lease_now(&terms, &fixture.tenant, run.summary.run_id)
+                .await;
+            let leased = leased.unwrap().unwrap();
+            let entries = journal(1, 2);
+            let appended = fixture.store.progress_append(&leased.lease, &entries, &[]).await;
+            assert!(appended.unwrap());
+            let mut commit = commit_of(&fixture, &leased);
+            if let Some(end) = &mut commit.run {
+                end.events = events(leased.lease.run_id, 1, 3);
+            }
+            fixture.publish(&commit).await;
+            fixture.child(&root, &[&turn.to_string()]).await;
+        }
+    };
+    end_eight().await;
+    fixture.enqueue(&queued_run(&fixture.tenant)).await;
+    database
+        .execute("delete from runs where status <> 'queued'")
+        .await
+        .unwrap();
+    database.execute(MANY_WAITING).await.unwrap();
+    assert_eq!(fixture.count("run_queue").await, 30_001);
+    let before = "select coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::bigint
+        from pg_stat_user_tables where relname in ('run_queue', 'runs')";
+    let before = database.number(before).await;
+    end_eight().await;
+    let read = counted_reads(&fixture, &fixture.store, OF_ENDS).await - before;
+    assert!(read < 4_000, "{read} rows were read");
 }
 
 /// Puts copies of the only session and its run beside them, all on the run's thread.

@@ -1,16 +1,16 @@
 //! Inserts runs into the queue with one statement: any number of them, each all or nothing.
 //!
 //! The statement locks the row of a run's base session in share mode. It leaves out a run whose
-//! base was removed or whose idempotency key is taken. A run on a thread needs no base: it continues
-//! the session to which the thread points when it begins.
+//! base was removed or whose idempotency key is taken. A run on a thread needs no base: it
+//! continues the session to which the thread points when it begins.
 
 use std::sync::OnceLock;
 
 use async_trait::async_trait;
 use sqlx::{PgConnection, Row as _};
 
-use super::super::arrays::{ColumnArrays, Number};
-use super::super::batch_write::{BatchWrite, WriteKey};
+use super::arrays::{ColumnArrays, Number};
+use super::batch_write::{BatchWrite, WriteKey};
 use crate::store::new_queued_run::NewQueueRow;
 use crate::store::queue::IdempotencyKey;
 use crate::store::rows::{Row, Value};
@@ -18,7 +18,7 @@ use crate::store::sql::next_turn;
 
 /// What the statement decides about a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(in crate::store::postgres) enum Inserted {
+pub(super) enum Inserted {
     #[default]
     Accepted,
     /// Its base session does not exist.
