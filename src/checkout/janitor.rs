@@ -225,6 +225,7 @@ fn take_turn(mut work: Work, retain: impl Fn(Retained) -> Option<Retained>) -> O
     };
     match removed {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Some(work),
+        Err(error) if is_removed(path, &error) => (),
         Err(error) => log_failure(path, &error),
         Ok(()) => {
             if let Work::Retain(retained) = work {
@@ -250,6 +251,12 @@ fn clean(retained: &mut Retained, budget: &mut Budget) -> io::Result<()> {
         facts.scanned_at = scanned_at;
     }
     Ok(())
+}
+
+/// Returns whether a directory is gone already: at the end of a process, another part of it removes
+/// all of its directories.
+fn is_removed(path: &Path, error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound && matches!(path.try_exists(), Ok(false))
 }
 
 fn log_failure(path: &Path, error: &io::Error) {
@@ -298,5 +305,17 @@ mod tests {
         assert!((10..20).contains(&left), "{left}");
         assert!(take_turn(rest.unwrap(), |_| None).is_none());
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_directory_that_is_gone_is_no_failure_but_a_missing_part_of_it_is() {
+        let root = tempfile::tempdir().unwrap();
+        let missing = io::Error::from(io::ErrorKind::NotFound);
+        assert!(is_removed(&root.path().join("gone"), &missing));
+        assert!(!is_removed(root.path(), &missing));
+        assert!(!is_removed(
+            &root.path().join("gone"),
+            &io::Error::from(io::ErrorKind::PermissionDenied)
+        ));
     }
 }
