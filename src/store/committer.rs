@@ -205,9 +205,11 @@ mod tests {
         (write, waits)
     }
 
+    type Batches = Arc<Mutex<Vec<Vec<u32>>>>;
+
     /// A committer whose batches wait for permits, and the numbers of each batch that it executed.
-    fn recording() -> (Arc<Committer<Numbered>>, Arc<Mutex<Vec<Vec<u32>>>>, Arc<Semaphore>) {
-        let batches = Arc::<Mutex<Vec<Vec<u32>>>>::default();
+    fn recording() -> (Arc<Committer<Numbered>>, Batches, Arc<Semaphore>) {
+        let batches = Batches::default();
         let permits = Arc::new(Semaphore::new(0));
         let (recorded, gate) = (Arc::clone(&batches), Arc::clone(&permits));
         let committer = Committer::new(move |batch: Vec<Numbered>| {

@@ -95,7 +95,7 @@ impl<'v> ColumnArrays<'v> {
     }
 
     /// Binds the arrays, one after the other.
-    pub(super) fn bind_to<'q>(self, query: Query<'q, Postgres, PgArguments>) -> Query<'q, Postgres, PgArguments> {
+    pub(super) fn bind_to(self, query: Query<'_, Postgres, PgArguments>) -> Query<'_, Postgres, PgArguments> {
         self.0
             .into_iter()
             .fold(query, |query, column| bind(query, &column.values))

@@ -48,9 +48,9 @@ struct Submitted<W: BatchWrite> {
 
 #[derive(Debug)]
 enum AnyWrite {
-    Accept(Submitted<NewQueueRow>),
-    Progress(Submitted<NewProgress>),
-    Publish(Submitted<PlainPublish>),
+    Accept(Box<Submitted<NewQueueRow>>),
+    Progress(Box<Submitted<NewProgress>>),
+    Publish(Box<Submitted<PlainPublish>>),
 }
 
 impl PostgresCommitter {
@@ -91,13 +91,13 @@ impl PostgresCommitter {
     async fn submit<W: BatchWrite>(
         &self,
         write: W,
-        any: fn(Submitted<W>) -> AnyWrite,
+        any: fn(Box<Submitted<W>>) -> AnyWrite,
     ) -> Result<(W, Outcome<W::Decision>), StoreError> {
         if write.bytes() > MAX_BATCHED_BYTES {
             return Ok((write, Outcome::Undecided));
         }
         let (caller, decided) = oneshot::channel();
-        self.committer.submit(any(Submitted { write, caller }));
+        self.committer.submit(any(Box::new(Submitted { write, caller })));
         decided.await.map_err(StoreError::failed("execute a batch"))
     }
 }
@@ -134,9 +134,9 @@ async fn execute(connection: Arc<OwnConnection>, batch: Vec<AnyWrite>) {
     let (mut accepts, mut progress, mut publishes) = (Vec::new(), Vec::new(), Vec::new());
     for write in batch {
         match write {
-            AnyWrite::Accept(submitted) => accepts.push(submitted),
-            AnyWrite::Progress(submitted) => progress.push(submitted),
-            AnyWrite::Publish(submitted) => publishes.push(submitted),
+            AnyWrite::Accept(submitted) => accepts.push(*submitted),
+            AnyWrite::Progress(submitted) => progress.push(*submitted),
+            AnyWrite::Publish(submitted) => publishes.push(*submitted),
         }
     }
     execute_kind(&connection, accepts).await;

@@ -134,7 +134,7 @@ impl Engine for PostgresStore {
     }
 
     async fn run_insert(&self, row: NewQueueRow) -> Result<Attempt, StoreError> {
-        run_insert(self, row).await
+        Box::pin(run_insert(self, row)).await
     }
 
     async fn progress_insert(&self, progress: NewProgress) -> Result<bool, StoreError> {

@@ -96,8 +96,8 @@ impl Batch<'_> {
     }
 
     fn build_statement(&self) -> String {
-        let mut text = format!(
-            "with lease as materialized (
+        let mut parts = vec![format!(
+            "lease as materialized (
                 select * from unnest({placeholders}) as lease ({columns})
             ), leased as materialized (
                 select lease.* from lease cross join lateral (
@@ -108,11 +108,11 @@ impl Batch<'_> {
             )",
             placeholders = self.leases.placeholders(1),
             columns = self.leases.names(),
-        );
+        )];
         let mut first = 1 + self.leases.width();
         if !self.entries.is_empty() {
-            text += &format!(
-                ", new_entry as (
+            parts.push(format!(
+                "new_entry as (
                     insert into run_journal (tenant, run_id, {columns_to_insert})
                     select tenant, run_id, {columns_to_select}
                     from unnest({placeholders}) as entry ({columns}) join leased using (tenant, number)
@@ -122,13 +122,13 @@ impl Batch<'_> {
                 columns = self.entries.names(),
                 columns_to_insert = self.entries.names_from("sequence", ""),
                 columns_to_select = self.entries.names_from("sequence", "entry."),
-            );
+            ));
             first += self.entries.width();
         }
         if !self.events.is_empty() {
-            text += &format!(
+            parts.push(format!(
                 concat!(
-                    ", new_events as (
+                    "new_events as (
                         insert into run_events (tenant, run_id, {columns_to_insert})
                         select tenant, run_id, {columns_to_select}
                         from unnest({placeholders}) as events ({columns}) join leased using (tenant, number)",
@@ -139,8 +139,8 @@ impl Batch<'_> {
                 columns = self.events.names(),
                 columns_to_insert = self.events.names_from("first_sequence", ""),
                 columns_to_select = self.events.names_from("first_sequence", "events."),
-            );
+            ));
         }
-        text + " select number from leased"
+        format!("with {} select number from leased", parts.join(", "))
     }
 }

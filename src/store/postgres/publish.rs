@@ -261,7 +261,7 @@ impl<'v> Batch<'v> {
     }
 
     fn build_statement(&self) -> String {
-        let mut text = "with ".to_owned();
+        let mut parts = Vec::new();
         let mut first = 1;
         for (table, name) in [
             (&self.sessions, "session"),
@@ -273,34 +273,35 @@ impl<'v> Batch<'v> {
         ] {
             if !table.is_empty() {
                 let (placeholders, columns) = (table.placeholders(first), table.names());
-                text +=
-                    &format!("{name} as materialized (select * from unnest({placeholders}) as {name} ({columns})), ");
+                parts.push(format!(
+                    "{name} as materialized (select * from unnest({placeholders}) as {name} ({columns}))"
+                ));
                 first += table.width();
             }
         }
-        text += &self.publishing();
+        parts.push(self.publishing());
         if !self.states.is_empty() {
-            text += &self.state_insert();
+            parts.push(self.state_insert());
         }
         if !self.runs.is_empty() {
             let (columns, values) = (
                 self.runs.names_from("run_id", ""),
                 self.runs.names_from("run_id", "run."),
             );
-            text += &format!(
-                ", new_run as (
+            parts.push(format!(
+                "new_run as (
                     insert into runs (tenant, {columns})
                     select tenant, {values} from run join published using (tenant, number)
                 )"
-            );
+            ));
         }
         if !self.leases.is_empty() {
-            text += &self.ending();
+            parts.push(self.ending());
         }
         if !self.events.is_empty() {
-            text += &self.events_insert();
+            parts.push(self.events_insert());
         }
-        text + " select number from published"
+        format!("with {} select number from published", parts.join(", "))
     }
 
     /// Takes the positions and inserts the sessions.
@@ -359,7 +360,7 @@ impl<'v> Batch<'v> {
             self.states.names_from("kind", "state."),
         );
         format!(
-            ", stored_state as materialized (
+            "stored_state as materialized (
                 select state.tenant, state.hash from state cross join lateral (
                     select from states s where s.tenant = state.tenant and s.hash = state.hash for key share
                 ) stored
@@ -383,7 +384,7 @@ impl<'v> Batch<'v> {
             self.ended_runs.names_from("session_id", "ended_run."),
         );
         format!(
-            ", unqueued as (
+            "unqueued as (
                 delete from run_queue q using published p
                 where p.is_queued and q.tenant = p.tenant and q.run_id = p.run_id
             ), old_journal as (
@@ -407,7 +408,7 @@ impl<'v> Batch<'v> {
         );
         format!(
             concat!(
-                ", new_events as (
+                "new_events as (
                     insert into run_events (tenant, run_id, {columns})
                     select tenant, run_id, {values} from events join published using (tenant, number)",
                 events_conflict!(),

@@ -183,7 +183,7 @@ async fn transaction(
     if !is_alone {
         run_script(&mut transaction, "savepoint write").await?;
     }
-    while let Some(PendingWrite(mut write)) = waiting.next() {
+    for PendingWrite(mut write) in waiting.by_ref() {
         let is_committed = write.execute(&mut transaction).await;
         taken.push(write);
         if is_alone && !is_committed {

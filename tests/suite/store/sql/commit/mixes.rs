@@ -101,7 +101,6 @@ async fn play(fixture: &Fixture, kinds: &[Kind]) {
 fn make(fixture: &Fixture, parents: &[Arc<Bundle>], earlier: &[Commit], number: usize, kind: Kind) -> Commit {
     let text = format!("message {number}");
     match kind {
-        Kind::Root => fixture.commit(None, &[&text]),
         Kind::Child(parent, conflict) => {
             let mut commit = fixture.commit(Some(&parents[parent]), &[&text]);
             // Several sessions of a mix have the same new environment.
@@ -113,7 +112,7 @@ fn make(fixture: &Fixture, parents: &[Arc<Bundle>], earlier: &[Commit], number: 
             Commit { conflict, ..commit }
         }
         Kind::Repeated(index) if index < earlier.len() => earlier[index].clone(),
-        Kind::Repeated(_) => fixture.commit(None, &[&text]),
+        Kind::Root | Kind::Repeated(_) => fixture.commit(None, &[&text]),
         Kind::TakenId(parent) => {
             let mut commit = fixture.commit(None, &[&text]);
             commit.draft.session_id = parents[parent].head.session_id;
