@@ -64,7 +64,7 @@ impl PostgresCommitter {
         }
     }
 
-    /// Publishes the own session of a plain commit, with the record of its run.
+    /// Publishes the session of a plain commit, with the end of its run.
     pub(super) async fn publish(&self, publish: PlainPublish) -> Result<(PlainPublish, Outcome<bool>), StoreError> {
         self.submit(publish, AnyWrite::Publish).await
     }
