@@ -7,6 +7,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::clock::Timestamp;
+
 /// Supplies the UUIDs of new identifiers.
 pub trait IdSource: Send + Sync + fmt::Debug {
     /// Returns a UUID that was never returned before.
@@ -106,6 +108,15 @@ ids! {
     CommandId = "command_id";
     /// Names one API key; it is not the key.
     ApiKeyId = "key_id";
+}
+
+impl SessionId {
+    /// Returns an id below all ids that are made from a time on, in whole milliseconds, and above
+    /// all earlier ones.
+    pub fn first_at(time: Timestamp) -> Self {
+        let milliseconds = u128::try_from(time.timestamp_millis()).unwrap_or(0);
+        Self(Uuid::from_u128(milliseconds << 80))
+    }
 }
 
 #[cfg(test)]

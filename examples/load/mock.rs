@@ -142,7 +142,7 @@ impl MockModel {
             large: Frames::new(LARGE_TOKENS, &"x".repeat(1_000_000)).whole,
             calls: calls(CALLED_TOOL, &json!({"task": "work"}), CALLS),
             reading: calls(READING_TOOL, &json!({}), 1),
-            writing: calls(WRITING_TOOL, &json!({"name": "weather", "value": "sunny"}), 1),
+            writing: calls(WRITING_TOOL, &json!({"variables": {"weather": "sunny"}}), 1),
             gate: watch::Sender::new(false),
             arrivals: Mutex::default(),
             counter: Mutex::default(),

@@ -31,18 +31,19 @@ pub(crate) struct NewEvents {
 }
 
 impl NewEnd {
-    /// Encodes the end of a run, on another thread if it is large.
+    /// Encodes the end of a run without a session, on another thread if it is large.
     pub(crate) async fn make(tenant: &TenantId, end: &RunEnd) -> Result<Self, EncodeError> {
-        by_size_of(tenant, end_bytes(end), end, Self::new).await
+        by_size_of(tenant, end_bytes(end), end, |end| Self::new(end, None)).await
     }
 
-    /// Encodes the end of a run.
-    pub(super) fn new(end: &RunEnd) -> Result<Self, EncodeError> {
+    /// Encodes the end of a run. `output_messages` is how many of the last messages of its session
+    /// are its output, if the record refers to them.
+    pub(super) fn new(end: &RunEnd, output_messages: Option<i16>) -> Result<Self, EncodeError> {
         let run_id = end.record.summary.run_id;
         let deliveries = end.deliveries.iter();
         let deliveries = deliveries.map(|delivery| NewDeliveryRow::new(run_id, delivery));
         Ok(Self {
-            run: NewRun::new(&end.record, &end.steps)?,
+            run: NewRun::new(&end.record, &end.steps, output_messages)?,
             lease: end.lease.as_ref().map(LeaseKey::from),
             thread: end.record.summary.thread.clone(),
             events: NewEvents::new(&end.events)?,

@@ -108,7 +108,7 @@ fn prepare(run: &NewQueuedRun) -> Result<NewQueueRow, EncodeError> {
     let request = encode_request(&run.request)?;
     Ok(NewQueueRow {
         tenant: run.tenant.clone(),
-        run: NewRun::new(&record, &[])?,
+        run: NewRun::new(&record, &[], None)?,
         queue: QueueRow {
             run_id: run.summary.run_id.as_uuid(),
             thread: run.summary.thread.as_ref().map(|thread| thread.as_str().to_owned()),

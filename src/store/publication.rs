@@ -11,8 +11,9 @@ use super::new_end::NewEnd;
 use super::queue::ThreadMove;
 use super::rows::NewEnvironment;
 use super::traits::{Commit, Committed, ConflictPolicy};
-use super::weight::commit_bytes;
+use super::weight::{commit_bytes, messages_bytes};
 use crate::ids::SessionId;
+use crate::message::Message;
 use crate::off_thread::by_size_of;
 use crate::session::{
     BranchPosition, Bundle, BundleDraft, EnvironmentState, Hash, History, SessionHead, StoredContext, hash_segment,
@@ -21,6 +22,8 @@ use crate::tenant::TenantId;
 
 /// The operation's name in errors.
 pub(crate) const OPERATION: &str = "commit session";
+/// How many times the bytes of an output may be read to find it in its session.
+const MOST_READ_FOR_OUTPUT: u64 = 8;
 
 /// Everything that a commit writes.
 #[derive(Debug)]
@@ -157,7 +160,8 @@ pub(super) fn root_hash_of(draft: &BundleDraft) -> Result<Hash, StoreError> {
 fn prepare_all(commit: &Commit) -> Result<Publications, DraftFault> {
     check_run(commit)?;
     check_children(commit)?;
-    let end = commit.run.as_ref().map(NewEnd::new);
+    let end = commit.run.as_ref();
+    let end = end.map(|end| NewEnd::new(end, output_in_session(&commit.draft, &end.record.output)));
     // A subagent's session never conflicts: if another session has continued its parent, it opens a
     // branch.
     let children = commit.children.iter();
@@ -169,6 +173,22 @@ fn prepare_all(commit: &Commit) -> Result<Publications, DraftFault> {
         thread: commit.thread.clone(),
         environment_from: commit.environment_from,
     })
+}
+
+/// Returns how many of the last messages of a session are the output of its run, if the record of
+/// the run is to refer to them.
+///
+/// To read the record is then to read all new messages of the session. If these are much longer
+/// than the output, the record has the output itself: that adds little to the bytes of the session.
+fn output_in_session(draft: &BundleDraft, output: &[Arc<Message>]) -> Option<i16> {
+    let first = draft.history.len().checked_sub(output.len())?;
+    let is_end = first >= draft.inherited() && draft.history.iter_from(first).eq(output);
+    let is_short_read = || {
+        let (all, own) = (messages_bytes(draft.new_messages()), messages_bytes(output));
+        all <= own.saturating_mul(MOST_READ_FOR_OUTPUT)
+    };
+    let count = i16::try_from(output.len()).ok();
+    count.filter(|count| *count > 0 && is_end && is_short_read())
 }
 
 fn prepare(tenant: &TenantId, draft: &BundleDraft, conflict: ConflictPolicy) -> Result<Publication, DraftFault> {

@@ -114,8 +114,8 @@ pub enum SweepCursor {
     Contents(String),
     /// The sweep deletes objects that no content refers to.
     Objects,
-    /// Sessions that are too old were checked up to this one.
-    Aged(Timestamp, SessionId),
+    /// Sessions that are too old were checked up to this one of this tenant.
+    Aged(String, SessionId),
     /// Threads were checked up to this one; `None` if no thread was checked yet.
     Threads(Option<(String, String)>),
     /// The sweep reclaims what removed sessions left.

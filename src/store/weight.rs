@@ -247,7 +247,8 @@ fn overrides_bytes(overrides: Option<&Overrides>) -> usize {
         + texts.map(text).sum::<usize>()
 }
 
-fn messages_bytes<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>) -> u64 {
+/// Weighs messages.
+pub(super) fn messages_bytes<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>) -> u64 {
     let messages = messages.into_iter();
     messages.map(|message| message_bytes(message) as u64).sum()
 }

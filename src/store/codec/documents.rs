@@ -16,9 +16,13 @@ use crate::session::{
     EnvironmentState, Hash, OpenCall, StoredContext, hash_context, hash_definition, hash_environment,
 };
 
-/// The output of a run, as version 2 stores it.
-#[derive(Debug, Deserialize)]
+/// The JSON of an output without anything.
+const EMPTY_OUTPUT: &[u8] = b"{}";
+
+/// The output of a run. `messages` is absent if the session of the run has them.
+#[derive(Debug, Default, Deserialize)]
 pub(crate) struct StoredOutput {
+    #[serde(default)]
     pub(crate) messages: Vec<Arc<Message>>,
     #[serde(default, deserialize_with = "present")]
     pub(crate) value: Option<Value>,
@@ -30,6 +34,7 @@ pub(crate) struct StoredOutput {
 
 #[derive(Serialize)]
 struct OutputRef<'a> {
+    #[serde(skip_serializing_if = "<[Arc<Message>]>::is_empty")]
     messages: &'a [Arc<Message>],
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<&'a Value>,
@@ -39,29 +44,29 @@ struct OutputRef<'a> {
     open_calls: &'a [OpenCall],
 }
 
-/// Encodes the output of a run.
-pub(crate) fn encode_output(record: &RunRecord) -> Result<Payload, EncodeError> {
+/// Encodes the output of a run, with or without its messages. An output without anything takes no
+/// bytes.
+pub(crate) fn encode_output(record: &RunRecord, has_messages: bool) -> Result<Payload, EncodeError> {
     let output = OutputRef {
-        messages: &record.output,
+        messages: if has_messages { &record.output } else { &[] },
         value: record.value.as_ref(),
         stop_signal: record.stop_signal.as_ref(),
         open_calls: &record.open_calls,
     };
-    Payload::encode(RUN_VERSION, serde_json::to_vec(&output).map_err(EncodeError::Json)?)
+    let bytes = serde_json::to_vec(&output).map_err(EncodeError::Json)?;
+    Payload::encode(RUN_VERSION, if bytes == EMPTY_OUTPUT { Vec::new() } else { bytes })
 }
 
 /// Decodes the output of a run, of any version.
 pub(crate) fn decode_output(stored: StoredPayload<'_>) -> Result<StoredOutput, DecodeError> {
-    if stored.schema_version == 1 {
-        let messages = decode(stored, RUN_VERSION)?;
-        return Ok(StoredOutput {
-            messages,
-            value: None,
-            stop_signal: None,
-            open_calls: Vec::new(),
-        });
+    match stored.schema_version {
+        1 => Ok(StoredOutput {
+            messages: decode(stored, RUN_VERSION)?,
+            ..StoredOutput::default()
+        }),
+        3 if stored.bytes.is_empty() => Ok(StoredOutput::default()),
+        _ => decode(stored, RUN_VERSION),
     }
-    decode(stored, RUN_VERSION)
 }
 
 /// Encodes the steps of a run.

@@ -4,6 +4,7 @@
 //! A changed format gets a new version. Each older version still has a decoder, since committed
 //! rows are never rewritten.
 
+mod compression;
 mod documents;
 mod history;
 mod journal;
@@ -42,9 +43,9 @@ pub(crate) const SESSION_VERSION: i16 = 1;
 pub(crate) const SEGMENT_VERSION: i16 = 1;
 /// The version of environments and contexts: canonical JSON.
 pub(crate) const STATE_VERSION: i16 = 1;
-/// The version of the columns and payloads of `runs`: the output with its messages and its value,
-/// and a JSON array of steps. In version 1 the output was a JSON array of messages.
-pub(crate) const RUN_VERSION: i16 = 2;
+/// The version of the columns and payloads of `runs`: the output, and a JSON array of steps. In
+/// version 2 the output always had its messages, and in version 1 it was a JSON array of messages.
+pub(crate) const RUN_VERSION: i16 = 3;
 /// The version of contents of workspaces: their bytes.
 pub(crate) const CONTENT_VERSION: i16 = 1;
 /// The version of agent definitions: canonical JSON.

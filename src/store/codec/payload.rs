@@ -2,12 +2,13 @@
 //! interpret the bytes.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
 use std::io;
 
 use serde::de::DeserializeOwned;
-use zstd::bulk::{Compressor, Decompressor};
+use zstd::dict::DecoderDictionary;
 use zstd::zstd_safe::get_frame_content_size;
+
+use super::compression::{DICTIONARY_1, DICTIONARY_2, compress, decompress};
 
 /// The bytes without compression.
 const RAW: i16 = 0;
@@ -15,24 +16,15 @@ const RAW: i16 = 0;
 const ZSTD: i16 = 1;
 /// The same, compressed with the first dictionary.
 const ZSTD_1: i16 = 2;
+/// The same, compressed with the second dictionary.
+const ZSTD_2: i16 = 3;
 /// The newest encoding that this version reads.
-pub(crate) const NEWEST_ENCODING: i16 = ZSTD_1;
-/// The dictionary: text that most payloads contain, the most frequent last. It is raw content
-/// without a header. It never changes, since stored payloads need it. A better dictionary gets a
-/// new encoding.
-const DICTIONARY_1: &[u8] = include_bytes!("dictionary_1.txt");
+pub(crate) const NEWEST_ENCODING: i16 = ZSTD_2;
 /// The most uncompressed bytes of a payload. Bounds the memory that a damaged or hostile row can
 /// allocate.
 const MAX_LENGTH: usize = 256 << 20;
 /// Shorter payloads are not worth compressing.
-const MIN_COMPRESSED_LENGTH: usize = 192;
-const LEVEL: i32 = 3;
-
-thread_local! {
-    // Setting up a context costs more than compressing or decompressing a few kilobytes.
-    static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
-    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
-}
+const MIN_COMPRESSED_LENGTH: usize = 96;
 
 /// A payload to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +32,7 @@ pub struct Payload {
     /// The version of its content.
     pub schema_version: i16,
     /// How its bytes are compressed: 0 for no compression, 1 for a zstd frame with the size of its
-    /// content, 2 for such a frame with the first dictionary.
+    /// content, 2 and 3 for such a frame with the first or second dictionary.
     pub encoding: i16,
     /// The bytes, compressed.
     pub bytes: Vec<u8>,
@@ -74,7 +66,7 @@ impl Payload {
             if compressed.len() <= bytes.len() - bytes.len() / 8 {
                 return Ok(Self {
                     schema_version,
-                    encoding: ZSTD_1,
+                    encoding: ZSTD_2,
                     bytes: compressed,
                 });
             }
@@ -101,15 +93,6 @@ impl Payload {
     }
 }
 
-fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
-    COMPRESSOR.with_borrow_mut(|slot| match slot {
-        Some(compressor) => compressor.compress(bytes),
-        None => slot
-            .insert(Compressor::with_dictionary(LEVEL, DICTIONARY_1)?)
-            .compress(bytes),
-    })
-}
-
 /// A stored payload.
 #[derive(Debug, Clone, Copy)]
 pub struct StoredPayload<'a> {
@@ -132,7 +115,7 @@ impl StoredPayload<'_> {
 /// stored size. Returns at most [`MAX_LENGTH`], since a damaged payload may state any number and
 /// callers add the sizes up.
 pub(crate) fn full_length(encoding: i16, beginning: &[u8], stored: u64) -> u64 {
-    let stated = matches!(encoding, ZSTD | ZSTD_1).then(|| get_frame_content_size(beginning).ok().flatten());
+    let stated = matches!(encoding, ZSTD | ZSTD_1 | ZSTD_2).then(|| get_frame_content_size(beginning).ok().flatten());
     let stated = stated.flatten().map_or(0, |bytes| bytes.min(MAX_LENGTH as u64));
     stated.max(stored)
 }
@@ -217,7 +200,8 @@ pub(crate) fn open_payload(stored: StoredPayload<'_>, known: i16) -> Result<Cow<
     match stored.encoding {
         RAW => Ok(Cow::Borrowed(stored.bytes)),
         // A frame that was compressed without a dictionary does not use it.
-        ZSTD | ZSTD_1 => decompress(stored.bytes).map(Cow::Owned),
+        ZSTD | ZSTD_1 => open_frame(stored.bytes, &DICTIONARY_1).map(Cow::Owned),
+        ZSTD_2 => open_frame(stored.bytes, &DICTIONARY_2).map(Cow::Owned),
         found @ ..RAW => Err(DecodeError::UnknownEncoding(found)),
         found => Err(DecodeError::NewerEncoding {
             found,
@@ -238,17 +222,11 @@ pub(crate) fn decode_text(stored: StoredPayload<'_>, known: i16) -> Result<Strin
     String::from_utf8(bytes).map_err(|error| DecodeError::Text(error.utf8_error()))
 }
 
-fn decompress(bytes: &[u8]) -> Result<Vec<u8>, DecodeError> {
+fn open_frame(bytes: &[u8], dictionary: &'static DecoderDictionary<'static>) -> Result<Vec<u8>, DecodeError> {
     let size = get_frame_content_size(bytes).ok().flatten();
     let size = size.and_then(|size| usize::try_from(size).ok());
     let size = size.filter(|size| *size <= MAX_LENGTH).ok_or(DecodeError::TooLong)?;
-    let decompressed = DECOMPRESSOR.with_borrow_mut(|slot| match slot {
-        Some(decompressor) => decompressor.decompress(bytes, size),
-        None => slot
-            .insert(Decompressor::with_dictionary(DICTIONARY_1)?)
-            .decompress(bytes, size),
-    });
-    decompressed.map_err(DecodeError::Decompress)
+    decompress(bytes, size, dictionary).map_err(DecodeError::Decompress)
 }
 
 #[cfg(test)]
@@ -258,20 +236,11 @@ mod tests {
     #[test]
     fn payloads_come_back_whether_or_not_compression_pays() {
         let noise: Vec<u8> = blake3::Hasher::new().finalize_xof().fill_into(vec![0; 4096]);
-        for (bytes, encoding) in [(b"[]".to_vec(), RAW), (noise, RAW), (b"\0\xff".repeat(3000), ZSTD_1)] {
+        for (bytes, encoding) in [(b"[]".to_vec(), RAW), (noise, RAW), (b"\0\xff".repeat(3000), ZSTD_2)] {
             let payload = Payload::encode(1, bytes.clone()).unwrap();
             assert_eq!(payload.encoding, encoding);
             assert_eq!(open_payload(payload.as_stored(), 1).unwrap(), bytes);
         }
-    }
-
-    #[test]
-    fn the_dictionary_never_changes() {
-        let hash = blake3::hash(DICTIONARY_1).to_string();
-        assert_eq!(
-            hash, "c6b1860ed3ce988bb71b532cb5af8d7219d88a2cb95d95a35f04540509227df5",
-            "stored payloads are read by it"
-        );
     }
 
     #[test]
@@ -291,7 +260,7 @@ mod tests {
     fn a_length_is_bounded_even_if_a_damaged_payload_states_more() {
         for (stated, length) in [(0, 13), (12, 13), (1 << 20, 1 << 20), (u64::MAX - 2, MAX_LENGTH as u64)] {
             let bytes = [&[0x28, 0xb5, 0x2f, 0xfd, 0xe0][..], &stated.to_le_bytes()].concat();
-            for encoding in [ZSTD, ZSTD_1] {
+            for encoding in [ZSTD, ZSTD_1, ZSTD_2] {
                 let (schema_version, bytes) = (1, &bytes[..]);
                 let payload = StoredPayload {
                     schema_version,
@@ -319,7 +288,7 @@ mod tests {
             ..good.clone()
         };
         let compressed_anew = Payload {
-            encoding: ZSTD_1 + 1,
+            encoding: ZSTD_2 + 1,
             ..good.clone()
         };
         let unknown = Payload {

@@ -1,12 +1,16 @@
 //! Rows of `runs`: the columns that lists show, and separately the payloads.
 
+use std::sync::Arc;
+
 use uuid::Uuid;
 
 use super::{Row, RowName, StoredTime, Value, row, stored_count, table_row, written_row};
 use crate::ids::{RunId, SessionId};
+use crate::message::Message;
 use crate::record::{RunRecord, RunSummary, StepRecord};
 use crate::store::codec::{
-    EncodeError, RUN_VERSION, StoredPayload, check_version, decode_output, decode_steps, encode_output, encode_steps,
+    EncodeError, HistoryBuilder, RUN_VERSION, StoredPayload, StoredSegment, check_version, decode_output, decode_steps,
+    encode_output, encode_steps,
 };
 use crate::store::error::StoreError;
 use crate::usage::{Cost, Usage};
@@ -163,20 +167,29 @@ written_row! {
     struct PayloadsRow {
         output_encoding: i16,
         steps_encoding: i16,
+        /// How many of the last messages of the run's session are its output. `None` if `output`
+        /// has the messages.
+        output_messages: Option<i16>,
         output: Vec<u8>,
         steps: Vec<u8>,
     }
 }
 
 impl NewRun {
-    /// Encodes a record and its steps.
-    pub(crate) fn new(record: &RunRecord, steps: &[StepRecord]) -> Result<Self, EncodeError> {
-        let (output, steps) = (encode_output(record)?, encode_steps(steps)?);
+    /// Encodes a record and its steps. `output_messages` is how many of the last messages of the
+    /// run's session are its output, if the record refers to them.
+    pub(crate) fn new(
+        record: &RunRecord,
+        steps: &[StepRecord],
+        output_messages: Option<i16>,
+    ) -> Result<Self, EncodeError> {
+        let (output, steps) = (encode_output(record, output_messages.is_none())?, encode_steps(steps)?);
         Ok(Self {
             row: RunRow::new(&record.summary).map_err(EncodeError::Json)?,
             payloads: PayloadsRow {
                 output_encoding: output.encoding,
                 steps_encoding: steps.encoding,
+                output_messages,
                 output: output.bytes,
                 steps: steps.bytes,
             },
@@ -209,17 +222,24 @@ row! {
 }
 
 row! {
+    /// The output, and the segment of the run's session if the output refers to its messages.
     #[derive(Debug)]
     struct OutputRow {
         output_encoding: i16,
         output: Vec<u8>,
+        output_messages: Option<i16>,
+        segment_messages: Option<i32>,
+        segment_version: Option<i16>,
+        segment_encoding: Option<i16>,
+        segment_payload: Option<Vec<u8>>,
     }
 }
 
 impl RunRecordRow {
-    /// Returns the bytes of its output as JSON.
+    /// Returns the bytes of its output as JSON, with the whole segment that it refers to.
     pub(crate) fn bytes(&self) -> u64 {
-        self.stored().length()
+        let segment = self.output.segment();
+        self.stored().length() + segment.map_or(0, |segment| segment.payload.length())
     }
 
     fn stored(&self) -> StoredPayload<'_> {
@@ -231,18 +251,50 @@ impl RunRecordRow {
     }
 }
 
+impl OutputRow {
+    fn segment(&self) -> Option<StoredSegment<'_>> {
+        Some(StoredSegment {
+            first_index: 0,
+            message_count: self.segment_messages?.into(),
+            payload: StoredPayload {
+                schema_version: self.segment_version?,
+                encoding: self.segment_encoding?,
+                bytes: self.segment_payload.as_ref()?,
+            },
+        })
+    }
+
+    /// Returns the last messages of the segment, as many as the output has.
+    fn messages_of_session(&self, count: i16, name: &RowName) -> Result<Vec<Arc<Message>>, StoreError> {
+        const COLUMN: &str = "output_messages";
+        let segment = self.segment();
+        let segment = segment.ok_or_else(|| name.corrupt(COLUMN, "the session of the run has no segment"))?;
+        let mut history = HistoryBuilder::default();
+        history.push(segment).map_err(|error| name.corrupt(COLUMN, error))?;
+        let mut messages = history.into_messages();
+        let count = usize::try_from(count).map_err(|error| name.corrupt(COLUMN, error))?;
+        let before = messages.len().checked_sub(count);
+        let before = before.ok_or_else(|| name.corrupt(COLUMN, "the session of the run has fewer messages"))?;
+        Ok(messages.split_off(before))
+    }
+}
+
 impl TryFrom<RunRecordRow> for RunRecord {
     type Error = StoreError;
 
     fn try_from(row: RunRecordRow) -> Result<Self, StoreError> {
         let name = RowName::new("runs", &row.summary.run_id);
-        let output = decode_output(row.stored()).map_err(|error| name.undecodable("output", error))?;
+        let stored = decode_output(row.stored()).map_err(|error| name.undecodable("output", error))?;
+        let output = match row.output.output_messages {
+            Some(count) => row.output.messages_of_session(count, &name)?,
+            None => stored.messages,
+        };
         Ok(Self {
             summary: row.summary.try_into()?,
-            output: output.messages,
-            value: output.value,
-            stop_signal: output.stop_signal,
-            open_calls: output.open_calls,
+            output,
+            value: stored.value,
+            stop_signal: stored.stop_signal,
+            open_calls: stored.open_calls,
         })
     }
 }

@@ -24,6 +24,15 @@ macro_rules! line_to_position {
 }
 pub(crate) use line_to_position;
 
+/// The condition that a run has published no session. Indexes have the same condition, so it must
+/// stand in each statement that uses them.
+macro_rules! without_session {
+    ($alias:literal) => {
+        concat!($alias, ".status not in ('completed', 'stopped', 'waiting')")
+    };
+}
+pub(crate) use without_session;
+
 /// Selects the `$4` oldest deliveries that are due at `$1`, for the tenant and receiver of a row of
 /// `pair`.
 macro_rules! due_in_pair {
@@ -68,3 +77,25 @@ macro_rules! leased_columns {
     };
 }
 pub(crate) use leased_columns;
+
+#[cfg(test)]
+mod tests {
+    use crate::record::RunStatus;
+
+    #[test]
+    fn the_condition_names_each_status_with_a_session() {
+        let statuses = [
+            RunStatus::Queued,
+            RunStatus::Running,
+            RunStatus::Waiting,
+            RunStatus::Completed,
+            RunStatus::Stopped,
+            RunStatus::Failed,
+            RunStatus::Cancelled,
+        ];
+        for status in statuses {
+            let is_named = without_session!("r").contains(&format!("'{status}'"));
+            assert_eq!(is_named, status.has_session(), "{status}");
+        }
+    }
+}

@@ -212,9 +212,9 @@ async fn earlier_thread_moved(engine: &impl Engine, publications: &Publications)
     };
     let statement = "select 1 from threads where tenant = $1 and session_id = $2 and name = $3
         union all
-        select 1 from runs where tenant = $1 and session_id = $2 and thread_moved";
+        select 1 from runs where tenant = $1 and run_id = $4 and thread_moved";
     let own = &publications.own;
-    let values = values![&own.tenant, own.head.session_id, &thread.name];
+    let values = values![&own.tenant, own.head.session_id, &thread.name, own.head.run_id];
     let select = Statement::with(OPERATION, statement, values);
     let moved: Option<(i32,)> = select.fetch_optional(engine).await?;
     Ok(moved.is_some())

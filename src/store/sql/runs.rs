@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 
+use super::columns::without_session;
 use super::engine::Engine;
 use super::statement::{Statement, insert_statement};
 use super::text::sql;
@@ -15,13 +16,31 @@ use crate::store::rows::{NewRun, PayloadSizeRow, RunRecordRow, RunRow, StepsRow,
 use crate::store::traits::RunReader;
 use crate::tenant::TenantId;
 
+/// Limits runs to those whose sessions continue a session. Its id and [`BEGUN_WITHOUT_SESSION`]
+/// follow.
+const CONTINUING: &str =
+    " and r.run_id in (select s.run_id from sessions s where s.tenant = $1 and s.parent_session_id = ";
+/// Adds the runs without a session that began at a session, whose id follows.
+const BEGUN_WITHOUT_SESSION: &str = concat!(
+    " union all select n.run_id from runs n where n.tenant = $1 and ",
+    without_session!("n"),
+    " and n.base_session_id = "
+);
+
 #[async_trait]
 impl<E: Engine> RunReader for E {
     async fn run_lookup(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<RunRecord>, StoreError> {
         let statement = sql!(
             "select ",
             RunRow::COLUMNS,
-            ", r.output_encoding, r.output from runs r where r.tenant = $1 and r.run_id = $2"
+            ", r.output_encoding, r.output, r.output_messages, h.message_count as segment_messages,
+                h.schema_version as segment_version, h.encoding as segment_encoding, h.payload as segment_payload
+            from runs r
+            left join sessions s
+                on r.output_messages is not null and s.tenant = r.tenant and s.session_id = r.session_id
+            left join history_segments h
+                on h.tenant = s.tenant and h.branch_id = s.branch_id and h.position = s.position
+            where r.tenant = $1 and r.run_id = $2"
         );
         let select = Statement::with("look up run", statement, values![tenant, run_id]);
         let row: Option<RunRecordRow> = select.fetch_optional(self).await?;
@@ -37,7 +56,11 @@ impl<E: Engine> RunReader for E {
         let statement = sql!(
             "select ",
             RunRow::COLUMNS,
-            " from runs r where r.tenant = $1 and r.session_id = $2"
+            " from runs r where r.tenant = $1 and r.session_id = $2 and r.run_id = coalesce(
+                (select s.run_id from sessions s where s.tenant = $1 and s.session_id = $2),
+                (select n.run_id from runs n where n.tenant = $1 and n.session_id = $2 and ",
+            without_session!("n"),
+            "))"
         );
         let select = Statement::with("look up run", statement, values![tenant, session_id]);
         select.find::<RunRow, _>(self).await
@@ -59,7 +82,12 @@ impl<E: Engine> RunReader for E {
         if !filter.metadata.is_empty() {
             E::push_metadata_filter(&mut select, &wanted);
         }
-        select.push_some(" and r.base_session_id = ", filter.base_session_id);
+        if let Some(base) = filter.base_session_id {
+            select.push_bind(" and r.base_session_id = ", base);
+            select.push_bind(CONTINUING, base);
+            select.push_bind(BEGUN_WITHOUT_SESSION, base);
+            select.push(")");
+        }
         select.push_some(" and r.thread = ", filter.thread.as_ref());
         select.push_some(" and r.created_at >= ", filter.created.from);
         select.push_some(" and r.created_at < ", filter.created.until);

@@ -27,6 +27,9 @@ kind = 'scripted'
 script = 'team.toml'
 ";
 
+/// The newest migrations of the earlier versions.
+const VERSIONS: [&str; 2] = ["0003", "0014"];
+
 /// A service on a copy of an earlier version's store.
 struct Opened {
     service: Service,
@@ -36,8 +39,8 @@ struct Opened {
     _database: TestDatabase,
 }
 
-async fn open(engine: Engine, role: &str) -> Option<Opened> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stores/0003");
+async fn open(version: &str, engine: Engine, role: &str) -> Option<Opened> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stores").join(version);
     let (name, database) = match engine {
         Engine::Sqlite => ("sqlite", TestDatabase::sqlite()),
         Engine::Postgres => ("postgres", TestDatabase::empty(engine).await?),
@@ -86,9 +89,9 @@ fn first_difference(earlier: &Value, present: &Value, at: &str) -> Option<String
     }
 }
 
-async fn responses_are_the_same(engine: Engine) {
+async fn responses_are_the_same(version: &str, engine: Engine) {
     // Without a worker no waiting run is executed: that would add sessions and move the thread.
-    let Some(opened) = open(engine, "api").await else {
+    let Some(opened) = open(version, engine, "api").await else {
         return;
     };
     let unfinished: Vec<&Value> = opened.left["unfinished"].as_object().unwrap().values().collect();
@@ -101,13 +104,13 @@ async fn responses_are_the_same(engine: Engine) {
             runs.retain(|run| !unfinished.contains(&&run["run_id"]));
             assert_eq!(all - runs.len(), unfinished.len());
         }
-        assert_eq!(first_difference(earlier, &present, path), None);
+        assert_eq!(first_difference(earlier, &present, path), None, "{version}");
     }
     opened.service.stop().await;
 }
 
-async fn sessions_are_continued(engine: Engine) {
-    let Some(opened) = open(engine, "all").await else {
+async fn sessions_are_continued(version: &str, engine: Engine) {
+    let Some(opened) = open(version, engine, "all").await else {
         return;
     };
     for base in opened.left["continued"].as_object().unwrap().values() {
@@ -121,8 +124,8 @@ async fn sessions_are_continued(engine: Engine) {
     opened.service.stop().await;
 }
 
-async fn accepted_runs_end(engine: Engine) {
-    let Some(opened) = open(engine, "all").await else {
+async fn accepted_runs_end(version: &str, engine: Engine) {
+    let Some(opened) = open(version, engine, "all").await else {
         return;
     };
     for (which, status, text) in [
@@ -148,30 +151,42 @@ async fn accepted_runs_end(engine: Engine) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sqlite_store_is_read_as_its_version_read_it() {
-    responses_are_the_same(Engine::Sqlite).await;
+    for version in VERSIONS {
+        responses_are_the_same(version, Engine::Sqlite).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_postgres_store_is_read_as_its_version_read_it() {
-    responses_are_the_same(Engine::Postgres).await;
+    for version in VERSIONS {
+        responses_are_the_same(version, Engine::Postgres).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_of_a_sqlite_store_are_continued() {
-    sessions_are_continued(Engine::Sqlite).await;
+    for version in VERSIONS {
+        sessions_are_continued(version, Engine::Sqlite).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_of_a_postgres_store_are_continued() {
-    sessions_are_continued(Engine::Postgres).await;
+    for version in VERSIONS {
+        sessions_are_continued(version, Engine::Postgres).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn accepted_runs_of_a_sqlite_store_end() {
-    accepted_runs_end(Engine::Sqlite).await;
+    for version in VERSIONS {
+        accepted_runs_end(version, Engine::Sqlite).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn accepted_runs_of_a_postgres_store_end() {
-    accepted_runs_end(Engine::Postgres).await;
+    for version in VERSIONS {
+        accepted_runs_end(version, Engine::Postgres).await;
+    }
 }

@@ -6,10 +6,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use agent_runtime::store::{CommitError, IfBusy, OpenError, StoreError, StoreSettings, migrate, open};
+use agent_runtime::store::{Commit, CommitError, IfBusy, OpenError, StoreError, StoreSettings, migrate, open};
 use futures_util::future::join_all;
 
-use super::fixtures::Fixture;
+use super::fixtures::{Fixture, user};
 use crate::store::sql::queue::fixtures::{queued_run, thread_run};
 use crate::support::databases::{Engine, TestDatabase};
 use crate::support::logs::{CapturedLog, listen};
@@ -171,6 +171,15 @@ async fn what_was_committed_is_there_after_reopening(fixture: Fixture) {
 /// Takes each migration but the first back, newest first.
 const TAKING_BACK: &[(i64, &str)] = &[
     (
+        15,
+        "drop index runs_without_session_by_session;
+        drop index runs_without_session_by_base;
+        create unique index runs_by_session on runs (tenant, session_id);
+        create index runs_by_base on runs (tenant, base_session_id, run_id) where base_session_id is not null;
+        create index sessions_by_age on sessions (created_at);
+        alter table runs drop column output_messages",
+    ),
+    (
         14,
         "drop table environment_command_output;
         drop table environment_commands",
@@ -274,9 +283,14 @@ async fn take_back(fixture: &Fixture, version: i64, sql: &str) {
 /// Opens a store with what an earlier version has committed to it.
 async fn a_store_of_an_earlier_version_is_migrated(fixture: Fixture) {
     let mut fixture = fixture;
-    let root = fixture.commit(None, &["root"]);
+    // An earlier version stored each output with its run, as this one does if no session has it.
+    let of_earlier_version = |mut commit: Commit| {
+        commit.run.as_mut().unwrap().record.output = vec![user("output")];
+        commit
+    };
+    let root = of_earlier_version(fixture.commit(None, &["root"]));
     let root = (fixture.publish(&root).await, root);
-    let child = fixture.commit(Some(&root.0), &["child"]);
+    let child = of_earlier_version(fixture.commit(Some(&root.0), &["child"]));
     let child = (fixture.publish(&child).await, child);
     let newest = versions_of_the_schema().pop().unwrap();
     // What an older version does not know stays lost, so the newest comes first.

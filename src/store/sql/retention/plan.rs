@@ -56,7 +56,9 @@ const FIGURES: &str = concat!(
                 where s.tenant = d.tenant and s.context_hash = d.hash and x.session_id is null)
     ), dead_runs as (
         select r.tenant, r.run_id, r.output, r.steps
-        from going g join runs r on r.tenant = g.tenant and r.session_id = g.session_id
+        from going g
+        join sessions s on s.tenant = g.tenant and s.session_id = g.session_id
+        join runs r on r.tenant = s.tenant and r.run_id = s.run_id and r.session_id = s.session_id
     ), forgotten_runs as (
         select r.output, r.steps from runs r
         where r.status in ('failed', 'cancelled') and r.completed_at < $7

@@ -90,7 +90,8 @@ macro_rules! delete_of_runs {
             $table,
             " where (tenant, run_id) in (
                 select r.tenant, r.run_id from removed_sessions x
-                join runs r on r.tenant = x.tenant and r.session_id = x.session_id
+                join sessions s on s.tenant = x.tenant and s.session_id = x.session_id
+                join runs r on r.tenant = s.tenant and r.run_id = s.run_id and r.session_id = s.session_id
                 where x.stage = 0)
             returning cast(1 as bigint), cast(",
             $bytes,

@@ -4,6 +4,7 @@
 
 use crate::store::rows::Value;
 use crate::store::sql::Statement;
+use crate::store::sql::columns::without_session;
 
 /// The condition that a thread points to the session with the given alias, or that a queued run
 /// begins from it. Both are looked up for each session: `offset` stops the planner from reading all
@@ -21,7 +22,9 @@ macro_rules! in_use {
                 limit 1 offset 0)
             or exists (
                 select 1 from runs r join run_queue q on q.tenant = r.tenant and q.run_id = r.run_id
-                where r.tenant = ",
+                where ",
+            without_session!("r"),
+            " and r.tenant = ",
             $alias,
             ".tenant and r.base_session_id = ",
             $alias,
@@ -36,7 +39,7 @@ macro_rules! among_last {
     () => {
         "exists (
             select 1 from runs r join threads t on t.tenant = r.tenant and t.name = r.thread
-            where r.tenant = s.tenant and r.session_id = s.session_id and r.thread_moved
+            where r.tenant = s.tenant and r.run_id = s.run_id and r.session_id = s.session_id and r.thread_moved
                 and (select count(*) from (
                     select 1 from runs n join sessions k on k.tenant = n.tenant and k.session_id = n.session_id
                     where n.tenant = r.tenant and n.thread = r.thread and n.thread_moved and n.run_id > r.run_id
@@ -81,12 +84,12 @@ macro_rules! going_with_family {
     };
 }
 
-/// Selects sessions created before `$3`, after the cursor `$4`, `$5` up to `$6`, `$7`. A subagent's
+/// Selects sessions of the tenant `$4` created before `$3`, after `$5` up to `$6`. A subagent's
 /// session is removed with the session that started it.
 pub(super) const AGED: &str = concat!(
     "with recursive picked as (
         select s.tenant, s.session_id from sessions s
-        where s.created_at < $3 and (s.created_at, s.session_id) > ($4, $5) and (s.created_at, s.session_id) <= ($6, $7)
+        where s.tenant = $4 and s.session_id > $5 and s.session_id <= $6 and s.created_at < $3
             and s.subagent_of is null and not ",
     among_last!(),
     ")",
@@ -242,7 +245,7 @@ mod tests {
             };
             let uses_runs = *statement != tree;
             assert_eq!(
-                plan.iter().any(|line| line.contains("runs_by_base")),
+                plan.iter().any(|line| line.contains("runs_without_session_by_base")),
                 uses_runs,
                 "{plan:#?}"
             );

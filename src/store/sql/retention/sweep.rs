@@ -1,6 +1,7 @@
 //! The steps of a sweep: contents of workspaces, old sessions, sessions that threads no longer
 //! need, the segments and states that these leave, and other old rows.
 
+use chrono::TimeDelta;
 use uuid::Uuid;
 
 use super::contents::sweep_contents;
@@ -13,8 +14,14 @@ use crate::clock::Timestamp;
 use crate::ids::SessionId;
 use crate::store::error::StoreError;
 use crate::store::retention::{RemovalFigures, RetentionRules, SweepCursor};
-use crate::store::rows::{StoredTime, values};
+use crate::store::rows::values;
 use crate::store::sql::{Engine, Statement};
+
+/// The precision of the times in ids.
+const MILLISECOND: TimeDelta = TimeDelta::milliseconds(1);
+
+/// No session has this id. All ids are above it.
+const BEFORE_ALL: SessionId = SessionId::from_uuid(Uuid::nil());
 
 /// Makes one step.
 pub(super) async fn retention_step(
@@ -30,7 +37,7 @@ pub(super) async fn retention_step(
         SweepCursor::Start => sweep_next_contents(engine, cutoffs, "", limit).await,
         SweepCursor::Contents(after) => sweep_next_contents(engine, cutoffs, after, limit).await,
         SweepCursor::Objects => sweep_next_objects(engine, cutoffs, limit).await,
-        SweepCursor::Aged(time, session_id) => sweep_aged(engine, cutoffs, (*time, *session_id), limit).await,
+        SweepCursor::Aged(tenant, after) => sweep_aged(engine, cutoffs, tenant, *after, limit).await,
         SweepCursor::Threads(after) => {
             let after = after.as_ref().map_or(("", ""), |(tenant, name)| (tenant, name));
             sweep_threads(engine, cutoffs, after, limit).await
@@ -66,47 +73,53 @@ async fn sweep_next_objects(
     cutoffs: Cutoffs,
     limit: i64,
 ) -> Result<(RemovalFigures, Option<SweepCursor>), StoreError> {
-    let first_session = SweepCursor::Aged(Timestamp::UNIX_EPOCH, SessionId::from_uuid(Uuid::nil()));
     let next = if sweep_objects(engine, cutoffs, limit).await? {
         SweepCursor::Objects
     } else {
-        first_session
+        SweepCursor::Aged(String::new(), BEFORE_ALL)
     };
     Ok((RemovalFigures::default(), Some(next)))
 }
 
-/// Checks the next sessions that are too old.
+/// Checks the next sessions of a tenant that are too old, or goes on to the next tenant.
+///
+/// The id of a session has the time at which its run was accepted, so sessions that are too old
+/// have low ids. Of these, the time of the commit decides.
 async fn sweep_aged(
     engine: &impl Engine,
     cutoffs: Cutoffs,
-    after: (Timestamp, SessionId),
+    tenant: &str,
+    after: SessionId,
     limit: i64,
 ) -> Result<(RemovalFigures, Option<SweepCursor>), StoreError> {
     let done = Some(SweepCursor::Threads(None));
     let Some(aged) = cutoffs.aged else {
         return Ok((RemovalFigures::default(), done));
     };
-    let statement = "select created_at, session_id from (
-            select created_at, session_id from sessions
-            where created_at < $1 and (created_at, session_id) > ($2, $3)
-            order by created_at, session_id
+    let statement = "select session_id from (
+            select session_id from sessions
+            where tenant = $1 and session_id > $2 and session_id < $3
+            order by session_id
             limit $4) next
-        order by created_at desc, session_id desc
+        order by session_id desc
         limit 1";
-    let select = Statement::with(OPERATION, statement, values![aged, after.0, after.1, limit]);
-    let last: Option<(StoredTime, Uuid)> = select.fetch_optional(engine).await?;
-    let Some(until) = last else {
-        return Ok((RemovalFigures::default(), done));
+    let first_young = SessionId::first_at(aged.0 + MILLISECOND);
+    let select = Statement::with(OPERATION, statement, values![tenant, after, first_young, limit]);
+    let last: Option<(Uuid,)> = select.fetch_optional(engine).await?;
+    let Some((until,)) = last else {
+        let statement = "select tenant from sessions where tenant > $1 order by tenant limit 1";
+        let select = Statement::with(OPERATION, statement, values![tenant]);
+        let next: Option<(String,)> = select.fetch_optional(engine).await?;
+        let next = next.map_or(done, |(tenant,)| Some(SweepCursor::Aged(tenant, BEFORE_ALL)));
+        return Ok((RemovalFigures::default(), next));
     };
     let selection = Selection {
         text: AGED,
-        values: values![cutoffs.now, cutoffs.keep_last, aged, after.0, after.1, until.0, until.1],
+        values: values![cutoffs.now, cutoffs.keep_last, aged, tenant, after, until],
     };
     let figures = sweep_selection(engine, &selection, limit).await?;
-    Ok((
-        figures,
-        Some(SweepCursor::Aged(until.0.0, SessionId::from_uuid(until.1))),
-    ))
+    let next = SweepCursor::Aged(tenant.to_owned(), SessionId::from_uuid(until));
+    Ok((figures, Some(next)))
 }
 
 /// Checks the next threads. Repeats the same threads as long as it removes something.

@@ -108,24 +108,33 @@ async fn a_committed_run_is_readable(fixture: Fixture) {
 }
 
 async fn runs_filter_and_page(fixture: Fixture) {
-    let base = session_id();
-    let mut all = Vec::new();
+    let first = fixture.commit(None, &["base"]);
+    let base = fixture.publish(&first).await;
+    let mut all = vec![first.run.unwrap().record.summary];
+    let base_id = base.head.session_id;
     for index in 0..11 {
         let status = [RunStatus::Failed, RunStatus::Cancelled, RunStatus::Completed][index % 3];
-        let mut run = run_record(run_id(), session_id(), status);
-        run.summary.base_session_id = (index % 2 == 0).then_some(base);
+        let is_continuing = index % 2 == 0;
+        let mut commit = fixture.commit(is_continuing.then_some(&base), &["next"]);
+        let mut run = run_record(commit.draft.run_id.unwrap(), commit.draft.session_id, status);
+        run.summary.base_session_id = is_continuing.then_some(base_id);
         if index < 5 { "early" } else { "late" }.clone_into(&mut run.summary.agent);
         if index % 4 == 1 {
             run.summary.model = "mock/other".parse().unwrap();
             run.summary.metadata = object(json!({"index": index, "deep": {"a": 1, "b": [1]}}));
         }
         let end = run_end(run.clone(), Vec::new());
-        fixture.store.run_record(&fixture.tenant, &end).await.unwrap();
+        if status.has_session() {
+            commit.run = Some(end);
+            fixture.publish(&commit).await;
+        } else {
+            fixture.store.run_record(&fixture.tenant, &end).await.unwrap();
+        }
         all.push(run.summary);
     }
     all.reverse();
     let middle = all[5].created_at;
-    for filter in filters(base, middle) {
+    for filter in filters(base_id, middle) {
         let expected: Vec<_> = all.iter().filter(|run| fits(&filter, run)).cloned().collect();
         let mut seen = Vec::new();
         let mut page: Page<RunId> = Page { before: None, limit: 3 };
@@ -174,6 +183,10 @@ fn filters(base: SessionId, middle: Timestamp) -> Vec<RunFilter> {
         },
         RunFilter {
             metadata: object(json!({"deep": {"a": 1}})),
+            ..RunFilter::default()
+        },
+        RunFilter {
+            base_session_id: Some(base),
             ..RunFilter::default()
         },
         RunFilter {

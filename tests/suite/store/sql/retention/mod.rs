@@ -12,6 +12,7 @@ mod removal;
 mod rules;
 mod tenants;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,11 +46,20 @@ pub(crate) fn older_than(hours: u64) -> RetentionRules {
 /// Makes a commit that many hours old.
 pub(crate) fn aged(mut commit: Commit, now: Timestamp, hours: i64) -> Commit {
     let time = now - TimeDelta::hours(hours);
-    commit.draft.context.updated_at = time;
+    let mut ids = BTreeMap::new();
+    for draft in std::iter::once(&mut commit.draft).chain(&mut commit.children) {
+        let seconds = u64::try_from(time.timestamp()).unwrap();
+        let made = uuid::Timestamp::from_unix(uuid::NoContext, seconds, time.timestamp_subsec_nanos());
+        let session_id = SessionId::from_uuid(uuid::Uuid::new_v7(made));
+        ids.insert(draft.session_id, session_id);
+        draft.session_id = session_id;
+        draft.context.updated_at = time;
+    }
     for child in &mut commit.children {
-        child.context.updated_at = time;
+        child.subagent_of = child.subagent_of.map(|starter| ids[&starter]);
     }
     if let Some(end) = &mut commit.run {
+        end.record.summary.session_id = commit.draft.session_id;
         end.record.summary.completed_at = Some(time);
     }
     commit
