@@ -152,7 +152,7 @@ impl AgentLoop {
             started_at: self.now(),
         });
         let state = self.driver.answer_step(state, answered).await;
-        let state = self.end_step(state, step_number).await;
+        let state = Box::pin(self.end_step(state, step_number)).await;
         ending.reached(&state);
         let is_over = state.should_stop();
         self.run_to_end(state, is_over, ending).await
@@ -177,7 +177,7 @@ impl AgentLoop {
         };
         let step_number = state.step_count() + 1;
         let state = self.driver.resume_step(state, pending).await;
-        let state = self.end_step(state, step_number).await;
+        let state = Box::pin(self.end_step(state, step_number)).await;
         ending.reached(&state);
         let is_over = state.should_stop();
         self.run_to_end(state, is_over, ending).await
@@ -194,7 +194,7 @@ impl AgentLoop {
             ending.reached(&state);
             is_over = state.should_stop();
         }
-        self.end(state, ending).await
+        Box::pin(self.end(state, ending)).await
     }
 
     /// Ends the execution. After a journal failure it has no further effect, so no hook is called.
@@ -253,12 +253,13 @@ impl AgentLoop {
             self.emit_decision(step_number, &state);
             return state;
         }
-        let state = self.with_inbox_messages(state).await;
+        let state = Box::pin(self.with_inbox_messages(state)).await;
         if self.has_journal_failed() {
             return state;
         }
         let state = self.driver.step(state.with_step_granted(started_at), step_id).await;
-        self.end_step(state, step_number).await
+        // Boxed, so that its memory is not held while the model works.
+        Box::pin(self.end_step(state, step_number)).await
     }
 
     /// Archives the step that the driver has made.
@@ -376,7 +377,7 @@ impl AgentLoop {
         let Some(journal) = self.journal.as_ref().filter(|journal| journal.failure().is_none()) else {
             return state;
         };
-        match journal.flush().await {
+        match Box::pin(journal.flush()).await {
             Ok(()) => state,
             Err(JournalFailed) => JournalFailed::in_state(state, self.journal.as_deref(), self.now()),
         }

@@ -91,7 +91,7 @@ impl RunStarter {
     }
 
     /// Reserves the ids of the run and its session, and shows the run on the board.
-    async fn open(&self, plan: &RunPlan) -> Result<(RunHandle, LiveEvents), Refusal> {
+    async fn open(&self, plan: &RunPlan) -> Result<(RunHandle, Arc<LiveEvents>), Refusal> {
         let exclusive = plan.request.conflict == ConflictPolicy::Reject;
         if exclusive {
             refuse_continued(&*self.store, &plan.tenant, &plan.base).await?;
@@ -118,16 +118,16 @@ impl RunStarter {
         let handle = self.callers.handle(&plan.tenant, summary, departure);
         let (board, clock) = (Arc::clone(&self.board), Arc::clone(&self.clock));
         let live = LiveEvents::new(active, at_work, run, board, clock).with_result(sender);
-        Ok((handle.with_result(result), live))
+        Ok((handle.with_result(result), Arc::new(live)))
     }
 
     /// Executes the plan to its end. Emits exactly one terminal event and one result, also after a
     /// panic.
-    async fn execute(self: Arc<Self>, plan: RunPlan, live: LiveEvents, slot: RunSlot) {
-        let (live, mut slot) = (Arc::new(live), Some(slot));
+    async fn execute(self: Arc<Self>, plan: RunPlan, live: Arc<LiveEvents>, slot: RunSlot) {
+        let mut slot = Some(slot);
         live.emit_started();
         let performed = self.executor.perform_safely(&plan, &live).await;
         // Only a queued run can be left to another worker, so this light run has ended.
-        self.executor.conclude(&live, performed, &mut slot).await;
+        Box::pin(self.executor.conclude(&live, performed, &mut slot)).await;
     }
 }

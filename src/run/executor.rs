@@ -5,6 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
 
 use super::agent_loop::AgentLoops;
@@ -20,7 +21,8 @@ use super::served_tools::ServedTools;
 use super::subagents::{Children, SubagentSlots, restore_children};
 use super::work::{LoopFactory as _, Work, with_own_approvals};
 use crate::agent::ports::ToolServers;
-use crate::agent::{CallSeed, ExecutionControl, RecordSize};
+use crate::agent::state::AgentState;
+use crate::agent::{AgentLoop, CallSeed, ExecutionControl, Progress, RecordSize};
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::ids::IdSource;
@@ -56,6 +58,26 @@ pub struct Executor {
     pub max_record_bytes: u64,
 }
 
+/// The point at which the execution begins or continues.
+struct Begun {
+    state: AgentState,
+    /// The progress of an earlier worker.
+    progress: Option<Progress>,
+}
+
+impl Begun {
+    /// Runs the loop from this point to the end of the execution.
+    fn run<'a>(self, agent_loop: &'a AgentLoop, plan: &'a RunPlan) -> BoxFuture<'a, AgentState> {
+        match (self.progress, &plan.answered) {
+            (Some(progress), _) => Box::pin(agent_loop.resume(progress.state, progress.pending)),
+            (None, Some(answered)) => {
+                Box::pin(agent_loop.answer(self.state, plan.input.clone(), answered.step.clone()))
+            }
+            (None, None) => Box::pin(agent_loop.run(self.state, plan.input.clone())),
+        }
+    }
+}
+
 impl Executor {
     /// Performs the run. A panic fails the run.
     pub(super) async fn perform_safely(&self, plan: &RunPlan, live: &Arc<LiveEvents>) -> Performed {
@@ -64,36 +86,15 @@ impl Executor {
     }
 
     /// Restores, runs the loop, exports and publishes.
+    ///
+    /// Each phase is boxed. Otherwise a run would hold the memory of its largest phase, the
+    /// publication, for as long as the model works.
     async fn perform(&self, plan: &RunPlan, live: &Arc<LiveEvents>) -> Performed {
-        let patience = self.publisher.patience(&live.active);
-        let mut restored = match restore(self.workspace, &self.store, plan, live, patience).await {
-            Ok(restored) => restored,
-            Err(_) if live.active.is_lost() => return Performed::Left,
-            Err(failure) => return Performed::Ended(Outcome::failed(live, failure)),
+        let (begun, work, agent_loop) = match Box::pin(self.begin(plan, live)).await {
+            Ok(begun) => begun,
+            Err(performed) => return performed,
         };
-        let work = self.work(plan, live, &mut restored).await;
-        let work = Arc::new(work);
-        let agent_loop = match Arc::clone(&self.loops).agent_loop(&work) {
-            Ok(agent_loop) => agent_loop,
-            Err(failure) => return Performed::Ended(Outcome::failed(live, failure)),
-        };
-        let found = restored
-            .progress
-            .as_ref()
-            .map(|progress| restore_children(&work, progress));
-        if let Some(Err(error)) = found {
-            return Performed::Ended(Outcome::failed(live, Failure::progress(&error)));
-        }
-        let mut running = Box::pin(async {
-            match (restored.progress, &plan.answered) {
-                (Some(progress), _) => agent_loop.resume(progress.state, progress.pending).await,
-                (None, Some(answered)) => {
-                    let (state, step) = (restored.state, answered.step.clone());
-                    agent_loop.answer(state, plan.input.clone(), step).await
-                }
-                (None, None) => agent_loop.run(restored.state, plan.input.clone()).await,
-            }
-        });
+        let mut running = begun.run(&agent_loop, plan);
         let state = tokio::select! {
             biased;
             () = live.active.departed() => {
@@ -104,8 +105,31 @@ impl Executor {
             }
             state = &mut running => state,
         };
+        Box::pin(self.end(plan, live, &work, state)).await
+    }
+
+    /// Restores the run and creates its loop.
+    async fn begin(&self, plan: &RunPlan, live: &Arc<LiveEvents>) -> Result<(Begun, Arc<Work>, AgentLoop), Performed> {
+        let failed = |failure| Performed::Ended(Outcome::failed(live, failure));
+        let patience = self.publisher.patience(&live.active);
+        let mut restored = match restore(self.workspace, &self.store, plan, live, patience).await {
+            Ok(restored) => restored,
+            Err(_) if live.active.is_lost() => return Err(Performed::Left),
+            Err(failure) => return Err(failed(failure)),
+        };
+        let work = Arc::new(self.work(plan, live, &mut restored).await);
+        let agent_loop = Arc::clone(&self.loops).agent_loop(&work).map_err(failed)?;
+        let Restored { state, progress, .. } = restored;
+        if let Some(progress) = &progress {
+            restore_children(&work, progress).map_err(|error| failed(Failure::progress(&error)))?;
+        }
+        Ok((Begun { state, progress }, work, agent_loop))
+    }
+
+    /// Ends an execution: exports its state and publishes the session.
+    async fn end(&self, plan: &RunPlan, live: &Arc<LiveEvents>, work: &Work, state: AgentState) -> Performed {
         // No process of the run outlives it, however it ends.
-        restored.environment.jobs().stop().await;
+        work.environment.jobs().stop().await;
         let history = state.store().history();
         let is_held = |id| history.iter().any(|message| message.id == id);
         live.active.inbox.settle(is_held);
@@ -119,10 +143,9 @@ impl Executor {
             return Performed::Ended(ended.unpublished(&live.active.cancellation));
         }
         let children = work.children.take();
-        let (environment, summary) = (&*restored.environment, &ended.record.summary);
+        let (environment, summary) = (&*work.environment, &ended.record.summary);
         match export(&*self.ids, plan, summary, state, children, environment).await {
-            // Boxed, so that active runs do not hold the large future of the publication.
-            Ok(exported) => Box::pin(self.publisher.publish(plan, live, exported, ended)).await,
+            Ok(exported) => self.publisher.publish(plan, live, exported, ended).await,
             Err(_) if live.active.is_lost() => Performed::Left,
             Err(failure) => Performed::Ended(ended.failing(failure)),
         }

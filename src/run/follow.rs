@@ -338,10 +338,11 @@ impl Follower {
             };
         }
         let slot = followers.reads.slot((tenant.clone(), run_id, after));
-        let finding = async {
+        // Boxed, since most followers read from memory only.
+        let finding = Box::pin(async {
             let found = followers.find_events(tenant, run_id, after).await;
             found.unwrap_or_else(|error| Found::Unreadable(Arc::new(error)))
-        };
+        });
         let read = slot.read(tenant, since, finding).await;
         // Releases a slot with events, so that their memory is not held twice.
         self.slot = matches!(read.value, Found::Nothing | Found::Unknown).then_some(slot);

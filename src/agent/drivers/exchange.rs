@@ -56,9 +56,10 @@ pub(super) async fn exchange(
     let mut choice = ports.models.preferred();
     choices.next();
     loop {
+        // The work before and after a call is boxed, so that its memory is free during the call.
         let Formatted { request, final_tool } = fitted(ports, choice, request.clone());
         let live = live(ports, final_tool.is_some()).min(emitted);
-        let (next, fitted) = match before_request(ports, state, request).await {
+        let (next, fitted) = match Box::pin(before_request(ports, state, request)).await {
             Ok(ready) => ready,
             Err((state, hook_failure)) => return (state, Exchange::failed_before(hook_failure, spent)),
         };
@@ -67,7 +68,7 @@ pub(super) async fn exchange(
             ended.response = ended.response.map(|response| Formatted::unwrapped(tool, response));
         }
         let fallback = choices.next().filter(|_| ended.is_replaceable);
-        let (next, mut ended) = after_response(ports, next, ended).await;
+        let (next, mut ended) = Box::pin(after_response(ports, next, ended)).await;
         spent = ended.add_earlier(spent);
         if let Some(fallback) = fallback.filter(|_| ended.hook_failure.is_none()) {
             let Some(signal) = ports.control.usage_limit(Usage::NOTHING) else {

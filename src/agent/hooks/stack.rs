@@ -5,6 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 
 use super::context::{HookContext, HookPoint, HookSubject};
 use super::permissions::{HookField, changed_fields, is_permitted};
@@ -81,7 +82,17 @@ impl HookStack {
     /// Calls all hooks of the context's point in order. Stops at the first hook that fails or makes
     /// a change that is not permitted, and returns the context of the hooks before it. A hook has
     /// no clock, so its changes get the time `now`.
-    pub async fn call(
+    ///
+    /// Boxed, since an execution would otherwise hold the memory of the call while the model works.
+    pub fn call<'a>(
+        &'a self,
+        context: HookContext,
+        now: impl Fn() -> Timestamp + Send + 'a,
+    ) -> BoxFuture<'a, (HookContext, Option<HookFailure>)> {
+        Box::pin(self.call_each(context, now))
+    }
+
+    async fn call_each(
         &self,
         context: HookContext,
         now: impl Fn() -> Timestamp + Send,
@@ -93,8 +104,7 @@ impl HookStack {
             if let Some(environment) = &self.environment {
                 context.environment = environment.values();
             }
-            // Boxed, since most executions have no hooks and need no memory for calling them.
-            match Box::pin(call_hook(&**hook, context.clone())).await {
+            match call_hook(&**hook, context.clone()).await {
                 Ok(next) => {
                     let changed = changed_fields(&context, &next);
                     if let Some(field) = changed.iter().find(|field| !is_permitted(point, **field)) {

@@ -113,7 +113,7 @@ impl Attempts {
             }
         };
         let performed = self.work_on(&leased, planned, &live).await;
-        if !self.executor.conclude(&live, performed, &mut slot).await {
+        if !Box::pin(self.executor.conclude(&live, performed, &mut slot)).await {
             self.leave(&live).await;
         }
     }
@@ -223,15 +223,13 @@ impl Attempts {
         }
         let plan = match planned {
             Planned::Before(plan) => plan,
-            Planned::Now(accepted) => match self
-                .planner
-                .plan_again(
-                    &leased.lease.tenant,
-                    *accepted,
-                    leased.summary.base_session_id,
-                    leased.summary.durability,
-                )
-                .await
+            Planned::Now(accepted) => match Box::pin(self.planner.plan_again(
+                &leased.lease.tenant,
+                *accepted,
+                leased.summary.base_session_id,
+                leased.summary.durability,
+            ))
+            .await
             {
                 Ok(plan) => Box::new(plan),
                 Err(Refusal::Store(error)) if error.is_transient() => {
