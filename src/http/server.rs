@@ -120,38 +120,48 @@ impl Server {
         });
         let mut connection = builder(&api, is_of_reserve).serve_connection(TokioIo::new(io), service);
         let (shutdown, cut) = (self.shutdown.clone(), self.cut.clone());
+        // Boxed, since each wrapper of a future would add its size to every open connection.
+        let serving = Box::pin(async move {
+            let ended = tokio::select! {
+                ended = poll_fn(|cx| connection.poll_without_shutdown(cx)) => ended,
+                () = shutdown.cancelled() => {
+                    std::pin::Pin::new(&mut connection).graceful_shutdown();
+                    poll_fn(|cx| connection.poll_without_shutdown(cx)).await
+                }
+            };
+            Box::pin(close(connection.into_parts(), ended, &exchange, &api)).await;
+        });
         async move {
             let _slot = slot;
-            let serving = async {
-                let ended = tokio::select! {
-                    ended = poll_fn(|cx| connection.poll_without_shutdown(cx)) => ended,
-                    () = shutdown.cancelled() => {
-                        std::pin::Pin::new(&mut connection).graceful_shutdown();
-                        poll_fn(|cx| connection.poll_without_shutdown(cx)).await
-                    }
-                };
-                let parts = connection.into_parts();
-                let mut io = parts.io.into_inner();
-                if let Err(error) = ended {
-                    tracing::debug!(error = error.to_string(), "connection broke off");
-                    let problem = unread_problem(&error, &parts.read_buf, &api.limits);
-                    let Some(problem) = problem.filter(|_| exchange.is_idle()) else {
-                        return;
-                    };
-                    let response = respond_unread(problem, &*api.service.ids);
-                    exchange.begin();
-                    let bytes = response_bytes(response, api.service.clock.now()).await;
-                    // If the peer is gone, the response is lost.
-                    let _ = io.write_all(&bytes).await;
-                }
-                let _ = io.shutdown().await;
-            };
             tokio::select! {
                 () = serving => (),
                 () = cut.cancelled() => (),
             }
         }
     }
+}
+
+/// Closes a connection. Responds first if it broke off in a request that could not be read.
+async fn close<S>(
+    parts: http1::Parts<TokioIo<Connection>, S>,
+    ended: hyper::Result<()>,
+    exchange: &Exchange,
+    api: &Api,
+) {
+    let mut io = parts.io.into_inner();
+    if let Err(error) = ended {
+        tracing::debug!(error = error.to_string(), "connection broke off");
+        let problem = unread_problem(&error, &parts.read_buf, &api.limits);
+        let Some(problem) = problem.filter(|_| exchange.is_idle()) else {
+            return;
+        };
+        let response = respond_unread(problem, &*api.service.ids);
+        exchange.begin();
+        let bytes = response_bytes(response, api.service.clock.now()).await;
+        // If the peer is gone, the response is lost.
+        let _ = io.write_all(&bytes).await;
+    }
+    let _ = io.shutdown().await;
 }
 
 fn builder(api: &Api, is_of_reserve: bool) -> http1::Builder {
