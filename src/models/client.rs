@@ -163,7 +163,7 @@ impl Provider {
     async fn send(&self, url: Url, mut headers: HeaderMap, body: Bytes) -> Result<Phase, AttemptError> {
         self.wire
             .authorize(&mut headers, &url, &body, self.shared.clock.now())?;
-        let incoming = self.shared.transport.post(url, headers, body).await?;
+        let mut incoming = self.shared.transport.post(url, headers, body).await?;
         let status = incoming.status();
         if !(200..300).contains(&status) {
             let retry_after = incoming.retry_after(self.shared.clock.now());
@@ -172,6 +172,7 @@ impl Provider {
         }
         let ids = Arc::clone(&self.shared.ids);
         let decoder = self.wire.decoder(incoming.content_type(), self.shared.caps, ids);
+        incoming.drop_headers();
         Ok(Phase::Read(Box::new(incoming), decoder))
     }
 
@@ -226,7 +227,8 @@ impl Call {
         let mut events = Vec::new();
         let outcome = match std::mem::replace(&mut self.phase, Phase::End) {
             Phase::End => return None,
-            Phase::Send(url, headers, body) => self.provider.send(url, headers, body).await,
+            // Boxed, so that its memory is free while the response arrives.
+            Phase::Send(url, headers, body) => Box::pin(self.provider.send(url, headers, body)).await,
             Phase::Read(incoming, decoder) => read(incoming, decoder, &mut events).await,
         };
         let failure = match outcome {

@@ -94,6 +94,12 @@ impl Incoming {
         retry_after(self.response.headers(), now)
     }
 
+    /// Drops the headers once they are read. They would hold the buffer of the connection in which
+    /// they arrived, and the connection would allocate another one for the body.
+    pub(super) fn drop_headers(&mut self) {
+        *self.response.headers_mut() = HeaderMap::new();
+    }
+
     /// Returns the next bytes; `None` at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, AttemptError> {
         let limit = self.first_byte.unwrap_or_else(|| Instant::now() + self.idle);
