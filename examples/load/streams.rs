@@ -12,7 +12,7 @@ use crate::bench::Bench;
 use crate::client::{Ask, Client};
 use crate::mock::{HELD, MockModel};
 use crate::report::{Report, megabytes, milliseconds};
-use crate::sample::Sample;
+use crate::sample::{Sample, count};
 
 const OPEN_LIMIT: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_millis(20);
@@ -26,8 +26,9 @@ pub(crate) async fn measure(bench: &Bench<'_>, report: &mut Report<'_>) -> Resul
     service.client.put_agent(&[]).await?;
     for measured in [false, true] {
         let client = service.client.clone();
+        let cpu = service.cpu_time()?;
         let (mut crowd, delays) = Crowd::open(bench.mock, streams, move || through(client.clone())).await?;
-        let resident = service.memory()?.resident;
+        let (cpu, resident) = (service.cpu_time()?.saturating_sub(cpu), service.memory()?.resident);
         crowd.close(bench.mock).await?;
         if measured {
             report.add(format!("{name}: first token, p50"), milliseconds(delays.median()), "ms");
@@ -36,6 +37,8 @@ pub(crate) async fn measure(bench: &Bench<'_>, report: &mut Report<'_>) -> Resul
                 milliseconds(delays.percentile(99)),
                 "ms",
             );
+            let cpu = milliseconds(cpu) / count(streams);
+            report.add(format!("{name}: first token, CPU of the service"), cpu, "ms");
             report.add(format!("{name}: memory while all are open"), megabytes(resident), "MB");
         }
     }
