@@ -44,6 +44,6 @@ pub(super) struct Api {
     pub(super) readers: Arc<TenantShares>,
     /// The budget of response bytes.
     pub(super) in_flight: InFlight,
-    /// Large events that are being sent.
+    /// Events that are being sent.
     pub(super) frames: Frames,
 }

@@ -3,6 +3,7 @@
 
 use std::convert::Infallible;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -13,7 +14,7 @@ use serde::Serialize;
 use tokio::time::timeout;
 
 use super::event_forms::EventForm;
-use super::frames::{NoRoom, with_data};
+use super::frames::{NoRoom, RunFrames, write_data};
 use super::read::found;
 use crate::fair_share::Share;
 use crate::http::auth::Call;
@@ -87,8 +88,9 @@ pub(super) fn respond(
 ) -> Response {
     let interval = call.api.limits.keep_alive_interval;
     let reader = Reader {
-        call,
         last: events.after(),
+        frames: call.api.frames.of(events.run_id()),
+        call,
         events,
         caller,
         _counted: counted,
@@ -125,6 +127,7 @@ struct Reader {
     /// The number of the last event that was sent.
     last: u64,
     events: Follower,
+    frames: Arc<RunFrames>,
     /// The guard of the caller, if the stream is the response to the request for the run.
     caller: Option<CallerGuard>,
     /// Counts the reader. The caller that started the run is not counted, since the run itself is.
@@ -145,11 +148,8 @@ impl Reader {
                 Followed::Event(event) => event,
                 Followed::Dropped { reason } => return Some(dropped_frame(self.events.run_id(), reason, self.last)),
             };
-            let (frames, in_flight) = (&self.call.api.frames, &self.call.api.in_flight);
-            match frames
-                .encode(in_flight, &self.call.tenant, &event, &mut self.room)
-                .await
-            {
+            let (tenant, in_flight) = (&self.call.tenant, &self.call.api.in_flight);
+            match self.frames.encode(in_flight, tenant, &event, &mut self.room).await {
                 Ok(frame) => {
                     self.last = event.sequence;
                     return Some(frame);
@@ -159,7 +159,7 @@ impl Reader {
                     // room.
                     self.events.take_back(&event);
                     drop(event);
-                    self.room = Some(in_flight.take(&self.call.tenant, bytes).await);
+                    self.room = Some(in_flight.take(tenant, bytes).await);
                 }
             }
         }
@@ -168,10 +168,12 @@ impl Reader {
     /// Reads the next event. Releases the room for it if it does not arrive soon.
     async fn read(&mut self) -> Option<Followed> {
         let mut next = pin!(self.events.next());
-        if let Ok(followed) = timeout(ROOM_PATIENCE, &mut next).await {
-            return followed;
+        if self.room.is_some() {
+            if let Ok(followed) = timeout(ROOM_PATIENCE, &mut next).await {
+                return followed;
+            }
+            self.room = None;
         }
-        self.room = None;
         next.await
     }
 }
@@ -200,6 +202,7 @@ fn dropped_frame(run_id: RunId, reason: &'static str, after: u64) -> Bytes {
         name: DROPPED,
         data: Dropped { reason, after },
     };
-    let head = format!("event: {DROPPED}\ndata: ");
-    with_data(head, run_id, |text| serde_json::to_writer(text, &notice)).into()
+    let mut frame = format!("event: {DROPPED}\ndata: ").into_bytes();
+    write_data(&mut frame, run_id, |frame| serde_json::to_writer(frame, &notice));
+    frame.into()
 }

@@ -1,9 +1,14 @@
-//! Events, encoded for sending. All current readers of a large event share its encoded bytes.
+//! Events, encoded for sending. An event is encoded when its first reader sends it, and the current
+//! readers of the run share the bytes.
 //!
-//! Shared bytes count once among the bytes in flight. For example, a thousand readers of a run of
-//! ten megabytes share one copy of its last event.
+//! - The readers of a run share the newest frames of small events (`recent_frames.rs`). A run with
+//!   one reader retains no frames.
+//! - The readers of a large event share its frame while one of them sends it. It counts once among
+//!   the bytes in flight. For example, a thousand readers of a run of ten megabytes share one copy
+//!   of its last event.
 
 use std::collections::HashMap;
+use std::io::Write as _;
 use std::sync::{Arc, Weak};
 
 use axum::body::Bytes;
@@ -11,6 +16,7 @@ use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use tokio::sync::OnceCell;
 
+use super::recent_frames::RecentFrames;
 use crate::clock::Timestamp;
 use crate::fair_share::Share;
 use crate::http::in_flight::{InFlight, SMALL, held};
@@ -23,9 +29,21 @@ use crate::tenant::TenantId;
 /// is copied before encoding.
 const ENCODING: usize = 4;
 
-/// Large events that are being sent.
+/// The frames of all runs that have readers.
 #[derive(Debug, Default)]
 pub(in crate::http) struct Frames {
+    runs: Arc<Runs>,
+    sent: Arc<Sent>,
+}
+
+/// The frames of one run. Each of its readers holds them.
+#[derive(Debug)]
+pub(super) struct RunFrames {
+    run_id: RunId,
+    runs: Arc<Runs>,
+    /// The frames of small events.
+    recent: Mutex<RecentFrames>,
+    /// The frames of large events, of all runs.
     sent: Arc<Sent>,
 }
 
@@ -46,6 +64,7 @@ struct Envelope<T> {
     data: T,
 }
 
+type Runs = Mutex<HashMap<RunId, Weak<RunFrames>>>;
 type Sent = Mutex<HashMap<Key, Weak<Frame>>>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -66,12 +85,30 @@ struct Frame {
 }
 
 impl Frames {
-    /// Encodes an event, or returns the bytes that another reader still uses.
+    /// Returns the frames of a run, for a reader of it.
+    pub(super) fn of(&self, run_id: RunId) -> Arc<RunFrames> {
+        let mut runs = self.runs.lock();
+        if let Some(frames) = runs.get(&run_id).and_then(Weak::upgrade) {
+            return frames;
+        }
+        let frames = Arc::new(RunFrames {
+            run_id,
+            runs: Arc::clone(&self.runs),
+            recent: Mutex::default(),
+            sent: Arc::clone(&self.sent),
+        });
+        runs.insert(run_id, Arc::downgrade(&frames));
+        frames
+    }
+}
+
+impl RunFrames {
+    /// Encodes an event, or returns the bytes that another reader has made.
     ///
     /// A large event uses the room that the reader waited for, or else takes free room. If there is
     /// none, the reader drops the event and waits for room.
     pub(super) async fn encode(
-        &self,
+        self: &Arc<Self>,
         in_flight: &InFlight,
         tenant: &TenantId,
         event: &Arc<RunEvent>,
@@ -79,7 +116,7 @@ impl Frames {
     ) -> Result<Bytes, NoRoom> {
         let weight = event_weight(&event.payload);
         if weight <= SMALL {
-            return Ok(encode(event).into());
+            return Ok(self.encode_small(event));
         }
         // From here on, the room is used or released.
         let room = room.take();
@@ -91,11 +128,20 @@ impl Frames {
             let event = Arc::clone(event);
             let text = by_size(tenant, bytes as u64, move || encode(&event)).await;
             share.set(text.len() + weight);
-            Ok((text.into(), share))
+            Ok((text, share))
         };
         let (encoded, _) = frame.encoded.get_or_try_init(encoding).await?;
         let encoded = encoded.clone();
         Ok(held(encoded, frame))
+    }
+
+    fn encode_small(self: &Arc<Self>, event: &Arc<RunEvent>) -> Bytes {
+        let is_only_reader = Arc::strong_count(self) == 1;
+        if is_only_reader {
+            return encode(event);
+        }
+        // Others who send the same event meanwhile wait for its frame.
+        self.recent.lock().get(event, encode)
     }
 
     fn frame(&self, event: &Arc<RunEvent>) -> Arc<Frame> {
@@ -119,6 +165,16 @@ impl Frames {
     }
 }
 
+impl Drop for RunFrames {
+    fn drop(&mut self) {
+        let mut runs = self.runs.lock();
+        // A new reader may have added new frames since.
+        if runs.get(&self.run_id).is_some_and(|frames| frames.strong_count() == 0) {
+            runs.remove(&self.run_id);
+        }
+    }
+}
+
 impl Drop for Frame {
     fn drop(&mut self) {
         let mut sent = lock(&self.sent);
@@ -130,26 +186,27 @@ impl Drop for Frame {
 }
 
 /// Encodes an event as it is sent.
-fn encode(event: &RunEvent) -> Vec<u8> {
-    let head = format!("id: {}\nevent: {}\ndata: ", event.sequence, event.payload.name());
-    with_data(head, event.run_id, |text| write_event(text, event))
+fn encode(event: &RunEvent) -> Bytes {
+    let mut frame = Vec::with_capacity(event_weight(&event.payload));
+    // A vector takes all that is written.
+    let _ = write!(frame, "id: {}\nevent: {}\ndata: ", event.sequence, event.payload.name());
+    write_data(&mut frame, event.run_id, |frame| write_event(frame, event));
+    frame.into_boxed_slice().into()
 }
 
-/// Makes a frame with data as JSON. JSON has no line breaks, so it is one line.
-pub(super) fn with_data(
-    head: String,
+/// Ends a frame with data as JSON. JSON has no line breaks, so it is one line.
+pub(super) fn write_data(
+    frame: &mut Vec<u8>,
     run_id: RunId,
     write: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>,
-) -> Vec<u8> {
-    let mut text = head.into_bytes();
-    let begun = text.len();
-    if let Err(error) = write(&mut text) {
+) {
+    let begun = frame.len();
+    if let Err(error) = write(frame) {
         tracing::error!(error = error.to_string(), %run_id, "event can't be encoded");
-        text.truncate(begun);
-        text.extend_from_slice(b"{}");
+        frame.truncate(begun);
+        frame.extend_from_slice(b"{}");
     }
-    text.extend_from_slice(b"\n\n");
-    text
+    frame.extend_from_slice(b"\n\n");
 }
 
 /// Writes an event as JSON. A run inside it has the same form as in other responses.
@@ -187,4 +244,86 @@ fn envelope<T: Serialize>(text: &mut Vec<u8>, event: &RunEvent, data: T) -> Resu
 fn lock(sent: &Sent) -> MutexGuard<'_, HashMap<Key, Weak<Frame>>> {
     // Each change is a single call of the map, so the map stays valid after a panic.
     sent.lock()
+}
+
+#[cfg(test)]
+mod tests {
+    use allocation_counter::measure;
+    use futures_util::FutureExt as _;
+    use futures_util::future::join_all;
+    use serde_json::json;
+
+    use super::*;
+
+    fn event(sequence: u64) -> Arc<RunEvent> {
+        let run_id = "0197f3c2-1b1e-7c3a-9d54-3f1f0a6f8c11";
+        let event = json!({
+            "sequence": sequence, "run_id": run_id, "time": "2026-01-01T00:00:00Z", "type": "message.delta",
+            "data": {"step_number": 1, "text": "hi"},
+        });
+        Arc::new(serde_json::from_value(event).unwrap())
+    }
+
+    /// Returns where the frames of the event are that so many readers send. A frame that is sent to
+    /// several readers has one address.
+    async fn addresses(frames: &Frames, event: &Arc<RunEvent>, readers: usize) -> Vec<*const u8> {
+        let in_flight = InFlight::new(0);
+        let tenant = TenantId::anonymous();
+        let readers: Vec<_> = (0..readers).map(|_| frames.of(event.run_id)).collect();
+        let sent = join_all(readers.iter().map(async |reader| {
+            let frame = reader.encode(&in_flight, &tenant, event, &mut None).await.unwrap();
+            let text = format!(
+                concat!(
+                    "id: {}\nevent: message.delta\n",
+                    r#"data: {{"sequence":{},"run_id":"{}","time":"2026-01-01T00:00:00Z","type":"message.delta","#,
+                    r#""data":{{"step_number":1,"text":"hi"}}}}"#,
+                    "\n\n",
+                ),
+                event.sequence, event.sequence, event.run_id
+            );
+            assert_eq!(frame, text);
+            frame
+        }));
+        sent.await.iter().map(|frame| frame.as_ptr()).collect()
+    }
+
+    #[tokio::test]
+    async fn the_readers_of_a_run_send_the_same_bytes() {
+        let frames = Frames::default();
+        for sequence in 1..=3 {
+            let event = event(sequence);
+            let sent = addresses(&frames, &event, 1_000).await;
+            assert!(sent.iter().all(|address| *address == sent[0]));
+        }
+    }
+
+    #[test]
+    fn an_event_is_encoded_for_the_first_reader_alone() {
+        let (frames, in_flight, tenant) = (Frames::default(), InFlight::new(0), TenantId::anonymous());
+        let event = event(1);
+        let readers = [(); 3].map(|()| frames.of(event.run_id));
+        let allocations = readers.each_ref().map(|reader| {
+            let taken = measure(|| {
+                let encoded = reader.encode(&in_flight, &tenant, &event, &mut None).now_or_never();
+                assert!(encoded.is_some_and(|frame| frame.is_ok()));
+            });
+            taken.count_total
+        });
+        assert!(allocations[0] > 0 && allocations[1..] == [0, 0], "{allocations:?}");
+    }
+
+    #[tokio::test]
+    async fn a_single_reader_retains_nothing_and_the_last_one_leaves_nothing() {
+        let frames = Frames::default();
+        let event = event(1);
+        let reader = frames.of(event.run_id);
+        let retained = || Arc::strong_count(&event) - 1;
+        let (in_flight, tenant) = (InFlight::new(0), TenantId::anonymous());
+        reader.encode(&in_flight, &tenant, &event, &mut None).await.unwrap();
+        assert_eq!(retained(), 0);
+        addresses(&frames, &event, 1).await;
+        assert_eq!(retained(), 1);
+        drop(reader);
+        assert_eq!((retained(), frames.runs.lock().len()), (0, 0));
+    }
 }

@@ -9,6 +9,7 @@ mod events;
 mod frames;
 mod preference;
 mod read;
+mod recent_frames;
 mod request;
 
 pub(super) use self::answers::{__path_answer_run, answer_run};

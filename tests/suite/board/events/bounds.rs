@@ -7,6 +7,7 @@ use std::time::Duration;
 use agent_runtime::board::{Board, BoardSettings, LiveRun};
 use agent_runtime::record::event_weight;
 use agent_runtime::tenant::TenantId;
+use allocation_counter::measure;
 use tokio::time::advance;
 
 use crate::board::{append, event, new_run, new_tenant, open, read, terminal};
@@ -190,4 +191,18 @@ async fn the_end_is_counted_once() {
     for run in &runs {
         assert_eq!(read(&board, &tenant, run, 0).await, "1a 2a 3.");
     }
+}
+
+#[tokio::test]
+async fn an_event_that_nobody_reads_is_not_encoded() {
+    let (board, tenant, run) = (Board::default(), new_tenant(), new_run(None));
+    open(&board, &tenant, &run, false).await.unwrap();
+    for sequence in 1..=1_000 {
+        let event = event(&run, sequence, &"x".repeat(10_000));
+        let taken = measure(|| board.event_append(&tenant, event));
+        // The list of events doubles.
+        assert!(taken.count_total <= 1, "{taken:?}");
+        assert!(taken.bytes_total <= 2 * 8 * sequence.max(16), "{taken:?}");
+    }
+    assert_eq!(count(&board, &tenant, &run, 1_000).await, 1_000);
 }
