@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use chrono::SubsecRound as _;
 use serde::{Deserialize, Serialize};
 
 use super::overrides::{Overrides, stored_overrides};
@@ -35,7 +36,8 @@ pub struct ContextState {
 /// it again.
 ///
 /// Metadata, execution count and time of change differ from turn to turn and stand in the session's
-/// own row.
+/// own row. The [agent instance](AgentInstance) stands there, too. It differs from conversation to
+/// conversation, and without it they share one stored context.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct StoredContext {
     /// Names the agent instance.
@@ -81,4 +83,25 @@ pub struct StoredContext {
     /// What this version can't read of a known key; see [`Unread`].
     #[serde(skip)]
     pub unread: Unread,
+}
+
+/// The part of the context that differs between two conversations with the same agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentInstance {
+    /// Names the agent instance.
+    pub agent_id: AgentId,
+    /// When the agent's state was first created, in whole microseconds.
+    pub created_at: Timestamp,
+}
+
+impl StoredContext {
+    /// Returns the agent instance.
+    pub fn agent_instance(&self) -> AgentInstance {
+        AgentInstance {
+            agent_id: self.agent_id,
+            // Earlier versions stored any fraction of a second that a caller imported.
+            created_at: self.created_at.trunc_subsecs(6),
+        }
+    }
 }

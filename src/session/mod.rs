@@ -1,6 +1,7 @@
 //! Sessions: immutable bundles of three states, their history, lineage and differences. No IO.
 
 mod bundle;
+mod context_form;
 mod context_state;
 mod coverage;
 mod diff;
@@ -17,7 +18,8 @@ mod validity;
 mod waiting;
 
 pub use self::bundle::{BranchPosition, Bundle, BundleDraft, SessionHead};
-pub use self::context_state::{ContextState, StoredContext};
+pub use self::context_form::ContextForm;
+pub use self::context_state::{AgentInstance, ContextState, StoredContext};
 pub use self::coverage::{CoverageFault, find_history_start};
 pub use self::diff::{BundleDiff, StatesDiff, ValueChange, diff_bundles, diff_states};
 pub use self::environment_state::{EnvironmentState, ShellState, WorkspaceState, change_values};

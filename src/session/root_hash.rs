@@ -1,9 +1,12 @@
 //! The root hash of a session: it covers the session's parts, its parent's root hash and, if
-//! present, `subagent_of`.
+//! present, `subagent_of` and the agent instance.
 
 use super::bundle::SessionHead;
 use super::hash::Hash;
 use crate::json::canonical_bytes;
+
+/// Begins an agent instance. With it, no two combinations of the last parts are the same bytes.
+const AGENT_INSTANCE_MARKER: &[u8] = b"agent instance";
 
 impl SessionHead {
     /// Computes the root hash of the session. It includes the parent's root hash, so it covers all
@@ -30,10 +33,15 @@ impl SessionHead {
         hasher.update(&self.execution_count.to_le_bytes());
         hasher.update(&self.message_count.to_le_bytes());
         hasher.update(&self.created_at.timestamp_micros().to_le_bytes());
-        // This part is last and omitted without a value, so that older sessions have the same
+        // The parts from here on are omitted without a value, so that older sessions have the same
         // hashes.
         if let Some(session_id) = self.subagent_of {
             hasher.update(session_id.as_uuid().as_bytes());
+        }
+        if let Some(agent) = self.agent_instance {
+            hasher.update(AGENT_INSTANCE_MARKER);
+            hasher.update(agent.agent_id.as_uuid().as_bytes());
+            hasher.update(&agent.created_at.timestamp_micros().to_le_bytes());
         }
         Ok(Hash::from(*hasher.finalize().as_bytes()))
     }
@@ -41,14 +49,18 @@ impl SessionHead {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
+    use chrono::DateTime;
+
     use super::*;
     use crate::clock::Timestamp;
-    use crate::ids::{BranchId, SessionId};
+    use crate::ids::{AgentId, BranchId, SessionId};
     use crate::json::Object;
-    use crate::session::{BranchPosition, hash_segment};
+    use crate::session::{AgentInstance, BranchPosition, hash_segment};
 
     #[test]
-    fn a_session_without_a_starter_has_the_root_hash_that_it_always_had() {
+    fn an_older_session_has_the_root_hash_that_it_always_had() {
         let part = hash_segment(b"part");
         let id = uuid::Uuid::from_u128(1);
         let head = SessionHead {
@@ -58,6 +70,7 @@ mod tests {
             subagent_of: None,
             agent: "demo".to_owned(),
             agent_version: None,
+            agent_instance: None,
             depth: 1,
             execution_count: 2,
             message_count: 3,
@@ -78,15 +91,25 @@ mod tests {
             hash.to_string(),
             "549630e74da30db533859e003004ad9d0187e059a8fe2599b4ec1a2d6a20da54"
         );
-        let started = |by: u128| {
-            let subagent_of = Some(SessionId::from_uuid(uuid::Uuid::from_u128(by)));
+        let id = uuid::Uuid::from_u128;
+        let hash_with = |subagent_of: Option<u128>, agent: Option<(u128, i64)>| {
             let head = SessionHead {
-                subagent_of,
+                subagent_of: subagent_of.map(|by| SessionId::from_uuid(id(by))),
+                agent_instance: agent.map(|(agent, seconds)| AgentInstance {
+                    agent_id: AgentId::from_uuid(id(agent)),
+                    created_at: DateTime::from_timestamp(seconds, 0).unwrap(),
+                }),
                 ..head.clone()
             };
             head.compute_root_hash(Some(part)).unwrap()
         };
-        let hashes = [hash, started(0), started(4)];
-        assert!(hashes[0] != hashes[1] && hashes[1] != hashes[2]);
+        let parts = [None, Some(0), Some(4)];
+        let agents = [None, Some((0, 0)), Some((4, 0)), Some((0, 4))];
+        let hashes: HashSet<Hash> = parts
+            .into_iter()
+            .flat_map(|by| agents.map(|agent| hash_with(by, agent)))
+            .collect();
+        assert!(hashes.contains(&hash));
+        assert_eq!(hashes.len(), parts.len() * agents.len());
     }
 }

@@ -10,16 +10,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::codec::{
-    EncodeError, EncodedSegment, Payload, SEGMENT_VERSION, STATE_VERSION, decode_context, decode_environment,
-    encode_messages,
+    ENVIRONMENT_VERSION, EncodeError, EncodedSegment, Payload, SEGMENT_VERSION, canonical_context, context_version,
+    decode_context, decode_environment, encode_messages,
 };
 use super::error::StoreError;
 use super::publication::root_hash_of;
 use crate::clock::Timestamp;
 use crate::ids::{BranchId, RunId, SessionId};
-use crate::json::{Object, canonical_bytes, write_open};
+use crate::json::{Object, canonical_bytes};
 use crate::message::Message;
-use crate::session::{Bundle, BundleDraft, ContextState, Hash, History, hash_context, hash_environment, hash_segment};
+use crate::session::{
+    AgentInstance, Bundle, BundleDraft, ContextForm, ContextState, Hash, History, hash_context, hash_environment,
+    hash_segment,
+};
 
 const OPERATION: &str = "read a portable session";
 
@@ -37,14 +40,24 @@ pub struct PortableSession {
     subagent_of: Option<SessionId>,
     agent: String,
     agent_version: Option<Hash>,
+    /// None in sessions that earlier versions made.
+    #[serde(default)]
+    agent_instance: Option<AgentInstance>,
     execution_count: u64,
     message_count: u64,
     metadata: Object,
     created_at: Timestamp,
     environment: Box<RawValue>,
+    #[serde(default = "earlier_context_version")]
+    context_version: i16,
     context: Box<RawValue>,
     /// The messages that the session added.
     messages: Box<RawValue>,
+}
+
+/// Returns the version of contexts in files that do not state it.
+const fn earlier_context_version() -> i16 {
+    context_version(ContextForm::WithAgent)
 }
 
 /// Why a session can't be carried to another store.
@@ -88,7 +101,7 @@ impl PortableSession {
     pub fn of(states: &Bundle, messages: &[Arc<Message>]) -> Result<Self, PortableError> {
         let head = &states.head;
         let session_id = head.session_id;
-        let part = |encoded: Result<Vec<u8>, EncodeError>, hash: fn(&[u8]) -> Hash, expected: Hash| {
+        let part = |encoded: Result<Vec<u8>, EncodeError>, hash: &dyn Fn(&[u8]) -> Hash, expected: Hash| {
             let bytes = encoded.map_err(|source| PortableError::Encode { session_id, source })?;
             let text = String::from_utf8(bytes)
                 .ok()
@@ -97,10 +110,16 @@ impl PortableSession {
             raw.ok_or(PortableError::Differs { session_id })
         };
         let environment = canonical_bytes(&states.environment).map_err(EncodeError::Json);
-        let context = write_open(&*states.context, &states.context.unread);
-        let context = context
-            .and_then(|context| canonical_bytes(&context))
-            .map_err(EncodeError::Json);
+        let context = |form| {
+            let encoded = canonical_context(&states.context, form);
+            part(encoded, &|bytes| hash_context(bytes, form), head.context_hash)
+        };
+        // Only the hash tells the form: a session with an agent instance shares the context of its
+        // parent, which may be of an earlier version.
+        let (form, context) = match context(ContextForm::WithoutAgent) {
+            Err(PortableError::Differs { .. }) => (ContextForm::WithAgent, context(ContextForm::WithAgent)?),
+            context => (ContextForm::WithoutAgent, context?),
+        };
         Ok(Self {
             session_id,
             parent_session_id: head.parent_session_id,
@@ -109,13 +128,15 @@ impl PortableSession {
             subagent_of: head.subagent_of,
             agent: head.agent.clone(),
             agent_version: head.agent_version,
+            agent_instance: head.agent_instance,
             execution_count: head.execution_count,
             message_count: head.message_count,
             metadata: head.metadata.clone(),
             created_at: head.created_at,
-            environment: part(environment, hash_environment, head.environment_hash)?,
-            context: part(context, hash_context, head.context_hash)?,
-            messages: part(encode_messages(messages), hash_segment, head.segment_hash)?,
+            environment: part(environment, &hash_environment, head.environment_hash)?,
+            context_version: context_version(form),
+            context,
+            messages: part(encode_messages(messages), &hash_segment, head.segment_hash)?,
         })
     }
 
@@ -143,8 +164,9 @@ impl PortableSession {
 
     fn decoded(self, parent: Option<Arc<Bundle>>, new_branch_id: BranchId) -> Result<BundleDraft, StoreError> {
         let plain = |version, raw: &RawValue| Payload::plain(version, raw.get().as_bytes().to_vec());
-        let environment = plain(STATE_VERSION, &self.environment);
-        let context = plain(STATE_VERSION, &self.context);
+        let environment = plain(ENVIRONMENT_VERSION, &self.environment);
+        let context = plain(self.context_version, &self.context);
+        let context = decode_context(context.as_stored(), self.agent_instance);
         let inherited = parent.as_ref().map_or(0, |parent| parent.head.message_count);
         let count = i64::try_from(self.message_count.saturating_sub(inherited));
         let count = count.map_err(StoreError::failed(OPERATION))?;
@@ -161,10 +183,14 @@ impl PortableSession {
             agent_version: self.agent_version,
             environment: Arc::new(decode_environment(environment.as_stored()).map_err(StoreError::failed(OPERATION))?),
             context: ContextState {
-                stored: decode_context(context.as_stored()).map_err(StoreError::failed(OPERATION))?,
+                stored: context.map_err(StoreError::failed(OPERATION))?,
                 metadata: self.metadata,
                 execution_count: self.execution_count,
                 updated_at: self.created_at,
+            },
+            context_form: match self.agent_instance {
+                Some(_) => ContextForm::WithoutAgent,
+                None => ContextForm::WithAgent,
             },
             history: history.with_messages(messages),
             new_branch_id,

@@ -215,6 +215,7 @@ fn prepare(tenant: &TenantId, draft: &BundleDraft, conflict: ConflictPolicy) -> 
         subagent_of: draft.subagent_of,
         agent: draft.agent.clone(),
         agent_version: draft.agent_version,
+        agent_instance: draft.agent_instance(),
         depth: draft.depth(),
         execution_count: draft.context.execution_count,
         message_count: draft.history.len() as u64,
@@ -267,8 +268,14 @@ fn prepare_context(draft: &BundleDraft) -> Result<(Hash, Option<Payload>, Arc<St
     {
         return Ok((parent.head.context_hash, None, Arc::clone(&parent.context)));
     }
-    let (hash, payload) = encode_context(&draft.context.stored).map_err(DraftFault::Encode)?;
-    Ok((hash, Some(payload), Arc::new(draft.context.stored.clone())))
+    let stored = &draft.context.stored;
+    let (hash, payload) = encode_context(stored, draft.context_form).map_err(DraftFault::Encode)?;
+    let in_row = draft.agent_instance();
+    let stored = StoredContext {
+        created_at: in_row.map_or(stored.created_at, |agent| agent.created_at),
+        ..stored.clone()
+    };
+    Ok((hash, Some(payload), Arc::new(stored)))
 }
 
 fn next_position(position: BranchPosition) -> BranchPosition {

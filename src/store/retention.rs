@@ -70,6 +70,10 @@ pub struct RemovalFigures {
 /// A session of a line, retained or removed.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(untagged)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all ancestors are retained, so a box would only add an allocation"
+)]
 pub enum Ancestor {
     /// A retained session.
     Retained(SessionHead),

@@ -5,16 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
 
-use super::codec::{STATE_VERSION, decode_environment, open_payload};
+use super::codec::{ENVIRONMENT_VERSION, decode_environment, hash_stored_context, open_payload};
 use super::error::StoreError;
 use super::retention::Ancestor;
 use super::rows::{SegmentRow, StateRow};
 use super::traits::{VerifyFault, VerifyReport};
 use crate::ids::SessionId;
-use crate::session::{BranchPosition, EnvironmentState, Hash, SessionHead, hash_context, hash_environment};
+use crate::session::{BranchPosition, EnvironmentState, Hash, SessionHead, hash_environment};
 
 /// The part of a fault in an environment.
 const ENVIRONMENT: &str = "environment_state";
+/// The part of a fault in a context.
+const CONTEXT: &str = "context_state";
 /// The part of a fault in the files of an environment.
 pub(crate) const WORKSPACE: &str = "workspace";
 
@@ -66,20 +68,24 @@ impl SegmentCheck {
 impl StateCheck {
     /// Hashes a state.
     pub(crate) fn push(&mut self, row: StateRow<'_>) {
-        let Ok(bytes) = open_payload(row.stored(), STATE_VERSION) else {
-            return;
-        };
+        let stored = row.stored();
         let (kind, computed) = match row.kind {
-            "environment" => (ENVIRONMENT, hash_environment(&bytes)),
-            "context" => ("context_state", hash_context(&bytes)),
+            "environment" => (
+                ENVIRONMENT,
+                open_payload(stored, ENVIRONMENT_VERSION).map(|bytes| hash_environment(&bytes)),
+            ),
+            "context" => (CONTEXT, hash_stored_context(stored)),
             _ => return,
         };
-        if Hash::try_from(row.hash) != Ok(computed) {
+        let Some(computed) = computed
+            .ok()
+            .filter(|computed| Hash::try_from(row.hash) == Ok(*computed))
+        else {
             return;
-        }
+        };
         self.sound.insert((kind, computed));
         if kind == ENVIRONMENT {
-            self.push_tree(computed, decode_environment(row.stored()).ok(), row.tree);
+            self.push_tree(computed, decode_environment(stored).ok(), row.tree);
         }
     }
 
@@ -138,10 +144,7 @@ impl Verification {
     }
 
     fn check_states(&self, head: &SessionHead, faults: &mut Vec<VerifyFault>) {
-        for part in [
-            (ENVIRONMENT, head.environment_hash),
-            ("context_state", head.context_hash),
-        ] {
+        for part in [(ENVIRONMENT, head.environment_hash), (CONTEXT, head.context_hash)] {
             if !self.states.sound.contains(&part) {
                 faults.push(fault(
                     head.session_id,

@@ -17,7 +17,7 @@ use crate::ids::SessionId;
 use crate::store::PortableSession;
 
 /// The version of the format.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// A line of the file.
 #[derive(Debug, Serialize, Deserialize)]

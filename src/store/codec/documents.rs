@@ -1,20 +1,18 @@
-//! JSON payloads of contexts, environments, outputs, steps and definitions. Each is encoded once,
-//! and the hash covers the encoded bytes.
+//! JSON payloads of environments, outputs, steps and definitions. Each is encoded once, and the
+//! hash covers the encoded bytes.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::payload::{DecodeError, EncodeError, Payload, StoredPayload, decode};
-use super::{DEFINITION_VERSION, RUN_VERSION, STATE_VERSION};
+use super::{DEFINITION_VERSION, ENVIRONMENT_VERSION, RUN_VERSION};
 use crate::agent::AgentDefinition;
 use crate::agent::state::StopSignal;
-use crate::json::{Value, canonical_bytes, present, read_open, write_open};
+use crate::json::{Value, canonical_bytes, present};
 use crate::message::Message;
 use crate::record::{RunRecord, StepRecord};
-use crate::session::{
-    EnvironmentState, Hash, OpenCall, StoredContext, hash_context, hash_definition, hash_environment,
-};
+use crate::session::{EnvironmentState, Hash, OpenCall, hash_definition, hash_environment};
 
 /// The JSON of an output without anything.
 const EMPTY_OUTPUT: &[u8] = b"{}";
@@ -82,13 +80,7 @@ pub(crate) fn decode_steps(stored: StoredPayload<'_>) -> Result<Vec<StepRecord>,
 
 /// Encodes an environment and computes the hash that addresses it.
 pub(crate) fn encode_environment(environment: &EnvironmentState) -> Result<(Hash, Payload), EncodeError> {
-    encode_canonical(environment, hash_environment, STATE_VERSION)
-}
-
-/// Encodes a context and computes the hash that addresses it.
-pub(crate) fn encode_context(context: &StoredContext) -> Result<(Hash, Payload), EncodeError> {
-    let context = write_open(context, &context.unread).map_err(EncodeError::Json)?;
-    encode_canonical(&context, hash_context, STATE_VERSION)
+    encode_canonical(environment, hash_environment, ENVIRONMENT_VERSION)
 }
 
 /// Encodes a definition and computes the hash that names its version.
@@ -103,14 +95,7 @@ pub(crate) fn decode_definition(stored: StoredPayload<'_>) -> Result<AgentDefini
 
 /// Decodes an environment.
 pub(crate) fn decode_environment(stored: StoredPayload<'_>) -> Result<EnvironmentState, DecodeError> {
-    decode(stored, STATE_VERSION)
-}
-
-/// Decodes a context.
-pub(crate) fn decode_context(stored: StoredPayload<'_>) -> Result<StoredContext, DecodeError> {
-    let stored: Value = decode(stored, STATE_VERSION)?;
-    let (context, unread) = read_open::<StoredContext>(&stored).map_err(DecodeError::Json)?;
-    Ok(StoredContext { unread, ..context })
+    decode(stored, ENVIRONMENT_VERSION)
 }
 
 fn encode_canonical<T: Serialize>(

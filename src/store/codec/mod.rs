@@ -5,6 +5,7 @@
 //! rows are never rewritten.
 
 mod compression;
+mod context;
 mod documents;
 mod history;
 mod journal;
@@ -19,9 +20,12 @@ mod texts;
 #[cfg(test)]
 mod golden;
 
+pub(crate) use self::context::{
+    canonical_context, context_version, decode_context, encode_context, hash_stored_context,
+};
 pub(crate) use self::documents::{
-    decode_context, decode_definition, decode_environment, decode_output, decode_steps, encode_context,
-    encode_definition, encode_environment, encode_output, encode_steps,
+    decode_definition, decode_environment, decode_output, decode_steps, encode_definition, encode_environment,
+    encode_output, encode_steps,
 };
 pub(crate) use self::history::{HistoryBuilder, HistoryGap, StoredSegment};
 pub(crate) use self::journal::{
@@ -41,8 +45,8 @@ pub(crate) use self::texts::{decode_delivery, decode_request, encode_delivery, e
 pub(crate) const SESSION_VERSION: i16 = 1;
 /// The version of segments: a JSON array of messages.
 pub(crate) const SEGMENT_VERSION: i16 = 1;
-/// The version of environments and contexts: canonical JSON.
-pub(crate) const STATE_VERSION: i16 = 1;
+/// The version of environments: canonical JSON.
+pub(crate) const ENVIRONMENT_VERSION: i16 = 1;
 /// The version of the columns and payloads of `runs`: the output, and a JSON array of steps. In
 /// version 2 the output always had its messages, and in version 1 it was a JSON array of messages.
 pub(crate) const RUN_VERSION: i16 = 3;

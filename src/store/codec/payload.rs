@@ -157,6 +157,9 @@ pub enum DecodeError {
     /// It is damaged.
     #[error("the payload is no text")]
     Text(#[source] std::str::Utf8Error),
+    /// It is a context, and its agent instance is nowhere.
+    #[error("the session has no agent instance, and its context is stored without one")]
+    NoAgentInstance,
     /// Its row states another number of messages.
     #[error("the segment says that it has {stated} messages and holds {found}")]
     MessageCount {
@@ -179,6 +182,7 @@ impl DecodeError {
         match self {
             Self::NewerVersion { .. } | Self::UnknownVersion(_) => "schema_version",
             Self::NewerEncoding { .. } | Self::UnknownEncoding(_) => "encoding",
+            Self::NoAgentInstance => "agent_id",
             Self::MessageCount { .. } => "message_count",
             Self::TooLong | Self::Decompress(_) | Self::Json(_) | Self::Text(_) => payload,
         }

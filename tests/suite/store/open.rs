@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use agent_runtime::session::ContextForm;
 use agent_runtime::store::{Commit, CommitError, IfBusy, OpenError, StoreError, StoreSettings, migrate, open};
 use futures_util::future::join_all;
 
@@ -171,6 +172,11 @@ async fn what_was_committed_is_there_after_reopening(fixture: Fixture) {
 /// Takes each migration but the first back, newest first.
 const TAKING_BACK: &[(i64, &str)] = &[
     (
+        16,
+        "alter table sessions drop column agent_created_at;
+        alter table sessions drop column agent_id",
+    ),
+    (
         15,
         "drop index runs_without_session_by_session;
         drop index runs_without_session_by_base;
@@ -283,8 +289,10 @@ async fn take_back(fixture: &Fixture, version: i64, sql: &str) {
 /// Opens a store with what an earlier version has committed to it.
 async fn a_store_of_an_earlier_version_is_migrated(fixture: Fixture) {
     let mut fixture = fixture;
-    // An earlier version stored each output with its run, as this one does if no session has it.
+    // An earlier version stored each output with its run, as this one does if no session has it,
+    // and each agent instance in its context.
     let of_earlier_version = |mut commit: Commit| {
+        commit.draft.context_form = ContextForm::WithAgent;
         commit.run.as_mut().unwrap().record.output = vec![user("output")];
         commit
     };
@@ -294,7 +302,7 @@ async fn a_store_of_an_earlier_version_is_migrated(fixture: Fixture) {
     let child = (fixture.publish(&child).await, child);
     let newest = versions_of_the_schema().pop().unwrap();
     // What an older version does not know stays lost, so the newest comes first.
-    for oldest in [12, 11, 4, 3, 2, 1] {
+    for oldest in [15, 12, 11, 4, 3, 2, 1] {
         let mut waiting = queued_run(&fixture.tenant);
         waiting.priority = 100;
         fixture.enqueue(&waiting).await;

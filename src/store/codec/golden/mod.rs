@@ -13,12 +13,14 @@ use std::{env, fs};
 
 use serde_json::json;
 
+use super::context::CONTEXT_VERSION;
 use super::messages::{encode_messages, read_messages};
 use super::*;
 use crate::agent::state::{AgentState, ErrorKind, ExecutionStatus, StateAddition, StopReason, ToolVerdict};
 use crate::json::Value;
 use crate::message::ContentPart;
 use crate::model_ref::ResponseFormat;
+use crate::session::{ContextForm, StoredContext};
 
 /// A kind of payload.
 struct Kind {
@@ -54,31 +56,43 @@ const KINDS: [Kind; 21] = [
     },
     Kind {
         name: "context",
-        newest: STATE_VERSION,
-        encode: || encode_context(&fixtures::context()).unwrap().1,
-        check: |_, stored| assert_eq!(decode_context(stored).unwrap(), fixtures::context()),
+        newest: CONTEXT_VERSION,
+        encode: || {
+            encode_context(&fixtures::context(), ContextForm::WithoutAgent)
+                .unwrap()
+                .1
+        },
+        check: |version, stored| check_context(version, stored, &fixtures::context()),
     },
     Kind {
         name: "context_overrides",
-        newest: STATE_VERSION,
-        encode: || encode_context(&fixtures::overriding_context()).unwrap().1,
-        check: |_, stored| assert_eq!(decode_context(stored).unwrap(), fixtures::overriding_context()),
+        newest: CONTEXT_VERSION,
+        encode: || {
+            encode_context(&fixtures::overriding_context(), ContextForm::WithoutAgent)
+                .unwrap()
+                .1
+        },
+        check: |version, stored| check_context(version, stored, &fixtures::overriding_context()),
     },
     Kind {
         name: "context_waiting",
-        newest: STATE_VERSION,
-        encode: || encode_context(&waiting::waiting_context()).unwrap().1,
-        check: |_, stored| assert_eq!(decode_context(stored).unwrap(), waiting::waiting_context()),
+        newest: CONTEXT_VERSION,
+        encode: || {
+            encode_context(&waiting::waiting_context(), ContextForm::WithoutAgent)
+                .unwrap()
+                .1
+        },
+        check: |version, stored| check_context(version, stored, &waiting::waiting_context()),
     },
     Kind {
         name: "environment",
-        newest: STATE_VERSION,
+        newest: ENVIRONMENT_VERSION,
         encode: || encode_environment(&fixtures::environment()).unwrap().1,
         check: |_, stored| assert_eq!(decode_environment(stored).unwrap(), fixtures::environment()),
     },
     Kind {
         name: "environment_files",
-        newest: STATE_VERSION,
+        newest: ENVIRONMENT_VERSION,
         encode: || encode_environment(&fixtures::environment_with_files()).unwrap().1,
         check: |_, stored| assert_eq!(decode_environment(stored).unwrap(), fixtures::environment_with_files()),
     },
@@ -148,6 +162,12 @@ const KINDS: [Kind; 21] = [
         check: |_, stored| assert_eq!(decode_steering(stored).unwrap(), *fixtures::messages()[0]),
     },
 ];
+
+/// Decodes a context. From version 2 on, the agent instance is elsewhere.
+fn check_context(version: i16, stored: StoredPayload<'_>, expected: &StoredContext) {
+    let agent = (version > 1).then(|| expected.agent_instance());
+    assert_eq!(decode_context(stored, agent).unwrap(), *expected);
+}
 
 fn payload(schema_version: i16, bytes: Vec<u8>) -> Payload {
     Payload {
@@ -255,26 +275,42 @@ fn messages_of_the_future_are_read_and_retained() {
 
 #[test]
 fn states_of_bundles_of_the_future_are_read_and_retained() {
-    let (stored, context) = read_future("context-future.json", decode_context);
+    let encode = |context: &StoredContext| written(&encode_context(context, ContextForm::WithoutAgent).unwrap().1);
+    let bytes = read("context-future.json");
+    let context = decode_context(payload(1, bytes.clone()).as_stored(), None).unwrap();
     assert_eq!(context.system_prompt, fixtures::context().system_prompt);
     assert_eq!(context.response_format, ResponseFormat::Text);
-    assert_eq!(written(&encode_context(&context).unwrap().1), stored);
+    let with_agent = encode_context(&context, ContextForm::WithAgent).unwrap().1;
+    let mut stored: Value = serde_json::from_slice(&bytes).unwrap();
+    assert_eq!(written(&with_agent), stored);
+    let fields = stored.as_object_mut().unwrap();
+    assert!(
+        ["agent_id", "created_at"]
+            .map(|key| fields.remove(key))
+            .iter()
+            .all(Option::is_some)
+    );
+    assert_eq!(encode(&context), stored);
+    let stored = payload(CONTEXT_VERSION, stored.to_string().into_bytes());
+    let again = decode_context(stored.as_stored(), Some(context.agent_instance())).unwrap();
+    assert_eq!(again, context);
     // A new format replaces the unknown one completely.
-    let changed = crate::session::StoredContext {
+    let changed = StoredContext {
         response_format: ResponseFormat::JsonObject,
         ..context
     };
-    let format = &written(&encode_context(&changed).unwrap().1)["response_format"];
-    assert_eq!(*format, json!({"type": "json_object"}));
+    assert_eq!(encode(&changed)["response_format"], json!({"type": "json_object"}));
 
     // If this version can't read an override, the agent's own setting applies and the override is
     // retained. The other overrides stay in force.
-    let mut stored = written(&encode_context(&fixtures::overriding_context()).unwrap().1);
+    let overriding = fixtures::overriding_context();
+    let mut stored = encode(&overriding);
     stored["overrides"]["parameters"]["zz_new"] = json!(1);
     let bytes = serde_json::to_vec(&stored).unwrap();
-    let context = decode_context(payload(1, bytes).as_stored()).unwrap();
-    assert_eq!(context.overrides, fixtures::overriding_context().overrides);
-    assert_eq!(written(&encode_context(&context).unwrap().1), stored);
+    let stored_now = payload(CONTEXT_VERSION, bytes);
+    let context = decode_context(stored_now.as_stored(), Some(overriding.agent_instance())).unwrap();
+    assert_eq!(context.overrides, overriding.overrides);
+    assert_eq!(encode(&context), stored);
 
     let (stored, environment) = read_future("environment-future.json", decode_environment);
     assert_eq!(written(&encode_environment(&environment).unwrap().1), stored);

@@ -17,6 +17,7 @@ on_both_engines!(
     lost_segments_are_found,
     changed_states_are_found,
     changed_sessions_are_found,
+    changed_agent_instances_are_found,
     changed_starts_of_histories_are_found,
     lost_ancestors_are_found,
 );
@@ -117,18 +118,17 @@ async fn changed_states_are_found(fixture: Fixture) {
         .await
         .unwrap();
     assert_eq!(faults(&fixture, &line).await, [(2, "environment_state")].into());
-    fixture
-        .database
-        .execute("delete from states where kind = 'context'")
-        .await
-        .unwrap();
     let contexts = [
         (0, "context_state"),
         (1, "context_state"),
         (2, "context_state"),
         (2, "environment_state"),
     ];
-    assert_eq!(faults(&fixture, &line).await, contexts.into());
+    for change in ["update states set schema_version = 1", "delete from states"] {
+        let change = format!("{change} where kind = 'context'");
+        fixture.database.execute(&change).await.unwrap();
+        assert_eq!(faults(&fixture, &line).await, contexts.into(), "{change}");
+    }
 }
 
 async fn changed_sessions_are_found(fixture: Fixture) {
@@ -149,6 +149,35 @@ async fn changed_sessions_are_found(fixture: Fixture) {
         faults(&fixture, &line).await,
         [(1, "root_hash"), (2, "root_hash")].into()
     );
+}
+
+async fn changed_agent_instances_are_found(fixture: Fixture) {
+    let line = line(&fixture).await;
+    let session = id(&fixture, line[1].head.session_id.as_uuid());
+    let set = async |columns: &str| {
+        let update = format!("update sessions set {columns} where session_id = {session}");
+        fixture.database.execute(&update).await.unwrap();
+    };
+    let second = match fixture.database.engine {
+        Engine::Postgres => "interval '1 second'",
+        Engine::Sqlite => "1000000",
+    };
+    let agent = id(&fixture, line[1].context.agent_id.as_uuid());
+    for (change, back) in [
+        (format!("agent_id = {session}"), format!("agent_id = {agent}")),
+        (
+            format!("agent_created_at = agent_created_at + {second}"),
+            format!("agent_created_at = agent_created_at - {second}"),
+        ),
+        ("agent_id = null, agent_created_at = null".to_owned(), String::new()),
+    ] {
+        set(&change).await;
+        assert_eq!(faults(&fixture, &line).await, [(1, "root_hash")].into(), "{change}");
+        if !back.is_empty() {
+            set(&back).await;
+            assert_eq!(faults(&fixture, &line).await, [].into(), "{back}");
+        }
+    }
 }
 
 async fn changed_starts_of_histories_are_found(fixture: Fixture) {

@@ -2,6 +2,7 @@
 
 mod bundles;
 mod conflicts;
+mod contexts;
 mod mixes;
 mod subagent_failures;
 pub(crate) mod subagents;
