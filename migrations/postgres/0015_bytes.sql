@@ -1,9 +1,9 @@
 -- The answer of a run is stored once, and indexes have only the rows that their queries need.
 --
--- The two indexes are built while nothing writes to `runs`. For a store of many millions of runs,
+-- While the two indexes are built, statements on `runs` wait. For a store of many millions of runs,
 -- create them by hand before the update, with `create unique index concurrently` and `create index
 -- concurrently`: this migration then finds them. All other statements take a moment at any size,
--- and no row is rewritten.
+-- and no row is rewritten. If the migration fails, all of it is undone, and it begins again.
 --
 -- Replicas of the version before may run beside this one, with two limits. They can't read runs
 -- that this version ends, and respond with an internal error that names the version. And their

@@ -11,6 +11,14 @@ use tokio::time::timeout;
 use super::sessions::{BATCH_SETTINGS, Sessions};
 use super::timeouts::{TRUSTED_IDLE, within};
 
+/// The server plans the statements of batches anew after so many batches, and each time that there
+/// were twice as many.
+///
+/// A plan is made once and used until the server has analyzed a table, up to a minute later. While
+/// a table is small, all of its indexes cost the same, and the server takes the newest one, even if
+/// only the tenant matches. With such a plan each batch would read all rows of the tenant.
+const FIRST_NEW_PLANS: u64 = 32;
+
 /// The connection of the committer.
 #[derive(Debug)]
 pub(super) struct OwnConnection {
@@ -25,6 +33,8 @@ pub(super) struct OwnConnection {
 struct State {
     /// The connection, with the time when it was last used.
     idle: Option<(PgConnection, Instant)>,
+    /// How many batches there were.
+    batches: u64,
     is_closed: bool,
 }
 
@@ -39,19 +49,23 @@ impl OwnConnection {
         }
     }
 
-    /// Takes the connection, or connects. Tests a connection that was idle for a while, since it
-    /// may be dead after a restart of the server.
+    /// Takes the connection for a batch, or connects. Tests a connection that was idle for a while,
+    /// since it may be dead after a restart of the server.
     pub(super) async fn take(&self) -> Result<PgConnection, sqlx::Error> {
-        let idle = {
+        let (idle, batch) = {
             let mut state = self.state.lock();
             if state.is_closed {
                 return Err(sqlx::Error::PoolClosed);
             }
-            state.idle.take()
+            state.batches += 1;
+            (state.idle.take(), state.batches)
         };
         if let Some((mut connection, since)) = idle
             && (since.elapsed() < TRUSTED_IDLE || within(self.patience, connection.ping()).await.is_ok())
         {
+            if batch >= FIRST_NEW_PLANS && batch.is_power_of_two() {
+                within(self.patience, sqlx::raw_sql("discard plans").execute(&mut connection)).await?;
+            }
             return Ok(connection);
         }
         within(self.patience, self.connect()).await

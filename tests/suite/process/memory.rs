@@ -20,6 +20,7 @@ use super::service::Service;
 use crate::end_to_end::on_every_store;
 use crate::store::fixtures::Fixture;
 use crate::support::databases::TestDatabase;
+use crate::support::gate::Gate;
 use crate::support::mock_model::{MockModel, Reply};
 use crate::support::noise::noise;
 
@@ -55,8 +56,17 @@ async fn store_line(database: TestDatabase, count: usize, bytes: usize) -> (Test
 
 /// Returns the most memory that the process ever had.
 fn peak(service: &Service) -> u64 {
+    memory(service, "VmHWM:")
+}
+
+/// Returns the memory that the process has now, without the pages of files.
+fn resident(service: &Service) -> u64 {
+    memory(service, "RssAnon:")
+}
+
+fn memory(service: &Service, name: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", service.process_id())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
     let kilobytes = line.trim().trim_end_matches(" kB");
     kilobytes.parse::<u64>().unwrap() * 1024
 }
@@ -242,6 +252,42 @@ async fn readers_of_the_end_of_one_run_share_it_in_memory(database: TestDatabase
     let readers = timeout(4 * PATIENCE, join_all(readers)).await.unwrap();
     let of_all = peak(&service) - of_one;
     assert!(of_all < SLACK, "{of_all} bytes for {} readers", readers.len());
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn a_stream_in_progress_takes_little_memory() {
+    // Opened first, so that the rest of the process has the memory that it needs.
+    const FIRST: usize = 50;
+    const MORE: usize = 200;
+    /// What a stream takes: both connections, the run, its state and its events.
+    const EACH: u64 = 115 << 10;
+    let gate = Gate::new();
+    let behind = Arc::clone(&gate);
+    let mock = MockModel::start(move |_| Reply::HeldAtEnd(Arc::clone(&behind), vec!["word".to_owned()]));
+    let mock = mock.await;
+    let home = Home::with_file().with_mock(&mock);
+    let service = Service::start(&home).await;
+    let open = async |count| {
+        let opening = (0..count).map(async |_| {
+            let mut events = service.stream(json!({"input": "go"})).await;
+            events.until("message.delta").await;
+            events
+        });
+        let streams = join_all(opening).await;
+        until_at_rest(&service).await;
+        streams
+    };
+    let mut streams = open(FIRST).await;
+    let before = resident(&service);
+    streams.extend(open(MORE).await);
+    let each = (resident(&service) - before) / MORE as u64;
+    assert!(each < EACH, "{each} bytes for each stream");
+    gate.open(FIRST + MORE);
+    for events in streams {
+        let last = events.rest().await.pop().unwrap();
+        assert_eq!(last["type"], "run.completed");
+    }
     service.stop().await;
 }
 

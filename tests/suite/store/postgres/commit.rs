@@ -17,7 +17,7 @@ async fn a_load_takes_two_statements_and_a_commit_one() {
     };
     let root = fixture.root(&["root"]).await;
     let mut tip = fixture.child(&root, &["child"]).await;
-    for turn in 0..20 {
+    for turn in 0..15 {
         let parent = if turn % 5 == 0 { &root } else { &tip };
         tip = fixture.child(parent, &["more"]).await;
     }

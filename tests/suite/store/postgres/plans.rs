@@ -112,6 +112,32 @@ async fn accepting_a_run_does_not_read_a_queue_that_was_short_when_that_was_plan
     }
 }
 
+/// Puts copies of a session beside it.
+const MANY_SESSIONS: &str = "insert into sessions
+    select copy.* from generate_series(1, 20000) number, (select s as stored from sessions s limit 1) one,
+        lateral jsonb_populate_record(one.stored, jsonb_build_object('session_id', md5('session' || number))) copy";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_reads_one_row_of_sessions_that_were_none_when_that_was_planned() {
+    let Some(fixture) = Fixture::on_one_connection().await else {
+        return;
+    };
+    // The server would plan again once it has looked at the grown table.
+    let unseen = "alter table sessions set (autovacuum_enabled = false)";
+    fixture.database.execute(unseen).await.unwrap();
+    let mut tip = fixture.root(&["root"]).await;
+    for turn in 2..100 {
+        // The 32nd batch is planned anew.
+        if turn == 32 {
+            fixture.database.execute(MANY_SESSIONS).await.unwrap();
+        }
+        tip = fixture.child(&tip, &["turn"]).await;
+    }
+    assert_eq!(fixture.count("sessions").await, 99 + 20_000);
+    let read = counted_reads(&fixture, &fixture.store, "'sessions'").await;
+    assert!(read < 2_000, "{read} rows of sessions were read");
+}
+
 /// What the end of a queued run touches.
 const OF_ENDS: &str = "'run_queue', 'runs', 'run_journal', 'run_messages', 'sessions', 'states', 'history_segments'";
 
