@@ -123,10 +123,7 @@ impl Service {
         body["mode"] = json!("stream");
         let request = request.header("content-type", "application/json");
         let response = request.body(body.to_string()).send().await.unwrap();
-        let status = response.status();
-        if status != StatusCode::OK {
-            panic!("{status}: {}", response.text().await.unwrap());
-        }
+        assert_eq!(response.status(), StatusCode::OK);
         Events {
             response,
             text: String::new(),
