@@ -1,13 +1,18 @@
 -- The answer of a run is stored once, and indexes have only the rows that their queries need.
 --
--- While the two indexes are built, statements on `runs` wait. For a store of many millions of runs,
--- create them by hand before the update, with `create unique index concurrently` and `create index
--- concurrently`: this migration then finds them. All other statements take a moment at any size,
--- and no row is rewritten. If the migration fails, all of it is undone, and it begins again.
+-- While the two indexes are built, runs and sessions can be neither read nor written. For a store
+-- of many millions of runs, create them by hand before the update, with `create unique index
+-- concurrently` and `create index concurrently`, and check that they are valid: this migration then
+-- finds them. All other statements take a moment at any size, and no row is rewritten. If the
+-- migration fails, all of it is undone, and it begins again.
 --
 -- Replicas of the version before may run beside this one, with two limits. They can't read runs
--- that this version ends, and respond with an internal error that names the version. And their
--- sweeps and removals read whole tables, since they need indexes that are gone.
+-- that this version accepts or ends, nor lists with such a run: they respond with an internal error
+-- that names the version, and their workers leave these runs in the queue. And their sweeps and
+-- removals read whole tables, since they need indexes that are gone.
+
+-- In the order in which a commit locks them.
+lock table sessions, history_branches, states, runs in access exclusive mode;
 
 -- How many of the last messages of the run's session are its output. Null if `output` has them.
 alter table runs add column output_messages smallint;

@@ -1,8 +1,8 @@
 //! Events, encoded for sending. An event is encoded when its first reader sends it, and the current
 //! readers of the run share the bytes.
 //!
-//! - The readers of a run share the newest frames of small events (`recent_frames.rs`). A run with
-//!   one reader retains no frames.
+//! - The readers of a run share the newest frames of small events (`recent_frames.rs`). A run that
+//!   has had only one reader retains no frames.
 //! - The readers of a large event share its frame while one of them sends it. It counts once among
 //!   the bytes in flight. For example, a thousand readers of a run of ten megabytes share one copy
 //!   of its last event.

@@ -62,7 +62,7 @@ pub(crate) fn decode_output(stored: StoredPayload<'_>) -> Result<StoredOutput, D
             messages: decode(stored, RUN_VERSION)?,
             ..StoredOutput::default()
         }),
-        3 if stored.bytes.is_empty() => Ok(StoredOutput::default()),
+        3.. if stored.bytes.is_empty() => Ok(StoredOutput::default()),
         _ => decode(stored, RUN_VERSION),
     }
 }

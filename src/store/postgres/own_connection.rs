@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::sessions::{BATCH_SETTINGS, Sessions};
 use super::timeouts::{TRUSTED_IDLE, within};
 
-/// The server plans the statements of batches anew after so many batches, and each time that there
+/// The server plans the statements of batches anew after so many of them, and each time that there
 /// were twice as many.
 ///
 /// A plan is made once and used until the server has analyzed a table, up to a minute later. While
@@ -33,7 +33,7 @@ pub(super) struct OwnConnection {
 struct State {
     /// The connection, with the time when it was last used.
     idle: Option<(PgConnection, Instant)>,
-    /// How many batches there were.
+    /// How many statements it was taken for.
     batches: u64,
     is_closed: bool,
 }
@@ -60,12 +60,12 @@ impl OwnConnection {
             state.batches += 1;
             (state.idle.take(), state.batches)
         };
+        // Behind a pooler, any of its connections may have the plans.
+        let is_planned_anew = self.sessions == Sessions::Own && batch >= FIRST_NEW_PLANS && batch.is_power_of_two();
         if let Some((mut connection, since)) = idle
             && (since.elapsed() < TRUSTED_IDLE || within(self.patience, connection.ping()).await.is_ok())
+            && (!is_planned_anew || within(self.patience, discard_plans(&mut connection)).await.is_ok())
         {
-            if batch >= FIRST_NEW_PLANS && batch.is_power_of_two() {
-                within(self.patience, sqlx::raw_sql("discard plans").execute(&mut connection)).await?;
-            }
             return Ok(connection);
         }
         within(self.patience, self.connect()).await
@@ -97,4 +97,8 @@ impl OwnConnection {
         }
         Ok(connection)
     }
+}
+
+async fn discard_plans(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    sqlx::raw_sql("discard plans").execute(connection).await.map(drop)
 }

@@ -60,6 +60,11 @@ impl<E: Engine> RetentionStore for E {
     }
 }
 
+/// Returns the first id of a session that is made after a time, to the millisecond.
+fn first_young(aged: StoredTime) -> SessionId {
+    SessionId::first_at(aged.0 + chrono::TimeDelta::milliseconds(1))
+}
+
 /// Longer than a statement takes that writes contents or removes sessions. Its time is from before
 /// its end, at which it becomes visible.
 const WRITE_TIME: Duration = Duration::from_mins(5);

@@ -1,10 +1,10 @@
 //! Counts what a whole sweep would remove: contents of workspaces as the sweep finds them, and all
 //! else in one statement. Changes nothing.
 
-use super::Cutoffs;
 use super::contents::plan_contents;
 use super::remains::is_recent;
 use super::selection::ALL;
+use super::{Cutoffs, first_young};
 use crate::clock::Timestamp;
 use crate::store::error::StoreError;
 use crate::store::retention::{RemovalFigures, RetentionRules};
@@ -14,7 +14,7 @@ use crate::store::sql::{Engine, Statement};
 /// `removed` are the sessions that were or would be removed. `needed` are those of them that a
 /// retained session descends from. `$1` is the current time. `$3` and `$4` are the placeholders of
 /// `ALL`. `$5` to `$7` are the times from which events, deliveries and runs without a session are
-/// retained.
+/// retained. `$8` is the first id of a session that is too young.
 const FIGURES: &str = concat!(
     ", removed as (
         select s.tenant, s.session_id, s.parent_session_id, s.branch_id, s.position
@@ -127,7 +127,8 @@ pub(super) async fn retention_plan(
         cutoffs.young,
         cutoffs.events,
         cutoffs.deliveries,
-        cutoffs.forgotten.unwrap_or(never)
+        cutoffs.forgotten.unwrap_or(never),
+        first_young(cutoffs.aged.unwrap_or(never))
     ];
     let mut select = Statement::with("plan retention", ALL, values);
     select.push(FIGURES);

@@ -120,12 +120,12 @@ pub(super) const OVERTAKEN: &str = concat!(
     going_with_family!()
 );
 
-/// Selects all sessions to remove by either rule: created before `$3`, or created before `$4` and
-/// not among the last `$2` of their threads.
+/// Selects all sessions to remove by either rule: created before `$3` with an id below `$8`, or
+/// created before `$4` and not among the last `$2` of their threads.
 pub(super) const ALL: &str = concat!(
     "with recursive picked as (
         select s.tenant, s.session_id from sessions s
-        where s.created_at < $3 and s.subagent_of is null and not ",
+        where s.created_at < $3 and s.session_id < $8 and s.subagent_of is null and not ",
     among_last!(),
     "
         union

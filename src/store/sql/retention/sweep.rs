@@ -1,7 +1,6 @@
 //! The steps of a sweep: contents of workspaces, old sessions, sessions that threads no longer
 //! need, the segments and states that these leave, and other old rows.
 
-use chrono::TimeDelta;
 use uuid::Uuid;
 
 use super::contents::sweep_contents;
@@ -9,16 +8,13 @@ use super::objects::sweep_objects;
 use super::reclaim::OPERATION;
 use super::removal::{MARK, sessions_remove};
 use super::selection::{AGED, COUNT, OVERTAKEN, Selection};
-use super::{Cutoffs, reclaim, remains};
+use super::{Cutoffs, first_young, reclaim, remains};
 use crate::clock::Timestamp;
 use crate::ids::SessionId;
 use crate::store::error::StoreError;
 use crate::store::retention::{RemovalFigures, RetentionRules, SweepCursor};
 use crate::store::rows::values;
 use crate::store::sql::{Engine, Statement};
-
-/// The precision of the times in ids.
-const MILLISECOND: TimeDelta = TimeDelta::milliseconds(1);
 
 /// No session has this id. All ids are above it.
 const BEFORE_ALL: SessionId = SessionId::from_uuid(Uuid::nil());
@@ -83,8 +79,8 @@ async fn sweep_next_objects(
 
 /// Checks the next sessions of a tenant that are too old, or goes on to the next tenant.
 ///
-/// The id of a session has the time at which its run was accepted, so sessions that are too old
-/// have low ids. Of these, the time of the commit decides.
+/// The id of a session has the time at which its run was accepted or it was imported, so sessions
+/// that are too old have low ids. Of these, the time of the commit decides.
 async fn sweep_aged(
     engine: &impl Engine,
     cutoffs: Cutoffs,
@@ -103,8 +99,7 @@ async fn sweep_aged(
             limit $4) next
         order by session_id desc
         limit 1";
-    let first_young = SessionId::first_at(aged.0 + MILLISECOND);
-    let select = Statement::with(OPERATION, statement, values![tenant, after, first_young, limit]);
+    let select = Statement::with(OPERATION, statement, values![tenant, after, first_young(aged), limit]);
     let last: Option<(Uuid,)> = select.fetch_optional(engine).await?;
     let Some((until,)) = last else {
         let statement = "select tenant from sessions where tenant > $1 order by tenant limit 1";
