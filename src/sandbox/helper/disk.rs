@@ -242,8 +242,9 @@ fn unlisted(processes: &[Pid]) -> u64 {
 mod tests {
     use std::fs::File;
     use std::io::Write as _;
+    use std::process::{Command, Stdio};
 
-    use rustix::process::getpid;
+    use rustix::process::Pid;
 
     use super::*;
 
@@ -266,11 +267,18 @@ mod tests {
     #[test]
     fn a_removed_file_counts_while_it_is_open() {
         let directory = tempfile::tempdir().unwrap();
-        let before = unlisted(&[getpid()]);
-        let mut file = File::create(directory.path().join("file")).unwrap();
-        fs::remove_file(directory.path().join("file")).unwrap();
+        let path = directory.path().join("file");
+        let mut file = File::create(&path).unwrap();
+        fs::remove_file(&path).unwrap();
         file.write_all(&vec![1; 8_000_000]).unwrap();
         file.sync_all().unwrap();
-        assert!(unlisted(&[getpid()]) >= before + 8_000_000);
+        // Has no other file without a name, unlike this process with its other tests.
+        let mut holder = Command::new("sleep");
+        holder.arg("60").stdin(file).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut holder = holder.spawn().unwrap();
+        let held = unlisted(&[Pid::from_child(&holder)]);
+        holder.kill().unwrap();
+        holder.wait().unwrap();
+        assert!((8_000_000..8_100_000).contains(&held), "{held}");
     }
 }
