@@ -19,7 +19,7 @@ use super::active::{ActiveRun, ActiveRuns};
 use super::base::refuse_continued;
 use super::error::Refusal;
 use super::executor::Executor;
-use super::handle::{Callers, OnDeparture, RunHandle};
+use super::handle::{Callers, OnDeparture, ResultSource, RunHandle};
 use super::live::LiveEvents;
 use super::plan::{Planner, RunPlan};
 use super::queue::RunQueue;
@@ -117,8 +117,8 @@ impl RunStarter {
         let (sender, result) = oneshot::channel();
         let handle = self.callers.handle(&plan.tenant, summary, departure);
         let (board, clock) = (Arc::clone(&self.board), Arc::clone(&self.clock));
-        let live = LiveEvents::new(active, at_work, run, board, clock).with_result(sender);
-        Ok((handle.with_result(result), Arc::new(live)))
+        let live = LiveEvents::new(active, at_work, run, board, clock).with_result(Some(sender));
+        Ok((handle.with_result(ResultSource::Task(result)), Arc::new(live)))
     }
 
     /// Executes the plan to its end. Emits exactly one terminal event and one result, also after a

@@ -31,8 +31,19 @@ pub struct RunHandle {
     /// The record of the run at acceptance; for a repeated request, the current record.
     accepted: Arc<RunRecord>,
     caller: CallerGuard,
-    /// Receives the result of a light run.
-    result: Option<oneshot::Receiver<Arc<RunRecord>>>,
+    source: ResultSource,
+}
+
+/// Where the result of a run comes from.
+#[derive(Debug)]
+pub(super) enum ResultSource {
+    /// The task of a light run, which exists in this process only.
+    Task(oneshot::Receiver<Arc<RunRecord>>),
+    /// The task of a queued run that began here at once. If the task leaves the run to another
+    /// worker, the result comes from the store.
+    TaskOrStore(oneshot::Receiver<Arc<RunRecord>>),
+    /// The store.
+    Store,
 }
 
 /// Creates the handles of callers.
@@ -92,7 +103,7 @@ impl Callers {
                 departure,
             },
             accepted: Arc::new(RunRecord::without_output(accepted)),
-            result: None,
+            source: ResultSource::Store,
         }
     }
 }
@@ -151,12 +162,9 @@ impl OnDeparture {
 }
 
 impl RunHandle {
-    /// Makes the handle receive the result from the run's own task.
-    pub(super) fn with_result(self, result: oneshot::Receiver<Arc<RunRecord>>) -> Self {
-        Self {
-            result: Some(result),
-            ..self
-        }
+    /// Sets where the result comes from.
+    pub(super) fn with_result(self, source: ResultSource) -> Self {
+        Self { source, ..self }
     }
 
     /// Turns this into the handle of a repeated request, whose disconnection has no effect.
@@ -181,12 +189,17 @@ impl RunHandle {
             run_id,
             accepted,
             caller,
-            result,
+            source,
             ..
         } = self;
-        let ended = match result {
-            Some(result) => Ok(result.await.ok()),
-            None if accepted.summary.status.is_terminal() => Ok(Some(Arc::clone(&accepted))),
+        let of_task = match source {
+            ResultSource::Task(result) => Some(result.await.ok()),
+            ResultSource::TaskOrStore(result) => result.await.ok().map(Some),
+            ResultSource::Store if accepted.summary.status.is_terminal() => Some(Some(Arc::clone(&accepted))),
+            ResultSource::Store => None,
+        };
+        let ended = match of_task {
+            Some(ended) => Ok(ended),
             None => match caller.callers.reader.end_of(&caller.tenant, run_id).await {
                 // The store can't be reached, so the record at acceptance is the best one known.
                 Err(error) if error.is_transient() => Ok(Some(Arc::clone(&accepted))),

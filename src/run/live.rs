@@ -76,10 +76,10 @@ impl LiveEvents {
         }
     }
 
-    /// Sets the channel that sends the result to the waiting caller.
+    /// Sets the channel that sends the result to the caller, if one waits.
     #[must_use]
-    pub(super) fn with_result(self, result: oneshot::Sender<Arc<RunRecord>>) -> Self {
-        self.state.lock().result = Some(result);
+    pub(super) fn with_result(self, result: Option<oneshot::Sender<Arc<RunRecord>>>) -> Self {
+        self.state.lock().result = result;
         self
     }
 

@@ -33,6 +33,16 @@ pub struct Lease {
     pub fence: u64,
 }
 
+impl Lease {
+    /// The fence token of a run's first lease.
+    pub(crate) const FIRST_FENCE: u64 = 1;
+
+    /// Returns whether no worker had the run before.
+    pub fn is_first(&self) -> bool {
+        self.fence == Self::FIRST_FENCE
+    }
+}
+
 /// The terms on which a worker leases runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaseTerms {

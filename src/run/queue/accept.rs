@@ -4,17 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use super::attempt::Attempts;
+use super::attempt::{AcceptedHere, Attempts};
 use super::leases::Leases;
 use crate::ids::RunId;
 use crate::limits::Limits;
 use crate::record::{RunMode, RunStatus};
 use crate::run::base::refuse_continued;
 use crate::run::error::Refusal;
-use crate::run::handle::{Callers, OnDeparture, RunHandle};
+use crate::run::handle::{Callers, OnDeparture, ResultSource, RunHandle};
 use crate::run::idempotency::IdempotencyKeys;
 use crate::run::plan::{Planner, RunPlan};
 use crate::run::request::RequestKey;
@@ -104,8 +105,10 @@ impl RunQueue {
                     self.callers.controller.interrupt(&plan.tenant, interrupted);
                 }
                 let handle = self.callers.handle(&plan.tenant, run.summary.clone(), departure(&plan));
-                self.begin_at_once(plan, run, lease.zip(slot));
-                Ok(handle)
+                Ok(match lease.zip(slot) {
+                    Some((lease, slot)) => handle.with_result(self.begin_at_once(plan, run, lease, slot)),
+                    None => handle,
+                })
             }
             Enqueued::Known(known) => {
                 self.known_run(&plan.tenant, plan.request.idempotency.as_ref(), known)
@@ -145,10 +148,11 @@ impl RunQueue {
         })
     }
 
-    fn begin_at_once(&self, plan: RunPlan, run: NewQueuedRun, leased: Option<(Lease, RunSlot)>) {
-        let (Some((lease, slot)), Some(terms)) = (leased, run.lease) else {
-            return;
+    fn begin_at_once(&self, plan: RunPlan, run: NewQueuedRun, lease: Lease, slot: RunSlot) -> ResultSource {
+        let Some(terms) = run.lease else {
+            return ResultSource::Store;
         };
+        let (sender, result) = oneshot::channel();
         let leased = LeasedRun {
             lease,
             summary: run.summary,
@@ -157,8 +161,13 @@ impl RunQueue {
             moves_thread: run.if_busy != IfBusy::Fork,
             is_taken_over: false,
         };
-        let attempt = Arc::clone(&self.attempts).make(leased, terms.until, Some(Box::new(plan)), Some(slot));
+        let accepted = AcceptedHere {
+            plan: Box::new(plan),
+            caller: sender,
+        };
+        let attempt = Arc::clone(&self.attempts).make(leased, terms.until, Some(accepted), Some(slot));
         self.tasks.runs.spawn(Box::pin(attempt));
+        ResultSource::TaskOrStore(result)
     }
 
     /// Finds the run of an earlier request with the key, before a repeated request is checked.

@@ -7,6 +7,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
+use tokio::sync::oneshot;
 use tokio::time::timeout_at;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
@@ -18,7 +19,7 @@ use super::request::AcceptedRequest;
 use crate::agent::RunWebhook;
 use crate::board::{Board, LiveRun};
 use crate::clock::{Clock, Timestamp};
-use crate::record::RunControl;
+use crate::record::{RunControl, RunRecord};
 use crate::run::active::{ActiveRun, ActiveRuns, HeldLease};
 use crate::run::base::Base;
 use crate::run::error::Refusal;
@@ -66,25 +67,26 @@ impl Attempts {
         self: Arc<Self>,
         leased: LeasedRun,
         until: Timestamp,
-        plan: Option<Box<RunPlan>>,
+        accepted: Option<AcceptedHere>,
         slot: Option<RunSlot>,
     ) {
         let (lease, attempt) = (&leased.lease, leased.summary.attempts);
         let span = run_span(&lease.tenant, lease.run_id, attempt, None);
-        self.attempt(leased, until, plan, slot).instrument(span).await;
+        self.attempt(leased, until, accepted, slot).instrument(span).await;
     }
 
     async fn attempt(
         &self,
         leased: LeasedRun,
         until: Timestamp,
-        plan: Option<Box<RunPlan>>,
+        accepted: Option<AcceptedHere>,
         mut slot: Option<RunSlot>,
     ) {
         // A cancelled run can still end during the shutdown.
         if self.tasks.closing.is_cancelled() && leased.control != Some(RunControl::Cancel) {
             return self.release(&leased.lease).await;
         }
+        let (plan, caller) = accepted.map(|accepted| (accepted.plan, accepted.caller)).unzip();
         let planned = if let Some(plan) = plan {
             Ok(Planned::Before(plan))
         } else {
@@ -106,7 +108,7 @@ impl Attempts {
         }
         let webhook = planned.as_ref().ok().and_then(Planned::webhook);
         let live = match self.take_up(&leased, until, webhook).await {
-            Ok(live) => Arc::new(live),
+            Ok(live) => Arc::new(live.with_result(caller)),
             Err(error) => {
                 tracing::warn!(error = &error as &dyn Error, "a run can't be taken up");
                 return self.let_go_of(&leased.lease).await;
@@ -222,7 +224,11 @@ impl Attempts {
             return Performed::Ended(outcome);
         }
         let plan = match planned {
-            Planned::Before(plan) => plan,
+            // Nobody has sent it a message: until now, nobody knew its id.
+            Planned::Before(plan) => {
+                live.active.inbox.filled();
+                plan
+            }
             Planned::Now(accepted) => match Box::pin(self.planner.plan_again(
                 &leased.lease.tenant,
                 *accepted,
@@ -245,7 +251,9 @@ impl Attempts {
             tracing::warn!(error = error as &dyn Error, "what a run continues can't be read now");
             return Performed::Left;
         }
-        self.renewal.deliver_messages(std::slice::from_ref(&live.active)).await;
+        if !live.active.inbox.is_filled() {
+            self.renewal.deliver_messages(std::slice::from_ref(&live.active)).await;
+        }
         self.executor.perform_safely(&plan, live).await
     }
 
@@ -281,6 +289,14 @@ impl Attempts {
             }
         }
     }
+}
+
+/// A run that was just accepted here, and begins at once.
+#[derive(Debug)]
+pub(in crate::run) struct AcceptedHere {
+    pub(in crate::run) plan: Box<RunPlan>,
+    /// Receives the result.
+    pub(in crate::run) caller: oneshot::Sender<Arc<RunRecord>>,
 }
 
 /// The input of an attempt.

@@ -8,14 +8,12 @@ use crate::store::{LeasedRun, StoreError};
 
 /// The most events of one read.
 const BATCH: u32 = 1_000;
-/// The fence token of a run's first lease.
-const FIRST_FENCE: u64 = 1;
 
 impl Attempts {
     /// Persists the events of earlier attempts that only the board has. Readers may have seen them,
     /// and this attempt only shares its own events. Returns the number of the last event.
     pub(super) async fn persist_earlier_events(&self, leased: &LeasedRun) -> Result<u64, StoreError> {
-        if leased.lease.fence == FIRST_FENCE {
+        if leased.lease.is_first() {
             return Ok(0);
         }
         let (tenant, run_id) = (&leased.lease.tenant, leased.lease.run_id);
@@ -36,7 +34,7 @@ impl Attempts {
     pub(super) async fn spent_before(&self, leased: &LeasedRun) -> Spent {
         let (tenant, run_id) = (&leased.lease.tenant, leased.lease.run_id);
         let mut spent = Spent::default();
-        if leased.lease.fence == FIRST_FENCE {
+        if leased.lease.is_first() {
             return spent;
         }
         let mut after = 0;

@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 
 use crate::agent::{Journal, JournalEntry, JournalError, Journals};
 use crate::run::active::{ActiveRun, HeldLease};
-use crate::store::{JournalRecord, Store, StoreError};
+use crate::store::{JournalRecord, Lease, Store, StoreError};
 
 /// Persists the entries of all executions of a run, in one order.
 #[derive(Debug)]
@@ -34,14 +34,18 @@ struct ScopedJournal {
     scope: String,
 }
 
-/// Reads the entries of earlier workers. New entries follow them.
+/// Reads the entries of earlier workers, if there were any. New entries follow them.
 pub(in crate::run) async fn read_journal(
     store: &Arc<dyn Store>,
     active: &Arc<ActiveRun>,
 ) -> Result<RunJournal, StoreError> {
-    let read = || store.journal_read(&active.tenant, active.run_id);
-    let is_retried = |error: &StoreError| error.is_transient() && !active.is_lost();
-    let records = read.retry(backoff()).when(is_retried).await?;
+    let records = if active.lease().is_some_and(Lease::is_first) {
+        Vec::new()
+    } else {
+        let read = || store.journal_read(&active.tenant, active.run_id);
+        let is_retried = |error: &StoreError| error.is_transient() && !active.is_lost();
+        read.retry(backoff()).when(is_retried).await?
+    };
     let last = records.last().map_or(0, |record| record.sequence);
     let mut earlier: BTreeMap<String, Vec<JournalEntry>> = BTreeMap::new();
     for record in records {

@@ -22,6 +22,7 @@ use super::enqueue::Inserted;
 use super::own_connection::OwnConnection;
 use super::publish::PlainPublish;
 use super::sessions::{LOCAL_BATCH_SETTINGS, Sessions};
+use super::statistics::Statistics;
 use super::timeouts::in_time;
 use crate::store::committer::{Committer, Write};
 use crate::store::driver_error::is_lock_timeout;
@@ -55,11 +56,14 @@ enum AnyWrite {
 
 impl PostgresCommitter {
     /// Creates a committer. It connects with its first batch.
-    pub(super) fn new(connection: OwnConnection) -> Self {
+    pub(super) fn new(connection: OwnConnection, statistics: Statistics) -> Self {
         let connection = Arc::new(connection);
         let of_batches = Arc::clone(&connection);
         Self {
-            committer: Committer::new(move |batch| execute(Arc::clone(&of_batches), batch).boxed()),
+            committer: Committer::new(move |batch| {
+                statistics.count_batch();
+                execute(Arc::clone(&of_batches), batch).boxed()
+            }),
             connection,
         }
     }

@@ -18,6 +18,7 @@ use super::PostgresStore;
 use super::committer::PostgresCommitter;
 use super::own_connection::OwnConnection;
 use super::sessions::Sessions;
+use super::statistics::Statistics;
 use super::timeouts::{TRUSTED_IDLE, within};
 use super::wake_ups::QueueWakeUps;
 use crate::fair_share::FairShare;
@@ -105,16 +106,18 @@ impl PostgresStore {
         }
         let listen_options = settings.listen_url.as_ref().map(|url| parse(url.expose_secret()));
         let listen_options = listen_options.transpose()?.unwrap_or_else(|| options.clone());
-        let committer = PostgresCommitter::new(OwnConnection::new(options.clone(), sessions, ping_timeout));
+        let own_connection = OwnConnection::new(options.clone(), sessions, ping_timeout);
         let pool = pool.connect_lazy_with(options);
+        let tasks = TaskTracker::new();
+        let statistics = Statistics::new(pool.clone(), tasks.clone());
         Ok(Self {
             wake_ups: Arc::new(QueueWakeUps::new(pool.clone(), listen_options)),
             pool,
             waiting_reads: FairShare::new(half_of(settings.max_connections)),
             progress_writes: Semaphore::new(half_of(settings.max_connections)),
             contents,
-            committer,
-            tasks: TaskTracker::new(),
+            committer: PostgresCommitter::new(own_connection, statistics),
+            tasks,
             accepting: Arc::default(),
         })
     }

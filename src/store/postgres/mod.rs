@@ -22,6 +22,7 @@ mod publish;
 mod queue;
 mod removal;
 mod sessions;
+mod statistics;
 mod timeouts;
 mod wake_ups;
 

@@ -11,14 +11,6 @@ use tokio::time::timeout;
 use super::sessions::{BATCH_SETTINGS, Sessions};
 use super::timeouts::{TRUSTED_IDLE, within};
 
-/// The server plans the statements of batches anew after so many of them, and each time that there
-/// were twice as many.
-///
-/// A plan is made once and used until the server has analyzed a table, up to a minute later. While
-/// a table is small, all of its indexes cost the same, and the server takes the newest one, even if
-/// only the tenant matches. With such a plan each batch would read all rows of the tenant.
-const FIRST_NEW_PLANS: u64 = 32;
-
 /// The connection of the committer.
 #[derive(Debug)]
 pub(super) struct OwnConnection {
@@ -33,8 +25,6 @@ pub(super) struct OwnConnection {
 struct State {
     /// The connection, with the time when it was last used.
     idle: Option<(PgConnection, Instant)>,
-    /// How many statements it was taken for.
-    batches: u64,
     is_closed: bool,
 }
 
@@ -52,19 +42,15 @@ impl OwnConnection {
     /// Takes the connection for a batch, or connects. Tests a connection that was idle for a while,
     /// since it may be dead after a restart of the server.
     pub(super) async fn take(&self) -> Result<PgConnection, sqlx::Error> {
-        let (idle, batch) = {
+        let idle = {
             let mut state = self.state.lock();
             if state.is_closed {
                 return Err(sqlx::Error::PoolClosed);
             }
-            state.batches += 1;
-            (state.idle.take(), state.batches)
+            state.idle.take()
         };
-        // Behind a pooler, any of its connections may have the plans.
-        let is_planned_anew = self.sessions == Sessions::Own && batch >= FIRST_NEW_PLANS && batch.is_power_of_two();
         if let Some((mut connection, since)) = idle
             && (since.elapsed() < TRUSTED_IDLE || within(self.patience, connection.ping()).await.is_ok())
-            && (!is_planned_anew || within(self.patience, discard_plans(&mut connection)).await.is_ok())
         {
             return Ok(connection);
         }
@@ -97,8 +83,4 @@ impl OwnConnection {
         }
         Ok(connection)
     }
-}
-
-async fn discard_plans(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
-    sqlx::raw_sql("discard plans").execute(connection).await.map(drop)
 }

@@ -15,13 +15,10 @@ use crate::clock::Timestamp;
 use crate::store::error::StoreError;
 use crate::store::new_queued_run::{NewQueueRow, OPERATION};
 use crate::store::queue::{AcceptanceStore, Enqueued, IdempotencyKey, KnownRequest, Lease, NewQueuedRun};
-use crate::store::rows::{RowName, row, values};
+use crate::store::rows::{RowName, row, stored_count, values};
 use crate::store::sql::engine::Engine;
 use crate::store::sql::statement::Statement;
 use crate::tenant::TenantId;
-
-/// The fence token of a lease that is taken at acceptance.
-const FIRST_FENCE: u32 = 1;
 
 /// How often to retry a run that lost a race on its thread.
 const RACES: usize = 10;
@@ -142,7 +139,7 @@ async fn earlier(engine: &impl Engine, run: &NewQueuedRun) -> Result<Option<Enqu
     Ok(row.map(|(fence, owner)| {
         let wanted = run.lease.map(|terms| terms.worker.to_string());
         // Any later lease belongs to another attempt at the run.
-        let is_leased = wanted.is_some() && owner == wanted && fence == i64::from(FIRST_FENCE);
+        let is_leased = wanted.is_some() && owner == wanted && fence == stored_count(Lease::FIRST_FENCE);
         Enqueued::Accepted {
             lease: is_leased.then(|| lease_of(run)),
             interrupted: None,
@@ -155,7 +152,7 @@ fn lease_of(run: &NewQueuedRun) -> Lease {
     Lease {
         tenant: run.tenant.clone(),
         run_id: run.summary.run_id,
-        fence: u64::from(FIRST_FENCE),
+        fence: Lease::FIRST_FENCE,
     }
 }
 

@@ -4,8 +4,13 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::Registry;
 
 use crate::http::service::{MAX_RUNS, Service};
+use crate::support::databases::TestDatabase;
+use crate::support::logs::listen;
+use crate::support::statements::Statements;
 
 on_every_store! {
     a_synchronous_run_answers_with_its_result,
@@ -197,5 +202,33 @@ async fn a_full_queue_is_refused_with_retry_after() {
     let cancel = format!("/v1/runs/{}/cancel", waiting.json()["run_id"].as_str().unwrap());
     let cancelled = service.post(&cancel, &json!({})).await;
     assert_eq!(cancelled.json()["status"], "cancelled", "{}", cancelled.text());
+    service.finish().await;
+}
+
+// One thread, so that the subscriber of this thread sees all of the driver's work.
+#[tokio::test(flavor = "current_thread")]
+async fn a_durable_run_that_begins_at_once_reads_nothing_of_itself() {
+    let Some(database) = TestDatabase::postgres().await else {
+        return;
+    };
+    let service = Service::start_on(database, &[]).await;
+    let body = json!({"input": "hi", "durability": "step"});
+    service.run_with(body.clone()).await;
+    let statements = Statements::of(&[
+        "insert into runs",
+        "from runs",
+        "run_journal",
+        "run_messages",
+        "run_events",
+    ]);
+    let _listening = listen(Registry::default().with(statements.clone()));
+    let run = service.run_with(body).await;
+    assert_eq!(run["status"], "completed");
+    assert_eq!(statements.taken(), 2, "the acceptance and the end");
+    let stored = service
+        .get(&format!("/v1/runs/{}", run["run_id"].as_str().unwrap()))
+        .await;
+    assert_eq!(stored, run);
+    assert_eq!(statements.taken(), 1, "the read");
     service.finish().await;
 }

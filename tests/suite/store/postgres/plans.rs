@@ -118,24 +118,43 @@ const MANY_SESSIONS: &str = "insert into sessions
         lateral jsonb_populate_record(one.stored, jsonb_build_object('session_id', md5('session' || number))) copy";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_commit_reads_one_row_of_sessions_that_were_none_when_that_was_planned() {
+async fn statements_read_one_row_of_sessions_that_were_none_when_those_were_planned() {
     let Some(fixture) = Fixture::on_one_connection().await else {
         return;
     };
-    // The server would plan again once it has looked at the grown table.
+    let database = &fixture.database;
+    // The server would plan again once it has looked at the grown table by itself.
     let unseen = "alter table sessions set (autovacuum_enabled = false)";
-    fixture.database.execute(unseen).await.unwrap();
-    let mut tip = fixture.root(&["root"]).await;
-    for turn in 2..100 {
-        // The 32nd batch is planned anew.
+    database.execute(unseen).await.unwrap();
+    let commit = fixture.commit(None, &["root"]);
+    let run_id = commit.run.as_ref().unwrap().record.summary.run_id;
+    let mut tip = fixture.publish(&commit).await;
+    // More often than a server plans a statement anew for its values.
+    let look_up_eight = async || {
+        for _ in 0..8 {
+            let found = fixture.store.run_lookup(&fixture.tenant, run_id).await.unwrap();
+            assert_eq!(found.unwrap().summary.run_id, run_id);
+        }
+    };
+    look_up_eight().await;
+    for turn in 2..=100 {
+        // The tables are checked after the 32nd batch, which still reads them all.
         if turn == 32 {
-            fixture.database.execute(MANY_SESSIONS).await.unwrap();
+            database.execute(MANY_SESSIONS).await.unwrap();
         }
         tip = fixture.child(&tip, &["turn"]).await;
+        if turn == 32 {
+            until("sessions are analyzed", async || {
+                let analyzed = "select count(last_analyze) from pg_stat_user_tables where relname = 'sessions'";
+                database.number(analyzed).await == 1
+            })
+            .await;
+        }
     }
-    assert_eq!(fixture.count("sessions").await, 99 + 20_000);
+    look_up_eight().await;
+    assert_eq!(fixture.count("sessions").await, 100 + 20_000);
     let read = counted_reads(&fixture, &fixture.store, "'sessions'").await;
-    assert!(read < 2_000, "{read} rows of sessions were read");
+    assert!((20_000..50_000).contains(&read), "{read} rows of sessions were read");
 }
 
 /// What the end of a queued run touches.
