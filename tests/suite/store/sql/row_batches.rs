@@ -14,14 +14,14 @@ use crate::support::noise::noise;
 use crate::support::processors::HeldProcessors;
 use crate::support::wait::until;
 
-const SESSIONS: usize = 48;
+const SESSIONS: usize = 96;
 
 /// Connections that hold a result which the store does not read on.
 const STUCK: &str = "select count(*) from pg_stat_activity
     where datname = current_database() and state = 'active' and wait_event = 'ClientWrite'";
 
-/// A line of sessions with some 36 MiB of stored messages: more than what is buffered here and in
-/// the system.
+/// A line of sessions with some 72 MiB of stored messages: more than what is buffered here and in
+/// the system, whose sockets receive up to 32 MiB ahead.
 async fn large_line(fixture: &Fixture) -> Arc<Bundle> {
     let mut tip = None;
     for number in 0..SESSIONS {
