@@ -2,6 +2,7 @@
 //! and concludes the run.
 
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
@@ -90,12 +91,8 @@ impl Executor {
     /// Each phase is boxed. Otherwise a run would hold the memory of its largest phase, the
     /// publication, for as long as the model works.
     async fn perform(&self, plan: &RunPlan, live: &Arc<LiveEvents>) -> Performed {
-        let (begun, work, agent_loop) = match Box::pin(self.begin(plan, live)).await {
-            Ok(begun) => begun,
-            Err(performed) => return performed,
-        };
-        let mut running = begun.run(&agent_loop, plan);
-        let state = tokio::select! {
+        let mut executing = pin!(self.execute(plan, live));
+        let executed = tokio::select! {
             biased;
             () = live.active.departed() => {
                 // Called before the execution is dropped. It has not ended, so no event may report
@@ -103,9 +100,19 @@ impl Executor {
                 live.leave();
                 return Performed::Left;
             }
-            state = &mut running => state,
+            executed = &mut executing => executed,
         };
-        Box::pin(self.end(plan, live, &work, state)).await
+        match executed {
+            Ok((work, state)) => Box::pin(self.end(plan, live, &work, state)).await,
+            Err(performed) => performed,
+        }
+    }
+
+    /// Restores the run and runs its loop.
+    async fn execute(&self, plan: &RunPlan, live: &Arc<LiveEvents>) -> Result<(Arc<Work>, AgentState), Performed> {
+        let (begun, work, agent_loop) = Box::pin(self.begin(plan, live)).await?;
+        let state = begun.run(&agent_loop, plan).await;
+        Ok((work, state))
     }
 
     /// Restores the run and creates its loop.

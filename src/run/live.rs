@@ -233,10 +233,12 @@ impl LiveEvents {
         }
     }
 
-    /// Leaves the run to another worker. No more of its events are emitted here. If another attempt
-    /// of this process already has the run, the board shows that attempt. May be repeated.
+    /// Leaves the run to another worker. No more of its events are emitted here, and the caller no
+    /// longer waits for a result from here. If another attempt of this process already has the run,
+    /// the board shows that attempt. May be repeated.
     pub(super) fn leave(&self) {
         let mut state = self.state.lock();
+        state.result = None;
         if !std::mem::replace(&mut state.is_over, true) {
             let attempt = state.run.fence;
             self.board.run_release(&self.active.tenant, self.active.run_id, attempt);

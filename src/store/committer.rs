@@ -16,7 +16,7 @@
 //!
 //! The committer knows nothing of a write beyond [`Write`], and of the database only the function
 //! that executes a batch. That function replies to the callers. A write that is refused must
-//! refuse no other write of its batch; see `postgres/commit.rs` and `sqlite/writer.rs`.
+//! refuse no other write of its batch; see `postgres/committer.rs` and `sqlite/writer.rs`.
 
 use std::collections::{HashSet, VecDeque};
 use std::fmt;

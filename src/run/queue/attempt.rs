@@ -224,11 +224,7 @@ impl Attempts {
             return Performed::Ended(outcome);
         }
         let plan = match planned {
-            // Nobody has sent it a message: until now, nobody knew its id.
-            Planned::Before(plan) => {
-                live.active.inbox.filled();
-                plan
-            }
+            Planned::Before(plan) => plan,
             Planned::Now(accepted) => match Box::pin(self.planner.plan_again(
                 &leased.lease.tenant,
                 *accepted,
@@ -251,9 +247,7 @@ impl Attempts {
             tracing::warn!(error = error as &dyn Error, "what a run continues can't be read now");
             return Performed::Left;
         }
-        if !live.active.inbox.is_filled() {
-            self.renewal.deliver_messages(std::slice::from_ref(&live.active)).await;
-        }
+        self.renewal.deliver_messages(std::slice::from_ref(&live.active)).await;
         self.executor.perform_safely(&plan, live).await
     }
 

@@ -11,11 +11,15 @@
 //! - Its connection is lost, so it may be committed or not. Each caller executes its write alone
 //!   here as well. All writes may be repeated: the second one finds what the first one stored.
 
+use std::error::Error;
+use std::iter;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use sqlx::Connection as _;
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use super::batch_write::{BatchWrite, Outcome, WriteKey};
 use super::enqueue::Inserted;
@@ -23,7 +27,6 @@ use super::own_connection::OwnConnection;
 use super::publish::PlainPublish;
 use super::sessions::{LOCAL_BATCH_SETTINGS, Sessions};
 use super::statistics::Statistics;
-use super::timeouts::in_time;
 use crate::store::committer::{Committer, Write};
 use crate::store::driver_error::is_lock_timeout;
 use crate::store::error::StoreError;
@@ -32,12 +35,16 @@ use crate::store::new_queued_run::NewQueueRow;
 
 /// A larger write is executed alone, since all others of its batch would wait for it.
 const MAX_BATCHED_BYTES: usize = 256 << 10;
+/// How long a statement of a batch may take. All other writes of the process wait for it, so it is
+/// shorter than that of a write alone: a network may have forgotten the connection.
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Executes writes in batches.
 #[derive(Debug)]
 pub(super) struct PostgresCommitter {
     committer: Arc<Committer<AnyWrite>>,
     connection: Arc<OwnConnection>,
+    statistics: Arc<Statistics>,
 }
 
 /// A write that waits for its batch.
@@ -57,14 +64,15 @@ enum AnyWrite {
 impl PostgresCommitter {
     /// Creates a committer. It connects with its first batch.
     pub(super) fn new(connection: OwnConnection, statistics: Statistics) -> Self {
-        let connection = Arc::new(connection);
-        let of_batches = Arc::clone(&connection);
+        let (connection, statistics) = (Arc::new(connection), Arc::new(statistics));
+        let (of_batches, counting) = (Arc::clone(&connection), Arc::clone(&statistics));
         Self {
             committer: Committer::new(move |batch| {
-                statistics.count_batch();
+                counting.count_batch();
                 execute(Arc::clone(&of_batches), batch).boxed()
             }),
             connection,
+            statistics,
         }
     }
 
@@ -89,6 +97,7 @@ impl PostgresCommitter {
     /// Waits for the batches in flight, and closes the connection.
     pub(super) async fn close(&self) {
         self.committer.close().await;
+        self.statistics.close().await;
         self.connection.close().await;
     }
 
@@ -154,25 +163,24 @@ async fn execute_kind<W: BatchWrite>(own: &OwnConnection, submitted: Vec<Submitt
         return;
     }
     let writes: Vec<_> = submitted.iter().map(|submitted| &submitted.write).collect();
-    let executed = in_time(execute_statement(own, &writes)).await;
+    let executed = timeout(STATEMENT_TIMEOUT, execute_statement(own, &writes)).await;
     let is_alone = writes.len() == 1;
-    let mut outcomes: Vec<_> = match executed {
-        Ok(decisions) => decisions.into_iter().map(Outcome::Decided).collect(),
-        Err(error) if is_alone && !is_lock_timeout(&error) => vec![Outcome::Failed(error)],
-        Err(error) => {
-            tracing::debug!(
-                writes = writes.len(),
-                error = &error as &dyn std::error::Error,
-                "a batch failed, so each of its writes is executed alone"
-            );
-            Vec::new()
-        }
+    let outcomes: Vec<_> = match executed {
+        Ok(Ok(decisions)) => decisions.into_iter().map(Outcome::Decided).collect(),
+        Ok(Err(error)) if is_alone && !is_lock_timeout(&error) => vec![Outcome::Failed(error)],
+        Ok(Err(error)) => undecided(writes.len(), &error),
+        Err(elapsed) => undecided(writes.len(), &elapsed),
     };
-    outcomes.resize_with(submitted.len(), || Outcome::Undecided);
     for (submitted, outcome) in submitted.into_iter().zip(outcomes) {
         // The caller may be gone.
         let _ = submitted.caller.send((submitted.write, outcome));
     }
+}
+
+/// Returns the outcomes of a batch that failed with so many writes.
+fn undecided<D>(writes: usize, error: &(dyn Error + 'static)) -> Vec<Outcome<D>> {
+    tracing::debug!(writes, error, "a batch failed, so each of its writes is executed alone");
+    iter::repeat_with(|| Outcome::Undecided).take(writes).collect()
 }
 
 /// An error drops the connection, which closes it.

@@ -108,8 +108,7 @@ impl PostgresStore {
         let listen_options = listen_options.transpose()?.unwrap_or_else(|| options.clone());
         let own_connection = OwnConnection::new(options.clone(), sessions, ping_timeout);
         let pool = pool.connect_lazy_with(options);
-        let tasks = TaskTracker::new();
-        let statistics = Statistics::new(pool.clone(), tasks.clone());
+        let statistics = Statistics::new(pool.clone());
         Ok(Self {
             wake_ups: Arc::new(QueueWakeUps::new(pool.clone(), listen_options)),
             pool,
@@ -117,7 +116,7 @@ impl PostgresStore {
             progress_writes: Semaphore::new(half_of(settings.max_connections)),
             contents,
             committer: PostgresCommitter::new(own_connection, statistics),
-            tasks,
+            tasks: TaskTracker::new(),
             accepting: Arc::default(),
         })
     }

@@ -2,9 +2,9 @@
 //!
 //! Most operations are one or two prepared statements in autocommit. A commit is a single statement
 //! with data-modifying parts, which the committer shares with other commits: it is atomic and takes
-//! one round trip. An operation of several statements, such as the commit of a queued run, is a
-//! transaction in a separate task. So a cancelled caller can't leave a transaction open on a pooled
-//! connection.
+//! one round trip. An operation of several statements, such as the commit of a run on a thread, is
+//! a transaction in a separate task. So a cancelled caller can't leave a transaction open on a
+//! pooled connection.
 
 mod connect;
 mod migrate;
@@ -54,7 +54,7 @@ pub(crate) struct PostgresStore {
     progress_writes: Semaphore,
     /// What applies to contents.
     contents: ContentRules,
-    /// Publishes sessions in batches.
+    /// Executes frequent writes in batches.
     committer: PostgresCommitter,
     /// Transactions in flight.
     tasks: TaskTracker,

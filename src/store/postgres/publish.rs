@@ -5,7 +5,7 @@
 //!
 //! Rows are sorted by their keys, and the statement writes the tables in the same order each time.
 //! So two processes that publish the same states, or take the same positions, wait for each other
-//! in one order, and never in a circle.
+//! in one order, and never deadlock.
 
 use std::sync::OnceLock;
 

@@ -9,7 +9,8 @@
 use std::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use sqlx::{AssertSqlSafe, PgPool};
+use sqlx::PgPool;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::timeouts::in_time;
@@ -17,13 +18,25 @@ use super::timeouts::in_time;
 /// The tables are checked after so many batches, and each time that there were twice as many.
 const FIRST_CHECK: u64 = 32;
 
-/// Finds the tables that are more than twice as large as when the server last looked at them.
-const GROWN: &str = "select string_agg(t.oid::regclass::text, ', ') from pg_class t
-    where t.oid = any (array[
-            'sessions', 'history_branches', 'history_segments', 'states', 'runs', 'run_queue', 'run_journal', 'run_events',
-            'run_messages', 'idempotency_keys', 'webhook_deliveries'
-        ]::regclass[])
-        and pg_relation_size(t.oid) > 2 * current_setting('block_size')::bigint * greatest(t.relpages, 1)";
+/// Analyzes the tables, or their partitions, that are more than twice as large as when the server
+/// last looked at them. Skips those that are being analyzed already.
+const ANALYZE_GROWN: &str = "do $$
+    declare
+        grown regclass;
+    begin
+        for grown in
+            select t.oid from unnest(array[
+                'sessions', 'history_branches', 'history_segments', 'states', 'runs', 'run_queue', 'run_journal',
+                'run_events', 'run_messages', 'idempotency_keys', 'webhook_deliveries'
+            ]::regclass[]) whole (oid)
+            cross join lateral (select whole.oid union select relid from pg_partition_tree(whole.oid)) part
+            join pg_class t on t.oid = part.oid
+            where pg_relation_size(t.oid) > 2 * current_setting('block_size')::bigint * greatest(t.relpages, 1)
+        loop
+            execute format('analyze (skip_locked) %s', grown);
+        end loop;
+    end
+$$";
 
 /// Counts batches, and has grown tables analyzed.
 #[derive(Debug)]
@@ -31,15 +44,18 @@ pub(super) struct Statistics {
     pool: PgPool,
     batches: AtomicU64,
     tasks: TaskTracker,
+    /// Cancelled when the store closes: an analysis delays no shutdown.
+    closing: CancellationToken,
 }
 
 impl Statistics {
-    /// Analyzes in tasks of the tracker.
-    pub(super) fn new(pool: PgPool, tasks: TaskTracker) -> Self {
+    /// Creates a counter of batches.
+    pub(super) fn new(pool: PgPool) -> Self {
         Self {
             pool,
             batches: AtomicU64::new(0),
-            tasks,
+            tasks: TaskTracker::new(),
+            closing: CancellationToken::new(),
         }
     }
 
@@ -49,20 +65,19 @@ impl Statistics {
         if batches < FIRST_CHECK || !batches.is_power_of_two() {
             return;
         }
-        let pool = self.pool.clone();
+        let (pool, closing) = (self.pool.clone(), self.closing.clone());
         self.tasks.spawn(async move {
-            if let Err(error) = in_time(analyze_grown(&pool)).await {
-                tracing::debug!(error = &error as &dyn Error, "grown tables are not analyzed");
+            let analyzed = in_time(async { sqlx::raw_sql(ANALYZE_GROWN).execute(&pool).await });
+            if let Some(Err(error)) = closing.run_until_cancelled(analyzed).await {
+                tracing::warn!(error = &error as &dyn Error, "grown tables are not analyzed");
             }
         });
     }
-}
 
-/// Skips tables that are being analyzed already.
-async fn analyze_grown(pool: &PgPool) -> Result<(), sqlx::Error> {
-    let (grown,): (Option<String>,) = sqlx::query_as(GROWN).fetch_one(pool).await?;
-    let Some(grown) = grown else { return Ok(()) };
-    let analyze = format!("analyze (skip_locked) {grown}");
-    sqlx::raw_sql(AssertSqlSafe(analyze)).execute(pool).await?;
-    Ok(())
+    /// Ends the analysis.
+    pub(super) async fn close(&self) {
+        self.closing.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
 }

@@ -20,6 +20,7 @@ use crate::support::wait::until;
 
 on_every_store!(
     a_worker_that_was_taken_over_publishes_nothing,
+    a_caller_whose_run_was_taken_over_gets_its_result,
     a_poison_run_fails,
     a_poison_run_does_not_take_other_runs_down,
     a_run_that_shall_end_is_not_taken_up_again,
@@ -70,6 +71,31 @@ async fn a_worker_that_was_taken_over_publishes_nothing(database: TestDatabase) 
         assert_eq!(events.last().unwrap()["type"], "run.completed", "{durability}");
         second.finish().await;
     }
+    first.finish().await;
+}
+
+async fn a_caller_whose_run_was_taken_over_gets_its_result(database: TestDatabase) {
+    let gate = Gate::new();
+    let world = World::new(database, gated(&gate)).await;
+    let first = world.replica_with(&[("queue.concurrency", "1")]).await;
+    first.put_agent("worker", json!({"model": "mock/m"})).await;
+    let calling = first.run_with(json!({"agent": "worker", "input": "wait", "durability": "step"}));
+    let taking_over = async {
+        gate.until_waiting(1).await;
+        let second = world.replica().await;
+        world.expire_leases().await;
+        gate.until_waiting(2).await;
+        gate.open(2);
+        second
+    };
+    let (run, second) = tokio::join!(calling, taking_over);
+    assert_eq!(
+        (&run["status"], &run["attempts"]),
+        (&json!("completed"), &json!(2)),
+        "{run:#}"
+    );
+    assert_eq!(second.shown(&run).await, run);
+    second.finish().await;
     first.finish().await;
 }
 

@@ -207,7 +207,7 @@ async fn a_full_queue_is_refused_with_retry_after() {
 
 // One thread, so that the subscriber of this thread sees all of the driver's work.
 #[tokio::test(flavor = "current_thread")]
-async fn a_durable_run_that_begins_at_once_reads_nothing_of_itself() {
+async fn a_durable_run_that_begins_at_once_reads_only_its_messages() {
     let Some(database) = TestDatabase::postgres().await else {
         return;
     };
@@ -224,7 +224,11 @@ async fn a_durable_run_that_begins_at_once_reads_nothing_of_itself() {
     let _listening = listen(Registry::default().with(statements.clone()));
     let run = service.run_with(body).await;
     assert_eq!(run["status"], "completed");
-    assert_eq!(statements.taken(), 2, "the acceptance and the end");
+    assert_eq!(
+        statements.taken(),
+        3,
+        "the acceptance, the messages to the run and the end"
+    );
     let stored = service
         .get(&format!("/v1/runs/{}", run["run_id"].as_str().unwrap()))
         .await;

@@ -3,14 +3,18 @@
 
 use std::error::Error;
 use std::fmt::Write as _;
+use std::time::Duration;
 
-use agent_runtime::store::{DueFilter, IfBusy, Page, RunFilter};
+use agent_runtime::store::{DueFilter, IfBusy, Page, RunFilter, open};
+use futures_util::future::join_all;
 use sqlx::{Connection as _, PgConnection};
+use tokio::time::timeout;
 
 use crate::store::fixtures::{Fixture, run_id};
 use crate::store::sql::commit::subagents::subagent;
 use crate::store::sql::queue::fixtures::{all, at, queued_run, terms, thread_run, worker};
-use crate::support::databases::Engine;
+use crate::support::databases::{Engine, TestDatabase};
+use crate::support::proxy::{Proxy, split_url};
 use crate::support::wait::until;
 
 /// One operation of each kind: rows one after another, one row, a statement that returns what it
@@ -108,4 +112,25 @@ async fn operations_without_a_response_time_out_and_work_afterwards() {
         assert_eq!(perform(&fixture, operation).await, Ok(()), "{operation}");
     }
     fixture.store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_do_not_wait_for_a_batch_whose_connection_is_forgotten_until_a_statement_times_out() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    let proxy = Proxy::start(split_url(fixture.database.url()).0, "no response is lost").await;
+    let url = proxy.url(fixture.database.url());
+    let store = open(&url, TestDatabase::settings()).await.unwrap();
+    store.session_commit(&fixture.commit(None, &["before"])).await.unwrap();
+    // The connection was used a moment ago, so nobody tests it.
+    proxy.silence();
+    let commits: Vec<_> = (0..3).map(|_| fixture.commit(None, &["after"])).collect();
+    let writing = join_all(commits.iter().map(|commit| store.session_commit(commit)));
+    let written = timeout(Duration::from_secs(20), writing).await.expect("they waited");
+    for (commit, written) in commits.iter().zip(written) {
+        assert_eq!(written.unwrap().session.head.session_id, commit.draft.session_id);
+    }
+    assert_eq!(fixture.count("sessions").await, 4);
+    store.close().await;
 }
