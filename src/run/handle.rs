@@ -124,6 +124,18 @@ impl CallerGuard {
     fn done(&self) {
         self.is_done.store(true, Ordering::Relaxed);
     }
+
+    /// Waits until the store has the end of the run.
+    async fn stored_end(&self, accepted: &Arc<RunRecord>) -> Result<Option<Arc<RunRecord>>, StoreError> {
+        if accepted.summary.status.is_terminal() {
+            return Ok(Some(Arc::clone(accepted)));
+        }
+        match self.callers.reader.end_of(&self.tenant, self.run_id).await {
+            // The store can't be reached, so the record at acceptance is the best one known.
+            Err(error) if error.is_transient() => Ok(Some(Arc::clone(accepted))),
+            ended => ended,
+        }
+    }
 }
 
 impl Drop for CallerGuard {
@@ -186,25 +198,19 @@ impl RunHandle {
     /// returns the current record.
     pub async fn result(self) -> Result<Arc<RunRecord>, StoreError> {
         let Self {
-            run_id,
             accepted,
             caller,
             source,
             ..
         } = self;
         let of_task = match source {
-            ResultSource::Task(result) => Some(result.await.ok()),
-            ResultSource::TaskOrStore(result) => result.await.ok().map(Some),
-            ResultSource::Store if accepted.summary.status.is_terminal() => Some(Some(Arc::clone(&accepted))),
+            ResultSource::Task(result) => Some(Ok(result.await.ok())),
+            ResultSource::TaskOrStore(result) => result.await.ok().map(|record| Ok(Some(record))),
             ResultSource::Store => None,
         };
         let ended = match of_task {
-            Some(ended) => Ok(ended),
-            None => match caller.callers.reader.end_of(&caller.tenant, run_id).await {
-                // The store can't be reached, so the record at acceptance is the best one known.
-                Err(error) if error.is_transient() => Ok(Some(Arc::clone(&accepted))),
-                ended => ended,
-            },
+            Some(ended) => ended,
+            None => caller.stored_end(&accepted).await,
         };
         // Also if the record can't be read: the caller has not disconnected, and the run continues.
         caller.done();

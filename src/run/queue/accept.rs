@@ -10,6 +10,7 @@ use tracing::Instrument as _;
 
 use super::attempt::{AcceptedHere, Attempts};
 use super::leases::Leases;
+use crate::clock::Timestamp;
 use crate::ids::RunId;
 use crate::limits::Limits;
 use crate::record::{RunMode, RunStatus};
@@ -105,9 +106,11 @@ impl RunQueue {
                     self.callers.controller.interrupt(&plan.tenant, interrupted);
                 }
                 let handle = self.callers.handle(&plan.tenant, run.summary.clone(), departure(&plan));
-                Ok(match lease.zip(slot) {
-                    Some((lease, slot)) => handle.with_result(self.begin_at_once(plan, run, lease, slot)),
-                    None => handle,
+                Ok(match (lease, run.lease, slot) {
+                    (Some(lease), Some(terms), Some(slot)) => {
+                        handle.with_result(self.begin_at_once(plan, run, (lease, terms.until), slot))
+                    }
+                    _ => handle,
                 })
             }
             Enqueued::Known(known) => {
@@ -148,11 +151,14 @@ impl RunQueue {
         })
     }
 
-    fn begin_at_once(&self, plan: RunPlan, run: NewQueuedRun, lease: Lease, slot: RunSlot) -> ResultSource {
-        let Some(terms) = run.lease else {
-            return ResultSource::Store;
-        };
-        let (sender, result) = oneshot::channel();
+    fn begin_at_once(
+        &self,
+        plan: RunPlan,
+        run: NewQueuedRun,
+        (lease, until): (Lease, Timestamp),
+        slot: RunSlot,
+    ) -> ResultSource {
+        let (caller, result) = oneshot::channel();
         let leased = LeasedRun {
             lease,
             summary: run.summary,
@@ -161,11 +167,9 @@ impl RunQueue {
             moves_thread: run.if_busy != IfBusy::Fork,
             is_taken_over: false,
         };
-        let accepted = AcceptedHere {
-            plan: Box::new(plan),
-            caller: sender,
-        };
-        let attempt = Arc::clone(&self.attempts).make(leased, terms.until, Some(accepted), Some(slot));
+        let plan = Box::new(plan);
+        let accepted = AcceptedHere { plan, caller };
+        let attempt = Arc::clone(&self.attempts).make(leased, until, Some(accepted), Some(slot));
         self.tasks.runs.spawn(Box::pin(attempt));
         ResultSource::TaskOrStore(result)
     }
