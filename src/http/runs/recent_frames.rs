@@ -1,7 +1,7 @@
 //! The newest frames of one run, which its readers share.
 //!
 //! The readers of a live run send the same event within a moment, so the first one encodes it. One
-//! that reads much later encodes again.
+//! that reads much later encodes again, and evicts no frame that the others share.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,13 +22,18 @@ pub(super) struct RecentFrames {
 }
 
 impl RecentFrames {
-    /// Returns the frame of an event. Encodes the event if its frame is not retained.
+    /// Returns the frame of an event. Encodes the event if its frame is not retained. Retains the
+    /// frame unless the event is older than the last one retained.
     pub(super) fn get(&mut self, event: &Arc<RunEvent>, encode: impl FnOnce(&RunEvent) -> Bytes) -> Bytes {
         let mut newest_first = self.frames.iter().rev();
         if let Some((_, frame)) = newest_first.find(|(known, _)| is_same(known, event)) {
             return frame.clone();
         }
         let frame = encode(event);
+        let last = self.frames.back();
+        if last.is_some_and(|(last, _)| event.sequence < last.sequence) {
+            return frame;
+        }
         self.bytes += bytes_of(event, &frame);
         self.frames.push_back((Arc::clone(event), frame.clone()));
         while self.bytes > MAX_BYTES
@@ -121,5 +126,25 @@ mod tests {
         assert_eq!(counted.encoded, 1_000);
         counted.get(&events[999 - retained]);
         assert_eq!(counted.encoded, 1_001);
+    }
+
+    #[test]
+    fn a_reader_of_old_events_evicts_no_newer_ones() {
+        let mut counted = Counted::default();
+        let events: Vec<_> = (1..=1_000)
+            .map(|sequence| event(sequence, &"\u{1}".repeat(500)))
+            .collect();
+        let (old, newest) = events.split_at(990);
+        for event in newest {
+            counted.get(event);
+        }
+        for event in old {
+            assert_eq!(counted.get(event), serde_json::to_vec(event).unwrap());
+        }
+        assert_eq!(counted.encoded, 1_000);
+        for event in newest {
+            assert_eq!(counted.get(event), serde_json::to_vec(event).unwrap());
+        }
+        assert_eq!(counted.encoded, 1_000);
     }
 }
