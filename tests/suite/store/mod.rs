@@ -23,6 +23,7 @@ macro_rules! on_both_engines {
     };
 }
 
+pub(crate) mod batched_write;
 pub(crate) mod fixtures;
 pub(crate) mod workspaces;
 

@@ -5,17 +5,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use agent_runtime::session::Bundle;
-use agent_runtime::store::{Commit, CommitError, Store, StoreSettings, open};
+use agent_runtime::store::{CommitError, Store, StoreSettings, open};
 use futures_util::future::join_all;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::store::batched_write::{BatchedWrite, LeasedTestRun, Written, keyed_run};
 use crate::store::fixtures::Fixture;
+use crate::store::sql::queue::fixtures::queued_run;
 use crate::support::databases::{Engine, TestDatabase, variable};
 use crate::support::proxy::split_url;
 
-/// If this is set, the test cuts at every byte, which takes a minute or two.
+/// If this is set, the test cuts at every byte, which takes a quarter of an hour or more.
 const EVERY_BYTE: &str = "AGENT_RUNTIME_TEST_EVERY_BYTE";
 
 /// How many bytes may still pass in one direction, before the connection is cut that sends more.
@@ -110,53 +112,97 @@ async fn a_batch_whose_connection_is_cut_anywhere_is_stored_once() {
     };
     let store = open(&url, settings).await.unwrap();
     let parent = fixture.root(&["parent"]).await;
-    // The first one is a batch of its own, and the others are the next.
-    let commits = || {
-        [
-            fixture.commit(Some(&parent), &["first"]),
-            fixture.commit(Some(&parent), &["second"]),
-            fixture.commit(None, &["third"]),
-        ]
-    };
+    let first = keyed_run(&fixture.tenant, "a");
+    fixture.enqueue(&first).await;
     // Statements are prepared now.
-    commit_all(&*store, &commits()).await;
-    commit_all(&*store, &commits()).await;
+    for _ in 0..2 {
+        execute_all(&*store, &writes(&fixture, &parent).await).await;
+    }
     let directions = [&allowances.requests, &allowances.responses];
+    let next = writes(&fixture, &parent).await;
     for direction in directions {
         direction.passed();
     }
-    commit_all(&*store, &commits()).await;
-    let step = if variable(EVERY_BYTE).is_some() { 1 } else { 97 };
-    let mut expected = fixture.count("sessions").await;
+    execute_all(&*store, &next).await;
     let lengths = directions.map(|direction| direction.passed());
+    let step = if variable(EVERY_BYTE).is_some() { 1 } else { 97 };
+    let expected_others = [
+        &Written::Appended(true),
+        &Written::Appended(false),
+        &Written::waiting(),
+        &Written::known(&first),
+    ];
+    let mut expected = counts(&fixture).await;
     for (direction, bytes) in directions.into_iter().zip(lengths) {
         assert!(bytes > 100, "{bytes}");
         for at in (0..bytes).step_by(if bytes < 1_000 { step.min(7) } else { step }) {
-            let commits = commits();
+            let writes = writes(&fixture, &parent).await;
             direction.limit(at);
-            let stored = commit_all(&*store, &commits).await;
-            for bundle in stored {
-                assert_eq!(fixture.load(bundle.head.session_id).await, bundle, "{at} of {bytes}");
+            let written = execute_all(&*store, &writes).await;
+            for (write, written) in writes.iter().zip(&written) {
+                write.assert_stored(&fixture, written).await;
             }
-            expected += 3;
-            assert_eq!(fixture.count("sessions").await, expected, "{at} of {bytes}");
-            assert_eq!(fixture.count("runs").await, expected, "{at} of {bytes}");
+            let (sessions, others) = written.split_at(4);
+            assert!(sessions.iter().all(Result::is_ok), "{sessions:?}");
+            let [Err(CommitError::LeaseLost), others @ ..] = others else {
+                panic!("{others:?}")
+            };
+            let others: Vec<_> = others.iter().flatten().collect();
+            assert_eq!(others, expected_others);
+            for (count, (_, added)) in expected.iter_mut().zip(ADDED) {
+                *count += added;
+            }
+            assert_eq!(counts(&fixture).await, expected, "{at} of {bytes}");
         }
         direction.is_limited.store(false, Ordering::SeqCst);
     }
     store.close().await;
 }
 
-/// Commits all at once. Repeats those whose connection is lost, as a run does.
-async fn commit_all(store: &dyn Store, commits: &[Commit]) -> Vec<Bundle> {
-    let committing = commits.iter().map(async |commit| {
+/// What each round adds to the tables: three runs at work, of which one ends, a waiting one, and
+/// three that were never in the queue.
+const ADDED: [(&str, i64); 5] = [
+    ("sessions", 4),
+    ("runs", 7),
+    ("run_queue", 3),
+    ("run_journal", 1),
+    ("run_events", 2),
+];
+
+async fn counts(fixture: &Fixture) -> Vec<i64> {
+    let mut counts = Vec::new();
+    for (table, _) in ADDED {
+        counts.push(fixture.count(table).await);
+    }
+    counts
+}
+
+/// Makes writes of each kind. The first one is a batch of its own, and the others are the next.
+async fn writes(fixture: &Fixture, parent: &Arc<Bundle>) -> [BatchedWrite; 9] {
+    let [at_work, at_end] = [LeasedTestRun::new(fixture).await, LeasedTestRun::new(fixture).await];
+    let lost = LeasedTestRun::new(fixture).await.lost();
+    [
+        BatchedWrite::commit(fixture.commit(Some(parent), &["first"])),
+        BatchedWrite::commit(fixture.commit(Some(parent), &["second"])),
+        BatchedWrite::commit(fixture.commit(None, &["third"])),
+        BatchedWrite::end(fixture, &at_end, Some(parent), "fourth"),
+        BatchedWrite::end(fixture, &lost, None, "lost"),
+        BatchedWrite::append(&at_work.lease, 1),
+        BatchedWrite::append(&lost.lease, 1),
+        BatchedWrite::accept(queued_run(&fixture.tenant)),
+        BatchedWrite::accept(keyed_run(&fixture.tenant, "a")),
+    ]
+}
+
+/// Executes all at once. Repeats those whose connection is lost, as a run does.
+async fn execute_all(store: &dyn Store, writes: &[BatchedWrite]) -> Vec<Result<Written, CommitError>> {
+    let executing = writes.iter().map(async |write| {
         loop {
-            match store.session_commit(commit).await {
-                Ok(committed) => return committed.session,
+            match write.execute(store).await {
                 Err(CommitError::Store(error)) if error.is_transient() => (),
-                Err(error) => panic!("{error:?}"),
+                written => return written,
             }
         }
     });
-    join_all(committing).await
+    join_all(executing).await
 }

@@ -1,20 +1,28 @@
-//! Any mix of commits at once has the results of the same commits one after another.
+//! Any mix of writes at once has the results of the same writes one after another.
 
 use std::sync::Arc;
 
+use agent_runtime::ids::RunId;
 use agent_runtime::session::{Bundle, EnvironmentState};
-use agent_runtime::store::{Commit, CommitError, Committed, ConflictPolicy};
+use agent_runtime::store::{Commit, CommitError, Committed, ConflictPolicy, Enqueued, NewQueuedRun};
 use agent_runtime::tenant::TenantId;
 use futures_util::future::join_all;
 use proptest::prelude::*;
 use serde_json::json;
+use uuid::Uuid;
 
-use crate::store::fixtures::{Fixture, run_of, tenant};
+use crate::store::batched_write::{BatchedWrite, LeasedTestRun, Written, keyed_run, leased_run};
+use crate::store::fixtures::{Fixture, run_of, session_id, tenant};
 use crate::store::model_check::check;
+use crate::store::sql::queue::fixtures::queued_run;
 use crate::support::databases::Engine;
 
 /// How many sessions there are to continue.
 const PARENTS: usize = 3;
+/// How many runs are at work. The lease of the last one is lost.
+const RUNS: usize = 4;
+/// How many idempotency keys there are. The last one is taken.
+const KEYS: usize = 3;
 
 #[derive(Debug, Clone, Copy)]
 enum Kind {
@@ -22,7 +30,7 @@ enum Kind {
     Root,
     /// A session that continues one of the parents.
     Child(usize, ConflictPolicy),
-    /// The same commit as an earlier one of the list, if there is one.
+    /// The same write as an earlier one of the list, if there is one.
     Repeated(usize),
     /// Another session with the id of a parent.
     TakenId(usize),
@@ -30,6 +38,28 @@ enum Kind {
     Imported,
     /// A session of some size.
     Large,
+    /// A run to accept.
+    Accept(Acceptance),
+    /// Progress of a run at work.
+    Append(usize),
+    /// The end of a run at work, whose session may continue a parent.
+    End(usize, Option<usize>),
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Acceptance {
+    /// A run without a base.
+    Waiting,
+    /// A run that is leased at once.
+    Leased,
+    /// A run that continues one of the parents.
+    Based(usize),
+    /// A run that continues no session of the tenant.
+    Baseless,
+    /// A run with one of the keys.
+    Keyed(usize),
+    /// A run that reserves the session of a run at work, which does not end.
+    TakenSession,
 }
 
 fn kind() -> impl Strategy<Value = Kind> {
@@ -37,10 +67,24 @@ fn kind() -> impl Strategy<Value = Kind> {
     prop_oneof![
         3 => Just(Kind::Root),
         6 => (0..PARENTS, policy).prop_map(|(parent, policy)| Kind::Child(parent, policy)),
-        1 => (0..40_usize).prop_map(Kind::Repeated),
+        2 => (0..40_usize).prop_map(Kind::Repeated),
         1 => (0..PARENTS).prop_map(Kind::TakenId),
         1 => Just(Kind::Imported),
         1 => Just(Kind::Large),
+        6 => acceptance().prop_map(Kind::Accept),
+        5 => (0..RUNS).prop_map(Kind::Append),
+        3 => (0..RUNS, prop::option::of(0..PARENTS)).prop_map(|(run, parent)| Kind::End(run, parent)),
+    ]
+}
+
+fn acceptance() -> impl Strategy<Value = Acceptance> {
+    prop_oneof![
+        2 => Just(Acceptance::Waiting),
+        1 => Just(Acceptance::Leased),
+        1 => (0..PARENTS).prop_map(Acceptance::Based),
+        1 => Just(Acceptance::Baseless),
+        3 => (0..KEYS).prop_map(Acceptance::Keyed),
+        1 => Just(Acceptance::TakenSession),
     ]
 }
 
@@ -55,84 +99,167 @@ fn on_sqlite_a_mix_at_once_equals_the_mix_one_by_one() {
 }
 
 async fn play(fixture: &Fixture, kinds: &[Kind]) {
-    let id = uuid::Uuid::now_v7().simple().to_string();
+    let id = Uuid::now_v7().simple().to_string();
     let [at_once, one_by_one] = ["at-once", "one-by-one"].map(|name| tenant(&format!("{name}-{id}")));
-    let of = |commit: &Commit, tenant| Commit {
-        tenant: TenantId::clone(tenant),
-        ..commit.clone()
-    };
-    let mut parents: Vec<Arc<Bundle>> = Vec::new();
-    for number in 0..PARENTS {
-        let root = fixture.commit(None, &[&format!("parent {number}")]);
-        let published = fixture.store.session_commit(&of(&root, &at_once)).await.unwrap();
-        fixture.store.session_commit(&of(&root, &one_by_one)).await.unwrap();
-        parents.push(Arc::new(published.session));
-    }
-    let mut commits: Vec<Commit> = Vec::new();
+    let world = World::new(fixture, [&at_once, &one_by_one]).await;
+    let mut writes: Vec<BatchedWrite> = Vec::new();
     for (number, kind) in kinds.iter().enumerate() {
-        let commit = make(fixture, &parents, &commits, number, *kind);
-        commits.push(commit);
+        writes.push(world.make(&writes, number, *kind));
     }
 
-    let together: Vec<_> = commits.iter().map(|commit| of(commit, &at_once)).collect();
-    let together = join_all(together.iter().map(|commit| fixture.store.session_commit(commit))).await;
-    // Of those that continue the same session, any may come first, but one does.
-    let mut order: Vec<usize> = (0..commits.len()).collect();
-    order.sort_by_key(|index| !is_appended(&together[*index]));
-    let mut apart: Vec<Option<Result<Committed, CommitError>>> = commits.iter().map(|_| None).collect();
+    let together: Vec<_> = writes.iter().map(|write| write.of(&at_once)).collect();
+    let together = join_all(together.iter().map(|write| write.execute(&*fixture.store))).await;
+    // Of those that exclude each other, any may come first, but one does.
+    let mut order: Vec<usize> = (0..writes.len()).collect();
+    order.sort_by_key(|index| turn(&together[*index]));
+    let mut apart: Vec<Option<Result<Written, CommitError>>> = writes.iter().map(|_| None).collect();
     for index in order {
-        apart[index] = Some(fixture.store.session_commit(&of(&commits[index], &one_by_one)).await);
+        apart[index] = Some(writes[index].of(&one_by_one).execute(&*fixture.store).await);
     }
     for (number, (one, other)) in together.iter().zip(&apart).enumerate() {
-        let other = other.as_ref().unwrap();
-        assert_eq!(described(one), described(other), "{number}: {:?}", kinds[number]);
+        let (one, other) = (
+            described(one, &at_once),
+            described(other.as_ref().unwrap(), &one_by_one),
+        );
+        assert_eq!(one, other, "{number}: {:?}", kinds[number]);
     }
-    for table in ["sessions", "runs", "history_segments", "history_branches", "states"] {
+    for table in [
+        "sessions",
+        "runs",
+        "history_segments",
+        "history_branches",
+        "states",
+        "run_queue",
+        "run_journal",
+        "run_events",
+        "idempotency_keys",
+    ] {
         let count = async |tenant| fixture.count(&format!("{table} where tenant = '{tenant}'")).await;
         assert_eq!(count(&at_once).await, count(&one_by_one).await, "{table}");
     }
-    for committed in together.iter().flatten() {
-        let session_id = committed.session.head.session_id;
-        let stored = fixture.store.bundle_load(&at_once, session_id).await.unwrap();
-        assert_eq!(stored.as_ref(), Some(&committed.session));
+    for session in together.iter().flatten().filter_map(Written::session) {
+        let stored = fixture.store.bundle_load(&at_once, session.head.session_id).await;
+        assert_eq!(stored.unwrap().as_ref(), Some(session));
+    }
+    for run_id in world.runs.iter().map(|run| run.lease.run_id) {
+        let [one, other] = [&at_once, &one_by_one].map(async |tenant| progress_of(fixture, tenant, run_id).await);
+        assert_eq!(one.await, other.await);
     }
 }
 
-fn make(fixture: &Fixture, parents: &[Arc<Bundle>], earlier: &[Commit], number: usize, kind: Kind) -> Commit {
-    let text = format!("message {number}");
-    match kind {
-        Kind::Child(parent, conflict) => {
-            let mut commit = fixture.commit(Some(&parents[parent]), &[&text]);
-            // Several sessions of a mix have the same new environment.
-            let environment = EnvironmentState {
-                variables: [("number".to_owned(), json!(number % 3))].into(),
-                ..(*commit.draft.environment).clone()
+/// What the writes of a mix refer to. Both tenants have it.
+struct World<'a> {
+    fixture: &'a Fixture,
+    parents: Vec<Arc<Bundle>>,
+    runs: Vec<LeasedTestRun>,
+}
+
+impl<'a> World<'a> {
+    async fn new(fixture: &'a Fixture, tenants: [&TenantId; 2]) -> Self {
+        let for_both = async |write: BatchedWrite| {
+            let [one, other] = tenants.map(|tenant| write.of(tenant));
+            other.execute(&*fixture.store).await.unwrap();
+            one.execute(&*fixture.store).await.unwrap()
+        };
+        let mut parents = Vec::new();
+        for number in 0..PARENTS {
+            let root = fixture.commit(None, &[&format!("parent {number}")]);
+            let written = for_both(BatchedWrite::commit(root)).await;
+            parents.push(Arc::new(written.session().unwrap().clone()));
+        }
+        let mut runs = Vec::new();
+        for number in 0..RUNS {
+            let accepted = leased_run(tenants[0]);
+            let written = for_both(BatchedWrite::accept(accepted.clone())).await;
+            let Written::Accepted(Enqueued::Accepted { lease: Some(lease), .. }) = written else {
+                panic!("{written:?}")
             };
-            commit.draft.environment = Arc::new(environment);
-            Commit { conflict, ..commit }
+            let run = LeasedTestRun { accepted, lease };
+            runs.push(if number + 1 == RUNS { run.lost() } else { run });
         }
-        Kind::Repeated(index) if index < earlier.len() => earlier[index].clone(),
-        Kind::Root | Kind::Repeated(_) => fixture.commit(None, &[&text]),
-        Kind::TakenId(parent) => {
-            let mut commit = fixture.commit(None, &[&text]);
-            commit.draft.session_id = parents[parent].head.session_id;
-            commit.run = Some(run_of(&commit.draft));
-            commit
+        for_both(BatchedWrite::accept(keyed_run(tenants[0], &(KEYS - 1).to_string()))).await;
+        Self { fixture, parents, runs }
+    }
+
+    fn make(&self, earlier: &[BatchedWrite], number: usize, kind: Kind) -> BatchedWrite {
+        let text = format!("message {number}");
+        let root = || self.fixture.commit(None, &[&text]);
+        let commit = match kind {
+            Kind::Repeated(index) if index < earlier.len() => return earlier[index].clone(),
+            Kind::Accept(acceptance) => return BatchedWrite::accept(self.acceptance(acceptance)),
+            Kind::Append(run) => return BatchedWrite::append(&self.runs[run].lease, 1 + number as u64),
+            Kind::End(run, parent) => {
+                let parent = parent.map(|parent| &self.parents[parent]);
+                return BatchedWrite::end(self.fixture, &self.runs[run], parent, &text);
+            }
+            Kind::Child(parent, conflict) => {
+                let mut commit = self.fixture.commit(Some(&self.parents[parent]), &[&text]);
+                // Several sessions of a mix have the same new environment.
+                let environment = EnvironmentState {
+                    variables: [("number".to_owned(), json!(number % 3))].into(),
+                    ..(*commit.draft.environment).clone()
+                };
+                commit.draft.environment = Arc::new(environment);
+                Commit { conflict, ..commit }
+            }
+            Kind::Root | Kind::Repeated(_) => root(),
+            Kind::TakenId(parent) => {
+                let mut commit = root();
+                commit.draft.session_id = self.parents[parent].head.session_id;
+                commit.run = Some(run_of(&commit.draft));
+                commit
+            }
+            Kind::Imported => {
+                let mut commit = root();
+                commit.draft.run_id = None;
+                Commit { run: None, ..commit }
+            }
+            Kind::Large => self
+                .fixture
+                .commit(None, &[&format!("{text} {}", Uuid::now_v7()).repeat(20_000)]),
+        };
+        BatchedWrite::commit(commit)
+    }
+
+    fn acceptance(&self, acceptance: Acceptance) -> NewQueuedRun {
+        let tenant = &self.fixture.tenant;
+        let mut run = queued_run(tenant);
+        match acceptance {
+            Acceptance::Waiting => (),
+            Acceptance::Leased => return leased_run(tenant),
+            Acceptance::Based(parent) => run.summary.base_session_id = Some(self.parents[parent].head.session_id),
+            Acceptance::Baseless => run.summary.base_session_id = Some(session_id()),
+            Acceptance::Keyed(number) => return keyed_run(tenant, &number.to_string()),
+            Acceptance::TakenSession => run.summary.session_id = self.runs[RUNS - 1].accepted.summary.session_id,
         }
-        Kind::Imported => {
-            let mut commit = fixture.commit(None, &[&text]);
-            commit.draft.run_id = None;
-            Commit { run: None, ..commit }
-        }
-        Kind::Large => fixture.commit(None, &[&format!("{text} {}", uuid::Uuid::now_v7()).repeat(20_000)]),
+        run
     }
 }
 
-fn is_appended(result: &Result<Committed, CommitError>) -> bool {
-    let appended = result.as_ref().ok();
-    appended.is_some_and(|committed| committed.session.head.position.position > 0)
+/// Returns the turn in which a write has the same result if it is executed one by one: progress
+/// comes before the end of its run, the session that continues a parent before those that open
+/// branches, and those that have taken something before those that found it taken.
+fn turn(result: &Result<Written, CommitError>) -> u8 {
+    match result {
+        Ok(Written::Appended(true)) => 0,
+        Ok(Written::Committed(committed)) if committed.session.head.position.position > 0 => 1,
+        Ok(Written::Committed(_) | Written::Accepted(Enqueued::Accepted { .. })) => 2,
+        Ok(Written::Accepted(_) | Written::Appended(false)) | Err(_) => 3,
+    }
 }
 
-fn described(result: &Result<Committed, CommitError>) -> Result<&Committed, String> {
-    result.as_ref().map_err(|error| format!("{error:?}"))
+/// Returns a session, or the description of another result without the tenant.
+fn described<'r>(result: &'r Result<Written, CommitError>, tenant: &TenantId) -> Result<&'r Committed, String> {
+    match result {
+        Ok(Written::Committed(committed)) => Ok(committed),
+        other => Err(format!("{other:?}").replace(tenant.as_str(), "the tenant")),
+    }
+}
+
+/// Returns what is stored of a run that was at work.
+async fn progress_of(fixture: &Fixture, tenant: &TenantId, run_id: RunId) -> String {
+    let record = fixture.store.run_lookup(tenant, run_id).await.unwrap();
+    let journal = fixture.store.journal_read(tenant, run_id).await.unwrap();
+    let events = fixture.store.event_read(tenant, run_id, 0, 10_000).await.unwrap();
+    format!("{record:?} {journal:?} {events:?}")
 }
