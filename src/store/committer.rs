@@ -10,7 +10,7 @@
 //!
 //! - Writes are taken in the order of their arrival, up to [`MAX_WRITES`] and [`MAX_BYTES`]. The
 //!   engines send larger writes elsewhere.
-//! - Two writes that exclude each other, such as two sessions for one position, are never in one
+//! - Two writes that exclude each other, such as two with one idempotency key, are never in one
 //!   batch: the second one waits for the next.
 //! - A write whose caller is gone is left out.
 //!

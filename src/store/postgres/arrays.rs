@@ -24,17 +24,22 @@ impl Row for Number {
     }
 }
 
-/// Returns for each of so many writes whether its number is in the first column of a row.
-pub(super) fn numbers(rows: &[PgRow], count: usize) -> Result<Vec<bool>, sqlx::Error> {
-    let mut found = vec![false; count];
+/// Returns what is decided about each of so many writes: about one whose number is in the first
+/// column of a row, what is read from the row, and the default about the others.
+pub(super) fn decisions<D: Clone + Default>(
+    rows: &[PgRow],
+    count: usize,
+    read: impl Fn(&PgRow) -> Result<D, sqlx::Error>,
+) -> Result<Vec<D>, sqlx::Error> {
+    let mut decisions = vec![D::default(); count];
     for row in rows {
         let number: i32 = row.try_get(0)?;
         let index = usize::try_from(number).ok();
-        if let Some(found) = index.and_then(|index| found.get_mut(index)) {
-            *found = true;
+        if let Some(decision) = index.and_then(|index| decisions.get_mut(index)) {
+            *decision = read(row)?;
         }
     }
-    Ok(found)
+    Ok(decisions)
 }
 
 /// Rows with the same columns.

@@ -25,8 +25,8 @@ pub(super) trait BatchWrite: Send + Sync + Sized + 'static {
 /// What two writes of one batch may not share.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) enum WriteKey {
-    /// The position of a session: its branch, and its number there.
-    Position(TenantId, Uuid, u64),
+    /// The branch that a session may open.
+    Branch(TenantId, Uuid),
     /// The progress of a run.
     Progress(TenantId, Uuid),
     /// An idempotency key.

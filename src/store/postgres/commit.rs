@@ -63,8 +63,8 @@ impl PostgresStore {
             publish = returned;
             let own = &publish.publications.own;
             let published = match outcome {
-                Outcome::Decided(true) => Some(Ok(publish.target.position(own))),
-                Outcome::Decided(false) => match publish.target.after_refusal(own) {
+                Outcome::Decided(Some(target)) => Some(Ok(target.position(own))),
+                Outcome::Decided(None) => match publish.target.after_refusal(own) {
                     Some(next) => {
                         publish.target = next;
                         continue;
@@ -119,7 +119,8 @@ async fn publish(
             end,
             target,
         };
-        if publish_sessions(connection, &[publish]).await?.contains(&true) {
+        let published = publish_sessions(connection, &[publish]).await?;
+        if let Some(target) = published.into_iter().flatten().next() {
             return Ok(target.position(publication));
         }
         match target.after_refusal(publication) {

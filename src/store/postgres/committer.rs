@@ -24,7 +24,7 @@ use tokio::time::timeout;
 use super::batch_write::{BatchWrite, Outcome, WriteKey};
 use super::enqueue::Inserted;
 use super::own_connection::OwnConnection;
-use super::publish::PlainPublish;
+use super::publish::{PlainPublish, Target};
 use super::sessions::{LOCAL_BATCH_SETTINGS, Sessions};
 use super::statistics::Statistics;
 use crate::store::committer::{Committer, Write};
@@ -77,7 +77,10 @@ impl PostgresCommitter {
     }
 
     /// Publishes the session of a plain commit, with the end of its run.
-    pub(super) async fn publish(&self, publish: PlainPublish) -> Result<(PlainPublish, Outcome<bool>), StoreError> {
+    pub(super) async fn publish(
+        &self,
+        publish: PlainPublish,
+    ) -> Result<(PlainPublish, Outcome<Option<Target>>), StoreError> {
         self.submit(publish, AnyWrite::Publish).await
     }
 

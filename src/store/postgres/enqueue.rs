@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use async_trait::async_trait;
 use sqlx::{PgConnection, Row as _};
 
-use super::arrays::{ColumnArrays, Number};
+use super::arrays::{ColumnArrays, Number, decisions};
 use super::batch_write::{BatchWrite, WriteKey};
 use crate::store::new_queued_run::NewQueueRow;
 use crate::store::queue::IdempotencyKey;
@@ -55,19 +55,15 @@ impl BatchWrite for NewQueueRow {
         let query = batch.runs.bind_to(query);
         let query = batch.queued.bind_to(query);
         let query = batch.keys.bind_to(query);
-        let mut inserted = vec![Inserted::default(); writes.len()];
-        for row in query.fetch_all(connection).await? {
-            let (number, has_base): (i32, bool) = (row.try_get(0)?, row.try_get(1)?);
-            let index = usize::try_from(number).ok();
-            if let Some(inserted) = index.and_then(|index| inserted.get_mut(index)) {
-                *inserted = if has_base {
-                    Inserted::KeyTaken
-                } else {
-                    Inserted::MissingBase
-                };
-            }
-        }
-        Ok(inserted)
+        let rows = query.fetch_all(connection).await?;
+        decisions(&rows, writes.len(), |row| {
+            let has_base = row.try_get(1)?;
+            Ok(if has_base {
+                Inserted::KeyTaken
+            } else {
+                Inserted::MissingBase
+            })
+        })
     }
 }
 

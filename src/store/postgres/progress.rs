@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use sqlx::PgConnection;
 
 use super::PostgresStore;
-use super::arrays::{ColumnArrays, Number, numbers};
+use super::arrays::{ColumnArrays, Number, decisions};
 use super::batch_write::{BatchWrite, Outcome, WriteKey};
 use super::timeouts::in_time;
 use crate::store::driver_error::store_error;
@@ -68,7 +68,7 @@ impl BatchWrite for NewProgress {
         let query = batch.entries.bind_to(query);
         let query = batch.events.bind_to(query);
         let rows = query.fetch_all(connection).await?;
-        numbers(&rows, writes.len())
+        decisions(&rows, writes.len(), |_| Ok(true))
     }
 }
 

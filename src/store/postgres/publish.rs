@@ -1,7 +1,9 @@
 //! Publishes sessions with one statement: any number of them, each all or nothing.
 //!
 //! The statement is atomic, and any error undoes all of it. A session whose position is taken, or
-//! whose parent does not exist, is left out. It refuses no other session.
+//! whose parent does not exist, is left out. It refuses no other session. Of the sessions that
+//! continue the same one, the first that nothing else refuses tries the position after it. The
+//! others open branches at once or are left out, as their conflict policies say.
 //!
 //! Rows are sorted by their keys, and the statement writes the tables in the same order each time.
 //! So two processes that publish the same states, or take the same positions, wait for each other
@@ -10,10 +12,10 @@
 use std::sync::OnceLock;
 
 use async_trait::async_trait;
-use sqlx::PgConnection;
+use sqlx::{PgConnection, Row as _};
 use uuid::Uuid;
 
-use super::arrays::{ColumnArrays, Number, numbers};
+use super::arrays::{ColumnArrays, Number, decisions};
 use super::batch_write::{BatchWrite, WriteKey};
 use crate::session::{BranchPosition, Hash};
 use crate::store::codec::Payload;
@@ -24,7 +26,7 @@ use crate::store::sql::events_conflict;
 use crate::store::traits::ConflictPolicy;
 use crate::tenant::TenantId;
 
-/// A session to publish, with the position that it takes.
+/// A session to publish, with the position to try.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Publish<'v> {
     pub(super) publication: &'v Publication,
@@ -36,7 +38,8 @@ pub(super) struct Publish<'v> {
 /// The position that a session takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
-    /// The position after that of its parent. It is refused if that position is taken.
+    /// The position after that of its parent. If another session of the statement takes it, a
+    /// session that may fork opens a branch. If it is taken otherwise, the session is refused.
     Append,
     /// The first position of a branch of its own.
     Branch,
@@ -66,7 +69,7 @@ impl Target {
     }
 }
 
-/// A commit of one session and the end of its run, with the position that the session takes.
+/// A commit of one session and the end of its run, with the position to try.
 #[derive(Debug)]
 pub(super) struct PlainPublish {
     pub(super) publications: Publications,
@@ -75,21 +78,20 @@ pub(super) struct PlainPublish {
 
 #[async_trait]
 impl BatchWrite for PlainPublish {
-    /// Whether it was published.
-    type Decision = bool;
+    /// The position that it took, unless it was refused.
+    type Decision = Option<Target>;
 
+    /// Returns the branch of its own, so that a batch has no commit twice.
     fn key(&self) -> Option<WriteKey> {
         let own = &self.publications.own;
-        let position = self.target.position(own);
-        let branch_id = position.branch_id.as_uuid();
-        Some(WriteKey::Position(own.tenant.clone(), branch_id, position.position))
+        Some(WriteKey::Branch(own.tenant.clone(), own.fork.branch_id.as_uuid()))
     }
 
     fn bytes(&self) -> usize {
         self.publications.own.bytes() + self.publications.end.as_ref().map_or(0, NewEnd::bytes)
     }
 
-    async fn execute_all(connection: &mut PgConnection, writes: &[&Self]) -> Result<Vec<bool>, sqlx::Error> {
+    async fn execute_all(connection: &mut PgConnection, writes: &[&Self]) -> Result<Vec<Option<Target>>, sqlx::Error> {
         let publishes = writes.iter().map(|write| Publish {
             publication: &write.publications.own,
             end: write.publications.end.as_ref(),
@@ -99,18 +101,18 @@ impl BatchWrite for PlainPublish {
     }
 }
 
-/// Publishes sessions, each at a position of its own. Returns for each whether it was published.
+/// Publishes sessions. Returns for each the position that it took, unless it was refused.
 pub(super) async fn publish_sessions(
     connection: &mut PgConnection,
     publishes: &[Publish<'_>],
-) -> Result<Vec<bool>, sqlx::Error> {
+) -> Result<Vec<Option<Target>>, sqlx::Error> {
     let mut rows: Vec<_> = publishes.iter().zip(Number::all()).map(PublishRow::new).collect();
     rows.sort_by_key(PublishRow::key);
     let states: Vec<_> = rows.iter().flat_map(NewState::of).collect();
     let mut batch = Batch::default();
     for row in &rows {
         let tenant = &row.publish.publication.tenant;
-        batch.sessions.push(tenant, &[row, &row.session]);
+        batch.sessions.push(tenant, &[row]);
         if let Some(end) = row.publish.end {
             batch.push_end(tenant, &row.number, end);
         }
@@ -126,7 +128,10 @@ pub(super) async fn publish_sessions(
     let query = batch.ended_runs.bind_to(query);
     let query = batch.events.bind_to(query);
     let rows = query.fetch_all(connection).await?;
-    numbers(&rows, publishes.len())
+    decisions(&rows, publishes.len(), |row| {
+        let appends = row.try_get(1)?;
+        Ok(Some(if appends { Target::Append } else { Target::Branch }))
+    })
 }
 
 /// A session, numbered in the order of its batch.
@@ -139,12 +144,11 @@ struct PublishRow<'v> {
 
 impl<'v> PublishRow<'v> {
     fn new((publish, number): (&'v Publish<'v>, Number)) -> Self {
-        let publication = publish.publication;
-        let position = publish.target.position(publication);
+        let Publication { head, metadata, .. } = publish.publication;
         Self {
             publish,
             number,
-            session: SessionRow::new(&publication.head, position, &publication.metadata),
+            session: SessionRow::new(head, head.position, metadata),
         }
     }
 
@@ -163,13 +167,17 @@ impl Row for PublishRow<'_> {
     fn visit<'v>(&'v self, column: &mut dyn FnMut(&'static str, Value<'v>)) {
         let publication = self.publish.publication;
         let parent = publication.parent.map(|(_, position)| position);
+        let next = (self.publish.target == Target::Append).then_some(publication.head.position);
+        let may_fork = next.is_none() || publication.conflict == ConflictPolicy::Fork;
         let segment = &publication.segment;
         self.number.visit(column);
         column(
             "is_queued",
             self.publish.end.is_some_and(|end| end.lease.is_some()).into(),
         );
-        column("opens_branch", (self.publish.target == Target::Branch).into());
+        column("next_branch_id", next.map(|next| next.branch_id).into());
+        column("next_position", next.map(|next| next.position).into());
+        column("fork_branch_id", may_fork.then_some(publication.fork.branch_id).into());
         column("parent_branch_id", parent.map(|parent| parent.branch_id).into());
         column("parent_position", parent.map(|parent| parent.position).into());
         column("first_index", segment.first_index.into());
@@ -177,6 +185,12 @@ impl Row for PublishRow<'_> {
         column("segment_version", segment.payload.schema_version.into());
         column("segment_encoding", segment.payload.encoding.into());
         column("segment_payload", (&segment.payload.bytes).into());
+        // The statement adds the position.
+        self.session.visit(&mut |name, value| {
+            if !matches!(name, "branch_id" | "position") {
+                column(name, value);
+            }
+        });
     }
 }
 
@@ -301,10 +315,14 @@ impl<'v> Batch<'v> {
         if !self.events.is_empty() {
             parts.push(self.events_insert());
         }
-        format!("with {} select number from published", parts.join(", "))
+        format!("with {} select number, appends from published", parts.join(", "))
     }
 
-    /// Takes the positions and inserts the sessions.
+    /// Takes the positions and inserts the sessions. The segment of a position is inserted for one
+    /// session only, and decides whether the position was free.
+    ///
+    /// The search among `appending` is no join, so that the rows stay in their order. With the
+    /// offset, it is made once for each row.
     fn publishing(&self) -> String {
         let columns = self.sessions.names_from("session_id", "");
         let (leased, condition) = if self.leases.is_empty() {
@@ -332,21 +350,32 @@ impl<'v> Batch<'v> {
                     for share
                 ) parent
                 where parent_session_id is not null and {condition}
+            ), appending as materialized (
+                select min(number) as number from based
+                where next_branch_id is not null
+                group by tenant, next_branch_id, next_position
+            ), placed as materialized (
+                select *,
+                    case when appends then next_branch_id else fork_branch_id end as branch_id,
+                    case when appends then next_position else 0 end as position
+                from (select *, number in (select number from appending) as appends from based offset 0) based
+                where appends or fork_branch_id is not null
             ), branch as (
                 insert into history_branches (tenant, branch_id, parent_branch_id, parent_position)
-                select tenant, branch_id, parent_branch_id, parent_position from based where opens_branch
+                select tenant, branch_id, parent_branch_id, parent_position from placed where not appends
             ), segment as (
                 insert into history_segments (
                     tenant, branch_id, position, first_index, message_count, schema_version, encoding, payload)
                 select tenant, branch_id, position, first_index, segment_messages, segment_version, segment_encoding,
                     segment_payload
-                from based
+                from placed
                 on conflict do nothing
                 returning tenant, branch_id, position
             ), published as (
-                select based.* from based join segment using (tenant, branch_id, position)
+                select placed.* from placed join segment using (tenant, branch_id, position)
             ), new_session as (
-                insert into sessions (tenant, {columns}) select tenant, {columns} from published
+                insert into sessions (tenant, branch_id, position, {columns})
+                select tenant, branch_id, position, {columns} from published
             )"
         )
     }

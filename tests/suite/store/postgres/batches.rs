@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use agent_runtime::ids::BranchId;
-use agent_runtime::session::Bundle;
+use agent_runtime::session::{BranchPosition, Bundle, BundleDraft};
 use agent_runtime::store::{
     Commit, CommitError, Committed, ConflictPolicy, Enqueued, Store, StoreError, StoreSettings, open,
 };
@@ -16,7 +16,7 @@ use tracing_subscriber::registry::Registry;
 use super::held::{Held, until_waiting};
 use crate::store::batched_write::{BatchedWrite, LeasedTestRun, Written, keyed_run};
 use crate::store::fixtures::{Fixture, object, run_of, session_id};
-use crate::store::sql::queue::fixtures::queued_run;
+use crate::store::sql::queue::fixtures::{commit_of, queued_run};
 use crate::support::databases::{Engine, TestDatabase};
 use crate::support::logs::{CapturedLog, listen};
 use crate::support::statements::Statements;
@@ -78,6 +78,99 @@ async fn sessions_that_commit_at_once_share_a_statement() {
     }
     assert_stored(&fixture, &bundles).await;
     assert_eq!(fixture.count("runs").await, 27);
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn forks_that_commit_at_once_share_a_statement() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    let root = fixture.root(&["root"]).await;
+    let own_branch = root.head.position.branch_id;
+    let fork = |run: i32| fixture.commit(Some(&root), &[&run.to_string()]);
+    let statements = Statements::default();
+    for (first, is_free) in [(fixture.commit(None, &["another"]), true), (fork(0), false)] {
+        let mut commits = vec![first];
+        commits.extend((1..65).map(fork));
+        let listening = listen(Registry::default().with(statements.clone()));
+        let bundles = published(commit_at_once(&*fixture.store, &commits).await);
+        drop(listening);
+        // If the position is taken, the first of each statement tries it in vain, and forks in
+        // another statement.
+        assert_eq!(statements.taken(), if is_free { 2 } else { 4 }, "{is_free}");
+        assert_stored(&fixture, &bundles).await;
+        for (at, (bundle, commit)) in bundles.iter().zip(&commits).enumerate() {
+            let appends = is_free && at == 1;
+            let branch_id = if appends {
+                own_branch
+            } else {
+                commit.draft.new_branch_id
+            };
+            let position = BranchPosition {
+                branch_id,
+                position: u64::from(appends),
+            };
+            assert_eq!(bundle.head.position, position, "{is_free}, {at}");
+        }
+    }
+    let branches = "history_branches where parent_branch_id is not null and parent_position = 0";
+    assert_eq!(fixture.count(branches).await, 63 + 65);
+    assert_eq!(fixture.count("history_branches").await, 2 + 63 + 65);
+    assert_eq!(fixture.count("history_segments").await, 1 + 2 * 65);
+    assert_eq!(fixture.count("sessions").await, 1 + 2 * 65);
+    assert_eq!(fixture.count("runs").await, 1 + 2 * 65);
+}
+
+/// As one by one: a worker that has lost its lease takes no position.
+#[tokio::test(flavor = "current_thread")]
+async fn the_first_that_may_takes_the_position_and_of_the_others_those_fork_that_may() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    let root = fixture.root(&["root"]).await;
+    fixture.enqueue_new().await;
+    let mut leased = fixture.lease_one().await;
+    leased.lease.fence += 1;
+    let mut lost = commit_of(&fixture, &leased);
+    let child = fixture.commit(Some(&root), &["of a lost lease"]);
+    lost.draft = BundleDraft {
+        session_id: lost.draft.session_id,
+        run_id: lost.draft.run_id,
+        ..child.draft
+    };
+    let rejected = |text| Commit {
+        conflict: ConflictPolicy::Reject,
+        ..fixture.commit(Some(&root), &[text])
+    };
+    let commits = [
+        fixture.commit(None, &["in flight"]),
+        lost,
+        rejected("first"),
+        fixture.commit(Some(&root), &["fork"]),
+        rejected("late"),
+        fixture.commit(Some(&root), &["another fork"]),
+    ];
+    let results = commit_at_once(&*fixture.store, &commits).await;
+    let [other, lost, first, fork, late, another] = results.try_into().unwrap();
+    assert!(matches!(lost, Err(CommitError::LeaseLost)), "{lost:?}");
+    let winner = first.as_ref().unwrap().session.head.run_id;
+    assert!(
+        matches!(late, Err(CommitError::Conflict { run_id }) if run_id == winner),
+        "{late:?}"
+    );
+    let bundles = published(vec![other, first, fork, another]);
+    assert_stored(&fixture, &bundles).await;
+    let branches = bundles.iter().map(|bundle| bundle.head.position.branch_id);
+    let expected = [
+        commits[0].draft.new_branch_id,
+        root.head.position.branch_id,
+        commits[3].draft.new_branch_id,
+        commits[5].draft.new_branch_id,
+    ];
+    assert_eq!(branches.collect::<Vec<_>>(), expected);
+    assert_eq!(fixture.count("sessions").await, 1 + 4);
+    assert_eq!(fixture.count("history_segments").await, 1 + 4);
+    assert_eq!(fixture.count("run_queue").await, 1);
 }
 
 #[tokio::test(flavor = "current_thread")]
