@@ -32,8 +32,8 @@ pub(super) trait MessageEncoder: Clone + Send + Sync + 'static {
     /// Reads the next messages before the first of them is encoded.
     fn read_ahead<'a>(&mut self, _messages: impl Iterator<Item = &'a Message>) {}
 
-    /// Returns whether no later message can change how the messages so far are encoded.
-    fn is_settled(&self) -> bool {
+    /// Returns whether no message after these can change how they and earlier ones are encoded.
+    fn settles_with<'a>(&self, _messages: impl Iterator<Item = &'a Message>) -> bool {
         true
     }
 
@@ -175,6 +175,10 @@ impl<E: MessageEncoder> Fold for Conversation<E> {
         self.encoder.is_like(&other.encoder)
     }
 
+    fn settles_with<'a>(&self, messages: impl Iterator<Item = &'a Message>) -> bool {
+        self.encoder.settles_with(messages)
+    }
+
     fn extend<'a>(&mut self, messages: impl Iterator<Item = &'a Message> + Clone) {
         self.encoder.read_ahead(messages.clone());
         for message in messages {
@@ -182,11 +186,11 @@ impl<E: MessageEncoder> Fold for Conversation<E> {
         }
     }
 
-    fn retained(self) -> Option<Self> {
-        self.encoder.is_settled().then(|| Self {
+    fn retained(self) -> Self {
+        Self {
             turns: self.turns.retained(),
             ..self
-        })
+        }
     }
 
     fn bytes(&self) -> usize {

@@ -27,12 +27,20 @@ pub trait Fold: Clone + Send + Sync + 'static {
     /// Returns whether the other value is computed in the same way.
     fn is_like(&self, other: &Self) -> bool;
 
+    /// Returns whether the value can be retained after these messages: no message after them may
+    /// change what they and earlier messages give. Must cost much less than to add them.
+    fn settles_with<'a>(&self, _messages: impl Iterator<Item = &'a Message>) -> bool {
+        true
+    }
+
     /// Adds messages at the end of the list.
     fn extend<'a>(&mut self, messages: impl Iterator<Item = &'a Message> + Clone);
 
-    /// Returns the value in a form that is cheap to copy and to extend. Returns `None` if a later
-    /// message may change what earlier messages gave.
-    fn retained(self) -> Option<Self>;
+    /// Returns the value in a form that is cheap to copy and to extend.
+    #[must_use]
+    fn retained(self) -> Self {
+        self
+    }
 
     /// Returns about how many bytes of memory the value takes.
     fn bytes(&self) -> usize;
@@ -60,10 +68,6 @@ impl Fold for Total {
 
     fn extend<'a>(&mut self, messages: impl Iterator<Item = &'a Message> + Clone) {
         self.total += messages.map(self.of).sum::<u64>();
-    }
-
-    fn retained(self) -> Option<Self> {
-        Some(self)
     }
 
     fn bytes(&self) -> usize {
@@ -153,15 +157,13 @@ impl RequestPrefix {
     /// of these messages.
     pub fn fold<F: Fold>(&self, empty: F) -> (F, usize) {
         let known = self.folds.lock().iter().find_map(|retained| retained.of_kind(&empty));
-        let (known, counted) = known.unwrap_or((empty, 0));
-        if counted == self.messages.len() {
-            return (known, counted);
+        let (mut value, counted) = known.unwrap_or((empty, 0));
+        let added = self.iter_from(counted);
+        if counted == self.messages.len() || !value.settles_with(added.clone()) {
+            return (value, counted);
         }
-        let mut value = known.clone();
-        value.extend(self.iter_from(counted));
-        let Some(value) = value.retained() else {
-            return (known, counted);
-        };
+        value.extend(added);
+        let value = value.retained();
         if value.bytes() <= MAX_FOLD_BYTES {
             self.retain(&value);
         }
@@ -236,14 +238,14 @@ mod tests {
             self.kind == other.kind
         }
 
+        fn settles_with<'a>(&self, _: impl Iterator<Item = &'a Message>) -> bool {
+            self.is_final
+        }
+
         fn extend<'a>(&mut self, messages: impl Iterator<Item = &'a Message> + Clone) {
             let added = messages.count();
             self.messages += added;
             self.work.fetch_add(added, Ordering::Relaxed);
-        }
-
-        fn retained(self) -> Option<Self> {
-            self.is_final.then_some(self)
         }
 
         fn bytes(&self) -> usize {
@@ -310,12 +312,12 @@ mod tests {
     }
 
     #[test]
-    fn what_a_later_message_may_change_is_not_returned() {
+    fn what_a_later_message_may_change_is_not_computed() {
         let is_final = false;
         let value = Counted {
             is_final,
             ..Counted::new(0)
         };
-        assert_eq!(prefix(5).fold(value).1, 0);
+        assert_eq!(folded(&prefix(5), &value), (0, 0, 0));
     }
 }

@@ -48,8 +48,10 @@ impl MessageEncoder for BlockEncoder {
         self.tools.read(messages, &self.provider);
     }
 
-    fn is_settled(&self) -> bool {
-        self.tools.are_all_answered()
+    fn settles_with<'a>(&self, messages: impl Iterator<Item = &'a Message>) -> bool {
+        let mut tools = self.tools.clone();
+        tools.read(messages, &self.provider);
+        tools.are_all_answered()
     }
 
     fn bytes(&self) -> usize {

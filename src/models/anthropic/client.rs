@@ -75,10 +75,6 @@ impl Fold for StoredFiles {
         self.exist = self.exist || messages.any(|message| self.are_in(message));
     }
 
-    fn retained(self) -> Option<Self> {
-        Some(self)
-    }
-
     fn bytes(&self) -> usize {
         size_of::<Self>()
     }

@@ -97,11 +97,11 @@ impl Fold for Conversation {
         }
     }
 
-    fn retained(self) -> Option<Self> {
-        Some(Self {
+    fn retained(self) -> Self {
+        Self {
             messages: self.messages.retained(),
             ..self
-        })
+        }
     }
 
     fn bytes(&self) -> usize {

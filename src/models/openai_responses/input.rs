@@ -78,11 +78,11 @@ impl Fold for Input {
         }
     }
 
-    fn retained(self) -> Option<Self> {
-        Some(Self {
+    fn retained(self) -> Self {
+        Self {
             items: self.items.retained(),
             ..self
-        })
+        }
     }
 
     fn bytes(&self) -> usize {

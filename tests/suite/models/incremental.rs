@@ -295,3 +295,36 @@ fn a_turn_costs_what_it_adds() {
     // Trees are some levels higher.
     assert!(counts[1] < counts[0] + counts[0] / 4, "{counts:?}");
 }
+
+/// A later message may have the result of a call of the provider's own tool. So nothing of the
+/// beginning is retained, but it is not encoded in vain either.
+#[test]
+fn a_beginning_that_is_not_retained_is_encoded_once() {
+    let mut all = turns(100);
+    let call = json!({"type": "server_tool_use", "id": "s1", "name": "search"});
+    Arc::make_mut(&mut all[1]).content.push(ContentPart::Opaque(OpaquePart {
+        provider: PROVIDER.to_owned(),
+        raw: RawJson::new(call.to_string()),
+    }));
+    let choice = PrefixChoice {
+        sections: None,
+        has_traces: false,
+        summary: None,
+    };
+    let (beginning, rest) = all.split_at(199);
+    let prefix = RequestPrefix::new(choice, 0).extended(beginning.iter().cloned(), 199);
+    let dialect = anthropic::MessagesDialect {
+        provider: PROVIDER.to_owned(),
+        max_output_tokens: None,
+    };
+    let counts = [None, Some(Arc::new(prefix))].map(|prefix| {
+        let rest = if prefix.is_some() { rest } else { &all };
+        let request = ModelRequest {
+            messages: Messages::after(prefix, rest.iter().cloned()),
+            ..model_request(Vec::new())
+        };
+        let encode = || drop(anthropic::encode_request(&request, &dialect, true));
+        allocation_counter::measure(encode).count_total
+    });
+    assert!(counts[1] < counts[0] + counts[0] / 4, "{counts:?}");
+}
