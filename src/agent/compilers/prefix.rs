@@ -46,7 +46,9 @@ pub(super) fn compile(state: &AgentState, traces: Traces, sections: Option<&BTre
             Some(known) => known.extended(all(settled), end),
             None => RequestPrefix::new(choice, end).extended(summary.iter().cloned().chain(all(settled)), end),
         })),
-        _ => known.cloned(),
+        // The values of this run go into a prefix of its own. The known one may be that of a cached
+        // session, which was weighed without them.
+        _ => known.map(|known| Arc::new(known.extended([], known.end()))),
     };
     let summary = summary.filter(|_| prefix.is_none());
     Messages::after(prefix, summary.into_iter().chain(all(rest)))

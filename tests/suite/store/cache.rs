@@ -2,9 +2,15 @@
 
 use std::sync::Arc;
 
+use agent_runtime::agent::compilers::{CompilerConfig, Traces};
+use agent_runtime::agent::ports::ModelRequest;
+use agent_runtime::agent::state::{AgentContext, AgentState, MessageStore, Messages};
 use agent_runtime::clock::SystemClock;
+use agent_runtime::ids::{AgentId, ExecutionId, MessageId, StepId, UuidV7Source};
 use agent_runtime::json::Value;
-use agent_runtime::message::ContentPart;
+use agent_runtime::message::{ContentPart, Message, MessageTags, Role};
+use agent_runtime::models::{anthropic, openai_responses};
+use agent_runtime::session::History;
 use agent_runtime::store::{SessionRemoval, Sessions};
 use chrono::TimeDelta;
 use futures_util::future::join_all;
@@ -12,6 +18,7 @@ use serde_json::json;
 
 use super::fixtures::{Fixture, now, object, session_id, tenant, user};
 use crate::support::clock::MovableClock;
+use crate::support::model_request::model_request;
 
 on_both_engines!(
     a_hot_session_needs_no_database,
@@ -19,6 +26,7 @@ on_both_engines!(
     a_cache_of_no_bytes_is_off,
     a_small_cache_stays_small,
     a_bundle_weighs_what_it_takes_in_memory,
+    a_run_adds_nothing_to_a_cached_session,
     a_session_that_another_process_removes_is_cached_for_seconds_only,
     a_session_that_this_process_removes_is_gone_at_once,
     a_removal_makes_no_other_tenant_ask_again,
@@ -159,6 +167,65 @@ async fn a_bundle_weighs_what_it_takes_in_memory(fixture: Fixture) {
         Some(child)
     );
     assert_eq!(tiny.cached_bytes(), 0);
+}
+
+/// Returns the messages of the next request of a session.
+fn next_request(history: &History) -> Messages {
+    let context = AgentContext {
+        store: MessageStore::new(history.clone()),
+        ..AgentContext::default()
+    };
+    let state = AgentState::new(AgentId::generate(&UuidV7Source), now()).restored(now(), now(), 1, context);
+    let state = state.start_execution(ExecutionId::generate(&UuidV7Source), now());
+    state.messages(&*CompilerConfig::default().compiler(Traces::default()))
+}
+
+/// The cache weighs a session once, with what its run has computed from the messages.
+async fn a_run_adds_nothing_to_a_cached_session(fixture: Fixture) {
+    const TEXT: usize = 1 << 20;
+    let answer = |text: &str| {
+        let id = MessageId::generate(&UuidV7Source);
+        let tags = MessageTags {
+            step_id: Some(StepId::generate(&UuidV7Source)),
+            ..MessageTags::default()
+        };
+        Arc::new(Message::text(id, Role::Assistant, text, now()).with_tags(tags))
+    };
+    let long = "x".repeat(TEXT);
+    let turns = vec![user(&long), answer("one"), user("more"), answer("two")];
+    let mut commit = fixture.commit_of(None, turns);
+    let max_output_tokens = None;
+    let provider = "p".to_owned();
+    let responses = openai_responses::Dialect {
+        provider: provider.clone(),
+        max_output_tokens,
+    };
+    let other = anthropic::MessagesDialect {
+        provider,
+        max_output_tokens,
+    };
+    let request = |messages: &Messages| ModelRequest {
+        messages: messages.clone(),
+        ..model_request(Vec::new())
+    };
+    let messages = next_request(&commit.draft.history);
+    openai_responses::encode_request(&request(&messages), &responses, true);
+    let prefix = messages.prefix().unwrap();
+    assert!(prefix.bytes() > TEXT);
+    commit.draft.history = commit.draft.history.with_request_prefix(Arc::clone(prefix));
+
+    let sessions = Sessions::new(Arc::clone(&fixture.store), 64 << 20, Arc::new(SystemClock));
+    let session = sessions.commit(&commit).await.unwrap().bundle;
+    let counted = sessions.cached_bytes();
+    // A run of another model computes more, before any other message joins the prefix.
+    let messages = next_request(&session.history);
+    anthropic::encode_request(&request(&messages), &other, true);
+    assert!(messages.prefix().unwrap().bytes() > 2 * TEXT);
+    let cached = sessions.bundle(&fixture.tenant, session.head.session_id).await.unwrap();
+    let cached = cached.unwrap();
+    assert!(Arc::ptr_eq(&cached, &session));
+    let taken = (TEXT + cached.history.request_prefix().unwrap().bytes()) as u64;
+    assert!((taken..taken + taken / 4).contains(&counted), "{taken}, {counted}");
 }
 
 async fn a_session_that_another_process_removes_is_cached_for_seconds_only(fixture: Fixture) {
