@@ -3,6 +3,7 @@
 pub(crate) mod held;
 
 mod batches;
+mod batches_of_all_kinds;
 mod commit;
 mod connect;
 mod cut_batches;
