@@ -7,9 +7,11 @@
 //!   that a position is taken.
 //! - It failed, and with it all of its writes. Then each caller executes its write alone, on a
 //!   connection of the pool. So the write that failed the batch fails for its own caller only, and
-//!   one that waits for a lock makes only its own caller wait.
-//! - Its connection is lost, so it may be committed or not. Each caller executes its write alone
-//!   here as well. All writes may be repeated: the second one finds what the first one stored.
+//!   one that waits for a lock makes only its own caller wait. A write that was alone in its
+//!   statement has failed, unless it waited for a lock.
+//! - Its connection is lost, so it may be committed or not. That is the same as a failure. If it
+//!   takes too long, each caller executes its write alone. All writes may be repeated: the second
+//!   one finds what the first one stored.
 
 use std::error::Error;
 use std::iter;
