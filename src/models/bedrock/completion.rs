@@ -23,6 +23,10 @@ use crate::usage::Usage;
 /// The most levels of a piece that are merged. A deeper value replaces the earlier one.
 const MAX_DEPTH: usize = 8;
 
+/// The type of a call that the provider executes itself. Calls of our tools have another type or
+/// none.
+const EXECUTED: &str = "server_tool_use";
+
 /// A completion that is being assembled.
 #[derive(Debug)]
 pub(super) struct Completion {
@@ -101,13 +105,13 @@ impl Completion {
     ) -> Result<(), Fault> {
         let start = wire::object(raw).unwrap_or_default();
         match start.object("toolUse") {
-            // Only calls of tools that the provider executes itself have a type.
-            Some(call) if !call.has("type") => {
+            Some(call) if call.borrowed_text("type").as_deref() != Some(EXECUTED) => {
                 let beginning = Beginning {
                     id: call.filled("toolUseId"),
                     name: call.filled("name"),
                     arguments: call.get("input").map(|raw| raw.get().to_owned()),
-                    extras: unknown_fields(&call, &["toolUseId", "name", "input"], usize::MAX),
+                    // Requests must not have the type that some models give our calls, `tool_use`.
+                    extras: unknown_fields(&call, &["toolUseId", "name", "input", "type"], usize::MAX),
                 };
                 self.blocks.begin_call(index, beginning, events)?;
             }

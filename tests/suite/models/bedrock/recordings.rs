@@ -68,7 +68,9 @@ fn folded(events: &[Value]) -> Value {
         match kind.as_str() {
             "contentBlockStart" => {
                 let mut start = event["start"].clone();
-                start["toolUse"]["input"] = Value::from("");
+                if let Some(call) = start.get_mut("toolUse") {
+                    call["input"] = Value::from("");
+                }
                 block.or_insert(start);
             }
             "contentBlockDelta" => {
@@ -90,6 +92,9 @@ fn folded(events: &[Value]) -> Value {
                         }
                         *at = Value::from(at.as_str().unwrap_or_default().to_owned() + piece.as_str().unwrap());
                     }
+                }
+                if let Some(content) = event["delta"].get("toolResult") {
+                    block["toolResult"]["content"] = content.clone();
                 }
             }
             "messageStop" => body["stopReason"] = event["stopReason"].clone(),
@@ -118,13 +123,19 @@ fn cut(body: &Value) -> Vec<Value> {
             let pieces = chars.chunks(7).map(|piece| piece.iter().collect::<String>());
             pieces.collect::<Vec<_>>()
         };
+        let thought = &block["reasoningContent"]["reasoningText"];
         if let Some(text) = block["text"].as_str() {
             events.extend(pieces(text).into_iter().map(|piece| delta(json!({"text": piece}))));
+        } else if let Some(text) = thought["text"].as_str() {
+            let thoughts = pieces(text).into_iter().map(|piece| json!({"text": piece}));
+            let thoughts = thoughts.chain([json!({"signature": thought["signature"]})]);
+            events.extend(thoughts.map(|piece| delta(json!({"reasoningContent": piece}))));
         } else {
-            let call = &block["toolUse"];
-            let start = json!({"toolUse": {"toolUseId": call["toolUseId"], "name": call["name"]}});
+            let mut call = block["toolUse"].clone();
+            let input = call.as_object_mut().unwrap().remove("input").unwrap();
+            let start = json!({"toolUse": call});
             events.push(json!({"contentBlockStart": {"contentBlockIndex": index, "start": start}}));
-            let pieces = pieces(&call["input"].to_string()).into_iter();
+            let pieces = pieces(&input.to_string()).into_iter();
             events.extend(pieces.map(|piece| delta(json!({"toolUse": {"input": piece}}))));
         }
         events.push(json!({"contentBlockStop": {"contentBlockIndex": index}}));
@@ -183,10 +194,16 @@ fn recorded_answers_go_back_unchanged() {
             .map(|call| result(&call.id, vec![ContentPart::text("x")]));
         let results: Vec<_> = results.collect();
         let body = encoded(&request([vec![user("hi"), answer], results].concat()));
-        let whole = match recorded.content_type.as_str() {
+        let mut whole: Value = match recorded.content_type.as_str() {
             "application/json" => serde_json::from_slice(&recorded.body).unwrap(),
             _ => folded(&events_of(&recorded.body)),
         };
+        // The protocol has this type in responses only.
+        for block in whole["output"]["message"]["content"].as_array_mut().unwrap() {
+            if block["toolUse"]["type"] == "tool_use" {
+                block["toolUse"].as_object_mut().unwrap().remove("type");
+            }
+        }
         assert_eq!(body["messages"][1], whole["output"]["message"], "{label}");
     }
 }
