@@ -293,6 +293,7 @@ fn settings_of(name: &str, provider: &config::ProviderConfig) -> ProviderSetting
         max_output_tokens: provider.max_output_tokens.map(Into::into),
         max_tokens_field: None,
         think_tags: provider.think_tags,
+        error_words: provider.error_words.clone(),
     }
 }
 

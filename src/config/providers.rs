@@ -14,7 +14,7 @@ use super::error::Fault;
 use super::values::{Text, path, variable_name};
 use crate::agent::ports::StructuredOutput;
 use crate::http_headers::CREDENTIAL_HEADERS;
-use crate::models::ProviderKind;
+use crate::models::{ErrorWords, ProviderKind};
 
 /// Where a provider's models are reached.
 #[derive(Clone, Debug, Deserialize)]
@@ -45,6 +45,9 @@ pub struct ProviderConfig {
     /// Splits off reasoning that its models leave in their words; `None` leaves it to the address.
     #[serde(default)]
     pub think_tags: Option<bool>,
+    /// Codes and phrases of its errors beyond those that are built in.
+    #[serde(default)]
+    pub error_words: ErrorWords,
     /// Headers sent with every request beside the ones of the protocol. Their values may be
     /// credentials.
     #[serde(default)]
@@ -95,6 +98,9 @@ fn check_provider(name: &str, provider: &ProviderConfig) -> Result<(), Fault> {
             "think_tags",
             "only a provider of the kind openai_chat has reasoning between tags",
         );
+    }
+    if provider.error_words.all().any(|(_, word)| word.trim().is_empty()) {
+        return fault("error_words", "an empty word is part of every error");
     }
     for (header, value) in &provider.headers {
         if let Some(problem) = header_fault(header, value.expose_secret()) {

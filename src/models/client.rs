@@ -11,9 +11,9 @@ use reqwest::header::{HeaderMap, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::address::{Protocol, SettingsError};
-use super::errors::{ERROR_BYTES, error_of_response};
+use super::errors::{ERROR_BYTES, error_of_response, reclassified};
 use super::retry::{Attempt, AttemptError, Retry};
-use super::settings::{CapSettings, ProviderSettings};
+use super::settings::{CapSettings, ErrorWords, ProviderSettings};
 use super::transport::{Incoming, Transport};
 use crate::agent::ports::{Model, ModelAddress, ModelEvent, ModelRequest, ModelStream, StructuredOutput};
 use crate::clock::{Clock, Timestamp};
@@ -103,6 +103,7 @@ struct Provider {
     wire: Box<dyn Wire>,
     stream: bool,
     structured_output: StructuredOutput,
+    error_words: ErrorWords,
 }
 
 impl HttpModel {
@@ -119,6 +120,7 @@ impl HttpModel {
             headers: protocol.headers(settings)?,
             secrets: secrets(settings),
             structured_output: settings.structured_output.unwrap_or(wire.structured_output()),
+            error_words: settings.error_words.clone(),
             wire: Box::new(wire),
             stream: settings.stream,
             address: Arc::new(address(settings, &url)),
@@ -176,9 +178,10 @@ impl Provider {
         Ok(Phase::Read(Box::new(incoming), decoder))
     }
 
-    /// Adds the address to a failure. Hides keys and tokens, which servers may repeat in error
-    /// messages.
-    fn addressed(&self, mut failure: AttemptError) -> AttemptError {
+    /// Adds the address to a failure, and applies the configured words. Hides keys and tokens,
+    /// which servers may repeat in error messages.
+    fn addressed(&self, failure: AttemptError) -> AttemptError {
+        let mut failure = reclassified(failure, &self.error_words);
         failure.error.address = Some(Arc::clone(&self.address));
         let secrets = self.secrets.iter().map(ExposeSecret::expose_secret);
         for secret in secrets.filter(|secret| !secret.is_empty()) {

@@ -46,8 +46,8 @@ pub use self::client::Decoder;
 pub use self::names::IdRule;
 pub use self::retry::{Attempt, AttemptError, Pauses, Retry, TokioPauses};
 pub use self::settings::{
-    AwsCredentials, AwsSettings, CapSettings, ClientSettings, MaxTokensField, ProviderKind, ProviderSettings,
-    RetrySettings, TimeoutSettings,
+    AwsCredentials, AwsSettings, CapSettings, ClientSettings, ErrorWords, MaxTokensField, ProviderKind,
+    ProviderSettings, RetrySettings, TimeoutSettings,
 };
 pub use self::sse::{EventTooLarge, Frame, SseDecoder};
 pub use self::transport::{Transport, TransportError};

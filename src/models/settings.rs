@@ -7,7 +7,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 use serde::Deserialize;
 
-use crate::agent::ports::StructuredOutput;
+use crate::agent::ports::{ModelErrorClass, StructuredOutput};
 
 /// The protocol that a provider speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -63,6 +63,22 @@ pub struct ProviderSettings {
     /// Whether its models write their reasoning into the text, between `<think>` and `</think>`;
     /// `None` lets the address decide.
     pub think_tags: Option<bool>,
+    /// Words of its errors beyond those that all servers share.
+    pub error_words: ErrorWords,
+}
+
+/// Codes and phrases that tell the class of a provider's error, in any case.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ErrorWords {
+    /// The conversation is too long.
+    pub context: Vec<String>,
+    /// Too many requests for now.
+    pub rate_limit: Vec<String>,
+    /// The provider has no capacity.
+    pub overload: Vec<String>,
+    /// The provider's rules for contents forbid the request.
+    pub content_policy: Vec<String>,
 }
 
 impl ProviderSettings {
@@ -83,7 +99,23 @@ impl ProviderSettings {
             max_output_tokens: None,
             max_tokens_field: None,
             think_tags: None,
+            error_words: ErrorWords::default(),
         }
+    }
+}
+
+impl ErrorWords {
+    /// Iterates over all words, with the class that each tells.
+    pub fn all(&self) -> impl Iterator<Item = (ModelErrorClass, &str)> {
+        let words = [
+            (ModelErrorClass::Context, &self.context),
+            (ModelErrorClass::RateLimit, &self.rate_limit),
+            (ModelErrorClass::Overload, &self.overload),
+            (ModelErrorClass::Policy, &self.content_policy),
+        ];
+        words
+            .into_iter()
+            .flat_map(|(class, words)| words.iter().map(move |word| (class, word.as_str())))
     }
 }
 

@@ -183,6 +183,8 @@ pub enum ModelErrorClass {
     Context,
     /// The provider refuses the request as malformed.
     Invalid,
+    /// The provider's rules for contents forbid the request.
+    Policy,
     /// The provider failed.
     Server,
     /// The connection failed.
@@ -207,7 +209,7 @@ impl ModelErrorClass {
             Self::RateLimit => RunErrorCode::ModelRateLimited,
             Self::Overload => RunErrorCode::ModelOverloaded,
             Self::Context => RunErrorCode::ModelContextExceeded,
-            Self::Invalid => RunErrorCode::ModelRequestRefused,
+            Self::Invalid | Self::Policy => RunErrorCode::ModelRequestRefused,
             Self::Server => RunErrorCode::ModelServerError,
             Self::Network => RunErrorCode::ModelUnreachable,
             Self::Timeout => RunErrorCode::ModelTimeout,

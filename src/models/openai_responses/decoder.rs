@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::completion::{Completion, Target};
-use super::failure::{failure_of_event, failure_of_response};
+use super::failure::failure_of_response;
 use super::message::Holds;
 use super::partial_text::Fragment;
 use super::reasoning::Section;
@@ -13,6 +13,7 @@ use crate::agent::state::{FinishReason, ModelResponse};
 use crate::ids::IdSource;
 use crate::models::body::protocol;
 use crate::models::decoder::{FrameReader, Progress, StreamDecoder, is_error, read_object};
+use crate::models::errors::error_of_frame;
 use crate::models::openai_usage::{RESPONSES, read_usage};
 use crate::models::retry::AttemptError;
 use crate::models::settings::CapSettings;
@@ -50,14 +51,14 @@ impl FrameReader for ResponsesReader {
     }
 
     fn error(name: &str, data: &str) -> Option<AttemptError> {
-        is_error(name, data).then(|| failure_of_event(data))
+        is_error(name, data).then(|| error_of_frame(data))
     }
 
     fn take_frame(&mut self, name: &str, data: &str, events: &mut Vec<ModelEvent>) -> Result<Progress, AttemptError> {
         let event = read_object(data)?;
         let kind = event.borrowed_filled("type").unwrap_or(Cow::Borrowed(name));
         if matches!(kind.as_ref(), "error" | "response.error") || (event.has_error() && !event.has("response")) {
-            return Err(failure_of_event(data));
+            return Err(error_of_frame(data));
         }
         match kind.strip_prefix("response.") {
             Some(kind) => self.take_event(kind, &event, events),
@@ -70,7 +71,7 @@ impl FrameReader for ResponsesReader {
         let is_response =
             response.borrowed_text("object").as_deref() == Some("response") || response.list("output").is_some();
         if !is_response && response.is_error() {
-            return Err(failure_of_event(body));
+            return Err(error_of_frame(body));
         }
         if !is_response {
             return Err(protocol("the body is not a response".to_owned(), body));

@@ -31,13 +31,13 @@ on_every_store!(
 const TOO_LONG: &str = r#"{"error": {"message": "too long", "code": "context_length_exceeded"}}"#;
 
 /// Tells whether the request asks for a summary.
-fn is_summary(request: &Value) -> bool {
+pub(super) fn is_summary(request: &Value) -> bool {
     let first = &request["messages"][0];
     first["role"] == "system" && content_text(&first["content"]).starts_with("You keep the memory")
 }
 
 /// Returns who says what in a request; of long texts the first word.
-fn said(request: &Value) -> Vec<String> {
+pub(super) fn said(request: &Value) -> Vec<String> {
     let messages = request["messages"].as_array().unwrap().iter();
     let line = |message: &Value| {
         let text = content_text(&message["content"]);
@@ -63,7 +63,7 @@ async fn summarising_mock() -> MockModel {
     .await
 }
 
-async fn start(database: &TestDatabase, mock: &MockModel, config: Value) -> TestApp {
+pub(super) async fn start(database: &TestDatabase, mock: &MockModel, config: Value) -> TestApp {
     let app = TestApp::start_bare(database.url(), mock, &[]).await;
     let hook = json!({"name": "summarisation", "config": config});
     app.put_agent(
@@ -75,11 +75,11 @@ async fn start(database: &TestDatabase, mock: &MockModel, config: Value) -> Test
 }
 
 /// A word and what makes it as many tokens, as sizes are estimated.
-fn long(word: &str, tokens: usize) -> String {
+pub(super) fn long(word: &str, tokens: usize) -> String {
     format!("{word} {}", "x".repeat(4 * tokens - word.len() - 1))
 }
 
-fn id(run: &Value) -> &str {
+pub(super) fn id(run: &Value) -> &str {
     assert_eq!(run["status"], "completed", "{run:#}");
     run["session_id"].as_str().unwrap()
 }

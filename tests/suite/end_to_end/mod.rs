@@ -32,6 +32,7 @@ mod subagents;
 mod tenant_quotas;
 mod thinking;
 mod threads;
+mod too_long;
 mod tools;
 pub(crate) mod waiting;
 pub(crate) mod workspaces;

@@ -19,6 +19,7 @@ pub(crate) mod arbitrary_state;
 pub(crate) mod azurite;
 pub(crate) mod clock;
 pub(crate) mod dns;
+pub(crate) mod error_answers;
 pub(crate) mod execution_ports;
 pub(crate) mod fake_model;
 pub(crate) mod fake_tool;

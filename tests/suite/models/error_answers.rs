@@ -1,0 +1,51 @@
+//! The class of the errors of many servers, with a status and inside a stream.
+
+use agent_runtime::agent::ports::ModelErrorClass as Class;
+use serde_json::Value;
+
+use super::support::{ask, client, impatient, request, user};
+use crate::support::error_answers::error_answers;
+use crate::support::model_server::{ModelServer, Reply};
+
+#[tokio::test]
+async fn errors_of_many_servers_have_their_class() {
+    for answer in error_answers() {
+        let server = ModelServer::start(vec![Reply::new(answer.status, "application/json", answer.body.clone())]).await;
+        let error = ask(client(&server, &impatient(0)).as_ref(), request(vec![user("hi")])).await;
+        let error = error.end.unwrap_err();
+        assert_eq!(error.class, answer.class, "{answer:?}");
+        assert_eq!(error.status, Some(answer.status), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn errors_inside_a_stream_have_the_class_of_those_with_a_status() {
+    for answer in error_answers() {
+        // A status alone can't tell the class in a stream.
+        let by_status = matches!(answer.status, 401..=404 | 413 | 429 | 498..=599);
+        let is_error = serde_json::from_str(&answer.body).is_ok_and(|body: Value| body.get("error").is_some());
+        if by_status || !is_error {
+            continue;
+        }
+        let server = ModelServer::start(vec![Reply::events(format!("data: {}\n\n", answer.body))]).await;
+        let outcome = ask(client(&server, &impatient(0)).as_ref(), request(vec![user("hi")])).await;
+        let error = outcome.end.unwrap_err();
+        assert_eq!(error.class, answer.class, "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn only_what_may_pass_is_asked_again() {
+    for answer in error_answers() {
+        let reply = Reply::new(answer.status, "application/json", answer.body.clone());
+        let server = ModelServer::start(vec![reply.clone(), reply]).await;
+        ask(client(&server, &impatient(1)).as_ref(), request(vec![user("hi")])).await;
+        let class = matches!(
+            answer.class,
+            Class::RateLimit | Class::Overload | Class::Server | Class::Timeout
+        );
+        let status = matches!(answer.status, 408 | 409 | 429 | 500..=599);
+        let expected = if class && status { 2 } else { 1 };
+        assert_eq!(server.asked(), expected, "{answer:?}");
+    }
+}

@@ -1,0 +1,38 @@
+//! Errors of many servers, each with its class.
+
+use agent_runtime::agent::ports::ModelErrorClass;
+use serde::Deserialize;
+
+/// An error of a server.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct ErrorAnswer {
+    /// The server, for people.
+    #[expect(dead_code, reason = "messages of failed tests show it")]
+    server: String,
+    pub(crate) status: u16,
+    pub(crate) body: String,
+    #[serde(deserialize_with = "class")]
+    pub(crate) class: ModelErrorClass,
+}
+
+/// Returns the errors of `error-answers.json`.
+pub(crate) fn error_answers() -> Vec<ErrorAnswer> {
+    serde_json::from_str(include_str!("error-answers.json")).unwrap()
+}
+
+fn class<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<ModelErrorClass, D::Error> {
+    use ModelErrorClass as C;
+    let name = String::deserialize(deserializer)?;
+    let classes = [
+        C::Auth,
+        C::RateLimit,
+        C::Overload,
+        C::Context,
+        C::Invalid,
+        C::Policy,
+        C::Server,
+        C::Timeout,
+    ];
+    let class = classes.into_iter().find(|class| format!("{class:?}") == name);
+    class.ok_or_else(|| serde::de::Error::custom(format!("no class is named {name}")))
+}
