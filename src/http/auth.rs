@@ -48,6 +48,22 @@ impl Call {
         }
     }
 
+    /// Returns whether the key may read sessions and runs. A response to a write shows no more than
+    /// that.
+    pub(super) fn may_read(&self) -> bool {
+        self.check_scope(Scope::SessionsRead).is_ok()
+    }
+
+    /// Returns the problem of a write, without contents that the key may not read.
+    pub(super) fn problem(&self, problem: impl Into<Problem>) -> Problem {
+        let problem = problem.into();
+        if self.may_read() {
+            problem
+        } else {
+            problem.without_contents()
+        }
+    }
+
     /// Returns the id of the API key; `None` while no key exists.
     pub(super) fn key_id(&self) -> Option<ApiKeyId> {
         self.key.as_ref().map(|key| key.key_id)

@@ -80,7 +80,14 @@ pub(super) async fn redeliver(
     let delivery_id: DeliveryId = path.id("delivery_id")?;
     let redelivery = &call.api.service.runs.redelivery;
     let redelivered = redelivery.redeliver(&call.tenant, delivery_id, key.as_ref()).await?;
-    let Redelivered { delivery, is_replay } = redelivered.ok_or_else(|| delivery_not_found(delivery_id))?;
+    let Redelivered {
+        mut delivery,
+        is_replay,
+    } = redelivered.ok_or_else(|| delivery_not_found(delivery_id))?;
+    if !call.may_read() {
+        delivery.url.clear();
+        delivery.error = None;
+    }
     let mut response = (StatusCode::ACCEPTED, Json(delivery)).into_response();
     mark_replay(&mut response, is_replay);
     Ok(response)

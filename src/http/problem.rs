@@ -201,6 +201,17 @@ impl Problem {
         self
     }
 
+    /// Removes the contents of sessions: open calls, and what a merge can't combine.
+    #[must_use]
+    pub(super) fn without_contents(mut self) -> Self {
+        let Parts { code, body, .. } = &mut *self.0;
+        body.required_action = None;
+        if !std::mem::take(&mut body.conflicts).is_empty() {
+            code.title().clone_into(&mut body.detail);
+        }
+        self
+    }
+
     /// Adds when a retry may help.
     #[must_use]
     pub(super) fn with_retry_after(mut self, retry_after: Duration) -> Self {

@@ -112,7 +112,12 @@ async fn control(
     let runs = &call.api.service.runs;
     runs.keys.check(&call.tenant, key.as_ref(), run_id.as_uuid()).await?;
     let ControlOutcome { run, came_too_late } = runs.controller.control(&call.tenant, run_id, control).await?;
-    Ok((accepted_if(!came_too_late), Json(run.summary.into())))
+    let mut summary = run.summary.clone();
+    if !call.may_read() {
+        summary.metadata.clear();
+        summary.error = None;
+    }
+    Ok((accepted_if(!came_too_late), Json(summary.into())))
 }
 
 fn accepted_if(is_pending: bool) -> StatusCode {

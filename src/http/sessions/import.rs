@@ -23,6 +23,8 @@ use crate::run::Imported;
 use crate::session::SessionHead;
 
 /// Makes a session of given states, without a run.
+///
+/// The response shows what the request has brought, so it needs no scope to read.
 #[utoipa::path(post, path = "/v1/sessions", tag = "sessions", params(
     ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$", description = "The caller's name for the request: sent again, it is answered with the same session"),
 ), request_body = ImportSession, responses(

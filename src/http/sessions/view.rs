@@ -117,6 +117,17 @@ impl SessionView {
         }
     }
 
+    /// Makes a view for the response to a write. A key that may not read sessions sees neither
+    /// states nor metadata.
+    pub(super) fn written(call: &Call, bundle: &Bundle, include: Include) -> Self {
+        if call.may_read() {
+            return Self::new(bundle, include);
+        }
+        let mut view = Self::bare(bundle.head.clone());
+        view.summary.metadata.clear();
+        view
+    }
+
     /// Makes a view with all states of a bundle, which must hold all of its messages.
     pub fn whole(bundle: &Bundle) -> Self {
         Self::new(bundle, Include::ALL)

@@ -27,6 +27,7 @@ const EMPTY: &str = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41
 on_every_store! {
     a_key_is_looked_up_seldom_and_its_revocation_takes_effect_soon,
     what_belongs_to_another_tenant_is_not_there,
+    a_write_shows_no_contents_to_a_key_that_may_not_read,
 }
 
 async fn call(service: &Service, secret: &str, method: &str, path: &str, body: Option<&Value>) -> Answer {
@@ -368,5 +369,61 @@ async fn what_belongs_to_another_tenant_is_not_there(service: &Service) {
             json!([]),
             "{path}"
         );
+    }
+}
+
+/// The key that may write sees what it has caused, and nothing that others have stored.
+async fn a_write_shows_no_contents_to_a_key_that_may_not_read(service: &Service) {
+    let (_, admin) = service.make_key("default", &[Scope::Admin]).await;
+    let (_, writer) = service.make_key("default", &[Scope::RunsWrite]).await;
+    let post = async |secret: &str, path: String, body: &Value| call(service, secret, "POST", &path, Some(body)).await;
+    let changed = async |session: &Value, text: &str| {
+        let body = json!({"changes": [{"path": "hidden-plan.txt", "content": text}]});
+        let path = format!("/v1/sessions/{}/files", session["session_id"].as_str().unwrap());
+        post(&admin, path, &body).await.json()
+    };
+    let import = json!({
+        "context_state": {"metadata": {"customer": "hidden"}},
+        "environment_state": {"variables": {"secret": "hidden"}},
+    });
+    let base = post(&admin, "/v1/sessions".to_owned(), &import).await.json();
+    let (left, right) = (changed(&base, "l").await, changed(&base, "r").await);
+    let agent = json!({
+        "driver": "scripted", "model": "mock/echo", "client_tools": [{
+            "name": "ask", "parameters": {"type": "object", "properties": {"question": {"type": "string"}}},
+        }],
+        "script": [{"tool_calls": [{"name": "ask", "arguments": {"question": "hidden"}}]}, {"text": "end"}],
+    });
+    call(service, &admin, "PUT", "/v1/agents/asker", Some(&agent))
+        .await
+        .ok();
+    let run = json!({"agent": "asker", "input": "go", "metadata": {"customer": "hidden"}});
+    let run = post(&admin, "/v1/runs".to_owned(), &run).await.ok();
+    assert_eq!(run["status"], "waiting", "{run:#}");
+
+    let of = |session: &Value, rest: &str| format!("/v1/sessions/{}/{rest}", session["session_id"].as_str().unwrap());
+    let files = json!({"changes": [{"path": "a.txt", "content": "a"}]});
+    let denied = json!({"base_session_id": run["session_id"], "input": "x"});
+    let invalid = json!({"base_session_id": run["session_id"], "answers": [
+        {"call_id": "c", "arguments_hash": EMPTY, "decision": "deny"},
+    ]});
+    for (path, body, status) in [
+        (of(&base, "files"), files, 201),
+        (of(&base, "merge"), json!({"with": left["session_id"]}), 201),
+        (of(&left, "merge"), json!({"with": right["session_id"]}), 409),
+        ("/v1/runs".to_owned(), denied, 409),
+        ("/v1/runs".to_owned(), invalid, 422),
+        (
+            format!("/v1/runs/{}/cancel", run["run_id"].as_str().unwrap()),
+            json!({}),
+            200,
+        ),
+    ] {
+        let shown = post(&admin, path.clone(), &body).await;
+        assert_eq!(shown.status, status, "{path} {}", shown.text());
+        assert!(shown.text().contains("hidden"), "{path} {}", shown.text());
+        let shown = post(&writer, path.clone(), &body).await;
+        assert_eq!(shown.status, status, "{path} {}", shown.text());
+        assert!(!shown.text().contains("hidden"), "{path} {}", shown.text());
     }
 }

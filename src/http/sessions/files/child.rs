@@ -13,16 +13,16 @@ use crate::http::sessions::view::{Include, SessionView};
 use crate::json::json_length;
 use crate::run::ChildSession;
 
-/// Responds with the session and its environment. The session is stored already, and an error would
-/// make the caller repeat the request. So without room the session is shown without its
-/// environment.
+/// Responds with the session and its environment, if the key may read them. The session is stored
+/// already, and an error would make the caller repeat the request. So without room the session is
+/// shown without its environment.
 pub(super) async fn respond_child(call: &Call, child: ChildSession) -> Result<Response, Problem> {
     let ChildSession { bundle, is_replay } = child;
     let head = bundle.head.clone();
     let location = format!("/v1/sessions/{}", head.session_id);
     let location = HeaderValue::from_str(&location).map_err(Problem::internal)?;
     let headers = etag::headers(head.root_hash);
-    let view = SessionView::new(&bundle, Include::ENVIRONMENT);
+    let view = SessionView::written(call, &bundle, Include::ENVIRONMENT);
     let length = json_length(&view);
     let room = if length <= SMALL { 0 } else { 2 * length };
     let response = match call.api.in_flight.try_take(&call.tenant, room) {

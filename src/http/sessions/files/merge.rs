@@ -67,6 +67,7 @@ pub(in crate::http) async fn merge_session(
         conflict: body.conflict.unwrap_or_default(),
         idempotency: key,
     };
-    let child = call.api.service.runs.files.merge(&call.tenant, request).await?;
+    let merged = call.api.service.runs.files.merge(&call.tenant, request).await;
+    let child = merged.map_err(|refusal| call.problem(refusal))?;
     respond_child(&call, child).await
 }
