@@ -1,6 +1,6 @@
 //! Two replicas on one database and one Redis: each shows the runs of the other.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -56,6 +56,37 @@ pub(super) async fn replicas_with(model: impl Fn(&Value) -> Reply + Send + 'stat
 async fn status(service: &Service, run_id: &str) -> Option<Value> {
     let (status, run) = service.call(Method::GET, &format!("/v1/runs/{run_id}"), None).await;
     (status == StatusCode::OK).then(|| run["status"].clone())
+}
+
+/// How long another replica may use an agent that was replaced.
+const STALE: Duration = Duration::from_millis(100);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_changed_agent_is_used_at_once_here_and_soon_there() {
+    let Some(replicas) = replicas().await else { return };
+    let Replicas { here, there, .. } = &replicas;
+    let says = async |service: &Service| service.run("changing", None, "hi").await["output_text"].clone();
+    for round in 0..8 {
+        let agent = json!({"model": "mock/m", "system_prompt": format!("v{round}")});
+        let (status, problem) = here.call(Method::PUT, "/v1/agents/changing", Some(agent)).await;
+        assert!(status.is_success(), "{problem:#}");
+        let changed = Instant::now();
+        let wanted = json!(format!("v{round}: hi"));
+        // Runs at both replicas while the first one answers, so that both have the agent in memory.
+        let (own, _) = tokio::join!(says(here), says(there));
+        assert_eq!(own, wanted);
+        loop {
+            let is_late = changed.elapsed() > STALE;
+            let other = says(there).await;
+            if is_late {
+                assert_eq!(other, wanted);
+                break;
+            }
+        }
+    }
+    let Replicas { here, there, .. } = replicas;
+    here.stop().await;
+    there.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
