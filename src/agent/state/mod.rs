@@ -27,7 +27,6 @@ mod response;
 mod step;
 mod stop;
 mod stored;
-mod summary;
 mod tool_execution;
 mod transitions;
 
@@ -42,5 +41,4 @@ pub use self::messages::Messages;
 pub use self::response::{FinishReason, ModelResponse};
 pub use self::step::{AgentStep, AgentStepType, StepExecution};
 pub use self::stop::{StopReason, StopSignal};
-pub use self::summary::StateSummary;
 pub use self::tool_execution::{NeededInput, SubagentExecution, ToolExecution, ToolTrace, ToolVerdict};

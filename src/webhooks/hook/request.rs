@@ -33,6 +33,7 @@ struct Body<'a> {
     agent_id: AgentId,
     parent_agent_id: Option<AgentId>,
     execution_id: Option<ExecutionId>,
+    execution_count: u64,
     step_number: Option<usize>,
     metadata: &'a Object,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -150,6 +151,7 @@ pub(super) fn body(
         agent_id: state.agent_id(),
         parent_agent_id: state.parent_agent_id(),
         execution_id: state.execution().map(|execution| execution.execution_id),
+        execution_count: state.execution_count(),
         step_number: is_in_step(context.point).then(|| state.step_count() + 1),
         metadata: state.metadata(),
         variables: &context.environment.variables,

@@ -92,35 +92,3 @@ async fn a_state_that_a_later_version_wrote_loads() {
     assert_eq!(state.final_text(), "done");
     assert_eq!(state.stop_signal().unwrap().message, "full");
 }
-
-#[tokio::test(start_paused = true)]
-async fn the_summary_has_the_status_of_the_execution() {
-    let fails = FakeTool::new("fails", Behaviour::Fail("no luck".to_owned()));
-    let setup = Setup::new([asks_for(&[("c1", "fails", "")]), says("done")]).with_tool(&fails);
-    assert_eq!(
-        serde_json::to_value(setup.new_state().debug()).unwrap(),
-        json!({
-            "status": null, "execution_count": 0, "has_execution": false, "execution_id": null, "steps": 0,
-            "continuation": "", "has_errors": false, "errors": [],
-            "usage": {
-                "input_tokens": 0, "output_tokens": 0, "cache_read_tokens": 0, "cache_write_tokens": 0,
-                "reasoning_tokens": 0, "total_tokens": 0, "cost": 0.0,
-            },
-        })
-    );
-    let state = setup.run().await;
-    let error = json!({"kind": "tool", "code": "tool_failed", "message": "no luck", "source_name": "fails"});
-    assert_eq!(
-        serde_json::to_value(state.debug()).unwrap(),
-        json!({
-            "status": "completed", "execution_count": 1, "has_execution": true,
-            "execution_id": state.execution().unwrap().execution_id, "steps": 2,
-            "continuation": "No Stop Signals; Continuation Requested: No",
-            "has_errors": true, "errors": [error],
-            "usage": {
-                "input_tokens": 20, "output_tokens": 10, "cache_read_tokens": 0, "cache_write_tokens": 0,
-                "reasoning_tokens": 0, "total_tokens": 30, "cost": null, "cost_known_part": 0.0,
-            },
-        })
-    );
-}
