@@ -25,7 +25,7 @@ use super::toml_layer::{read_document, read_text};
 use super::tools;
 use super::webhooks;
 use crate::models::ProviderKind;
-use crate::spelling::nearest;
+use crate::spelling::{meant, nearest};
 
 /// The default paths of the configuration file.
 const FILE_NAMES: [&str; 2] = ["agent-runtime.toml", "config/agent-runtime.toml"];
@@ -129,6 +129,10 @@ fn deserialize(settings: &Settings) -> Result<Config, ConfigError> {
         let mut problem = error.inner().message().to_owned();
         if problem.starts_with("missing field") {
             problem.push_str(&similar_name(&path, settings));
+        } else if problem.starts_with("unknown variant") {
+            let hint = providers::kind_hint(&path, &problem).map(str::to_owned);
+            let hint = hint.or_else(|| meant(&problem).map(|name| format!("; did you mean `{name}`?")));
+            problem.push_str(&hint.unwrap_or_default());
         }
         invalid(&path, settings, problem)
     })

@@ -140,12 +140,30 @@ pub(super) fn respond_to_panic(panic: Box<dyn Any + Send + 'static>) -> Response
     .into_response()
 }
 
-/// Responds to unknown paths.
-pub(super) fn route_not_found() -> Ready<Problem> {
-    ready(Problem::new(
-        ProblemCode::RouteNotFound,
-        "no route has this path; GET /openapi.json lists all",
-    ))
+/// The last parts of paths by which other APIs ask a model, and what this one has instead.
+const HABITS: &[(&str, &str)] = &[
+    ("/completions", RUN_ADVICE),
+    ("/responses", RUN_ADVICE),
+    ("/v1/messages", RUN_ADVICE),
+    ("/converse", RUN_ADVICE),
+    (":generateContent", RUN_ADVICE),
+    ("/v1/models", "; a run names its model as \"PROVIDER/MODEL\""),
+    ("/assistants", "; PUT /v1/agents/{name} stores an agent"),
+    (
+        "/submit_tool_outputs",
+        "; POST /v1/runs/{run_id}/answers answers open calls",
+    ),
+    ("/runs", "; POST /v1/runs with a `thread` runs an agent on a thread"),
+];
+const RUN_ADVICE: &str = "; POST /v1/runs with an `agent` and an `input` runs an agent";
+
+/// Responds to unknown paths. Says what to use instead of a path of another API.
+pub(super) fn route_not_found(request: Request) -> Ready<Problem> {
+    let path = request.uri().path();
+    let habit = HABITS.iter().find(|(end, _)| path.trim_end_matches('/').ends_with(end));
+    let advice = habit.map_or("", |(_, advice)| advice);
+    let words = format!("no route has this path{advice}; GET /openapi.json lists all");
+    ready(Problem::new(ProblemCode::RouteNotFound, words))
 }
 
 /// Responds to API requests in a process that only executes runs of the queue.

@@ -38,6 +38,27 @@ const HABITS: &[(&str, &str, &str)] = &[
         "parameters",
         "write `max_output_tokens` into `parameters`, or `max_tokens` of the whole run into `budget`",
     ),
+    ("max_tokens", "max_output_tokens", "write `max_output_tokens` instead"),
+    (
+        "max_completion_tokens",
+        "parameters",
+        "write `max_output_tokens` into `parameters` instead",
+    ),
+    (
+        "max_completion_tokens",
+        "max_output_tokens",
+        "write `max_output_tokens` instead",
+    ),
+    ("max_turns", "budget", "write `max_steps` into `budget` instead"),
+    ("max_iterations", "budget", "write `max_steps` into `budget` instead"),
+    ("system", "system_prompt", "write `system_prompt` instead"),
+    ("assistant_id", "agent", "write the agent's name as `agent` instead"),
+    ("agent_id", "agent", "write the agent's name as `agent` instead"),
+    ("thread_id", "thread", "write `thread` instead"),
+    ("session_id", "base_session_id", "write `base_session_id` instead"),
+    ("tool_outputs", "answers", "write `answers` instead"),
+    ("functions", "client_tools", "write `client_tools` instead"),
+    ("user", "metadata", "write it into `metadata` instead"),
     (
         "previous_response_id",
         "base_session_id",
@@ -56,11 +77,16 @@ const PARTS: &[(&str, &[&str])] = &[
             "max_output_tokens",
             "reasoning_effort",
             "stop",
+            "seed",
             "tool_choice",
         ],
     ),
     ("budget", &["max_steps"]),
 ];
+
+/// What to write instead of a tool with its schema, which other APIs take in a request.
+const TOOL_ADVICE: &str = "; write the name of a tool of the service. A tool that your application executes belongs to \
+                           the `client_tools` of the agent";
 
 /// Turns a decoder's error into a problem. `pointer` is the JSON pointer to the decoded value.
 pub(super) fn decode_problem(pointer: &str, error: &Error<serde_json::Error>) -> Problem {
@@ -76,10 +102,19 @@ pub(super) fn decode_problem(pointer: &str, error: &Error<serde_json::Error>) ->
         (ProblemCode::MissingField, String::new())
     } else if message.starts_with("unknown variant") {
         (ProblemCode::InvalidField, suggestion(&message))
+    } else if message.starts_with("invalid type: object") && is_tool(&pointer) {
+        (ProblemCode::InvalidField, TOOL_ADVICE.to_owned())
     } else {
         (ProblemCode::InvalidField, String::new())
     };
     Problem::of_field(code, pointer, format!("{message}{advice}"))
+}
+
+/// Returns whether a pointer points to an element of `tools`.
+fn is_tool(pointer: &str) -> bool {
+    let mut tokens = pointer.rsplit('/');
+    let index = tokens.next().unwrap_or_default();
+    tokens.next() == Some("tools") && index.parse::<usize>().is_ok()
 }
 
 /// Returns the error in JSON terms. Omits line and column, since the problem has a pointer.

@@ -199,3 +199,77 @@ async fn a_field_of_another_api_is_answered_with_the_one_to_use() {
     }
     service.finish().await;
 }
+
+/// Names of other APIs, in requests, in agents and as paths.
+#[tokio::test]
+async fn names_of_other_apis_are_explained() {
+    let service = Service::start().await;
+    let tool = json!({"type": "function", "function": {"name": "f", "parameters": {}}});
+    for (changes, pointer, words) in [
+        (
+            json!({"max_tokens": 5}),
+            "/max_tokens",
+            "`max_output_tokens` into `parameters`",
+        ),
+        (
+            json!({"max_completion_tokens": 5}),
+            "/max_completion_tokens",
+            "`max_output_tokens` into `parameters`",
+        ),
+        (
+            json!({"parameters": {"max_tokens": 5}}),
+            "/parameters/max_tokens",
+            "write `max_output_tokens` instead",
+        ),
+        (json!({"temperature": 1}), "/temperature", "write it into `parameters`"),
+        (json!({"tools": [tool]}), "/tools/0", "the `client_tools` of the agent"),
+        (
+            json!({"tools": ["a", {"name": "b"}]}),
+            "/tools/1",
+            "write the name of a tool",
+        ),
+    ] {
+        let mut of_run = changes.clone();
+        of_run["input"] = json!("hi");
+        let mut of_agent = changes.clone();
+        of_agent["model"] = json!("mock/echo");
+        for answer in [
+            service.post("/v1/runs", &of_run).await,
+            service.put("/v1/agents/a", &of_agent).await,
+        ] {
+            assert_eq!(answer.status, 400, "{changes}");
+            assert_names(&answer.json(), pointer, words);
+        }
+    }
+    for (body, pointer, words) in [
+        (
+            json!({"answers": []}),
+            "/answers",
+            "answer each open call, or send `\"deny_open\": true`",
+        ),
+        (json!({}), "/input", "a text, or a list of messages"),
+        (
+            json!({"thread_id": "t", "input": "x"}),
+            "/thread_id",
+            "write `thread` instead",
+        ),
+    ] {
+        let answer = service.post("/v1/runs", &body).await;
+        assert_eq!(answer.status, 400, "{body}");
+        assert_names(&answer.json(), pointer, words);
+    }
+    for (path, words) in [
+        ("/v1/chat/completions", "POST /v1/runs"),
+        ("/v1/completions", "POST /v1/runs"),
+        ("/v1/responses", "POST /v1/runs"),
+        ("/v1/messages", "POST /v1/runs"),
+        ("/v1/assistants", "PUT /v1/agents/{name}"),
+        ("/v1/threads/t/runs/r/submit_tool_outputs", "/answers"),
+        ("/v1/nothing", "no route has this path; GET /openapi.json lists all"),
+    ] {
+        let answer = service.post(path, &json!({})).await;
+        answer.assert_problem("route_not_found");
+        assert!(answer.text().contains(words), "{path}: {}", answer.text());
+    }
+    service.finish().await;
+}
