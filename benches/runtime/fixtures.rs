@@ -160,6 +160,7 @@ fn record(draft: &BundleDraft, answer: Arc<Message>) -> RunRecord {
         durability: Durability::Session,
         thread: None,
         thread_moved: None,
+        answer_run_id: None,
         attempts: 1,
         status: RunStatus::Completed,
         stop_reason: None,

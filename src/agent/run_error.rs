@@ -65,7 +65,6 @@ run_error_codes! {
     SessionTooLarge = "session_too_large", "the session would be larger than `store.max_session_bytes`";
     BaseSessionConflict = "base_session_conflict", "another run continued the base first. The response to a synchronous request is 409 instead";
     BaseSessionRemoved = "base_session_removed", "the session that the run continues was removed before the run started, or while it worked";
-    ThreadMoved = "thread_moved", "the run has `\"conflict\": \"reject\"`, and its thread was moved while it worked. The response to a synchronous request is 409 instead";
     JournalFailed = "journal_failed", "the journal of the run's steps could not be written";
     InternalError = "internal_error", "a fault of the service";
 }

@@ -82,7 +82,7 @@ codes! {
     RunNotWaiting = "run_not_waiting", CONFLICT, "The run does not wait for answers";
     SessionHasDescendants = "session_has_descendants", CONFLICT, "Other sessions continue the session";
     SessionInUse = "session_in_use", CONFLICT, "The session is in use";
-    ThreadBusy = "thread_busy", CONFLICT, "The thread has another active run";
+    ThreadBusy = "thread_busy", CONFLICT, "The thread has an active run";
     ThreadMoved = "thread_moved", CONFLICT, "The thread points elsewhere";
     TooManySteeringMessages = "too_many_steering_messages", CONFLICT, "The run takes no more messages";
     AgentFilesInvalid = "agent_files_invalid", CONFLICT, "The files of agents can't be used";

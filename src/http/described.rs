@@ -85,7 +85,6 @@ const OF_ACCEPTANCE: &[Code] = &[
     Code::InvalidHistory,
     Code::BaseSessionConflict,
     Code::ThreadBusy,
-    Code::ThreadMoved,
     Code::QueueFull,
     Code::TooManyRuns,
     Code::ShuttingDown,
@@ -93,6 +92,7 @@ const OF_ACCEPTANCE: &[Code] = &[
     Code::AnswersRequired,
     Code::InvalidAnswers,
     Code::SessionNotWaiting,
+    Code::RunNotWaiting,
 ];
 
 /// Problems of routes that import a session.
@@ -151,7 +151,7 @@ fn own(operation_id: &str) -> &'static [&'static [Code]] {
             OF_AGENT,
             OF_ACCEPTANCE,
             OF_RUN,
-            &[Code::RunNotWaiting, Code::MalformedId, Code::TooManyReaders],
+            &[Code::MalformedId, Code::TooManyReaders],
         ],
         "get_run" => &[OF_RUN, &[Code::TooManyReaders]],
         "list_steps" => &[OF_RUN],
@@ -174,8 +174,17 @@ fn own(operation_id: &str) -> &'static [&'static [Code]] {
         "get_archive" => &[OF_SESSION],
         "put_blob" => &[&[Code::HashMismatch, Code::StorageQuotaExceeded]],
         "delete_session" => &[OF_SESSION, &[Code::SessionHasDescendants, Code::SessionInUse]],
-        "get_thread" | "delete_thread" | "list_thread_messages" => &[&[Code::ThreadNotFound]],
-        "put_thread" => &[OF_SESSION, &[Code::ThreadMoved, Code::InvalidHeader, Code::MalformedId]],
+        "get_thread" | "list_thread_messages" => &[&[Code::ThreadNotFound]],
+        "delete_thread" => &[&[Code::ThreadNotFound, Code::ThreadBusy]],
+        "put_thread" => &[
+            OF_SESSION,
+            &[
+                Code::ThreadMoved,
+                Code::ThreadBusy,
+                Code::InvalidHeader,
+                Code::MalformedId,
+            ],
+        ],
         "get_delivery" | "redeliver" => &[&[Code::DeliveryNotFound]],
         "get_agent" => &[&[Code::AgentNotFound]],
         "delete_agent" => &[&[Code::AgentNotFound, Code::AgentIsConfigured]],

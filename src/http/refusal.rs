@@ -65,6 +65,7 @@ impl From<Refusal> for Problem {
             Refusal::SessionNotWaiting { session_id } | Refusal::ThreadMovedOn { session_id, .. } => {
                 Self::new(ProblemCode::SessionNotWaiting, detail).with_session(session_id)
             }
+            Refusal::Answered { by } => Self::new(ProblemCode::RunNotWaiting, detail).with_run(Some(by)),
             Refusal::RunNotWaiting { run_id, status } => Self::new(ProblemCode::RunNotWaiting, detail)
                 .with_run(Some(run_id))
                 .with_run_status(status),
@@ -86,7 +87,9 @@ impl From<Refusal> for Problem {
             Refusal::History(_) => Self::new(ProblemCode::InvalidHistory, detail),
             Refusal::SessionTooLarge(_) => Self::new(ProblemCode::SessionTooLarge, detail),
             Refusal::AgentIsConfigured { .. } => Self::new(ProblemCode::AgentIsConfigured, detail),
-            Refusal::ThreadBusy { run_id } => Self::new(ProblemCode::ThreadBusy, detail).with_run(Some(run_id)),
+            Refusal::ThreadBusy { run_id } | Refusal::ThreadAtWork { run_id, .. } => {
+                Self::new(ProblemCode::ThreadBusy, detail).with_run(Some(run_id))
+            }
             Refusal::OtherRequest { .. } => Self::new(ProblemCode::IdempotencyKeyReused, detail),
             Refusal::UnknownRun { .. } => Self::new(ProblemCode::RunNotFound, detail),
             Refusal::TooMuchSaid { run_id } => {

@@ -17,7 +17,8 @@ use super::problem::Problem;
 use super::sessions::{MessageList, MessageRange, absent_session};
 use crate::ids::SessionId;
 use crate::record::{ParseThreadNameError, ThreadName, ThreadRecord};
-use crate::store::{ThreadExpectation, ThreadPage, ThreadPut};
+use crate::run::Refusal;
+use crate::store::{ThreadDelete, ThreadExpectation, ThreadPage, ThreadPut};
 
 /// The longest part of a name that is quoted, in characters.
 const MAX_SHOWN: usize = 128;
@@ -129,7 +130,7 @@ pub(super) async fn list_thread_messages(
 /// Points a thread to a session; one that does not exist is made.
 ///
 /// It is moved only if it points to `expected_session_id`, or, with `If-None-Match: *`, where it
-/// does not exist.
+/// does not exist. While a run is active on it, only the run moves it.
 #[utoipa::path(put, path = "/v1/threads/{name}", tag = "threads", params(
     ("name" = ThreadName, Path, description = "1 to 128 letters, digits, `-`, `_`, `.`, `:` and `@`, but neither `.` nor `..`"),
     ("If-None-Match" = Option<String>, Header, pattern = "^\\*$", description = "`*`: the thread must not exist"),
@@ -153,19 +154,20 @@ pub(super) async fn put_thread(
         ThreadPut::Moved(thread) => Ok(Json(thread)),
         ThreadPut::Unexpected(thread) => Err(thread_moved(&name, thread)),
         ThreadPut::NoSession => Err(absent_session(&call, session_id).await),
+        ThreadPut::Busy(run_id) => Err(Refusal::ThreadAtWork { name, run_id }.into()),
     }
 }
 
-/// Takes a thread away. Its sessions stay.
+/// Takes a thread away, unless a run is active on it. Its sessions stay.
 #[utoipa::path(delete, path = "/v1/threads/{name}", tag = "threads", params(("name" = String, Path)), responses(
     (status = 204, description = "Done"),
 ))]
 pub(super) async fn delete_thread(call: Call, path: PathParameters, _: NoParameters) -> Result<StatusCode, Problem> {
     let name = known_name(&path)?;
-    if call.api.service.store.thread_delete(&call.tenant, &name).await? {
-        Ok(StatusCode::NO_CONTENT)
-    } else {
-        Err(thread_not_found(name.as_str()))
+    match call.api.service.store.thread_delete(&call.tenant, &name).await? {
+        ThreadDelete::Deleted => Ok(StatusCode::NO_CONTENT),
+        ThreadDelete::Absent => Err(thread_not_found(name.as_str())),
+        ThreadDelete::Busy(run_id) => Err(Refusal::ThreadAtWork { name, run_id }.into()),
     }
 }
 

@@ -88,6 +88,7 @@ impl RunEventPayload {
             RunStatus::Completed => Self::Completed(record),
             RunStatus::Stopped => Self::Stopped(record),
             RunStatus::Waiting => Self::Waiting(record),
+            RunStatus::Answered => Self::Waiting(Arc::new(record.as_it_ended())),
             RunStatus::Cancelled => Self::Cancelled(record),
             RunStatus::Failed | RunStatus::Queued | RunStatus::Running => Self::Failed(record),
         }

@@ -25,6 +25,8 @@ named_values! {
         Running = "running",
         /// Ended with calls that wait for answers of the caller; its session is committed.
         Waiting = "waiting",
+        /// Ended like `waiting`; since then, another run has answered its calls.
+        Answered = "answered",
         /// Ended with its work done; its session is committed.
         Completed = "completed",
         /// Ended before its work was done; its session is committed.
@@ -63,15 +65,12 @@ named_values! {
 impl RunStatus {
     /// Returns whether the status is final.
     pub fn is_terminal(self) -> bool {
-        matches!(
-            self,
-            Self::Completed | Self::Stopped | Self::Waiting | Self::Failed | Self::Cancelled
-        )
+        self.has_session() || matches!(self, Self::Failed | Self::Cancelled)
     }
 
     /// Returns whether a run of this status has published its session.
     pub fn has_session(self) -> bool {
-        matches!(self, Self::Completed | Self::Stopped | Self::Waiting)
+        matches!(self, Self::Completed | Self::Stopped | Self::Waiting | Self::Answered)
     }
 }
 
@@ -124,6 +123,9 @@ pub struct RunSummary {
     pub attempts: u32,
     /// Its status.
     pub status: RunStatus,
+    /// The run that has answered its calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_run_id: Option<RunId>,
     /// Why it ended.
     pub stop_reason: Option<StopReason>,
     /// What it used, also when it failed.
@@ -192,6 +194,16 @@ impl RunRecord {
             stop_signal: None,
             open_calls: Vec::new(),
         }
+    }
+
+    /// Returns the record as it was when the run ended. Answers that came later change its status.
+    pub fn as_it_ended(&self) -> Self {
+        let mut ended = self.clone();
+        if ended.summary.status == RunStatus::Answered {
+            ended.summary.status = RunStatus::Waiting;
+            ended.summary.answer_run_id = None;
+        }
+        ended
     }
 
     /// Returns the text of the final step.

@@ -49,6 +49,8 @@ pub struct RunSummaryView {
     attempts: u32,
     /// Its status.
     status: RunStatus,
+    /// The run that has answered its calls; null unless the run has the status `answered`.
+    answer_run_id: Option<RunId>,
     /// Why it ended.
     stop_reason: Option<StopReason>,
     /// What it used, also when it failed.
@@ -135,6 +137,7 @@ impl From<RunSummary> for RunSummaryView {
             thread_moved: run.thread_moved,
             attempts: run.attempts,
             status: run.status,
+            answer_run_id: run.answer_run_id,
             stop_reason: run.stop_reason,
             usage: run.usage,
             step_count: run.step_count,
@@ -150,9 +153,10 @@ impl From<RunSummary> for RunSummaryView {
 
 impl From<RunRecord> for RunView {
     fn from(run: RunRecord) -> Self {
+        let is_waiting = run.summary.status == RunStatus::Waiting;
         Self {
             output_text: run.output_text(),
-            required_action: RequiredActionView::new(&run.open_calls),
+            required_action: is_waiting.then(|| RequiredActionView::new(&run.open_calls)).flatten(),
             summary: run.summary.into(),
             output: run.output,
             output_value: run.value,

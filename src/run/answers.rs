@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::error::{OpenCalls, Refusal};
 use crate::agent::{AnswerFault, AnsweredStep, Answers, ResolvedAnswers, resolve_answers};
 use crate::clock::Timestamp;
+use crate::ids::RunId;
 use crate::off_thread::off_thread;
 use crate::session::{Bundle, PinnedTool, RememberedApproval, ToolPins};
 use crate::store::StoreError;
@@ -20,6 +21,8 @@ const MAX_REMEMBERED: usize = 256;
 /// The step of a waiting session with all answers.
 #[derive(Debug)]
 pub(super) struct Answered {
+    /// The run that left the step open.
+    pub(super) run_id: Option<RunId>,
     /// The step.
     pub(super) step: AnsweredStep,
     /// The approvals that cover later calls.
@@ -70,6 +73,7 @@ pub(super) async fn answered(
         source: error.into(),
     })?;
     Ok(Some(Answered {
+        run_id: waiting.run_id,
         step,
         remembered,
         accepted,

@@ -119,7 +119,7 @@ fn event_of(status: RunStatus) -> WebhookEvent {
     match status {
         RunStatus::Completed => WebhookEvent::Completed,
         RunStatus::Stopped => WebhookEvent::Stopped,
-        RunStatus::Waiting => WebhookEvent::Waiting,
+        RunStatus::Waiting | RunStatus::Answered => WebhookEvent::Waiting,
         RunStatus::Cancelled => WebhookEvent::Cancelled,
         RunStatus::Failed | RunStatus::Queued | RunStatus::Running => WebhookEvent::Failed,
     }
@@ -150,6 +150,7 @@ mod tests {
             thread_moved: None,
             attempts: 1,
             status,
+            answer_run_id: None,
             stop_reason: None,
             usage: Usage::default(),
             step_count: 1,

@@ -12,7 +12,7 @@ use crate::agent::{FormatError, PromptError};
 use crate::clock::Timestamp;
 use crate::ids::{RunId, SessionId};
 use crate::model_ref::ModelRef;
-use crate::record::{MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES, RunStatus};
+use crate::record::{MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES, RunStatus, ThreadName};
 use crate::session::{Hash, HistoryFault, PartTooLarge, SessionHead, WaitingStep};
 use crate::store::StoreError;
 use crate::workspace::TreeError;
@@ -120,6 +120,14 @@ pub enum Refusal {
         /// The session to which the thread points.
         session_id: Option<SessionId>,
     },
+    /// Another run has answered the calls.
+    #[error(
+        "the run {by} has answered the calls already: to answer them once more, in a branch, send `\"conflict\": \"fork\"`"
+    )]
+    Answered {
+        /// The other run.
+        by: RunId,
+    },
     /// The run does not wait for answers.
     #[error("the run {run_id} does not wait for answers: its status is {status}")]
     RunNotWaiting {
@@ -193,6 +201,16 @@ pub enum Refusal {
         "the thread has another active run: wait for it, or say with `if_busy` whether to `queue`, to `interrupt` it or to `fork`"
     )]
     ThreadBusy {
+        /// The active run.
+        run_id: RunId,
+    },
+    /// A caller moves or deletes a thread on which a run is active.
+    #[error(
+        "the run {run_id} is active on the thread \"{name}\", and moves it when it ends: wait for it, or cancel it first"
+    )]
+    ThreadAtWork {
+        /// The thread.
+        name: ThreadName,
         /// The active run.
         run_id: RunId,
     },

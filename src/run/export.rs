@@ -10,7 +10,7 @@ use super::subagents::ChildSession;
 use crate::agent::state::AgentState;
 use crate::clock::Timestamp;
 use crate::environment::Environment;
-use crate::ids::{BranchId, IdSource, MessageId};
+use crate::ids::{BranchId, IdSource, MessageId, RunId};
 use crate::message::{Message, Role};
 use crate::record::RunSummary;
 use crate::session::{
@@ -47,7 +47,7 @@ pub(super) async fn export(
         agent: child.agent,
         agent_version: Some(child.agent_version),
         environment: child.environment,
-        context: exported_context(&child.state, None, at),
+        context: exported_context(&child.state, None, run_id, at),
         context_form: ContextForm::WithoutAgent,
         history: closed_history(ids, child.state.store().history(), at),
         new_branch_id: BranchId::generate(ids),
@@ -62,7 +62,7 @@ pub(super) async fn export(
             agent: plan.agent.name.clone(),
             agent_version: Some(plan.agent_version),
             environment,
-            context: exported_context(&state, base, at),
+            context: exported_context(&state, base, run_id, at),
             context_form: ContextForm::WithoutAgent,
             history: closed_history(ids, state.store().history(), at),
             new_branch_id: BranchId::generate(ids),
@@ -83,16 +83,22 @@ fn closed_history(ids: &dyn IdSource, history: &History, at: Timestamp) -> Histo
     history.clone().with_message(Arc::new(message))
 }
 
-/// Returns the open step, with the number of messages of the session that waits.
-fn waiting_step(state: &AgentState) -> Option<Arc<WaitingStep>> {
+/// Returns the open step, with its run and the number of messages of the session that waits.
+fn waiting_step(state: &AgentState, run_id: RunId) -> Option<Arc<WaitingStep>> {
     let waiting = state.context().waiting.as_deref()?;
     Some(Arc::new(WaitingStep {
+        run_id: Some(run_id),
         message_count: state.store().history().len() as u64,
         ..waiting.clone()
     }))
 }
 
-fn exported_context(state: &AgentState, base: Option<&Arc<Bundle>>, updated_at: Timestamp) -> ContextState {
+fn exported_context(
+    state: &AgentState,
+    base: Option<&Arc<Bundle>>,
+    run_id: RunId,
+    updated_at: Timestamp,
+) -> ContextState {
     ContextState {
         stored: StoredContext {
             agent_id: state.agent_id(),
@@ -102,7 +108,7 @@ fn exported_context(state: &AgentState, base: Option<&Arc<Bundle>>, updated_at: 
             system_prompt: state.context().system_prompt.clone(),
             response_format: state.context().response_format.clone(),
             overrides: state.context().overrides.clone(),
-            waiting: waiting_step(state),
+            waiting: waiting_step(state, run_id),
             remembered_approvals: state.context().remembered_approvals.clone(),
             tool_pins: state.context().tool_pins.clone(),
             other: base.map(|bundle| bundle.context.other.clone()).unwrap_or_default(),

@@ -86,7 +86,9 @@ impl Failure {
             // On a thread, the session that the run continues is known only when the run begins.
             Refusal::AnswersRequired(_) => Some(RunErrorCode::AnswersRequired),
             Refusal::InvalidAnswers { .. } => Some(RunErrorCode::InvalidAnswers),
-            Refusal::SessionNotWaiting { .. } | Refusal::ThreadMovedOn { .. } => Some(RunErrorCode::SessionNotWaiting),
+            Refusal::SessionNotWaiting { .. } | Refusal::ThreadMovedOn { .. } | Refusal::Answered { .. } => {
+                Some(RunErrorCode::SessionNotWaiting)
+            }
             _ => None,
         };
         if let Some(code) = code {
@@ -140,7 +142,6 @@ impl Failure {
                 RunErrorCode::StoreUnavailable,
                 "the store is unavailable, so the session is most likely not published; read the run once the store is back",
             ),
-            CommitError::ThreadMoved => return Self::thread_moved(),
             CommitError::TooLarge(error) => return Self::too_large(RunPhase::Commit, error),
             CommitError::MissingBase => {
                 let message = "a session that the run continues was removed while it worked";
@@ -171,11 +172,6 @@ impl Failure {
     /// Returns the error for the caller.
     pub(super) fn into_error(self) -> RunError {
         self.error
-    }
-
-    fn thread_moved() -> Self {
-        let message = "the thread was moved elsewhere while the run worked";
-        Self::new(RunPhase::Commit, RunErrorCode::ThreadMoved, message)
     }
 
     fn base_removed(phase: RunPhase, message: &str) -> Self {

@@ -144,7 +144,7 @@ impl SessionImporter {
             Ok(published) => Ok(Imported {
                 bundle: Bundle {
                     history,
-                    ..(*published.bundle).clone()
+                    ..(*published).clone()
                 },
                 is_replay: false,
             }),
@@ -155,7 +155,6 @@ impl SessionImporter {
             Err(
                 CommitError::Exists
                 | CommitError::Conflict { .. }
-                | CommitError::ThreadMoved
                 | CommitError::LeaseLost
                 | CommitError::MissingBase
                 | CommitError::MissingEnvironment,

@@ -30,7 +30,7 @@ use crate::message::Message;
 use crate::model_ref::ResponseFormat;
 use crate::record::{RunStatus, RunSummary};
 use crate::session::{Bundle, EnvironmentState, Hash, Overrides, check_history};
-use crate::store::{AgentRecord, IfBusy, PinnedAgents, Sessions, Store};
+use crate::store::{AgentRecord, IfBusy, NewAnswer, PinnedAgents, Sessions, Store};
 use crate::tenant::TenantId;
 use crate::usage::Usage;
 
@@ -147,9 +147,19 @@ impl RunPlan {
         }
     }
 
-    /// Returns whether the run goes into the queue.
+    /// Returns whether the run goes into the queue. A run that answers open calls does, also one
+    /// whose base has expired calls only: it is accepted in the transaction that marks the calls as
+    /// answered.
     pub(super) fn is_queued(&self) -> bool {
-        self.request.asks_for_queue() || self.durability == Durability::Step
+        self.request.asks_for_queue() || self.durability == Durability::Step || self.answered.is_some()
+    }
+
+    /// Returns the run whose open calls the run answers.
+    pub(super) fn answer(&self) -> Option<NewAnswer> {
+        Some(NewAnswer {
+            run_id: self.answered.as_ref()?.run_id?,
+            is_fork: self.request.answers.is_fork || self.request.if_busy == IfBusy::Fork,
+        })
     }
 }
 
@@ -167,7 +177,10 @@ impl Planner {
                 let position = self.store.thread_start(tenant, thread).await?;
                 // The session that it will continue does not exist yet, but its agent is known.
                 if request.if_busy != IfBusy::Fork {
-                    input.is_early = position.agent_ahead.is_some();
+                    // Answers are about calls that the caller has seen, so about none of that
+                    // session.
+                    let names_calls = !request.answers.answers.is_empty() || request.base_session_id.is_some();
+                    input.is_early = position.agent_ahead.is_some() && !names_calls;
                     request.agent = request.agent.or(position.agent_ahead);
                 }
                 position.session_id
@@ -306,6 +319,7 @@ impl Planner {
             thread_moved: None,
             attempts: u32::from(is_running),
             status,
+            answer_run_id: None,
             stop_reason: None,
             usage: Usage::NOTHING,
             step_count: 0,

@@ -21,8 +21,9 @@ use super::outcome::{Outcome, Performed};
 use super::plan::RunPlan;
 use super::tasks::RunTasks;
 use crate::ids::IdSource;
-use crate::record::{RunRecord, RunStatus, StepRecord};
-use crate::store::{Commit, CommitError, Published, Recorded, RunEnd, Sessions, Store, StoreError, ThreadMove};
+use crate::record::{RunRecord, RunStatus, StepRecord, ThreadName};
+use crate::session::Bundle;
+use crate::store::{Commit, CommitError, Recorded, RunEnd, Sessions, Store, StoreError};
 
 /// How long to retry storing the end of a light run, which no other worker would take over.
 const RECORD_PATIENCE: Duration = Duration::from_mins(5);
@@ -81,7 +82,7 @@ impl Publisher {
             tenant: plan.tenant.clone(),
             draft: exported.draft,
             run: Some(end),
-            thread: thread_move(plan, live),
+            thread: moved_thread(plan, live),
             conflict: plan.request.conflict,
             children: exported.children,
             environment_from: plan.request.environment_from,
@@ -89,12 +90,14 @@ impl Publisher {
         let cancellation = &live.active.cancellation;
         match self.commit_patiently(&commit, live).await {
             Ok(published) => {
-                live.published(&published.bundle.head);
-                ended.record.summary.thread_moved = published.thread_moved;
+                live.published(&published.head);
+                ended.record.summary.thread_moved = commit.thread.is_some().then_some(true);
                 ended.is_committed = true;
                 Performed::Ended(ended)
             }
             Err(CommitError::LeaseLost) => Performed::Left,
+            // What another worker writes of the run may be in the way of this one.
+            Err(_) if live.active.is_lost() => Performed::Left,
             Err(CommitError::Store(error)) if error.is_transient() && cancellation.is_cancelled() => {
                 Performed::Ended(ended.unpublished(cancellation))
             }
@@ -217,7 +220,7 @@ impl Publisher {
     ///
     /// The retries end if the run is cancelled, for example since the caller disconnects. They also
     /// end if another worker takes over the run.
-    async fn commit_patiently(&self, commit: &Commit, live: &LiveEvents) -> Result<Published, CommitError> {
+    async fn commit_patiently(&self, commit: &Commit, live: &LiveEvents) -> Result<Arc<Bundle>, CommitError> {
         let active = &live.active;
         let attempt = || self.sessions.commit(commit);
         let is_transient = |error: &CommitError| {
@@ -232,14 +235,10 @@ impl Publisher {
     }
 }
 
-/// Returns the move of the thread from the session at which the run began.
-fn thread_move(plan: &RunPlan, live: &LiveEvents) -> Option<ThreadMove> {
+/// Returns the thread that the run moves.
+fn moved_thread(plan: &RunPlan, live: &LiveEvents) -> Option<ThreadName> {
     let moves = live.active.held_lease.as_ref().is_some_and(|held| held.moves_thread);
-    let name = plan.request.thread.clone().filter(|_| moves)?;
-    Some(ThreadMove {
-        name,
-        from: plan.base.session_id(),
-    })
+    plan.request.thread.clone().filter(|_| moves)
 }
 
 fn backoff(patience: Duration) -> ExponentialBuilder {

@@ -108,11 +108,13 @@ impl RunRequest {
         }
     }
 
-    /// Returns whether the request asks for a run that outlives this process.
+    /// Returns whether the request asks for a run that outlives this process. Answers do: nobody
+    /// can give them again before it is known what became of the calls.
     pub(super) fn asks_for_queue(&self) -> bool {
         self.mode == RunMode::Async
             || self.idempotency.is_some()
             || self.thread.is_some()
+            || !self.answers.is_empty()
             || self.durability == Some(DurabilityChoice::Step)
     }
 }

@@ -8,11 +8,14 @@ use serde::{Deserialize, Serialize};
 use super::hash::Hash;
 use super::tool_pins::PinnedTool;
 use crate::clock::Timestamp;
+use crate::ids::RunId;
 use crate::json::{Value, canonical_bytes};
 
 /// A step that waits for answers of the caller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct WaitingStep {
+    /// The run that left the step open.
+    pub run_id: Option<RunId>,
     /// The number of messages in the history when the step was left open. A session with another
     /// number was continued by a version of the service that knows no answers. It does not wait.
     pub message_count: u64,

@@ -57,15 +57,6 @@ pub struct Sessions {
     max_part_bytes: usize,
 }
 
-/// A session that was published.
-#[derive(Debug, Clone)]
-pub struct Published {
-    /// Its bundle.
-    pub bundle: Arc<Bundle>,
-    /// Whether its thread now points to it; `None` if the run does not move a thread.
-    pub thread_moved: Option<bool>,
-}
-
 #[derive(Debug, Clone)]
 struct Entry {
     bundle: Arc<Bundle>,
@@ -184,7 +175,7 @@ impl Sessions {
 
     /// Publishes a session. Caches its bundle and those of its subagents, since they are likely to
     /// be continued.
-    pub async fn commit(&self, commit: &Commit) -> Result<Published, CommitError> {
+    pub async fn commit(&self, commit: &Commit) -> Result<Arc<Bundle>, CommitError> {
         let max_bytes = self.max_part_bytes;
         let check = move |commit: &Commit| commit.drafts().try_for_each(|draft| check_parts(draft, max_bytes));
         by_size_of(&commit.tenant, commit_bytes(commit), commit, check).await?;
@@ -195,10 +186,7 @@ impl Sessions {
         }
         let bundle = Arc::new(committed.session);
         self.insert(&commit.tenant, &bundle, seen);
-        Ok(Published {
-            bundle,
-            thread_moved: commit.thread.as_ref().map(|_| committed.thread_moved),
-        })
+        Ok(bundle)
     }
 
     /// Waits until the tenant may remove a session. Without this limit, removals would wait for

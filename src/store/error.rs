@@ -126,9 +126,6 @@ pub enum CommitError {
         /// The other run; `None` if the other session was imported.
         run_id: Option<RunId>,
     },
-    /// The thread now points to another session, and the caller wanted no fork.
-    #[error("the thread has been moved")]
-    ThreadMoved,
     /// Another worker has the lease.
     #[error("another worker has taken the run over")]
     LeaseLost,

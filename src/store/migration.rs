@@ -12,7 +12,7 @@ pub(crate) struct Migration {
 }
 
 /// The version that this code works with.
-pub(crate) const NEEDED_VERSION: i64 = 16;
+pub(crate) const NEEDED_VERSION: i64 = 17;
 
 /// Declares the steps. The folder of each engine has a file for each step, with the same name.
 macro_rules! migrations {
@@ -50,6 +50,7 @@ migrations! {
     14, "commands for workers", "0014_commands_for_workers.sql";
     15, "bytes", "0015_bytes.sql";
     16, "contexts without agents", "0016_contexts_without_agents.sql";
+    17, "answered runs", "0017_answered_runs.sql";
 }
 
 /// Refuses a schema of another version, older or newer.

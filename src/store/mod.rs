@@ -60,7 +60,7 @@ mod sqlite;
 mod driver_error;
 mod migration;
 
-pub use self::cache::{Published, Sessions};
+pub use self::cache::Sessions;
 pub use self::codec::{
     DecodeError, EncodeError, EncodedSegment, Payload, PinnedAgents, QueuedDisconnect, QueuedEventOptions, QueuedKey,
     QueuedRequest, QueuedRunRequest, StoredPayload,
@@ -83,14 +83,14 @@ pub use self::portable::{PortableError, PortableSession};
 pub use self::query::{AgentPage, Page, RunFilter, SessionFilter, TimeRange};
 pub use self::queue::{
     AcceptanceStore, Enqueued, IdempotencyKey, IfBusy, JournalRecord, KnownRequest, Lease, LeaseLimits, LeaseStore,
-    LeaseTerms, LeasedRun, MessagePut, MessageStore, NewQueuedRun, ProgressStore, RenewedLease, SUSPECT_ATTEMPTS,
-    SteeringRecord, StoredRequest, ThreadMove, UNREADABLE_ATTEMPTS, UnreadableRequest,
+    LeaseTerms, LeasedRun, MessagePut, MessageStore, NewAnswer, NewQueuedRun, ProgressStore, RenewedLease,
+    SUSPECT_ATTEMPTS, SteeringRecord, StoredRequest, UNREADABLE_ATTEMPTS, UnreadableRequest,
 };
 pub use self::retention::{
     Ancestor, RemovalFigures, RemovedSession, RetentionRules, RetentionStore, SessionRemoval, SweepCursor,
 };
 pub use self::tenant_contents::TenantContents;
-pub use self::threads::{ThreadExpectation, ThreadPage, ThreadPut, ThreadStart, ThreadStore};
+pub use self::threads::{ThreadDelete, ThreadExpectation, ThreadPage, ThreadPut, ThreadStart, ThreadStore};
 pub use self::traits::{
     AgentList, AgentRecord, AgentStore, Commit, Committed, ConflictPolicy, KeyStore, Recorded, RunEnd, RunReader,
     RunWriter, SegmentList, SegmentSize, SessionReader, SessionWriter, Store, StoreHealth, VerifyFault, VerifyReport,

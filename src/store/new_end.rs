@@ -7,7 +7,7 @@ use super::rows::{LeaseKey, NewDeliveryRow, NewRun, Row, StoredTime, Value, stor
 use super::traits::RunEnd;
 use super::weight::{end_bytes, events_bytes};
 use crate::off_thread::by_size_of;
-use crate::record::{RunEvent, ThreadName};
+use crate::record::{RunEvent, RunStatus, ThreadName};
 use crate::tenant::TenantId;
 
 /// The values of the rows that the end of a run writes.
@@ -50,6 +50,12 @@ impl NewEnd {
             applied: end.applied.clone(),
             deliveries: deliveries.collect::<Result<_, _>>()?,
         })
+    }
+
+    /// Returns whether the run ends without a session.
+    pub(crate) fn is_without_session(&self) -> bool {
+        let statuses = [RunStatus::Failed, RunStatus::Cancelled];
+        statuses.iter().any(|status| self.run.row.status == status.as_str())
     }
 
     /// Returns the name of the run's thread.

@@ -2,7 +2,7 @@
 
 use super::codec::{EncodeError, encode_request};
 use super::error::StoreError;
-use super::queue::{IdempotencyKey, IfBusy, NewQueuedRun};
+use super::queue::{IdempotencyKey, IfBusy, NewAnswer, NewQueuedRun};
 use super::rows::{NewRun, QueueRow, StoredTime, Value, values};
 use crate::ids::SessionId;
 use crate::off_thread::by_size_of;
@@ -19,6 +19,7 @@ pub(crate) struct NewQueueRow {
     pub(crate) run: NewRun,
     pub(crate) queue: QueueRow,
     pub(crate) if_busy: IfBusy,
+    pub(crate) answer: Option<NewAnswer>,
     pub(crate) max_waiting: Option<u32>,
     pub(crate) idempotency: Option<IdempotencyKey>,
 }
@@ -126,6 +127,7 @@ fn prepare(run: &NewQueuedRun) -> Result<NewQueueRow, EncodeError> {
             request: request.bytes,
         },
         if_busy: run.if_busy,
+        answer: run.answer,
         max_waiting: run.max_waiting,
         idempotency: run.idempotency.clone(),
     })

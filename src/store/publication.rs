@@ -8,13 +8,13 @@ use super::codec::{Payload, SEGMENT_VERSION, encode_context, encode_environment,
 use super::draft::{DraftFault, check_children, check_history, check_run};
 use super::error::StoreError;
 use super::new_end::NewEnd;
-use super::queue::ThreadMove;
 use super::rows::NewEnvironment;
 use super::traits::{Commit, Committed, ConflictPolicy};
 use super::weight::{commit_bytes, messages_bytes};
 use crate::ids::SessionId;
 use crate::message::Message;
 use crate::off_thread::by_size_of;
+use crate::record::ThreadName;
 use crate::session::{
     BranchPosition, Bundle, BundleDraft, EnvironmentState, Hash, History, SessionHead, StoredContext, hash_segment,
 };
@@ -35,7 +35,7 @@ pub(crate) struct Publications {
     /// The end of the run.
     pub(crate) end: Option<NewEnd>,
     /// The thread that it moves.
-    pub(crate) thread: Option<ThreadMove>,
+    pub(crate) thread: Option<ThreadName>,
     /// Another session whose environment it uses.
     pub(crate) environment_from: Option<SessionId>,
 }
@@ -47,8 +47,6 @@ pub(crate) struct Positions {
     pub(crate) own: BranchPosition,
     /// The positions of the subagents' sessions, in their order.
     pub(crate) children: Vec<BranchPosition>,
-    /// Whether the run's thread, if it has one, was moved.
-    pub(crate) thread_moved: bool,
 }
 
 impl Positions {
@@ -57,7 +55,6 @@ impl Positions {
         Self {
             own,
             children: Vec::new(),
-            thread_moved: true,
         }
     }
 }
@@ -126,7 +123,6 @@ impl Publications {
         Committed {
             session: self.own.into_bundle(positions.own),
             children: children.map(|(child, position)| child.into_bundle(position)).collect(),
-            thread_moved: positions.thread_moved,
         }
     }
 }

@@ -17,7 +17,7 @@ use super::error::StoreError;
 use crate::agent::JournalEntry;
 use crate::clock::Timestamp;
 use crate::ids::{RunId, SessionId, WorkerId};
-use crate::record::{RunControl, RunEvent, RunSummary, SteeringMessage, SteeringStatus, ThreadName};
+use crate::record::{RunControl, RunEvent, RunSummary, SteeringMessage, SteeringStatus};
 use crate::session::Hash;
 use crate::tenant::TenantId;
 use crate::usage::Usage;
@@ -81,10 +81,21 @@ pub struct NewQueuedRun {
     pub max_waiting: Option<u32>,
     /// What to do when the thread that the summary names has another active run.
     pub if_busy: IfBusy,
+    /// The run whose open calls it answers.
+    pub answer: Option<NewAnswer>,
     /// The key that identifies a repeated request.
     pub idempotency: Option<IdempotencyKey>,
     /// Leases the run to this worker at once, unless it has to wait for its thread.
     pub lease: Option<LeaseTerms>,
+}
+
+/// A run that answers the open calls of another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewAnswer {
+    /// The run that left the calls open.
+    pub run_id: RunId,
+    /// Whether it may answer them although another run has answered them.
+    pub is_fork: bool,
 }
 
 /// What happens to a run on a thread that has another active run.
@@ -129,6 +140,8 @@ pub enum Enqueued {
     Known(KnownRequest),
     /// The thread has another active run.
     ThreadBusy(RunId),
+    /// This run has answered the open calls.
+    Answered(RunId),
     /// The tenant has reached its limit of waiting runs.
     TenantFull,
     /// The base session of a run without a thread was removed.
@@ -273,14 +286,19 @@ pub enum MessagePut {
 #[async_trait]
 pub trait AcceptanceStore: Send + Sync + fmt::Debug {
     /// Accepts a run: its record, its slot in the queue and its idempotency key, all or nothing.
-    /// Creates the thread if it does not exist. Refuses a run that would wait if the tenant has
-    /// `max_waiting` runs waiting, even if requests race. Among the runs of a level, tenants take
-    /// turns.
+    /// Creates the thread if it does not exist. Marks the calls that the run answers, as
+    /// `run_answer` does. Refuses a run that would wait if the tenant has `max_waiting` runs
+    /// waiting, even if requests race. Among the runs of a level, tenants take turns.
     ///
     /// Stores the record as running if the run is leased, and as queued otherwise. May be repeated
     /// after [`StoreError::Unavailable`]: if the first attempt took
     /// effect, the second one returns the same result, except for `interrupted`.
     async fn run_enqueue(&self, run: &NewQueuedRun) -> Result<Enqueued, StoreError>;
+
+    /// Marks the open calls of a run as answered by another run, which is in the queue. Returns the
+    /// run that has answered them before. They are open again if the run that answers them ends
+    /// without a session. A waiting run without a record can't be marked.
+    async fn run_answer(&self, tenant: &TenantId, waiting: RunId, by: RunId) -> Result<Option<RunId>, StoreError>;
 
     /// Finds the earlier request of a key.
     async fn idempotency_lookup(
@@ -409,14 +427,4 @@ pub trait ProgressStore: Send + Sync + fmt::Debug {
 
     /// Returns the number of the last stored event; 0 if there is none.
     async fn event_last(&self, tenant: &TenantId, run_id: RunId) -> Result<u64, StoreError>;
-}
-
-/// Moves a thread to the session of a run that ends, if the thread still points to the session from
-/// which the run began.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ThreadMove {
-    /// The thread.
-    pub name: ThreadName,
-    /// The session that it must point to.
-    pub from: Option<SessionId>,
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 
 use super::error::StoreError;
 use crate::clock::Timestamp;
-use crate::ids::SessionId;
+use crate::ids::{RunId, SessionId};
 use crate::record::{ThreadName, ThreadRecord};
 use crate::tenant::TenantId;
 
@@ -50,12 +50,26 @@ pub enum ThreadPut {
     Unexpected(Option<ThreadRecord>),
     /// There is no such session.
     NoSession,
+    /// This run is active on the thread. Only the end of a run may move it now.
+    Busy(RunId),
+}
+
+/// The result of deleting a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThreadDelete {
+    /// It is gone. Its sessions stay.
+    Deleted,
+    /// There was none.
+    Absent,
+    /// This run is active on the thread, and will move it.
+    Busy(RunId),
 }
 
 /// Stores threads.
 #[async_trait]
 pub trait ThreadStore: Send + Sync + fmt::Debug {
-    /// Points a thread to a session.
+    /// Points a thread to a session, unless a run is active on the thread. So no move gets lost
+    /// between the beginning and the end of a run.
     async fn thread_put(
         &self,
         tenant: &TenantId,
@@ -74,6 +88,6 @@ pub trait ThreadStore: Send + Sync + fmt::Debug {
     /// Lists threads by name.
     async fn thread_list(&self, tenant: &TenantId, page: &ThreadPage) -> Result<Vec<ThreadRecord>, StoreError>;
 
-    /// Deletes a thread; the sessions stay. Returns whether it existed.
-    async fn thread_delete(&self, tenant: &TenantId, name: &ThreadName) -> Result<bool, StoreError>;
+    /// Deletes a thread, unless a run is active on it.
+    async fn thread_delete(&self, tenant: &TenantId, name: &ThreadName) -> Result<ThreadDelete, StoreError>;
 }

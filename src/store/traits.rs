@@ -15,14 +15,14 @@ use super::error::{CommitError, StoreError};
 use super::key::ApiKeyRecord;
 use super::outbox::OutboxStore;
 use super::query::{AgentPage, Page, RunFilter, SessionFilter};
-use super::queue::{AcceptanceStore, Lease, LeaseStore, MessageStore, ProgressStore, ThreadMove};
+use super::queue::{AcceptanceStore, Lease, LeaseStore, MessageStore, ProgressStore};
 use super::retention::{Ancestor, RetentionStore};
 use super::threads::ThreadStore;
 use crate::agent::AgentDefinition;
 use crate::clock::Timestamp;
 use crate::ids::{ApiKeyId, RunId, SessionId};
 use crate::message::Message;
-use crate::record::{NewDelivery, RunEvent, RunRecord, RunSummary, StepRecord};
+use crate::record::{NewDelivery, RunEvent, RunRecord, RunSummary, StepRecord, ThreadName};
 use crate::session::{BranchPosition, Bundle, BundleDraft, Hash, SessionHead};
 use crate::tenant::TenantId;
 
@@ -255,7 +255,7 @@ pub struct Commit {
     pub run: Option<RunEnd>,
     /// The thread to move to the session. If it no longer points to the base, it does not move;
     /// with the conflict policy `reject`, nothing is published.
-    pub thread: Option<ThreadMove>,
+    pub thread: Option<ThreadName>,
     /// What to do if another session has continued the base.
     pub conflict: ConflictPolicy,
     /// The sessions of the run's subagents, at any depth. A session opens a branch if another one
@@ -310,8 +310,6 @@ pub struct Committed {
     pub session: Bundle,
     /// The sessions of its subagents, in the order of [`Commit::children`].
     pub children: Vec<Bundle>,
-    /// Whether the thread points to the session; also true for a commit without a thread.
-    pub thread_moved: bool,
 }
 
 /// What to do when another run has continued the same base.

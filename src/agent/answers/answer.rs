@@ -60,6 +60,9 @@ pub struct Answers {
     /// Whether the open calls without an answer are denied.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deny_open: bool,
+    /// Whether the calls may be answered although another run has answered them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_fork: bool,
     /// When the answers were accepted. Calls that expire later are answered in time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted_at: Option<Timestamp>,

@@ -44,7 +44,8 @@ pub(super) enum StoredCall {
 }
 
 /// Returns the step for the record of the execution, with the executions of the calls that have
-/// ended, and the step for the session. The session stores the number of its messages later.
+/// ended, and the step for the session. The export of the session sets its run and its number of
+/// messages.
 pub(in crate::agent) fn suspended(
     mut step: AgentStep,
     ended: Vec<Option<ToolExecution>>,
@@ -72,6 +73,7 @@ pub(in crate::agent) fn suspended(
     };
     step.tool_executions = ended.into_iter().flatten().collect();
     let waiting = WaitingStep {
+        run_id: None,
         message_count: 0,
         open_calls,
         // Only maps with other keys than texts can't be written, and a step has none.

@@ -87,7 +87,7 @@ async fn answer(
     let found = call.api.service.runs.reader.run_lookup(&call.tenant, run_id).await;
     let run = found
         .map_err(Problem::from)?
-        .filter(|run| run.summary.status == RunStatus::Waiting);
+        .filter(|run| matches!(run.summary.status, RunStatus::Waiting | RunStatus::Answered));
     let run = run.ok_or_else(|| invalid("the run that asked is gone: call the tool again without requestState"))?;
     let (run, now) = (Arc::new(run), call.api.service.clock.now());
     match questions::answers(server, &run, responses, now).await? {

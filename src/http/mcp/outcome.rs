@@ -20,6 +20,7 @@ pub(super) async fn result_of(server: &McpServer, run: &RunRecord) -> CallToolRe
     match run.summary.status {
         RunStatus::Completed | RunStatus::Stopped => with_value(run, text.clone(), &text),
         RunStatus::Waiting => waiting(run, &text),
+        RunStatus::Answered => failure(run, "another run has answered the calls of the run".to_owned()),
         RunStatus::Failed => {
             let error = run.summary.error.as_ref();
             let words = error.map_or_else(

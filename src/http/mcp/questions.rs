@@ -94,8 +94,7 @@ fn answers_of(run: &RunRecord, mut responses: InputResponses, now: Timestamp) ->
     }
     Ok(Some(Answers {
         answers,
-        deny_open: false,
-        accepted_at: None,
+        ..Answers::default()
     }))
 }
 

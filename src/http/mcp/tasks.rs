@@ -1,7 +1,8 @@
 //! Runs as tasks (SEP-2663). The id of a task is that of its first run.
 //!
-//! A task that waits for input has ended its run. The run that answers it names the task in its
-//! metadata, so every replica finds it, also after a restart.
+//! A task that waits for input has ended its run. The record of that run names the run that answers
+//! it, so every replica finds it, also after a restart. A run that fails gives the calls back, and
+//! is found by the name of the task in its metadata.
 
 use std::sync::Arc;
 
@@ -45,7 +46,9 @@ pub(super) async fn get(
         RunStatus::Queued | RunStatus::Running => TaskPayload::Working,
         RunStatus::Cancelled => TaskPayload::Cancelled,
         RunStatus::Waiting => waiting(server, &run, context).await?,
-        RunStatus::Completed | RunStatus::Stopped | RunStatus::Failed => completed(&result_of(server, &run).await)?,
+        RunStatus::Completed | RunStatus::Stopped | RunStatus::Failed | RunStatus::Answered => {
+            completed(&result_of(server, &run).await)?
+        }
     };
     let task = task(first.run_id, &first, &run.summary, payload.status());
     Ok(GetTaskResult::new(DetailedTask::new(task, payload)))
@@ -94,12 +97,12 @@ async fn read(server: &McpServer, task_id: &str) -> Result<(RunSummary, Arc<RunR
     let mut run = lookup(server, first).await?.ok_or_else(unknown)?;
     let summary = run.summary.clone();
     for _ in 0..MAX_RUNS {
-        if run.summary.status != RunStatus::Waiting {
-            break;
-        }
-        let Some(next) = next_run(server, first, &run.summary).await? else {
-            break;
+        let next = match run.summary.status {
+            RunStatus::Answered => run.summary.answer_run_id,
+            RunStatus::Waiting => next_run(server, first, &run.summary).await?,
+            _ => None,
         };
+        let Some(next) = next else { break };
         run = lookup(server, next).await?.ok_or_else(unknown)?;
     }
     Ok((summary, Arc::new(run)))
@@ -111,7 +114,7 @@ async fn lookup(server: &McpServer, run_id: RunId) -> Result<Option<RunRecord>, 
     Ok(found.map_err(Problem::from)?)
 }
 
-/// Returns the run that has answered a waiting run of the task.
+/// Returns the run of the task that was to answer a waiting run, and has failed.
 async fn next_run(server: &McpServer, task: RunId, waiting: &RunSummary) -> Result<Option<RunId>, ErrorData> {
     let filter = RunFilter {
         base_session_id: Some(waiting.session_id),

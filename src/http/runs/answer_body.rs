@@ -66,7 +66,7 @@ pub(super) fn into_answers(bodies: Vec<AnswerBody>, deny_open: bool) -> Result<A
     Ok(Answers {
         answers: answers.collect::<Result<_, _>>()?,
         deny_open,
-        accepted_at: None,
+        ..Answers::default()
     })
 }
 

@@ -48,7 +48,8 @@ pub(in crate::http) async fn answer_run(
     let reader = Arc::clone(&call.api.service.runs.reader);
     let run = reader.run_lookup(&call.tenant, run_id).await?;
     let run = found(&call, run_id, run).await?.summary;
-    if run.status != RunStatus::Waiting {
+    // An answered run may be answered by a repeated request, or in a branch.
+    if !matches!(run.status, RunStatus::Waiting | RunStatus::Answered) {
         let status = run.status;
         return Err(Refusal::RunNotWaiting { run_id, status }.into());
     }

@@ -74,7 +74,8 @@ pub(super) async fn start_run(
         .runs
         .starter
         .start(call.tenant.clone(), request)
-        .await?;
+        .await
+        .map_err(|refusal| call.problem(refusal))?;
     let (run_id, is_replay) = (handle.run_id, handle.is_replay);
     Span::current().record("run_id", display(run_id));
     // Callers that repeat a request wait for its run, or follow it, like other readers.
@@ -112,16 +113,13 @@ fn stream(call: Call, handle: RunHandle, reader: Option<TenantShare>) -> Respons
     events::respond(call, events, Some(caller), reader)
 }
 
-/// Responds with the result of a run. A lost race for the base or the thread is refused like an
-/// early conflict. The problem names the run that won.
+/// Responds with the result of a run. A lost race for the base is refused like an early conflict.
+/// The problem names the run that won.
 async fn result(call: &Call, run: Arc<RunRecord>) -> Result<Response, Problem> {
-    let lost = run.summary.error.as_ref().and_then(|error| {
-        let races = [ProblemCode::BaseSessionConflict, ProblemCode::ThreadMoved];
-        let race = races.into_iter().find(|race| error.code == race.as_str());
-        Some((race?, error))
-    });
+    let race = ProblemCode::BaseSessionConflict;
+    let lost = run.summary.error.as_ref().filter(|error| error.code == race.as_str());
     match lost {
-        Some((race, error)) => Err(Problem::new(race, error.message.clone()).with_run(error.conflicting_run_id)),
+        Some(error) => Err(Problem::new(race, error.message.clone()).with_run(error.conflicting_run_id)),
         // The run outlives this process. The response says where to follow the run, so that the
         // caller does not repeat the request.
         None if !run.summary.status.is_terminal() => accepted(call, run).await,

@@ -92,7 +92,8 @@ pub(in crate::http) struct CreateRun {
     variables: Option<BTreeMap<String, Value>>,
     /// The format of the final completion, for this session and those that continue it.
     response_format: Option<ResponseFormat>,
-    /// What to do when another run continues the same base.
+    /// What to do when another run continues the same base; by default a fork. Open calls are
+    /// answered once, unless the request asks for a fork.
     conflict: Option<ConflictPolicy>,
     /// What to do when the connection is lost; by default the run continues where it has an
     /// idempotency key, a stream on a thread is stopped and publishes what there is, and any other
@@ -129,14 +130,20 @@ impl CreateRun {
         }
         let budget = self.budget.unwrap_or_default();
         check_budget(&budget, "/budget")?;
-        let answers = into_answers(self.answers.unwrap_or_default(), self.deny_open.unwrap_or_default())?;
+        if self.answers.as_ref().is_some_and(Vec::is_empty) && self.input.is_none() && self.deny_open != Some(true) {
+            let words = "empty: answer each open call, or send `\"deny_open\": true` to deny them";
+            return Err(Problem::invalid_field("/answers", words));
+        }
+        let mut answers = into_answers(self.answers.unwrap_or_default(), self.deny_open.unwrap_or_default())?;
+        answers.is_fork = self.conflict == Some(ConflictPolicy::Fork);
         let input = match &self.input {
             Some(input) => decode_input(input, limits.max_input_messages)?,
             None if answers.is_empty() => {
                 return Err(Problem::of_field(
                     ProblemCode::MissingField,
                     "/input",
-                    "missing field `input`",
+                    "missing field `input`: a text, or a list of messages. A request that answers open calls may have \
+                     `answers` instead",
                 ));
             }
             None => Vec::new(),

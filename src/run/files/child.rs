@@ -90,8 +90,8 @@ impl SessionFiles {
             children: Vec::new(),
         };
         match self.sessions.commit(&commit).await {
-            Ok(published) => Ok(ChildSession {
-                bundle: published.bundle,
+            Ok(bundle) => Ok(ChildSession {
+                bundle,
                 is_replay: false,
             }),
             Err(CommitError::Store(error)) => Err(error.into()),
@@ -103,7 +103,7 @@ impl SessionFiles {
             }
             Err(CommitError::Conflict { run_id }) => Err(Refusal::Conflict { run_id }),
             // A concurrent copy of the same request was faster.
-            Err(CommitError::Exists | CommitError::ThreadMoved | CommitError::LeaseLost) => {
+            Err(CommitError::Exists | CommitError::LeaseLost) => {
                 let is_repeated = true;
                 let reserved = Reserved {
                     is_repeated,

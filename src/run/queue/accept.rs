@@ -122,6 +122,7 @@ impl RunQueue {
                 retry_after: RETRY_AFTER,
             }),
             Enqueued::ThreadBusy(run_id) => Err(Refusal::ThreadBusy { run_id }),
+            Enqueued::Answered(by) => Err(Refusal::Answered { by }),
             Enqueued::MissingBase(session_id) => Err(Refusal::UnknownSession {
                 session_id,
                 of_run: None,
@@ -146,6 +147,7 @@ impl RunQueue {
             level: if self.ranks_tenants { plan.request.priority } else { 0 },
             max_waiting: self.limits.of(&plan.tenant).queued_runs,
             if_busy: plan.request.if_busy,
+            answer: plan.answer(),
             idempotency: key.map(|key| self.keys.stored(key)),
             lease: (status == RunStatus::Running).then(|| self.leases.terms()),
         })

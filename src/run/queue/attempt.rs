@@ -19,6 +19,7 @@ use super::request::AcceptedRequest;
 use crate::agent::RunWebhook;
 use crate::board::{Board, LiveRun};
 use crate::clock::{Clock, Timestamp};
+use crate::ids::RunId;
 use crate::record::{RunControl, RunRecord};
 use crate::run::active::{ActiveRun, ActiveRuns, HeldLease};
 use crate::run::base::Base;
@@ -233,11 +234,22 @@ impl Attempts {
             ))
             .await
             {
-                Ok(plan) => Box::new(plan),
+                Ok(plan) => match self.answer_calls(leased, &plan).await {
+                    Ok(None) => Box::new(plan),
+                    Ok(Some(by)) => return failed(Failure::refused(&Refusal::Answered { by })),
+                    Err(error) => {
+                        tracing::warn!(
+                            error = &error as &dyn Error,
+                            "a run can't mark open calls as answered now"
+                        );
+                        return Performed::Left;
+                    }
+                },
                 Err(Refusal::Store(error)) if error.is_transient() => {
                     tracing::warn!(error = &error as &dyn Error, "a run can't be planned now");
                     return Performed::Left;
                 }
+                Err(_) if live.active.is_lost() => return Performed::Left,
                 Err(refusal) => return failed(Failure::refused(&refusal)),
             },
         };
@@ -249,6 +261,15 @@ impl Attempts {
         }
         self.renewal.deliver_messages(std::slice::from_ref(&live.active)).await;
         self.executor.perform_safely(&plan, live).await
+    }
+
+    /// Marks the calls that the run answers, since only now it is known that the base has some. Does
+    /// nothing for a run that marked them when it was accepted. Returns the run that was faster.
+    async fn answer_calls(&self, leased: &LeasedRun, plan: &RunPlan) -> Result<Option<RunId>, StoreError> {
+        let Some(answer) = plan.answer() else { return Ok(None) };
+        let Lease { tenant, run_id, .. } = &leased.lease;
+        let rival = self.store.run_answer(tenant, answer.run_id, *run_id).await?;
+        Ok(rival.filter(|_| !answer.is_fork))
     }
 
     /// Leaves a run that this process does not end to another worker.

@@ -87,22 +87,18 @@ async fn publish_all(
 ) -> Result<Positions, Refusal> {
     let mut transaction = pool.begin().await?;
     environment_share::<PostgresStore>(&mut Connection::Postgres(&mut transaction), publications).await?;
-    let settled = settle(&mut Connection::Postgres(&mut transaction), publications).await?;
+    let is_next_released = settle(&mut Connection::Postgres(&mut transaction), publications).await?;
     let own = publish(&mut transaction, &publications.own, publications.new_end()).await?;
     let mut children = Vec::with_capacity(publications.children.len());
     for child in &publications.children {
         children.push(publish(&mut transaction, child, None).await?);
     }
-    if settled.is_next_released {
+    if is_next_released {
         wake_ups.commit(transaction).await?;
     } else {
         transaction.commit().await?;
     }
-    Ok(Positions {
-        own,
-        children,
-        thread_moved: settled.thread_moved,
-    })
+    Ok(Positions { own, children })
 }
 
 /// Publishes a session. If its position is taken, opens a branch or refuses the session, as its

@@ -51,6 +51,8 @@ table_row! {
         pub(crate) thread_moved: Option<bool>,
         cost_known_part: Option<f64>,
         answered_by: Option<String>,
+        /// The run that has answered the open calls.
+        answer_run_id: Option<Uuid>,
     }
 }
 
@@ -88,6 +90,7 @@ impl RunRow {
             thread_moved: None,
             cost_known_part: run.usage.cost_known_part.map(Cost::dollars),
             answered_by: run.answered_by.as_ref().map(ToString::to_string),
+            answer_run_id: run.answer_run_id.map(RunId::as_uuid),
         })
     }
 }
@@ -112,6 +115,7 @@ impl TryFrom<RunRow> for RunSummary {
             answered_by: answered_by.map(|model| name.parse("answered_by", model)).transpose()?,
             mode: name.parse("mode", &row.mode)?,
             status: name.parse("status", &row.status)?,
+            answer_run_id: row.answer_run_id.map(RunId::from_uuid),
             // A reason of a later version is read as unknown.
             stop_reason: stop_reason
                 .map(|reason| name.named("stop_reason", reason))

@@ -28,7 +28,7 @@ pub(crate) use line_to_position;
 /// stand in each statement that uses them.
 macro_rules! without_session {
     ($alias:literal) => {
-        concat!($alias, ".status not in ('completed', 'stopped', 'waiting')")
+        concat!($alias, ".status not in ('completed', 'stopped', 'waiting', 'answered')")
     };
 }
 pub(crate) use without_session;
@@ -88,6 +88,7 @@ mod tests {
             RunStatus::Queued,
             RunStatus::Running,
             RunStatus::Waiting,
+            RunStatus::Answered,
             RunStatus::Completed,
             RunStatus::Stopped,
             RunStatus::Failed,

@@ -9,19 +9,19 @@ use super::queue::{end_insert, lease_end};
 use super::session_lookup::session_lookup;
 use super::statement::Statement;
 use crate::ids::{RunId, SessionId};
+use crate::record::ThreadName;
 use crate::session::BranchPosition;
 use crate::store::driver_error::{is_unique_violation, store_error};
 use crate::store::error::{CommitError, StoreError};
 use crate::store::publication::{OPERATION, Positions, Publication, Publications};
-use crate::store::queue::ThreadMove;
 use crate::store::rows::values;
-use crate::store::traits::{Committed, ConflictPolicy};
+use crate::store::traits::Committed;
 
 /// Why an attempt published nothing.
 pub(crate) enum Refusal {
     /// An earlier attempt of this commit may have taken effect. The session, the run or the branch
-    /// exists already, the run has left the queue, or its thread was moved. If no earlier attempt
-    /// did so, the error is returned.
+    /// exists already, or the run has left the queue. If no earlier attempt did so, the error is
+    /// returned.
     Repeated(CommitError),
     Other(CommitError),
 }
@@ -90,21 +90,9 @@ pub(crate) async fn environment_share<E: Engine>(
         .ok_or(Refusal::Repeated(CommitError::MissingEnvironment))
 }
 
-/// The result of ending a run, apart from its sessions.
-#[derive(Debug)]
-pub(crate) struct Settled {
-    /// Whether the run's thread, if it has one, was moved.
-    pub(crate) thread_moved: bool,
-    /// Whether a run that waited for the thread may now begin.
-    pub(crate) is_next_released: bool,
-}
-
 /// Ends the run of a commit and moves its thread, in the commit's transaction. Checks the lease
-/// first.
-pub(crate) async fn settle(
-    connection: &mut Connection<'_>,
-    publications: &mut Publications,
-) -> Result<Settled, Refusal> {
+/// first. Returns whether a run that waited for the thread may now begin.
+pub(crate) async fn settle(connection: &mut Connection<'_>, publications: &mut Publications) -> Result<bool, Refusal> {
     let own = &publications.own;
     let mut is_next_released = false;
     if let Some(end) = &publications.end
@@ -114,37 +102,23 @@ pub(crate) async fn settle(
         let ended = ended.ok_or(Refusal::Repeated(CommitError::LeaseLost))?;
         is_next_released = ended.is_next_released;
     }
-    let thread_moved = match &publications.thread {
-        Some(thread) => connection.execute(thread_statement(own, thread)).await? > 0,
-        None => true,
-    };
-    if !thread_moved && own.conflict == ConflictPolicy::Reject {
-        return Err(Refusal::Repeated(CommitError::ThreadMoved));
+    if let Some(thread) = &publications.thread {
+        connection.execute(thread_statement(own, thread)).await?;
     }
     if let Some(end) = &mut publications.end {
-        if end.lease.is_some() {
-            end.run.row.thread_moved = publications.thread.is_some().then_some(thread_moved);
-        }
+        end.run.row.thread_moved = publications.thread.is_some().then_some(true);
         end_insert(connection, &own.tenant, end).await?;
     }
-    Ok(Settled {
-        thread_moved,
-        is_next_released,
-    })
+    Ok(is_next_released)
 }
 
-/// Moves a thread if it still points to the session from which the run began.
-fn thread_statement<'v>(publication: &'v Publication, thread: &'v ThreadMove) -> Statement<'v> {
+/// Moves a thread. It still points to the session from which the run began, since nobody else moves
+/// the thread of an active run.
+fn thread_statement<'v>(publication: &'v Publication, thread: &'v ThreadName) -> Statement<'v> {
     let statement = "update threads set session_id = $3, version = version + 1, updated_at = $4
-        where tenant = $1 and name = $2 and session_id is not distinct from $5";
+        where tenant = $1 and name = $2";
     let head = &publication.head;
-    let values = values![
-        &publication.tenant,
-        &thread.name,
-        head.session_id,
-        head.created_at,
-        thread.from
-    ];
+    let values = values![&publication.tenant, thread, head.session_id, head.created_at];
     Statement::with(OPERATION, statement, values)
 }
 
@@ -175,18 +149,18 @@ pub(crate) async fn answer(
         Err(Refusal::Other(error)) => return Err(error),
         Err(Refusal::Repeated(error)) => {
             // If the run's own session does not exist, there was no earlier attempt and another
-            // commit conflicts.
-            let own = earlier_position(engine, &publications.own).await?.ok_or(error)?;
+            // commit conflicts. A worker that has lost its run may find the session that the next
+            // worker has published: another one under the same id.
+            let own = match earlier_position(engine, &publications.own).await {
+                Err(CommitError::Exists) if matches!(error, CommitError::LeaseLost) => None,
+                found => found?,
+            };
+            let own = own.ok_or(error)?;
             let mut children = Vec::with_capacity(publications.children.len());
             for child in &publications.children {
                 children.push(earlier_position(engine, child).await?.ok_or(CommitError::Exists)?);
             }
-            let thread_moved = earlier_thread_moved(engine, &publications).await?;
-            Positions {
-                own,
-                children,
-                thread_moved,
-            }
+            Positions { own, children }
         }
     };
     Ok(publications.into_committed(positions))
@@ -203,19 +177,4 @@ async fn earlier_position(
         Some(_) => Err(CommitError::Exists),
         None => Ok(None),
     }
-}
-
-/// Checks whether an earlier attempt moved the thread.
-async fn earlier_thread_moved(engine: &impl Engine, publications: &Publications) -> Result<bool, StoreError> {
-    let Some(thread) = &publications.thread else {
-        return Ok(true);
-    };
-    let statement = "select 1 from threads where tenant = $1 and session_id = $2 and name = $3
-        union all
-        select 1 from runs where tenant = $1 and run_id = $4 and thread_moved";
-    let own = &publications.own;
-    let values = values![&own.tenant, own.head.session_id, &thread.name, own.head.run_id];
-    let select = Statement::with(OPERATION, statement, values);
-    let moved: Option<(i32,)> = select.fetch_optional(engine).await?;
-    Ok(moved.is_some())
 }

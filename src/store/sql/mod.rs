@@ -44,7 +44,7 @@ pub(crate) use self::contents::{FIND_MISSING, PUT};
 pub(crate) use self::engine::{Engine, half_of};
 pub(crate) use self::engine_row::{EngineRow, Tally};
 pub(crate) use self::queue::{
-    Attempt, admit_in_txn, ended, events_conflict, events_statement, key_claim_statement, next_turn,
+    Attempt, admit_in_txn, answer_in_txn, ended, events_conflict, events_statement, key_claim_statement, next_turn,
 };
 pub(crate) use self::runs::run_insert_statement;
 pub(crate) use self::schema::{check_schema, migrate_in_txn};

@@ -1,16 +1,21 @@
 //! Threads.
+//!
+//! A caller moves or deletes a thread first, and then looks for active runs, in one transaction.
+//! The row of the thread is locked by then. So a run is either seen here, or it is accepted later
+//! and finds the thread as it is then.
 
 use async_trait::async_trait;
 use uuid::Uuid;
 
+use super::connection::{Connection, Ended};
 use super::engine::Engine;
 use super::statement::Statement;
 use crate::clock::Timestamp;
-use crate::ids::SessionId;
+use crate::ids::{RunId, SessionId};
 use crate::record::{ThreadName, ThreadRecord};
 use crate::store::error::StoreError;
 use crate::store::rows::{ThreadRow, values};
-use crate::store::threads::{ThreadExpectation, ThreadPage, ThreadPut, ThreadStart, ThreadStore};
+use crate::store::threads::{ThreadDelete, ThreadExpectation, ThreadPage, ThreadPut, ThreadStart, ThreadStore};
 use crate::store::traits::SessionReader as _;
 use crate::tenant::TenantId;
 
@@ -24,26 +29,23 @@ impl<E: Engine> ThreadStore for E {
         expected: ThreadExpectation,
         now: Timestamp,
     ) -> Result<ThreadPut, StoreError> {
-        let text = match expected {
-            ThreadExpectation::Anything | ThreadExpectation::Absent => INSERT,
-            ThreadExpectation::At(_) => UPDATE,
-        };
-        let mut put = Statement::with("put thread", text, values![tenant, name, session_id, now]);
-        put.push("exists (select 1 from sessions where tenant = $1 and session_id = $3");
-        put.push(E::SHARE);
-        put.push(")");
-        match expected {
-            ThreadExpectation::Anything => put.push(
-                " on conflict (tenant, name) do update set session_id = excluded.session_id, \
-                    version = threads.version + 1, updated_at = excluded.updated_at",
-            ),
-            ThreadExpectation::Absent => put.push(" on conflict (tenant, name) do nothing"),
-            ThreadExpectation::At(from) => put.push_bind(" and session_id is not distinct from ", from),
-        }
-        put.push(RETURNING);
-        let rows: Vec<ThreadRow> = put.execute_returning(self).await?;
-        if let Some(row) = rows.into_iter().next() {
-            return Ok(ThreadPut::Moved(row.try_into()?));
+        let (owner, thread) = (tenant.clone(), name.clone());
+        let putting = self.transact(PUT, move |mut connection| {
+            Box::pin(async move {
+                let put = put_statement::<E>(&owner, &thread, session_id, expected, now);
+                let Some(row) = connection.fetch_optional::<ThreadRow>(put).await? else {
+                    return Ok(Ended::RolledBack(Ok(None)));
+                };
+                Ok(match active_run(&mut connection, &owner, &thread).await? {
+                    Some(active) => Ended::RolledBack(Err(active)),
+                    None => Ended::Committed(Ok(Some(row))),
+                })
+            })
+        });
+        match putting.await? {
+            Ok(Some(row)) => return Ok(ThreadPut::Moved(row.try_into()?)),
+            Ok(None) => (),
+            Err(active) => return Ok(ThreadPut::Busy(active)),
         }
         if self.session_lookup(tenant, session_id).await?.is_none() {
             return Ok(ThreadPut::NoSession);
@@ -86,11 +88,66 @@ impl<E: Engine> ThreadStore for E {
         select.list::<ThreadRow, _>(self).await
     }
 
-    async fn thread_delete(&self, tenant: &TenantId, name: &ThreadName) -> Result<bool, StoreError> {
-        let statement = "delete from threads where tenant = $1 and name = $2";
-        let delete = Statement::with("delete thread", statement, values![tenant, name]);
-        Ok(delete.execute(self).await? > 0)
+    async fn thread_delete(&self, tenant: &TenantId, name: &ThreadName) -> Result<ThreadDelete, StoreError> {
+        let (owner, thread) = (tenant.clone(), name.clone());
+        let deleting = self.transact("delete thread", move |mut connection| {
+            Box::pin(async move {
+                let statement = "delete from threads where tenant = $1 and name = $2";
+                let delete = Statement::with("delete thread", statement, values![&owner, &thread]);
+                if connection.execute(delete).await? == 0 {
+                    return Ok(Ended::RolledBack(ThreadDelete::Absent));
+                }
+                Ok(match active_run(&mut connection, &owner, &thread).await? {
+                    Some(active) => Ended::RolledBack(ThreadDelete::Busy(active)),
+                    None => Ended::Committed(ThreadDelete::Deleted),
+                })
+            })
+        });
+        deleting.await
     }
+}
+
+const PUT: &str = "put thread";
+
+fn put_statement<'v, E: Engine>(
+    tenant: &'v TenantId,
+    name: &'v ThreadName,
+    session_id: SessionId,
+    expected: ThreadExpectation,
+    now: Timestamp,
+) -> Statement<'v> {
+    let text = match expected {
+        ThreadExpectation::Anything | ThreadExpectation::Absent => INSERT,
+        ThreadExpectation::At(_) => UPDATE,
+    };
+    let mut put = Statement::with(PUT, text, values![tenant, name, session_id, now]);
+    put.push("exists (select 1 from sessions where tenant = $1 and session_id = $3");
+    put.push(E::SHARE);
+    put.push(")");
+    match expected {
+        ThreadExpectation::Anything => put.push(
+            " on conflict (tenant, name) do update set session_id = excluded.session_id, \
+                version = threads.version + 1, updated_at = excluded.updated_at",
+        ),
+        ThreadExpectation::Absent => put.push(" on conflict (tenant, name) do nothing"),
+        ThreadExpectation::At(from) => put.push_bind(" and session_id is not distinct from ", from),
+    }
+    put.push(RETURNING);
+    put
+}
+
+/// Finds the run that moves the thread next: the one in progress, or else the first that waits.
+async fn active_run(
+    connection: &mut Connection<'_>,
+    tenant: &TenantId,
+    name: &ThreadName,
+) -> Result<Option<RunId>, sqlx::Error> {
+    let statement = "select run_id from run_queue where tenant = $1 and thread = $2 and moves_thread
+        order by is_held, run_id
+        limit 1";
+    let select = Statement::with("find active run", statement, values![tenant, name]);
+    let row: Option<(Uuid,)> = connection.fetch_optional(select).await?;
+    Ok(row.map(|(run_id,)| RunId::from_uuid(run_id)))
 }
 
 /// Creates a thread.

@@ -52,19 +52,14 @@ async fn publish_all(
     is_next_released: &mut bool,
 ) -> Result<Positions, Refusal> {
     environment_share::<SqliteStore>(&mut Connection::Sqlite(connection), publications).await?;
-    let settled = settle(&mut Connection::Sqlite(connection), publications).await?;
-    *is_next_released = settled.is_next_released;
+    *is_next_released = settle(&mut Connection::Sqlite(connection), publications).await?;
     let run = publications.new_end().map(|end| &end.run);
     let own = publish(connection, &publications.own, run).await?;
     let mut children = Vec::with_capacity(publications.children.len());
     for child in &publications.children {
         children.push(publish(connection, child, None).await?);
     }
-    Ok(Positions {
-        own,
-        children,
-        thread_moved: settled.thread_moved,
-    })
+    Ok(Positions { own, children })
 }
 
 async fn publish(

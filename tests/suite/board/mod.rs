@@ -71,6 +71,7 @@ pub(crate) fn new_run(base: Option<SessionId>) -> Arc<LiveRun> {
         durability: Durability::default(),
         thread: None,
         thread_moved: None,
+        answer_run_id: None,
         attempts: 1,
         status: RunStatus::Running,
         stop_reason: None,

@@ -209,15 +209,6 @@ fn played(request: &Value) -> Reply {
         let task = last_user_text(request);
         return Reply::call("call-1", "research", &json!({"task": task}));
     }
-    // Asks for a tool of each kind: one that needs nobody, one of the caller, one with an approval.
-    if tools.iter().any(|name| **name == "choose") && request["messages"].as_array().unwrap().len() == 1 {
-        let call = |id: &str, name: &str, arguments: Value| (id.to_owned(), name.to_owned(), arguments.to_string());
-        return Reply::ToolCalls(vec![
-            call("call-1", "calculator", json!({"expression": "17 * 23"})),
-            call("call-2", "choose", json!({"options": ["short", "long"]})),
-            call("call-3", "write_file", json!({"path": "report.md", "content": "391"})),
-        ]);
-    }
     Reply::text(&format!("echo: {}", last_user_text(request)))
 }
 

@@ -61,7 +61,9 @@ fn is_id(word: &str) -> bool {
     let hex = |text: &str, length| text.len() == length && text.bytes().all(|c| c.is_ascii_hexdigit());
     let uuid = word.len() == 36 && word.matches('-').count() == 4 && hex(&word.replace('-', ""), 32);
     let cursor = word.starts_with(['r', 's']) && hex(word.get(1..).unwrap_or_default(), 32);
-    let call = word.strip_prefix("call_").is_some_and(|id| hex(id, 32));
+    let call = word
+        .strip_prefix("call_")
+        .is_some_and(|id| hex(id.split('_').next().unwrap_or_default(), 32));
     let key = word.strip_prefix("ark_").is_some_and(|id| hex(id, 64));
     uuid || cursor || call || key || hex(word, 64)
 }

@@ -22,7 +22,7 @@ on_every_store!(
     an_interrupting_run_has_the_agent_of_the_run_that_gives_way,
     a_run_retains_its_agent_when_the_run_ahead_publishes_nothing,
     a_fork_leaves_the_thread_alone,
-    a_thread_that_was_moved_meanwhile_stays_there,
+    files_that_arrive_during_a_run_lose_no_turn,
     a_thread_that_was_taken_away_begins_anew
 );
 
@@ -335,57 +335,44 @@ async fn a_fork_leaves_the_thread_alone(database: TestDatabase) {
     app.finish().await;
 }
 
-async fn a_thread_that_was_moved_meanwhile_stays_there(database: TestDatabase) {
+async fn files_that_arrive_during_a_run_lose_no_turn(database: TestDatabase) {
     let app = GatedApp::start(&database, &[]).await;
     let root = on_thread(&app, "root").await;
-    let elsewhere = app.run(None, "elsewhere").await["session_id"].clone();
+    let upload = json!({"changes": [{"path": "notes.txt", "content": "late"}]});
+    let session = |of: &Value, rest: &str| format!("/v1/sessions/{}{rest}", of["session_id"].as_str().unwrap());
     let working = app.begin("wait", json!({"thread": "t"})).await;
     app.gate.until_waiting(1).await;
-    let put = json!({"session_id": elsewhere, "expected_session_id": root["session_id"]});
-    app.put("/v1/threads/t", &put).await.ok();
+    let uploaded = app.post(&session(&root, "/files"), &upload).await.json();
+    let to_upload = json!({"session_id": uploaded["session_id"], "expected_session_id": root["session_id"]});
+    for refused in [
+        app.put("/v1/threads/t", &to_upload).await,
+        app.put("/v1/threads/t", &json!({"session_id": uploaded["session_id"]}))
+            .await,
+        read(app.request(Method::DELETE, "/v1/threads/t")).await,
+    ] {
+        refused.assert_problem("thread_busy");
+        assert_eq!(refused.json()["run_id"], working["run_id"]);
+    }
+    assert_eq!(at(&app).await, root["session_id"]);
     app.gate.open(1);
     let ended = app.ended(&working).await;
     assert_eq!(
-        (&ended["status"], &ended["base_session_id"]),
-        (&json!("completed"), &root["session_id"])
+        (&ended["status"], &ended["thread_moved"]),
+        (&json!("completed"), &json!(true))
     );
-    assert_eq!(ended["thread_moved"], false);
-    let events = app.events_after(&ended, 0).await;
-    assert_eq!(events.last().unwrap()["data"], ended);
-    app.get(&format!("/v1/sessions/{}", ended["session_id"].as_str().unwrap()))
-        .await;
-    assert_eq!(at(&app).await, elsewhere);
+    assert_eq!(at(&app).await, ended["session_id"]);
 
-    let rejecting = app.begin("wait", json!({"thread": "t", "conflict": "reject"})).await;
-    app.gate.until_waiting(1).await;
-    app.put("/v1/threads/t", &json!({"session_id": root["session_id"]}))
-        .await
-        .ok();
-    app.gate.open(1);
-    let ended = app.ended(&rejecting).await;
-    assert_eq!(ended["status"], "failed", "{ended:#}");
-    assert_eq!(ended["thread_moved"], Value::Null);
-    assert_eq!(
-        ended["error"],
-        json!({
-            "code": "thread_moved",
-            "message": "the thread was moved elsewhere while the run worked",
-            "phase": "commit",
-        })
-    );
-    assert_eq!(at(&app).await, root["session_id"]);
-
-    // A synchronous run is refused in the end.
-    let fresh = app.run(None, "fresh").await["session_id"].clone();
-    app.put("/v1/threads/t", &json!({"session_id": fresh})).await.ok();
-    let body = request("sync", "wait", json!({"thread": "t", "conflict": "reject"}));
-    let (refused, ()) = tokio::join!(app.post("/v1/runs", &body), async {
-        app.gate.until_waiting(1).await;
-        app.put("/v1/threads/t", &json!({"session_id": elsewhere})).await.ok();
-        app.gate.open(1);
-    });
-    refused.assert_problem("thread_moved");
-    assert_eq!(at(&app).await, elsewhere);
+    // The files go into the turn that has ended.
+    let with = json!({"with": uploaded["session_id"]});
+    let merged = app.post(&session(&ended, "/merge"), &with).await.json();
+    let to_merged = json!({"session_id": merged["session_id"], "expected_session_id": ended["session_id"]});
+    app.put("/v1/threads/t", &to_merged).await.ok();
+    let next = on_thread(&app, "next").await;
+    assert_eq!(next["base_session_id"], merged["session_id"]);
+    let messages = app.get("/v1/threads/t/messages").await;
+    assert_eq!(messages["total"], 6, "{messages:#}");
+    let file = app.get(&session(&next, "/files")).await;
+    assert_eq!(file["data"][0]["path"], "notes.txt", "{file:#}");
     app.finish().await;
 }
 

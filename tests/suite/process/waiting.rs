@@ -121,7 +121,7 @@ async fn one_of_two_answers_at_two_replicas_wins() {
             [won, lost] if won == "completed" => [lost, won],
             other => other,
         };
-        let is_refused = ["thread_busy", "session_not_waiting"].contains(&lost.as_str());
+        let is_refused = ["thread_busy", "session_not_waiting", "run_not_waiting"].contains(&lost.as_str());
         assert!(won == "completed" && is_refused, "{won} {lost}");
         // The thread has moved once more, to the session of the run that won.
         let shown = replicas.there.get(&format!("/v1/threads/{thread}")).await;
@@ -132,10 +132,10 @@ async fn one_of_two_answers_at_two_replicas_wins() {
             run["session_id"]
         );
 
-        // Without a thread, `conflict` decides.
+        // Without a thread as well.
         let run = waiting(&replicas.there, json!([write("b")]), None).await;
-        let ends = race(&replicas, &run, &json!({"conflict": "reject"})).await;
-        assert_eq!(ends, ["base_session_conflict", "completed"]);
+        let ends = race(&replicas, &run, &json!({})).await;
+        assert_eq!(ends, ["completed", "run_not_waiting"]);
         let children = format!("/v1/sessions/{}/children", run["session_id"].as_str().unwrap());
         let children = replicas.here.get(&children).await;
         assert_eq!(children["data"].as_array().unwrap().len(), 1, "{children:#}");

@@ -34,12 +34,8 @@ on_both_engines!(
 
 async fn a_hot_session_needs_no_database(fixture: Fixture) {
     let sessions = Sessions::new(Arc::clone(&fixture.store), 1 << 20, Arc::new(SystemClock));
-    let root = sessions.commit(&fixture.commit(None, &["root"])).await.unwrap().bundle;
-    let child = sessions
-        .commit(&fixture.commit(Some(&root), &["child"]))
-        .await
-        .unwrap()
-        .bundle;
+    let root = sessions.commit(&fixture.commit(None, &["root"])).await.unwrap();
+    let child = sessions.commit(&fixture.commit(Some(&root), &["child"])).await.unwrap();
     fixture
         .database
         .execute("delete from sessions; delete from history_segments")
@@ -71,7 +67,7 @@ async fn a_cold_session_is_loaded_once(fixture: Fixture) {
 
 async fn a_cache_of_no_bytes_is_off(fixture: Fixture) {
     let sessions = Sessions::new(Arc::clone(&fixture.store), 0, Arc::new(SystemClock));
-    let root = sessions.commit(&fixture.commit(None, &["root"])).await.unwrap().bundle;
+    let root = sessions.commit(&fixture.commit(None, &["root"])).await.unwrap();
     assert_eq!(
         sessions
             .bundle(&fixture.tenant, root.head.session_id)
@@ -90,14 +86,10 @@ async fn a_cache_of_no_bytes_is_off(fixture: Fixture) {
 async fn a_small_cache_stays_small(fixture: Fixture) {
     let sessions = Sessions::new(Arc::clone(&fixture.store), 64 << 10, Arc::new(SystemClock));
     let text = "x".repeat(20 << 10);
-    let mut tip = sessions.commit(&fixture.commit(None, &[&text])).await.unwrap().bundle;
+    let mut tip = sessions.commit(&fixture.commit(None, &[&text])).await.unwrap();
     let first = tip.head.session_id;
     for _ in 0..8 {
-        tip = sessions
-            .commit(&fixture.commit(Some(&tip), &[&text]))
-            .await
-            .unwrap()
-            .bundle;
+        tip = sessions.commit(&fixture.commit(Some(&tip), &[&text])).await.unwrap();
     }
     assert!(sessions.cached_bytes() <= 64 << 10, "{}", sessions.cached_bytes());
     assert_eq!(
@@ -138,14 +130,10 @@ async fn a_bundle_weighs_what_it_takes_in_memory(fixture: Fixture) {
     assert!(text.len() as u64 * 50 < at_least);
 
     let sessions = Sessions::new(Arc::clone(&fixture.store), 64 << 20, Arc::new(SystemClock));
-    let root = sessions.commit(&commit).await.unwrap().bundle;
+    let root = sessions.commit(&commit).await.unwrap();
     let of_one = sessions.cached_bytes();
     assert!((at_least..=2 * at_least).contains(&of_one), "{of_one}, {at_least}");
-    let child = sessions
-        .commit(&fixture.commit(Some(&root), &["more"]))
-        .await
-        .unwrap()
-        .bundle;
+    let child = sessions.commit(&fixture.commit(Some(&root), &["more"])).await.unwrap();
     let of_two = sessions.cached_bytes();
     assert!((2 * of_one..2 * of_one + 4096).contains(&of_two), "{of_two}, {of_one}");
 
@@ -215,7 +203,7 @@ async fn a_run_adds_nothing_to_a_cached_session(fixture: Fixture) {
     commit.draft.history = commit.draft.history.with_request_prefix(Arc::clone(prefix));
 
     let sessions = Sessions::new(Arc::clone(&fixture.store), 64 << 20, Arc::new(SystemClock));
-    let session = sessions.commit(&commit).await.unwrap().bundle;
+    let session = sessions.commit(&commit).await.unwrap();
     let counted = sessions.cached_bytes();
     // A run of another model computes more, before any other message joins the prefix.
     let messages = next_request(&session.history);
@@ -231,8 +219,8 @@ async fn a_run_adds_nothing_to_a_cached_session(fixture: Fixture) {
 async fn a_session_that_another_process_removes_is_cached_for_seconds_only(fixture: Fixture) {
     let clock = Arc::new(MovableClock::default());
     let sessions = Sessions::new(Arc::clone(&fixture.store), 1 << 20, Arc::clone(&clock) as _);
-    let root = sessions.commit(&fixture.commit(None, &["root"])).await.unwrap().bundle;
-    let other = sessions.commit(&fixture.commit(None, &["other"])).await.unwrap().bundle;
+    let root = sessions.commit(&fixture.commit(None, &["root"])).await.unwrap();
+    let other = sessions.commit(&fixture.commit(None, &["other"])).await.unwrap();
     let (root, id) = (root.head.session_id, other.head.session_id);
     fixture
         .store
@@ -252,13 +240,9 @@ async fn a_session_that_another_process_removes_is_cached_for_seconds_only(fixtu
 
 async fn a_session_that_this_process_removes_is_gone_at_once(fixture: Fixture) {
     let sessions = Sessions::new(Arc::clone(&fixture.store), 1 << 20, Arc::new(SystemClock));
-    let root = sessions.commit(&fixture.commit(None, &["root"])).await.unwrap().bundle;
-    let child = sessions
-        .commit(&fixture.commit(Some(&root), &["child"]))
-        .await
-        .unwrap()
-        .bundle;
-    let other = sessions.commit(&fixture.commit(None, &["other"])).await.unwrap().bundle;
+    let root = sessions.commit(&fixture.commit(None, &["root"])).await.unwrap();
+    let child = sessions.commit(&fixture.commit(Some(&root), &["child"])).await.unwrap();
+    let other = sessions.commit(&fixture.commit(None, &["other"])).await.unwrap();
     let turn = sessions.removal_turn(&fixture.tenant).await;
     let removal = sessions
         .remove(turn, &fixture.tenant, root.head.session_id, true)
@@ -275,11 +259,11 @@ async fn a_session_that_this_process_removes_is_gone_at_once(fixture: Fixture) {
 
 async fn a_removal_makes_no_other_tenant_ask_again(fixture: Fixture) {
     let sessions = Sessions::new(Arc::clone(&fixture.store), 1 << 20, Arc::<MovableClock>::default());
-    let root = sessions.commit(&fixture.commit(None, &["root"])).await.unwrap().bundle;
+    let root = sessions.commit(&fixture.commit(None, &["root"])).await.unwrap();
     let others = tenant("other");
     let mut commit = fixture.commit(None, &["other"]);
     commit.tenant = others.clone();
-    let other = sessions.commit(&commit).await.unwrap().bundle.head.session_id;
+    let other = sessions.commit(&commit).await.unwrap().head.session_id;
     let turn = sessions.removal_turn(&others).await;
     let removal = sessions.remove(turn, &others, other, false).await.unwrap();
     assert!(matches!(removal, SessionRemoval::Removed(_)));

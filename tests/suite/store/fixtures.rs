@@ -273,6 +273,7 @@ pub(crate) fn run_record(run_id: RunId, session_id: SessionId, status: RunStatus
             durability: Durability::Session,
             thread: None,
             thread_moved: None,
+            answer_run_id: None,
             attempts: 1,
             status,
             stop_reason: Some(StopReason::Completed),

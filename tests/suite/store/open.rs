@@ -172,6 +172,15 @@ async fn what_was_committed_is_there_after_reopening(fixture: Fixture) {
 /// Takes each migration but the first back, newest first.
 const TAKING_BACK: &[(i64, &str)] = &[
     (
+        17,
+        "drop index runs_by_answer; alter table runs drop column answer_run_id;
+        drop index runs_without_session_by_session; drop index runs_without_session_by_base;
+        create unique index runs_without_session_by_session on runs (tenant, session_id)
+            where status not in ('completed', 'stopped', 'waiting');
+        create index runs_without_session_by_base on runs (tenant, base_session_id, run_id)
+            where status not in ('completed', 'stopped', 'waiting')",
+    ),
+    (
         16,
         "alter table sessions drop column agent_created_at;
         alter table sessions drop column agent_id",

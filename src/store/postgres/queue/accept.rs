@@ -1,6 +1,7 @@
 //! Accepts runs on PostgreSQL. One statement inserts all rows of a run, all or nothing
 //! (`postgres/enqueue.rs`). The committer executes it for several runs at once. It runs in a
-//! transaction of its own if the run is on a thread, or if the tenant's waiting runs are limited.
+//! transaction of its own if the run is on a thread or answers open calls, or if the tenant's
+//! waiting runs are limited.
 //!
 //! A thread has one active run, which the unique index `run_queue_active` enforces. A new run that
 //! waits for the active one locks its row, so that the active run sees the new one when it ends. A
@@ -21,7 +22,8 @@ use crate::store::driver_error::{is_deadlock, is_unique_violation, is_violation_
 use crate::store::error::StoreError;
 use crate::store::new_queued_run::{NewQueueRow, OPERATION};
 use crate::store::queue::IfBusy;
-use crate::store::sql::{Attempt, Connection, Ended, Engine as _, Statement, admit_in_txn, ended};
+use crate::store::rows::values;
+use crate::store::sql::{Attempt, Connection, Ended, Engine as _, Statement, admit_in_txn, answer_in_txn, ended};
 use crate::store::turns::Turn;
 use crate::tenant::TenantId;
 
@@ -33,7 +35,7 @@ pub(in crate::store::postgres) async fn run_insert(
     store: &PostgresStore,
     row: NewQueueRow,
 ) -> Result<Attempt, StoreError> {
-    if row.thread().is_some() || row.max_waiting.is_some() {
+    if row.thread().is_some() || row.max_waiting.is_some() || row.answer.is_some() {
         let waiting = async { Ok::<_, sqlx::Error>(acceptance_turn(store, &row).await) };
         let turn = in_time(waiting).await.map_err(store_error(OPERATION))?;
         return store
@@ -93,11 +95,31 @@ async fn accept_in_txn(mut connection: Connection<'_>, row: NewQueueRow) -> Resu
     let Connection::Postgres(connection) = connection else {
         return Err(sqlx::Error::WorkerCrashed);
     };
-    let conflict = match rows_insert(connection, &run.row).await {
+    let mut conflict = match rows_insert(connection, &run.row).await {
         Ok(inserted) => conflict(inserted, &run.row),
         Err(error) => Some(conflict_of(error)?),
     };
+    if conflict.is_none() && begins_thread(&run.row) && is_set(connection, &run.row).await? {
+        conflict = Some(Attempt::ThreadRaced);
+    }
+    if conflict.is_none() {
+        conflict = answer_in_txn(&mut Connection::Postgres(connection), &run.row).await?;
+    }
     Ok(ended(&run, conflict))
+}
+
+/// Returns whether the run begins at once, and found no thread or one that points to no session.
+fn begins_thread(row: &NewQueueRow) -> bool {
+    row.thread().is_some() && row.is_leased() && row.run.row.base_session_id.is_none()
+}
+
+/// Returns whether the thread points to a session. A caller may have created the thread after the
+/// statement looked for it, and nobody can lock a row that does not exist.
+async fn is_set(connection: &mut PgConnection, row: &NewQueueRow) -> Result<bool, sqlx::Error> {
+    let statement = "select 1 from threads where tenant = $1 and name = $2 and session_id is not null";
+    let select = Statement::with(OPERATION, statement, values![&row.tenant, row.thread()]);
+    let found: Option<(i32,)> = Connection::Postgres(connection).fetch_optional(select).await?;
+    Ok(found.is_some())
 }
 
 /// Locks the row of a tenant, so that no other request of the tenant is accepted before the

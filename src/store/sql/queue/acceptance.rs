@@ -4,12 +4,13 @@
 use uuid::Uuid;
 
 use crate::ids::{RunId, SessionId};
-use crate::record::RunControl;
+use crate::record::{RunControl, RunStatus};
 use crate::store::new_queued_run::{NewQueueRow, OPERATION};
 use crate::store::queue::IfBusy;
 use crate::store::rows::{row, values};
 use crate::store::sql::connection::{Connection, Ended};
 use crate::store::sql::statement::Statement;
+use crate::tenant::TenantId;
 
 /// The result of an attempt to accept a run.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub(crate) enum Attempt {
     },
     /// The thread has another active run.
     ThreadBusy(RunId),
+    /// This run has answered the open calls.
+    Answered(RunId),
     /// Another run became active on the thread at the same moment. The next attempt finds it.
     ThreadRaced,
     /// An earlier request has the key.
@@ -90,6 +93,39 @@ pub(crate) async fn admit_in_txn(
         }
     }
     Ok(Ok(run))
+}
+
+/// Marks the calls that a new run answers, once its rows are inserted: a removal locks a session
+/// before its run as well. Returns the conflict if another run was faster.
+pub(crate) async fn answer_in_txn(
+    connection: &mut Connection<'_>,
+    row: &NewQueueRow,
+) -> Result<Option<Attempt>, sqlx::Error> {
+    let Some(answer) = row.answer else { return Ok(None) };
+    let by = RunId::from_uuid(row.queue.run_id);
+    let rival = answer_on_conn(connection, &row.tenant, answer.run_id, by).await?;
+    Ok(rival.filter(|_| !answer.is_fork).map(Attempt::Answered))
+}
+
+/// Marks the open calls of a run as answered by another one. Returns the run that was faster. Of
+/// several that answer at once, the row of the waiting run decides.
+pub(crate) async fn answer_on_conn(
+    connection: &mut Connection<'_>,
+    tenant: &TenantId,
+    waiting: RunId,
+    by: RunId,
+) -> Result<Option<RunId>, sqlx::Error> {
+    let (from, to) = (RunStatus::Waiting.as_str(), RunStatus::Answered.as_str());
+    let statement = "update runs set status = $4, answer_run_id = $5
+        where tenant = $1 and run_id = $2 and status = $3";
+    let update = Statement::with(OPERATION, statement, values![tenant, waiting, from, to, by]);
+    if connection.execute(update).await? > 0 {
+        return Ok(None);
+    }
+    let statement = "select answer_run_id from runs where tenant = $1 and run_id = $2 and answer_run_id <> $3";
+    let select = Statement::with(OPERATION, statement, values![tenant, waiting, by]);
+    let row: Option<(Uuid,)> = connection.fetch_optional(select).await?;
+    Ok(row.map(|(rival,)| RunId::from_uuid(rival)))
 }
 
 /// Decides whether a run is accepted on its thread, and whether it waits there.

@@ -137,6 +137,15 @@ macro_rules! messages_end {
     };
 }
 
+macro_rules! calls_reopen {
+    () => {
+        "update runs set status = 'waiting', answer_run_id = null where tenant = $1 and answer_run_id = $2"
+    };
+}
+
+/// Opens the calls again that a run was to answer, since it ends without a session.
+pub(super) const CALLS_REOPEN: &str = calls_reopen!();
+
 /// Removes the journal of a run, and ends its waiting messages.
 pub(super) const QUEUE_CLEANUP: [&str; 2] = [journal_delete!(), messages_end!()];
 
@@ -145,6 +154,15 @@ async fn run_end(connection: &mut Connection<'_>, tenant: &TenantId, end: &NewEn
     let run_id = RunId::from_uuid(end.run.row.run_id);
     apply_on_conn(connection, tenant, run_id, &end.applied).await?;
     let begin = match connection {
+        Connection::Postgres(_) if end.is_without_session() => concat!(
+            "with journal as (",
+            journal_delete!(),
+            "), messages as (",
+            messages_end!(),
+            "), calls as (",
+            calls_reopen!(),
+            ") "
+        ),
         Connection::Postgres(_) => concat!(
             "with journal as (",
             journal_delete!(),
@@ -153,7 +171,8 @@ async fn run_end(connection: &mut Connection<'_>, tenant: &TenantId, end: &NewEn
             ") "
         ),
         Connection::Sqlite(_) => {
-            for statement in QUEUE_CLEANUP {
+            let reopen = end.is_without_session().then_some(CALLS_REOPEN);
+            for statement in QUEUE_CLEANUP.into_iter().chain(reopen) {
                 let cleanup = Statement::with(OPERATION, statement, values![tenant, run_id]);
                 connection.execute(cleanup).await?;
             }

@@ -10,12 +10,14 @@ use backon::{BackoffBuilder as _, ExponentialBuilder};
 use tokio::time::sleep;
 use uuid::Uuid;
 
-use super::acceptance::Attempt;
+use super::acceptance::{Attempt, answer_on_conn};
 use crate::clock::Timestamp;
+use crate::ids::RunId;
 use crate::store::error::StoreError;
 use crate::store::new_queued_run::{NewQueueRow, OPERATION};
 use crate::store::queue::{AcceptanceStore, Enqueued, IdempotencyKey, KnownRequest, Lease, NewQueuedRun};
 use crate::store::rows::{RowName, row, stored_count, values};
+use crate::store::sql::connection::Ended;
 use crate::store::sql::engine::Engine;
 use crate::store::sql::statement::Statement;
 use crate::tenant::TenantId;
@@ -51,7 +53,8 @@ impl<E: Engine> AcceptanceStore for E {
                     Some(pause) => sleep(pause).await,
                     None => return Err(raced()),
                 },
-                Attempt::TenantFull => return repeated(self, run).await,
+                Attempt::TenantFull => return repeated(self, run, Enqueued::TenantFull).await,
+                Attempt::Answered(by) => return repeated(self, run, Enqueued::Answered(by)).await,
                 Attempt::MissingBase(base) => return Ok(Enqueued::MissingBase(base)),
                 Attempt::Exists => {
                     let first = earlier(self, run).await?;
@@ -61,6 +64,17 @@ impl<E: Engine> AcceptanceStore for E {
                 }
             }
         }
+    }
+
+    async fn run_answer(&self, tenant: &TenantId, waiting: RunId, by: RunId) -> Result<Option<RunId>, StoreError> {
+        let tenant = tenant.clone();
+        let answering = self.transact("answer run", move |mut connection| {
+            Box::pin(async move {
+                let rival = answer_on_conn(&mut connection, &tenant, waiting, by).await?;
+                Ok(Ended::Committed(rival))
+            })
+        });
+        answering.await
     }
 
     async fn idempotency_lookup(
@@ -113,14 +127,14 @@ fn raced() -> StoreError {
     }
 }
 
-/// Returns the result of a request that finds the queue full. A repeated request gets the result of
-/// the first one.
-async fn repeated(engine: &impl Engine, run: &NewQueuedRun) -> Result<Enqueued, StoreError> {
+/// Returns the result of a request that is refused. A repeated request gets the result of the first
+/// one.
+async fn repeated(engine: &impl Engine, run: &NewQueuedRun, refused: Enqueued) -> Result<Enqueued, StoreError> {
     if let Some(first) = earlier(engine, run).await? {
         return Ok(first);
     }
     let known = known_request(engine, run).await?;
-    Ok(known.map_or(Enqueued::TenantFull, Enqueued::Known))
+    Ok(known.map_or(refused, Enqueued::Known))
 }
 
 async fn known_request(engine: &impl Engine, run: &NewQueuedRun) -> Result<Option<KnownRequest>, StoreError> {

@@ -4,7 +4,7 @@
 
 use std::error::Error as StdError;
 
-use super::ending::{QUEUE_CLEANUP, lease_end};
+use super::ending::{CALLS_REOPEN, QUEUE_CLEANUP, lease_end};
 use super::release::lease_release;
 use crate::agent::state::StopReason;
 use crate::clock::Timestamp;
@@ -65,7 +65,7 @@ async fn give_up_in_txn(
     if lease_end(&mut connection, &key, thread.as_deref()).await?.is_none() {
         return Ok(Ended::RolledBack(false));
     }
-    for statement in QUEUE_CLEANUP {
+    for statement in QUEUE_CLEANUP.into_iter().chain([CALLS_REOPEN]) {
         let cleanup = Statement::with(OPERATION, statement, values![&key.tenant, key.run_id]);
         connection.execute(cleanup).await?;
     }

@@ -3,7 +3,8 @@
 use crate::store::new_queued_run::{NewQueueRow, OPERATION};
 use crate::store::rows::values;
 use crate::store::sql::{
-    Attempt, Connection, Ended, Statement, admit_in_txn, ended, key_claim_statement, next_turn, run_insert_statement,
+    Attempt, Connection, Ended, Statement, admit_in_txn, answer_in_txn, ended, key_claim_statement, next_turn,
+    run_insert_statement,
 };
 
 /// Accepts a run.
@@ -15,7 +16,10 @@ pub(in crate::store::sqlite) async fn accept_in_txn(
         Ok(run) => run,
         Err(conflict) => return Ok(Ended::RolledBack(conflict)),
     };
-    let conflict = rows_insert(&mut connection, &run.row).await?;
+    let mut conflict = rows_insert(&mut connection, &run.row).await?;
+    if conflict.is_none() {
+        conflict = answer_in_txn(&mut connection, &run.row).await?;
+    }
     Ok(ended(&run, conflict))
 }
 

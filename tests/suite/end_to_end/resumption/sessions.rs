@@ -16,7 +16,7 @@ on_every_store!(
     a_run_whose_time_is_spent_does_not_start_over,
     a_run_with_tools_that_may_not_be_called_again_persists_its_steps,
     a_run_on_a_thread_starts_over_from_where_it_began,
-    a_thread_that_is_moved_meanwhile_changes_nothing_for_its_run
+    a_thread_stays_with_its_run_over_a_takeover
 );
 
 fn story(request: &Value) -> Reply {
@@ -250,7 +250,7 @@ async fn a_run_on_a_thread_starts_over_from_where_it_began(database: TestDatabas
     second.finish().await;
 }
 
-async fn a_thread_that_is_moved_meanwhile_changes_nothing_for_its_run(database: TestDatabase) {
+async fn a_thread_stays_with_its_run_over_a_takeover(database: TestDatabase) {
     let world = World::new(database, story).await;
     let mut replica = world.replica().await;
     replica.put_agent("worker", worker()).await;
@@ -265,8 +265,8 @@ async fn a_thread_that_is_moved_meanwhile_changes_nothing_for_its_run(database: 
         let run = replica.begin("go", body(durability)).await;
         world.tool_gate.until_waiting(1).await;
         let position = json!({"session_id": other["session_id"]});
-        let moved = replica.put(&format!("/v1/threads/{durability}"), &position).await;
-        assert!(moved.status.is_success(), "{}", moved.text());
+        let path = format!("/v1/threads/{durability}");
+        replica.put(&path, &position).await.assert_problem("thread_busy");
         replica = world.successor(replica, &world.tool_gate).await;
         let ended = replica.ended(&run).await;
         assert_eq!(
@@ -274,9 +274,8 @@ async fn a_thread_that_is_moved_meanwhile_changes_nothing_for_its_run(database: 
             (&json!("completed"), &root["session_id"], &json!(2)),
             "{durability}: {ended:#}"
         );
-        // Who moved the thread meant it.
-        let thread = replica.get(&format!("/v1/threads/{durability}")).await;
-        assert_eq!(thread["session_id"], other["session_id"], "{durability}");
+        let thread = replica.get(&path).await;
+        assert_eq!(thread["session_id"], ended["session_id"], "{durability}");
     }
     replica.finish().await;
 }

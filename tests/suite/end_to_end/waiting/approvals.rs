@@ -90,7 +90,8 @@ async fn an_approval_is_remembered_along_the_line(database: TestDatabase) {
     assert_eq!(session["context_state"]["remembered_approvals"][0]["tool"], "deploy");
     // A branch from before the approval does not have it.
     let once = answer_to(&run, "c1", json!({"decision": "approve"}));
-    let other = app.answer(&run, json!([once])).await.ok();
+    let body = json!({"base_session_id": run["session_id"], "answers": [once], "conflict": "fork"});
+    let other = app.run_with(body).await;
     assert_eq!(then(&other, "deploy").await["status"], "waiting");
     // A changed rule asks again.
     agent["approvals"][0]["expires_after_seconds"] = json!(60);

@@ -215,7 +215,8 @@ async fn what_was_executed_before_the_wait_is_not_executed_again(database: TestD
             answer_to(&run, "c2", json!({"result": {"choice": choice}})),
             answer_to(&run, "c3", json!({"decision": "approve"})),
         ]);
-        let next = app.answer(&run, answers).await.ok();
+        let body = json!({"answers": answers, "conflict": "fork"});
+        let next = app.post(&format!("/v1/runs/{}/answers", id(&run)), &body).await.ok();
         assert!(next["output_text"].as_str().unwrap().contains(choice), "{next:#}");
         assert_eq!(next["base_session_id"], run["session_id"]);
     }

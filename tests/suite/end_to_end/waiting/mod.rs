@@ -1,5 +1,6 @@
 //! Runs that wait for answers of the caller: client tools and approvals.
 
+mod answered;
 mod approvals;
 mod batches;
 mod events;

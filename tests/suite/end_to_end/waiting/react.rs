@@ -73,7 +73,7 @@ fn open_call(run: &Value) -> &str {
 
 /// Answers the only open call of a run, and returns the run that follows.
 async fn answer(app: &TestApp, run: &Value, answer: Value) -> Value {
-    let body = json!({"answers": [answer_to(run, open_call(run), answer)]});
+    let body = json!({"answers": [answer_to(run, open_call(run), answer)], "conflict": "fork"});
     app.post(&format!("/v1/runs/{}/answers", id(run)), &body).await.ok()
 }
 

@@ -55,7 +55,7 @@ async fn a_message_is_refused_while_a_session_waits(database: TestDatabase) {
     );
     // Some answers, and the rest is denied.
     let body = message(json!({
-        "deny_open": true, "answers": [answer_to(&run, "c3", json!({"decision": "approve"}))],
+        "deny_open": true, "answers": [answer_to(&run, "c3", json!({"decision": "approve"}))], "conflict": "fork",
     }));
     let partly = app.run_with(body).await;
     let history = app.history(&partly).await;
@@ -204,7 +204,7 @@ async fn the_form_of_an_answer_is_checked_first(database: TestDatabase) {
             "invalid_field",
             "/answers/0/arguments",
         ),
-        (json!([]), "missing_field", "/input"),
+        (json!([]), "invalid_field", "/answers"),
     ] {
         let refused = app.answer(&run, answers.clone()).await;
         refused.assert_problem(code);

@@ -62,7 +62,9 @@ REFUSALS = [
     # What answers and rules about them must be, given others.
     ("missing_field", "/input", "missing field `input`"),
     ("invalid_field", r"/answers/\d+(/.*)?", ""),
+    ("invalid_field", "/answers", "empty: answer each open call"),
     ("session_not_waiting", None, ""),
+    ("run_not_waiting", None, ""),
     ("invalid_field", r"/client_tools(/.*)?", ""),
     ("invalid_field", r"/approvals(/.*)?", ""),
     ("invalid_field", r"/context_state/(waiting|remembered_approvals)", ""),

@@ -272,17 +272,16 @@ async fn whole_bundles_have_every_message(fixture: Fixture) {
 async fn a_cache_weighs_windows_only(fixture: Fixture) {
     let text = "x".repeat(64 << 10);
     let sessions = Sessions::new(Arc::clone(&fixture.store), 64 << 20, Arc::new(SystemClock));
-    let root = sessions.commit(&fixture.commit(None, &[&text])).await.unwrap().bundle;
+    let root = sessions.commit(&fixture.commit(None, &[&text])).await.unwrap();
     let of_root = sessions.cached_bytes();
     let commit = fixture.commit_of(Some(&root), vec![user("short"), summary("s", 0, 1)]);
-    let compacted = sessions.commit(&commit).await.unwrap().bundle;
+    let compacted = sessions.commit(&commit).await.unwrap();
     let of_two = sessions.cached_bytes();
     assert!(of_two - of_root < 16 << 10, "{of_two}, {of_root}");
     let tip = sessions
         .commit(&fixture.commit(Some(&compacted), &[&text]))
         .await
-        .unwrap()
-        .bundle;
+        .unwrap();
     let of_three = sessions.cached_bytes();
     assert!(
         (64 << 10..80 << 10).contains(&(of_three - of_two)),

@@ -2,7 +2,7 @@
 
 use agent_runtime::ids::SessionId;
 use agent_runtime::record::{ThreadName, ThreadRecord};
-use agent_runtime::store::{ThreadExpectation, ThreadPage, ThreadPut};
+use agent_runtime::store::{ThreadDelete, ThreadExpectation, ThreadPage, ThreadPut};
 
 use crate::store::fixtures::{Fixture, now, session_id, tenant};
 
@@ -137,7 +137,7 @@ async fn of_rivals_that_move_a_thread_one_wins(fixture: Fixture) {
             .filter_map(|answer| match answer {
                 ThreadPut::Moved(thread) => Some(thread.clone()),
                 ThreadPut::Unexpected(_) => None,
-                ThreadPut::NoSession => panic!("{answers:?}"),
+                ThreadPut::NoSession | ThreadPut::Busy(_) => panic!("{answers:?}"),
             })
             .collect();
         let [winner] = &winners[..] else { panic!("{winners:?}") };
@@ -173,9 +173,13 @@ async fn a_deleted_thread_leaves_its_sessions(fixture: Fixture) {
     let root = fixture.root(&["root"]).await.head.session_id;
     put(&fixture, "t", root, ThreadExpectation::Anything).await;
     let thread = name("t");
-    assert!(!fixture.store.thread_delete(&tenant("other"), &thread).await.unwrap());
-    assert!(fixture.store.thread_delete(&fixture.tenant, &thread).await.unwrap());
-    assert!(!fixture.store.thread_delete(&fixture.tenant, &thread).await.unwrap());
+    for (of, deleted) in [
+        (&tenant("other"), ThreadDelete::Absent),
+        (&fixture.tenant, ThreadDelete::Deleted),
+        (&fixture.tenant, ThreadDelete::Absent),
+    ] {
+        assert_eq!(fixture.store.thread_delete(of, &thread).await.unwrap(), deleted);
+    }
     assert_eq!(lookup(&fixture, "t").await, None);
     assert_eq!(fixture.load(root).await.head.session_id, root);
     let again = put(&fixture, "t", root, ThreadExpectation::Absent).await;

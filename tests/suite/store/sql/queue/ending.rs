@@ -67,7 +67,6 @@ async fn a_commit_takes_its_run_out_of_the_queue(fixture: Fixture) {
     commit.run = commit.run.map(|end| with_extras(end, run));
     commit.children = vec![subagent(&commit, commit.draft.session_id, None, &["child"])];
     let committed = fixture.store.session_commit(&commit).await.unwrap();
-    assert!(committed.thread_moved);
     assert_eq!(fixture.load(commit.draft.session_id).await, committed.session);
     let end = commit.run.unwrap();
     let stored = fixture.store.run_lookup(&fixture.tenant, run).await.unwrap();
@@ -117,7 +116,7 @@ async fn a_commit_whose_response_was_lost_returns_the_first_result(fixture: Fixt
         .session_commit(&other_commit_of(&fixture, &leased))
         .await
         .unwrap_err();
-    assert!(matches!(error, CommitError::Exists), "{error:?}");
+    assert!(matches!(error, CommitError::LeaseLost), "{error:?}");
     let recorded = fixture.fail(&leased).await;
     assert_eq!(recorded, Recorded::Before);
     let found = fixture

@@ -13,7 +13,7 @@ use agent_runtime::record::{
 use agent_runtime::session::hash_definition;
 use agent_runtime::store::{
     Commit, Committed, Enqueued, IdempotencyKey, IfBusy, JournalRecord, Lease, LeaseLimits, LeaseTerms, LeasedRun,
-    NewQueuedRun, Recorded, RunEnd, ThreadMove,
+    NewQueuedRun, Recorded, RunEnd,
 };
 use agent_runtime::tenant::TenantId;
 use agent_runtime::usage::Usage;
@@ -69,6 +69,7 @@ pub(crate) fn queued_run(tenant: &TenantId) -> NewQueuedRun {
         level: 0,
         max_waiting: None,
         if_busy: IfBusy::Reject,
+        answer: None,
         idempotency: None,
         lease: None,
     }
@@ -152,7 +153,7 @@ pub(crate) fn failed_end(leased: &LeasedRun) -> RunEnd {
     }
 }
 
-fn end_of(summary: &RunSummary, status: RunStatus) -> RunEnd {
+pub(crate) fn end_of(summary: &RunSummary, status: RunStatus) -> RunEnd {
     let mut record = run_record(summary.run_id, summary.session_id, status);
     record.summary = RunSummary {
         status,
@@ -173,7 +174,7 @@ pub(crate) fn commit_of(fixture: &Fixture, leased: &LeasedRun) -> Commit {
     commit.draft.run_id = Some(leased.lease.run_id);
     commit.draft.session_id = leased.summary.session_id;
     let thread = leased.summary.thread.clone().filter(|_| leased.moves_thread);
-    commit.thread = thread.map(|name| ThreadMove { name, from: None });
+    commit.thread = thread;
     commit.run = Some(RunEnd {
         lease: Some(leased.lease.clone()),
         ..end_of(&leased.summary, RunStatus::Completed)

@@ -3,6 +3,7 @@
 
 pub(crate) mod fixtures;
 
+mod answers;
 mod ending;
 mod enqueue;
 mod lease;

@@ -4,8 +4,7 @@
 use agent_runtime::ids::RunId;
 use agent_runtime::record::{RunControl, RunStatus};
 use agent_runtime::store::{
-    CommitError, ConflictPolicy, Enqueued, IfBusy, LeasedRun, NewQueuedRun, Page, RunFilter, ThreadExpectation,
-    ThreadMove, ThreadStart,
+    Enqueued, IfBusy, LeasedRun, NewQueuedRun, Page, RunFilter, ThreadDelete, ThreadExpectation, ThreadPut, ThreadStart,
 };
 use futures_util::future::join_all;
 
@@ -20,7 +19,8 @@ on_both_engines!(
     a_fork_waits_for_no_run_and_does_not_move_the_thread,
     a_cancelled_run_need_not_wait_for_its_thread,
     the_start_on_a_thread_names_the_agent_of_the_last_run_ahead,
-    a_thread_that_was_moved_stays_where_it_is,
+    only_its_active_run_moves_a_thread,
+    a_move_that_races_with_a_run_comes_before_it_or_is_refused,
     racing_runs_on_a_thread_go_one_by_one,
 );
 
@@ -44,7 +44,6 @@ async fn a_run_makes_its_thread_and_its_commit_moves_it(fixture: Fixture) {
     assert!(leased.moves_thread);
     let commit = commit_of(&fixture, &leased);
     let committed = fixture.store.session_commit(&commit).await.unwrap();
-    assert!(committed.thread_moved);
     assert_eq!(fixture.store.session_commit(&commit).await.unwrap(), committed);
     assert_eq!(thread_session(&fixture, "t").await, Some(leased.summary.session_id));
     let filter = RunFilter {
@@ -224,49 +223,70 @@ async fn the_start_on_a_thread_names_the_agent_of_the_last_run_ahead(fixture: Fi
     assert_eq!(start().await, published);
 }
 
-async fn a_thread_that_was_moved_stays_where_it_is(fixture: Fixture) {
+async fn only_its_active_run_moves_a_thread(fixture: Fixture) {
     let elsewhere = fixture.root(&["elsewhere"]).await.head.session_id;
-    for (conflict, deleted) in [
-        (ConflictPolicy::Reject, false),
-        (ConflictPolicy::Fork, false),
-        (ConflictPolicy::Fork, true),
-    ] {
-        enqueue(&fixture, IfBusy::Reject).await;
-        let leased = fixture.lease_one().await;
-        let name = thread_name("t");
-        let store = &fixture.store;
-        let put = store.thread_put(&fixture.tenant, &name, elsewhere, ThreadExpectation::Anything, now());
-        put.await.unwrap();
-        if deleted {
-            assert!(store.thread_delete(&fixture.tenant, &name).await.unwrap());
+    let (name, store) = (thread_name("t"), &fixture.store);
+    let (active, _) = enqueue(&fixture, IfBusy::Reject).await;
+    let (waiting, _) = enqueue(&fixture, IfBusy::Queue).await;
+    let refused = async |run: RunId| {
+        for expected in [ThreadExpectation::Anything, ThreadExpectation::At(None)] {
+            let put = store.thread_put(&fixture.tenant, &name, elsewhere, expected, now());
+            assert_eq!(put.await.unwrap(), ThreadPut::Busy(run));
         }
-        let mut commit = commit_of(&fixture, &leased);
-        commit.conflict = conflict;
-        let rows = fixture.count("sessions").await;
-        if conflict == ConflictPolicy::Reject {
-            let error = store.session_commit(&commit).await.unwrap_err();
-            assert!(matches!(error, CommitError::ThreadMoved), "{error:?}");
-            assert_eq!(
-                (fixture.count("sessions").await, fixture.count("run_queue").await),
-                (rows, 1)
-            );
-            // It begins anew from where the thread is now.
-            commit.thread = Some(ThreadMove {
-                name,
-                from: Some(elsewhere),
-            });
-            let first = store.session_commit(&commit).await.unwrap();
-            assert!(first.thread_moved);
-            assert_eq!(store.session_commit(&commit).await.unwrap(), first);
-            continue;
+        let deleted = store.thread_delete(&fixture.tenant, &name).await.unwrap();
+        assert_eq!(deleted, ThreadDelete::Busy(run));
+        assert_eq!(thread_session(&fixture, "t").await, None);
+    };
+    refused(active).await;
+    let leased = fixture.lease_one().await;
+    refused(active).await;
+    fixture.fail(&leased).await;
+    refused(waiting).await;
+    let leased = fixture.lease_one().await;
+    store.session_commit(&commit_of(&fixture, &leased)).await.unwrap();
+    assert_eq!(thread_session(&fixture, "t").await, Some(leased.summary.session_id));
+    enqueue(&fixture, IfBusy::Fork).await;
+    let put = store.thread_put(&fixture.tenant, &name, elsewhere, ThreadExpectation::Anything, now());
+    assert!(
+        matches!(put.await.unwrap(), ThreadPut::Moved(_)),
+        "a fork moves nothing"
+    );
+    let deleted = store.thread_delete(&fixture.tenant, &name).await.unwrap();
+    assert_eq!(deleted, ThreadDelete::Deleted);
+}
+
+async fn a_move_that_races_with_a_run_comes_before_it_or_is_refused(fixture: Fixture) {
+    let elsewhere = fixture.root(&["elsewhere"]).await.head.session_id;
+    for round in 0..24 {
+        let name = thread_name(&format!("t{round}"));
+        let mut run = NewQueuedRun {
+            lease: Some(terms(worker(), 0, 10)),
+            ..thread_run(&fixture.tenant, name.as_str(), IfBusy::Reject)
+        };
+        // A thread that exists and a new one have different locks.
+        if round % 2 == 0 {
+            let root = fixture.root(&["root"]).await.head.session_id;
+            let put = fixture
+                .store
+                .thread_put(&fixture.tenant, &name, root, ThreadExpectation::Anything, now());
+            put.await.unwrap();
+            run.summary.base_session_id = Some(root);
         }
-        let first = store.session_commit(&commit).await.unwrap();
-        assert!(!first.thread_moved);
-        assert_eq!(store.session_commit(&commit).await.unwrap(), first);
-        if !deleted {
-            assert_eq!(thread_session(&fixture, "t").await, Some(elsewhere));
+        let put = fixture
+            .store
+            .thread_put(&fixture.tenant, &name, elsewhere, ThreadExpectation::Anything, now());
+        let (accepted, put) = tokio::join!(fixture.store.run_enqueue(&run), put);
+        let Enqueued::Accepted { lease, .. } = accepted.unwrap() else {
+            panic!()
+        };
+        match put.unwrap() {
+            ThreadPut::Moved(_) => assert_eq!(lease, None, "the run must begin from where the thread is now"),
+            refused => assert_eq!(refused, ThreadPut::Busy(run.summary.run_id)),
         }
-        assert_eq!(fixture.count("threads").await, i64::from(!deleted));
+        if lease.is_none() {
+            let leased = fixture.lease_one().await;
+            assert_eq!(leased.summary.base_session_id, Some(elsewhere));
+        }
     }
 }
 

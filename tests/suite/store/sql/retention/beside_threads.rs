@@ -13,16 +13,16 @@ use crate::store::sql::queue::fixtures::{terms, thread_name, thread_run, worker}
 use crate::support::databases::Engine;
 use crate::support::wait::until;
 
-async fn point(fixture: &Fixture, to: &Bundle) {
+async fn point(fixture: &Fixture, to: &Bundle) -> ThreadPut {
     let (name, id) = (thread_name("t"), to.head.session_id);
     let put = fixture
         .store
         .thread_put(&fixture.tenant, &name, id, ThreadExpectation::Anything, now());
-    assert!(matches!(put.await.unwrap(), ThreadPut::Moved(_)));
+    put.await.unwrap()
 }
 
-/// Moves the thread and removes its old session while the lock holds up `work`, until the removal
-/// is done or waits as well.
+/// Moves the thread, unless the run is active there already, and removes its old session. Meanwhile
+/// the lock holds up `work`, until the removal is done or waits as well.
 async fn move_and_remove<T>(
     fixture: &Fixture,
     [from, to]: [&Bundle; 2],
@@ -56,7 +56,7 @@ async fn a_leased_run_retains_the_session_of_its_thread() {
         return;
     };
     let [from, to] = [fixture.root(&["from"]).await, fixture.root(&["to"]).await];
-    point(&fixture, &from).await;
+    assert!(matches!(point(&fixture, &from).await, ThreadPut::Moved(_)));
     let run = thread_run(&fixture.tenant, "t", IfBusy::Reject);
     fixture.enqueue(&run).await;
     let id = run.summary.run_id;
@@ -79,7 +79,7 @@ async fn a_run_that_is_accepted_with_a_lease_retains_the_session_of_its_thread()
             fixture.enqueue(&thread_run(&fixture.tenant, "t", if_busy)).await;
         }
         let [from, to] = [fixture.root(&["from"]).await, fixture.root(&["to"]).await];
-        point(&fixture, &from).await;
+        assert!(matches!(point(&fixture, &from).await, ThreadPut::Moved(_)));
         let mut run = NewQueuedRun {
             lease: Some(terms(worker(), 0, 10)),
             ..thread_run(&fixture.tenant, "t", if_busy)

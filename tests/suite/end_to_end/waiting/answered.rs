@@ -1,0 +1,159 @@
+//! Open calls that have been answered: they are answered once, and their run says so.
+
+use std::sync::Arc;
+
+use agent_runtime::app::Extensions;
+use agent_runtime::json::Value;
+use serde_json::json;
+
+use super::{WaitingApp, answer_to, asker, model};
+use crate::end_to_end::on_every_store;
+use crate::support::databases::TestDatabase;
+use crate::support::fake_tool::{Behaviour, FakeTool};
+use crate::support::gate::Gate;
+use crate::support::gated::id;
+use crate::support::mock_model::MockModel;
+use crate::support::test_app::TestApp;
+
+on_every_store!(
+    an_approved_call_is_executed_once,
+    answers_at_once_have_one_winner,
+    an_answer_that_fails_leaves_the_calls_open,
+    a_late_answer_is_refused_at_once,
+);
+
+/// The ids of the runs with a status.
+async fn listed(app: &TestApp, status: &str) -> Vec<Value> {
+    let page = app.get(&format!("/v1/runs?status={status}")).await;
+    let runs = page["data"].as_array().unwrap().iter();
+    runs.map(|run| run["run_id"].clone()).collect()
+}
+
+async fn an_approved_call_is_executed_once(database: TestDatabase) {
+    let app = WaitingApp::start(&database, &[]).await;
+    let run = app.wait_for(json!([["c1", "deploy", {}]])).await;
+    assert_eq!(run["answer_run_id"], Value::Null);
+    let waiting = app.events_after(&run, 0).await;
+    let change = json!({"changes": [{"path": "a.txt", "content": "a"}]});
+    let files = format!("/v1/sessions/{}/files", run["session_id"].as_str().unwrap());
+    let changed = app.post(&files, &change).await.json();
+    let approve = json!([answer_to(&run, "c1", json!({"decision": "approve"}))]);
+    let first = app.answer(&run, approve.clone()).await.ok();
+    assert_eq!(first["status"], "completed", "{first:#}");
+
+    let shown = app.shown(&run).await;
+    assert_eq!(
+        (&shown["status"], &shown["required_action"], &shown["answer_run_id"]),
+        (&json!("answered"), &Value::Null, &first["run_id"])
+    );
+    assert_eq!(listed(&app, "waiting").await, [Value::Null; 0]);
+    assert_eq!(listed(&app, "answered").await, [run["run_id"].clone()]);
+    // What has been said about the run stays.
+    assert_eq!(app.events_after(&run, 0).await, waiting);
+
+    let of = |session: &Value| json!({"base_session_id": session["session_id"], "answers": approve});
+    for refused in [
+        app.answer(&run, approve.clone()).await,
+        app.post("/v1/runs", &of(&run)).await,
+        // A session beside it has the same calls.
+        app.post("/v1/runs", &of(&changed)).await,
+        app.post(
+            "/v1/runs",
+            &json!({"base_session_id": run["session_id"], "input": "x", "deny_open": true}),
+        )
+        .await,
+    ] {
+        refused.assert_problem("run_not_waiting");
+        assert_eq!(refused.json()["run_id"], first["run_id"]);
+    }
+    assert_eq!(app.deploy.begun(), 1);
+
+    // A branch is asked for.
+    let mut fork = of(&changed);
+    fork["conflict"] = json!("fork");
+    let forked = app.run_with(fork).await;
+    assert_eq!((&forked["status"], app.deploy.begun()), (&json!("completed"), 2));
+    assert_eq!(app.shown(&run).await["answer_run_id"], first["run_id"]);
+    app.finish().await;
+}
+
+async fn answers_at_once_have_one_winner(database: TestDatabase) {
+    let app = WaitingApp::start(&database, &[]).await;
+    for round in 1..=4 {
+        let run = app.wait_for(json!([["c1", "deploy", {}]])).await;
+        let approve = json!([answer_to(&run, "c1", json!({"decision": "approve"}))]);
+        let send = || app.answer(&run, approve.clone());
+        let answers: [_; 4] = tokio::join!(send(), send(), send(), send()).into();
+        let won: Vec<_> = answers.iter().filter(|answer| answer.status == 200).collect();
+        assert_eq!(won.len(), 1);
+        for lost in answers.iter().filter(|answer| answer.status != 200) {
+            lost.assert_problem("run_not_waiting");
+            assert_eq!(lost.json()["run_id"], won[0].json()["run_id"]);
+        }
+        assert_eq!(app.deploy.begun(), round);
+    }
+    app.finish().await;
+}
+
+async fn an_answer_that_fails_leaves_the_calls_open(database: TestDatabase) {
+    let app = WaitingApp::start(&database, &[]).await;
+    let broken = json!({"model": "mock/m", "tools": ["deploy"], "system_prompt": "{{ variables.none }}"});
+    app.put_agent("broken", broken).await;
+    let run = app.wait_for(json!([["c1", "deploy", {}]])).await;
+    let deny = json!([answer_to(&run, "c1", json!({"decision": "deny"}))]);
+    let path = format!("/v1/runs/{}/answers", id(&run));
+    let body = json!({"agent": "broken", "answers": deny});
+    let failed = app.post(&path, &body).await.ok();
+    assert_eq!(failed["status"], "failed", "{failed:#}");
+    assert_eq!(app.shown(&run).await, run);
+    let answered = app.answer(&run, deny).await.ok();
+    assert_eq!(answered["status"], "completed", "{answered:#}");
+    app.finish().await;
+}
+
+async fn a_late_answer_is_refused_at_once(database: TestDatabase) {
+    let gate = Gate::new();
+    let mock = MockModel::start(model).await;
+    let look = FakeTool::new("look", Behaviour::EchoArguments);
+    let deploy = FakeTool::new("deploy", Behaviour::Held(Arc::clone(&gate)));
+    let tools = [&look, &deploy].map(|tool| Arc::clone(tool) as _);
+    let extensions = Extensions {
+        tools: tools.into(),
+        ..Extensions::default()
+    };
+    let app = TestApp::start_extended(database.url(), &mock, &[], extensions).await;
+    app.put_agent("asker", asker()).await;
+    let calls = json!([["c1", "deploy", {}]]).to_string();
+    let run = app
+        .run_with(json!({"agent": "asker", "input": calls, "thread": "t"}))
+        .await;
+    let approve = json!([answer_to(&run, "c1", json!({"decision": "approve"}))]);
+    let path = format!("/v1/runs/{}/answers", id(&run));
+    let first = app
+        .post(&path, &json!({"answers": approve, "mode": "async"}))
+        .await
+        .ok();
+    gate.until_waiting(1).await;
+    for says in [json!({"answers": approve}), json!({"deny_open": true})] {
+        for if_busy in ["queue", "interrupt"] {
+            let mut body = says.clone();
+            body["mode"] = json!("async");
+            body["if_busy"] = json!(if_busy);
+            let refused = app.post(&path, &body).await;
+            refused.assert_problem("run_not_waiting");
+            assert_eq!(refused.json()["run_id"], first["run_id"]);
+        }
+    }
+    let mut body = json!({"answers": approve, "mode": "async", "thread": "t", "if_busy": "queue"});
+    app.post("/v1/runs", &body).await.assert_problem("run_not_waiting");
+    // A denial of what may be open by then has its turn, and finds nothing.
+    body["answers"] = json!([]);
+    body["deny_open"] = json!(true);
+    body["input"] = json!("Next");
+    let next = app.post("/v1/runs", &body).await.ok();
+    gate.open(1);
+    assert_eq!(app.ended(&first).await["status"], "completed");
+    assert_eq!(app.ended(&next).await["output_text"], "echo: Next");
+    assert_eq!(deploy.begun(), 1);
+    app.finish().await;
+}
