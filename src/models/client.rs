@@ -13,6 +13,7 @@ use secrecy::{ExposeSecret, SecretString};
 use super::address::{Protocol, SettingsError};
 use super::errors::{ERROR_BYTES, error_of_response, reclassified};
 use super::retry::{Attempt, AttemptError, Retry};
+use super::schema::{LastTools, Schemas, reduced};
 use super::settings::{CapSettings, ErrorWords, ProviderSettings};
 use super::transport::{Incoming, Transport};
 use crate::agent::ports::{Model, ModelAddress, ModelEvent, ModelRequest, ModelStream, StructuredOutput};
@@ -41,7 +42,10 @@ pub(super) trait Wire: Send + Sync + fmt::Debug {
         base.clone()
     }
 
-    /// Encodes a request for a streamed response or for one body.
+    /// Returns what the protocol accepts of schemas.
+    fn schemas(&self) -> &'static Schemas;
+
+    /// Encodes a request for a streamed response or for one body. Its schemas are reduced.
     fn encode(&self, request: &ModelRequest, stream: bool) -> Vec<u8>;
 
     /// Adds authentication headers that depend on the request and the time.
@@ -104,6 +108,7 @@ struct Provider {
     stream: bool,
     structured_output: StructuredOutput,
     error_words: ErrorWords,
+    last_tools: LastTools,
 }
 
 impl HttpModel {
@@ -121,6 +126,7 @@ impl HttpModel {
             secrets: secrets(settings),
             structured_output: settings.structured_output.unwrap_or(wire.structured_output()),
             error_words: settings.error_words.clone(),
+            last_tools: LastTools::default(),
             wire: Box::new(wire),
             stream: settings.stream,
             address: Arc::new(address(settings, &url)),
@@ -136,6 +142,7 @@ impl HttpModel {
 impl Model for HttpModel {
     fn stream(&self, request: ModelRequest) -> ModelStream {
         let provider = Arc::clone(&self.provider);
+        let (request, names) = reduced(request, provider.wire.schemas(), &provider.last_tools);
         let url = provider.wire.url(&provider.url, &request, provider.stream);
         let body = Bytes::from(provider.wire.encode(&request, provider.stream));
         let mut headers = provider.headers.clone();
@@ -143,7 +150,8 @@ impl Model for HttpModel {
             headers.append(name, HeaderValue::from_static(value));
         }
         let retry = provider.shared.retry.clone();
-        retry.run(move || provider.attempt(url.clone(), headers.clone(), body.clone()))
+        let events = retry.run(move || provider.attempt(url.clone(), headers.clone(), body.clone()));
+        names.restored(events)
     }
 
     fn structured_output(&self) -> StructuredOutput {

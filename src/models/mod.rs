@@ -26,6 +26,7 @@ mod opaque;
 mod openai_usage;
 mod parameters;
 mod room;
+mod schema;
 mod sources;
 mod transport;
 mod turns;

@@ -9,7 +9,6 @@ mod completion;
 mod decoder;
 mod media;
 mod request;
-mod schema;
 mod server_tools;
 mod usage;
 

@@ -9,7 +9,6 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::blocks::BlockEncoder;
-use super::schema;
 use crate::agent::ports::{ModelRequest, ToolSpec};
 use crate::json::{Object, Value};
 use crate::message::{ContentPart, Message};
@@ -95,7 +94,7 @@ enum WireTool<'a> {
     OfAgent {
         name: &'a str,
         description: &'a str,
-        input_schema: Value,
+        input_schema: &'a Value,
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<Value>,
     },
@@ -128,21 +127,11 @@ fn tools<'a>(request: &'a ModelRequest, provider: &str, mark: Option<&Value>) ->
     let tools = specs.iter().enumerate().map(|(position, spec)| WireTool::OfAgent {
         name: &spec.name,
         description: &spec.description,
-        input_schema: input_schema(&spec.parameters),
+        input_schema: &spec.parameters,
         cache_control: mark.filter(|_| position == last).cloned(),
     });
     let of_provider = request.tools_of_provider(provider).into_iter();
     tools.chain(of_provider.map(WireTool::OfProvider)).collect()
-}
-
-/// Returns the schema of a tool. The protocol rejects a schema without `"type": "object"`.
-fn input_schema(parameters: &Value) -> Value {
-    let mut schema = match parameters {
-        Value::Object(schema) => schema.clone(),
-        _ => Object::new(),
-    };
-    schema.entry("type").or_insert_with(|| Value::from("object"));
-    Value::Object(schema)
 }
 
 /// Encodes the instructions. The agent's instructions are marked. Those of the conversation follow,
@@ -195,7 +184,7 @@ fn settings(request: &ModelRequest, mark: Option<Value>, max_tokens: u64) -> Obj
     }
     choose_tools(&mut fields, request);
     if let ResponseFormat::JsonSchema { schema, .. } = &request.response_format {
-        let format = json!({"type": "json_schema", "schema": schema::accepted(schema)});
+        let format = json!({"type": "json_schema", "schema": schema});
         configure_output(&mut fields, "format", format);
     }
     fields.extend(sampling(parameters, ["temperature", "top_p", "stop_sequences"]));

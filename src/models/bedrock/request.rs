@@ -175,12 +175,7 @@ fn tool_config(
 }
 
 fn tool(spec: &ToolSpec) -> Value {
-    let mut schema = spec.parameters.clone();
-    if let Value::Object(schema) = &mut schema {
-        // The protocol rejects a schema without `"type": "object"`.
-        schema.entry("type").or_insert_with(|| Value::from("object"));
-    }
-    let mut tool = json!({"name": spec.name, "inputSchema": {"json": schema}});
+    let mut tool = json!({"name": spec.name, "inputSchema": {"json": spec.parameters}});
     if !spec.description.trim().is_empty() {
         tool["description"] = Value::from(spec.description.as_str());
     }

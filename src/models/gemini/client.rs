@@ -11,6 +11,7 @@ use crate::agent::ports::ModelRequest;
 use crate::ids::IdSource;
 use crate::models::address::{KeyHeader, Protocol, SettingsError};
 use crate::models::client::{Decoder, HttpModel, Shared, Wire};
+use crate::models::schema::Schemas;
 use crate::models::settings::{CapSettings, ProviderSettings};
 
 const PROTOCOL: Protocol = Protocol {
@@ -32,6 +33,10 @@ pub(in crate::models) fn client(settings: &ProviderSettings, shared: Shared) -> 
 impl Wire for GeminiDialect {
     fn url(&self, base: &Url, request: &ModelRequest, stream: bool) -> Url {
         endpoint(base, &request.model, stream)
+    }
+
+    fn schemas(&self) -> &'static Schemas {
+        &Schemas::GEMINI
     }
 
     fn encode(&self, request: &ModelRequest, _stream: bool) -> Vec<u8> {

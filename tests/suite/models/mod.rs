@@ -14,6 +14,7 @@ mod openai_responses;
 mod parameters;
 mod recordings;
 mod rejected;
+mod schemas;
 mod scripted;
 mod service;
 pub(crate) mod small_frames;

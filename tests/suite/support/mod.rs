@@ -38,5 +38,6 @@ pub(crate) mod provider_rules;
 pub(crate) mod proxy;
 pub(crate) mod raw_server;
 pub(crate) mod recorder;
+pub(crate) mod schema_rules;
 pub(crate) mod wait;
 pub(crate) mod webhook_receiver;

@@ -49,11 +49,11 @@ fn a_bare_request_has_only_required_fields() {
 }
 
 #[test]
-fn tools_state_that_they_take_an_object() {
+fn tools_have_no_empty_description() {
     let body = encoded(&ModelRequest {
         tools: Arc::new([
             tool("d", json!({"type": "object", "properties": {}})),
-            tool(" ", json!({})),
+            tool(" ", json!({"type": "object"})),
         ]),
         ..request(vec![user("hi")])
     });
