@@ -8,6 +8,7 @@ mod counted;
 mod error;
 mod held;
 mod measure;
+mod unchecked;
 
 use std::fmt;
 
@@ -18,6 +19,7 @@ use self::counted::{Allowance, Counted, CountedJson};
 pub use self::error::SchemaError;
 use self::error::{MAX_SCHEMA_BYTES, quoted, shortened};
 use self::measure::{Measure, measure};
+use self::unchecked::without_patterns;
 use super::Value;
 
 /// The most memory of all compiled patterns of a schema, in bytes. Each pattern may take an equal
@@ -61,20 +63,31 @@ impl JsonSchema {
     }
 
     /// Compiles a schema, by default of draft 2020-12. This may take a noticeable part of a second.
+    ///
+    /// Patterns that can't be compiled are not checked, for example those with look-around.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         let measure = measured(schema)?;
         // Uses the linear engine, since with backtracking a pattern could run forever on some
         // values.
         let share = MAX_PATTERNS_SIZE / measure.patterns.max(1);
-        let patterns = PatternOptions::regex().size_limit(share.min(MAX_PATTERN_SIZE));
-        let validator = jsonschema::options_for::<CountedJson>()
-            .with_draft(draft(schema))
-            .with_pattern_options(patterns)
-            .offline()
-            .build(schema)
-            .map_err(|error| SchemaError::Invalid {
-                message: shortened(&error.to_string()),
-            })?;
+        let patterns = || PatternOptions::regex().size_limit(share.min(MAX_PATTERN_SIZE));
+        let build = |part: &Value| {
+            jsonschema::options_for::<CountedJson>()
+                .with_draft(draft(schema))
+                .with_pattern_options(patterns())
+                .offline()
+                .build(part)
+                .map_err(|error| SchemaError::Invalid {
+                    message: shortened(&error.to_string()),
+                })
+        };
+        let validator = build(schema).or_else(|error| {
+            let is_compilable = |pattern: &str| build(&serde_json::json!({"pattern": pattern})).is_ok();
+            match without_patterns(schema, &is_compilable) {
+                Some(relaxed) => build(&relaxed),
+                None => Err(error),
+            }
+        })?;
         Ok(Self { validator, measure })
     }
 
@@ -251,8 +264,6 @@ mod tests {
         }
         let large = json!({"type": "object", "description": "x".repeat(70_000)});
         assert!(matches!(JsonSchema::compile(&large), Err(SchemaError::TooLarge { .. })));
-        let greedy = json!({"type": "string", "pattern": "(((a{1000}){1000}){1000}){1000}"});
-        assert!(matches!(JsonSchema::compile(&greedy), Err(SchemaError::Invalid { .. })));
         let array = json!({"type": "array"});
         assert_eq!(
             JsonSchema::compile_object(&array).unwrap_err(),
@@ -284,6 +295,55 @@ mod tests {
         let schema = json!({"type": "string", "pattern": "^(a+)+$"});
         let hostile = format!("{}!", "a".repeat(50_000));
         assert!(check(&schema, &json!(hostile)).is_err());
+    }
+
+    #[test]
+    fn patterns_that_can_not_be_compiled_are_not_checked() {
+        let hard = "^(?!admin)[a-z]+$";
+        let greedy = "(((a{1000}){1000}){1000}){1000}";
+        for (schema, fits, others) in [
+            (json!({"type": "string", "pattern": hard}), json!("admin"), json!(1)),
+            (json!({"type": "string", "pattern": greedy}), json!("b"), json!(1)),
+            (json!({"type": "string", "pattern": "(a)\\1"}), json!("b"), json!(1)),
+            (
+                json!({"type": "object", "properties": {"pattern": {"pattern": "^a"}, "b": {"pattern": hard}}}),
+                json!({"pattern": "a", "b": "admin"}),
+                json!({"pattern": "b"}),
+            ),
+            (
+                json!({"type": "object", "patternProperties": {hard: {}, "^x": {"type": "null"}}, "additionalProperties": false}),
+                json!({"admin": 1, "x": null}),
+                json!({"x": 1}),
+            ),
+            (
+                json!({"type": "string", "not": {"pattern": hard}}),
+                json!("b"),
+                json!(1),
+            ),
+            (
+                json!({"oneOf": [{"type": "string", "pattern": hard}, {"type": "string"}]}),
+                json!("admin"),
+                json!(1),
+            ),
+            (
+                json!({"not": {"$ref": "#/$defs/a"}, "type": "string", "$defs": {"a": {"pattern": hard}}}),
+                json!("admin"),
+                json!(1),
+            ),
+            (
+                json!({"if": {"pattern": hard}, "then": {"minLength": 100}, "type": "string"}),
+                json!("admin"),
+                json!(1),
+            ),
+            (
+                json!({"enum": [{"pattern": hard}], "pattern": hard}),
+                json!({"pattern": hard}),
+                json!({}),
+            ),
+        ] {
+            assert_eq!(check(&schema, &fits), Ok(()), "{schema}");
+            assert!(check(&schema, &others).is_err(), "{schema}");
+        }
     }
 
     #[test]
