@@ -130,6 +130,9 @@ pub enum AgentEvent {
         /// Why it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<Box<AgentError>>,
+        /// The parts of the request that the provider refused and that later requests leave out.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        left_out: Vec<String>,
         /// How long it took, in milliseconds.
         duration_ms: i64,
     },

@@ -11,12 +11,12 @@ use reqwest::header::{HeaderMap, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::address::{Protocol, SettingsError};
-use super::errors::{ERROR_BYTES, error_of_response, reclassified};
+use super::errors::{ERROR_BYTES, error_of_response, reclassified, refused_part};
 use super::retry::{Attempt, AttemptError, Retry};
 use super::schema::{LastTools, Schemas, reduced};
 use super::settings::{CapSettings, ErrorWords, ProviderSettings};
 use super::transport::{Incoming, Transport};
-use crate::agent::ports::{Model, ModelAddress, ModelEvent, ModelRequest, ModelStream, StructuredOutput};
+use crate::agent::ports::{Model, ModelAddress, ModelError, ModelEvent, ModelRequest, ModelStream, StructuredOutput};
 use crate::clock::{Clock, Timestamp};
 use crate::ids::IdSource;
 
@@ -143,6 +143,7 @@ impl Model for HttpModel {
     fn stream(&self, request: ModelRequest) -> ModelStream {
         let provider = Arc::clone(&self.provider);
         let (request, names) = reduced(request, provider.wire.schemas(), &provider.last_tools);
+        let asked = request.clone();
         let url = provider.wire.url(&provider.url, &request, provider.stream);
         let body = Bytes::from(provider.wire.encode(&request, provider.stream));
         let mut headers = provider.headers.clone();
@@ -151,7 +152,13 @@ impl Model for HttpModel {
         }
         let retry = provider.shared.retry.clone();
         let events = retry.run(move || provider.attempt(url.clone(), headers.clone(), body.clone()));
-        names.restored(events)
+        let events = events.map(move |event| {
+            event.map_err(|error| ModelError {
+                refused: refused_part(&error, &asked),
+                ..error
+            })
+        });
+        names.restored(events.boxed())
     }
 
     fn structured_output(&self) -> StructuredOutput {

@@ -48,6 +48,9 @@ pub struct StepRecord {
     pub tool_executions: Vec<ToolExecutionRecord>,
     /// What failed.
     pub errors: ErrorList,
+    /// The parts of the request that a provider refused and that later requests leave out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     /// The messages that it produced. A committed session contains them, so the store has them here
     /// only for runs without a session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -103,6 +106,7 @@ impl StepRecord {
             duration_ms: execution.duration().num_milliseconds(),
             tool_executions: step.tool_executions.iter().map(ToolExecutionRecord::new).collect(),
             errors: step.all_errors(),
+            left_out: step.left_out.clone(),
             messages: step.output_messages.clone(),
         }
     }

@@ -12,10 +12,11 @@ use super::ports::{ExchangePorts, ModelChoice};
 use super::structured::{Formatted, formatted};
 use crate::agent::events::AgentEvent;
 use crate::agent::hooks::{HookContext, HookFailure, HookPoint, HookSubject};
-use crate::agent::ports::{ModelError, ModelErrorClass, ModelEvent, ModelRequest};
+use crate::agent::ports::{ModelError, ModelErrorClass, ModelEvent, ModelRequest, RefusedPart};
 use crate::agent::state::{AgentError, AgentState, FinishReason, ModelResponse, StopSignal};
 use crate::clock::Timestamp;
 use crate::ids::ModelRequestId;
+use crate::model_parameters::ToolChoice;
 use crate::model_ref::ModelRef;
 use crate::off_thread::by_size_of;
 use crate::usage::Usage;
@@ -37,9 +38,13 @@ pub(super) struct Exchange {
     pub(super) hook_failure: Option<HookFailure>,
     /// Whether it failed before any delta was emitted, so that another model may be called.
     pub(super) is_replaceable: bool,
+    /// The parts that requests of the step leave out, since their provider refuses them.
+    pub(super) left_out: Vec<RefusedPart>,
 }
 
 /// Calls the models in turn until one succeeds. A later one is called only if no delta was emitted.
+///
+/// If a provider refuses one part of the request, the same model is called again without this part.
 ///
 /// The requests differ only in the model's name, the tokens that its price allows, and how the
 /// response format is enforced. The returned state includes the changes of hooks. Deltas beyond
@@ -52,6 +57,7 @@ pub(super) async fn exchange(
 ) -> (AgentState, Exchange) {
     let mut state = state;
     let mut spent = Usage::default();
+    let mut left_out = Vec::new();
     let mut choices = ports.models.iter();
     let mut choice = ports.models.preferred();
     choices.next();
@@ -67,7 +73,13 @@ pub(super) async fn exchange(
         if let Some(tool) = &final_tool {
             ended.response = ended.response.map(|response| Formatted::unwrapped(tool, response));
         }
-        let fallback = choices.next().filter(|_| ended.is_replaceable);
+        let is_reduced = !ended.left_out.is_empty();
+        left_out.append(&mut ended.left_out);
+        let fallback = if is_reduced {
+            Some(choice)
+        } else {
+            choices.next().filter(|_| ended.is_replaceable)
+        };
         let (next, mut ended) = Box::pin(after_response(ports, next, ended)).await;
         spent = ended.add_earlier(spent);
         if let Some(fallback) = fallback.filter(|_| ended.hook_failure.is_none()) {
@@ -81,6 +93,7 @@ pub(super) async fn exchange(
         if let Some(response) = &ended.response {
             emit_rest(ports.events, next.step_count() + 1, &response.content, live, emitted);
         }
+        ended.left_out = left_out;
         return (next, ended);
     }
 }
@@ -109,6 +122,7 @@ impl Exchange {
             error: None,
             hook_failure: None,
             is_replaceable: false,
+            left_out: Vec::new(),
         }
     }
 
@@ -163,7 +177,9 @@ fn fitted(ports: ExchangePorts<'_>, choice: &ModelChoice, request: ModelRequest)
         max_output_tokens: limits.into_iter().flatten().min(),
         ..request
     };
-    formatted(request, choice.model.structured_output())
+    let by = choice.model.structured_output();
+    let (request, by) = ports.models.left_out.applied(&choice.model_ref, request, by);
+    formatted(request, by)
 }
 
 async fn before_request(
@@ -263,7 +279,20 @@ async fn ask_one(
     });
     let deltas = Deltas::new(ports.events, step_number, live);
     let offers_tools = !request.tools_of_provider(choice.model_ref.provider()).is_empty();
+    let message_count = request.messages.len();
+    let chosen = match &request.tool_choice {
+        ToolChoice::Tool(name) => Some(name.clone()),
+        _ => None,
+    };
     let mut ended = stream(ports, choice, request, least, deltas, time_limit).await;
+    let is_chosen =
+        |part: &RefusedPart| matches!((part, &chosen), (RefusedPart::Tool(name), Some(chosen)) if name == chosen);
+    ended
+        .left_out
+        .retain(|part| !is_chosen(part) && ports.models.left_out.add(&choice.model_ref, part, message_count));
+    for part in &ended.left_out {
+        tracing::warn!(model = %choice.model_ref, part = %part, "the provider refuses a part of the request, which is left out");
+    }
     // The cost that the provider reports includes its tools.
     if choice.price.is_some() {
         ended.leave_cost_open(offers_tools);
@@ -278,6 +307,7 @@ async fn ask_one(
         finish_reason: response.map(|response| response.finish_reason.clone()),
         usage: Box::new(usage),
         error: ended.error.clone().map(Box::new),
+        left_out: ended.left_out.iter().map(ToString::to_string).collect(),
         duration_ms: (ports.control.now() - began).num_milliseconds().max(0),
     });
     ended
@@ -381,6 +411,7 @@ fn fail(choice: &ModelChoice, partial: PartialCompletion, error: &ModelError, wa
     Exchange {
         error: Some(error.to_agent_error(&choice.model_ref)),
         is_replaceable: !was_emitted,
+        left_out: error.refused.clone().into_iter().filter(|_| !was_emitted).collect(),
         ..end_partial(choice, partial)
     }
 }

@@ -30,6 +30,7 @@ mod tool_use;
 
 mod deltas;
 mod estimate;
+mod left_out;
 mod partial;
 
 use futures_util::future::BoxFuture;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::left_out::LeftOut;
 use crate::agent::answers::AnswerRules;
 use crate::agent::call_key::CallSeed;
 use crate::agent::compilers::Compiler;
@@ -37,6 +38,8 @@ pub struct ModelChoice {
 pub struct ModelChain {
     preferred: ModelChoice,
     fallbacks: Arc<[ModelChoice]>,
+    /// What later requests leave out.
+    pub(super) left_out: LeftOut,
 }
 
 impl ModelChain {
@@ -45,6 +48,7 @@ impl ModelChain {
         Self {
             preferred,
             fallbacks: fallbacks.into_iter().collect(),
+            left_out: LeftOut::default(),
         }
     }
 

@@ -76,7 +76,9 @@ pub(super) async fn carry_out(
         error,
         hook_failure,
         is_replaceable: _,
+        left_out,
     } = exchange;
+    step.left_out = left_out.iter().map(ToString::to_string).collect();
     step.errors = error.into_iter().collect();
     step.answered_by = answered_by;
     if let Some(response) = response {

@@ -7,7 +7,7 @@ mod webhook;
 
 pub use self::model::{
     Model, ModelAddress, ModelCatalog, ModelError, ModelErrorClass, ModelEvent, ModelLookupError, ModelRequest,
-    ModelStream, StructuredOutput,
+    ModelStream, RefusedPart, StructuredOutput,
 };
 pub use self::tool::{
     Continuation, OutputSink, Tool, ToolCatalog, ToolContext, ToolError, ToolExecutor, ToolOutput, ToolSetError,

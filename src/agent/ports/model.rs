@@ -11,6 +11,7 @@ use super::tool::ToolSpec;
 use crate::agent::run_error::RunErrorCode;
 use crate::agent::state::{AgentError, ErrorKind, Messages, ModelResponse};
 use crate::json::{Object, Value};
+use crate::message::{ContentPart, Message};
 use crate::model_parameters::{ModelParameters, ProviderTools, ToolChoice};
 use crate::model_ref::{ModelRef, ResponseFormat};
 use crate::usage::Usage;
@@ -247,9 +248,75 @@ pub struct ModelError {
     pub address: Option<Arc<ModelAddress>>,
     /// The provider's error body, truncated, for the operator.
     pub body: Option<String>,
+    /// The part of the request that the provider refuses, if it names one. A request without it
+    /// may succeed.
+    pub refused: Option<RefusedPart>,
     /// The underlying failure, for the operator.
     #[source]
     pub source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+}
+
+/// A part of a request without which the request still makes sense.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RefusedPart {
+    /// The tool of this name.
+    Tool(String),
+    /// The schema of the response format.
+    ResponseFormat,
+    /// The pictures of the conversation.
+    Pictures,
+    /// The documents of the conversation.
+    Documents,
+    /// The model's earlier reasoning.
+    Reasoning,
+}
+
+impl RefusedPart {
+    /// Returns whether it is a part of messages.
+    pub fn is_of_messages(&self) -> bool {
+        matches!(self, Self::Pictures | Self::Documents | Self::Reasoning)
+    }
+
+    /// Returns whether it is this part of a message.
+    pub fn is_content(&self, content: &ContentPart) -> bool {
+        match self {
+            Self::Tool(_) | Self::ResponseFormat => false,
+            Self::Pictures => matches!(content, ContentPart::Image(_)),
+            Self::Documents => matches!(content, ContentPart::Document(_)),
+            Self::Reasoning => matches!(content, ContentPart::Reasoning(_)),
+        }
+    }
+
+    /// Returns whether a message, or a result of a tool in it, has such a part.
+    pub fn is_in(&self, message: &Message) -> bool {
+        let of_results = message.tool_results().flat_map(|result| &result.content);
+        message
+            .content
+            .iter()
+            .chain(of_results)
+            .any(|content| self.is_content(content))
+    }
+
+    /// Returns what the model reads instead; `None` for nothing.
+    pub fn replacement(&self) -> Option<&'static str> {
+        match self {
+            Self::Pictures => Some("[a picture that you can't read]"),
+            Self::Documents => Some("[a document that you can't read]"),
+            Self::Tool(_) | Self::ResponseFormat | Self::Reasoning => None,
+        }
+    }
+}
+
+impl fmt::Display for RefusedPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tool(name) => write!(f, "tool {name}"),
+            Self::ResponseFormat => f.write_str("response_format"),
+            Self::Pictures => f.write_str("pictures"),
+            Self::Documents => f.write_str("documents"),
+            Self::Reasoning => f.write_str("reasoning"),
+        }
+    }
 }
 
 impl ModelError {
@@ -262,6 +329,7 @@ impl ModelError {
             message: message.into(),
             address: None,
             body: None,
+            refused: None,
             source: None,
         }
     }

@@ -59,6 +59,9 @@ pub struct AgentStep {
     /// Errors other than those of tools.
     #[serde(default, skip_serializing_if = "ErrorList::is_empty")]
     pub errors: ErrorList,
+    /// The parts of the request that a provider refused and that later requests leave out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
 }
 
 impl AgentStep {
@@ -73,6 +76,7 @@ impl AgentStep {
             tool_executions: Vec::new(),
             value: None,
             errors: ErrorList::default(),
+            left_out: Vec::new(),
         }
     }
 

@@ -21,6 +21,8 @@ const CODES: [&str; 9] = [
     "errorType",
     "__type",
 ];
+/// How codes within words end. Other such words are names of fields.
+const ENDS: [&str; 6] = ["error", "exception", "exceeded", "reached", "quota", "violation"];
 /// Fields with the words of an error, in order of preference.
 const WORDS: [&str; 9] = [
     "message",
@@ -172,15 +174,20 @@ impl Details {
         inner.message
     }
 
-    /// Adds words, and the codes within them: `snake_case` and `CamelCase`.
+    /// Adds words, and the codes within them, such as `rate_limit_exceeded` and
+    /// `ThrottlingException`.
     fn add_words(&mut self, text: &str) {
         let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+        let is_error = |word: &str| {
+            let word = word.to_ascii_lowercase();
+            word.len() == text.trim().len() || ENDS.iter().any(|end| word.ends_with(end))
+        };
         let is_code = |word: &&str| {
             let bytes = word.as_bytes();
             let has_hump = bytes
                 .windows(2)
                 .any(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase());
-            has_hump || word.contains('_')
+            (has_hump || word.contains('_')) && is_error(word)
         };
         let codes = text.split(|c| !is_part(c)).filter(is_code).map(str::to_owned);
         self.codes.extend(codes);

@@ -3,11 +3,13 @@
 
 mod classes;
 mod details;
+mod refusal;
 
 use std::time::Duration;
 
 use self::classes::{class_of, lacks_quota};
 use self::details::{Details, readable};
+pub(super) use self::refusal::refused_part;
 use crate::agent::ports::{ModelError, ModelErrorClass};
 use crate::models::retry::AttemptError;
 use crate::models::settings::ErrorWords;

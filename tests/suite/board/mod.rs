@@ -105,6 +105,7 @@ fn with_step(run: &LiveRun, text: &str) -> Arc<LiveRun> {
         duration_ms: 7,
         tool_executions: Vec::new(),
         errors: ErrorList::default(),
+        left_out: Vec::new(),
         messages: vec![Arc::new(new_message(text))],
     }));
     Arc::new(run)

@@ -20,6 +20,7 @@ mod long_streams;
 mod lost_commit_responses;
 mod models;
 mod provider_tools;
+mod refused_parts;
 mod request_prefix;
 mod resumption;
 mod session_overrides;

@@ -13,6 +13,7 @@ mod openai_chat;
 mod openai_responses;
 mod parameters;
 mod recordings;
+mod refused;
 mod rejected;
 mod schemas;
 mod scripted;

@@ -308,6 +308,7 @@ pub(crate) fn step(step_number: u64) -> StepRecord {
         duration_ms: 12,
         tool_executions: Vec::new(),
         errors: ErrorList::default(),
+        left_out: Vec::new(),
         messages: Vec::new(),
     }
 }

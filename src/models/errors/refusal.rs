@@ -1,0 +1,113 @@
+//! Finds the part of a request that a provider refuses, by the words of its error: a position in
+//! the request, or a name.
+
+use super::details::Details;
+use crate::agent::ports::{ModelError, ModelErrorClass, ModelRequest, RefusedPart, ToolSpec};
+use crate::model_ref::ResponseFormat;
+
+/// Fields with the functions of a request. Gemini has a list of functions within a list of tools.
+const LISTS: [&str; 3] = ["function_declarations", "functiondeclarations", "tools"];
+/// Names of the response format, from all protocols.
+const FORMATS: [&str; 9] = [
+    "response_format",
+    "text.format",
+    "output_config",
+    "outputconfig",
+    "output_format",
+    "responsejsonschema",
+    "response_json_schema",
+    "response schema",
+    "json_schema",
+];
+/// Names of parts of messages, from all protocols.
+const CONTENTS: [(RefusedPart, &[&str]); 3] = [
+    (RefusedPart::Pictures, &["image", "picture", "vision", "multimodal"]),
+    (RefusedPart::Documents, &["document", "pdf", "file_data", "input_file"]),
+    (
+        RefusedPart::Reasoning,
+        &[
+            "signature",
+            "thinking",
+            "reasoning",
+            "encrypted_content",
+            "encrypted content",
+            "redacted",
+        ],
+    ),
+];
+/// Parameters whose names are like those of parts.
+const PARAMETERS: [&str; 8] = [
+    "reasoning_effort",
+    "reasoning.effort",
+    "budget_tokens",
+    "thinking.type",
+    "thinking_config",
+    "thinkingconfig",
+    "thinking_budget",
+    "max_tokens",
+];
+
+/// Returns the part of the request that the provider refuses, if the request has it.
+pub(in crate::models) fn refused_part(error: &ModelError, request: &ModelRequest) -> Option<RefusedPart> {
+    if error.class != ModelErrorClass::Invalid {
+        return None;
+    }
+    let details = Details::parse(error.body.as_deref().unwrap_or_default());
+    let field = details.field.unwrap_or_default();
+    let words = format!("{field}\n{}\n{}", error.message, details.words).to_lowercase();
+    if let Some(tool) = tool_at_position(&words, &request.tools).or_else(|| tool_by_name(&words, &request.tools)) {
+        return Some(RefusedPart::Tool(tool.name.clone()));
+    }
+    let is_any = |names: &[&str]| names.iter().any(|name| words.contains(name));
+    if is_any(&PARAMETERS) {
+        return None;
+    }
+    if matches!(request.response_format, ResponseFormat::JsonSchema { .. }) && is_any(&FORMATS) {
+        return Some(RefusedPart::ResponseFormat);
+    }
+    let contents = CONTENTS.iter().filter(|(_, names)| is_any(names));
+    let mut parts = contents.map(|(part, _)| part.clone());
+    parts.find(|part| request.messages.iter().any(|message| part.is_in(message)))
+}
+
+/// Finds `tools[3]`, `tools.3`, `tools/3` and `tools.4.member`: lists of AWS count from 1.
+fn tool_at_position<'a>(words: &str, tools: &'a [ToolSpec]) -> Option<&'a ToolSpec> {
+    LISTS.iter().find_map(|list| {
+        words.match_indices(list).find_map(|(at, _)| {
+            let rest = words[at + list.len()..].strip_prefix(['[', '.', '/'])?;
+            let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+            let position: usize = rest[..end].parse().ok()?;
+            let position = if rest[end..].starts_with(".member") {
+                position.checked_sub(1)?
+            } else {
+                position
+            };
+            // The list of Gemini has one entry for all functions.
+            let is_list_of_lists = LISTS[..2].iter().any(|list| words.contains(list)) && *list == "tools";
+            tools.get(position).filter(|_| !is_list_of_lists)
+        })
+    })
+}
+
+/// Finds the name of a tool in quotes or after the word `function` or `tool`. The longest name
+/// counts.
+fn tool_by_name<'a>(words: &str, tools: &'a [ToolSpec]) -> Option<&'a ToolSpec> {
+    if !["schema", "function", "tool", "parameter"]
+        .iter()
+        .any(|word| words.contains(word))
+    {
+        return None;
+    }
+    let is_named = |tool: &&ToolSpec| {
+        let name = tool.name.to_lowercase();
+        words.match_indices(&name).any(|(at, _)| {
+            let (before, after) = (&words[..at], &words[at + name.len()..]);
+            let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+            let is_whole = !before.ends_with(is_part) && !after.starts_with(is_part);
+            let is_quoted = before.ends_with(['\'', '"', '`']) && after.starts_with(['\'', '"', '`']);
+            let heads = ["function ", "function: ", "tool ", "tool: "];
+            is_whole && (is_quoted || heads.iter().any(|head| before.ends_with(head)))
+        })
+    };
+    tools.iter().filter(is_named).max_by_key(|tool| tool.name.len())
+}
