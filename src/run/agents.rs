@@ -1,8 +1,8 @@
 //! The directory of agents: agents that callers stored, and agents of configuration files, which
 //! every tenant can use.
 //!
-//! A stored definition is cached for a tenth of a second. A change through this process is effective
-//! at once, also beside reads that began before it.
+//! A stored definition is cached for a tenth of a second. A change through this process is
+//! effective at once, also beside reads that began before it.
 
 use std::collections::BTreeMap;
 use std::error::Error;

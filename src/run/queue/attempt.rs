@@ -263,8 +263,9 @@ impl Attempts {
         self.executor.perform_safely(&plan, live).await
     }
 
-    /// Marks the calls that the run answers, since only now it is known that the base has some. Does
-    /// nothing for a run that marked them when it was accepted. Returns the run that was faster.
+    /// Marks the calls that the run answers, since only now it is known that the base has some.
+    /// Does nothing for a run that marked them when it was accepted. Returns the run that was
+    /// faster.
     async fn answer_calls(&self, leased: &LeasedRun, plan: &RunPlan) -> Result<Option<RunId>, StoreError> {
         let Some(answer) = plan.answer() else { return Ok(None) };
         let Lease { tenant, run_id, .. } = &leased.lease;
