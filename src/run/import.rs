@@ -12,6 +12,7 @@ use super::limits::Allowance;
 use super::request::RequestKey;
 use crate::agent::ports::ModelCatalog;
 use crate::agent::{FormatCache, check_prompt};
+use crate::causes::with_causes;
 use crate::clock::{Clock, Timestamp};
 use crate::ids::{AgentId, BranchId, IdSource, SessionId};
 use crate::json::{Object, Unread, Value};
@@ -27,6 +28,9 @@ use crate::store::{Commit, CommitError, ConflictPolicy, Sessions, Store};
 use crate::tenant::TenantId;
 use crate::usage::PriceTable;
 use crate::workspace::{ContentsError, TreeError, WorkspaceLimits};
+
+/// The field that names the files.
+const TREE: &str = "environment_state.workspace.tree";
 
 /// A request to import a session.
 #[derive(Debug, Clone)]
@@ -223,16 +227,23 @@ impl SessionImporter {
         })
     }
 
-    /// Checks that the tenant has all files of the workspace. No session need have them, so they
-    /// count as written now.
+    /// Checks that the tree of the workspace is sound, and that the tenant has all of its files. No
+    /// session need have them, so they count as written now.
     async fn check_files(&self, tenant: &TenantId, environment: &EnvironmentState) -> Result<(), Refusal> {
         let tree = open_tree(&self.store, tenant, environment, self.workspace);
         match tree.confirm().await {
+            Ok(()) => Ok(()),
+            Err(TreeError::Contents(error @ (ContentsError::Unavailable(_) | ContentsError::Full { .. }))) => {
+                Err(TreeError::from(error).into())
+            }
             Err(TreeError::Contents(ContentsError::Missing { .. })) => Err(Refusal::invalid(
-                "environment_state.workspace.tree",
+                TREE,
                 "not all files of this tree are stored here".to_owned(),
             )),
-            confirmed => Ok(confirmed?),
+            Err(error) => Err(Refusal::invalid(
+                TREE,
+                format!("this is no tree of files: {}", with_causes(&error)),
+            )),
         }
     }
 

@@ -5,6 +5,7 @@
 //! a run wrote a short time ago. So a run stores all contents of its tree again, or asks for those
 //! that are missing, before it refers to the tree.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use async_trait::async_trait;
 use super::error::StoreError;
 use crate::session::Hash;
 use crate::tenant::TenantId;
-use crate::workspace::Content;
+use crate::workspace::{Content, StoredContent};
 
 /// The most bytes of a content. Bounds the memory that a damaged or hostile row can allocate.
 pub const MAX_CONTENT_BYTES: usize = 8 << 20;
@@ -45,9 +46,23 @@ pub trait ContentStore: Send + Sync + fmt::Debug {
     /// Reads contents, in the order of the hashes. `None` stands for a content that is not stored.
     async fn content_load(&self, tenant: &TenantId, hashes: &[Hash]) -> Result<Vec<Option<Content>>, StoreError>;
 
+    /// Returns what is stored of these contents. They count as written now.
+    async fn content_renew(
+        &self,
+        tenant: &TenantId,
+        hashes: &[Hash],
+    ) -> Result<HashMap<Hash, StoredContent>, StoreError>;
+
     /// Returns the hashes that are not stored, each once and in their order. Those that are stored
     /// count as written now.
-    async fn content_missing(&self, tenant: &TenantId, hashes: &[Hash]) -> Result<Vec<Hash>, StoreError>;
+    async fn content_missing(&self, tenant: &TenantId, hashes: &[Hash]) -> Result<Vec<Hash>, StoreError> {
+        let stored = self.content_renew(tenant, hashes).await?;
+        let mut seen = HashSet::with_capacity(hashes.len());
+        let missing = hashes.iter().copied();
+        Ok(missing
+            .filter(|hash| !stored.contains_key(hash) && seen.insert(*hash))
+            .collect())
+    }
 
     /// Returns whether any content is in an object store.
     async fn content_needs_objects(&self) -> Result<bool, StoreError>;

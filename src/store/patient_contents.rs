@@ -2,6 +2,7 @@
 //! as the journal and the outcome do. A request about files fails at once instead, since its caller
 //! can repeat it.
 
+use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use super::tenant_contents::TenantContents;
 use super::traits::Store;
 use crate::session::Hash;
 use crate::tenant::TenantId;
-use crate::workspace::{Content, Contents, ContentsError};
+use crate::workspace::{Content, Contents, ContentsError, StoredContent};
 
 /// Reads and writes the contents of a tenant. Repeats an operation while the store is unavailable.
 pub struct PatientContents {
@@ -91,7 +92,7 @@ impl Contents for PatientContents {
         self.patiently(|| self.contents.store(contents.clone())).await
     }
 
-    async fn missing(&self, hashes: &[Hash]) -> Result<Vec<Hash>, ContentsError> {
-        self.patiently(|| self.contents.missing(hashes)).await
+    async fn renew(&self, hashes: &[Hash]) -> Result<HashMap<Hash, StoredContent>, ContentsError> {
+        self.patiently(|| self.contents.renew(hashes)).await
     }
 }

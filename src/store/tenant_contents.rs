@@ -1,20 +1,24 @@
 //! The contents of a tenant's workspaces: the port of workspaces over the store.
 
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use super::contents::ContentStore;
 use super::error::StoreError;
 use super::traits::Store;
 use crate::session::Hash;
 use crate::tenant::TenantId;
-use crate::workspace::{Content, Contents, ContentsError};
+use crate::workspace::{Content, Contents, ContentsError, StoredContent};
 
 /// Reads and writes the contents of one tenant.
 #[derive(Debug)]
-pub struct TenantContents {
+pub struct TenantContents<S = Arc<dyn Store>> {
     tenant: TenantId,
-    store: Arc<dyn Store>,
+    store: S,
 }
 
 impl TenantContents {
@@ -27,8 +31,21 @@ impl TenantContents {
     }
 }
 
+impl<'s, S: ContentStore> TenantContents<&'s S> {
+    /// Opens the contents of a tenant for as long as a store is borrowed.
+    pub(crate) fn of(tenant: &TenantId, store: &'s S) -> Self {
+        Self {
+            tenant: tenant.clone(),
+            store,
+        }
+    }
+}
+
 #[async_trait]
-impl Contents for TenantContents {
+impl<S> Contents for TenantContents<S>
+where
+    S: Deref<Target: ContentStore> + Send + Sync + fmt::Debug,
+{
     fn tenant(&self) -> &TenantId {
         &self.tenant
     }
@@ -52,9 +69,9 @@ impl Contents for TenantContents {
             .map_err(unavailable)
     }
 
-    async fn missing(&self, hashes: &[Hash]) -> Result<Vec<Hash>, ContentsError> {
+    async fn renew(&self, hashes: &[Hash]) -> Result<HashMap<Hash, StoredContent>, ContentsError> {
         self.store
-            .content_missing(&self.tenant, hashes)
+            .content_renew(&self.tenant, hashes)
             .await
             .map_err(unavailable)
     }

@@ -21,7 +21,7 @@ pub async fn store_file(contents: &dyn Contents, hash: Hash, bytes: Bytes) -> Re
 /// Returns the size of a stored file; `None` if no file with the hash is stored completely. Renews
 /// the time until which its contents may stay unreferenced.
 pub async fn find_file(contents: &dyn Contents, hash: Hash) -> Result<Option<u64>, ContentsError> {
-    if !contents.missing(&[hash]).await?.is_empty() {
+    if contents.renew(&[hash]).await?.is_empty() {
         return Ok(None);
     }
     let loaded = match contents.load(&[hash]).await {
@@ -39,7 +39,8 @@ pub async fn find_file(contents: &dyn Contents, hash: Hash) -> Result<Option<u64
             let chunks = decode_chunks(&content.bytes);
             let (chunks, size) = chunks.map_err(|DecodeError| ContentsError::Corrupt { hash })?;
             let hashes: Vec<_> = chunks.into_iter().map(|(hash, _)| hash).collect();
-            let is_complete = contents.missing(&hashes).await?.is_empty();
+            let stored = contents.renew(&hashes).await?;
+            let is_complete = hashes.iter().all(|hash| stored.contains_key(hash));
             Ok(is_complete.then_some(size))
         }
     }

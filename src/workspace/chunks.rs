@@ -60,8 +60,7 @@ pub(super) async fn read_file(contents: &dyn Contents, hash: Hash, size: u64) ->
     if is_whole(size) {
         return load_one(contents, hash, size, ContentKind::Bytes).await;
     }
-    let list = load_one(contents, hash, size, ContentKind::Chunks).await?;
-    let chunks = decode_list(&list, size).map_err(|DecodeError| ContentsError::Corrupt { hash })?;
+    let chunks = chunks_of(contents, hash, size).await?;
     let chunks = load_sized(contents, &chunks, ContentKind::Bytes).await?;
     let work = move || {
         let mut file = BytesMut::new();
@@ -72,6 +71,16 @@ pub(super) async fn read_file(contents: &dyn Contents, hash: Hash, size: u64) ->
     };
     let file = by_size(contents.tenant(), size, work).await;
     file.ok_or(ContentsError::Corrupt { hash })
+}
+
+/// Loads the list of the chunks of a file of that size.
+pub(super) async fn chunks_of(
+    contents: &dyn Contents,
+    hash: Hash,
+    size: u64,
+) -> Result<Vec<(Hash, u64)>, ContentsError> {
+    let list = load_one(contents, hash, size, ContentKind::Chunks).await?;
+    decode_list(&list, size).map_err(|DecodeError| ContentsError::Corrupt { hash })
 }
 
 async fn load_one(contents: &dyn Contents, hash: Hash, size: u64, kind: ContentKind) -> Result<Bytes, ContentsError> {

@@ -1,68 +1,57 @@
-//! Confirms that a tree is stored as a whole, before a session from elsewhere refers to it.
+//! Confirms that a tree is stored as a whole and sound, before a session from elsewhere refers to
+//! it.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
-use super::chunks::is_whole;
-use super::contents::{Contents, ContentsError};
+use super::chunks::{chunks_of, is_whole};
+use super::contents::{ContentKind, Contents, ContentsError, StoredContent};
 use super::error::TreeError;
-use super::limits::MAX_FILES;
-use super::links::{Link, content_links};
 use super::load::MAX_BATCH;
+use super::shapes::{NewContents, Shapes};
 use super::tree::Tree;
 use crate::session::Hash;
 
 impl Tree {
-    /// Checks that every content of a stored tree is there. They all count as written now, so no
-    /// sweep removes them before a session that is committed soon refers to them. Reads directories
-    /// and lists of chunks, but no file.
+    /// Checks that a stored tree is what a tree of this workspace may be, and that all of its
+    /// contents are stored. They all count as written now, so no sweep removes them before a
+    /// session that is committed soon refers to them. Reads directories and lists of chunks, but no
+    /// file.
     pub async fn confirm(&self) -> Result<(), TreeError> {
         let Some(root) = self.hash() else { return Ok(()) };
-        let (contents, _) = self.source();
-        let mut seen = HashSet::from([root]);
-        // Whether a content refers to others, so that it must be read.
-        let mut waiting = vec![(root, true)];
-        while !waiting.is_empty() {
-            let rest = waiting.len().saturating_sub(MAX_BATCH);
-            let batch = waiting.split_off(rest);
-            let hashes: Vec<_> = batch.iter().map(|(hash, _)| *hash).collect();
-            if let Some(hash) = contents.missing(&hashes).await?.first() {
-                return Err(ContentsError::Missing { hash: *hash }.into());
-            }
-            let read: Vec<_> = batch
-                .iter()
-                .filter(|(_, refers)| *refers)
-                .map(|(hash, _)| *hash)
-                .collect();
-            for (hash, refers) in referred_to(&*contents, &read).await? {
-                if seen.len() as u64 > MAX_FILES {
-                    return Err(TreeError::TooManyFiles { limit: MAX_FILES });
-                }
-                if seen.insert(hash) {
-                    waiting.push((hash, refers));
-                }
-            }
+        let contents = self.contents();
+        let NewContents { directories, files } = Shapes::new(contents, self.limits()).check_new(root).await?;
+        let directories: Vec<_> = directories.into_iter().map(|hash| (hash, None)).collect();
+        confirm_all(contents, ContentKind::Directory, &directories).await?;
+        let (whole, large): (Vec<_>, Vec<_>) = files.into_iter().partition(|(_, size)| is_whole(*size));
+        confirm_all(contents, ContentKind::Bytes, &sized(whole)).await?;
+        for (hash, size) in large {
+            confirm_all(contents, ContentKind::Chunks, &[(hash, None)]).await?;
+            let chunks = chunks_of(contents, hash, size).await?;
+            confirm_all(contents, ContentKind::Bytes, &sized(chunks)).await?;
         }
         Ok(())
     }
 }
 
-/// Returns what contents refer to, and whether that refers to something in turn.
-async fn referred_to(contents: &dyn Contents, hashes: &[Hash]) -> Result<Vec<(Hash, bool)>, ContentsError> {
-    if hashes.is_empty() {
-        return Ok(Vec::new());
+/// Checks that contents are stored, with a kind and, where they are known, these sizes.
+async fn confirm_all(
+    contents: &dyn Contents,
+    kind: ContentKind,
+    wanted: &[(Hash, Option<u64>)],
+) -> Result<(), ContentsError> {
+    for batch in wanted.chunks(MAX_BATCH) {
+        let hashes: Vec<_> = batch.iter().map(|(hash, _)| *hash).collect();
+        let stored: HashMap<Hash, StoredContent> = contents.renew(&hashes).await?;
+        for (hash, size) in batch {
+            let found = stored.get(hash).ok_or(ContentsError::Missing { hash: *hash })?;
+            if found.kind != kind || size.is_some_and(|size| size != found.size) {
+                return Err(ContentsError::Corrupt { hash: *hash });
+            }
+        }
     }
-    let mut found = Vec::new();
-    for content in contents.load(hashes).await? {
-        let links = content_links(content.kind, &content.bytes);
-        let links = links.map_err(|_| ContentsError::Corrupt { hash: content.hash })?;
-        found.extend(links.into_iter().map(|link| {
-            let refers = match link {
-                Link::Part { .. } | Link::Directory { .. } => true,
-                Link::File { size, .. } => !is_whole(size),
-                Link::Chunk { .. } => false,
-            };
-            (link.hash(), refers)
-        }));
-    }
-    Ok(found)
+    Ok(())
+}
+
+fn sized(files: Vec<(Hash, u64)>) -> Vec<(Hash, Option<u64>)> {
+    files.into_iter().map(|(hash, size)| (hash, Some(size))).collect()
 }

@@ -2,6 +2,7 @@
 //!
 //! An implementation need not check hashes. The tree checks each content that it loads.
 
+use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
 
@@ -33,6 +34,15 @@ pub struct Content {
     pub bytes: Bytes,
 }
 
+/// What a store knows of a content without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoredContent {
+    /// What its bytes are.
+    pub kind: ContentKind,
+    /// The number of its bytes, uncompressed.
+    pub size: u64,
+}
+
 /// Reads and writes the contents of one tenant.
 #[async_trait]
 pub trait Contents: Send + Sync + fmt::Debug {
@@ -46,8 +56,9 @@ pub trait Contents: Send + Sync + fmt::Debug {
     /// Stores contents. Storing one again renews the time until which it may stay unreferenced.
     async fn store(&self, contents: Vec<Content>) -> Result<(), ContentsError>;
 
-    /// Returns the hashes that are not stored.
-    async fn missing(&self, hashes: &[Hash]) -> Result<Vec<Hash>, ContentsError>;
+    /// Returns what is stored of these contents. Renews the time until which they may stay
+    /// unreferenced.
+    async fn renew(&self, hashes: &[Hash]) -> Result<HashMap<Hash, StoredContent>, ContentsError>;
 }
 
 /// Why contents can't be read or written.

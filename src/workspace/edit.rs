@@ -200,7 +200,7 @@ fn leads_to_directory(position: &Position) -> bool {
 
 /// Checks the limits that a change of a tree has made worse. So files can be removed from a tree
 /// that is already too large.
-fn check_totals(limits: WorkspaceLimits, before: Totals, after: Totals) -> Result<(), TreeError> {
+pub(super) fn check_totals(limits: WorkspaceLimits, before: Totals, after: Totals) -> Result<(), TreeError> {
     let limit = limits.files.min(MAX_FILES);
     if after.entries() > limit.max(before.entries()) {
         return Err(TreeError::TooManyFiles { limit });

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 
-use super::contents::{Content, Contents, ContentsError};
+use super::contents::{Content, Contents, ContentsError, StoredContent};
 use crate::session::Hash;
 use crate::tenant::TenantId;
 
@@ -105,9 +105,19 @@ impl Contents for InMemoryContents {
         Ok(())
     }
 
-    async fn missing(&self, hashes: &[Hash]) -> Result<Vec<Hash>, ContentsError> {
+    async fn renew(&self, hashes: &[Hash]) -> Result<HashMap<Hash, StoredContent>, ContentsError> {
         let state = self.state.lock();
-        let missing = hashes.iter().filter(|hash| !state.contents.contains_key(hash));
-        Ok(missing.copied().collect())
+        let stored = |hash: &Hash| {
+            let content = state.contents.get(hash)?;
+            let size = content.bytes.len() as u64;
+            Some((
+                *hash,
+                StoredContent {
+                    kind: content.kind,
+                    size,
+                },
+            ))
+        };
+        Ok(hashes.iter().filter_map(stored).collect())
     }
 }

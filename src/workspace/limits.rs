@@ -25,6 +25,15 @@ pub struct WorkspaceLimits {
     pub bytes: u64,
 }
 
+impl WorkspaceLimits {
+    /// The ceilings: no tree that any configuration allows is larger.
+    pub const CEILINGS: Self = Self {
+        file_bytes: MAX_FILE_BYTES,
+        files: MAX_FILES,
+        bytes: u64::MAX,
+    };
+}
+
 impl Default for WorkspaceLimits {
     fn default() -> Self {
         Self {

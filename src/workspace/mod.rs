@@ -39,6 +39,7 @@ mod directory;
 mod links;
 mod load;
 mod node;
+mod shapes;
 mod side_by_side;
 mod split;
 mod symlink;
@@ -48,7 +49,7 @@ mod tests;
 
 pub use self::blob::{find_file, store_file};
 pub use self::conflict::{ConflictKind, MergeConflict, Merged};
-pub use self::contents::{Content, ContentKind, Contents, ContentsError};
+pub use self::contents::{Content, ContentKind, Contents, ContentsError, StoredContent};
 pub use self::diff::{TreeChange, TreeDiff};
 pub use self::entry::{Entry, Totals};
 pub use self::error::TreeError;
@@ -59,5 +60,6 @@ pub use self::limits::{
 pub use self::links::{InvalidContent, Link, content_links};
 pub use self::merge::merge;
 pub use self::path::{FilePath, PathError};
+pub use self::shapes::Shapes;
 pub use self::tree::Tree;
 pub use self::unified::{FileDiff, unified_diff};

@@ -10,7 +10,7 @@ use super::path::{FilePath, check_name};
 /// Checks the target of the symlink at a path.
 pub(super) fn check_target(path: &FilePath, target: &str) -> Result<(), TreeError> {
     let levels = path.names().count() - 1;
-    if is_valid_target(target) && stays_inside(levels, target) {
+    if is_valid_target(target) && climb(target) <= levels {
         return Ok(());
     }
     Err(TreeError::UnsafeSymlink {
@@ -25,19 +25,18 @@ pub(super) fn is_valid_target(target: &str) -> bool {
     !target.is_empty() && target.len() <= MAX_PATH_BYTES && !target.starts_with('/') && target.split('/').all(is_valid)
 }
 
-/// Returns whether no prefix of the target leads above the root, from a directory of that level.
-fn stays_inside(mut level: usize, target: &str) -> bool {
+/// Returns how many levels above the directory of its symlink a prefix of the target leads at most.
+pub(super) fn climb(target: &str) -> usize {
+    let (mut level, mut lowest) = (0_isize, 0);
     for name in target.split('/') {
         match name {
             "" | "." => {}
-            ".." => match level.checked_sub(1) {
-                Some(above) => level = above,
-                None => return false,
-            },
+            ".." => level -= 1,
             _ => level += 1,
         }
+        lowest = lowest.min(level);
     }
-    true
+    lowest.unsigned_abs()
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! Writes contents of workspaces on PostgreSQL, each batch with one statement.
 
-use sqlx::Row as _;
+use sqlx::FromRow as _;
 
 use super::PostgresStore;
 use super::timeouts::in_time;
 use crate::session::Hash;
 use crate::store::driver_error::store_error;
 use crate::store::error::StoreError;
-use crate::store::rows::{HashList, NewContentRow, values};
+use crate::store::rows::{HashList, NewContentRow, RenewedContentRow, values};
 use crate::store::sql::{FIND_MISSING, PUT, Statement};
 use crate::tenant::TenantId;
 
@@ -43,7 +43,7 @@ const INSERT: &str = concat!(
 /// Waits for a sweep that removes one of the rows, and does not return that row.
 const RENEW: &str = concat!(
     "with stored as materialized (
-        select hash, written_at from contents
+        select hash, kind, size, written_at from contents
         where tenant = $1 and hash = any ($2)
         order by hash
         for no key update
@@ -54,7 +54,7 @@ const RENEW: &str = concat!(
         returning 1
     ), ",
     record_change!(" and exists (select from renewed)"),
-    " select hash from stored"
+    " select hash, kind, size from stored"
 );
 
 /// Inserts contents; for those that are stored already, updates the time of the last write.
@@ -79,16 +79,18 @@ pub(super) async fn contents_insert(
     done.map(drop).map_err(store_error(PUT))
 }
 
-/// Returns the hashes of those contents that are stored. Updates the time of their last write.
+/// Returns those contents that are stored. Updates the time of their last write.
 pub(super) async fn contents_renew(
     store: &PostgresStore,
     tenant: &TenantId,
     hashes: &[Hash],
-) -> Result<Vec<Vec<u8>>, StoreError> {
+) -> Result<Vec<RenewedContentRow>, StoreError> {
     let failed = store_error(FIND_MISSING);
     let renew = Statement::with(FIND_MISSING, RENEW, values![tenant, HashList(hashes)]);
     let rows = in_time(renew.into_query().fetch_all(&store.pool))
         .await
         .map_err(&failed)?;
-    rows.iter().map(|row| row.try_get(0).map_err(&failed)).collect()
+    rows.iter()
+        .map(|row| RenewedContentRow::from_row(row).map_err(&failed))
+        .collect()
 }

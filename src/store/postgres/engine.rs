@@ -24,7 +24,7 @@ use crate::store::error::StoreError;
 use crate::store::new_progress::NewProgress;
 use crate::store::new_queued_run::NewQueueRow;
 use crate::store::queue::{LeaseChoice, LeaseTerms};
-use crate::store::rows::{LeasedRunRow, NewContentRow};
+use crate::store::rows::{LeasedRunRow, NewContentRow, RenewedContentRow};
 use crate::store::sql::{
     Attempt, Connection, Ended, Engine, EngineRow, Statement, Tally, due_in_pair, segment_condition,
 };
@@ -149,7 +149,7 @@ impl Engine for PostgresStore {
         contents_insert(self, tenant, rows).await
     }
 
-    async fn contents_renew(&self, tenant: &TenantId, hashes: &[Hash]) -> Result<Vec<Vec<u8>>, StoreError> {
+    async fn contents_renew(&self, tenant: &TenantId, hashes: &[Hash]) -> Result<Vec<RenewedContentRow>, StoreError> {
         contents_renew(self, tenant, hashes).await
     }
 

@@ -8,7 +8,7 @@ use crate::session::{Hash, hash_content};
 use crate::store::codec::{CONTENT_VERSION, EncodeError, Payload, open_payload};
 use crate::store::contents::MAX_CONTENT_BYTES;
 use crate::store::error::StoreError;
-use crate::workspace::{Content, ContentKind};
+use crate::workspace::{Content, ContentKind, StoredContent};
 
 /// Added to the encoding of a content whose payload is in an object store. The row has the id of
 /// the object in place of the payload.
@@ -132,6 +132,27 @@ row! {
         size: i64,
         ;
         payload: PayloadRow<&'r [u8]>,
+    }
+}
+
+row! {
+    /// What is known of a stored content without its payload.
+    #[derive(Debug)]
+    pub(crate) struct RenewedContentRow {
+        pub(crate) hash: Vec<u8>,
+        kind: i16,
+        size: i64,
+    }
+}
+
+impl RenewedContentRow {
+    /// Returns the hash, and what the content is.
+    pub(crate) fn decode(&self) -> Result<(Hash, StoredContent), StoreError> {
+        let hash = RowName::new("contents", &"?").hash("hash", &self.hash)?;
+        let name = RowName::new("contents", &hash);
+        let kind = content_kind(self.kind).ok_or_else(|| name.corrupt("kind", ContentFault::Kind(self.kind)))?;
+        let size = u64::try_from(self.size).map_err(|error| name.corrupt("size", error))?;
+        Ok((hash, StoredContent { kind, size }))
     }
 }
 

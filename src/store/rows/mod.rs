@@ -25,7 +25,7 @@ mod value;
 
 pub(crate) use self::agent::AgentRow;
 pub(crate) use self::command::{CommandProgressRow, OutputPieceRow, RenewedCommandRow, TakenCommandRow};
-pub(crate) use self::content::{ContentRow, NewContentRow, ObjectRow, is_node};
+pub(crate) use self::content::{ContentRow, NewContentRow, ObjectRow, RenewedContentRow, is_node};
 pub(crate) use self::delivery::{DeliveryRow, DueDeliveryRow, NewDeliveryRow};
 pub(crate) use self::hashes::HashList;
 pub(crate) use self::key::{KeyRow, scopes_text};

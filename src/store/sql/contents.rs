@@ -16,7 +16,7 @@ use crate::store::contents::{ContentStore, MAX_BATCH, MAX_BATCH_BYTES, MAX_CONTE
 use crate::store::error::StoreError;
 use crate::store::rows::{ContentRow, HashList, NewContentRow, values};
 use crate::tenant::TenantId;
-use crate::workspace::Content;
+use crate::workspace::{Content, StoredContent};
 
 /// The name of a write in errors.
 pub(crate) const PUT: &str = "store contents";
@@ -55,15 +55,20 @@ impl<E: Engine> ContentStore for E {
         Ok(loaded)
     }
 
-    async fn content_missing(&self, tenant: &TenantId, hashes: &[Hash]) -> Result<Vec<Hash>, StoreError> {
-        let mut seen = HashSet::with_capacity(hashes.len());
-        let mut missing: Vec<Hash> = hashes.iter().copied().filter(|hash| seen.insert(*hash)).collect();
-        let mut stored: HashSet<Vec<u8>> = HashSet::new();
-        for batch in missing.chunks(MAX_BATCH) {
-            stored.extend(self.contents_renew(tenant, batch).await?);
+    async fn content_renew(
+        &self,
+        tenant: &TenantId,
+        hashes: &[Hash],
+    ) -> Result<HashMap<Hash, StoredContent>, StoreError> {
+        let distinct: HashSet<Hash> = hashes.iter().copied().collect();
+        let distinct: Vec<Hash> = distinct.into_iter().collect();
+        let mut stored = HashMap::with_capacity(distinct.len());
+        for batch in distinct.chunks(MAX_BATCH) {
+            for row in self.contents_renew(tenant, batch).await? {
+                stored.extend([row.decode()?]);
+            }
         }
-        missing.retain(|hash| !stored.contains(hash.as_bytes().as_slice()));
-        Ok(missing)
+        Ok(stored)
     }
 
     async fn content_needs_objects(&self) -> Result<bool, StoreError> {

@@ -25,7 +25,7 @@ use crate::store::error::StoreError;
 use crate::store::new_progress::NewProgress;
 use crate::store::new_queued_run::NewQueueRow;
 use crate::store::queue::{LeaseChoice, LeaseTerms};
-use crate::store::rows::{LeasedRunRow, NewContentRow};
+use crate::store::rows::{LeasedRunRow, NewContentRow, RenewedContentRow};
 use crate::tenant::TenantId;
 
 /// Returns half of the number of connections, at least one. One kind of work may use as many, so
@@ -109,9 +109,8 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     /// updates the time of the last write.
     async fn contents_insert(&self, tenant: &TenantId, rows: Vec<NewContentRow>) -> Result<(), StoreError>;
 
-    /// Returns the hashes of those contents that are stored, as bytes. Updates the time of their
-    /// last write.
-    async fn contents_renew(&self, tenant: &TenantId, hashes: &[Hash]) -> Result<Vec<Vec<u8>>, StoreError>;
+    /// Returns those contents that are stored. Updates the time of their last write.
+    async fn contents_renew(&self, tenant: &TenantId, hashes: &[Hash]) -> Result<Vec<RenewedContentRow>, StoreError>;
 
     /// Returns a stream of wake-ups for workers.
     fn wake_ups(&self) -> BoxStream<'static, ()>;

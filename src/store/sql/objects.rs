@@ -105,7 +105,8 @@ pub(super) async fn put_objects(
         return Ok(others);
     }
     let hashes: Vec<Hash> = large.iter().map(|row| row.hash).collect();
-    let stored: HashSet<Vec<u8>> = engine.contents_renew(tenant, &hashes).await?.into_iter().collect();
+    let stored = engine.contents_renew(tenant, &hashes).await?;
+    let stored: HashSet<Vec<u8>> = stored.into_iter().map(|row| row.hash).collect();
     let new = large
         .into_iter()
         .filter(|row| !stored.contains(row.hash.as_bytes().as_slice()));

@@ -9,6 +9,7 @@ use super::contents::contents_fold;
 use super::engine::Engine;
 use super::objects::ContentFold;
 use super::row_batches::RowFold;
+use crate::causes::with_causes;
 use crate::ids::SessionId;
 use crate::off_thread::by_size;
 use crate::session::Hash;
@@ -16,9 +17,11 @@ use crate::store::contents::{MAX_BATCH, MAX_BATCH_BYTES};
 use crate::store::error::StoreError;
 use crate::store::inspection::{Chunk, ContentCheck, Inspected, LoadedChunks, Role, Wanted};
 use crate::store::rows::{ContentRow, ObjectRow};
+use crate::store::tenant_contents::TenantContents;
 use crate::store::traits::VerifyFault;
 use crate::store::verification::{WORKSPACE, fault};
 use crate::tenant::TenantId;
+use crate::workspace::{ContentsError, Shapes, TreeError, WorkspaceLimits};
 
 const OPERATION: &str = "verify files";
 
@@ -46,9 +49,15 @@ pub(super) async fn check_trees<E: Engine>(
         directories: Vec::new(),
         faults: Vec::new(),
     };
+    let contents = TenantContents::of(tenant, engine);
+    let mut shapes = Shapes::new(&contents, WorkspaceLimits::CEILINGS);
     let mut faults = Vec::new();
     for (session_id, tree) in trees {
         walk.run(tree).await?;
+        // A damaged directory has no shape. Its fault is known.
+        if faults.is_empty() && walk.faults.is_empty() {
+            walk.faults.extend(shape_fault(shapes.check(tree).await)?);
+        }
         let found = walk.faults.drain(..);
         faults.extend(found.map(|detail| fault(session_id, WORKSPACE, detail)));
         if faults.len() >= MAX_FAULTS {
@@ -57,6 +66,15 @@ pub(super) async fn check_trees<E: Engine>(
     }
     faults.truncate(MAX_FAULTS);
     Ok(faults)
+}
+
+/// Returns what is wrong with a tree whose contents are sound.
+fn shape_fault(checked: Result<(), TreeError>) -> Result<Option<String>, StoreError> {
+    match checked {
+        Ok(()) => Ok(None),
+        Err(TreeError::Contents(ContentsError::Unavailable(source))) => Err(StoreError::failed(OPERATION)(source)),
+        Err(error) => Ok(Some(format!("the tree is invalid: {}", with_causes(&error)))),
+    }
 }
 
 struct Walk<'e, E> {

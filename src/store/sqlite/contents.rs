@@ -1,7 +1,7 @@
 //! Writes contents of workspaces on SQLite, each batch in one transaction.
 
 use crate::session::Hash;
-use crate::store::rows::{HashList, NewContentRow, values};
+use crate::store::rows::{HashList, NewContentRow, RenewedContentRow, values};
 use crate::store::sql::{Connection, Ended, FIND_MISSING, PUT, Statement};
 use crate::tenant::TenantId;
 
@@ -40,7 +40,7 @@ const RENEW: &str = concat!(
     a_while_ago!()
 );
 
-const STORED: &str = "select hash from contents
+const STORED: &str = "select hash, kind, size from contents
     where tenant = $1 and hash in (select unhex(value) from json_each($2))";
 
 /// Inserts contents; for those that are stored already, updates the time of the last write.
@@ -66,17 +66,16 @@ pub(super) async fn insert_in_txn(
     Ok(Ended::Committed(()))
 }
 
-/// Returns the hashes of those contents that are stored. Updates the time of their last write.
+/// Returns those contents that are stored. Updates the time of their last write.
 pub(super) async fn renew_in_txn(
     mut connection: Connection<'_>,
     tenant: TenantId,
     hashes: Vec<Hash>,
-) -> Result<Ended<Vec<Vec<u8>>>, sqlx::Error> {
+) -> Result<Ended<Vec<RenewedContentRow>>, sqlx::Error> {
     let of_hashes = |text| Statement::with(FIND_MISSING, text, values![&tenant, HashList(&hashes)]);
     if connection.execute(of_hashes(RENEW)).await? > 0 {
         let record = Statement::with(FIND_MISSING, RECORD_CHANGE, values![&tenant]);
         connection.execute(record).await?;
     }
-    let stored: Vec<(Vec<u8>,)> = connection.fetch_all(of_hashes(STORED)).await?;
-    Ok(Ended::Committed(stored.into_iter().map(|(hash,)| hash).collect()))
+    Ok(Ended::Committed(connection.fetch_all(of_hashes(STORED)).await?))
 }

@@ -24,7 +24,7 @@ use crate::store::error::StoreError;
 use crate::store::new_progress::{NewProgress, OPERATION as PERSIST};
 use crate::store::new_queued_run::{NewQueueRow, OPERATION};
 use crate::store::queue::{LeaseChoice, LeaseTerms};
-use crate::store::rows::{LeasedRunRow, NewContentRow};
+use crate::store::rows::{LeasedRunRow, NewContentRow, RenewedContentRow};
 use crate::store::sql::{
     Attempt, Connection, Ended, Engine, EngineRow, FIND_MISSING, PUT, Statement, Tally, due_in_pair, segment_condition,
 };
@@ -206,7 +206,7 @@ impl Engine for SqliteStore {
             .await
     }
 
-    async fn contents_renew(&self, tenant: &TenantId, hashes: &[Hash]) -> Result<Vec<Vec<u8>>, StoreError> {
+    async fn contents_renew(&self, tenant: &TenantId, hashes: &[Hash]) -> Result<Vec<RenewedContentRow>, StoreError> {
         let (tenant, hashes) = (tenant.clone(), hashes.to_vec());
         self.transact(FIND_MISSING, move |connection| {
             Box::pin(renew_in_txn(connection, tenant, hashes))

@@ -8,7 +8,7 @@ use crate::workspace::{Content, ContentKind, ContentsError, Totals};
 
 use super::*;
 
-fn put(contents: &InMemoryContents, encoded: Vec<u8>) -> Hash {
+pub(super) fn put(contents: &InMemoryContents, encoded: Vec<u8>) -> Hash {
     let hash = hash_directory(&encoded);
     contents.put(Content {
         hash,
@@ -18,7 +18,7 @@ fn put(contents: &InMemoryContents, encoded: Vec<u8>) -> Hash {
     hash
 }
 
-fn entries(entries: &[(&str, StoredEntry<'_>)]) -> Vec<u8> {
+pub(super) fn entries(entries: &[(&str, StoredEntry<'_>)]) -> Vec<u8> {
     let mut encoder = EntriesEncoder::new();
     for (name, entry) in entries {
         encoder.push(name, *entry);
@@ -34,7 +34,7 @@ fn file(size: u64) -> StoredEntry<'static> {
     }
 }
 
-fn totals(files: u64, directories: u64, bytes: u64) -> Totals {
+pub(super) fn totals(files: u64, directories: u64, bytes: u64) -> Totals {
     Totals {
         files,
         directories,
@@ -49,7 +49,7 @@ async fn read_all(contents: &Arc<InMemoryContents>, root: Vec<u8>) -> Option<Tre
     tree.walk(None).await.err()
 }
 
-fn is_corrupt(error: &TreeError) -> bool {
+pub(super) fn is_corrupt(error: &TreeError) -> bool {
     matches!(error, TreeError::Contents(ContentsError::Corrupt { .. }))
 }
 

@@ -1,5 +1,6 @@
 //! Tests of workspaces as a whole, and what they share.
 
+mod confirm;
 mod diff;
 mod edit;
 mod git;

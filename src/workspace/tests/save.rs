@@ -1,11 +1,13 @@
 //! What saving stores.
 
+use std::collections::HashMap;
+
 use async_trait::async_trait;
 use parking_lot::Mutex;
 
 use crate::session::{Hash, hash_content};
 use crate::tenant::TenantId;
-use crate::workspace::{Content, ContentKind, Contents, ContentsError};
+use crate::workspace::{Content, ContentKind, Contents, ContentsError, StoredContent};
 
 use super::*;
 
@@ -31,8 +33,8 @@ impl Contents for Recorder {
         self.inner.store(contents).await
     }
 
-    async fn missing(&self, hashes: &[Hash]) -> Result<Vec<Hash>, ContentsError> {
-        self.inner.missing(hashes).await
+    async fn renew(&self, hashes: &[Hash]) -> Result<HashMap<Hash, StoredContent>, ContentsError> {
+        self.inner.renew(hashes).await
     }
 }
 

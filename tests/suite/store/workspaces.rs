@@ -10,7 +10,8 @@ use bytes::Bytes;
 pub(crate) enum Node {
     /// A file of that many bytes.
     File(Hash, usize),
-    Directory(Hash),
+    /// A directory with so many files, directories and bytes in it.
+    Directory(Hash, [usize; 3]),
 }
 
 /// A content of the bytes of a file.
@@ -44,6 +45,11 @@ pub(crate) fn entry(content: &Content) -> Node {
     Node::File(content.hash, content.bytes.len())
 }
 
+/// Returns the entry of a stored directory.
+pub(crate) fn below(directory: &Content) -> Node {
+    Node::Directory(directory.hash, totals_of(&directory.bytes))
+}
+
 /// A small directory. The names must be sorted.
 pub(crate) fn directory(entries: &[(&str, Node)]) -> Content {
     let mut encoded = vec![1, 0];
@@ -55,25 +61,78 @@ pub(crate) fn directory(entries: &[(&str, Node)]) -> Content {
                 encoded.extend_from_slice(hash.as_bytes());
                 push_number(&mut encoded, *size);
             }
-            Node::Directory(hash) => {
+            Node::Directory(hash, totals) => {
                 encoded.extend_from_slice(hash.as_bytes());
-                encoded.extend_from_slice(&[0; 3]);
+                totals.iter().for_each(|number| push_number(&mut encoded, *number));
             }
         }
     }
     stored_directory(encoded)
 }
 
-/// A large directory of parts, each with its first name.
-pub(crate) fn parts(parts: &[(&str, Hash)]) -> Content {
-    let mut encoded = vec![1, 1];
-    for (first, hash) in parts {
-        push_name(&mut encoded, first);
-        encoded.push(1);
-        encoded.extend_from_slice(hash.as_bytes());
-        encoded.extend_from_slice(&[0; 3]);
+/// A directory of many names for the same entry: the directory, and its parts.
+pub(crate) fn large_directory(entry: Node) -> (Content, Vec<Content>) {
+    let names: Vec<String> = (0..600).map(|number| format!("{number:03}")).collect();
+    let is_cut = |name: &String| blake3::hash(name.as_bytes()).as_bytes()[0] >> 1 == 0;
+    let ranges = names.split_inclusive(is_cut);
+    let parts = ranges.map(|names| {
+        let entries: Vec<_> = names.iter().map(|name| (name.as_str(), entry)).collect();
+        (names, directory(&entries))
+    });
+    let (mut encoded, mut all) = (vec![1, 1], Vec::new());
+    for (names, part) in parts {
+        assert!(names.len() < 512);
+        push_name(&mut encoded, &names[0]);
+        push_number(&mut encoded, names.len());
+        encoded.extend_from_slice(part.hash.as_bytes());
+        totals_of(&part.bytes)
+            .iter()
+            .for_each(|number| push_number(&mut encoded, *number));
+        all.push(part);
     }
-    stored_directory(encoded)
+    assert!(all.len() > 1);
+    (stored_directory(encoded), all)
+}
+
+/// Adds up the files, the directories and the bytes in an encoded directory.
+fn totals_of(encoded: &[u8]) -> [usize; 3] {
+    let mut rest = &encoded[2..];
+    let is_large = encoded[1] == 1;
+    let mut sum = [0; 3];
+    while !rest.is_empty() {
+        let kind = if is_large { 4 } else { take(&mut rest, 1)[0] };
+        let length = take_number(&mut rest);
+        take(&mut rest, length);
+        if is_large {
+            take_number(&mut rest);
+        }
+        take(&mut rest, 32);
+        let added = match kind {
+            0 => [1, 0, take_number(&mut rest)],
+            _ => [0; 3].map(|_| take_number(&mut rest)),
+        };
+        sum = [0, 1, 2].map(|at| sum[at] + added[at]);
+        sum[1] += usize::from(kind == 3);
+    }
+    sum
+}
+
+fn take<'b>(rest: &mut &'b [u8], length: usize) -> &'b [u8] {
+    let (taken, after) = rest.split_at(length);
+    *rest = after;
+    taken
+}
+
+fn take_number(rest: &mut &[u8]) -> usize {
+    let (mut number, mut shift) = (0, 0);
+    loop {
+        let byte = take(rest, 1)[0];
+        number |= usize::from(byte & 0x7f) << shift;
+        shift += 7;
+        if byte < 0x80 {
+            return number;
+        }
+    }
 }
 
 fn stored_directory(encoded: Vec<u8>) -> Content {

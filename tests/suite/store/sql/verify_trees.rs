@@ -5,7 +5,7 @@ use agent_runtime::workspace::Content;
 
 use super::contents::{environment_of, hash_literal};
 use crate::store::fixtures::Fixture;
-use crate::store::workspaces::{Node, chunked, directory, entry, file, parts};
+use crate::store::workspaces::{Node, below, chunked, directory, entry, file, large_directory};
 use crate::support::databases::Engine;
 
 on_both_engines!(
@@ -16,6 +16,7 @@ on_both_engines!(
     a_shared_fault_is_reported_once,
     many_faults_are_cut,
     a_row_with_another_tree_is_found,
+    trees_that_no_workspace_can_have_are_found,
 );
 
 /// A tree with a file in each place where one can be.
@@ -28,7 +29,7 @@ struct Files {
     nested: Content,
     /// `src`.
     source: Content,
-    /// The part of `many` with `m`.
+    /// The first part of `many`.
     part: Content,
     all: Vec<Content>,
 }
@@ -38,27 +39,22 @@ fn files() -> Files {
     let large = chunked(&chunks);
     let (nested, empty) = (file("nested"), file(""));
     let source = directory(&[("a.txt", entry(&nested)), ("empty", entry(&empty))]);
-    let part = directory(&[("m", entry(&nested))]);
-    let other = directory(&[("n", entry(&empty))]);
-    let many = parts(&[("m", part.hash), ("n", other.hash)]);
+    let (many, parts) = large_directory(entry(&nested));
     let root = directory(&[
         ("large.bin", Node::File(large.hash, 160_000)),
-        ("many", Node::Directory(many.hash)),
-        ("src", Node::Directory(source.hash)),
+        ("many", below(&many)),
+        ("src", below(&source)),
     ]);
-    let [first, second] = chunks.clone();
-    let all = [
-        &first, &second, &large, &nested, &empty, &source, &part, &other, &many, &root,
-    ]
-    .map(Clone::clone);
+    let all = [&large, &nested, &empty, &source, &many, &root].into_iter();
+    let all = all.chain(&chunks).chain(&parts).cloned().collect();
     Files {
         root,
         large,
         chunks,
         nested,
         source,
-        part,
-        all: all.into(),
+        part: parts[0].clone(),
+        all,
     }
 }
 
@@ -168,7 +164,7 @@ async fn changed_contents_are_found(fixture: Fixture) {
         fixture.database.execute(&update).await.unwrap();
         // A file is named by the path at which it was found first.
         let tree = if path == "src/a.txt" {
-            directory(&[("src", Node::Directory(files.source.hash))])
+            directory(&[("src", below(&files.source))])
         } else {
             files.root.clone()
         };
@@ -191,7 +187,7 @@ async fn a_file_that_differs_from_its_chunks_is_found(fixture: Fixture) {
         .await;
     let wrong_size = directory(&[
         ("a", Node::File(files.nested.hash, 7)),
-        ("b", Node::Directory(files.nested.hash)),
+        ("b", Node::Directory(files.nested.hash, [0; 3])),
     ]);
     fixture.put(std::slice::from_ref(&wrong_size)).await;
     let faults = fixture.faults_of(wrong_size.hash).await;
@@ -204,10 +200,10 @@ async fn a_file_that_differs_from_its_chunks_is_found(fixture: Fixture) {
 async fn a_shared_fault_is_reported_once(fixture: Fixture) {
     let lost = file("lost");
     let shared = directory(&[("lost", entry(&lost))]);
-    let first = directory(&[("shared", Node::Directory(shared.hash))]);
+    let first = directory(&[("shared", below(&shared))]);
     let second = directory(&[
-        ("again", Node::Directory(shared.hash)),
-        ("more", Node::Directory(hash_content(b"more"))),
+        ("again", below(&shared)),
+        ("more", Node::Directory(hash_content(b"more"), [0; 3])),
     ]);
     fixture.put(&[shared, first.clone(), second.clone()]).await;
     let mut parent = None;
@@ -270,4 +266,39 @@ async fn a_row_with_another_tree_is_found(fixture: Fixture) {
     let update = format!("update states set tree = {empty} where kind = 'environment'");
     fixture.database.execute(&update).await.unwrap();
     assert_eq!(fixture.faults_of(files.root.hash).await, []);
+}
+
+async fn trees_that_no_workspace_can_have_are_found(fixture: Fixture) {
+    let leaf = file("x");
+    let inner = directory(&[("f", entry(&leaf))]);
+    let lying = directory(&[("d", Node::Directory(inner.hash, [1, 0, 2]))]);
+    let mut all = vec![leaf, inner.clone(), lying.clone()];
+    let mut deep = inner.clone();
+    for _ in 0..64 {
+        deep = directory(&[("d", below(&deep))]);
+        all.push(deep.clone());
+    }
+    // A thousand times a thousand names for one directory.
+    let (wide, parts) = large_directory(below(&inner));
+    let (wider, more) = large_directory(below(&wide));
+    let (widest, most) = large_directory(below(&wider));
+    all.extend(
+        [wide, wider, widest.clone()]
+            .into_iter()
+            .chain(parts)
+            .chain(more)
+            .chain(most),
+    );
+    fixture.put(&all).await;
+    for (tree, words) in [
+        (lying.hash, "is damaged"),
+        (deep.hash, "more than 64 levels"),
+        (widest.hash, "more than 1000000 files"),
+    ] {
+        let faults = fixture.faults_of(tree).await;
+        let [(part, detail)] = &faults[..] else {
+            panic!("{faults:?}")
+        };
+        assert!(*part == "workspace" && detail.contains(words), "{detail}");
+    }
 }

@@ -14,7 +14,7 @@ use futures_util::future::join_all;
 use super::KEEP_ALL;
 use crate::store::fixtures::{Fixture, now};
 use crate::store::sql::contents::{environment_of, hash_literal, minutes_ago};
-use crate::store::workspaces::{Node, directory, entry, file};
+use crate::store::workspaces::{below, directory, entry, file};
 
 on_both_engines!(sweeps_take_no_file_from_a_session);
 
@@ -39,7 +39,7 @@ fn contents_of(model: &Model) -> Vec<Content> {
         all.push(directory.clone());
         directory
     });
-    let [even, odd] = directories.map(|directory| Node::Directory(directory.hash));
+    let [even, odd] = directories.map(|directory| below(&directory));
     all.push(directory(&[("even", even), ("odd", odd)]));
     all.reverse();
     all

@@ -10,7 +10,7 @@ use super::KEEP_ALL;
 use crate::store::fixtures::{Fixture, now, tenant};
 use crate::store::sql::contents::{environment_of, hash_literal};
 use crate::store::sql::queue::fixtures::{commit_of, journal, queued_run};
-use crate::store::workspaces::{Node, chunked, directory, entry, file, parts};
+use crate::store::workspaces::{Node, below, chunked, directory, entry, file, large_directory};
 use crate::support::databases::Engine;
 
 on_both_engines!(
@@ -97,16 +97,16 @@ async fn what_a_session_or_a_journal_has_stays(fixture: Fixture) {
     let chunks = [file("first"), file("second")];
     let large = chunked(&chunks);
     let (nested, in_part) = (file("nested"), file("in a part"));
-    let below = directory(&[("nested", entry(&nested))]);
-    let part = directory(&[("z", entry(&in_part))]);
-    let many = parts(&[("z", part.hash)]);
+    let inner = directory(&[("nested", entry(&nested))]);
+    let (many, parts) = large_directory(entry(&in_part));
     let root = directory(&[
-        ("below", Node::Directory(below.hash)),
+        ("below", below(&inner)),
         ("large", Node::File(large.hash, 11)),
-        ("many", Node::Directory(many.hash)),
+        ("many", below(&many)),
     ]);
-    let [first, second] = chunks;
-    let needed = [first, second, large, nested, in_part, below, part, many, root.clone()];
+    let needed = [large, nested, in_part, inner, many, root.clone()];
+    let needed: Vec<_> = needed.into_iter().chain(chunks).chain(parts).collect();
+    let count = i64::try_from(needed.len()).unwrap();
     fixture.put(&needed).await;
     let (journalled, stray) = (tree_of("of a journal"), tree_of("stray"));
     fixture.put(&journalled).await;
@@ -126,7 +126,7 @@ async fn what_a_session_or_a_journal_has_stays(fixture: Fixture) {
 
     assert_eq!(fixture.sweep_contents(later()).await, 2);
     assert!(!fixture.has(&stray[0]).await && !fixture.has(&stray[1]).await);
-    assert_eq!(fixture.count("contents").await, 11);
+    assert_eq!(fixture.count("contents").await, count + 2);
     let report = fixture
         .store
         .session_verify(&fixture.tenant, session.head.session_id)
@@ -135,14 +135,14 @@ async fn what_a_session_or_a_journal_has_stays(fixture: Fixture) {
     // When the run has ended, its session has the files or nothing has them.
     fixture.publish(&commit_of(&fixture, &leased)).await;
     assert_eq!(fixture.sweep_contents(later() + TimeDelta::hours(3)).await, 2);
-    assert_eq!(fixture.count("contents").await, 9);
+    assert_eq!(fixture.count("contents").await, count);
     assert_eq!(fixture.count("content_sweeps").await, 0);
 }
 
 async fn a_removed_fork_leaves_the_files_of_its_sibling(fixture: Fixture) {
     let (shared, ours, theirs) = (file("shared"), file("ours"), file("theirs"));
     let common = directory(&[("shared", entry(&shared))]);
-    let fork = |own: &Content| directory(&[("common", Node::Directory(common.hash)), ("own", entry(own))]);
+    let fork = |own: &Content| directory(&[("common", below(&common)), ("own", entry(own))]);
     let (our_root, their_root) = (fork(&ours), fork(&theirs));
     let all = [&shared, &ours, &theirs, &common, &our_root, &their_root].map(Clone::clone);
     fixture.put(&all).await;
