@@ -41,6 +41,7 @@ use crate::run::{AgentDirectory, Runs};
 use crate::store::{self, Sessions, Store, StoreSettings};
 use crate::supervision::Supervisor;
 use crate::tools::Commands;
+use crate::workspace::WorkspaceLimits;
 
 /// How long closing may take. All results are stored already.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
@@ -214,6 +215,11 @@ pub async fn open_existing_store(config: &Config) -> anyhow::Result<Arc<dyn Stor
 async fn open_store_with(config: &Config, settings: StoreSettings) -> anyhow::Result<Arc<dyn Store>> {
     let opened = store::open_with(config.store.url.expose(), settings, &settings::contents(config)).await;
     opened.with_context(|| format!("can't open the store {}", config.store.address()))
+}
+
+/// Returns the limits of workspaces.
+pub fn workspace_limits(config: &Config) -> WorkspaceLimits {
+    settings::workspace(config)
 }
 
 /// Makes the directory of stored agents and of valid configured ones, and reports invalid files.

@@ -114,7 +114,7 @@ fn queue(config: &Config) -> QueueSettings {
     }
 }
 
-fn workspace(config: &Config) -> WorkspaceLimits {
+pub(super) fn workspace(config: &Config) -> WorkspaceLimits {
     let limits = &config.workspace;
     WorkspaceLimits {
         file_bytes: limits.max_file_bytes,

@@ -166,13 +166,9 @@ fn dispatch(cli: Cli, extensions: Extensions) -> anyhow::Result<()> {
         Command::Agents(command) => on_store(cli.options, async |config, store| {
             agents::inspect(config, store, command, extensions).await
         }),
-        Command::Sessions(command) if command.adds_data() => block_on(async {
-            let store = store::open_or_make(&load(cli.options)?.config).await?;
-            let done = sessions::inspect(&store, command).await;
-            store.close().await;
-            done
+        Command::Sessions(command) => on_store(cli.options, async |config, store| {
+            sessions::inspect(config, store, command, extensions).await
         }),
-        Command::Sessions(command) => on_store(cli.options, async |_, store| sessions::inspect(store, command).await),
         Command::Migrate => block_on(store::migrate(&load(cli.options)?.config)),
         Command::Gc(args) => on_store(cli.options, async |config, store| {
             gc::collect(config, store, args).await

@@ -10,7 +10,9 @@ use super::files::{self, FilesArgs};
 use super::output::{print_json, print_line, print_list};
 use super::transfer::{ExportArgs, ImportArgs, export, import};
 use super::{ReadArgs, moment};
+use crate::app::{self, Extensions};
 use crate::clock::SystemClock;
+use crate::config::Config;
 use crate::http::{SessionDiff, SessionView};
 use crate::ids::SessionId;
 use crate::record::ThreadName;
@@ -47,7 +49,7 @@ pub(super) enum SessionsCommand {
     },
     /// Lists the files of a session, or prints one of them.
     Files(FilesArgs),
-    /// Writes a session and its ancestors with their files into a file.
+    /// Writes a session and its ancestors into a file, with all that is needed to continue them.
     Export(ExportArgs),
     /// Stores the sessions of such a file, with the same ids and hashes.
     Import(ImportArgs),
@@ -60,13 +62,6 @@ pub(super) enum SessionsCommand {
         #[command(flatten)]
         read: ReadArgs,
     },
-}
-
-impl SessionsCommand {
-    /// Returns whether the command adds data, so that it may create the store.
-    pub(super) fn adds_data(&self) -> bool {
-        matches!(self, Self::Import(_))
-    }
 }
 
 /// Which sessions to list.
@@ -89,7 +84,12 @@ pub(super) struct ListArgs {
 }
 
 /// Runs the command against the store.
-pub(super) async fn inspect(store: &Arc<dyn Store>, command: SessionsCommand) -> anyhow::Result<()> {
+pub(super) async fn inspect(
+    config: &Config,
+    store: &Arc<dyn Store>,
+    command: SessionsCommand,
+    extensions: Extensions,
+) -> anyhow::Result<()> {
     match command {
         SessionsCommand::List(args) => show_list(&**store, args).await,
         SessionsCommand::Show { session_id, read } => {
@@ -97,8 +97,14 @@ pub(super) async fn inspect(store: &Arc<dyn Store>, command: SessionsCommand) ->
         }
         SessionsCommand::Tree { session_id, tenant } => show_tree(&**store, &tenant, session_id).await,
         SessionsCommand::Files(args) => files::show(store, args).await,
-        SessionsCommand::Export(args) => export(&**store, args).await,
-        SessionsCommand::Import(args) => import(store, args).await,
+        SessionsCommand::Export(args) => {
+            let (agents, _) = app::agent_directory(store, config, extensions)?;
+            export(&**store, &agents, args).await
+        }
+        SessionsCommand::Import(args) => {
+            let (agents, _) = app::agent_directory(store, config, extensions)?;
+            import(config, store, &agents, args).await
+        }
         SessionsCommand::Diff { left, right, read } => {
             let left = load(store, &read.tenant, left).await?;
             let right = load(store, &read.tenant, right).await?;

@@ -1,19 +1,21 @@
 //! `sessions export`.
 
 use std::collections::HashSet;
-use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
 use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow, bail};
 use zstd::Encoder;
 
-use super::{Counts, Header, Line, VERSION};
+use super::agent::agents_of;
+use super::output::Output;
+use super::{Counts, Header, Line, PortableRun, VERSION};
 use crate::cli::absent::absent;
 use crate::cli::output::print_note;
-use crate::ids::SessionId;
+use crate::ids::{RunId, SessionId};
+use crate::run::AgentDirectory;
 use crate::session::{Hash, SessionHead};
-use crate::store::{Ancestor, Page, PortableSession, Store};
+use crate::store::{Ancestor, Page, PortableSession, SessionFilter, Store};
 use crate::tenant::TenantId;
 use crate::workspace::{Content, ContentKind, content_links};
 
@@ -29,7 +31,7 @@ const BATCH: usize = 32;
 pub(in crate::cli) struct ExportArgs {
     /// The last session of the line. Its ancestors are exported with it.
     session_id: SessionId,
-    /// The file to write. An existing file is replaced.
+    /// The file to write, or `-` for standard output. An existing file is replaced.
     #[arg(long, short)]
     output: PathBuf,
     /// Works on this tenant's data.
@@ -37,38 +39,82 @@ pub(in crate::cli) struct ExportArgs {
     tenant: TenantId,
 }
 
-/// Writes a line of sessions with its files into a file.
-pub(in crate::cli) async fn export(store: &dyn Store, args: ExportArgs) -> anyhow::Result<()> {
+/// Writes a line of sessions into a file, with all that is needed to continue it.
+pub(in crate::cli) async fn export(store: &dyn Store, agents: &AgentDirectory, args: ExportArgs) -> anyhow::Result<()> {
     let ExportArgs {
         session_id,
         output,
         tenant,
     } = args;
-    let line = line_of(store, &tenant, session_id).await?;
-    // The file has its name only once it is complete.
-    let mut partial = output.clone().into_os_string();
-    partial.push(".partial");
+    let heads = with_subagents(store, &tenant, line_of(store, &tenant, session_id).await?).await?;
+    let definitions = agents_of(store, agents, &tenant, &heads).await?;
+    let mut output = Output::open(&output)?;
     let written = async {
-        let mut export = Export::begin(store, &tenant, &PathBuf::from(&partial), session_id)?;
-        for head in &line {
+        let mut export = Export::begin(store, &tenant, &output, session_id)?;
+        for agent in definitions {
+            export.counts.agents += 1;
+            export.write(&Line::Agent(Box::new(agent)))?;
+        }
+        for head in &heads {
             export.add(head).await?;
         }
         export.finish()
     };
-    let counts = match written.await {
-        Ok(counts) => counts,
-        Err(error) => {
-            // The cause matters more than a file that is left over.
-            let _ = fs::remove_file(&partial);
-            return Err(error);
-        }
-    };
-    fs::rename(&partial, &output).with_context(|| format!("can't write {}", output.display()))?;
-    let Counts { sessions, contents } = counts;
+    let written = written.await;
+    let counts = written.and_then(|counts| output.finish().map(|()| counts));
+    let counts = counts.inspect_err(|_| output.discard())?;
+    let Counts { sessions, contents, .. } = counts;
     Ok(print_note(format_args!(
         "{sessions} sessions and {contents} contents of files are in {}",
-        output.display()
+        output.name()
     ))?)
+}
+
+/// Adds the sessions of subagents, each after those that it continues.
+async fn with_subagents(
+    store: &dyn Store,
+    tenant: &TenantId,
+    line: Vec<SessionHead>,
+) -> anyhow::Result<Vec<SessionHead>> {
+    let mut known: HashSet<SessionId> = line.iter().map(|head| head.session_id).collect();
+    let (mut heads, mut next) = (line, 0);
+    while let Some(head) = heads.get(next) {
+        for subagent in subagents_of(store, tenant, head.session_id).await? {
+            let line = match line_of(store, tenant, subagent).await {
+                Ok(line) => line,
+                Err(error) => {
+                    print_note(format_args!(
+                        "the session {subagent} of a subagent is left out: {error:#}"
+                    ))?;
+                    continue;
+                }
+            };
+            heads.extend(line.into_iter().filter(|head| known.insert(head.session_id)));
+        }
+        next += 1;
+    }
+    Ok(heads)
+}
+
+/// Returns the sessions of the subagents that a session's agent started, oldest first.
+async fn subagents_of(store: &dyn Store, tenant: &TenantId, session_id: SessionId) -> anyhow::Result<Vec<SessionId>> {
+    let filter = SessionFilter {
+        subagent_of: Some(session_id),
+        ..SessionFilter::default()
+    };
+    let mut found: Vec<SessionId> = Vec::new();
+    loop {
+        let page = Page {
+            before: found.last().copied(),
+            limit: PAGE,
+        };
+        let more = store.session_list(tenant, &filter, page).await?;
+        if more.is_empty() {
+            found.reverse();
+            return Ok(found);
+        }
+        found.extend(more.iter().map(|head| head.session_id));
+    }
 }
 
 /// Returns a session and its ancestors, oldest first.
@@ -100,7 +146,7 @@ async fn line_of(store: &dyn Store, tenant: &TenantId, session_id: SessionId) ->
 struct Export<'a> {
     store: &'a dyn Store,
     tenant: &'a TenantId,
-    file: Encoder<'static, BufWriter<File>>,
+    file: Encoder<'static, BufWriter<&'a Output>>,
     /// The contents that are in the file.
     written: HashSet<Hash>,
     counts: Counts,
@@ -110,11 +156,10 @@ impl<'a> Export<'a> {
     fn begin(
         store: &'a dyn Store,
         tenant: &'a TenantId,
-        path: &PathBuf,
+        output: &'a Output,
         session_id: SessionId,
     ) -> anyhow::Result<Self> {
-        let file = File::create(path).with_context(|| format!("can't write {}", path.display()))?;
-        let mut file = Encoder::new(BufWriter::new(file), LEVEL)?;
+        let mut file = Encoder::new(BufWriter::new(output), LEVEL)?;
         file.include_checksum(true)?;
         let mut export = Self {
             store,
@@ -128,7 +173,8 @@ impl<'a> Export<'a> {
         Ok(export)
     }
 
-    /// Writes a session, after the contents of its files that are not in the file yet.
+    /// Writes a session, after the contents of its files that are not in the file yet, and after
+    /// its run. The run of a subagent's session is that of its parent's session.
     async fn add(&mut self, head: &SessionHead) -> anyhow::Result<()> {
         let session_id = head.session_id;
         let removed = || anyhow!("the session {session_id} was removed meanwhile");
@@ -140,8 +186,22 @@ impl<'a> Export<'a> {
             let added = self.add_contents(tree).await;
             added.with_context(|| format!("the files of the session {session_id}"))?;
         }
+        if let Some(run_id) = head.run_id.filter(|_| head.subagent_of.is_none()) {
+            self.add_run(run_id, session_id).await?;
+        }
         self.counts.sessions += 1;
         self.write(&Line::Session(Box::new(session)))
+    }
+
+    /// Writes the run of a session. It has none if the session came from a file without runs.
+    async fn add_run(&mut self, run_id: RunId, session_id: SessionId) -> anyhow::Result<()> {
+        let record = self.store.run_lookup(self.tenant, run_id).await?;
+        let Some(record) = record.filter(|record| record.summary.session_id == session_id) else {
+            return Ok(());
+        };
+        let steps = self.store.step_list(self.tenant, run_id).await?.unwrap_or_default();
+        self.counts.runs += 1;
+        self.write(&Line::Run(Box::new(PortableRun { record, steps })))
     }
 
     /// Writes everything below a directory. A list of chunks comes after its chunks.
@@ -181,8 +241,7 @@ impl<'a> Export<'a> {
     fn finish(mut self) -> anyhow::Result<Counts> {
         let counts = self.counts;
         self.write(&Line::End(counts))?;
-        let file = self.file.finish()?.into_inner()?;
-        file.sync_all()?;
+        self.file.finish()?.flush()?;
         Ok(counts)
     }
 }

@@ -2,24 +2,23 @@
 //! import can be repeated.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail, ensure};
-use zstd::Decoder;
 
-use super::{Counts, Line, VERSION};
+use super::lines::Lines;
+use super::{Counts, Line, PortableRun, VERSION};
+use crate::app;
 use crate::cli::output::print_note;
+use crate::config::Config;
 use crate::ids::{BranchId, SessionId, UuidV7Source};
-use crate::run::open_tree;
+use crate::run::{AgentDirectory, open_tree};
 use crate::session::Bundle;
-use crate::store::{Commit, ConflictPolicy, PortableSession, Store};
+use crate::store::{Commit, ConflictPolicy, PortableSession, RunEnd, Store};
 use crate::tenant::TenantId;
 use crate::workspace::{Content, WorkspaceLimits};
 
-/// The longest line, in bytes. Bounds the memory that a damaged or hostile file can take.
-const MAX_LINE: u64 = 1 << 30;
 /// The most bytes of contents that are stored at once.
 const MAX_BATCH: usize = 4 << 20;
 
@@ -34,11 +33,16 @@ pub(in crate::cli) struct ImportArgs {
 }
 
 /// Stores the sessions of a file, with their ids and hashes.
-pub(in crate::cli) async fn import(store: &Arc<dyn Store>, args: ImportArgs) -> anyhow::Result<()> {
+pub(in crate::cli) async fn import(
+    config: &Config,
+    store: &Arc<dyn Store>,
+    agents: &AgentDirectory,
+    args: ImportArgs,
+) -> anyhow::Result<()> {
     let ImportArgs { file, tenant } = args;
     let shown = file.display();
     let opened = File::open(&file).with_context(|| format!("can't read {shown}"))?;
-    let mut lines = Lines::new(opened)?;
+    let mut lines = Lines::new(opened, config.store.max_session_bytes)?;
     let Some(Line::AgentRuntimeSessions(header)) = lines.next().with_context(|| format!("can't read {shown}"))? else {
         bail!("{shown} is no export of sessions");
     };
@@ -47,7 +51,8 @@ pub(in crate::cli) async fn import(store: &Arc<dyn Store>, args: ImportArgs) -> 
         version <= VERSION,
         "{shown} has the version {version}: a newer agent-runtime wrote it"
     );
-    let mut import = Import::new(store, &tenant);
+    let limits = app::workspace_limits(config);
+    let mut import = Import::new((store, agents), &tenant, limits);
     let counts = import
         .read(&mut lines)
         .await
@@ -57,36 +62,14 @@ pub(in crate::cli) async fn import(store: &Arc<dyn Store>, args: ImportArgs) -> 
     Ok(print_note(format_args!("the line ends at {}", header.session_id))?)
 }
 
-/// The lines of a file.
-struct Lines {
-    reader: BufReader<Decoder<'static, BufReader<File>>>,
-    text: Vec<u8>,
-}
-
-impl Lines {
-    fn new(file: File) -> anyhow::Result<Self> {
-        Ok(Self {
-            reader: BufReader::new(Decoder::new(file)?),
-            text: Vec::new(),
-        })
-    }
-
-    /// Reads the next line; `None` at the end of the file.
-    fn next(&mut self) -> anyhow::Result<Option<Line>> {
-        self.text.clear();
-        let length = self.reader.by_ref().take(MAX_LINE).read_until(b'\n', &mut self.text)?;
-        if length == 0 {
-            return Ok(None);
-        }
-        ensure!(self.text.ends_with(b"\n"), "a line is cut, or too long");
-        Ok(Some(serde_json::from_slice(&self.text)?))
-    }
-}
-
 /// An import at work.
 struct Import<'a> {
     store: &'a Arc<dyn Store>,
+    agents: &'a AgentDirectory,
     tenant: &'a TenantId,
+    limits: WorkspaceLimits,
+    /// The run of the next session.
+    run: Option<PortableRun>,
     /// Contents that are checked and not stored yet.
     batch: Vec<Content>,
     batch_bytes: usize,
@@ -97,10 +80,17 @@ struct Import<'a> {
 }
 
 impl<'a> Import<'a> {
-    fn new(store: &'a Arc<dyn Store>, tenant: &'a TenantId) -> Self {
+    fn new(
+        (store, agents): (&'a Arc<dyn Store>, &'a AgentDirectory),
+        tenant: &'a TenantId,
+        limits: WorkspaceLimits,
+    ) -> Self {
         Self {
             store,
+            agents,
             tenant,
+            limits,
+            run: None,
             batch: Vec::new(),
             batch_bytes: 0,
             last: None,
@@ -114,6 +104,14 @@ impl<'a> Import<'a> {
         while let Some(line) = lines.next()? {
             match line {
                 Line::AgentRuntimeSessions(_) => bail!("the file has two first lines"),
+                Line::Agent(agent) => {
+                    self.counts.agents += 1;
+                    agent.store(&**self.store, self.agents, self.tenant).await?;
+                }
+                Line::Run(run) => {
+                    self.counts.runs += 1;
+                    self.run = Some(*run);
+                }
                 Line::Content(content) => {
                     self.counts.contents += 1;
                     if content.is_list() {
@@ -159,6 +157,7 @@ impl<'a> Import<'a> {
     /// Stores a session unless it is stored already.
     async fn add(&mut self, session: PortableSession) -> anyhow::Result<()> {
         let (session_id, root_hash) = (session.session_id, session.root_hash);
+        let run = self.run.take();
         if let Some(stored) = self.store.session_lookup(self.tenant, session_id).await? {
             ensure!(
                 stored.root_hash == root_hash,
@@ -172,12 +171,19 @@ impl<'a> Import<'a> {
             None => None,
         };
         let draft = session.into_draft(parent, BranchId::generate(&UuidV7Source))?;
-        let tree = open_tree(self.store, self.tenant, &draft.environment, WorkspaceLimits::default());
+        let tree = open_tree(self.store, self.tenant, &draft.environment, self.limits);
         tree.confirm().await?;
         let commit = Commit {
             tenant: self.tenant.clone(),
             draft,
-            run: None,
+            run: run.map(|PortableRun { record, steps }| RunEnd {
+                record,
+                steps,
+                lease: None,
+                events: Vec::new(),
+                applied: Vec::new(),
+                deliveries: Vec::new(),
+            }),
             thread: None,
             environment_from: None,
             conflict: ConflictPolicy::Fork,

@@ -3,9 +3,9 @@
 //!
 //! The commands of `src/cli` and their tests: `serve` in `start` and `shutdown`, `run` in
 //! `run_command`, `runs`, `threads` and `agents` in `reading_commands`, `sessions` in `commands`,
-//! `transfer` and `transfer_entries`, `migrate` in `commands`, `keys` in `keys`, `gc` and
-//! `tenants` in `retention`, `check-config` in `configuration`, `healthcheck` and `openapi` in
-//! `start`. `sandbox`, `command_workers` and `worker_network` have the commands of agents.
+//! `transfer`, `transfer_entries` and `transfer_lines`, `migrate` in `commands`, `keys` in `keys`,
+//! `gc` and `tenants` in `retention`, `check-config` in `configuration`, `healthcheck` and `openapi`
+//! in `start`. `sandbox`, `command_workers` and `worker_network` have the commands of agents.
 //! `coding_agent` runs `examples/coding-agent`.
 
 mod binary;
@@ -48,6 +48,7 @@ mod stores;
 mod transfer;
 #[cfg(target_os = "linux")]
 mod transfer_entries;
+mod transfer_lines;
 mod waiting;
 mod waiting_kills;
 mod without_redis;

@@ -16,8 +16,8 @@ use crate::support::databases::{Engine, TestDatabase};
 use crate::support::mock_model::MockModel;
 
 /// A store with a line of four sessions, which have files.
-struct Filled {
-    home: Home,
+pub(super) struct Filled {
+    pub(super) home: Home,
     folder: TempDir,
     /// The sessions, oldest first.
     line: Vec<String>,
@@ -25,7 +25,7 @@ struct Filled {
 }
 
 impl Filled {
-    async fn new() -> Self {
+    pub(super) async fn new() -> Self {
         let database = TestDatabase::sqlite();
         let home = Home::new(database.url());
         let service = Service::start(&home).await;
@@ -50,7 +50,7 @@ impl Filled {
         }
     }
 
-    fn tip(&self) -> &str {
+    pub(super) fn tip(&self) -> &str {
         self.line.last().unwrap()
     }
 
@@ -104,6 +104,13 @@ pub(super) async fn import(home: &Home, file: &Path) -> String {
     done.stderr
 }
 
+/// Returns a home with an empty store.
+pub(super) async fn migrated() -> Home {
+    let home = Home::with_file();
+    home.succeed(&["migrate"]).await;
+    home
+}
+
 pub(super) async fn show(home: &Home, session_id: &str) -> Value {
     serde_json::from_str(&home.succeed(&["sessions", "show", session_id]).await).unwrap()
 }
@@ -135,14 +142,15 @@ async fn a_line_goes_to_another_engine_and_back_with_its_ids_and_hashes() {
         return;
     };
     let there = Home::new(postgres.url());
+    there.succeed(&["migrate"]).await;
     let first = filled.export("first.zst").await;
     let note = import(&there, &first).await;
     assert!(note.contains("4 sessions, 4 of them new"), "{note}");
-    // Equal sessions make equal files, and a store that is missing is made.
+    // Equal sessions make equal files.
     let second = filled.file("second.zst");
     export(&there, filled.tip(), &second).await;
     assert_eq!(fs::read(&first).unwrap(), fs::read(&second).unwrap());
-    let back = Home::with_file();
+    let back = migrated().await;
     import(&back, &second).await;
     let note = import(&back, &first).await;
     assert!(note.contains("4 sessions, 0 of them new"), "{note}");
@@ -196,6 +204,7 @@ async fn a_waiting_session_is_answered_in_the_other_store() {
 
     let file = here.path().join("line.zst");
     export(&here, &id(&waiting), &file).await;
+    there.succeed(&["migrate"]).await;
     import(&there, &file).await;
     assert_eq!(show(&there, &id(&waiting)).await, show(&here, &id(&waiting)).await);
     let service = Service::start(&there).await;
@@ -231,7 +240,7 @@ async fn a_waiting_session_is_answered_in_the_other_store() {
 async fn a_line_of_an_earlier_version_is_imported_and_continued() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stores/exports/version_1.zst");
     let tip = "01a21ec2-3f05-755f-8510-1b6f41860b9b";
-    let home = Home::with_file();
+    let home = migrated().await;
     let note = import(&home, &file).await;
     assert!(note.contains("3 sessions, 3 of them new"), "{note}");
     let imported = show(&home, tip).await;
@@ -243,7 +252,7 @@ async fn a_line_of_an_earlier_version_is_imported_and_continued() {
     let body = json!({"base_session_id": same, "input": "What is 5 + 5?", "system_prompt": "Be kind."});
     let (_, changed) = service.call(Method::POST, "/v1/runs", Some(body)).await;
     let changed = id(&changed);
-    let there = Home::with_file();
+    let there = migrated().await;
     let line = home.path().join("line.zst");
     export(&home, &changed, &line).await;
     import(&there, &line).await;
@@ -333,8 +342,8 @@ async fn a_file_that_was_changed_is_refused() {
             let line = lines.iter_mut().find(|line| line["session"].is_object()).unwrap();
             line["session"]["context_version"] = json!(1);
         }),
-        ("has the version 3", |lines| {
-            lines[0]["agent_runtime_sessions"]["version"] = json!(3);
+        ("has the version 4", |lines| {
+            lines[0]["agent_runtime_sessions"]["version"] = json!(4);
         }),
         ("is no export of sessions", |lines| drop(lines.remove(0))),
     ];
@@ -423,7 +432,7 @@ async fn sessions_of_an_earlier_version_are_exported() {
     database.execute(&fs::read_to_string(dump).unwrap()).await.unwrap();
     let home = Home::new(database.url());
     home.succeed(&["migrate"]).await;
-    let (mut exported, back) = (0, Home::with_file());
+    let (mut exported, back) = (0, migrated().await);
     let tenants = database.texts("select distinct tenant from sessions").await;
     for tenant in tenants {
         let list = [

@@ -5,7 +5,7 @@ use std::fs;
 use super::binary::Home;
 use super::sandbox::{put_commands, results};
 use super::service::Service;
-use super::transfer::{export, id, import, show};
+use super::transfer::{export, id, import, migrated, show};
 use crate::end_to_end::workspaces::archives::{MAKE, SHOW};
 use crate::end_to_end::workspaces::operations::plain_shell;
 use crate::support::databases::{Engine, TestDatabase};
@@ -15,7 +15,8 @@ async fn links_empty_directories_and_rights_go_to_another_engine_and_back() {
     let Some(postgres) = TestDatabase::new(Engine::Postgres).await else {
         return;
     };
-    let (here, there, back) = (Home::with_file(), Home::new(postgres.url()), Home::with_file());
+    let (here, there, back) = (Home::with_file(), Home::new(postgres.url()), migrated().await);
+    there.succeed(&["migrate"]).await;
     let oracle = tempfile::tempdir().unwrap();
     let change = "rm -r deep; rmdir empty/inner; ln -sfn nothing file; chmod -x bin/run; mkdir later";
     let service = Service::start(&here).await;
