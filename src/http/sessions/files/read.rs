@@ -147,7 +147,9 @@ pub(in crate::http) async fn file_entry(tree: &Tree, path: &FilePath) -> Result<
 
 /// Adds the headers that keep a browser from running or showing content of others.
 pub(super) fn protect(headers: &mut HeaderMap, file_name: &str) {
-    let name = utf8_percent_encode(file_name, LITERAL);
+    // Windows takes `\` for the end of a directory.
+    let name = file_name.replace('\\', "_");
+    let name = utf8_percent_encode(&name, LITERAL);
     let disposition = HeaderValue::try_from(format!("attachment; filename*=UTF-8''{name}"));
     let disposition = disposition.unwrap_or_else(|_| HeaderValue::from_static("attachment"));
     headers.insert(header::CONTENT_DISPOSITION, disposition);

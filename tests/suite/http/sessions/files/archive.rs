@@ -12,6 +12,7 @@ use crate::support::answer::Answer;
 on_every_store! {
     an_archive_has_every_file,
     equal_files_make_equal_archives,
+    a_zip_leads_nowhere_on_windows,
     bad_archives_are_refused,
 }
 
@@ -101,6 +102,36 @@ async fn equal_files_make_equal_archives(service: &Service) {
         ];
         assert!(archives[0].body == archives[1].body, "{query}");
     }
+}
+
+async fn a_zip_leads_nowhere_on_windows(service: &Service) {
+    let files = [
+        ("..\\..\\up.bat", "1"),
+        ("C:\\x", "2"),
+        ("d/c:y", "3"),
+        ("..%5C..%5Cup.bat", "4"),
+        ("8:00", "5"),
+    ];
+    let session_id = session_with(service, &files).await;
+    let unzipped = unzip(&archive(service, &session_id, "?format=zip").await.body);
+    let names: Vec<&str> = unzipped.keys().map(String::as_str).collect();
+    let expected = [
+        "..%255C..%255Cup.bat",
+        "..%5C..%5Cup.bat",
+        "8:00",
+        "C%3A%5Cx",
+        "d/",
+        "d/c%3Ay",
+    ];
+    assert_eq!(names, expected);
+    // A tar has the names as they are.
+    let untarred = untar(&archive(service, &session_id, "").await.body);
+    assert_eq!(untarred["C:\\x"].1, b"2");
+    let downloaded = super::get_file(service, &session_id, "C:%5Cx", &[]).await;
+    assert_eq!(
+        downloaded.header("content-disposition"),
+        "attachment; filename*=UTF-8''C%3A_x"
+    );
 }
 
 async fn bad_archives_are_refused(service: &Service) {
