@@ -43,6 +43,15 @@ pub(super) fn capped(content: Vec<ContentPart>, max_bytes: usize) -> Vec<Content
     retained
 }
 
+/// Returns a text, or its beginning with a note if it is longer than the limit.
+pub(super) fn beginning(text: &str, max_bytes: usize) -> String {
+    let begin = &text[..text.floor_char_boundary(max_bytes)];
+    match text.len() - begin.len() {
+        0 => text.to_owned(),
+        left_out => format!("{begin}… [{left_out} more bytes]"),
+    }
+}
+
 /// Returns whether a part contains the bytes of an image or a document.
 fn is_media(part: &ContentPart) -> bool {
     match part {
@@ -95,6 +104,12 @@ mod tests {
         assert_eq!(content[0].as_text(), Some("é"));
         let note = content[1].as_text().unwrap();
         assert!(note.contains("10 bytes") && note.contains("limit is 3"), "{note}");
+    }
+
+    #[test]
+    fn a_beginning_says_what_it_leaves_out() {
+        assert_eq!(beginning("ééé", 6), "ééé");
+        assert_eq!(beginning("ééé", 3), "é… [4 more bytes]");
     }
 
     #[test]

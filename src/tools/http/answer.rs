@@ -5,6 +5,7 @@ use super::secrets::Redactor;
 use crate::agent::ports::{ToolError, ToolOutput};
 use crate::json::Value;
 use crate::outgoing::ReadBody;
+use crate::tools::output::beginning;
 
 /// The most bytes of an error response that the model reads.
 const MAX_ERROR: usize = 2_000;
@@ -35,8 +36,7 @@ impl Answer {
             300..400 => " (a redirect that is not followed)",
             _ => "",
         };
-        let text = self.text(redactor);
-        let text = &text[..text.floor_char_boundary(MAX_ERROR)];
+        let text = beginning(&self.text(redactor), MAX_ERROR);
         format!("HTTP {}{note} from {}\n{text}", self.status, self.host)
     }
 
@@ -55,8 +55,7 @@ impl Answer {
 
     fn part(&self, pointer: &str, redactor: &Redactor) -> Result<String, ToolError> {
         let unusable = |problem: &str| {
-            let text = self.text(redactor);
-            let text = &text[..text.floor_char_boundary(MAX_ERROR)];
+            let text = beginning(&self.text(redactor), MAX_ERROR);
             ToolError::new(format!(
                 "HTTP {} from {}, but {problem}\n{text}",
                 self.status, self.host

@@ -9,6 +9,7 @@ mod edits;
 mod glob;
 mod grep;
 mod ignored;
+mod line_ends;
 mod list;
 mod listing;
 mod media;

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::edits::current;
+use super::line_ends;
 use super::media::{binary, media_type, visible};
 use super::paths::{MAX_PATH_LENGTH, explained, file_path};
 use super::text::{counted, is_binary, line_count, lines, push_cut};
@@ -143,7 +144,7 @@ fn numbered(path: &FilePath, bytes: &[u8], range: Range) -> Result<String, ToolE
         return Err(ToolError::new(message));
     }
     let mut text = String::new();
-    let mut last = range.first - 1;
+    let (mut last, mut cut_lines) = (range.first - 1, 0);
     for line in lines(bytes).skip(last).take(range.max) {
         let length = text.len();
         // Writing to a string does not fail.
@@ -155,6 +156,7 @@ fn numbered(path: &FilePath, bytes: &[u8], range: Range) -> Result<String, ToolE
             break;
         }
         last += 1;
+        cut_lines += usize::from(line.len() > MAX_LINE_BYTES);
     }
     let size = bytes.len();
     let _ = write!(
@@ -165,17 +167,16 @@ fn numbered(path: &FilePath, bytes: &[u8], range: Range) -> Result<String, ToolE
     if last < total {
         let _ = write!(text, "; read on with offset {}", last + 1);
     }
-    if has_crlf(bytes) {
-        text.push_str("; lines end with CRLF");
+    let ends = line_ends::note(bytes);
+    if !ends.is_empty() {
+        text.extend(["; ", &ends]);
+    }
+    if cut_lines > 0 {
+        let _ = write!(text, "; {} cut to {MAX_LINE_BYTES} bytes", counted(cut_lines, "line"));
     }
     if str::from_utf8(bytes).is_err() {
         text.push_str("; bytes that are not UTF-8 are shown as �");
     }
     text.push(']');
     Ok(text)
-}
-
-/// Returns whether the first line ends with CRLF.
-fn has_crlf(bytes: &[u8]) -> bool {
-    memchr::memchr(b'\n', bytes).is_some_and(|end| bytes[..end].ends_with(b"\r"))
 }

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use memchr::memchr_iter;
 
+use super::line_ends::terminator;
+
 /// A file with a NUL byte in its first bytes is binary, as git has it.
 const BINARY_PREFIX: usize = 8_000;
 
@@ -12,19 +14,21 @@ pub(super) fn is_binary(bytes: &[u8]) -> bool {
     bytes[..bytes.len().min(BINARY_PREFIX)].contains(&0)
 }
 
-/// Returns the number of lines. A last line without an end counts.
+/// Returns the number of lines of a file. A last line without an end counts.
 pub(super) fn line_count(bytes: &[u8]) -> usize {
-    let ends = memchr_iter(b'\n', bytes).count();
-    let has_rest = bytes.last().is_some_and(|last| *last != b'\n');
+    let terminator = terminator(bytes);
+    let ends = memchr_iter(terminator, bytes).count();
+    let has_rest = bytes.last().is_some_and(|last| *last != terminator);
     ends + usize::from(has_rest)
 }
 
-/// Iterates over the lines, without their ends.
+/// Iterates over the lines of a file, without their ends.
 pub(super) fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    bytes.split_inclusive(|byte| *byte == b'\n').map(without_end)
+    let terminator = terminator(bytes);
+    bytes.split_inclusive(move |byte| *byte == terminator).map(without_end)
 }
 
-/// Returns a line without its end, which is LF or CRLF.
+/// Returns a line without its end, which is LF, CRLF or CR.
 pub(super) fn without_end(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)
@@ -51,6 +55,20 @@ pub(super) fn push_cut(text: &mut String, line: &[u8], max_bytes: usize) {
     let _ = write!(text, "… [{} more bytes]", line.len() - end);
 }
 
+/// Adds the part of a line around an offset, with notes for what is before and after it.
+pub(super) fn push_around(text: &mut String, line: &[u8], offset: usize, max_bytes: usize) {
+    let is_inside = |at: usize| line.get(at).is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000);
+    let mut begin = offset.saturating_sub(max_bytes / 2);
+    while begin > 0 && is_inside(begin) {
+        begin -= 1;
+    }
+    if begin > 0 {
+        // Writing to a string does not fail.
+        let _ = write!(text, "[{begin} bytes before] …");
+    }
+    push_cut(text, &line[begin.min(line.len())..], max_bytes);
+}
+
 /// Returns a number with its noun, such as `1 line` or `2 lines`.
 pub(super) fn counted(number: usize, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
@@ -70,6 +88,8 @@ mod tests {
             ("a\nb", 2),
             ("\n\n", 2),
             ("a\r\nb\r\n", 2),
+            ("a\rb", 2),
+            ("a\r", 1),
         ] {
             assert_eq!(line_count(text.as_bytes()), count, "{text:?}");
             assert_eq!(lines(text.as_bytes()).count(), count, "{text:?}");

@@ -5,6 +5,7 @@ use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::line_ends;
 use super::paths::{MAX_PATH_LENGTH, executable, explained, file_path};
 use super::text::{counted, line_count};
 use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
@@ -97,7 +98,12 @@ async fn written(tree: &Tree, path: &FilePath, arguments: Arguments) -> Result<(
         if replaced == content {
             format!("{path} has this content already: {now}.")
         } else {
-            format!("Wrote {path}: {now}. Replaced a file with {}.", size(&replaced))
+            let ends = [&replaced, &content].map(|bytes| line_ends::note(bytes));
+            let note = match &ends {
+                [before, after] if before == after || before.is_empty() => String::new(),
+                [before, _] => format!(" In the replaced file, {before}."),
+            };
+            format!("Wrote {path}: {now}. Replaced a file with {}.{note}", size(&replaced))
         }
     } else {
         format!("Wrote {path}: {now}. The file is new.")

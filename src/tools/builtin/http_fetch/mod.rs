@@ -20,6 +20,7 @@ use super::super::http::{Content, MediaKind, failed};
 use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use crate::json::Value;
 use crate::outgoing::{OutgoingClient, OutgoingError, OutgoingResponse, ReadBody, Target, UrlFault, within};
+use crate::tools::output::beginning;
 
 const NAME: &str = "http_fetch";
 /// The headers of a response that the model reads.
@@ -112,9 +113,8 @@ struct Answer {
 impl Answer {
     fn of(response: &OutgoingResponse) -> Self {
         let header = |name: &'static str| {
-            let value = String::from_utf8_lossy(response.headers().get(name)?.as_bytes()).into_owned();
-            let end = value.floor_char_boundary(MAX_HEADER);
-            Some((name, value[..end].to_owned()))
+            let value = String::from_utf8_lossy(response.headers().get(name)?.as_bytes());
+            Some((name, beginning(&value, MAX_HEADER)))
         };
         Self {
             status: response.status(),

@@ -3,6 +3,7 @@
 
 mod concurrency;
 mod edit;
+mod ends_of_lines;
 mod grep;
 mod jobs;
 mod listing;

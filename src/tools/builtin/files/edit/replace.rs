@@ -1,11 +1,9 @@
-//! Replaces exact text in the bytes of a file. Works with lines that end with CRLF, also if the
-//! model writes LF.
-
-use std::borrow::Cow;
+//! Replaces exact text in the bytes of a file, whose lines may end in any way.
 
 use memchr::memmem::Finder;
 
 use super::mismatch::nearest_line;
+use crate::tools::builtin::files::line_ends::{LfText, with_lf};
 use crate::tools::builtin::files::text::{counted, line_number};
 
 /// The most line numbers that an error lists.
@@ -26,21 +24,26 @@ pub(super) struct Replacement {
 }
 
 /// Replaces text in a file, and returns the number of replacements. The error is for the model.
+///
+/// The text matches as models see the file, with LF at the end of each line. Lines that stay have
+/// the ends that they had. A new line has the end of the line that it replaces, or of the one next
+/// to it.
 pub(super) fn replace(file: &[u8], replacement: &Replacement, max_bytes: u64) -> Result<(Vec<u8>, usize), String> {
     let Replacement { old, new, all } = replacement;
     if old == new {
         return Err("old and new are the same".to_owned());
     }
-    let [mut old, mut new] = [old, new].map(|text| Cow::Borrowed(text.as_str()));
-    let mut found = occurrences(file, &old);
-    if found.is_empty() || has_only_crlf(file) {
-        // The model read the lines without their ends, so it can't know them.
-        let [old_crlf, new_crlf] = [&old, &new].map(|text| with_crlf(text));
-        let found_crlf = occurrences(file, &old_crlf);
-        if !found_crlf.is_empty() {
-            (old, new, found) = (old_crlf, new_crlf, found_crlf);
-        }
+    let mut lf = LfText::of(file);
+    let [mut old, mut new] = [old, new].map(|text| with_lf(text, lf.terminator()));
+    if old == new {
+        // The ends of the lines are what changes.
+        (lf, old, new) = (
+            LfText::exact(file),
+            replacement.old.as_str().into(),
+            replacement.new.as_str().into(),
+        );
     }
+    let found = occurrences(&lf.text, &old);
     match found.len() {
         0 => return Err(format!("old is not in the file; {}", nearest_line(file, &old))),
         1 => (),
@@ -50,23 +53,39 @@ pub(super) fn replace(file: &[u8], replacement: &Replacement, max_bytes: u64) ->
             ));
         }
         _ if *all => (),
-        count => return Err(ambiguous(file, &found, count)),
+        count => return Err(ambiguous(&lf.text, &found, count)),
     }
-    let size = (file.len() - found.len() * old.len()) as u64 + (found.len() as u64) * (new.len() as u64);
-    if size > max_bytes {
-        return Err(format!(
-            "the file would have {size} bytes, more than the {max_bytes} of a file"
-        ));
-    }
-    let mut replaced = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
-    let mut end = 0;
+    let lines = new_lines(&old, &new);
+    let mut replaced = Vec::new();
+    let (mut copied, mut following) = (0, None);
     for start in &found {
-        replaced.extend_from_slice(&file[end..*start]);
-        replaced.extend_from_slice(new.as_bytes());
-        end = start + old.len();
+        let end = start + old.len();
+        replaced.extend_from_slice(&file[copied..lf.in_file(*start)]);
+        if following.is_none_or(|following| following < end) {
+            following = memchr::memchr(b'\n', &lf.text[end..]).map(|next| end + next);
+        }
+        for line in &lines {
+            replaced.extend_from_slice(line.text.as_bytes());
+            match line.end {
+                None => {}
+                Some(offset) if offset < old.len() => replaced.extend_from_slice(lf.end_at(start + offset)),
+                Some(_) => replaced.extend_from_slice(lf.end_around(*start, following)),
+            }
+            if replaced.len() as u64 > max_bytes {
+                return Err(too_large(max_bytes));
+            }
+        }
+        copied = lf.in_file(end);
     }
-    replaced.extend_from_slice(&file[end..]);
+    replaced.extend_from_slice(&file[copied..]);
+    if replaced.len() as u64 > max_bytes {
+        return Err(too_large(max_bytes));
+    }
     Ok((replaced, found.len()))
+}
+
+fn too_large(max_bytes: u64) -> String {
+    format!("the file would have more than the {max_bytes} bytes of a file")
 }
 
 /// Returns where a text is in a file. Occurrences do not overlap. Stops after one too many.
@@ -75,15 +94,43 @@ fn occurrences(file: &[u8], text: &str) -> Vec<usize> {
     finder.find_iter(file).take(MAX_OCCURRENCES + 1).collect()
 }
 
-/// Returns whether every line ends with CRLF, and there is one.
-fn has_only_crlf(file: &[u8]) -> bool {
-    let mut ends = memchr::memchr_iter(b'\n', file).peekable();
-    ends.peek().is_some() && ends.all(|end| end > 0 && file[end - 1] == b'\r')
+/// A line of the new text.
+struct NewLine<'a> {
+    text: &'a str,
+    /// The offset in the old text of the LF whose end it has; past the old text for the end that
+    /// follows there in the file. `None` for the rest without an end.
+    end: Option<usize>,
 }
 
-/// Returns the text with CRLF for each LF and each CRLF.
-fn with_crlf<'a>(text: &str) -> Cow<'a, str> {
-    Cow::Owned(text.replace("\r\n", "\n").replace('\n', "\r\n"))
+/// Returns the lines of the new text, each with a line of the old text that ends like it: the same
+/// line where the texts begin or end alike, else the one in its position.
+fn new_lines<'a>(old: &str, new: &'a str) -> Vec<NewLine<'a>> {
+    let (old_lines, lines): (Vec<_>, Vec<_>) = (old.split('\n').collect(), new.split('\n').collect());
+    let mut ends = Vec::with_capacity(old_lines.len());
+    for line in &old_lines {
+        ends.push(ends.last().map_or(0, |last| last + 1) + line.len());
+    }
+    let same = |(old, new): &(&&str, &&str)| old == new;
+    let begin = old_lines.iter().zip(&lines).take_while(same).count();
+    let room = old_lines.len().min(lines.len()) - begin;
+    let tail = old_lines
+        .iter()
+        .rev()
+        .zip(lines.iter().rev())
+        .take(room)
+        .take_while(same)
+        .count();
+    let last = lines.len() - 1;
+    let new_line = |(index, text): (usize, &'a str)| {
+        let like = if index + tail >= lines.len() {
+            index + old_lines.len() - lines.len()
+        } else {
+            index.min(old_lines.len() - tail.min(old_lines.len() - 1) - 1)
+        };
+        let end = (index < last).then(|| ends[like]);
+        NewLine { text, end }
+    };
+    lines.iter().copied().enumerate().map(new_line).collect()
 }
 
 fn ambiguous(file: &[u8], found: &[usize], count: usize) -> String {
@@ -143,13 +190,54 @@ mod tests {
         );
         assert_eq!(edited("a\r\nb\r\n", "b", "b\nc", false).unwrap(), "a\r\nb\r\nc\r\n");
         assert_eq!(edited("a\r\nb\r\n", "a\r\nb", "c\r\nd", false).unwrap(), "c\r\nd\r\n");
-        // A file with both ends is edited literally, if that is possible.
-        assert_eq!(edited("a\nb\r\nc\n", "a\nb", "x\ny", false).unwrap(), "x\ny\r\nc\n");
-        assert_eq!(edited("a\nb\r\nc\n", "b\nc", "x\ny", false).unwrap(), "a\nx\r\ny\n");
         assert_eq!(
-            edited("a\nb\n", "a\r\nb", "c", false).unwrap_err().split(';').next(),
-            Some("old is not in the file")
+            edited("a\r\nb\r\n", "a\r\nb", "c\nd\ne", false).unwrap(),
+            "c\r\nd\r\ne\r\n"
         );
+        assert_eq!(edited("a\nb\n", "a\r\nb", "c", false).unwrap(), "c\n");
+    }
+
+    #[test]
+    fn lines_that_stay_have_the_ends_that_they_had() {
+        let mixed = "alpha\nbeta\r\ngamma\n";
+        for (old, new, expected) in [
+            ("alpha\nbeta\ngamma", "alpha\nBETA\ngamma", "alpha\nBETA\r\ngamma\n"),
+            ("alpha\nbeta\ngamma\n", "gamma\n", "gamma\n"),
+            ("beta", "beta\ndelta", "alpha\nbeta\r\ndelta\r\ngamma\n"),
+            ("beta", "delta\nbeta", "alpha\ndelta\r\nbeta\r\ngamma\n"),
+            ("beta\ngamma", "beta\ndelta\ngamma", "alpha\nbeta\r\ndelta\r\ngamma\n"),
+            ("alpha\nbeta", "alpha\nnew\nbeta", "alpha\nnew\nbeta\r\ngamma\n"),
+            (
+                "alpha\nbeta\ngamma\n",
+                "alpha\nbeta\ngamma\ndelta\n",
+                "alpha\nbeta\r\ngamma\ndelta\n",
+            ),
+            ("alpha\n", "", "beta\r\ngamma\n"),
+            ("beta\n", "", "alpha\ngamma\n"),
+            ("\ngamma", "gamma", "alpha\nbetagamma\n"),
+        ] {
+            assert_eq!(edited(mixed, old, new, false).unwrap(), expected, "{old:?} -> {new:?}");
+        }
+        let both = "x\r\ny\nx\ny\r\n";
+        assert_eq!(
+            edited(both, "x\ny", "x\nz\ny", true).unwrap(),
+            "x\r\nz\r\ny\nx\nz\ny\r\n"
+        );
+        assert!(
+            edited(both, "x\ny", "z", false)
+                .unwrap_err()
+                .contains("2 times, in the lines 1, 3;")
+        );
+        assert_eq!(edited("a\rb\rc", "a\nb\n", "a\nB\nd\n", false).unwrap(), "a\rB\rd\rc");
+        assert_eq!(edited("a\rb\rc", "b\rc", "d", false).unwrap(), "a\rd");
+        assert_eq!(edited("1%\r2%\n", "1%\r2%", "done", false).unwrap(), "done\n");
+    }
+
+    #[test]
+    fn the_ends_of_lines_can_be_changed() {
+        assert_eq!(edited("a\r\nb\r\n", "\r\n", "\n", true).unwrap(), "a\nb\n");
+        assert_eq!(edited("a\nb\r\n", "a\n", "a\r\n", false).unwrap(), "a\r\nb\r\n");
+        assert_eq!(edited("a\rb", "\r", "\n", true).unwrap(), "a\nb");
     }
 
     #[test]
@@ -161,10 +249,18 @@ mod tests {
         };
         let file = vec![b'a'; 1 << 19];
         let error = replace(&file, &replacement, 32 << 20).unwrap_err();
-        assert!(error.contains("would have 549755813888 bytes"), "{error}");
+        assert!(error.contains("would have more than the 33554432 bytes"), "{error}");
     }
 
     proptest! {
+        #[test]
+        fn an_edit_of_any_ends_is_that_of_the_lines(file in "([ab]{0,3}(\n|\r\n)){0,8}", old in "[ab\n]{1,4}", new in "[abc\n]{0,4}") {
+            prop_assume!(old != new);
+            let lines = |text: &str| text.replace("\r\n", "\n");
+            let expected = edited(&lines(&file), &old, &new, true);
+            prop_assert_eq!(edited(&file, &old, &new, true).map(|text| lines(&text)), expected);
+        }
+
         #[test]
         fn an_edit_is_like_the_replacement_of_strings(file in "[ab\n]{0,40}", old in "[ab\n]{1,3}", new in "[abc\n]{0,3}") {
             prop_assume!(old != new);

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::ops::{ControlFlow, Range};
 
 use super::search::{End, OutOfTime, Query, search};
-use crate::tools::builtin::files::text::{push_cut, without_end};
+use crate::tools::builtin::files::line_ends::terminator;
+use crate::tools::builtin::files::text::{push_around, without_end};
 use crate::workspace::FilePath;
 
 /// The most bytes of a line that are shown.
@@ -52,6 +53,7 @@ pub(super) fn matches_of(path: &FilePath, file: &[u8], query: &Query, display: D
     let mut matches = FileMatches::default();
     let mut lines = Lines {
         file,
+        terminator: terminator(file),
         next: 0,
         number: 1,
     };
@@ -66,7 +68,12 @@ pub(super) fn matches_of(path: &FilePath, file: &[u8], query: &Query, display: D
         match display.mode {
             Mode::Files => return ControlFlow::Break(()),
             Mode::Count => (),
-            Mode::Lines => lines.show(text, &line, number, display.context),
+            Mode::Lines => {
+                // A line that is cut is shown where it matches.
+                let is_long = line.len() > MAX_LINE_BYTES;
+                let matched = is_long.then(|| query.position(&file[line.clone()])).flatten();
+                lines.show(text, &line, number, (display.context, matched.unwrap_or_default()));
+            }
         }
         ControlFlow::Continue(())
     });
@@ -87,6 +94,8 @@ pub(super) fn matches_of(path: &FilePath, file: &[u8], query: &Query, display: D
 /// The lines of a file that are being shown.
 struct Lines<'a> {
     file: &'a [u8],
+    /// The byte that ends them.
+    terminator: u8,
     /// Where the next line begins that is not shown yet.
     next: usize,
     /// Its number.
@@ -95,14 +104,14 @@ struct Lines<'a> {
 
 impl Lines<'_> {
     /// Shows a matching line, the lines before it, and the lines after the match before it.
-    fn show(&mut self, text: &mut String, line: &Range<usize>, number: usize, context: usize) {
+    fn show(&mut self, text: &mut String, line: &Range<usize>, number: usize, (context, matched): (usize, usize)) {
         let is_first = self.next == 0;
         if !is_first {
             self.show_after(text, context.min(number - self.number));
         }
         let (mut begin, mut before) = (line.start, 0);
         while before < context && begin > self.next {
-            begin = memchr::memrchr(b'\n', &self.file[..begin - 1]).map_or(0, |end| end + 1);
+            begin = memchr::memrchr(self.terminator, &self.file[..begin - 1]).map_or(0, |end| end + 1);
             before += 1;
         }
         let first = number - before;
@@ -111,26 +120,26 @@ impl Lines<'_> {
         }
         (self.next, self.number) = (begin, first);
         self.show_after(text, before);
-        self.push(text, ':');
+        self.push(text, ':', matched);
     }
 
     /// Shows lines that do not match.
     fn show_after(&mut self, text: &mut String, count: usize) {
         for _ in 0..count {
-            self.push(text, '-');
+            self.push(text, '-', 0);
         }
     }
 
-    /// Shows the next line.
-    fn push(&mut self, text: &mut String, sign: char) {
+    /// Shows the next line, and a long one around an offset.
+    fn push(&mut self, text: &mut String, sign: char, offset: usize) {
         let rest = &self.file[self.next..];
-        let length = memchr::memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
+        let length = memchr::memchr(self.terminator, rest).map_or(rest.len(), |end| end + 1);
         if length == 0 {
             return;
         }
         // Writing to a string does not fail.
         let _ = write!(text, "{}{sign} ", self.number);
-        push_cut(text, without_end(&rest[..length]), MAX_LINE_BYTES);
+        push_around(text, without_end(&rest[..length]), offset, MAX_LINE_BYTES);
         text.push('\n');
         self.next += length;
         self.number += 1;
@@ -201,6 +210,14 @@ mod tests {
     fn many_and_long_lines_are_cut() {
         let found = shown(&"x".repeat(5_000), "x", Mode::Lines, 0, 9);
         assert!(found.text.contains("[4500 more bytes]") && found.text.len() < 600);
+        let far = format!("a\n{}needle{}\rb\n", "é".repeat(30_000), "y".repeat(1_000));
+        let found = shown(&far, "needle", Mode::Lines, 1, 9).text;
+        assert!(
+            found.contains("2: [59750 bytes before] …éé") && found.contains("éneedley"),
+            "{found}"
+        );
+        assert!(found.contains("yy… [758 more bytes]") && found.len() < 800, "{found}");
+        assert_eq!(lines("a\rx\rb", 1), "1- a|2: x|3- b||");
         let found = shown(&"x\n".repeat(50_000), "x", Mode::Lines, 0, 100_000);
         assert!(found.is_cut && found.text.len() < 10_100, "{}", found.text.len());
     }

@@ -7,12 +7,11 @@ use std::time::Instant;
 use regex::bytes::{Regex, RegexBuilder};
 use tokio_util::sync::CancellationToken;
 
+use crate::tools::builtin::files::line_ends::terminator;
 use crate::tools::builtin::files::text::without_end;
 
 /// The longest pattern, in characters.
 pub(super) const MAX_PATTERN_LENGTH: usize = 1_000;
-/// Only the first bytes of a longer line are searched.
-pub(super) const MAX_LINE_BYTES: usize = 32 << 10;
 /// The size of a compiled pattern. A byte of the file costs at worst as many steps as the pattern
 /// has states, which is some thousands.
 const MAX_COMPILED_BYTES: usize = 256 << 10;
@@ -20,6 +19,9 @@ const MAX_COMPILED_BYTES: usize = 256 << 10;
 const MAX_CACHE_BYTES: usize = 1 << 20;
 /// The bytes that are searched at a time. The time is checked after each.
 const CHUNK_BYTES: usize = 32 << 10;
+
+/// By how much the beginnings of a long line grow from which its time is estimated.
+const PROBE_GROWTH: usize = 8;
 
 /// A compiled pattern.
 #[derive(Debug, Clone)]
@@ -67,6 +69,29 @@ impl Query {
             takes_many_lines: takes_many_lines(&pattern),
         })
     }
+
+    /// Returns where the first match in a line begins.
+    pub(super) fn position(&self, line: &[u8]) -> Option<usize> {
+        self.regex.find(line).map(|found| found.start())
+    }
+
+    /// Returns whether a line matches. A search can't be stopped inside a line. So the time for a
+    /// long one is estimated from its beginning, and from longer and longer ones.
+    fn matches(&self, line: &[u8], end: &End) -> Result<bool, OutOfTime> {
+        let mut length = CHUNK_BYTES;
+        while length < line.len() {
+            let begin = Instant::now();
+            // A match may depend on where the text ends, so it is no answer yet.
+            self.regex.is_match(&line[..length]);
+            let times = u32::try_from(line.len() / length).unwrap_or(u32::MAX);
+            let left = end.at.saturating_duration_since(Instant::now());
+            if end.cancellation.is_cancelled() || begin.elapsed().saturating_mul(times) >= left {
+                return Err(OutOfTime);
+            }
+            length = length.saturating_mul(PROBE_GROWTH);
+        }
+        Ok(self.regex.is_match(line))
+    }
 }
 
 /// Returns whether `^` and `$` mean lines everywhere in a pattern, and nothing else depends on
@@ -86,24 +111,23 @@ pub(super) fn search(
     end: &End,
     mut found: impl FnMut(Range<usize>, usize) -> ControlFlow<()>,
 ) -> Result<(), OutOfTime> {
+    let terminator = terminator(file);
     let (mut begin, mut number) = (0, 1);
     while begin < file.len() {
         if end.cancellation.is_cancelled() || Instant::now() >= end.at {
             return Err(OutOfTime);
         }
-        let chunk = begin..chunk_end(file, begin);
+        let chunk = begin..chunk_end(file, begin, terminator);
         begin = chunk.end;
         let is_long = chunk.len() > CHUNK_BYTES;
         if query.takes_many_lines && !is_long && !query.regex.is_match(&file[chunk.clone()]) {
-            number += memchr::memchr_iter(b'\n', &file[chunk]).count();
+            number += memchr::memchr_iter(terminator, &file[chunk]).count();
             continue;
         }
         let mut start = chunk.start;
-        for line in file[chunk].split_inclusive(|byte| *byte == b'\n') {
+        for line in file[chunk].split_inclusive(|byte| *byte == terminator) {
             let text = without_end(line);
-            if query.regex.is_match(&text[..text.len().min(MAX_LINE_BYTES)])
-                && found(start..start + text.len(), number).is_break()
-            {
+            if query.matches(text, end)? && found(start..start + text.len(), number).is_break() {
                 return Ok(());
             }
             start += line.len();
@@ -114,14 +138,14 @@ pub(super) fn search(
 }
 
 /// Returns the end of the lines that begin at an offset and fit into a chunk; at least one line.
-fn chunk_end(file: &[u8], begin: usize) -> usize {
+fn chunk_end(file: &[u8], begin: usize, terminator: u8) -> usize {
     let limit = begin + CHUNK_BYTES;
     if file.len() <= limit {
         return file.len();
     }
-    match memchr::memrchr(b'\n', &file[begin..limit]) {
+    match memchr::memrchr(terminator, &file[begin..limit]) {
         Some(end) => begin + end + 1,
-        None => memchr::memchr(b'\n', &file[limit..]).map_or(file.len(), |end| limit + end + 1),
+        None => memchr::memchr(terminator, &file[limit..]).map_or(file.len(), |end| limit + end + 1),
     }
 }
 
@@ -180,11 +204,16 @@ mod tests {
         assert_eq!(numbers(file.as_bytes(), &query("9999$")), [9_999, 19_999]);
         assert_eq!(numbers(file.as_bytes(), &query("\\A")).len(), 20_000);
         let long = [vec![b'x'; 1 << 20], b"needle\nneedle\n".to_vec()].concat();
-        assert_eq!(
-            numbers(&long, &query("needle")),
-            [2],
-            "the end of a huge line is not searched"
-        );
+        for (pattern, expected) in [
+            ("needle", &[1, 2][..]),
+            ("^x+needle$", &[1]),
+            ("x$", &[]),
+            ("^needle", &[2]),
+        ] {
+            assert_eq!(numbers(&long, &query(pattern)), expected, "{pattern}");
+        }
+        let cr = long.iter().map(|byte| if *byte == b'\n' { b'\r' } else { *byte });
+        assert_eq!(numbers(&cr.collect::<Vec<_>>(), &query("^needle$")), [2]);
     }
 
     #[test]
@@ -207,6 +236,16 @@ mod tests {
         for pattern in ["^(a+)+$", "^(a|a)*$", "^(a|aa)+$", "(.*a){20}$", "(x+x+)+y"] {
             assert_eq!(numbers(&file, &query(pattern)), [0usize; 0], "{pattern}");
         }
+    }
+
+    #[test]
+    fn a_line_that_would_take_too_long_is_not_searched() {
+        let end = End {
+            at: Instant::now() + Duration::from_millis(20),
+            cancellation: CancellationToken::new(),
+        };
+        let line = vec![b'x'; 64 << 20];
+        assert_eq!(query("(.*y){30}z").matches(&line, &end), Err(OutOfTime));
     }
 
     #[test]

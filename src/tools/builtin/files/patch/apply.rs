@@ -2,6 +2,7 @@
 
 use super::locate::{Locator, Work};
 use super::model::{Hunk, HunkLine, LineKind};
+use crate::tools::builtin::files::line_ends::{end_of, terminator};
 use crate::tools::builtin::files::text::{line_count, without_end};
 
 /// A file with more lines can't be patched.
@@ -22,7 +23,13 @@ pub(super) fn apply(file: &[u8], hunks: &[Hunk], work: &mut Work) -> Result<Patc
             "it has more than {MAX_LINES} lines, which is too many for a patch"
         ));
     }
-    let lines: Vec<&[u8]> = file.split_inclusive(|byte| *byte == b'\n').collect();
+    // A patch with CR was made by a program that does not take CR for the end of a line.
+    let has_cr = hunks
+        .iter()
+        .flat_map(|hunk| &hunk.lines)
+        .any(|line| line.text.contains('\r'));
+    let terminator = if has_cr { b'\n' } else { terminator(file) };
+    let lines: Vec<&[u8]> = file.split_inclusive(|byte| *byte == terminator).collect();
     let mut locator = Locator::new(&lines);
     let mut located = Vec::with_capacity(hunks.len());
     for (index, hunk) in hunks.iter().enumerate() {
@@ -33,7 +40,15 @@ pub(super) fn apply(file: &[u8], hunks: &[Hunk], work: &mut Work) -> Result<Patc
     }
     located.sort_unstable();
     let mut patched = Patched::default();
-    let mut output = Output::default();
+    let mut output = Output {
+        bytes: Vec::with_capacity(file.len()),
+        end: lines
+            .iter()
+            .rev()
+            .find_map(|line| end_of(line, terminator))
+            .unwrap_or(b"\n"),
+        terminator,
+    };
     let mut next = 0;
     for (begin, index) in located {
         let hunk = &hunks[index];
@@ -43,7 +58,10 @@ pub(super) fn apply(file: &[u8], hunks: &[Hunk], work: &mut Work) -> Result<Patc
         output.copy(&lines[next..begin]);
         let length = hunk.old_lines().count();
         next = begin + length;
-        output.push_hunk(hunk, &lines[begin..next], &lines);
+        let before = begin
+            .checked_sub(1)
+            .and_then(|before| end_of(lines[before], terminator));
+        output.push_hunk(hunk, &lines[begin..next], before);
         patched.removed += count(hunk, LineKind::Removed);
         patched.added += count(hunk, LineKind::Added);
     }
@@ -61,9 +79,13 @@ fn not_applied(index: usize, hunk: &Hunk, message: &str) -> String {
 }
 
 /// The lines of the patched file.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Output {
     bytes: Vec<u8>,
+    /// How the last line of the file ends that has an end.
+    end: &'static [u8],
+    /// The byte that ends lines.
+    terminator: u8,
 }
 
 impl Output {
@@ -76,49 +98,49 @@ impl Output {
 
     /// Adds a line and its end. If the line before was the last one of the file, it gets an end.
     fn push(&mut self, line: &[u8], end: &[u8]) {
-        if self.bytes.last().is_some_and(|last| *last != b'\n') {
-            self.bytes.push(b'\n');
+        if self.bytes.last().is_some_and(|last| *last != self.terminator) {
+            self.bytes.extend_from_slice(self.end);
         }
         self.bytes.extend_from_slice(line);
         self.bytes.extend_from_slice(end);
     }
 
-    /// Adds the new lines of a hunk. `old` are its old lines in the file.
-    fn push_hunk(&mut self, hunk: &Hunk, old: &[&[u8]], lines: &[&[u8]]) {
-        let crlf = has_other_crlf(hunk, old).or_else(|| inserts_crlf(hunk, old, lines));
+    /// Adds the new lines of a hunk. `old` are its old lines in the file, and `before` is the end
+    /// of the line before them. An added line ends like the line before it, or else like the first
+    /// old one.
+    fn push_hunk(&mut self, hunk: &Hunk, old: &[&[u8]], before: Option<&'static [u8]>) {
+        let is_literal = has_ends_of(hunk, old);
+        let mut end = old
+            .first()
+            .and_then(|line| end_of(line, self.terminator))
+            .or(before)
+            .unwrap_or(self.end);
         let mut old = old.iter();
         for line in &hunk.lines {
-            match line.kind {
-                LineKind::Context => self.copy(old.next().map_or(&[][..], std::slice::from_ref)),
-                LineKind::Removed => drop(old.next()),
-                LineKind::Added => self.push_added(line, crlf),
+            if line.kind == LineKind::Added {
+                self.push_added(line, if is_literal { None } else { Some(end) });
+                continue;
+            }
+            let Some(old) = old.next() else { continue };
+            end = end_of(old, self.terminator).unwrap_or(end);
+            if line.kind == LineKind::Context {
+                self.push(old, b"");
             }
         }
     }
 
-    fn push_added(&mut self, line: &HunkLine, crlf: Option<bool>) {
+    fn push_added(&mut self, line: &HunkLine, end: Option<&[u8]>) {
         let text = line.text.as_bytes();
-        let (text, end): (_, &[u8]) = match crlf {
-            None => (text, b"\n"),
-            Some(true) => (without_end(text), b"\r\n"),
-            Some(false) => (without_end(text), b"\n"),
-        };
+        let (text, end) = end.map_or((text, &b"\n"[..]), |end| (without_end(text), end));
         self.push(text, if line.has_end { end } else { b"" });
     }
 }
 
-/// Returns whether the lines of the file end with CRLF, if the patch has other ends; models write
-/// LF also for files with CRLF. `None` if the patch has the ends of the file.
-fn has_other_crlf(hunk: &Hunk, old: &[&[u8]]) -> Option<bool> {
-    let with_crlf = |line: &[u8]| line.strip_suffix(b"\n").unwrap_or(line).ends_with(b"\r");
+/// Returns whether the hunk has CR, and has them where the file does. So its lines are meant as
+/// they are.
+fn has_ends_of(hunk: &Hunk, old: &[&[u8]]) -> bool {
+    let with_cr = |line: &HunkLine| line.text.ends_with('\r');
+    let is_cr = |old: &[u8]| old.strip_suffix(b"\n").unwrap_or(old).ends_with(b"\r");
     let mut pairs = hunk.old_lines().zip(old);
-    let other = pairs.find(|(line, old)| with_crlf(line.text.as_bytes()) != with_crlf(old));
-    other.map(|(_, old)| with_crlf(old))
-}
-
-/// Returns whether a hunk without old lines and without CRLF is inserted into a file with CRLF.
-fn inserts_crlf(hunk: &Hunk, old: &[&[u8]], lines: &[&[u8]]) -> Option<bool> {
-    let has_crlf = hunk.lines.iter().any(|line| line.text.ends_with('\r'));
-    let is_crlf_file = !lines.is_empty() && lines.iter().all(|line| line.ends_with(b"\r\n"));
-    (old.is_empty() && !has_crlf && is_crlf_file).then_some(true)
+    hunk.lines.iter().any(with_cr) && pairs.all(|(line, old)| with_cr(line) == is_cr(old))
 }

@@ -108,6 +108,19 @@ fn line_ends_stay_as_the_file_has_them() {
     assert_eq!(patched("a\nb", &lf).unwrap(), "a\nc\nd\n");
     assert_eq!(patched("a\r\n", &envelope("@@\n+b")).unwrap(), "a\r\nb\r\n");
     assert_eq!(patched("a", &envelope("@@\n a\n+b")).unwrap(), "a\nb\n");
+    let insert = envelope("@@\n beta\n+new\n gamma");
+    assert_eq!(
+        patched("alpha\nbeta\r\ngamma\n", &insert).unwrap(),
+        "alpha\nbeta\r\nnew\r\ngamma\n"
+    );
+    assert_eq!(
+        patched("alpha\r\nbeta\ngamma\r\n", &insert).unwrap(),
+        "alpha\r\nbeta\nnew\ngamma\r\n"
+    );
+    assert_eq!(patched("beta\rgamma", &insert).unwrap(), "beta\rnew\rgamma");
+    assert_eq!(patched("a\r\nb", &envelope("@@\n b\n+c")).unwrap(), "a\r\nb\r\nc\r\n");
+    let literal = unified("@@ -1,1 +1,2 @@\n a\r\n+b\n");
+    assert_eq!(patched("a\r\n", &literal).unwrap(), "a\r\nb\n");
     let without_end = unified("@@ -1,1 +1,1 @@\n-a\n+b\n\\ No newline at end of file\n");
     assert_eq!(patched("a\n", &without_end).unwrap(), "b");
 }
