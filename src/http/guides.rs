@@ -121,10 +121,13 @@ pub(super) fn problem_page(form: Form, path: PathParameters) -> Ready<Response> 
 
 /// Makes a page from the code's row in the table.
 fn run_error_page(code: &str) -> Option<String> {
-    let row = guide(RUN_ERRORS)?.lines().find(|line| {
+    let mut rows = guide(RUN_ERRORS)?.lines();
+    let row = rows.find(|line| {
         let rest = line.strip_prefix("| `").and_then(|rest| rest.strip_prefix(code));
         rest.is_some_and(|rest| rest.starts_with("` |"))
     })?;
+    // The sections are on the page of all errors.
+    let row = row.replace("](#", "](run-errors.md#");
     Some(format!(
         "# {code}\n\nA run ended with this error: it is the `error` of its record; see [errors of runs](run-errors.md).\n\n\
          | code | phase | what it means | what to do |\n|---|---|---|---|\n{row}\n"
@@ -148,8 +151,8 @@ fn respond(form: Form, path: &str, folder: &str, markdown: &str) -> Response {
     ([(header::CONTENT_TYPE, kind), (header::VARY, "accept")], text).into_response()
 }
 
-/// Returns a page of the folder as Markdown. A link to a file that is not served is replaced by its
-/// text.
+/// Returns a page of the folder as Markdown. Links to other pages get their whole path, and a link
+/// to a file that is not served is replaced by its text.
 fn to_markdown(folder: &str, markdown: &str) -> String {
     let mut page = String::with_capacity(markdown.len());
     let mut copied = 0;
@@ -158,29 +161,36 @@ fn to_markdown(folder: &str, markdown: &str) -> String {
             continue;
         };
         let words = markdown[range.clone()].strip_prefix('[');
-        let words = words.and_then(|link| link.rsplit_once("]("));
-        if let Some((words, _)) = words.filter(|_| !is_served(folder, &dest_url)) {
-            page.push_str(&markdown[copied..range.start]);
-            page.push_str(words);
-            copied = range.end;
-        }
+        let Some((words, _)) = words.and_then(|link| link.rsplit_once("](")) else {
+            continue;
+        };
+        page.push_str(&markdown[copied..range.start]);
+        copied = range.end;
+        // Writing to a string can't fail.
+        let _ = match served(folder, &dest_url) {
+            Some(address) => write!(page, "[{words}]({address})"),
+            None => write!(page, "{words}"),
+        };
     }
     page.push_str(&markdown[copied..]);
     page
 }
 
-/// Renders a page of the folder as HTML. Headings get the anchors that links in the guides use. A
-/// link to a file that is not served is replaced by its text.
+/// Renders a page of the folder as HTML, with the same links. Headings get the anchors that links
+/// in the guides use.
 fn to_html(folder: &str, markdown: &str) -> String {
     let mut events = Vec::new();
     let mut heading = None;
     let mut is_plain = false;
-    for event in Parser::new_ext(markdown, Options::ENABLE_TABLES) {
-        match &event {
-            Event::Start(Tag::Link { dest_url, .. }) if !is_served(folder, dest_url) => {
-                is_plain = true;
-                continue;
-            }
+    for mut event in Parser::new_ext(markdown, Options::ENABLE_TABLES) {
+        match &mut event {
+            Event::Start(Tag::Link { dest_url, .. }) => match served(folder, dest_url) {
+                Some(address) => *dest_url = address.into(),
+                None => {
+                    is_plain = true;
+                    continue;
+                }
+            },
             Event::End(TagEnd::Link) if mem::take(&mut is_plain) => continue,
             Event::Start(Tag::Heading { .. }) => heading = Some((events.len(), String::new())),
             Event::Text(text) | Event::Code(text) => {
@@ -205,18 +215,20 @@ fn to_html(folder: &str, markdown: &str) -> String {
     page
 }
 
-/// Returns whether a link of a page in the folder is valid.
-fn is_served(folder: &str, link: &str) -> bool {
+/// Returns the address of a link of a page in the folder; `None` if it leads to no page. The
+/// address does not depend on the path under which the page was read: one page has several.
+fn served(folder: &str, link: &str) -> Option<String> {
     if link.contains("://") || link.starts_with(['#', '/']) {
-        return true;
+        return Some(link.to_owned());
     }
-    let file = link.split('#').next().unwrap_or(link);
+    let (file, anchor) = link.split_at(link.find('#').unwrap_or(link.len()));
     let path = match file.strip_prefix("../") {
         Some(rest) if !folder.is_empty() => rest.to_owned(),
         _ => format!("{folder}{file}"),
     };
     let code = path.strip_prefix(PROBLEMS).and_then(|page| page.strip_suffix(".md"));
-    GUIDES.iter().any(|(known, _)| *known == path) || code.is_some_and(|code| ProblemCode::find(code).is_some())
+    let is_known = guide(&path).is_some() || code.is_some_and(|code| ProblemCode::find(code).is_some());
+    is_known.then(|| format!("/docs/{path}{anchor}"))
 }
 
 /// Makes the anchor of a heading as Markdown sites do: in lower case, with dashes for spaces and
