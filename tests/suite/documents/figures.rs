@@ -1,13 +1,13 @@
-//! Compares the figures of README.md with docs/benchmarks.md, which has them from a measurement,
-//! and those of docs/scaling.md with what the command computes.
+//! Compares the figures of README.md and docs/deployment.md with docs/benchmarks.md, which has them
+//! from a measurement, and those of docs/scaling.md with what the command computes.
 
 use std::process::Command;
 
-use super::blocks::{read, tables};
+use super::blocks::{pages, read, tables};
 use crate::support::languages::has_python;
 
 #[test]
-fn the_figures_of_the_readme_are_those_of_the_page_on_benchmarks() {
+fn the_figures_of_other_pages_are_those_of_the_page_on_benchmarks() {
     let page = read("docs/benchmarks.md");
     let section = |heading: &str| {
         let (_, rest) = page
@@ -16,10 +16,13 @@ fn the_figures_of_the_readme_are_those_of_the_page_on_benchmarks() {
         rest.split("\n## ").next().unwrap()
     };
     let measured = ["\n## On PostgreSQL\n", "\n## On SQLite\n"].map(section);
-    let tables = tables(&read("README.md"));
-    let (_, figures) = tables.iter().find(|(mark, _)| mark == "figures").unwrap();
-    assert!(figures.len() > 4);
-    for row in figures {
+    let tables = pages().into_iter().flat_map(|page| tables(&read(&page)));
+    let figures: Vec<_> = tables
+        .filter(|(mark, _)| mark == "figures")
+        .map(|(_, rows)| rows)
+        .collect();
+    assert!(figures.len() >= 2 && figures.iter().all(|rows| rows.len() > 2));
+    for row in figures.iter().flatten() {
         let [name, shown @ ..] = &row[..] else {
             panic!("a row is empty")
         };
