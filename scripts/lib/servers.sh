@@ -7,6 +7,9 @@
 # The entry points are servers_run COMMAND [ARGUMENT...], and servers_lend for a
 # command that starts and stops the servers by itself.
 
+# shellcheck source=packages.sh
+source "$(dirname "${BASH_SOURCE[0]}")/packages.sh"
+
 # The oldest PostgreSQL that the service supports.
 readonly SERVERS_POSTGRES_MAJOR=15
 # Each test has a database, and so a pool, of its own.
@@ -105,24 +108,8 @@ servers_install_missing() {
     command -v pkg-config >/dev/null || packages+=(pkg-config)
     [[ ${#packages[@]} -gt 0 ]] || return 0
 
-    local as_root=()
-    if ! command -v apt-get >/dev/null; then
-        servers_fail "these Debian packages, or their like, are missing: ${packages[*]}"
-    elif [[ $EUID -ne 0 ]]; then
-        # Without a terminal sudo could only wait for a password in vain.
-        if command -v sudo >/dev/null && { [[ -t 0 ]] || sudo -n true 2>/dev/null; }; then
-            as_root=(sudo)
-        else
-            servers_fail "missing packages; as root, run: apt-get install ${packages[*]}"
-        fi
-    fi
-
     servers_say "installing ${packages[*]}"
-    local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive
-        apt-get -q -o DPkg::Lock::Timeout=300)
-    "${apt[@]}" update >&2 || servers_say "the package lists could not be renewed; going on with the old ones"
-    "${apt[@]}" install --yes --no-install-recommends "${packages[@]}" >&2 ||
-        servers_fail "apt-get could not install ${packages[*]}"
+    packages_install "${packages[@]}" || servers_fail "not all of these packages are installed: ${packages[*]}"
     servers_postgres_bin >/dev/null ||
         servers_fail "PostgreSQL $SERVERS_POSTGRES_MAJOR or newer is needed; this release's package is older"
 }

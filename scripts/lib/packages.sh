@@ -1,0 +1,48 @@
+# shellcheck shell=bash
+# Installs Debian packages that are missing. Upgrades nothing: neither a package that is installed
+# nor one that a new package needs. Sourced by the scripts that need programs of others.
+
+# Installs packages. Fails, with a message, if one can't be installed, or not without an upgrade.
+# As another user than root, it needs sudo.
+packages_install() {
+    local as_root=() apt plan upgrades
+    [[ $# -gt 0 ]] || return 0
+    if ! command -v apt-get >/dev/null; then
+        echo "these Debian packages, or their like, are missing: $*" >&2
+        return 1
+    fi
+    if [[ $EUID -ne 0 ]]; then
+        # Without a terminal sudo could only wait for a password in vain.
+        if ! command -v sudo >/dev/null || { [[ ! -t 0 ]] && ! sudo -n true 2>/dev/null; }; then
+            echo "missing packages; as root, run: apt-get install $*" >&2
+            return 1
+        fi
+        as_root=(sudo)
+    fi
+    apt=(apt-get -q -o DPkg::Lock::Timeout=300)
+    # The lists of packages that the machine has fit what is installed, so they come first.
+    if ! plan=$(packages_plan "$@"); then
+        "${as_root[@]}" "${apt[@]}" update >&2 || echo "the package lists could not be renewed" >&2
+        plan=$(packages_plan "$@") || { echo "apt-get can't install $*" >&2 && return 1; }
+    fi
+    upgrades=$(sed -n 's/^Inst \([^ ]*\) \[.*/\1/p' <<<"$plan" | tr '\n' ' ')
+    if [[ -n $upgrades ]]; then
+        echo "missing packages: $*. They need newer versions of: $upgrades" >&2
+        echo "to upgrade these, run as root: apt-get install $*" >&2
+        return 1
+    fi
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive "${apt[@]}" install --yes --no-install-recommends \
+        --no-upgrade --no-remove "$@" >&2 || packages_install_renewed "$@"
+}
+
+# Prints what would be installed.
+packages_plan() {
+    apt-get -q --simulate install --no-install-recommends --no-upgrade --no-remove "$@" 2>/dev/null
+}
+
+# Tries once more with new lists: a mirror drops the old versions of packages.
+packages_install_renewed() {
+    [[ -z ${PACKAGES_RENEWED-} ]] || { echo "apt-get could not install $*" >&2 && return 1; }
+    "${as_root[@]}" "${apt[@]}" update >&2 || return 1
+    PACKAGES_RENEWED=1 packages_install "$@"
+}
