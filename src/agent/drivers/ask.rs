@@ -33,8 +33,8 @@ pub enum AskError {
     /// The hooks around model requests are not known yet, and no request may bypass them.
     #[error("no model can be asked before the hooks of the execution are complete")]
     TooEarly,
-    /// The caller cancelled or stopped the execution, its budget is spent, or its budget cut the
-    /// completion.
+    /// The caller cancelled or stopped the execution, its budget is spent, or the completion is not
+    /// whole.
     #[error("{0}")]
     Cut(String),
     /// The model failed.
@@ -103,7 +103,11 @@ fn reply_of(asked: Exchange) -> Result<String, AskError> {
         return Err(AskError::Cut(signal.message));
     }
     match (asked.response, asked.error) {
-        (Some(response), None) => Ok(joined_text(&response.content)),
+        (Some(response), None) => match response.finish_reason.cut() {
+            Some(cut) => Err(AskError::Cut(format!("the answer is not complete: {cut}"))),
+            None if response.is_refusal() => Err(AskError::Model("it refused".to_owned())),
+            None => Ok(joined_text(&response.content)),
+        },
         (_, error) => {
             let message = error.map_or_else(|| "there is no answer".to_owned(), |error| error.message);
             Err(AskError::Model(message))

@@ -17,6 +17,8 @@ const EFFECT_UNCERTAIN: &str = "tool_effect_uncertain";
 const MAX_RECORDED_BYTES: usize = 2_000;
 /// The code of a call that the caller executed without success.
 const CLIENT_TOOL_FAILED: &str = "tool_client_failed";
+/// The code of a call of a completion that is not whole.
+const CALL_CUT: &str = "tool_call_cut";
 /// The code of a call beyond the most calls of a step.
 const TOO_MANY_CALLS: &str = "tool_calls_exceeded";
 /// The code of a call whose tool asked for input that nobody could give.
@@ -117,6 +119,15 @@ pub(super) fn uncertain(ports: &DriverPorts, call: ToolCall) -> ToolExecution {
         "the call of {name} was interrupted, and its effect is uncertain: it may have happened, in part or as a whole; check that before you repeat the call"
     );
     failed(ports, call, EFFECT_UNCERTAIN, message)
+}
+
+/// Returns the result of a call of a completion that is not whole. Its arguments may be the
+/// beginning of others.
+pub(super) fn cut_off(ports: &DriverPorts, call: ToolCall, cut: &str) -> ToolExecution {
+    let message = format!(
+        "this call was not made, since your answer is not complete: {cut}; if you still need the call, make it again, shorter or in several calls"
+    );
+    failed(ports, call, CALL_CUT, message)
 }
 
 /// Returns the result of a call beyond the most calls of a step.

@@ -17,7 +17,7 @@ use crate::agent::prompt::{is_template, render_prompt};
 use crate::agent::response_format::{CompiledFormat, FormatError};
 use crate::agent::run_error::RunErrorCode;
 use crate::agent::state::{
-    AgentError, AgentState, AgentStep, ErrorKind, FinishReason, Messages, StopReason, StopSignal, ToolExecution,
+    AgentError, AgentState, AgentStep, ErrorKind, Messages, StopReason, StopSignal, ToolExecution,
 };
 use crate::ids::StepId;
 use crate::json::Value;
@@ -151,6 +151,7 @@ async fn make_calls(
     };
     let before = Before {
         hook_failure,
+        cut: step.cut(),
         is_last: signal.is_some(),
     };
     let Used { state, ended, open } = use_tools(ports, state, calls, context, before).await;
@@ -348,7 +349,8 @@ pub(super) fn has_error(step: &AgentStep, code: RunErrorCode) -> bool {
 }
 
 /// Returns the value of a final completion, or why it is invalid. A refusal of the model or its
-/// provider is final. A retry can't correct a completion that ended too early.
+/// provider is final. A completion that is not whole has no value, even if it fits the format, and
+/// a retry can't correct it.
 async fn judge(
     ports: &DriverPorts,
     state: &AgentState,
@@ -358,6 +360,14 @@ async fn judge(
     let Some(response) = step.response.as_ref().filter(|response| !response.is_refusal()) else {
         return Ok(None);
     };
+    if let Some(cut) = response.finish_reason.cut().filter(|_| !format.is_text()) {
+        return Err(Fault {
+            code: RunErrorCode::AnswerIncomplete,
+            message: format!("the answer is not complete: {cut}"),
+            advice: String::new(),
+            is_correctable: false,
+        });
+    }
     let answer = joined_text(&response.content);
     let read = if matches!(**format, CompiledFormat::JsonSchema(_)) {
         let format = Arc::clone(format);
@@ -369,19 +379,6 @@ async fn judge(
         Ok(value) => return Ok(value),
         Err(violation) => violation,
     };
-    let ended_by = match response.finish_reason {
-        FinishReason::Length => Some("its limit of tokens"),
-        FinishReason::ContentFilter => Some("the provider's filter"),
-        _ => None,
-    };
-    if let Some(cause) = ended_by {
-        return Err(Fault {
-            code: RunErrorCode::AnswerIncomplete,
-            message: format!("the answer was cut by {cause} and does not fit its shape: {violation}"),
-            advice: String::new(),
-            is_correctable: false,
-        });
-    }
     let corrected = state
         .steps()
         .filter(|step| has_error(step, RunErrorCode::AnswerInvalid))

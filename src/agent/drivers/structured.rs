@@ -99,8 +99,11 @@ impl Formatted {
             .content
             .iter()
             .any(|part| matches!(part, ContentPart::ToolCall(_)) && !is_final(part));
+        let is_whole = response.finish_reason.is_whole();
         let content = response.content.into_iter().filter_map(|part| match part {
-            ContentPart::ToolCall(call) if call.name == final_tool => Some(ContentPart::text(words_of(call.arguments))),
+            ContentPart::ToolCall(call) if call.name == final_tool => {
+                Some(ContentPart::text(words_of(call.arguments, is_whole)))
+            }
             ContentPart::Text(_) if !is_early => None,
             part => Some(part),
         });
@@ -134,8 +137,8 @@ pub(super) fn schema_words(schema: Option<&Value>) -> String {
 }
 
 /// Returns the arguments as text. Some models write no arguments at all for an empty object.
-fn words_of(arguments: String) -> String {
-    if arguments.trim().is_empty() {
+fn words_of(arguments: String, is_whole: bool) -> String {
+    if is_whole && arguments.trim().is_empty() {
         "{}".to_owned()
     } else {
         arguments

@@ -16,7 +16,9 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 
-use super::call_ends::{WITHHELD, cant_ask, cant_wait, input_too_late, never_made, not_executed, too_many, uncertain};
+use super::call_ends::{
+    WITHHELD, cant_ask, cant_wait, cut_off, input_too_late, never_made, not_executed, too_many, uncertain,
+};
 use super::ports::DriverPorts;
 use crate::agent::answers::{Need, OpenUse};
 use crate::agent::events::AgentEvent;
@@ -43,13 +45,16 @@ pub(super) struct Used {
 pub(super) struct Before {
     /// The failure of a hook after the completion.
     pub(super) hook_failure: Option<HookFailure>,
+    /// What cut the completion; `None` if it is whole.
+    pub(super) cut: Option<String>,
     /// Whether a signal ends the execution after the step.
     pub(super) is_last: bool,
 }
 
 /// Executes the calls, each from its stage. If the execution ends after this step, no call is left
 /// open: such a call gets the result that it was not executed. Calls beyond the most calls of a
-/// step end as errors, without a call of the hooks before them.
+/// step, and all calls of a completion that is not whole, end as errors, without a call of the
+/// hooks before them.
 ///
 /// The hooks before the calls run in the order of the calls, and each sees the state that the one
 /// before returned. Then the calls run concurrently. The hooks after a call run when it ends.
@@ -74,6 +79,7 @@ pub(super) async fn use_tools(
         ended: vec![None; calls.len()],
         open: Vec::new(),
         written,
+        cut: before.cut,
         is_last: before.is_last,
         in_flight: Vec::new(),
     };
@@ -135,6 +141,8 @@ struct Uses<'a> {
     open: Vec<OpenUse>,
     /// The calls as the model wrote them, if the execution is recorded or some of them may wait.
     written: Vec<ToolCall>,
+    /// What cut the completion; `None` if it is whole.
+    cut: Option<String>,
     /// Whether a signal ends the execution after the step.
     is_last: bool,
     /// The indexes of the calls in flight.
@@ -250,6 +258,11 @@ impl<'a> Uses<'a> {
     async fn next(&mut self, index: usize, call: PendingCall) -> Option<Next> {
         let PendingCall { call, stage } = call;
         let (tool_use, was_begun) = match stage {
+            CallStage::Open if let Some(cut) = &self.cut => {
+                let ended = cut_off(self.ports, call, cut);
+                self.end(index, ended).await;
+                return None;
+            }
             CallStage::Open if index >= self.ports.tools.max_calls() => {
                 let (calls, max) = (self.ended.len(), self.ports.tools.max_calls());
                 self.end(index, too_many(self.ports, call, calls, max)).await;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::message::{ContentPart, ProviderFields};
 use crate::usage::Usage;
 
-/// Why a model ended its completion. An unknown reason is data, not an error.
+/// Why a model ended its completion. An unknown reason is data, but never a success.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum FinishReason {
@@ -28,6 +28,27 @@ pub enum FinishReason {
     Interrupted,
     /// The provider's own word.
     Other(String),
+}
+
+impl FinishReason {
+    /// Returns whether the model itself ended the completion, with all that it wanted to say. Every
+    /// user of a completion asks this: a call is executed, and a text is trusted, only if it is
+    /// whole.
+    pub fn is_whole(&self) -> bool {
+        matches!(self, Self::Stop | Self::ToolCalls | Self::PauseTurn)
+    }
+
+    /// Returns what ended a completion that is not whole, in words for the model and the caller.
+    pub fn cut(&self) -> Option<String> {
+        match self {
+            Self::Stop | Self::ToolCalls | Self::PauseTurn => None,
+            Self::Length => Some("the limit of output tokens cut it".to_owned()),
+            Self::ContentFilter => Some("the provider's filter cut it".to_owned()),
+            Self::Refusal => Some("it ended with a refusal".to_owned()),
+            Self::Interrupted => Some("it was interrupted".to_owned()),
+            Self::Other(word) => Some(format!("it ended with {word:?}")),
+        }
+    }
 }
 
 impl From<String> for FinishReason {

@@ -108,6 +108,11 @@ impl AgentStep {
         reason == Some(&FinishReason::PauseTurn)
     }
 
+    /// Returns what cut the completion; `None` if it is whole.
+    pub fn cut(&self) -> Option<String> {
+        self.response.as_ref()?.finish_reason.cut()
+    }
+
     /// Returns whether anything failed, including tools.
     pub fn has_errors(&self) -> bool {
         self.iter_errors().next().is_some()

@@ -168,6 +168,9 @@ fn read(asked: &Exchange) -> Option<Result<Decision, String>> {
     let is_whole = asked.signal.is_none() && asked.error.is_none() && asked.hook_failure.is_none();
     let response = asked.response.as_ref().filter(|_| is_whole);
     let response = response.filter(|response| !is_declined(response))?;
+    if let Some(cut) = response.finish_reason.cut() {
+        return Some(Err(cut));
+    }
     Some(read_decision(&joined_text(&response.content)))
 }
 

@@ -12,7 +12,7 @@ use super::config::{ensure, read_config};
 use crate::agent::drivers::{AskError, Question, ask};
 use crate::agent::events::AgentEvent;
 use crate::agent::hooks::{ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookPoint};
-use crate::agent::state::{AgentState, AgentStep, AgentStepType, FinishReason};
+use crate::agent::state::{AgentState, AgentStep, AgentStepType};
 use crate::ids::MessageId;
 use crate::json::{Object, Value};
 use crate::message::{Message, Role};
@@ -183,8 +183,7 @@ impl Hook for SelfCritique {
 
 /// Returns whether the step has a completion that the model itself ended.
 fn is_whole_answer(step: &AgentStep) -> bool {
-    let reason = step.response.as_ref().map(|response| &response.finish_reason);
-    let is_whole = matches!(reason, Some(FinishReason::Stop | FinishReason::Other(_)));
+    let is_whole = step.response.is_some() && step.cut().is_none();
     is_whole && step.step_type() == AgentStepType::FinalResponse
 }
 

@@ -1,4 +1,5 @@
 //! The tool calls of a step.
 
 mod calls;
+mod cut_calls;
 mod ending_tools;
