@@ -53,6 +53,7 @@ impl LiveRun {
             summary: self.summary.clone(),
             output: self.output.clone(),
             value: self.value.clone(),
+            finish_reason: self.steps.iter().rev().find_map(|step| step.finish_reason.clone()),
             stop_signal: self.stop_signal.clone(),
             open_calls: self.open_calls.clone(),
         }

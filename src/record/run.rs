@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::named::named_values;
 use super::thread::ThreadName;
 use crate::agent::Durability;
-use crate::agent::state::{StopReason, StopSignal};
+use crate::agent::state::{FinishReason, StopReason, StopSignal};
 use crate::clock::Timestamp;
 use crate::ids::{RunId, SessionId};
 use crate::json::{Object, Value};
@@ -158,6 +158,9 @@ pub struct RunRecord {
     /// The value of the final response, if the response matches its response format.
     #[serde(default)]
     pub value: Option<Value>,
+    /// Why the last completion ended; `None` as long as there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finish_reason: Option<FinishReason>,
     /// The signal that ended its execution; `None` if no signal did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_signal: Option<StopSignal>,
@@ -191,6 +194,7 @@ impl RunRecord {
             summary,
             output: Vec::new(),
             value: None,
+            finish_reason: None,
             stop_signal: None,
             open_calls: Vec::new(),
         }

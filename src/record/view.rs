@@ -9,7 +9,7 @@ use super::required_action::RequiredActionView;
 use super::run::{RunError, RunMode, RunRecord, RunStatus, RunSummary};
 use super::thread::ThreadName;
 use crate::agent::Durability;
-use crate::agent::state::{StopReason, StopSignal};
+use crate::agent::state::{FinishReason, StopReason, StopSignal};
 use crate::clock::Timestamp;
 use crate::ids::{RunId, SessionId};
 use crate::json::{Object, Value};
@@ -88,6 +88,10 @@ pub struct RunView {
     /// The final response as a value, if the run has a `response_format` and the response matches
     /// it.
     output_value: Option<Value>,
+    /// Why the last completion ended, for example `stop` or `length`; null if there is none. A final
+    /// response that was cut has another reason than `stop`.
+    #[schema(value_type = Option<String>)]
+    finish_reason: Option<FinishReason>,
     /// The signal that ended its execution; null if no signal did.
     stop_signal: Option<StopSignalView>,
     /// What the caller must do before the session can go on; null unless the run has the status
@@ -160,6 +164,7 @@ impl From<RunRecord> for RunView {
             summary: run.summary.into(),
             output: run.output,
             output_value: run.value,
+            finish_reason: run.finish_reason,
             stop_signal: run.stop_signal.map(Into::into),
         }
     }

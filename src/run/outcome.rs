@@ -67,6 +67,7 @@ impl Outcome {
                 summary,
                 output,
                 value: state.final_value().cloned(),
+                finish_reason: state.finish_reason().cloned(),
                 stop_signal: state.stop_signal().cloned(),
                 open_calls: open_calls(state),
             },

@@ -102,6 +102,7 @@ fn prepare(run: &NewQueuedRun) -> Result<NewQueueRow, EncodeError> {
         summary,
         output: Vec::new(),
         value: None,
+        finish_reason: None,
         stop_signal: None,
         open_calls: Vec::new(),
     };

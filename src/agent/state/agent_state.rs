@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::context::{AgentContext, MessageStore};
 use super::error::ErrorList;
 use super::execution::{ExecutionState, ExecutionStatus};
+use super::response::FinishReason;
 use super::step::{AgentStep, AgentStepType};
 use super::stop::{StopReason, StopSignal};
 use crate::clock::Timestamp;
@@ -168,6 +169,13 @@ impl AgentState {
         let execution = self.execution()?;
         let steps = execution.step_executions.iter().rev();
         steps.into_iter().find_map(|done| done.step.answered_by.as_ref())
+    }
+
+    /// Returns why the newest completion of the execution ended.
+    pub fn finish_reason(&self) -> Option<&FinishReason> {
+        let steps = self.execution()?.step_executions.iter().rev();
+        let mut responses = steps.into_iter().filter_map(|done| done.step.response.as_ref());
+        responses.next().map(|response| &response.finish_reason)
     }
 
     /// Returns why the execution stops or stopped.

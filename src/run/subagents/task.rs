@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::agent::ports::ToolSpec;
-use crate::agent::state::AgentState;
+use crate::agent::state::{AgentState, FinishReason};
 use crate::agent::{AgentDefinition, SubagentConfig};
 use crate::json::Value;
 use crate::message::{Role, joined_text};
@@ -76,10 +76,11 @@ pub(super) fn spec_of(subagent: &SubagentConfig, agent: &AgentDefinition) -> Too
 /// Returns the result of a subagent that completed its task.
 pub(super) fn completed(name: &str, state: &AgentState) -> String {
     let answer = state.final_text();
-    if answer.trim().is_empty() {
-        format!("[The agent {name} has ended without a word.]")
-    } else {
-        answer
+    let cut = state.finish_reason().and_then(FinishReason::cut);
+    match cut {
+        _ if answer.trim().is_empty() => format!("[The agent {name} has ended without a word.]"),
+        Some(cut) => format!("{answer}\n\n[This answer of the agent {name} is not complete: {cut}.]"),
+        None => answer,
     }
 }
 

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::payload::{DecodeError, EncodeError, Payload, StoredPayload, decode};
 use super::{DEFINITION_VERSION, ENVIRONMENT_VERSION, RUN_VERSION};
 use crate::agent::AgentDefinition;
-use crate::agent::state::StopSignal;
+use crate::agent::state::{FinishReason, StopSignal};
 use crate::json::{Value, canonical_bytes, present};
 use crate::message::Message;
-use crate::record::{RunRecord, StepRecord};
+use crate::record::{RunRecord, RunStatus, StepRecord};
 use crate::session::{EnvironmentState, Hash, OpenCall, hash_definition, hash_environment};
 
 /// The JSON of an output without anything.
@@ -24,6 +24,9 @@ pub(crate) struct StoredOutput {
     pub(crate) messages: Vec<Arc<Message>>,
     #[serde(default, deserialize_with = "present")]
     pub(crate) value: Option<Value>,
+    /// Absent for the reason `stop` of a completed run, and for a run without a completion.
+    #[serde(default)]
+    pub(crate) finish_reason: Option<FinishReason>,
     #[serde(default)]
     pub(crate) stop_signal: Option<StopSignal>,
     #[serde(default)]
@@ -37,6 +40,8 @@ struct OutputRef<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    finish_reason: Option<&'a FinishReason>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     stop_signal: Option<&'a StopSignal>,
     #[serde(skip_serializing_if = "<[OpenCall]>::is_empty")]
     open_calls: &'a [OpenCall],
@@ -45,9 +50,12 @@ struct OutputRef<'a> {
 /// Encodes the output of a run, with or without its messages. An output without anything takes no
 /// bytes.
 pub(crate) fn encode_output(record: &RunRecord, has_messages: bool) -> Result<Payload, EncodeError> {
+    let is_usual =
+        |reason: &&FinishReason| record.summary.status == RunStatus::Completed && **reason == FinishReason::Stop;
     let output = OutputRef {
         messages: if has_messages { &record.output } else { &[] },
         value: record.value.as_ref(),
+        finish_reason: record.finish_reason.as_ref().filter(|reason| !is_usual(reason)),
         stop_signal: record.stop_signal.as_ref(),
         open_calls: &record.open_calls,
     };

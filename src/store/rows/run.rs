@@ -5,9 +5,10 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::{Row, RowName, StoredTime, Value, row, stored_count, table_row, written_row};
+use crate::agent::state::FinishReason;
 use crate::ids::{RunId, SessionId};
 use crate::message::Message;
-use crate::record::{RunRecord, RunSummary, StepRecord};
+use crate::record::{RunRecord, RunStatus, RunSummary, StepRecord};
 use crate::store::codec::{
     EncodeError, HistoryBuilder, RUN_VERSION, StoredPayload, StoredSegment, check_version, decode_output, decode_steps,
     encode_output, encode_steps,
@@ -293,8 +294,11 @@ impl TryFrom<RunRecordRow> for RunRecord {
             Some(count) => row.output.messages_of_session(count, &name)?,
             None => stored.messages,
         };
+        let summary = RunSummary::try_from(row.summary)?;
+        let usual = (summary.status == RunStatus::Completed).then_some(FinishReason::Stop);
         Ok(Self {
-            summary: row.summary.try_into()?,
+            finish_reason: stored.finish_reason.or(usual),
+            summary,
             output,
             value: stored.value,
             stop_signal: stored.stop_signal,

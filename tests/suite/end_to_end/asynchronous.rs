@@ -275,6 +275,7 @@ fn without_output(run: &Value) -> Value {
         "output",
         "output_text",
         "output_value",
+        "finish_reason",
         "stop_signal",
         "required_action",
     ] {

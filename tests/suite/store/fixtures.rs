@@ -288,6 +288,7 @@ pub(crate) fn run_record(run_id: RunId, session_id: SessionId, status: RunStatus
         },
         output: vec![user("output \u{0}")],
         value: Some(json!({"celsius": 21.5, "nul": "\u{0}"})),
+        finish_reason: Some(FinishReason::Length),
         stop_signal: None,
         open_calls: Vec::new(),
     }

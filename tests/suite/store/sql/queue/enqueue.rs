@@ -27,6 +27,7 @@ async fn an_accepted_run_can_be_read(fixture: Fixture) {
         summary: summary.clone(),
         output: Vec::new(),
         value: None,
+        finish_reason: None,
         stop_signal: None,
         open_calls: Vec::new(),
     };
@@ -114,6 +115,7 @@ async fn what_has_ended_is_not_accepted_again(fixture: Fixture) {
             summary: queued_run(&fixture.tenant).summary,
             output: Vec::new(),
             value: None,
+            finish_reason: None,
             stop_signal: None,
             open_calls: Vec::new(),
         },
