@@ -1,10 +1,15 @@
 //! Assembles tool calls from fragments. Servers number, name and identify fragments in many ways.
 //! No call may be lost or duplicated.
+//!
+//! The index identifies a call, then the id. Some servers give each fragment a new id, repeat the
+//! name, or repeat the arguments so far. Others give all calls the same index: there, a name after
+//! complete arguments begins a call.
 
 use std::sync::Arc;
 
 use crate::agent::ports::ModelEvent;
 use crate::ids::IdSource;
+use crate::json::Value;
 use crate::message::ToolCall;
 use crate::models::calls::CallIds;
 use crate::models::fault::Fault;
@@ -13,12 +18,16 @@ use crate::models::wire::{self, Fields, MOST_UNKNOWN, object_text};
 /// A call under construction.
 #[derive(Debug, Default)]
 struct Call {
+    /// The number of its choice.
+    choice: u64,
     /// The provider's index. It is only a key, never an index in memory.
     index: Option<u64>,
     /// The position in the list of the fragment that began the call.
     slot: usize,
-    /// The provider's id.
+    /// The provider's first id.
     given_id: Option<String>,
+    /// Whether its fragments have several ids, so that another id means nothing.
+    ids_change: bool,
     /// The id that the conversation uses.
     id: String,
     name: String,
@@ -43,18 +52,24 @@ struct Fragment {
 #[derive(Debug)]
 pub(super) struct Calls {
     list: Vec<Call>,
+    /// The choice of the message that is being read.
+    choice: u64,
+    /// How many calls there were before this message.
+    before: usize,
     ids: CallIds,
     limit: usize,
 }
 
-/// The slot of the only call in the protocol's legacy form, `function_call`.
-const LEGACY_SLOT: usize = usize::MAX;
+/// The index of the only call in the protocol's legacy form, `function_call`.
+const LEGACY_INDEX: u64 = u64::MAX;
 
 impl Calls {
     /// Makes a collection of at most `limit` calls.
     pub(super) fn new(ids: Arc<dyn IdSource>, limit: usize) -> Self {
         Self {
             list: Vec::new(),
+            choice: 0,
+            before: 0,
             ids: CallIds::new(ids),
             limit,
         }
@@ -63,6 +78,11 @@ impl Calls {
     /// Returns how many calls there are.
     pub(super) fn len(&self) -> usize {
         self.list.len()
+    }
+
+    /// Begins to read a message of a choice.
+    pub(super) fn begin_message(&mut self, choice: u64) {
+        (self.choice, self.before) = (choice, self.list.len());
     }
 
     /// Reads an item of `tool_calls` at its position in the list. `whole`: the item is a complete
@@ -93,7 +113,7 @@ impl Calls {
     /// Reads a `function_call` of the protocol's legacy form. A completion has at most one.
     pub(super) fn take_legacy(&mut self, function: &Fields<'_>, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
         let fragment = Fragment {
-            slot: LEGACY_SLOT,
+            index: Some(LEGACY_INDEX),
             ..Fragment::of_function(function)
         };
         self.add(fragment, false, events)
@@ -105,13 +125,13 @@ impl Calls {
     }
 
     fn add(&mut self, fragment: Fragment, whole: bool, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
-        let found = if whole { None } else { self.find(&fragment) };
-        let position = match found {
+        let position = match self.find(&fragment, whole) {
             Some(position) => position,
             None if fragment.is_empty() => return Ok(()),
             None => self.begin(&fragment)?,
         };
         let call = &mut self.list[position];
+        call.ids_change |= call.has_other_id(&fragment);
         call.given_id = call.given_id.take().or(fragment.id);
         if call.name.is_empty() {
             call.name = fragment.name.unwrap_or_default();
@@ -122,9 +142,9 @@ impl Calls {
                 call.extras.push((name, raw));
             }
         }
-        call.end.push(&fragment.arguments);
-        call.arguments.push_str(&fragment.arguments);
-        let mut news = fragment.arguments;
+        let mut news = call.news(fragment.arguments);
+        call.end.push(&news);
+        call.arguments.push_str(&news);
         if !call.started && !call.name.is_empty() {
             call.started = true;
             events.push(ModelEvent::ToolCallStarted {
@@ -143,26 +163,19 @@ impl Calls {
         Ok(())
     }
 
-    /// Finds the call that the fragment continues.
-    fn find(&self, fragment: &Fragment) -> Option<usize> {
-        let last = |fits: &dyn Fn(&Call) -> bool| self.list.iter().rposition(fits);
-        let position = match (&fragment.id, fragment.index) {
-            (Some(id), index) => {
-                let same_index = |call: &Call| call.index == index || call.index.is_none() || index.is_none();
-                let named = last(&|call| call.given_id.as_ref() == Some(id) && same_index(call));
-                if named.is_some() {
-                    return named;
-                }
-                // A late id belongs to a call without an id. If the call has an id, another id
-                // begins a new call.
-                last(&|call| key_fits(call, fragment)).filter(|position| {
-                    let call = &self.list[*position];
-                    call.given_id.is_none() && (fragment.name.is_none() || call.name.is_empty())
-                })
-            }
-            (None, _) => last(&|call| key_fits(call, fragment)),
-        };
-        position.filter(|position| !self.list[*position].is_over_before(fragment))
+    /// Finds the call that the fragment continues or repeats. A whole call only repeats a call of an
+    /// earlier message.
+    fn find(&self, fragment: &Fragment, whole: bool) -> Option<usize> {
+        let among = if whole { &self.list[..self.before] } else { &self.list };
+        let last =
+            |fits: &dyn Fn(&Call) -> bool| among.iter().rposition(|call| call.choice == self.choice && fits(call));
+        if whole {
+            return last(&|call| call.is_repeated_by(fragment));
+        }
+        let same_index = |call: &Call| call.index == fragment.index || call.index.is_none() || fragment.index.is_none();
+        let found = last(&|call| call.has_id_of(fragment) && same_index(call))
+            .or_else(|| last(&|call| key_fits(call, fragment)));
+        found.filter(|position| !self.list[*position].is_over_before(fragment))
     }
 
     fn begin(&mut self, fragment: &Fragment) -> Result<usize, Fault> {
@@ -171,6 +184,7 @@ impl Calls {
         }
         let (index, id) = self.ids.next(fragment.id.clone());
         self.list.push(Call {
+            choice: self.choice,
             index: fragment.index,
             slot: fragment.slot,
             id,
@@ -208,13 +222,58 @@ impl Fragment {
 }
 
 impl Call {
-    /// Returns whether a fragment without an id begins another call: it has a name, and this call
-    /// has another name or complete arguments.
+    fn has_id_of(&self, fragment: &Fragment) -> bool {
+        fragment.id.is_some() && self.given_id == fragment.id
+    }
+
+    /// Returns whether the fragment has an id that distinguishes it from this call.
+    fn has_other_id(&self, fragment: &Fragment) -> bool {
+        self.given_id.is_some() && fragment.id.is_some() && self.given_id != fragment.id
+    }
+
+    /// Returns whether a fragment with the key of this call begins another call. It needs a name.
     fn is_over_before(&self, fragment: &Fragment) -> bool {
-        let Some(name) = &fragment.name else { return false };
-        let other_name = !self.name.is_empty() && self.name != *name;
-        let whole = self.end.is_reached();
-        (whole && !fragment.arguments.trim().is_empty()) || (other_name && (whole || self.arguments.is_empty()))
+        let Some(name) = fragment.name.as_ref().filter(|_| !self.name.is_empty()) else {
+            return false;
+        };
+        let has_other_id = !self.ids_change && self.has_other_id(fragment);
+        let is_whole = self.end.is_reached();
+        if self.name != *name {
+            return is_whole || self.arguments.is_empty() || has_other_id;
+        }
+        if fragment.arguments.trim().is_empty() {
+            return has_other_id && (is_whole || self.arguments.is_empty());
+        }
+        // Without a number and an id, only two calls can have the same arguments.
+        let is_same_call = self.has_id_of(fragment) || self.ids_change || fragment.index.is_some();
+        is_whole && (has_other_id || !is_same_call || !self.has_arguments(&fragment.arguments))
+    }
+
+    /// Returns whether a whole call is this one again.
+    fn is_repeated_by(&self, fragment: &Fragment) -> bool {
+        let is_same = fragment.name.as_ref() == Some(&self.name) && (self.ids_change || !self.has_other_id(fragment));
+        is_same && (fragment.arguments.starts_with(&self.arguments) || self.has_arguments(&fragment.arguments))
+    }
+
+    /// Returns whether the arguments are complete, and the same value as these.
+    fn has_arguments(&self, other: &str) -> bool {
+        let is_similar = self.arguments.len() / 4 <= other.len();
+        let read = |text: &str| serde_json::from_str::<Value>(text).ok();
+        self.end.is_reached()
+            && is_similar
+            && (other == self.arguments || read(other).is_some_and(|value| read(&self.arguments) == Some(value)))
+    }
+
+    /// Returns the part of a piece that is new. Some servers repeat the arguments so far.
+    fn news(&self, piece: String) -> String {
+        if self.has_arguments(&piece) {
+            return String::new();
+        }
+        let is_longer = self.arguments.starts_with('{') && piece.len() > self.arguments.len();
+        match piece.strip_prefix(&self.arguments) {
+            Some(rest) if is_longer => rest.to_owned(),
+            _ => piece,
+        }
     }
 
     fn finish(self) -> Result<ToolCall, Fault> {

@@ -126,6 +126,82 @@ fn a_new_id_on_a_used_index_is_a_new_call() {
 }
 
 #[test]
+fn an_index_identifies_a_call_whatever_its_fragments_repeat() {
+    for rest in [
+        // Another id, and no name or an empty one.
+        [
+            r#"[{"index":0,"id":"b","function":{"arguments":"{\"x\":"}}]"#,
+            r#"[{"index":0,"id":"c","function":{"name":"","arguments":"1}"}}]"#,
+        ],
+        // Another id, and the name again.
+        [
+            r#"[{"index":0,"id":"b","function":{"name":"f","arguments":"{\"x\":"}}]"#,
+            r#"[{"index":0,"id":"c","function":{"name":"f","arguments":"1}"}}]"#,
+        ],
+        // The arguments so far.
+        [
+            r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\""}}]"#,
+            r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}]"#,
+        ],
+        // The whole call at the end.
+        [
+            r#"[{"index":0,"function":{"arguments":"{\"x\":1}"}}]"#,
+            r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\": 1}"}}]"#,
+        ],
+        [
+            r#"[{"index":0,"function":{"arguments":"{\"x\":1}"}}]"#,
+            r#"[{"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}]"#,
+        ],
+    ] {
+        let first = r#"[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":""}}]"#;
+        expect(&[first, rest[0], rest[1]], &[("a", "f", "{\"x\":1}")]);
+    }
+}
+
+#[test]
+fn calls_that_share_an_index_stay_apart() {
+    for [first, second] in [
+        [r#""name":"f","arguments":"{}""#, r#""name":"f","arguments":"{}""#],
+        [r#""name":"f","arguments":"""#, r#""name":"f","arguments":"""#],
+        [r#""name":"f","arguments":"{\"x\":1}""#, r#""name":"f","arguments":"""#],
+        [r#""name":"f","arguments":"{\"x\":""#, r#""name":"g","arguments":"{}""#],
+    ] {
+        let fragment = |id: &str, function: &str| format!(r#"[{{"index":0,"id":"{id}","function":{{{function}}}}}]"#);
+        let calls = calls(&[&fragment("a", first), &fragment("b", second)]);
+        let ids: Vec<_> = calls.iter().map(|(id, ..)| id.as_str()).collect();
+        assert_eq!(ids, ["a", "b"], "{first} {second}");
+    }
+}
+
+#[test]
+fn a_last_message_may_repeat_the_calls_of_the_stream() {
+    let piece = |call: &str| format!(r#"{{"choices":[{{"index":0,"delta":{{"tool_calls":[{call}]}}}}]}}"#);
+    let pieces = [
+        piece(r#"{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}"#),
+        piece(r#"{"index":1,"id":"b","function":{"name":"f","arguments":"{\"x\""}}"#),
+    ];
+    for ids in [["a", "b"], ["", ""]] {
+        let call = |id: &str, arguments: &str| {
+            format!(r#"{{"id":"{id}","function":{{"name":"f","arguments":"{arguments}"}}}}"#)
+        };
+        let calls = [call(ids[0], "{}"), call(ids[1], r#"{\"x\":1}"#)].join(",");
+        let last = format!(
+            r#"{{"choices":[{{"index":0,"message":{{"tool_calls":[{calls}]}},"finish_reason":"tool_calls"}}]}}"#
+        );
+        let (events, end) = stream(&[&pieces[0], &pieces[1], &last]);
+        let expected = [("a", "{}"), ("b", "{\"x\":1}")]
+            .map(|(id, arguments)| (id.to_owned(), "f".to_owned(), arguments.to_owned()));
+        assert_eq!(reported(&events), expected);
+        let stored: Vec<_> = end.unwrap().content.into_iter().filter_map(call_of).collect();
+        assert_eq!(stored, expected);
+    }
+}
+
+fn call_of(part: ContentPart) -> Option<(String, String, String)> {
+    call(part).map(|call| (call.id, call.name, call.arguments))
+}
+
+#[test]
 fn whole_calls_without_ids_on_one_index_stay_apart() {
     let lists = [
         r#"[{"index":0,"function":{"name":"f","arguments":"{\"x\":1}"}}]"#,
