@@ -51,11 +51,6 @@ impl Blocks {
         }
     }
 
-    /// Returns whether there is a call.
-    pub(super) fn has_calls(&self) -> bool {
-        self.calls.made() > 0
-    }
-
     /// Returns the latest block with the index (without an index, the latest of all), and the room
     /// for its additions.
     pub(super) fn get(&mut self, index: Option<u64>) -> Option<(&mut Block, &mut Room)> {
@@ -86,28 +81,35 @@ impl Blocks {
         Ok((&mut self.list[position], &mut self.room))
     }
 
-    /// Adds a call.
+    /// Adds a call. Its beginning may be repeated while it is open.
     pub(super) fn begin_call(
         &mut self,
         index: Option<u64>,
         beginning: Beginning,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), Fault> {
+        let open = index.and_then(|index| self.get(Some(index)));
+        if let Some((Block::Call(call), _)) = open
+            && call.is_begun_by(&beginning)
+        {
+            return Ok(());
+        }
         let call = self.calls.begin(beginning, events)?;
         self.open(index, Block::Call(call)).map(|_| ())
     }
 
     /// Takes the end of a block.
-    pub(super) fn end(&mut self, index: Option<u64>, events: &mut Vec<ModelEvent>) {
+    pub(super) fn end(&mut self, index: Option<u64>) {
         if let Some((Block::Call(call), _)) = self.get(index) {
-            call.close(events);
+            call.close();
         }
     }
 
-    /// Returns the parts, without empty ones. Open blocks end here. `text_of` returns the JSON of a
-    /// block for the provider.
+    /// Returns the parts, without empty ones. Open blocks end here. `is_whole`: nothing cut the
+    /// completion. `text_of` returns the JSON of a block for the provider.
     pub(super) fn finish(
         self,
+        is_whole: bool,
         provider: &str,
         text_of: fn(Opaque) -> String,
         events: &mut Vec<ModelEvent>,
@@ -115,10 +117,7 @@ impl Blocks {
         let parts = self.list.into_iter().map(|block| match block {
             Block::Text(part) => ContentPart::Text(part),
             Block::Reasoning(part) => ContentPart::Reasoning(part),
-            Block::Call(mut call) => {
-                call.close(events);
-                ContentPart::ToolCall(call.finish())
-            }
+            Block::Call(call) => ContentPart::ToolCall(call.finish(is_whole, events)),
             Block::Opaque(block) => ContentPart::Opaque(OpaquePart {
                 provider: provider.to_owned(),
                 raw: RawJson::new(text_of(block)),

@@ -13,6 +13,9 @@ use crate::message::ToolCall;
 /// The longest id of a call that the conversation uses, in bytes as JSON.
 const MAX_ID: usize = 4 << 10;
 
+/// The arguments of a call that gives none.
+const NO_ARGUMENTS: &str = "{}";
+
 /// The ids of the calls of one completion.
 #[derive(Debug)]
 pub(super) struct CallIds {
@@ -71,7 +74,7 @@ pub(super) struct Call {
     given: String,
     arguments: String,
     extras: Option<String>,
-    closed: bool,
+    is_closed: bool,
 }
 
 /// Begins the calls of one completion. Each gets an index and a unique id.
@@ -88,14 +91,9 @@ impl CallMaker {
         Self { ids, limit }
     }
 
-    /// Returns how many calls have begun.
-    pub(super) fn made(&self) -> usize {
-        self.ids.count()
-    }
-
     /// Begins a call.
     pub(super) fn begin(&mut self, beginning: Beginning, events: &mut Vec<ModelEvent>) -> Result<Call, Fault> {
-        if self.made() >= self.limit {
+        if self.ids.count() >= self.limit {
             return Err(Fault::TooManyCalls(self.limit));
         }
         let name = beginning.name.ok_or(Fault::NamelessCall)?;
@@ -109,10 +107,10 @@ impl CallMaker {
             index,
             id,
             name,
-            given: beginning.arguments.unwrap_or_else(|| "{}".to_owned()),
+            given: beginning.arguments.unwrap_or_else(|| NO_ARGUMENTS.to_owned()),
             arguments: String::new(),
             extras: beginning.extras,
-            closed: false,
+            is_closed: false,
         })
     }
 }
@@ -120,7 +118,7 @@ impl CallMaker {
 impl Call {
     /// Adds a piece of the arguments. A closed call ignores it.
     pub(super) fn push(&mut self, piece: String, events: &mut Vec<ModelEvent>) {
-        if self.closed || piece.is_empty() {
+        if self.is_closed || piece.is_empty() {
             return;
         }
         self.arguments.push_str(&piece);
@@ -131,16 +129,24 @@ impl Call {
     }
 
     /// Ends the arguments.
-    pub(super) fn close(&mut self, events: &mut Vec<ModelEvent>) {
-        if self.arguments.trim().is_empty() {
+    pub(super) fn close(&mut self) {
+        self.is_closed = true;
+    }
+
+    /// Returns whether this is the beginning of this call, which is still open.
+    pub(super) fn is_begun_by(&self, beginning: &Beginning) -> bool {
+        let is_same = beginning.id.as_ref() == Some(&self.id) && beginning.name.as_ref() == Some(&self.name);
+        is_same && !self.is_closed
+    }
+
+    /// Returns the call. Without pieces, it has the arguments of its beginning. If something cut
+    /// the completion, empty ones may be missing ones, so they stay out.
+    pub(super) fn finish(mut self, is_whole: bool, events: &mut Vec<ModelEvent>) -> ToolCall {
+        if self.arguments.trim().is_empty() && (is_whole || self.given != NO_ARGUMENTS) {
+            self.is_closed = false;
             let given = std::mem::take(&mut self.given);
             self.push(given, events);
         }
-        self.closed = true;
-    }
-
-    /// Returns the call.
-    pub(super) fn finish(self) -> ToolCall {
         ToolCall {
             id: self.id,
             name: self.name,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::body::{Body, BodyEnd, protocol, truncated};
 use super::client::Decoder;
+use super::ending::settled;
 use super::errors::error_of_frame;
 use super::retry::AttemptError;
 use super::settings::CapSettings;
@@ -62,7 +63,8 @@ pub trait FrameReader: Send {
     /// Returns whether the provider has sent the finish reason.
     fn is_finished(&self) -> bool;
 
-    /// Returns the whole completion, after its last events.
+    /// Returns the whole completion, after its last events. Whether its finish reason and its
+    /// content agree is checked afterwards.
     fn finish(self, events: &mut Vec<ModelEvent>) -> Result<ModelResponse, AttemptError>;
 }
 
@@ -126,7 +128,14 @@ impl<C: FrameReader> Decoder for StreamDecoder<C> {
             return Ok(());
         }
         match self.body.end() {
-            BodyEnd::Whole(body) => self.reading.take_whole(&body, events),
+            BodyEnd::Whole(body) => {
+                let taken = self.reading.take_whole(&body, events);
+                if taken.is_err() {
+                    // Without output, the attempt can be retried.
+                    events.retain(|event| matches!(event, ModelEvent::Usage(_)));
+                }
+                taken
+            }
             BodyEnd::Events(last) => self.reading.finish(last, events),
             BodyEnd::Empty => Err(truncated()),
         }
@@ -203,7 +212,7 @@ impl<C: FrameReader> Reading<C> {
             Progress::Ended | Progress::Complete => {}
         }
         if let Some(reader) = self.reader.take() {
-            let response = reader.finish(events)?;
+            let response = settled(reader.finish(events)?)?;
             events.push(ModelEvent::Completed(Box::new(response)));
         }
         Ok(())

@@ -14,6 +14,10 @@ pub(super) enum Fault {
     NamelessCall,
     /// A piece of a call's arguments belongs to no call.
     StrayArguments,
+    /// Several choices have text.
+    Alternatives,
+    /// A part is neither text nor anything else that is known.
+    Unreadable,
 }
 
 impl Fault {
@@ -24,6 +28,8 @@ impl Fault {
             Self::TooManyCalls(most) => protocol(format!("the response has more than {most} tool calls"), ""),
             Self::TooManyParts(most) => protocol(format!("the response has more than {most} parts"), ""),
             Self::NamelessCall => protocol("a tool call has no name".to_owned(), text),
+            Self::Alternatives => protocol("the response has several choices with text".to_owned(), text),
+            Self::Unreadable => protocol("the response has content that can't be read".to_owned(), text),
             Self::StrayArguments => protocol("a piece of a tool call belongs to no call".to_owned(), text),
         }
     }

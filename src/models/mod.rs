@@ -17,6 +17,7 @@ mod client;
 mod decoder;
 mod delta;
 mod encode;
+mod ending;
 mod envelope;
 mod errors;
 mod fault;

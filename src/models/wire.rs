@@ -89,6 +89,16 @@ impl<'a> Fields<'a> {
         self.get(name).and_then(object)
     }
 
+    /// Returns a text. Any other value becomes its JSON, so that nothing is lost.
+    pub(super) fn words(&self, name: &str) -> Option<String> {
+        self.get(name).map(words)
+    }
+
+    /// Returns the items of a list. Any other value is the only item.
+    pub(super) fn items(&self, name: &str) -> Items<'a> {
+        self.get(name).map(items).unwrap_or_default()
+    }
+
     /// Returns the items of a list.
     pub(super) fn list(&self, name: &str) -> Option<Items<'a>> {
         self.get(name).and_then(list)
@@ -140,6 +150,16 @@ impl Serialize for Map<'_> {
 /// Reads a text.
 pub(super) fn text(raw: &RawValue) -> Option<String> {
     serde_json::from_str(raw.get()).ok()
+}
+
+/// Reads a text. Any other value becomes its JSON.
+pub(super) fn words(raw: &RawValue) -> String {
+    text(raw).unwrap_or_else(|| raw.get().to_owned())
+}
+
+/// Reads a list. Any other value is the only item.
+pub(super) fn items(raw: &RawValue) -> Items<'_> {
+    list(raw).unwrap_or_else(|| Items::from_slice(&[raw]))
 }
 
 /// Reads a text, borrowed unless it has escaped characters.

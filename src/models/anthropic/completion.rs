@@ -12,6 +12,7 @@ use crate::ids::IdSource;
 use crate::message::{ContentPart, ReasoningPart};
 use crate::models::blocks::{Block, Blocks};
 use crate::models::calls::Beginning;
+use crate::models::ending::finish_reason;
 use crate::models::envelope::Envelope;
 use crate::models::fault::Fault;
 use crate::models::opaque::Opaque;
@@ -80,10 +81,15 @@ impl Completion {
         raw: &RawValue,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), Fault> {
-        let block = wire::object(raw).unwrap_or_default();
-        let text = |name: &str| block.text(name).unwrap_or_default();
-        match block.borrowed_text("type").as_deref() {
-            Some("text") => {
+        let Some(block) = wire::object(raw) else {
+            let text = wire::text(raw).ok_or(Fault::Unreadable)?;
+            return self.add_text(text, events);
+        };
+        let text = |name: &str| block.words(name).unwrap_or_default();
+        let kind = block.borrowed_text("type");
+        match kind.as_deref() {
+            // Some gateways have other names for text.
+            kind if kind == Some("text") || block.borrowed_filled("text").is_some() => {
                 let (opened, room) = self.blocks.open(index, Block::text())?;
                 for source in block.list("citations").unwrap_or_default() {
                     opened.cite(source, room)?;
@@ -140,7 +146,7 @@ impl Completion {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), Fault> {
         let kind = delta.borrowed_text("type").unwrap_or_default();
-        let text = |name: &str| delta.text(name).unwrap_or_default();
+        let text = |name: &str| delta.words(name).unwrap_or_default();
         let Some((block, room)) = self.blocks.get(index) else {
             match kind.as_ref() {
                 "text_delta" => self.blocks.open(index, Block::text())?,
@@ -177,16 +183,19 @@ impl Completion {
     }
 
     /// Takes the end of a block.
-    pub(super) fn end(&mut self, index: Option<u64>, events: &mut Vec<ModelEvent>) {
-        self.blocks.end(index, events);
+    pub(super) fn end(&mut self, index: Option<u64>) {
+        self.blocks.end(index);
     }
 
     /// Returns the whole completion. Open blocks end here.
     pub(super) fn finish(self, events: &mut Vec<ModelEvent>) -> ModelResponse {
-        let has_calls = self.blocks.has_calls();
-        let mut content = self.blocks.finish(&self.envelope.provider, Opaque::finish, events);
+        let finish_reason = finish_reason(self.stop_reason.as_deref());
+        let is_whole = finish_reason.is_whole();
+        let mut content = self
+            .blocks
+            .finish(is_whole, &self.envelope.provider, Opaque::finish, events);
         let has_words = content.iter().any(|part| matches!(part, ContentPart::Text(_)));
-        if self.stop_reason.as_deref() == Some("refusal")
+        if finish_reason == FinishReason::Refusal
             && !has_words
             && let Some(text) = self.explanation
         {
@@ -195,23 +204,7 @@ impl Completion {
         }
         ModelResponse {
             provider_tool_calls: server_tools::counted(&content),
-            ..self
-                .envelope
-                .response(content, finish_reason(self.stop_reason.as_deref(), has_calls))
+            ..self.envelope.response(content, finish_reason)
         }
-    }
-}
-
-/// Parses the finish reason. A complete completion without one gets the reason that follows from
-/// its calls.
-fn finish_reason(reason: Option<&str>, has_calls: bool) -> FinishReason {
-    match reason {
-        None if has_calls => FinishReason::ToolCalls,
-        None | Some("end_turn" | "stop_sequence") => FinishReason::Stop,
-        Some("max_tokens" | "model_context_window_exceeded") => FinishReason::Length,
-        Some("tool_use") => FinishReason::ToolCalls,
-        Some("refusal") => FinishReason::Refusal,
-        Some("pause_turn") => FinishReason::PauseTurn,
-        Some(other) => FinishReason::Other(other.to_owned()),
     }
 }

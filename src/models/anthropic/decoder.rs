@@ -13,7 +13,7 @@ use crate::models::errors::error_of_frame;
 use crate::models::fault::Fault;
 use crate::models::retry::AttemptError;
 use crate::models::settings::CapSettings;
-use crate::models::wire::{Fields, Items};
+use crate::models::wire::Fields;
 
 /// Decodes one completion.
 pub type MessagesDecoder = StreamDecoder<MessagesReader>;
@@ -95,7 +95,7 @@ impl MessagesReader {
                 let delta = event.object("delta").unwrap_or_default();
                 outcome = completion.add(index, &delta, events);
             }
-            "content_block_stop" => completion.end(index, events),
+            "content_block_stop" => completion.end(index),
             "message_delta" => {
                 completion.take_end(&event.object("delta").unwrap_or_default());
                 completion.take_usage(event);
@@ -115,22 +115,16 @@ impl MessagesReader {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), AttemptError> {
         let is_message = message.borrowed_text("type").as_deref() == Some("message") && message.has("content");
-        let words = message.text("content").filter(|_| is_message);
-        let blocks = match message.list("content") {
-            Some(blocks) => blocks,
-            None if is_message => Items::new(),
-            None => return Err(protocol("the response is not a message".to_owned(), text)),
-        };
+        if !is_message && message.list("content").is_none() {
+            return Err(protocol("the response is not a message".to_owned(), text));
+        }
         self.has_begun = true;
         let completion = &mut self.completion;
         let mut outcome = Ok(());
         // Some gateways send only the text, or nothing if there is no text.
-        if let Some(words) = words {
-            outcome = completion.add_text(words, events);
-        }
-        for block in blocks {
+        for block in message.items("content") {
             outcome = outcome.and_then(|()| completion.begin(None, block, events));
-            completion.end(None, events);
+            completion.end(None);
         }
         completion.take_envelope(message);
         events.extend(completion.changed_usage());

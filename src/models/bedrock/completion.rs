@@ -13,6 +13,7 @@ use crate::json::{Object, Value};
 use crate::message::ContentPart;
 use crate::models::blocks::{Block, Blocks};
 use crate::models::calls::Beginning;
+use crate::models::ending::finish_reason;
 use crate::models::envelope::{Envelope, count_calls};
 use crate::models::fault::Fault;
 use crate::models::opaque::Opaque;
@@ -71,16 +72,20 @@ impl Completion {
 
     /// Takes a whole block.
     pub(super) fn take_block(&mut self, raw: &RawValue, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
-        let block = wire::object(raw).unwrap_or_default();
+        let Some(block) = wire::object(raw) else {
+            let text = wire::text(raw).ok_or(Fault::Unreadable)?;
+            self.blocks.open(None, Block::text())?.0.add_text(text, events);
+            return Ok(());
+        };
         if block.has("toolUse") {
             self.begin(None, raw, events)?;
-            self.end(None, events);
-        } else if let Some(text) = block.text("text") {
+            self.end(None);
+        } else if let Some(text) = block.words("text") {
             self.blocks.open(None, Block::text())?.0.add_text(text, events);
         } else if let Some(cited) = block.object("citationsContent") {
             let (opened, room) = self.blocks.open(None, Block::text())?;
             for piece in cited.list("content").unwrap_or_default() {
-                let text = wire::object(piece).and_then(|piece| piece.text("text"));
+                let text = wire::object(piece).and_then(|piece| piece.words("text"));
                 opened.add_text(text.unwrap_or_default(), events);
             }
             for source in cited.list("citations").unwrap_or_default() {
@@ -131,7 +136,7 @@ impl Completion {
         delta: &Fields<'_>,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), Fault> {
-        if let Some(text) = delta.text("text") {
+        if let Some(text) = delta.words("text") {
             let (block, _) = self.blocks.get_or_open(index, Block::text())?;
             block.add_text(text, events);
         } else if let Some(source) = delta.get("citation") {
@@ -148,7 +153,7 @@ impl Completion {
 
     fn add_other(&mut self, index: Option<u64>, delta: &Fields<'_>, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
         match (self.blocks.get(index), delta.object("toolUse")) {
-            (Some((Block::Call(known), _)), Some(call)) => known.push(call.text("input").unwrap_or_default(), events),
+            (Some((Block::Call(known), _)), Some(call)) => known.push(call.words("input").unwrap_or_default(), events),
             (Some((Block::Opaque(known), room)), _) => known.merge(delta.iter(), MAX_DEPTH, room)?,
             (_, Some(_)) => return Err(Fault::StrayArguments),
             (_, None) => {
@@ -162,21 +167,15 @@ impl Completion {
     }
 
     /// Takes the end of a block.
-    pub(super) fn end(&mut self, index: Option<u64>, events: &mut Vec<ModelEvent>) {
-        self.blocks.end(index, events);
-    }
-
-    /// Returns why the completion is unusable, if the provider lost the output of the model.
-    pub(super) fn breakdown(&self) -> Option<String> {
-        let reason = self.stop_reason.as_deref().filter(|_| !self.blocks.has_calls())?;
-        let is_lost = matches!(reason, "malformed_model_output" | "malformed_tool_use");
-        is_lost.then(|| format!("the model's response ended with {reason}"))
+    pub(super) fn end(&mut self, index: Option<u64>) {
+        self.blocks.end(index);
     }
 
     /// Returns the whole completion. Open blocks end here.
     pub(super) fn finish(self, events: &mut Vec<ModelEvent>) -> ModelResponse {
-        let finish_reason = finish_reason(self.stop_reason.as_deref(), self.blocks.has_calls());
-        let mut content = self.blocks.finish(&self.envelope.provider, text_of, events);
+        let finish_reason = finish_reason(self.stop_reason.as_deref());
+        let is_whole = finish_reason.is_whole();
+        let mut content = self.blocks.finish(is_whole, &self.envelope.provider, text_of, events);
         let is_content = |part: &ContentPart| !matches!(part, ContentPart::Reasoning(_));
         if let (FinishReason::ContentFilter, Some(reason)) = (&finish_reason, self.stop_reason)
             && !content.iter().any(is_content)
@@ -226,20 +225,6 @@ fn counted(content: &[ContentPart]) -> BTreeMap<String, u64> {
         let call = Fields::parse(part.raw.as_str())?.object("toolUse")?;
         Some(call.filled("name").unwrap_or_else(|| "unnamed".to_owned()))
     }))
-}
-
-/// Parses the finish reason. A complete completion without one gets the reason that follows from
-/// its calls.
-fn finish_reason(reason: Option<&str>, has_calls: bool) -> FinishReason {
-    match reason {
-        None if has_calls => FinishReason::ToolCalls,
-        None | Some("end_turn" | "stop_sequence") => FinishReason::Stop,
-        Some("max_tokens" | "model_context_window_exceeded") => FinishReason::Length,
-        Some("tool_use") => FinishReason::ToolCalls,
-        Some("guardrail_intervened" | "content_filtered") => FinishReason::ContentFilter,
-        Some("refusal") => FinishReason::Refusal,
-        Some(other) => FinishReason::Other(other.to_owned()),
-    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::agent::ports::ModelEvent;
 use crate::agent::state::ModelResponse;
 use crate::ids::IdSource;
 use crate::models::aws_events::EXCEPTION;
-use crate::models::body::{Body, broken_down, protocol};
+use crate::models::body::{Body, protocol};
 use crate::models::decoder::{FrameReader, Progress, StreamDecoder, read_object};
 use crate::models::errors::error_of_frame;
 use crate::models::retry::AttemptError;
@@ -58,7 +58,7 @@ impl FrameReader for ConverseReader {
             "contentBlockDelta" => {
                 outcome = completion.add(index, &event.object("delta").unwrap_or_default(), events);
             }
-            "contentBlockStop" => completion.end(index, events),
+            "contentBlockStop" => completion.end(index),
             "messageStop" => completion.take_end(&event),
             "metadata" => {
                 completion.take_usage(&event);
@@ -86,7 +86,7 @@ impl FrameReader for ConverseReader {
         };
         let completion = &mut self.completion;
         let mut outcome = Ok(());
-        for block in message.list("content").unwrap_or_default() {
+        for block in message.items("content") {
             outcome = outcome.and_then(|()| completion.take_block(block, events));
         }
         completion.take_end(&whole);
@@ -104,9 +104,6 @@ impl FrameReader for ConverseReader {
 
     fn finish(mut self, events: &mut Vec<ModelEvent>) -> Result<ModelResponse, AttemptError> {
         events.extend(self.completion.usage_event());
-        match self.completion.breakdown() {
-            Some(message) => Err(broken_down(message)),
-            None => Ok(self.completion.finish(events)),
-        }
+        Ok(self.completion.finish(events))
     }
 }

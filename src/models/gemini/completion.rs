@@ -13,6 +13,7 @@ use crate::json::RawJson;
 use crate::message::{Citation, ContentPart, OpaquePart, ProviderFields, TextPart};
 use crate::models::calls::{Beginning, CallMaker};
 use crate::models::delta::DeltaKind;
+use crate::models::ending::Ending;
 use crate::models::envelope::Envelope;
 use crate::models::fault::Fault;
 use crate::models::room::Room;
@@ -34,8 +35,10 @@ pub(super) struct Completion {
     counts: Counts,
     executed: Executed,
     envelope: Envelope,
-    finish_reason: Option<String>,
+    ending: Ending,
     finish_message: Option<String>,
+    /// The provider's last reason in its words.
+    last_reason: Option<String>,
     /// Why the provider refused the prompt.
     block_reason: Option<String>,
 }
@@ -52,15 +55,16 @@ impl Completion {
             counts: Counts::default(),
             executed: Executed::default(),
             envelope: Envelope::new(provider),
-            finish_reason: None,
+            ending: Ending::default(),
             finish_message: None,
+            last_reason: None,
             block_reason: None,
         }
     }
 
     /// Returns whether the provider has sent the finish reason.
     pub(super) fn is_finished(&self) -> bool {
-        self.finish_reason.is_some() || self.is_blocked()
+        self.ending.is_known() || self.is_blocked()
     }
 
     /// Returns whether the provider refused the prompt.
@@ -82,16 +86,29 @@ impl Completion {
         }
     }
 
-    /// Takes the next parts and the other fields of the candidate.
-    pub(super) fn take_candidate(&mut self, candidate: &Fields<'_>, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
-        let content = candidate.object("content").unwrap_or_default();
-        for part in content.list("parts").unwrap_or_default() {
-            self.take_part(part, events)?;
+    /// Takes the next parts and the other fields of a candidate.
+    pub(super) fn take_candidate(
+        &mut self,
+        number: u64,
+        candidate: &Fields<'_>,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), Fault> {
+        let before = events.len();
+        if let Some(content) = candidate.get("content") {
+            let parts = wire::object(content).map_or_else(|| wire::items(content), |content| content.items("parts"));
+            for part in parts {
+                self.take_part(part, events)?;
+            }
         }
+        self.ending.check_choice(number, &events[before..])?;
         self.take_sources(candidate)?;
         self.executed.take_candidate(candidate);
         self.finish_message = candidate.filled("finishMessage").or(self.finish_message.take());
-        self.finish_reason = reason(candidate, "finishReason").or(self.finish_reason.take());
+        if let Some(reason) = reason(candidate, "finishReason") {
+            let reason = self.words(&reason);
+            self.ending.take(&reason);
+            self.last_reason = Some(reason);
+        }
         Ok(())
     }
 
@@ -101,7 +118,10 @@ impl Completion {
     }
 
     fn take_part(&mut self, raw: &RawValue, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
-        let part = wire::object(raw).unwrap_or_default();
+        let Some(part) = wire::object(raw) else {
+            let text = wire::text(raw).ok_or(Fault::Unreadable)?;
+            return self.take_delta(DeltaKind::Text, text, None, events);
+        };
         if let Some(call) = part.object("functionCall") {
             return self.take_call(&call, &part, events);
         }
@@ -109,7 +129,7 @@ impl Completion {
         let signature = part.filled("thoughtSignature");
         let mut others = part.iter().map(|(name, _)| name);
         if part.has("text") || others.all(|name| matches!(name, "thought" | "thoughtSignature")) {
-            let text = part.text("text").unwrap_or_default();
+            let text = part.words("text").unwrap_or_default();
             let kind = if is_thought {
                 DeltaKind::Reasoning
             } else {
@@ -156,9 +176,8 @@ impl Completion {
             arguments: call.get("args").map(|raw| raw.get().to_owned()),
             extras: unknown_fields(part, &["functionCall"], usize::MAX),
         };
-        let mut call = self.calls.begin(beginning, events)?;
-        call.close(events);
-        self.push(ContentPart::ToolCall(call.finish()))
+        let call = self.calls.begin(beginning, events)?;
+        self.push(ContentPart::ToolCall(call.finish(true, events)))
     }
 
     /// Reads the sources of the completion. Citations are separate sources. The result of a search
@@ -183,25 +202,24 @@ impl Completion {
         Ok(())
     }
 
-    /// Returns why the completion is unusable, if the provider lost a tool call of the model.
-    pub(super) fn breakdown(&self) -> Option<String> {
-        let reason = self.finish_reason.as_deref().filter(|_| self.calls.made() == 0)?;
-        let is_lost = matches!(
-            reason,
-            "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL" | "MISSING_THOUGHT_SIGNATURE"
-        );
-        is_lost.then(|| self.words(&format!("the model's response ended with {reason}")))
-    }
-
     /// Returns the whole completion.
     pub(super) fn finish(mut self, events: &mut Vec<ModelEvent>) -> ModelResponse {
-        self.refuse_if_empty(events);
-        self.cite();
+        let withheld = match (&self.block_reason, &self.last_reason) {
+            (Some(reason), _) => self.words(&format!("The provider blocked the prompt: {reason}")),
+            (None, reason) => format!(
+                "The provider ended the response: {}",
+                reason.as_deref().unwrap_or_default()
+            ),
+        };
         let finish_reason = if self.is_blocked() {
             FinishReason::ContentFilter
         } else {
-            finish_reason(self.finish_reason.as_deref(), self.calls.made() > 0)
+            std::mem::take(&mut self.ending).reason()
         };
+        if finish_reason == FinishReason::ContentFilter {
+            self.refuse_if_empty(withheld, events);
+        }
+        self.cite();
         ModelResponse {
             // Only the name is needed, so that signatures return to this provider.
             provider_fields: self
@@ -214,23 +232,17 @@ impl Completion {
         }
     }
 
-    /// Adds a refusal if there is no content and the provider has given a reason.
-    fn refuse_if_empty(&mut self, events: &mut Vec<ModelEvent>) {
+    /// Adds a refusal if there is no content.
+    fn refuse_if_empty(&mut self, text: String, events: &mut Vec<ModelEvent>) {
         let is_content = |part: &ContentPart| match part {
             ContentPart::Text(part) => !part.text.is_empty(),
             ContentPart::Reasoning(_) => false,
             _ => true,
         };
-        if self.parts.iter().any(is_content) {
-            return;
+        if !self.parts.iter().any(is_content) {
+            events.push(ModelEvent::RefusalDelta { text: text.clone() });
+            self.parts.push(ContentPart::Refusal { text });
         }
-        let text = match (&self.block_reason, self.finish_reason.as_deref()) {
-            (Some(reason), _) => self.words(&format!("The provider blocked the prompt: {reason}")),
-            (None, None | Some("STOP" | "MAX_TOKENS")) => return,
-            (None, Some(reason)) => self.words(&format!("The provider ended the response: {reason}")),
-        };
-        events.push(ModelEvent::RefusalDelta { text: text.clone() });
-        self.parts.push(ContentPart::Refusal { text });
     }
 
     fn words(&self, beginning: &str) -> String {
@@ -275,26 +287,5 @@ fn is_owned(part: &ContentPart) -> bool {
         ContentPart::Reasoning(_) => true,
         ContentPart::ToolCall(call) => call.signature.is_some(),
         _ => false,
-    }
-}
-
-/// Parses the finish reason. The protocol reports a completion with calls as complete. A complete
-/// completion without a reason gets the one that follows from its calls.
-fn finish_reason(reason: Option<&str>, has_calls: bool) -> FinishReason {
-    match reason {
-        None | Some("STOP") if has_calls => FinishReason::ToolCalls,
-        None | Some("STOP") => FinishReason::Stop,
-        Some("MAX_TOKENS") => FinishReason::Length,
-        Some(
-            "SAFETY"
-            | "RECITATION"
-            | "BLOCKLIST"
-            | "PROHIBITED_CONTENT"
-            | "SPII"
-            | "IMAGE_SAFETY"
-            | "IMAGE_PROHIBITED_CONTENT"
-            | "IMAGE_RECITATION",
-        ) => FinishReason::ContentFilter,
-        Some(other) => FinishReason::Other(other.to_owned()),
     }
 }

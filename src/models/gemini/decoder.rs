@@ -8,12 +8,12 @@ use super::completion::Completion;
 use crate::agent::ports::ModelEvent;
 use crate::agent::state::ModelResponse;
 use crate::ids::IdSource;
-use crate::models::body::{broken_down, protocol, truncated};
+use crate::models::body::{protocol, truncated};
 use crate::models::decoder::{FrameReader, Progress, StreamDecoder, not_json, read_object};
 use crate::models::errors::error_of_frame;
 use crate::models::retry::AttemptError;
 use crate::models::settings::CapSettings;
-use crate::models::wire::{self, Fields};
+use crate::models::wire;
 
 /// Decodes one completion.
 pub type GeminiDecoder = StreamDecoder<GeminiReader>;
@@ -73,10 +73,7 @@ impl FrameReader for GeminiReader {
 
     fn finish(mut self, events: &mut Vec<ModelEvent>) -> Result<ModelResponse, AttemptError> {
         events.extend(self.completion.changed_usage());
-        match self.completion.breakdown() {
-            Some(message) => Err(broken_down(message)),
-            None => Ok(self.completion.finish(events)),
-        }
+        Ok(self.completion.finish(events))
     }
 }
 
@@ -89,19 +86,16 @@ impl GeminiReader {
         let completion = &mut self.completion;
         completion.take_envelope(&chunk);
         let mut outcome = Ok(());
-        if let Some(candidate) = candidate(&chunk) {
+        for (position, candidate) in (0..).zip(chunk.items("candidates")) {
+            let Some(candidate) = wire::object(candidate) else {
+                continue;
+            };
             self.has_begun = true;
-            outcome = completion.take_candidate(&candidate, events);
+            let number = candidate.count("index").unwrap_or(position);
+            outcome = outcome.and_then(|()| completion.take_candidate(number, &candidate, events));
         }
         self.has_begun |= completion.is_blocked();
         events.extend(completion.changed_usage());
         outcome.map_err(|fault| fault.error(text))
     }
-}
-
-/// Returns the first candidate of a chunk. Requests never ask for more.
-fn candidate<'a>(chunk: &Fields<'a>) -> Option<Fields<'a>> {
-    let candidates = chunk.list("candidates")?;
-    let mut candidates = candidates.into_iter().filter_map(wire::object);
-    candidates.find(|candidate| candidate.count("index").unwrap_or_default() == 0)
 }

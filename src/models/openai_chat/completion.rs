@@ -9,11 +9,12 @@ use super::calls::Calls;
 use super::reasoning::{RetainedFields, continues_with, merge, words};
 use super::think::{Split, ThinkSplit};
 use crate::agent::ports::ModelEvent;
-use crate::agent::state::{FinishReason, ModelResponse};
+use crate::agent::state::ModelResponse;
 use crate::ids::IdSource;
 use crate::json::RawJson;
 use crate::message::{ContentPart, ImagePart, MediaSource, OpaquePart, TextPart};
 use crate::models::delta::DeltaKind;
+use crate::models::ending::Ending;
 use crate::models::envelope::{Envelope, count_calls};
 use crate::models::fault::Fault;
 use crate::models::files::inline_data;
@@ -41,7 +42,7 @@ pub(super) struct Completion {
     think: Option<ThinkSplit>,
     /// The names of the tools that the provider executed itself, by position in the completion.
     executed_tools: BTreeMap<u64, String>,
-    finish_reason: Option<String>,
+    ending: Ending,
     envelope: Envelope,
 }
 
@@ -68,7 +69,7 @@ impl Completion {
             retained: RetainedFields::default(),
             think: None,
             executed_tools: BTreeMap::new(),
-            finish_reason: None,
+            ending: Ending::default(),
             envelope: Envelope::new(provider),
         }
     }
@@ -87,7 +88,7 @@ impl Completion {
 
     /// Returns whether the provider has sent the finish reason.
     pub(super) fn is_finished(&self) -> bool {
-        self.finish_reason.is_some()
+        self.ending.is_known()
     }
 
     /// Returns whether any content arrived. A role and an empty text do not count.
@@ -102,33 +103,35 @@ impl Completion {
         events.extend(usage.and_then(|usage| self.envelope.changed_usage(usage)));
     }
 
-    /// Sets the finish reason. The last one wins.
-    pub(super) fn take_finish_reason(&mut self, reason: String) {
-        self.finish_reason = Some(reason);
+    /// Takes a finish reason.
+    pub(super) fn take_finish_reason(&mut self, reason: &str) {
+        self.ending.take(reason);
     }
 
-    /// Reads a message or, unless it is `whole`, a piece of one.
+    /// Reads the message of a choice or, unless it is `whole`, a piece of one.
     pub(super) fn take_message(
         &mut self,
+        choice: u64,
         message: &Fields<'_>,
         whole: bool,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), Fault> {
-        let before = self.parts.len();
+        let (before, events_before) = (self.parts.len(), events.len());
         self.retained.take(message, whole, &mut self.room)?;
         self.add_delta(DeltaKind::Reasoning, reasoning_words(message), events);
         if let Some(content) = message.get("content") {
             self.take_content(content, whole, events)?;
         }
-        self.add_delta(DeltaKind::Refusal, message.text("refusal").unwrap_or_default(), events);
+        self.add_delta(DeltaKind::Refusal, message.words("refusal").unwrap_or_default(), events);
+        self.ending.check_choice(choice, &events[events_before..])?;
         let images = message.list("images").unwrap_or_default();
         self.parts
             .extend(images.into_iter().filter_map(image).map(Part::Content));
         self.add_citations(&message.list("annotations").unwrap_or_default())?;
-        for (slot, item) in message.list("tool_calls").unwrap_or_default().into_iter().enumerate() {
-            if let Some(item) = wire::object(item) {
-                self.calls.take(&item, slot, whole, events)?;
-            }
+        self.calls.begin_message(choice);
+        for (slot, item) in message.items("tool_calls").into_iter().enumerate() {
+            let item = wire::object(item).ok_or(Fault::Unreadable)?;
+            self.calls.take(&item, slot, whole, events)?;
         }
         let executed = message.list("executed_tools").unwrap_or_default();
         for (slot, tool) in (0..MAX_EXECUTED_TOOLS).zip(executed) {
@@ -146,8 +149,10 @@ impl Completion {
 
     /// Returns the whole completion.
     pub(super) fn finish(self) -> Result<ModelResponse, Fault> {
+        if !self.is_readable() {
+            return Err(Fault::Unreadable);
+        }
         let mut calls: Vec<_> = self.calls.finish()?.into_iter().map(Some).collect();
-        let has_calls = !calls.is_empty();
         let needs_owner = calls.iter().flatten().any(|call| call.signature.is_some());
         let mut content = Vec::new();
         for part in self.parts {
@@ -163,10 +168,19 @@ impl Completion {
         Ok(ModelResponse {
             provider_fields: self.retained.finish(&self.envelope.provider, needs_owner),
             provider_tool_calls: count_calls(self.executed_tools.into_values()),
-            ..self
-                .envelope
-                .response(content, finish_reason(self.finish_reason, has_calls))
+            ..self.envelope.response(content, self.ending.reason())
         })
+    }
+
+    /// Returns whether there is more than content that only the provider understands.
+    fn is_readable(&self) -> bool {
+        let is_unknown = |part: &Part| matches!(part, Part::Content(ContentPart::Opaque(_)));
+        let is_known = |part: &Part| match part {
+            Part::Content(part) => !matches!(part, ContentPart::Opaque(_) | ContentPart::Reasoning(_)),
+            Part::Thinking { .. } => false,
+            Part::Call(_) => true,
+        };
+        self.parts.iter().any(is_known) || !self.parts.iter().any(is_unknown)
     }
 
     /// Reads a tool that the provider executed itself. A stream may repeat it.
@@ -187,8 +201,8 @@ impl Completion {
                 }
                 None => self.add_delta(DeltaKind::Text, text.into_owned(), events),
             }
-        } else if let Some(items) = wire::list(content) {
-            for item in items {
+        } else {
+            for item in wire::items(content) {
                 self.take_block(item, whole, events)?;
             }
         }
@@ -202,17 +216,22 @@ impl Completion {
 
     fn take_block(&mut self, raw: &RawValue, whole: bool, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
         let Some(block) = wire::object(raw) else {
-            self.add_delta(DeltaKind::Text, wire::text(raw).unwrap_or_default(), events);
+            self.add_delta(DeltaKind::Text, wire::words(raw), events);
             return Ok(());
         };
         match block.borrowed_text("type").as_deref() {
-            Some("text" | "output_text") | None if block.has("text") => {
-                self.add_delta(DeltaKind::Text, block.text("text").unwrap_or_default(), events);
+            Some("thinking" | "reasoning") => self.add_thinking(raw, words(&block), whole, events)?,
+            // Servers have several names for text.
+            _ if block.has("text") => {
+                self.add_delta(DeltaKind::Text, block.words("text").unwrap_or_default(), events);
                 let sources = block.list("annotations").or_else(|| block.list("citations"));
                 self.add_citations(&sources.unwrap_or_default())?;
             }
-            Some("refusal") => self.add_delta(DeltaKind::Refusal, block.text("refusal").unwrap_or_default(), events),
-            Some("thinking" | "reasoning") => self.add_thinking(raw, words(&block), whole, events)?,
+            Some("refusal") => self.add_delta(DeltaKind::Refusal, block.words("refusal").unwrap_or_default(), events),
+            Some("image_url") => self.parts.extend(image(raw).map(Part::Content)),
+            // Some servers send a structured response as an object.
+            None if block.is_empty() => {}
+            None => self.add_delta(DeltaKind::Text, raw.get().to_owned(), events),
             _ => {
                 let part = opaque(&self.envelope.provider, raw.get().to_owned());
                 self.parts.push(Part::Content(part));
@@ -316,23 +335,4 @@ fn opaque(provider: &str, raw: String) -> ContentPart {
         provider: provider.to_owned(),
         raw: RawJson::new(raw),
     })
-}
-
-/// Parses the finish reason. A complete completion without one gets the reason that follows from
-/// its calls.
-fn finish_reason(reason: Option<String>, has_calls: bool) -> FinishReason {
-    let Some(reason) = reason else {
-        return if has_calls {
-            FinishReason::ToolCalls
-        } else {
-            FinishReason::Stop
-        };
-    };
-    match reason.to_ascii_lowercase().as_str() {
-        "stop" => FinishReason::Stop,
-        "length" | "max_tokens" => FinishReason::Length,
-        "tool_calls" | "function_call" => FinishReason::ToolCalls,
-        "content_filter" => FinishReason::ContentFilter,
-        _ => FinishReason::Other(reason),
-    }
 }

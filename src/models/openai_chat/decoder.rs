@@ -99,12 +99,12 @@ impl ChatReader {
         whole: bool,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), AttemptError> {
-        let taken = self.take_choice(chunk, text, whole, events);
+        let taken = self.take_choices(chunk, text, whole, events);
         self.completion.take_envelope(chunk, read_usage(chunk, &CHAT), events);
         taken
     }
 
-    fn take_choice(
+    fn take_choices(
         &mut self,
         chunk: &Fields<'_>,
         text: &str,
@@ -116,21 +116,20 @@ impl ChatReader {
         }
         let choices = chunk.list("choices");
         self.saw_choices |= choices.as_ref().is_some_and(|choices| !whole || !choices.is_empty());
-        let choice = choices.iter().flatten().find_map(|raw| {
-            let choice = wire::object(raw)?;
-            (choice.count("index").unwrap_or_default() == 0).then_some((choice, raw.get()))
-        });
-        if let Some((choice, raw)) = choice {
+        for (position, raw) in (0..).zip(choices.into_iter().flatten()) {
+            let Some(choice) = wire::object(raw) else { continue };
             if choice.has_error() {
-                return Err(error_of_frame(raw));
+                return Err(error_of_frame(raw.get()));
             }
+            // Gateways that split a message into choices give them no numbers, or all the same.
+            let number = choice.count("index").filter(|_| !whole).unwrap_or(position);
             let piece = choice.object("delta").map(|delta| (delta, whole));
             if let Some((message, whole)) = piece.or_else(|| Some((choice.object("message")?, true))) {
-                let taken = self.completion.take_message(&message, whole, events);
-                taken.map_err(|fault| fault.error(""))?;
+                let taken = self.completion.take_message(number, &message, whole, events);
+                taken.map_err(|fault| fault.error(raw.get()))?;
             }
             if let Some(reason) = choice.filled("finish_reason") {
-                self.completion.take_finish_reason(reason);
+                self.completion.take_finish_reason(&reason);
             }
         }
         Ok(())

@@ -177,7 +177,7 @@ impl Completion {
         let mut positions = Vec::new();
         let mut taken = HashSet::new();
         for (position, raw) in list.iter().enumerate() {
-            let Some(item) = wire::object(raw) else { continue };
+            let item = wire::object(raw).ok_or(Fault::Unreadable)?;
             let id = item.borrowed_filled("id");
             let named = id.as_deref().and_then(|id| self.by_id.get(id)).copied();
             // An item with a changed id retains its position.
@@ -200,9 +200,8 @@ impl Completion {
         Ok(())
     }
 
-    /// Returns the whole completion. The finish reason is the provider's, or follows from the items
-    /// of a completed response.
-    pub(super) fn finish(self, reason: Option<FinishReason>, usage: Usage) -> Result<ModelResponse, Fault> {
+    /// Returns the whole completion. A completed response that declines is a refusal.
+    pub(super) fn finish(self, reason: FinishReason, usage: Usage) -> Result<ModelResponse, Fault> {
         let mut slots: Vec<_> = self.slots.into_iter().map(Some).collect();
         let positions = self.listed.unwrap_or_else(|| (0..slots.len()).collect());
         let mut parts = Parts::new(&self.provider);
@@ -213,7 +212,10 @@ impl Completion {
         }
         Ok(ModelResponse {
             provider_fields: parts.owner(),
-            finish_reason: reason.unwrap_or(parts.finish_reason),
+            finish_reason: match reason {
+                FinishReason::Stop if parts.refuses => FinishReason::Refusal,
+                reason => reason,
+            },
             content: parts.content,
             provider_tool_calls: parts.provider_tool_calls,
             usage,

@@ -13,6 +13,7 @@ use crate::agent::state::{FinishReason, ModelResponse};
 use crate::ids::IdSource;
 use crate::models::body::protocol;
 use crate::models::decoder::{FrameReader, Progress, StreamDecoder, is_error, read_object};
+use crate::models::ending::finish_reason;
 use crate::models::errors::error_of_frame;
 use crate::models::openai_usage::{RESPONSES, read_usage};
 use crate::models::retry::AttemptError;
@@ -28,8 +29,7 @@ pub type ResponsesDecoder = StreamDecoder<ResponsesReader>;
 pub struct ResponsesReader {
     completion: Completion,
     has_begun: bool,
-    /// The finish reason, if the provider gave one other than success.
-    reason: Option<FinishReason>,
+    reason: FinishReason,
     usage: Usage,
 }
 
@@ -45,7 +45,7 @@ impl FrameReader for ResponsesReader {
         Self {
             completion: Completion::new(provider, ids, caps),
             has_begun: false,
-            reason: None,
+            reason: FinishReason::Stop,
             usage: Usage::default(),
         }
     }
@@ -115,7 +115,7 @@ impl ResponsesReader {
             "output_item.added" => completion.take_item(event, false, events),
             "output_item.done" => completion.take_item(event, true, events),
             "content_part.done" | "output_text.annotation.added" => completion.take_part(event, events),
-            _ => match text_event(kind).and_then(|known| Some((event.text(known.field)?, known))) {
+            _ => match text_event(kind).and_then(|known| Some((event.words(known.field)?, known))) {
                 Some((text, known)) => completion.take_text(event, known.target, (known.fragment)(text), events),
                 // An event of a later protocol version.
                 None => Ok(()),
@@ -135,17 +135,16 @@ impl ResponsesReader {
         let status = response.filled("status").unwrap_or_else(|| status.to_owned());
         let reason = match status.as_str() {
             status if status == "failed" || response.has_error() => Err(failure_of_response(response)),
-            "completed" => Ok(None),
-            "incomplete" => Ok(Some(incomplete(response))),
+            "incomplete" => Ok(incomplete(response)),
             "queued" | "in_progress" => Err(deferred()),
             "cancelled" => Err(cancelled()),
-            _ => Ok(Some(FinishReason::Other(status))),
+            status => Ok(finish_reason(Some(status))),
         };
         let usage = read_usage(response, &RESPONSES);
         self.reason = reason.inspect_err(|_| events.extend(usage.map(ModelEvent::Usage)))?;
         self.usage = usage.unwrap_or_default();
         self.completion.take_envelope(response);
-        let output = response.list("output").unwrap_or_default();
+        let output = response.items("output");
         let taken = self.completion.take_list(&output, events);
         events.extend(usage.map(ModelEvent::Usage));
         taken.map_err(|fault| fault.error(""))?;
@@ -178,11 +177,11 @@ fn text_event(kind: &str) -> Option<TextEvent> {
 
 fn incomplete(response: &Fields<'_>) -> FinishReason {
     let details = response.object("incomplete_details");
-    match details.and_then(|details| details.filled("reason")).as_deref() {
-        Some("max_output_tokens" | "max_tokens") => FinishReason::Length,
-        Some("content_filter") => FinishReason::ContentFilter,
-        Some(reason) => FinishReason::Other(reason.to_owned()),
-        None => FinishReason::Other("incomplete".to_owned()),
+    let reason = details.and_then(|details| details.filled("reason"));
+    match finish_reason(Some(reason.as_deref().unwrap_or("incomplete"))) {
+        // An incomplete response has not ended by itself.
+        FinishReason::Stop | FinishReason::ToolCalls => FinishReason::Other("incomplete".to_owned()),
+        reason => reason,
     }
 }
 

@@ -9,7 +9,6 @@ use super::input::CALLERS_CALLS;
 use super::message::Message;
 use super::reasoning::Reasoning;
 use crate::agent::ports::ModelEvent;
-use crate::agent::state::FinishReason;
 use crate::json::RawJson;
 use crate::message::{ContentPart, OpaquePart, ProviderFields, ReasoningPart};
 use crate::models::calls::CallIds;
@@ -108,8 +107,9 @@ pub(super) struct Parts<'a> {
     /// The parts.
     pub(super) content: Vec<ContentPart>,
     has_marks: bool,
-    /// Why the completion ended, if it did not fail.
-    pub(super) finish_reason: FinishReason,
+    /// Whether the model declines. A completion with calls does not.
+    pub(super) refuses: bool,
+    has_calls: bool,
     /// The number of calls of the provider's own tools, by name.
     pub(super) provider_tool_calls: BTreeMap<String, u64>,
     after_message: bool,
@@ -122,7 +122,8 @@ impl<'a> Parts<'a> {
             provider,
             content: Vec::new(),
             has_marks: false,
-            finish_reason: FinishReason::Stop,
+            refuses: false,
+            has_calls: false,
             provider_tool_calls: BTreeMap::new(),
             after_message: false,
         }
@@ -133,9 +134,7 @@ impl<'a> Parts<'a> {
         let after_message = std::mem::take(&mut self.after_message);
         match slot.item {
             Item::Message(message) => {
-                if message.refuses() && self.finish_reason == FinishReason::Stop {
-                    self.finish_reason = FinishReason::Refusal;
-                }
+                self.refuses |= message.refuses() && !self.has_calls;
                 let id = slot.id.filter(|_| after_message);
                 self.has_marks |= message.finish(self.provider, id.as_deref(), &mut self.content);
                 self.after_message = true;
@@ -153,7 +152,7 @@ impl<'a> Parts<'a> {
             }
             Item::Call(call) => {
                 let call = call.finish()?;
-                self.finish_reason = FinishReason::ToolCalls;
+                (self.has_calls, self.refuses) = (true, false);
                 self.has_marks |= call.signature.is_some();
                 self.content.push(ContentPart::ToolCall(call));
             }

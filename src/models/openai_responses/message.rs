@@ -64,10 +64,14 @@ impl Message {
     pub(super) fn settle_part(&mut self, index: u64, raw: &RawValue, events: &mut Vec<ModelEvent>) -> (u64, Holds) {
         let part = wire::object(raw).unwrap_or_default();
         let (holds, text) = match part.borrowed_text("type").as_deref() {
-            Some("output_text" | "text") => (Holds::Text, part.text("text")),
-            Some("refusal") => (Holds::Refusal, part.text("refusal")),
-            Some("reasoning_text" | "summary_text") => (Holds::Reasoning, part.text("text")),
-            _ => (Holds::Other, None),
+            Some("refusal") => (Holds::Refusal, part.words("refusal")),
+            Some("reasoning_text" | "summary_text") => (Holds::Reasoning, part.words("text")),
+            // Some gateways have other names for text, or send it without a part around it.
+            _ if part.has("text") => (Holds::Text, part.words("text")),
+            _ => match wire::text(raw) {
+                Some(text) => (Holds::Text, Some(text)),
+                None => (Holds::Other, None),
+            },
         };
         let position = (index, holds);
         let sources = part.list("annotations").unwrap_or_default();
@@ -96,11 +100,7 @@ impl Message {
         let Some(content) = item.get("content") else {
             return Ok(());
         };
-        if let Some(text) = wire::text(content) {
-            self.take_text((0, Holds::Text), Fragment::Whole(text), events);
-            return Ok(());
-        }
-        let list = wire::list(content).unwrap_or_default();
+        let list = wire::items(content);
         if list.is_empty() {
             return Ok(());
         }

@@ -7,6 +7,7 @@ mod compaction;
 mod conflicts;
 mod continuations;
 mod control_messages;
+mod cut_completions;
 mod deferred_tools;
 mod disconnects;
 mod drivers;

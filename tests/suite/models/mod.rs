@@ -5,6 +5,7 @@ mod allocations;
 mod anthropic;
 mod bedrock;
 mod client;
+mod endings;
 mod error_answers;
 mod gemini;
 mod incremental;

@@ -37,7 +37,8 @@ fn an_end_that_was_announced_is_enough_and_another_is_none() {
         let outcome = decode_with(None, CapSettings::default(), &[text.as_bytes()]);
         assert_eq!(error(outcome).0, ModelErrorClass::Truncated, "{text:?}");
     }
-    let unended = format!("data: {}\n\ndata: {}", start(), end("end_turn"));
+    let hello = block(0, &json!({"type": "text", "text": "hello"}));
+    let unended = format!("data: {}\n\ndata: {hello}\n\ndata: {}", start(), end("end_turn"));
     let outcome = decode_with(None, CapSettings::default(), &[unended.as_bytes()]);
     assert_eq!(
         outcome.1.unwrap().finish_reason,
@@ -56,16 +57,22 @@ fn reasons_for_the_end_have_their_neutral_names() {
         (json!("tool_use"), FinishReason::ToolCalls),
         (json!("pause_turn"), FinishReason::PauseTurn),
         (json!("refusal"), FinishReason::Refusal),
-        (json!("compaction"), FinishReason::Other("compaction".to_owned())),
+        (json!("compaction"), FinishReason::PauseTurn),
         (Value::Null, FinishReason::Stop),
     ] {
+        let said = if reason == "tool_use" {
+            tool_use("a")
+        } else {
+            json!({"type": "text", "text": "a"})
+        };
         let streamed = stream(&[
             start(),
+            block(0, &said),
             json!({"type": "message_delta", "delta": {"stop_reason": reason}}),
             stop(),
         ]);
         assert_eq!(streamed.1.unwrap().finish_reason, expected, "{reason}");
-        let whole = plain(&json!({"content": [], "stop_reason": reason}));
+        let whole = plain(&json!({"content": [said], "stop_reason": reason}));
         assert_eq!(whole.1.unwrap().finish_reason, expected, "{reason}");
     }
     let call = plain(&json!({"content": [tool_use("a")]}));
@@ -166,7 +173,8 @@ fn a_block_without_a_neutral_form_is_assembled_from_its_pieces() {
 fn an_event_named_error_without_data_is_no_error() {
     for data in ["", "[DONE]"] {
         let text = format!(
-            "event: error\ndata: {data}\n\ndata: {}\n\ndata: {}\n\n",
+            "event: error\ndata: {data}\n\ndata: {}\n\ndata: {}\n\ndata: {}\n\n",
+            block(0, &json!({"type": "text", "text": "hello"})),
             end("end_turn"),
             stop()
         );

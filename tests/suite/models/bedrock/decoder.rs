@@ -58,17 +58,28 @@ fn reasons_for_the_end_have_their_neutral_names() {
         ("guardrail_intervened", FinishReason::ContentFilter),
         ("content_filtered", FinishReason::ContentFilter),
         ("refusal", FinishReason::Refusal),
-        ("new", FinishReason::Other("new".to_owned())),
     ] {
-        let body = whole(&[json!({"text": "a"})], reason);
+        let said = if reason == "tool_use" {
+            tool_use("a")
+        } else {
+            json!({"text": "a"})
+        };
+        let body = whole(std::slice::from_ref(&said), reason);
         assert_eq!(plain(&body).1.unwrap().finish_reason, expected);
-        let streamed = stream(&[text_delta(0, "a"), stop(reason), metadata()]);
+        let begun = if reason == "tool_use" {
+            start(0, &said)
+        } else {
+            text_delta(0, "a")
+        };
+        let streamed = stream(&[begun, stop(reason), metadata()]);
         assert_eq!(streamed.1.unwrap().finish_reason, expected);
     }
-    let mut body = whole(&[tool_use("a")], "");
-    assert_eq!(plain(&body).1.unwrap().finish_reason, FinishReason::ToolCalls);
-    body["output"]["message"]["content"] = json!([]);
-    assert_eq!(plain(&body).1.unwrap().finish_reason, FinishReason::Stop);
+    for (said, expected) in [
+        (tool_use("a"), FinishReason::ToolCalls),
+        (json!({"text": "a"}), FinishReason::Stop),
+    ] {
+        assert_eq!(plain(&whole(&[said], "")).1.unwrap().finish_reason, expected);
+    }
 }
 
 #[test]
@@ -97,10 +108,9 @@ fn a_withheld_completion_has_a_reason_and_a_broken_one_is_none() {
         );
         assert_eq!(
             end.unwrap_err().message,
-            format!("the model's response ended with {reason}")
+            format!("the provider ended its response with {reason}")
         );
-        let with_call = plain(&whole(&[tool_use("a")], reason)).1.unwrap();
-        assert_eq!(with_call.finish_reason, FinishReason::Other(reason.to_owned()));
+        assert!(plain(&whole(&[tool_use("a")], reason)).1.is_err());
     }
 }
 
@@ -158,7 +168,7 @@ fn whole_blocks_are_the_same_parts() {
         json!({"citationsContent": {"content": [{"text": "As "}, {"text": "said"}], "citations": [source]}}),
         json!({"toolUse": {"toolUseId": "a", "name": "t", "input": {"n": 1}, "x": 2}}),
         json!({}),
-        json!(7),
+        json!("there"),
     ];
     let mut with_extras = call("a", "{\"n\":1}");
     if let ContentPart::ToolCall(call) = &mut with_extras {
@@ -170,8 +180,11 @@ fn whole_blocks_are_the_same_parts() {
         ContentPart::text("Hello"),
         cited("As said", &[source]),
         with_extras,
+        ContentPart::text("there"),
     ];
     assert_eq!(plain(&whole(&content, "tool_use")).1.unwrap().content, wanted);
+    let unreadable = error(plain(&whole(&[json!({"text": "a"}), json!(7)], "end_turn")));
+    assert_eq!(unreadable.1, "the response has content that can't be read");
 }
 
 #[test]

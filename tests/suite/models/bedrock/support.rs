@@ -29,7 +29,7 @@ pub(in crate::models) fn frame(headers: &[(&str, &str)], payload: &str) -> Vec<u
 }
 
 /// Frames an event: an object of one field, whose name is the event's.
-pub(super) fn event(event: &Value) -> Vec<u8> {
+pub(in crate::models) fn event(event: &Value) -> Vec<u8> {
     let (name, payload) = event.as_object().unwrap().iter().next().unwrap();
     let headers = [
         (":event-type", name.as_str()),

@@ -94,11 +94,6 @@ fn reasons_for_the_end_have_their_neutral_names() {
         ),
         (json!("SPII"), FinishReason::ContentFilter, FinishReason::ContentFilter),
         (
-            json!("LANGUAGE"),
-            FinishReason::Other("LANGUAGE".to_owned()),
-            FinishReason::Other("LANGUAGE".to_owned()),
-        ),
-        (
             json!("FINISH_REASON_UNSPECIFIED"),
             FinishReason::Stop,
             FinishReason::ToolCalls,
@@ -123,9 +118,9 @@ fn a_withheld_completion_has_a_reason() {
             refusal("The provider ended the response: SAFETY"),
         ),
         (
-            candidate(json!({"content": {}, "finishReason": "OTHER", "finishMessage": "Something."})),
-            FinishReason::Other("OTHER".to_owned()),
-            refusal("The provider ended the response: OTHER: Something."),
+            candidate(json!({"content": {}, "finishReason": "SPII", "finishMessage": "Something."})),
+            FinishReason::ContentFilter,
+            refusal("The provider ended the response: SPII: Something."),
         ),
         (
             json!({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": {"promptTokenCount": 7}}),
@@ -143,8 +138,8 @@ fn a_withheld_completion_has_a_reason() {
             vec![],
         ),
         (
-            candidate(json!({"content": {"parts": [{"text": "Hm", "thought": true}]}, "finishReason": "STOP"})),
-            FinishReason::Stop,
+            candidate(json!({"content": {"parts": [{"text": "Hm", "thought": true}]}, "finishReason": "MAX_TOKENS"})),
+            FinishReason::Length,
             vec![thought("Hm", None)],
         ),
         (
@@ -175,10 +170,16 @@ fn a_withheld_completion_has_a_reason() {
 
 #[test]
 fn a_call_that_the_model_could_not_write_is_no_answer() {
-    for reason in ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"] {
+    for reason in [
+        "MALFORMED_FUNCTION_CALL",
+        "UNEXPECTED_TOOL_CALL",
+        "OTHER",
+        "TOO_MANY_TOOL_CALLS",
+        "LANGUAGE",
+    ] {
         let mut body = last(&[], reason);
         body["candidates"][0]["finishMessage"] = Value::from("Malformed function call: print(");
-        let message = format!("the model's response ended with {reason}: Malformed function call: print(");
+        let message = format!("the provider ended its response with {reason}: Malformed function call: print(");
         let (events, end) = stream(std::slice::from_ref(&body));
         let is_count = |event: &ModelEvent| matches!(event, ModelEvent::Usage(usage) if usage.total_tokens == 5);
         assert!(
@@ -186,12 +187,9 @@ fn a_call_that_the_model_could_not_write_is_no_answer() {
             "nothing else is told, so that the call can be repeated: {events:?}"
         );
         assert_eq!(end.unwrap_err().message, message);
-        assert_eq!(error(plain(&body)), (ModelErrorClass::Protocol, message));
+        assert_eq!(error(plain(&body)), (ModelErrorClass::Server, message));
         let with_call = last(&[json!({"functionCall": {"name": "t"}})], reason);
-        assert_eq!(
-            plain(&with_call).1.unwrap().finish_reason,
-            FinishReason::Other(reason.to_owned())
-        );
+        assert!(plain(&with_call).1.is_err());
     }
 }
 
@@ -367,13 +365,20 @@ fn usage_is_emitted_when_it_changes() {
 }
 
 #[test]
-fn other_candidates_and_noise_change_nothing() {
+fn all_candidates_are_read_and_noise_changes_nothing() {
     let mut two = last(&[text("a")], "STOP");
-    let other = json!({"index": 1, "content": {"parts": [{"text": "b"}]}, "finishReason": "SAFETY"});
+    let call = json!({"functionCall": {"name": "t", "args": {}}});
+    let other = json!({"index": 1, "content": {"parts": [call]}, "finishReason": "STOP"});
     two["candidates"] = json!([other, null, two["candidates"][0]]);
     let text = format!(": comment\n\nevent: x\ndata: {two}\n\ndata: [DONE]\n\n");
     let response = decode_with(None, CapSettings::default(), &[text.as_bytes()]).1.unwrap();
-    assert_eq!(response.content, [ContentPart::text("a")]);
+    let [ContentPart::ToolCall(call), said] = response.content.as_slice() else {
+        panic!("{:?}", response.content);
+    };
+    assert_eq!((call.name.as_str(), said), ("t", &ContentPart::text("a")));
+    assert_eq!(response.finish_reason, FinishReason::ToolCalls);
+    two["candidates"][0]["content"]["parts"] = json!([{"text": "b"}]);
+    assert_eq!(error(plain(&two)).1, "the response has several choices with text");
 }
 
 #[test]

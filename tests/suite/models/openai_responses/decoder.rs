@@ -86,13 +86,12 @@ fn the_end_has_a_reason() {
     };
     let mut strange = response("completed", &[]);
     strange["status"] = json!("paused");
-    let mut unsaid = response("completed", &[]);
+    let mut unsaid = response("completed", &[message_item("hello")]);
     unsaid["status"] = Value::Null;
     let refused =
         json!({"type": "message", "id": "m", "role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]});
     for (response, expected) in [
         (response("completed", &[message_item("hello")]), FinishReason::Stop),
-        (response("completed", &[]), FinishReason::Stop),
         (unsaid, FinishReason::Stop),
         (
             response("completed", &[message_item("hello"), call_item("{}")]),
@@ -105,20 +104,24 @@ fn the_end_has_a_reason() {
         ),
         (incomplete(json!("max_output_tokens")), FinishReason::Length),
         (incomplete(json!("content_filter")), FinishReason::ContentFilter),
-        (incomplete(json!("lunch")), FinishReason::Other("lunch".to_owned())),
-        (incomplete(Value::Null), FinishReason::Other("incomplete".to_owned())),
-        (strange, FinishReason::Other("paused".to_owned())),
     ] {
         let kind = response["status"].as_str().unwrap_or("completed");
         let event = json!({"type": format!("response.{kind}"), "response": response});
-        // An unknown kind of end can't be known as one in a stream.
-        let event = if kind == "paused" {
-            json!({"type": "response.completed", "response": response})
-        } else {
-            event
-        };
         for outcome in [plain(&response), stream(&[event])] {
             assert_eq!(outcome.1.unwrap().finish_reason, expected, "{response}");
+        }
+    }
+    for (response, word) in [
+        (incomplete(json!("lunch")), "ended its response with lunch"),
+        (incomplete(Value::Null), "ended its response with incomplete"),
+        (strange, "ended its response with paused"),
+        (response("completed", &[]), "has no text and no tool call"),
+    ] {
+        // An unknown kind of end can't be known as one in a stream.
+        let event = json!({"type": "response.completed", "response": response});
+        for outcome in [plain(&response), stream(&[event])] {
+            let message = outcome.1.unwrap_err().message;
+            assert!(message.contains(word), "{message}");
         }
     }
 }

@@ -1,0 +1,244 @@
+//! The end of a completion: the finish reason that a provider sends, and whether the content agrees.
+//!
+//! All protocols share this file. An unknown reason is a failure, never a success.
+
+use super::body::broken_down;
+use super::fault::Fault;
+use super::retry::AttemptError;
+use crate::agent::ports::{ModelError, ModelErrorClass, ModelEvent};
+use crate::agent::state::{FinishReason, ModelResponse};
+use crate::message::ContentPart;
+
+/// The words of servers for each reason: in lower case, only their letters. Gateways send the words
+/// of one protocol in another, so there is one table.
+static WORDS: [(FinishReason, &[&str]); 6] = [
+    (
+        FinishReason::Stop,
+        &[
+            "stop",
+            "endturn",
+            "stopsequence",
+            "eos",
+            "eostoken",
+            "eosfound",
+            "endoftext",
+            "complete",
+            "completed",
+            "done",
+            "end",
+            "finish",
+            "finished",
+            "normal",
+        ],
+    ),
+    (
+        FinishReason::ToolCalls,
+        &["toolcalls", "toolcall", "tooluse", "functioncall", "functioncalls"],
+    ),
+    (
+        FinishReason::Length,
+        &[
+            "length",
+            "maxtokens",
+            "maxoutputtokens",
+            "maxcompletiontokens",
+            "maxlength",
+            // Mistral.
+            "modellength",
+            // Anthropic, Zhipu.
+            "modelcontextwindowexceeded",
+            "contextlength",
+            "contextlengthexceeded",
+            // Cohere.
+            "errorlimit",
+        ],
+    ),
+    (
+        FinishReason::ContentFilter,
+        &[
+            "contentfilter",
+            "contentfiltered",
+            // Bedrock.
+            "guardrailintervened",
+            // Gemini.
+            "safety",
+            "recitation",
+            "blocklist",
+            "prohibitedcontent",
+            "spii",
+            "imagesafety",
+            "imageprohibitedcontent",
+            "imagerecitation",
+            "modelarmor",
+            // Zhipu.
+            "sensitive",
+            // Cohere.
+            "errortoxic",
+        ],
+    ),
+    (FinishReason::Refusal, &["refusal", "refused"]),
+    // Anthropic pauses after a compaction, too, if it is asked to.
+    (FinishReason::PauseTurn, &["pauseturn", "compaction"]),
+];
+
+/// The finish reasons of a completion. Choices have one each, and streams may repeat them.
+#[derive(Debug, Default)]
+pub(super) struct Ending {
+    reason: Option<FinishReason>,
+    /// The choice with the text.
+    speaker: Option<u64>,
+}
+
+impl Ending {
+    /// Takes a reason. One that tells more than success wins, and otherwise the last one.
+    pub(super) fn take(&mut self, word: &str) {
+        let new = finish_reason(Some(word));
+        if self.reason.as_ref().is_none_or(|known| weight(&new) >= weight(known)) {
+            self.reason = Some(new);
+        }
+    }
+
+    /// Returns whether a reason has arrived.
+    pub(super) fn is_known(&self) -> bool {
+        self.reason.is_some()
+    }
+
+    /// Returns the reason. A complete completion without one has ended by itself.
+    pub(super) fn reason(self) -> FinishReason {
+        self.reason.unwrap_or(FinishReason::Stop)
+    }
+
+    /// Checks the events of a choice. Some gateways split a completion into several choices: one
+    /// has the text, others the calls. Two choices with text are alternatives, not one completion.
+    pub(super) fn check_choice(&mut self, choice: u64, news: &[ModelEvent]) -> Result<(), Fault> {
+        let is_text =
+            |event: &ModelEvent| matches!(event, ModelEvent::TextDelta { .. } | ModelEvent::RefusalDelta { .. });
+        if news.iter().any(is_text) && *self.speaker.get_or_insert(choice) != choice {
+            return Err(Fault::Alternatives);
+        }
+        Ok(())
+    }
+}
+
+/// Returns the neutral name of a provider's finish reason. A detail may follow a colon, as in
+/// `content_filter: SAFETY`.
+pub(super) fn finish_reason(word: Option<&str>) -> FinishReason {
+    let Some(word) = word else { return FinishReason::Stop };
+    let name = word.split(':').next().unwrap_or_default();
+    let letters = name.chars().filter(char::is_ascii_alphabetic);
+    let letters: String = letters.map(|letter| letter.to_ascii_lowercase()).collect();
+    let letters = letters.strip_prefix("finishreason").unwrap_or(&letters);
+    let known = WORDS.iter().find(|(_, words)| words.contains(&letters));
+    known.map_or_else(|| FinishReason::Other(word.to_owned()), |(reason, _)| reason.clone())
+}
+
+/// Returns the completion if its reason and its content agree. Otherwise the attempt has failed.
+pub(super) fn settled(mut response: ModelResponse) -> Result<ModelResponse, AttemptError> {
+    let has_calls = response.content.iter().any(is_call);
+    match &response.finish_reason {
+        FinishReason::Other(word) => {
+            let message = format!("the provider ended its response with {word}");
+            Err(AttemptError::judged(ModelError::new(ModelErrorClass::Server, message)))
+        }
+        FinishReason::ToolCalls if !has_calls => {
+            let message = "the response ends for tool calls, and it has none";
+            Err(broken_down(message.to_owned()))
+        }
+        FinishReason::Stop | FinishReason::PauseTurn if !response.content.iter().any(is_said) => {
+            Err(broken_down("the response has no text and no tool call".to_owned()))
+        }
+        // Many servers report a completion with calls as complete.
+        FinishReason::Stop if has_calls => {
+            response.finish_reason = FinishReason::ToolCalls;
+            Ok(response)
+        }
+        _ => Ok(response),
+    }
+}
+
+fn weight(reason: &FinishReason) -> u8 {
+    match reason {
+        FinishReason::Stop => 0,
+        FinishReason::ToolCalls => 1,
+        _ => 2,
+    }
+}
+
+fn is_call(part: &ContentPart) -> bool {
+    matches!(part, ContentPart::ToolCall(_))
+}
+
+/// Returns whether a caller or a tool gets anything from the part.
+fn is_said(part: &ContentPart) -> bool {
+    match part {
+        ContentPart::Text(part) => !part.text.trim().is_empty() || !part.citations.is_empty(),
+        ContentPart::Reasoning(_) => false,
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_known_in_every_spelling_and_others_are_failures() {
+        for (words, expected) in [
+            (
+                &[
+                    "stop",
+                    "STOP",
+                    "end_turn",
+                    "endTurn",
+                    "eos_token",
+                    "FinishReason.STOP",
+                    "FINISH_REASON_STOP",
+                ][..],
+                FinishReason::Stop,
+            ),
+            (
+                &["tool_calls", "TOOL_CALL", "toolUse", "function_call"],
+                FinishReason::ToolCalls,
+            ),
+            (
+                &["length", "MAX_TOKENS", "model_length", "max-output-tokens"],
+                FinishReason::Length,
+            ),
+            (
+                &["content_filter", "content_filter: SAFETY", "SPII"],
+                FinishReason::ContentFilter,
+            ),
+            (&["refusal"], FinishReason::Refusal),
+            (&["pause_turn"], FinishReason::PauseTurn),
+        ] {
+            for word in words {
+                assert_eq!(finish_reason(Some(word)), expected, "{word}");
+            }
+        }
+        for word in [
+            "error",
+            "insufficient_system_resource",
+            "OTHER",
+            "cancelled",
+            "abort",
+            "",
+            "stopped: no",
+        ] {
+            assert_eq!(finish_reason(Some(word)), FinishReason::Other(word.to_owned()));
+        }
+    }
+
+    #[test]
+    fn the_reason_that_tells_more_wins() {
+        for (words, expected) in [
+            (&["tool_calls", "stop"][..], FinishReason::ToolCalls),
+            (&["length", "stop"], FinishReason::Length),
+            (&["stop", "error"], FinishReason::Other("error".to_owned())),
+            (&[], FinishReason::Stop),
+        ] {
+            let mut ending = Ending::default();
+            words.iter().for_each(|word| ending.take(word));
+            assert_eq!(ending.reason(), expected, "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Completions that are not whole, through the whole service: what is not executed, what nobody is
+//! asked, and what the run says.
+
+use serde_json::{Value, json};
+
+use super::on_every_store;
+use crate::support::databases::TestDatabase;
+use crate::support::mock_model::{MockModel, Reply};
+use crate::support::test_app::TestApp;
+
+on_every_store!(
+    the_run_says_why_its_last_completion_ended,
+    calls_that_were_cut_are_neither_executed_nor_left_open,
+    a_completion_that_contradicts_its_end_is_retried,
+);
+
+fn chunk(delta: &Value, finish_reason: Option<&str>) -> Value {
+    json!({"choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]})
+}
+
+fn has_results(request: &Value) -> bool {
+    let messages = request["messages"].as_array().unwrap();
+    messages.iter().any(|message| message["role"] == "tool")
+}
+
+async fn the_run_says_why_its_last_completion_ended(database: TestDatabase) {
+    let mock = MockModel::start(|request| {
+        let reason = request["messages"][0]["content"].as_str().unwrap().to_owned();
+        Reply::Events(vec![
+            chunk(&json!({"content": "So far"}), None),
+            chunk(&json!({}), Some(&reason)),
+        ])
+    });
+    let app = TestApp::start(database.url(), &mock.await, &[]).await;
+    for (word, reason) in [
+        ("stop", "stop"),
+        ("model_length", "length"),
+        ("content_filter", "content_filter"),
+    ] {
+        let run = app.run_with(json!({"model": "mock/m", "input": word})).await;
+        assert_eq!(
+            (&run["status"], &run["output_text"], &run["finish_reason"]),
+            (&json!("completed"), &json!("So far"), &json!(reason)),
+            "{run:#}"
+        );
+        let id = run["run_id"].as_str().unwrap();
+        app.until_stored(id).await;
+        assert_eq!(app.get(&format!("/v1/runs/{id}")).await["finish_reason"], reason);
+        let steps = app.get(&format!("/v1/runs/{id}/steps")).await;
+        assert_eq!(steps["data"][0]["finish_reason"], reason);
+        let events = app.stream(json!({"model": "mock/m", "input": word})).await;
+        assert_eq!(events.last().unwrap()["data"]["finish_reason"], reason);
+    }
+    let run = app.run_with(json!({"model": "mock/m", "input": "error"})).await;
+    assert_eq!(
+        (&run["status"], &run["error"]["code"], &run["finish_reason"]),
+        (&json!("failed"), &json!("model_server_error"), &json!("interrupted"))
+    );
+    app.finish().await;
+}
+
+async fn calls_that_were_cut_are_neither_executed_nor_left_open(database: TestDatabase) {
+    let mock = MockModel::start(|request| {
+        if has_results(request) {
+            return Reply::text("I stop here.");
+        }
+        let call = |index: u64, name: &str| {
+            let function = json!({"name": name, "arguments": ""});
+            json!({"index": index, "id": format!("c{index}"), "function": function})
+        };
+        let calls = json!({"tool_calls": [call(0, "variables_set"), call(1, "ask"), call(2, "calculator")]});
+        Reply::Events(vec![chunk(&calls, None), chunk(&json!({}), Some("length"))])
+    });
+    let mock = mock.await;
+    let app = TestApp::start(database.url(), &mock, &[]).await;
+    let agent = json!({
+        "model": "mock/m", "tools": ["variables_set", "calculator"], "client_tools": [{"name": "ask"}],
+        "approvals": [{"tools": ["calculator"], "approval": "always"}],
+    });
+    app.put_agent("careful", agent).await;
+    let run = app.run_with(json!({"agent": "careful", "input": "go"})).await;
+    assert_eq!(
+        (&run["status"], &run["output_text"], &run["finish_reason"]),
+        (&json!("completed"), &json!("I stop here."), &json!("stop")),
+        "{run:#}"
+    );
+    let requests = mock.requests();
+    let told = requests[1]["messages"].as_array().unwrap().iter();
+    let told: Vec<_> = told.filter(|message| message["role"] == "tool").collect();
+    assert_eq!(told.len(), 3);
+    for result in told {
+        let text = result["content"].to_string();
+        assert!(text.contains("the limit of output tokens cut it"), "{text}");
+    }
+    app.finish().await;
+}
+
+async fn a_completion_that_contradicts_its_end_is_retried(database: TestDatabase) {
+    let attempts = std::sync::atomic::AtomicUsize::new(0);
+    let mock = MockModel::start(move |_| {
+        let broken = [
+            vec![chunk(&json!({}), Some("tool_calls"))],
+            vec![chunk(&json!({"content": ""}), Some("stop"))],
+            vec![chunk(&json!({}), Some("insufficient_system_resource"))],
+        ];
+        let attempt = attempts.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        match broken.into_iter().nth(attempt % 4) {
+            Some(events) => Reply::Events(events),
+            None => Reply::text("here"),
+        }
+    });
+    let mock = mock.await;
+    let retries = [("models.max_retries", "3"), ("models.retry_base_delay", "1ms")];
+    let app = TestApp::start(database.url(), &mock, &retries).await;
+    let run = app.run_with(json!({"model": "mock/m", "input": "go"})).await;
+    assert_eq!(
+        (&run["status"], &run["output_text"], mock.asked()),
+        (&json!("completed"), &json!("here"), 4),
+        "{run:#}"
+    );
+    app.finish().await;
+}
