@@ -44,7 +44,7 @@ run_error_codes! {
     UnsupportedToolChoice = "unsupported_tool_choice", "the agent's driver does not support `tool_choice`";
     ResponseFormatInvalid = "response_format_invalid", "a hook set a response format that can't be used";
     AnswerInvalid = "answer_invalid", "the output does not fit the `response_format`, also after `max_corrections` corrections";
-    AnswerIncomplete = "answer_incomplete", "its limit of tokens or the provider cut the output before it fitted the `response_format`";
+    AnswerIncomplete = "answer_incomplete", "its limit of tokens or the provider cut the output, which has to fit the `response_format`";
     DecisionMalformed = "decision_malformed", "three completions in a row were not a decision of the driver `react`";
     ScriptedError = "scripted_error", "the script of the agent has this error";
     ScriptEnded = "script_ended", "the script of the agent has no step left";
@@ -55,11 +55,11 @@ run_error_codes! {
     ModelOverloaded = "model_overloaded", "the provider has no capacity";
     ModelContextExceeded = "model_context_exceeded", "the conversation is longer than the model's context";
     ModelRequestRefused = "model_request_refused", "the provider rejects the request as malformed";
-    ModelServerError = "model_server_error", "the provider failed";
+    ModelServerError = "model_server_error", "the provider failed, or ended its completion for a reason that is no success";
     ModelUnreachable = "model_unreachable", "the connection to the provider failed. There is only one attempt if the connection is refused, the host is unknown or the certificate is not valid";
     ModelTimeout = "model_timeout", "the provider did not respond in time";
     ModelAnswerTruncated = "model_answer_truncated", "the completion broke off, also in further attempts";
-    ModelProtocolError = "model_protocol_error", "the response does not follow the provider's protocol";
+    ModelProtocolError = "model_protocol_error", "the response does not follow the provider's protocol, is empty, or announces tool calls and has none";
     EnvironmentNotExported = "environment_not_exported", "the environment can't be exported";
     StorageQuotaExceeded = "storage_quota_exceeded", "the tenant may not store more files: `limits.each_tenant.max_stored_file_bytes`";
     SessionTooLarge = "session_too_large", "the session would be larger than `store.max_session_bytes`";
