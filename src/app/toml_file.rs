@@ -12,6 +12,7 @@ use crate::spelling::meant;
 
 /// Reads a definition. The error names the line of a mistake, if it is known, and its key.
 pub(super) fn parse<T: DeserializeOwned>(text: &str) -> anyhow::Result<T> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let deserializer = toml::Deserializer::parse(text)
         .map_err(|error| anyhow!("{}not valid TOML: {}", line(text, &error), error.message()))?;
     serde_path_to_error::deserialize(deserializer).map_err(|error| {

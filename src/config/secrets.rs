@@ -104,7 +104,7 @@ fn redact_pair(pair: &str) -> String {
 
 /// Reads the secret of a key from a file, without a final line end. An empty file is an error.
 pub(super) fn read_secret(key: &[String], origin: Origin, path: &Path) -> Result<String, ConfigError> {
-    let text = fs::read_to_string(path).map(|text| text.trim().to_owned());
+    let text = fs::read_to_string(path).map(|text| text.trim_start_matches('\u{feff}').trim().to_owned());
     let secret = text.and_then(|secret| match secret.as_str() {
         "" => Err(io::Error::new(io::ErrorKind::InvalidData, "the file is empty")),
         _ => Ok(secret),

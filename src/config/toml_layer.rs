@@ -16,6 +16,7 @@ pub(super) fn read_document(
     origin: &dyn Fn(usize) -> Origin,
     settings: &mut Settings,
 ) -> Result<(), ConfigError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let ends_of_lines: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
     let origin = |offset: usize| origin(1 + ends_of_lines.partition_point(|end| *end < offset));
     let document = DeTable::parse(text).map_err(|error| ConfigError::Syntax {

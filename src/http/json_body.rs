@@ -186,6 +186,8 @@ pub(super) fn scan_body<'a>(bytes: &'a [u8], limits: &HttpLimits) -> Result<&'a 
             format!("the body is not valid UTF-8 at byte {}", error.valid_up_to()),
         )
     })?;
+    // RFC 8259 lets a reader ignore a byte order mark.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     scan_json(text, limits.max_json_depth, limits.max_json_values).map_err(scan_problem)?;
     Ok(text)
 }

@@ -7,6 +7,7 @@ use anyhow::ensure;
 use zstd::Decoder;
 
 use super::Line;
+use crate::json::without_mark;
 use crate::store::MAX_CONTENT_BYTES;
 
 /// The least bytes of the longest line. The bytes of a content take up to six as JSON.
@@ -49,6 +50,6 @@ impl Lines {
         let is_long = length as u64 == self.max_line && !self.text.ends_with(b"\n");
         ensure!(!is_long, "a line has more than {} bytes", self.max_line);
         ensure!(self.text.ends_with(b"\n"), "a line is cut");
-        Ok(Some(serde_json::from_slice(&self.text)?))
+        Ok(Some(serde_json::from_slice(without_mark(&self.text))?))
     }
 }
