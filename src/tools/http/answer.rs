@@ -67,8 +67,8 @@ impl Answer {
                 "the response has more than {read} bytes; ask for less"
             )));
         }
-        let value: Value =
-            serde_json::from_slice(&self.body.bytes).map_err(|_| unusable("the response is not valid JSON"))?;
+        let value: Value = serde_json::from_str(&self.content.decode(&self.body.bytes))
+            .map_err(|_| unusable("the response is not valid JSON"))?;
         let part = value.pointer(pointer);
         let part = part.ok_or_else(|| unusable(&format!("the response has nothing at {pointer}")))?;
         let text = match part {

@@ -1,6 +1,6 @@
 //! The kind of a response's body, and its text. No IO.
 
-use encoding_rs::{Encoding, UTF_8};
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
 use crate::outgoing::HeaderMap;
 
@@ -21,6 +21,8 @@ pub(in crate::tools) struct Content {
     /// The media type without parameters, in lower case; empty if there is none.
     pub(in crate::tools) media_type: String,
     charset: Option<String>,
+    /// Whether the body is compressed in a way that nobody asked for.
+    is_compressed: bool,
 }
 
 impl Content {
@@ -33,11 +35,18 @@ impl Content {
             let (name, value) = part.split_once('=')?;
             name.trim().eq_ignore_ascii_case("charset").then(|| unquoted(value))
         });
-        Self { media_type, charset }
+        Self {
+            media_type,
+            charset,
+            is_compressed: headers.get("content-encoding").is_some_and(|value| value != "identity"),
+        }
     }
 
     /// Returns the kind of a body by its media type; `None` without a media type.
     pub(in crate::tools) fn declared_kind(&self) -> Option<MediaKind> {
+        if self.is_compressed {
+            return Some(MediaKind::Binary);
+        }
         let (kind, subtype) = self.media_type.split_once('/')?;
         let is_text = kind == "text"
             || subtype.ends_with("+json")
@@ -81,9 +90,14 @@ impl Content {
         })
     }
 
-    /// Decodes a body: by a byte order mark, the header, the beginning of a page, or as UTF-8.
+    /// Decodes a body: by a byte order mark, the header, the declaration of XML, the beginning of a
+    /// page, or as UTF-8.
     pub(in crate::tools) fn decode(&self, body: &[u8]) -> String {
-        let declared = self.charset.as_deref().and_then(encoding);
+        let declared = self
+            .charset
+            .as_deref()
+            .and_then(encoding)
+            .or_else(|| xml_encoding(body));
         let encoding = declared.or_else(|| (self.kind(body) == MediaKind::Html).then(|| page_encoding(body))?);
         let (text, ..) = encoding.unwrap_or(UTF_8).decode(body);
         text.into_owned()
@@ -94,13 +108,36 @@ fn encoding(label: &str) -> Option<&'static Encoding> {
     Encoding::for_label(label.as_bytes())
 }
 
+/// Finds the encoding that XML declares, or shows by the bytes of its declaration.
+fn xml_encoding(body: &[u8]) -> Option<&'static Encoding> {
+    if body.starts_with(b"<\0?\0") {
+        return Some(UTF_16LE);
+    }
+    if body.starts_with(b"\0<\0?") {
+        return Some(UTF_16BE);
+    }
+    let beginning = &body[..body.len().min(BEGINNING)];
+    let declaration = beginning.trim_ascii_start().strip_prefix(b"<?xml")?;
+    let end = declaration.windows(2).position(|bytes| bytes == b"?>")?;
+    let declaration = String::from_utf8_lossy(&declaration[..end]).to_ascii_lowercase();
+    let (_, value) = declaration.split_once("encoding")?;
+    let value = value.trim_start().strip_prefix('=')?.trim_start();
+    let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+    ascii_compatible(value[1..].split(quote).next()?.trim())
+}
+
+/// Returns a declared encoding. A declaration that can be read as ASCII is not in UTF-16.
+fn ascii_compatible(label: &str) -> Option<&'static Encoding> {
+    encoding(label).map(|found| if found.is_ascii_compatible() { found } else { UTF_8 })
+}
+
 /// Finds the encoding that a page names in a `<meta>`.
 fn page_encoding(body: &[u8]) -> Option<&'static Encoding> {
     let beginning = String::from_utf8_lossy(&body[..body.len().min(BEGINNING)]).to_ascii_lowercase();
     let (_, rest) = beginning.split_once("charset=")?;
     let label = rest.trim_start_matches(['"', '\'', ' ']);
     let end = label.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':')));
-    encoding(&label[..end.unwrap_or(label.len())])
+    ascii_compatible(&label[..end.unwrap_or(label.len())])
 }
 
 fn unquoted(value: &str) -> String {
@@ -147,6 +184,16 @@ mod tests {
     }
 
     #[test]
+    fn a_body_that_is_still_compressed_is_binary() {
+        for (encoding, expected) in [("deflate", MediaKind::Binary), ("identity", MediaKind::Text)] {
+            let mut headers = HeaderMap::new();
+            headers.insert("content-type", HeaderValue::from_static("text/plain"));
+            headers.insert("content-encoding", HeaderValue::from_static(encoding));
+            assert_eq!(Content::of(&headers).kind(b"abc"), expected, "{encoding}");
+        }
+    }
+
+    #[test]
     fn a_body_is_decoded_by_its_encoding() {
         let latin = b"<meta charset=\"iso-8859-1\"><p>\xe9";
         for (media_type, body, expected) in [
@@ -157,6 +204,37 @@ mod tests {
             ("text/plain; charset=nonsense", b"\xc3\xa9", "é"),
             ("text/plain", b"a\xffb", "a\u{fffd}b"),
             ("text/html", latin, "<meta charset=\"iso-8859-1\"><p>é"),
+            (
+                "application/rss+xml",
+                b"<?xml version='1.0' encoding='windows-1251'?><a>\xcf\xf0</a>",
+                "<?xml version='1.0' encoding='windows-1251'?><a>Пр</a>",
+            ),
+            (
+                "text/plain",
+                b"\n<?xml encoding = \"iso-8859-1\"?>\xe9",
+                "\n<?xml encoding = \"iso-8859-1\"?>é",
+            ),
+            (
+                "application/xml; charset=utf-8",
+                b"<?xml encoding=\"iso-8859-1\"?>\xc3\xa9",
+                "<?xml encoding=\"iso-8859-1\"?>é",
+            ),
+            (
+                "application/xml",
+                b"\xef\xbb\xbf<?xml encoding=\"iso-8859-1\"?>\xc3\xa9",
+                "<?xml encoding=\"iso-8859-1\"?>é",
+            ),
+            (
+                "application/xml",
+                b"<?xml encoding=\"utf-16\"?>\xc3\xa9",
+                "<?xml encoding=\"utf-16\"?>é",
+            ),
+            ("application/xml", b"<\0?\0x\0m\0l\0?\0>\0", "<?xml?>"),
+            (
+                "application/xhtml+xml",
+                b"<?xml encoding='iso-8859-1'?><meta charset='utf-8'><p>\xe9",
+                "<?xml encoding='iso-8859-1'?><meta charset='utf-8'><p>é",
+            ),
             (
                 "text/html; charset=utf-8",
                 b"<meta charset=latin1>\xc3\xa9",

@@ -20,6 +20,8 @@ const MAX_LINK: usize = 500;
 /// The most links of a page that are written with their addresses. A short link can have a long
 /// address.
 const MAX_LINKS: usize = 2_000;
+/// The most lists within each other whose numbers are known.
+const MAX_LISTS: usize = 64;
 
 /// Returns the readable text of a page. Links are relative to its address.
 pub(super) fn readable(html: &str, address: &str) -> String {
@@ -29,6 +31,8 @@ pub(super) fn readable(html: &str, address: &str) -> String {
         link: None,
         links_left: MAX_LINKS,
         base: Url::parse(address).ok(),
+        has_base: false,
+        lists: Vec::new(),
     };
     reader.read();
     reader.lines.finish()
@@ -41,6 +45,9 @@ struct Reader<'h> {
     link: Option<String>,
     links_left: usize,
     base: Option<Url>,
+    has_base: bool,
+    /// The open lists, with the number of the next item of one that is ordered.
+    lists: Vec<Option<i32>>,
 }
 
 /// A tag such as `<a href="x">` or `</p>`.
@@ -126,7 +133,12 @@ impl<'h> Reader<'h> {
             return;
         }
         match name {
-            "li" if !tag.is_end => self.lines.begin_with("- "),
+            "li" if !tag.is_end => self.begin_item(tag.attributes),
+            "ul" | "ol" => {
+                self.lines.end_paragraph();
+                self.list(tag);
+            }
+            "base" => self.set_base(tag.attributes),
             "td" | "th" if !tag.is_end => self.lines.cell(),
             "h1" | "h2" | "h3" | "h4" | "h5" | "h6" if !tag.is_end => {
                 let level = usize::from(name.as_bytes()[1] - b'0');
@@ -149,13 +161,42 @@ impl<'h> Reader<'h> {
                     self.lines.text(&format!("[image: {text}]"));
                 }
             }
-            "title" | "p" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "ul" | "ol" | "table" | "blockquote" | "hr"
-            | "section" | "article" | "header" | "footer" | "nav" | "main" | "aside" | "form" | "figure" | "dl" => {
+            "title" | "p" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "table" | "blockquote" | "hr" | "section"
+            | "article" | "header" | "footer" | "nav" | "main" | "aside" | "form" | "figure" | "dl" => {
                 self.lines.end_paragraph();
             }
             "br" | "div" | "li" | "tr" | "dt" | "dd" | "option" | "body" | "figcaption" | "summary" | "details"
             | "address" | "fieldset" | "legend" | "caption" => self.lines.end_line(),
             _ => (),
+        }
+    }
+
+    /// Begins or ends a list.
+    fn list(&mut self, tag: &Tag<'h>) {
+        if tag.is_end {
+            self.lists.pop();
+        } else if self.lists.len() < MAX_LISTS {
+            let first = || number(tag.attributes, "start").unwrap_or(1);
+            self.lists.push((tag.name == "ol").then(first));
+        }
+    }
+
+    fn begin_item(&mut self, attributes: &str) {
+        let Some(Some(next)) = self.lists.last_mut() else {
+            return self.lines.begin_with("- ");
+        };
+        let number = number(attributes, "value").unwrap_or(*next);
+        *next = number.saturating_add(1);
+        self.lines.begin_with(&format!("{number}. "));
+    }
+
+    /// Resolves later links by the first `<base>` of the page.
+    fn set_base(&mut self, attributes: &str) {
+        let address = attribute(attributes, "href").filter(|_| !self.has_base);
+        if let Some(address) = address {
+            let resolved = self.base.as_ref().and_then(|base| base.join(address.trim()).ok());
+            self.has_base = true;
+            self.base = resolved.or_else(|| self.base.take());
         }
     }
 
@@ -208,6 +249,11 @@ fn find_tag(html: &str, begin: &str) -> Option<usize> {
             .is_some_and(|name| name.eq_ignore_ascii_case(begin.as_bytes()));
         is_same && rest.get(begin.len()).is_none_or(|byte| !byte.is_ascii_alphanumeric())
     })
+}
+
+/// Returns the number in an attribute.
+fn number(attributes: &str, name: &str) -> Option<i32> {
+    attribute(attributes, name)?.trim().parse().ok()
 }
 
 /// Finds the value of an attribute.
@@ -276,7 +322,30 @@ mod tests {
             ("<a href='javascript:alert(1)'>run</a>", "run"),
             ("<a name=x>plain</a>", "plain"),
             ("<a href='/a'></a>", "[](https://example.org/a)"),
+            (
+                "<base target=x><base href='/base/'><base href='/late/'><a href=rel.html>a</a>",
+                "[a](https://example.org/base/rel.html)",
+            ),
+            (
+                "<base href='https://b.test/x/y'><a href='../up'>a</a>",
+                "[a](https://b.test/up)",
+            ),
             ("<img src=a.png alt='A &lt;cat&gt;'><img src=b.png>", "[image: A <cat>]"),
+        ] {
+            assert_eq!(read(html), expected, "{html}");
+        }
+    }
+
+    #[test]
+    fn ordered_lists_have_their_numbers() {
+        for (html, expected) in [
+            ("<ol><li>a<li>b</ol>", "1. a\n2. b"),
+            ("<ol start=3><li>a<li value=7>b<li>c</ol>", "3. a\n7. b\n8. c"),
+            (
+                "<ol><li>a<ul><li>x<li>y</ul><li>b<ol><li>z</ol><li>c</ol><li>d",
+                "1. a\n\n- x\n- y\n\n2. b\n\n1. z\n\n3. c\n\n- d",
+            ),
+            ("</ol><li>a<ol start=x><li>b", "- a\n\n1. b"),
         ] {
             assert_eq!(read(html), expected, "{html}");
         }
@@ -321,6 +390,7 @@ mod tests {
             "<head>",
             "<td>",
             "<a href=x>",
+            "<ol>",
         ] {
             let html = part.repeat(large);
             let begun = std::time::Instant::now();
