@@ -13,6 +13,7 @@ pub mod limits;
 pub mod message;
 pub mod model_parameters;
 pub mod model_ref;
+pub mod secret_forms;
 pub mod spelling;
 pub mod tenant;
 pub mod usage;

@@ -1,4 +1,5 @@
-//! Hides secrets in responses, for a host that repeats what it was sent.
+//! Hides secrets in responses, for a host that repeats what it was sent, also in the forms of JSON,
+//! URLs and base64.
 //!
 //! Each byte of a secret becomes `*`, so that lengths stay the same. A compressed response may hide
 //! a secret from this, so hosts with a secret are asked for none.
@@ -8,9 +9,9 @@ use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Frame, SizeHint};
-use hyper::header::{HeaderMap, HeaderValue};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use memchr::memmem;
-use secrecy::{ExposeSecret as _, SecretBox};
+use secrecy::{ExposeSecret as _, SecretSlice};
 
 use super::body::ProxyBody;
 use super::secret::HostSecret;
@@ -18,17 +19,16 @@ use super::secret::HostSecret;
 /// A body without the secrets.
 pub(super) struct MaskedBody {
     body: ProxyBody,
-    secrets: Vec<SecretBox<[u8]>>,
+    forms: Vec<SecretSlice<u8>>,
     /// The last bytes, which may begin a secret.
     held: BytesMut,
 }
 
 impl MaskedBody {
     pub(super) fn new<'a>(body: ProxyBody, secrets: impl IntoIterator<Item = &'a HostSecret>) -> Self {
-        let secrets = secrets.into_iter().map(|secret| SecretBox::new(secret.bytes().into()));
         Self {
             body,
-            secrets: secrets.collect(),
+            forms: secrets.into_iter().flat_map(HostSecret::forms).collect(),
             held: BytesMut::new(),
         }
     }
@@ -36,13 +36,10 @@ impl MaskedBody {
     /// Adds bytes. Returns those that can be passed on.
     fn pass(&mut self, bytes: &[u8]) -> Bytes {
         self.held.extend_from_slice(bytes);
-        for secret in &self.secrets {
-            mask(&mut self.held, secret.expose_secret());
+        for form in &self.forms {
+            mask(&mut self.held, form.expose_secret());
         }
-        let begun = self
-            .secrets
-            .iter()
-            .map(|secret| begun(&self.held, secret.expose_secret()));
+        let begun = self.forms.iter().map(|form| begun(&self.held, form.expose_secret()));
         let ready = self.held.len() - begun.max().unwrap_or_default();
         self.held.split_to(ready).freeze()
     }
@@ -65,12 +62,22 @@ fn begun(bytes: &[u8], secret: &[u8]) -> usize {
     (1..=most).rev().find(begins).unwrap_or_default()
 }
 
-/// Hides the secrets of a host in the headers of its response.
+/// Hides the secrets of a host in the headers of its response, and leaves out headers whose names
+/// have one. Names come in lower case.
 pub(super) fn mask_headers(headers: &mut HeaderMap, secrets: &[&HostSecret]) {
+    let forms: Vec<_> = secrets.iter().flat_map(|secret| secret.forms()).collect();
+    let has_secret = |name: &HeaderName| {
+        let found = |form: &[u8]| memmem::find(name.as_str().as_bytes(), &form.to_ascii_lowercase()).is_some();
+        forms.iter().any(|form| found(form.expose_secret()))
+    };
+    let named: Vec<_> = headers.keys().filter(|name| has_secret(name)).cloned().collect();
+    for name in named {
+        headers.remove(name);
+    }
     for value in headers.values_mut() {
         let mut bytes = value.as_bytes().to_vec();
-        for secret in secrets {
-            mask(&mut bytes, secret.bytes());
+        for form in &forms {
+            mask(&mut bytes, form.expose_secret());
         }
         if bytes != value.as_bytes()
             && let Ok(masked) = HeaderValue::from_bytes(&bytes)
@@ -144,6 +151,29 @@ mod tests {
                 passed.extend(body.held);
                 assert_eq!(passed, b"--abc******-abcab-************-a");
             }
+        }
+    }
+
+    #[test]
+    fn every_form_of_a_secret_is_hidden_in_bodies_and_headers() {
+        let secret = HostSecret::new("T", "a.org", ("x", ""), "hunter2/SECRET".into()).unwrap();
+        for sent in [
+            "Bearer hunter2/SECRET",
+            "Basic bWU6aHVudGVyMi9TRUNSRVQ=",
+            r#"{"a": "hunter2\/SECRET"}"#,
+            "?a=hunter2%2FSECRET&b",
+        ] {
+            let mut body = MaskedBody::new(text(String::new()), [&secret]);
+            let mut passed = body.pass(sent.as_bytes()).to_vec();
+            passed.extend(body.held);
+            let passed = String::from_utf8(passed).unwrap();
+            assert!(passed.contains("**********") && passed.len() == sent.len(), "{passed}");
+            let mut headers = HeaderMap::new();
+            headers.insert("x-echo", sent.parse().unwrap());
+            headers.insert("x-hunter2%2fsecret", "1".parse().unwrap());
+            mask_headers(&mut headers, &[&secret]);
+            assert_eq!(headers.len(), 1);
+            assert_eq!(headers["x-echo"], passed);
         }
     }
 }

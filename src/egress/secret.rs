@@ -3,11 +3,11 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::{ExposeSecret as _, SecretSlice, SecretString};
 use url::{Position, Url};
 
-/// The shortest secret, in bytes. A shorter one would also be removed from other text.
-const MIN_LENGTH: usize = 6;
+use crate::secret_forms::{MIN_FORM, encoded_forms};
+
 const BASIC: &str = "Basic ";
 
 /// A secret of one host. It is sent to this host alone, and only encrypted.
@@ -34,7 +34,7 @@ pub enum SecretFault {
     #[error("the secret, or what comes before it, can't be sent in a header")]
     Value,
     /// The secret is shorter than 6 bytes.
-    #[error("the secret has less than {MIN_LENGTH} bytes")]
+    #[error("the secret has less than {MIN_FORM} bytes")]
     TooShort,
 }
 
@@ -60,7 +60,7 @@ impl HostSecret {
         {
             return Err(SecretFault::Header);
         }
-        if secret.expose_secret().len() < MIN_LENGTH {
+        if secret.expose_secret().len() < MIN_FORM {
             return Err(SecretFault::TooShort);
         }
         let made = Self {
@@ -128,9 +128,10 @@ impl HostSecret {
         (replaced != decoded).then(|| format!("{BASIC}{}", STANDARD.encode(replaced)))
     }
 
-    /// Returns the bytes that no response may have.
-    pub(super) fn bytes(&self) -> &[u8] {
-        self.secret.expose_secret().as_bytes()
+    /// Returns what no response may have, the longest form first.
+    pub(super) fn forms(&self) -> impl Iterator<Item = SecretSlice<u8>> + use<> {
+        let forms = encoded_forms(self.secret.expose_secret());
+        forms.into_iter().map(|form| SecretSlice::new(form.into_bytes().into()))
     }
 }
 

@@ -2,19 +2,18 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::{ExposeSecret as _, SecretSlice, SecretString};
 
 use super::fault::HttpToolFault;
 use crate::json::Value;
+use crate::secret_forms::{MIN_FORM, begun_at_end, encoded_forms, find, unescaped};
 
 /// The replacement of a secret.
 const REDACTED: &str = "[secret]";
-/// The shortest secret, in bytes. A shorter one would also remove other text.
-const MIN_LENGTH: usize = 6;
 /// How many of the secrets that were added later are remembered, the last ones.
 const MAX_ADDED: usize = 8;
 
@@ -37,8 +36,8 @@ impl SecretValue {
             secret.ok_or_else(|| fault(format!("no secret is named {name:?}: add `[tools.secrets.{name}]`")))?;
         let secret = secret.as_ref();
         let secret = secret.ok_or_else(|| fault(format!("the secret {name:?} is not set")))?;
-        if secret.expose_secret().len() < MIN_LENGTH {
-            return Err(fault(format!("the secret {name:?} has less than {MIN_LENGTH} bytes")));
+        if secret.expose_secret().len() < MIN_FORM {
+            return Err(fault(format!("the secret {name:?} has less than {MIN_FORM} bytes")));
         }
         Ok(Self {
             prefix: prefix.to_owned(),
@@ -57,22 +56,22 @@ impl SecretValue {
 pub struct Redactor(Arc<RwLock<Known>>);
 
 struct Known {
-    /// The forms of the secrets that were there from the beginning.
+    /// The secrets that were there from the beginning.
     first: Vec<SecretString>,
     /// Those that were added, the oldest first.
     added: VecDeque<SecretString>,
     forms: Forms,
 }
 
-/// The forms in which a server may repeat the secrets, longest first.
-type Forms = Arc<[SecretString]>;
+/// The forms in which a server may repeat the secrets, without escapes, longest first.
+type Forms = Arc<[SecretSlice<u8>]>;
 
 impl Redactor {
     /// Makes a redactor of these secrets.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a SecretValue>) -> Self {
-        let first: Vec<_> = secrets.into_iter().flat_map(|value| forms(&value.secret)).collect();
+        let first: Vec<_> = secrets.into_iter().map(|value| value.secret.clone()).collect();
         Self(Arc::new(RwLock::new(Known {
-            forms: longest_first(first.clone()),
+            forms: forms_of(&first),
             first,
             added: VecDeque::new(),
         })))
@@ -89,18 +88,17 @@ impl Redactor {
         if known.added.len() > MAX_ADDED {
             known.added.pop_front();
         }
-        let all = known.first.iter().cloned().chain(known.added.iter().flat_map(forms));
-        known.forms = longest_first(all.collect());
+        known.forms = forms_of(known.first.iter().chain(&known.added));
     }
 
-    /// Returns the text without secrets. If it was cut at its end, a part of a secret may be there,
-    /// so that as many bytes are left out.
+    /// Returns the text without secrets. If it was cut at its end, what may be the beginning of a
+    /// secret is left out.
     pub fn redacted(&self, text: String, is_cut: bool) -> String {
         let forms = self.forms();
         let mut text = without(&forms, text);
-        let longest = forms.first().map_or(0, |form| form.expose_secret().len());
         if is_cut {
-            text.truncate(text.floor_char_boundary(text.len().saturating_sub(longest)));
+            let begun = begun_at_end(&text, forms.iter().map(|form| form.expose_secret()));
+            text.truncate(text.floor_char_boundary(begun.unwrap_or(text.len())));
         }
         text
     }
@@ -118,22 +116,31 @@ impl Redactor {
     }
 }
 
-fn longest_first(mut forms: Vec<SecretString>) -> Forms {
-    forms.sort_by_key(|form| std::cmp::Reverse(form.expose_secret().len()));
-    forms.into()
+fn forms_of<'a>(secrets: impl IntoIterator<Item = &'a SecretString>) -> Forms {
+    let encoded = secrets
+        .into_iter()
+        .flat_map(|secret| encoded_forms(secret.expose_secret()));
+    let mut forms: Vec<Vec<u8>> = encoded.map(|form| unescaped(&form).into_owned()).collect();
+    forms.retain(|form| form.len() >= MIN_FORM);
+    forms.sort_by(|left, right| right.len().cmp(&left.len()).then_with(|| left.cmp(right)));
+    forms.dedup();
+    forms.into_iter().map(|form| SecretSlice::new(form.into())).collect()
 }
 
-fn without(forms: &[SecretString], mut text: String) -> String {
-    for form in forms {
-        if text.contains(form.expose_secret()) {
-            text = text.replace(form.expose_secret(), REDACTED);
-        }
+fn found(forms: &Forms, text: &str) -> Vec<Range<usize>> {
+    find(text, forms.iter().map(|form| form.expose_secret()))
+}
+
+fn without(forms: &Forms, mut text: String) -> String {
+    for Range { start, end } in found(forms, &text).into_iter().rev() {
+        let (start, end) = (text.floor_char_boundary(start), text.ceil_char_boundary(end));
+        text.replace_range(start..end, REDACTED);
     }
     text
 }
 
-fn redact(forms: &[SecretString], value: &mut Value) {
-    let has_secret = |text: &str| forms.iter().any(|form| text.contains(form.expose_secret()));
+fn redact(forms: &Forms, value: &mut Value) {
+    let has_secret = |text: &str| !found(forms, text).is_empty();
     match value {
         Value::String(text) => *text = without(forms, std::mem::take(text)),
         Value::Array(items) => items.iter_mut().for_each(|item| redact(forms, item)),
@@ -160,20 +167,6 @@ impl fmt::Debug for Redactor {
     }
 }
 
-/// Returns a secret as it is, as JSON writes it, and as a URL does.
-fn forms(secret: &SecretString) -> Vec<SecretString> {
-    let secret = secret.expose_secret();
-    let json = serde_json::to_string(secret).unwrap_or_default();
-    let json = json.trim_matches('"').to_owned();
-    let encoded = utf8_percent_encode(secret, NON_ALPHANUMERIC).to_string();
-    let form: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
-    let mut forms = vec![secret.to_owned(), json, encoded.to_lowercase(), encoded, form];
-    forms.retain(|form| form.len() >= MIN_LENGTH);
-    forms.sort();
-    forms.dedup();
-    forms.into_iter().map(SecretString::from).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,6 +189,11 @@ mod tests {
             "{\"a\": \"p\\\"ss w/rd+%\"}",
             "?key=p%22ss%20w%2Frd%2B%25&b",
             "?key=p%22ss+w%2Frd%2B%25&b",
+            r#"{"a": "p\"ss w\/rd+%"}"#,
+            r#"{"a": "\u0070\u0022\u0073\u0073\u0020w\u002Frd\u002b%"}"#,
+            r#"{"a": "{\"b\": \"p\\\"ss w\\/rd+%\"}"}"#,
+            "<p>p&quot;ss w&#47;rd&#x2b;&#37;</p>",
+            "Basic bWU6cCJzcyB3L3JkKyU=",
         ] {
             let redacted = redactor.redacted(text.to_owned(), false);
             assert!(redacted.contains(REDACTED) && !redacted.contains("ss"), "{redacted}");

@@ -122,6 +122,10 @@ async fn the_host_gets_the_secret_and_the_command_never_sees_it() {
         assert_eq!(ended.exit, Exit::Code(0), "{}", ended.text);
         assert!(ended.text.contains("GET /a?b=c "), "{}", ended.text);
         assert!(!ended.text.contains(SECRET), "{}", ended.text);
+        let shown = expected
+            .strip_prefix("Basic ")
+            .is_some_and(|encoded| ended.text.contains(encoded));
+        assert!(!shown, "{}", ended.text);
         assert_eq!(server.received().last(), Some(expected));
     }
     let requests = server.server.requests();

@@ -22,6 +22,7 @@ const PLAIN: &[&str] = &[
     "model_parameters",
     "model_ref",
     "path_patterns",
+    "secret_forms",
     "spelling",
     "tenant",
     "usage",

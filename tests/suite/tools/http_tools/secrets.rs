@@ -56,6 +56,19 @@ async fn no_result_no_error_and_no_log_shows_a_secret() {
         assert!(!has_secret(&answer), "{answer}");
         assert!(!format!("{tool:?}").contains("s3cr3t"), "{tool:?}");
     }
+    // Escapes that other encoders write.
+    let escaped: String = SECRET.encode_utf16().map(|unit| format!("\\u{unit:04X}")).collect();
+    for body in [
+        format!(r#"{{"sent": "{}"}}"#, SECRET.replace('"', "\\\"").replace('/', "\\/")),
+        format!(r#"{{"sent": "{escaped}"}}"#),
+        format!("<p>{}</p>", SECRET.replace('"', "&quot;").replace('/', "&#x2F;")),
+    ] {
+        let server = RawServer::start(move |_| RawReply::text(&body)).await;
+        let answer = call(&tool(DEFINITION, &server.url("")), &json!({"id": "7"}))
+            .await
+            .unwrap();
+        assert!(answer.contains("[secret]") && answer.len() < 30, "{answer}");
+    }
     // A part of a response.
     let body = json.clone();
     let server = RawServer::start(move |_| RawReply::new(200, &[], &body)).await;
