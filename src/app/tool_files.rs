@@ -12,7 +12,7 @@ use super::tool_settings;
 use crate::agent::ports::Tool;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::json::Value;
+use crate::json::{Value, without_mark};
 use crate::outgoing::{NameResolver, OutgoingClient};
 use crate::tools::{HttpToolDefinition, HttpToolSource, http_tools};
 
@@ -81,7 +81,8 @@ fn document(path: &Path) -> anyhow::Result<Value> {
         bytes.len() as u64 <= MAX_DOCUMENT,
         "it has more than {MAX_DOCUMENT} bytes"
     );
-    serde_json::from_slice(&bytes).context("it is not valid JSON (a document in YAML has to be converted)")
+    serde_json::from_slice(without_mark(&bytes))
+        .context("it is not valid JSON (a document in YAML has to be converted)")
 }
 
 #[cfg(test)]
@@ -118,6 +119,23 @@ mod tests {
         ]);
         assert_eq!(names.unwrap(), ["first", "b", "two", "one"]);
         assert_eq!(load(&[]).1, Ok(Vec::new()));
+    }
+
+    #[test]
+    fn an_operation_that_can_not_be_a_tool_is_left_out_alone() {
+        let document = r#"{"openapi": "3.0.0", "paths": {"/a": {
+            "get": {"operationId": "one"},
+            "put": {"operationId": "two", "requestBody": {"$ref": "elsewhere.json#/a"}}
+        }, "/b": {"get": {"operationId": "three", "parameters": [{"in": "query", "name": "x", "style": "pipeDelimited"}]}}}}"#;
+        let definition =
+            "openapi = 'shop.json'\nbase_url = 'https://example.org'\noperations = ['two', 'three', 'one']\n";
+        let (_folder, names) = load(&[("a.toml", definition), ("shop.json", document)]);
+        assert_eq!(names.unwrap(), ["one"]);
+        let only = definition.replace(", 'three', 'one'", "");
+        let (_folder, names) = load(&[("a.toml", only.as_str()), ("shop.json", document)]);
+        assert!(names.unwrap_err().contains("a.toml: `openapi`: two: "));
+        let (_folder, names) = load(&[("a.toml", &format!("\u{feff}{TOOL}"))]);
+        assert_eq!(names.unwrap(), ["a"]);
     }
 
     #[test]

@@ -18,8 +18,11 @@ use super::operation::Operation;
 use crate::agent::ports::ToolSpec;
 use crate::json::Value;
 
-/// Makes the chosen operations.
-pub(super) fn operations(document: &Value, chosen: &ChosenOperations) -> Result<Vec<Operation>, HttpToolFault> {
+/// An operation, or why no tool can be made of it.
+pub(super) type Made = Result<Operation, HttpToolFault>;
+
+/// Makes the chosen operations, each for itself.
+pub(super) fn operations(document: &Value, chosen: &ChosenOperations) -> Result<Vec<Made>, HttpToolFault> {
     let fault = |problem: String| HttpToolFault::new("openapi", problem);
     let version = document.get("openapi").and_then(Value::as_str).unwrap_or_default();
     if !version.starts_with("3.0") && !version.starts_with("3.1") {
@@ -41,7 +44,8 @@ pub(super) fn operations(document: &Value, chosen: &ChosenOperations) -> Result<
             HttpToolFault::new("operations", problem)
         })?;
         let name = tool_name(&chosen.prefix, id);
-        operation(name, base_url, wanted, &document).map_err(|problem| fault(format!("{id}: {problem}")))
+        let made = operation(name, base_url, wanted, &document);
+        Ok(made.map_err(|problem| fault(format!("{id}: {problem}"))))
     });
     made.collect()
 }

@@ -65,14 +65,31 @@ pub fn http_tools(
     clock: &Arc<dyn Clock>,
 ) -> Result<Vec<Arc<dyn Tool>>, HttpToolFault> {
     let operations = match definition.source()? {
-        HttpToolSource::Declared(request) => vec![declared(&definition.name, request)?],
+        HttpToolSource::Declared(request) => vec![declared(&definition.name, request)],
         HttpToolSource::OpenApi(chosen) => operations(document.unwrap_or(&Value::Null), &chosen)?,
     };
-    let tools = operations.into_iter().map(|operation| {
-        let tool = HttpTool::new(operation, definition, secrets, client, clock)?;
+    let made = operations.into_iter().map(|operation| {
+        let tool = HttpTool::new(operation?, definition, secrets, client, clock)?;
         Ok(Arc::new(tool) as Arc<dyn Tool>)
     });
-    tools.collect()
+    let (mut tools, mut faults) = (Vec::new(), Vec::new());
+    for made in made {
+        match made {
+            Ok(tool) => tools.push(tool),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    // A document may have operations that no tool can be made of. The others are used.
+    if tools.is_empty()
+        && let Some(fault) = faults.pop()
+    {
+        return Err(fault);
+    }
+    for problem in faults {
+        let name = &definition.name;
+        tracing::warn!(definition = name, %problem, "an operation of an OpenAPI document is left out");
+    }
+    Ok(tools)
 }
 
 impl HttpTool {
