@@ -13,6 +13,8 @@ use crate::session;
 
 const MAX_STEPS: u32 = 1_000_000;
 const MAX_TOKENS: u64 = 1_000_000_000_000;
+/// The key of a run's metadata that names its task of `/mcp`. Callers can't set it.
+pub(super) const TASK_METADATA: &str = "mcp_task";
 /// A week.
 const MAX_SECONDS: f64 = 604_800.0;
 
@@ -38,6 +40,16 @@ pub(super) fn check_year(instant: Option<Timestamp>, pointer: &str) -> Result<()
 /// Checks the size of key-value pairs.
 pub(super) fn check_metadata(metadata: &Object, pointer: &str) -> Result<(), Problem> {
     session::check_metadata(metadata).map_err(|words| Problem::invalid_field(pointer, words))
+}
+
+/// Checks that the metadata of a run has no key of the service.
+pub(super) fn check_reserved(metadata: &Object, pointer: &str) -> Result<(), Problem> {
+    let is_free = !metadata.contains_key(TASK_METADATA);
+    check(
+        is_free,
+        &format!("{pointer}/{TASK_METADATA}"),
+        "the key belongs to the service",
+    )
 }
 
 /// Checks the size of variables.

@@ -198,7 +198,7 @@ fn methods_of(path: &str, openapi: fn() -> OpenApi) -> &'static str {
         paths.map(|(path, item)| (path, methods_in(&item))).collect()
     });
     match path {
-        "/mcp" => "POST",
+        "/mcp" | "/mcp/" => "POST",
         _ => methods.get(path).map_or("GET, HEAD", String::as_str),
     }
 }

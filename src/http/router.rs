@@ -196,6 +196,8 @@ parts! {
 /// Makes the route of the Model Context Protocol. The scope depends on the message.
 fn of_mcp(api: &Arc<Api>) -> Router<Arc<Api>> {
     let routes = Router::new().route("/mcp", post(mcp::serve_mcp));
+    // Clients often write the address like this.
+    let routes = routes.route("/mcp/", post(mcp::serve_mcp));
     routes.route_layer(from_fn_with_state((Arc::clone(api), None), require_scope))
 }
 

@@ -54,7 +54,7 @@ impl ServerHandler for McpServer {
         request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        tools::list(self, request.and_then(|request| request.cursor)).await
+        tools::list(self, cursor_of(request)).await
     }
 
     async fn call_tool(
@@ -92,7 +92,7 @@ impl ServerHandler for McpServer {
         request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        resources::list(self, request.and_then(|request| request.cursor)).await
+        resources::list(self, cursor_of(request)).await
     }
 
     async fn list_resource_templates(
@@ -100,7 +100,7 @@ impl ServerHandler for McpServer {
         request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        match request.and_then(|request| request.cursor) {
+        match cursor_of(request) {
             Some(_) => Err(invalid("not a cursor of this list")),
             None => Ok(resources::templates()),
         }
@@ -127,4 +127,9 @@ impl ServerHandler for McpServer {
     }
 
     async fn on_initialized(&self, _: NotificationContext<RoleServer>) {}
+}
+
+/// Returns where a page begins. Some clients send an empty cursor for the first one.
+fn cursor_of(request: Option<PaginatedRequestParams>) -> Option<String> {
+    request?.cursor.filter(|cursor| !cursor.is_empty())
 }

@@ -22,6 +22,8 @@ pub(super) struct Message {
     pub(super) bytes: Vec<u8>,
     /// The method; empty for a response of the client.
     pub(super) method: String,
+    /// The id of a request, or else null.
+    id: Value,
 }
 
 /// A message that can't be served, as JSON-RPC says it.
@@ -43,14 +45,14 @@ struct Head {
 
 impl Message {
     /// Checks the bytes of a body. Revisions without sessions have no handshake.
-    pub(super) fn read(bytes: Vec<u8>, limits: &HttpLimits, is_stateless: bool) -> Result<Self, MessageFault> {
+    pub(super) fn read(bytes: &[u8], limits: &HttpLimits, is_stateless: bool) -> Result<Self, MessageFault> {
         let invalid = |words: &str, id| MessageFault {
             status: StatusCode::BAD_REQUEST,
             code: ErrorCode::INVALID_REQUEST,
             words: words.to_owned(),
             id,
         };
-        let text = scan_body(&bytes, limits).map_err(|problem| {
+        let text = scan_body(bytes, limits).map_err(|problem| {
             let code = match problem.code() {
                 ProblemCode::EmptyBody | ProblemCode::InvalidUtf8 | ProblemCode::MalformedJson => {
                     ErrorCode::PARSE_ERROR
@@ -84,7 +86,8 @@ impl Message {
         }
         Ok(Self {
             method: method.to_owned(),
-            bytes,
+            bytes: text.as_bytes().to_vec(),
+            id,
         })
     }
 
@@ -95,6 +98,25 @@ impl Message {
             "tasks/get" | "resources/list" | "resources/templates/list" | "resources/read" => Some(Scope::SessionsRead),
             _ => None,
         }
+    }
+
+    /// Returns whether nobody waits for a response: it is one itself.
+    pub(super) fn is_response(&self) -> bool {
+        self.method.is_empty()
+    }
+
+    /// Makes a refusal of the message from words of the library.
+    pub(super) fn refused(id: Value, status: StatusCode, words: String) -> MessageFault {
+        MessageFault {
+            status,
+            code: ErrorCode::INVALID_REQUEST,
+            words,
+            id,
+        }
+    }
+
+    pub(super) fn id(&self) -> Value {
+        self.id.clone()
     }
 
     /// Returns whether the message takes as long as a run.

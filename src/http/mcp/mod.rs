@@ -11,6 +11,7 @@
 //! call.rs       POST /v1/runs as a tool: starter ─▶ progress.rs ─▶ outcome.rs
 //! ```
 
+mod accept;
 mod endpoint;
 mod handler;
 mod message;

@@ -16,14 +16,13 @@ use super::outcome::{result_of, tool_error};
 use super::questions;
 use super::server::McpServer;
 use super::start::{answering, start};
+use crate::http::checks::TASK_METADATA as TASK;
 use crate::http::problem::Problem;
 use crate::ids::RunId;
 use crate::json::{Object, Value};
 use crate::record::{RunControl, RunMode, RunRecord, RunStatus, RunSummary};
 use crate::store::{Page, RunFilter};
 
-/// The key of the metadata that names the task of a run.
-const TASK: &str = "mcp_task";
 /// The most runs of a task.
 const MAX_RUNS: usize = 256;
 /// How often a client may poll, in milliseconds.

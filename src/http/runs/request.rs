@@ -11,7 +11,7 @@ use super::answer_body::{AnswerBody, into_answers};
 use super::preference::Preference;
 use crate::agent::state::ExecutionBudget;
 use crate::agent::{DurabilityChoice, RunWebhook};
-use crate::http::checks::{check_agent_name, check_budget, check_metadata, check_variables};
+use crate::http::checks::{check_agent_name, check_budget, check_metadata, check_reserved, check_variables};
 use crate::http::codes::ProblemCode;
 use crate::http::input::{RunInput, decode_input};
 use crate::http::limits::HttpLimits;
@@ -150,6 +150,7 @@ impl CreateRun {
         };
         let metadata = self.metadata.unwrap_or_default();
         check_metadata(&metadata, "/metadata")?;
+        check_reserved(&metadata, "/metadata")?;
         let variables = self.variables.unwrap_or_default();
         check_variables(&variables, "/variables")?;
         let mode = preference.mode(self.mode.unwrap_or(RunMode::Sync));

@@ -138,6 +138,102 @@ async fn malformed_messages_are_errors_of_json_rpc() {
 }
 
 #[tokio::test]
+async fn a_response_has_a_type_that_the_client_accepts() {
+    let (app, _database) = McpApp::with_agents(&[]).await;
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();
+    let call = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "echo", "arguments": {"input": "hi"}},
+    });
+    let call = call.to_string();
+    let (json_type, events) = ("application/json", "text/event-stream");
+    for (accept, of_ping, of_call) in [
+        (None, json_type, events),
+        (Some(""), json_type, events),
+        (Some("*/*"), json_type, events),
+        (Some("application/*, text/*"), json_type, events),
+        (
+            Some("application/json;q=0.9, text/event-stream;q=0.8"),
+            json_type,
+            events,
+        ),
+        (Some(json_type), json_type, json_type),
+        (Some("APPLICATION/JSON;q=0.1"), json_type, json_type),
+        (Some(events), events, events),
+        (Some("*/*, application/json;q=0"), events, events),
+        (Some("*/*, text/event-stream;q=0"), json_type, json_type),
+    ] {
+        for (body, path, expected) in [
+            (&ping, "/mcp", of_ping),
+            (&ping, "/mcp/", of_ping),
+            (&call, "/mcp", of_call),
+        ] {
+            let request = app.request(Method::POST, path).header(header::CONTENT_TYPE, json_type);
+            let request = match accept {
+                Some(accept) => request.header(header::ACCEPT, accept),
+                None => request,
+            };
+            let answer = read(request.body(body.clone())).await;
+            assert_eq!(answer.status, StatusCode::OK, "{accept:?}: {}", answer.text());
+            let found = answer.header("content-type").to_owned();
+            assert!(found.starts_with(expected), "{accept:?}: {body}: {found}");
+            assert!(answer.text().contains(r#""id":1,"result""#), "{}", answer.text());
+        }
+    }
+    for accept in ["text/html", "*/*;q=0"] {
+        let request = app
+            .request(Method::POST, "/mcp")
+            .header(header::CONTENT_TYPE, json_type);
+        let answer = read(request.header(header::ACCEPT, accept).body(ping.clone())).await;
+        assert_eq!(answer.status, StatusCode::NOT_ACCEPTABLE, "{accept}");
+        assert_eq!(answer.json()["error"]["code"], -32600, "{accept}");
+    }
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn clients_that_differ_in_small_things_are_served() {
+    let (app, _database) = McpApp::with_agents(&[]).await;
+    for client in [app.client(), app.client().legacy()] {
+        for method in ["tools/list", "resources/list", "resources/templates/list"] {
+            let result = client.ok(method, json!({"cursor": ""})).await;
+            assert!(result.is_object(), "{method}");
+        }
+        // Responses of a client, which nobody waits for.
+        for body in [
+            json!({"jsonrpc": "2.0", "id": 5, "result": {}}),
+            json!({"jsonrpc": "2.0", "id": 5, "error": {"code": -1, "message": "no"}}),
+        ] {
+            let answer = read(client.request("", &json!({})).body(body.to_string())).await;
+            assert_eq!(
+                (answer.status, answer.text().as_str()),
+                (StatusCode::ACCEPTED, ""),
+                "{body}"
+            );
+        }
+        let marked = format!("\u{feff}{}", client.message("tools/list", &json!({})));
+        let answer = read(client.request("tools/list", &json!({})).body(marked)).await;
+        assert_eq!(answer.status, StatusCode::OK, "{}", answer.text());
+    }
+    // A revision that nobody knows is an error of JSON-RPC.
+    let ping = json!({"jsonrpc": "2.0", "id": 3, "method": "ping"}).to_string();
+    for version in ["9999", "2024-01-01", "x"] {
+        let request = app
+            .request(Method::POST, "/mcp")
+            .header(header::CONTENT_TYPE, "application/json")
+            .header("mcp-protocol-version", version);
+        let answer = read(request.body(ping.clone())).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{version}: {}", answer.text());
+        let error = answer.json();
+        assert_eq!(error["id"], 3, "{version}: {error}");
+        assert!(
+            error["error"]["code"].is_i64() && error["error"]["message"] != "",
+            "{version}: {error}"
+        );
+    }
+    app.finish().await;
+}
+
+#[tokio::test]
 async fn other_methods_and_media_types_are_problems() {
     let (app, _database) = McpApp::with_agents(&[]).await;
     for method in [Method::GET, Method::DELETE, Method::PUT] {

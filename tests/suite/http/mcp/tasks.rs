@@ -1,9 +1,11 @@
 //! Runs as tasks (SEP-2663).
 
 use chrono::TimeDelta;
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{Client, McpApp};
+use crate::support::answer::{read, with_json};
 use crate::support::databases::{Engine, TestDatabase};
 use crate::support::wait::until;
 
@@ -106,6 +108,53 @@ async fn a_task_outlives_its_process_and_its_questions_are_answered_elsewhere() 
     assert_eq!(poll(&client, &task, "completed").await, done);
     assert_eq!(second.deploy.begun(), 1);
     second.finish().await;
+}
+
+/// Another key of the tenant can neither pass a run off as the answer of a task, nor take the key
+/// of its answer.
+#[tokio::test]
+async fn names_of_the_service_can_not_be_taken() {
+    let (app, _database) = McpApp::with_agents(&[]).await;
+    let client = app.polling();
+    let calls = json!([["c1", "deploy", {"note": "n"}]]).to_string();
+    let task = begin(&client, "asker", &calls).await;
+    let asked = poll(&client, &task, "input_required").await;
+    let base = app.get(&format!("/v1/runs/{task}")).await["session_id"].clone();
+    let body = json!({
+        "agent": "echo", "input": "mine", "base_session_id": base, "deny_open": true, "metadata": {"mcp_task": task},
+    });
+    let answer = app.post("/v1/runs", &body).await;
+    answer.assert_problem("invalid_field");
+    let pointer = answer.json()["errors"][0]["pointer"].clone();
+    assert_eq!(pointer, "/metadata/mcp_task", "{}", answer.text());
+    for key in [format!("mcp-answers/{task}"), format!("mcp answers {task}")] {
+        let request = app.request(Method::POST, "/v1/runs").header("idempotency-key", &key);
+        let answer = read(with_json(request, &json!({"agent": "echo", "input": "mine"}))).await;
+        assert_eq!(
+            answer.status.is_success(),
+            !key.contains(' '),
+            "{key}: {}",
+            answer.text()
+        );
+    }
+    assert_eq!(poll(&client, &task, "input_required").await, asked);
+    let key = asked["inputRequests"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .next()
+        .unwrap()
+        .clone();
+    let response = json!({"action": "accept", "content": {"decision": "approve"}});
+    client
+        .ok(
+            "tasks/update",
+            json!({"taskId": task, "inputResponses": {key: response}}),
+        )
+        .await;
+    let done = poll(&client, &task, "completed").await;
+    assert_eq!(done["result"]["structuredContent"]["output"], r#"read: {"note":"n"}"#);
+    app.finish().await;
 }
 
 #[tokio::test]

@@ -1,0 +1,92 @@
+//! Which types of responses a client accepts, by RFC 9110.
+
+use axum::http::{HeaderMap, header};
+
+const JSON: &str = "application/json";
+const EVENTS: &str = "text/event-stream";
+
+/// What a client accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Accepted {
+    pub(super) json: bool,
+    pub(super) events: bool,
+}
+
+impl Accepted {
+    /// Reads the header. Without one, a client accepts everything.
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        let values = headers.get_all(header::ACCEPT).iter();
+        let values: Vec<_> = values.filter_map(|value| value.to_str().ok()).collect();
+        let ranges: Vec<_> = values
+            .iter()
+            .flat_map(|value| value.split(','))
+            .filter_map(range)
+            .collect();
+        let accepts = |wanted: &str| {
+            let best = ranges
+                .iter()
+                .filter_map(|(name, quality)| Some((rank(name, wanted)?, quality)));
+            let best = best.max_by_key(|(rank, _)| *rank);
+            ranges.is_empty() || best.is_some_and(|(_, quality)| *quality > 0.0)
+        };
+        Self {
+            json: accepts(JSON),
+            events: accepts(EVENTS),
+        }
+    }
+}
+
+/// Reads a range such as `text/*;q=0.5`. A quality that can't be read is 1.
+fn range(text: &str) -> Option<(String, f32)> {
+    let mut parts = text.split(';').map(str::trim);
+    let name = parts.next()?.to_ascii_lowercase();
+    let quality = parts.find_map(|part| part.strip_prefix(['q', 'Q'])?.trim_start().strip_prefix('='));
+    let quality = quality.and_then(|quality| quality.trim().parse().ok()).unwrap_or(1.0);
+    name.contains('/').then_some((name, quality))
+}
+
+/// Returns how exactly a range names a type, if it does.
+fn rank(range: &str, wanted: &str) -> Option<u8> {
+    let (kind, subtype) = range.split_once('/')?;
+    let (wanted_kind, wanted_subtype) = wanted.split_once('/')?;
+    match (
+        kind == "*",
+        kind == wanted_kind,
+        subtype == "*",
+        subtype == wanted_subtype,
+    ) {
+        (_, true, _, true) => Some(2),
+        (_, true, true, _) => Some(1),
+        (true, _, true, _) => Some(0),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_exact_range_decides() {
+        for (values, json, events) in [
+            (&[][..], true, true),
+            (&[""], true, true),
+            (&["*/*"], true, true),
+            (&["application/*, text/*"], true, true),
+            (&["application/json"], true, false),
+            (&["Application/JSON; charset=utf-8", "text/event-stream"], true, true),
+            (&["text/event-stream"], false, true),
+            (&["application/json;q=0.9, text/event-stream; q=0.8"], true, true),
+            (&["*/*;q=0.1, application/json;q=0"], false, true),
+            (&["text/*;q=0, text/event-stream"], false, true),
+            (&["text/html"], false, false),
+            (&["*/*; q=0"], false, false),
+        ] {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(header::ACCEPT, value.parse().unwrap());
+            }
+            assert_eq!(Accepted::of(&headers), Accepted { json, events }, "{values:?}");
+        }
+    }
+}
