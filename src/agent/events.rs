@@ -292,6 +292,14 @@ pub enum AgentEvent {
         /// What writing it used.
         usage: Box<Usage>,
     },
+    /// A server lists tools that can't be used.
+    #[serde(rename = "server.warned")]
+    ServerWarned {
+        /// The name of the MCP server.
+        server: String,
+        /// Which parts of its list, and why.
+        problems: Vec<String>,
+    },
     /// A hook failed, and the execution continues without it.
     #[serde(rename = "hook.warned")]
     HookWarned {

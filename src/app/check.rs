@@ -86,7 +86,9 @@ fn check_agents(
         };
         findings.push(Finding::Warning(format!("{} is not read: {why}", path.display())));
     }
-    let checks = Ingredients::make(config, extensions, None)?.checks(config);
+    let ingredients = Ingredients::make(config, extensions, None)?;
+    findings.extend(ingredients.servers.problems().into_iter().map(Finding::Error));
+    let checks = ingredients.checks(config);
     let (usable, faults) = found.check(&checks);
     let faults = faults.iter().map(|fault| Finding::Error(with_causes(fault.as_ref())));
     findings.extend(faults);

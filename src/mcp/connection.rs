@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use rmcp::model::{
-    ClientRequest, ElicitRequestParams, GetExtensions as _, ListToolsRequest, ServerCapabilities, ServerResult,
+    ClientRequest, ElicitRequestParams, GetExtensions as _, ListToolsRequest, ProtocolVersion, ServerCapabilities,
+    ServerResult,
 };
 use rmcp::service::{PeerRequestOptions, RequestHandle, RoleClient, RunningService};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::DropGuard;
 use tokio_util::task::TaskTracker;
 
 use super::endpoint::Opened;
@@ -37,8 +38,6 @@ pub(super) struct Connection {
     _http: Option<DropGuard>,
     /// Whether the process has not responded to the last request in time.
     is_silent: AtomicBool,
-    /// Is cancelled once a server over HTTP has responded as one that speaks other revisions.
-    outdated: CancellationToken,
     requests: Arc<Requests>,
     tasks: TaskTracker,
     used_at: Mutex<Instant>,
@@ -62,7 +61,6 @@ impl Connection {
             process: opened.process,
             _http: opened.http,
             is_silent: AtomicBool::new(false),
-            outdated: CancellationToken::new(),
             requests,
             tasks,
             used_at: Mutex::new(Instant::now()),
@@ -97,10 +95,10 @@ impl Connection {
         responds
     }
 
-    /// Returns whether the server has changed its revisions, as far as its errors show. Then a new
-    /// connection may succeed.
+    /// Returns whether a new connection has to replace this one, as far as the errors of the server
+    /// show.
     pub(super) fn is_outdated(&self) -> bool {
-        self.outdated.is_cancelled()
+        self.requests.outdated.is_cancelled()
     }
 
     /// Kills the process of the server, if it is one of the service.
@@ -117,6 +115,13 @@ impl Connection {
         } else {
             Instant::now()
         }
+    }
+
+    /// Returns whether the server speaks a revision since 2026-07-28.
+    pub(super) fn is_modern(&self) -> bool {
+        let info = self.service.peer().peer_info();
+        let modern = ProtocolVersion::V_2026_07_28;
+        info.is_some_and(|info| info.protocol_version.as_str() >= modern.as_str())
     }
 
     /// Returns what the server offers.
@@ -168,7 +173,7 @@ impl Connection {
             }
             (Err(error), None) => {
                 if error.may_be_new_revision() {
-                    self.outdated.cancel();
+                    self.requests.outdated.cancel();
                 }
                 Err(error)
             }
@@ -220,7 +225,7 @@ impl Connection {
                 return;
             }
             tokio::select! {
-                () = self.outdated.cancelled() => return,
+                () = self.requests.outdated.cancelled() => return,
                 () = sleep(left) => (),
             }
         }

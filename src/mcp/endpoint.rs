@@ -6,6 +6,7 @@ use std::time::Duration;
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{ClientLifecycleMode, ClientServiceExt as _, RoleClient, RunningService};
 use rmcp::transport::Transport;
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::DropGuard;
 use tokio_util::task::TaskTracker;
 
@@ -78,13 +79,14 @@ impl Endpoint {
         matches!(self, Self::Stdio(_))
     }
 
-    /// Opens a connection of a tenant. `tasks` are those that outlast it for a moment.
+    /// Opens a connection of a tenant until a time. `tasks` are those that outlast it for a moment,
+    /// and `limit` is how long all attempts may take.
     pub(super) async fn open(
         &self,
         tenant: &TenantId,
         requests: &Arc<Requests>,
         era: Era,
-        limit: Duration,
+        (until, limit): (Instant, Duration),
         tasks: &TaskTracker,
     ) -> Result<Opened, RequestError> {
         let mode = match era {
@@ -93,31 +95,39 @@ impl Endpoint {
             },
             Era::Legacy => ClientLifecycleMode::Initialize,
         };
-        let opening = async {
-            match self {
-                Self::Http(endpoint) => {
-                    let (transport, guard) = endpoint.transport(tenant, requests);
-                    Ok(Opened {
-                        service: serve(transport, requests, mode).await?,
-                        process: None,
-                        http: Some(guard),
-                    })
-                }
-                Self::Stdio(endpoint) => {
-                    let (transport, process) = endpoint.start(tenant, tasks).await?;
-                    match serve(transport, requests, mode).await {
-                        Ok(service) => Ok(Opened {
-                            service,
-                            process: Some(process),
-                            http: None,
-                        }),
-                        Err(error) => Err(process.explained(error).await),
-                    }
+        let late = |_| Err(RequestError::Timeout(limit));
+        match self {
+            Self::Http(endpoint) => {
+                let (transport, guard) = endpoint.transport(tenant, requests);
+                let served = timeout_at(until, serve(transport, requests, mode)).await;
+                Ok(Opened {
+                    service: served.unwrap_or_else(late)?,
+                    process: None,
+                    http: Some(guard),
+                })
+            }
+            Self::Stdio(endpoint) => {
+                let started = timeout_at(until, endpoint.start(tenant, requests, tasks)).await;
+                let (transport, process) = started.unwrap_or(Err(RequestError::Timeout(limit)))?;
+                let served = timeout_at(until, serve(transport, requests, mode)).await;
+                match served.unwrap_or_else(late) {
+                    Ok(service) => Ok(Opened {
+                        service,
+                        process: Some(process),
+                        http: None,
+                    }),
+                    Err(error) => Err(process.explained_opening(error).await),
                 }
             }
-        };
-        let opened = tokio::time::timeout(limit, opening).await;
-        opened.unwrap_or(Err(RequestError::Timeout(limit)))
+        }
+    }
+
+    /// Returns why a connection can never be opened, as far as that is known without an attempt.
+    pub(super) fn problem(&self) -> Option<String> {
+        match self {
+            Self::Http(_) => None,
+            Self::Stdio(endpoint) => endpoint.problem(),
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use serde_json::json;
 use super::caller::Caller;
 use super::connection::Reply;
 use super::in_flight::Interest;
+use super::incoming::left_out;
 use super::listing::Listing;
 use super::naming::tool_name;
 use super::outcome::{output, parts, resource};
@@ -145,7 +146,10 @@ impl ExtraTool {
                 let request = ClientRequest::ListPromptsRequest(ListPromptsRequest::with_param(page(text("cursor"))));
                 match self.request(request).await? {
                     ServerResult::ListPromptsResult(list) => {
-                        let listed = move || json!({"prompts": list.prompts, "next_cursor": list.next_cursor});
+                        let listed = move || {
+                            let listed = json!({"prompts": list.prompts, "next_cursor": list.next_cursor});
+                            with_left_out(listed, left_out(list.meta.as_ref()))
+                        };
                         self.output(move || vec![ContentPart::text(listed().to_string())]).await
                     }
                     other => Err(self.unexpected(&other)),
@@ -183,10 +187,12 @@ impl ExtraTool {
         };
         let listed = move || {
             let mut listed = json!({"resources": resources.resources, "next_cursor": resources.next_cursor});
+            let mut problems = left_out(resources.meta.as_ref());
             if let Some(ServerResult::ListResourceTemplatesResult(list)) = templates {
                 listed["templates"] = json!(list.resource_templates);
+                problems.extend(left_out(list.meta.as_ref()));
             }
-            listed.to_string()
+            with_left_out(listed, problems).to_string()
         };
         self.output(move || vec![ContentPart::text(listed())]).await
     }
@@ -218,6 +224,14 @@ impl ExtraTool {
             _ => self.caller.failed(&RequestError::Unexpected),
         }
     }
+}
+
+/// Adds what the model can't use, if there is something.
+fn with_left_out(mut listed: Value, left_out: Vec<String>) -> Value {
+    if !left_out.is_empty() {
+        listed["left_out"] = json!(left_out);
+    }
+    listed
 }
 
 fn page(cursor: Option<String>) -> PaginatedRequestParams {

@@ -11,7 +11,9 @@ use rmcp::model::{
     ProgressToken, RequestId, ServerJsonRpcMessage,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
 
+use super::incoming::OpenRequests;
 use super::input::{accepted, question_hash};
 use crate::agent::ports::OutputSink;
 use crate::json::Value;
@@ -33,6 +35,11 @@ pub(super) struct Requests {
     room: Arc<Semaphore>,
     room_for_lists: Arc<Semaphore>,
     lists_changed: AtomicBool,
+    /// Those without a response, also those of the handshake.
+    pub(super) open: OpenRequests,
+    /// Is cancelled once a new connection has to replace this one: a server over HTTP speaks other
+    /// revisions, or does not know the session any longer.
+    pub(super) outdated: CancellationToken,
 }
 
 /// A request that was sent. It is in flight while somebody holds its observer.
@@ -72,6 +79,8 @@ impl Default for Requests {
             room: Arc::new(Semaphore::new(MAX_REQUESTS)),
             room_for_lists: Arc::new(Semaphore::new(MAX_LISTS)),
             lists_changed: AtomicBool::default(),
+            open: OpenRequests::default(),
+            outdated: CancellationToken::new(),
         }
     }
 }

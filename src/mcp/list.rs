@@ -1,5 +1,6 @@
 //! Reads the tools of a server, within limits.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use tokio::time::Instant;
 
 use super::connection::{Connection, Reply};
 use super::in_flight::Interest;
+use super::incoming::left_out;
 use super::listing::{ListedTool, Listing};
 use super::request_error::RequestError;
 use crate::json::{JsonSchema, Value, json_length};
@@ -34,96 +36,139 @@ const DEFAULT_LIFETIME: Duration = Duration::from_mins(1);
 const MAX_LIFETIME: Duration = Duration::from_hours(1);
 
 /// The definitions of all pages.
-#[derive(Default)]
-struct Pages {
+struct Pages<'a> {
+    server: &'a str,
     tools: Vec<WireTool>,
     bytes: usize,
     lifetime: Option<Duration>,
+    /// What is left out, in words.
+    left_out: Vec<String>,
 }
 
-/// Lists the tools of a server, within a limit of time.
+/// Lists the tools of a server, within a limit of time. If the list has no usable end, the tools up
+/// to there are used.
 pub(super) async fn list(
     connection: &Connection,
     server: &str,
     tenant: &TenantId,
     limit: Duration,
 ) -> Result<Listing, RequestError> {
-    let until = Instant::now() + limit;
     let capabilities = connection.capabilities();
-    let mut pages = Pages::default();
-    let mut cursor = None;
-    for _ in 0..MAX_PAGES {
-        // A server without tools need not know the request.
-        if capabilities.tools.is_none() {
-            break;
-        }
-        let left = until.saturating_duration_since(Instant::now());
-        let next = page(connection, tenant, cursor.clone(), left, &mut pages).await?;
-        if next.is_none() {
-            cursor = None;
-            break;
-        }
-        if next == cursor {
-            return Err(RequestError::TooMuch("list of tools has no end".to_owned()));
-        }
-        cursor = next;
+    let mut pages = Pages {
+        server,
+        tools: Vec::new(),
+        bytes: 0,
+        lifetime: None,
+        left_out: Vec::new(),
+    };
+    // A server without tools need not know the request.
+    if capabilities.tools.is_some() {
+        pages.read(connection, tenant, limit).await?;
     }
-    if cursor.is_some() {
-        let words = format!("list of tools has more than {MAX_PAGES} pages");
-        return Err(RequestError::TooMuch(words));
+    let found = std::mem::take(&mut pages.tools);
+    let (tools, unusable) = off_thread(tenant, move || usable(found)).await;
+    for problem in unusable {
+        pages.leave_out(problem);
     }
-    let Pages { tools, lifetime, .. } = pages;
-    let server = server.to_owned();
     Ok(Listing {
-        tools: off_thread(tenant, move || usable(&server, tools)).await,
+        tools,
+        left_out: pages.left_out,
         has_resources: capabilities.resources.is_some(),
         has_prompts: capabilities.prompts.is_some(),
-        lifetime: lifetime.unwrap_or(DEFAULT_LIFETIME).min(MAX_LIFETIME),
+        lifetime: pages.lifetime.unwrap_or(DEFAULT_LIFETIME).min(MAX_LIFETIME),
     })
 }
 
-/// Reads a page. Returns where the next one begins.
-async fn page(
-    connection: &Connection,
-    tenant: &TenantId,
-    cursor: Option<String>,
-    limit: Duration,
-    pages: &mut Pages,
-) -> Result<Option<String>, RequestError> {
-    let params = PaginatedRequestParams::default().with_cursor(cursor);
-    let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
-    let reply = connection.request(request, limit, Interest::default()).await?;
-    let Reply::Result(result) = reply else {
-        return Err(RequestError::Unexpected);
-    };
-    let ServerResult::ListToolsResult(list) = *result else {
-        return Err(RequestError::Unexpected);
-    };
-    if let Some(lifetime) = list.ttl_ms.map(Duration::from_millis) {
-        pages.lifetime = Some(pages.lifetime.map_or(lifetime, |other| other.min(lifetime)));
+impl Pages<'_> {
+    async fn read(&mut self, connection: &Connection, tenant: &TenantId, limit: Duration) -> Result<(), RequestError> {
+        let until = Instant::now() + limit;
+        let mut cursors = BTreeSet::new();
+        let mut cursor = None;
+        for number in 1..=MAX_PAGES {
+            let left = until.saturating_duration_since(Instant::now());
+            let next = match self.read_page(connection, tenant, cursor, left).await {
+                Ok(next) => next,
+                Err(RequestError::Timeout(_)) => return Err(RequestError::Timeout(limit)),
+                // The server does not know its own cursor, or the page is no list.
+                Err(error @ (RequestError::Refused { .. } | RequestError::Unexpected)) if number > 1 => {
+                    self.end(&format!("page {number} can't be read: {error}"));
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            };
+            // In older revisions, some servers end a list with an empty cursor.
+            let next = next.filter(|next| !next.is_empty() || connection.is_modern());
+            let Some(next) = next else { return Ok(()) };
+            if !cursors.insert(next.clone()) {
+                self.end("its cursor comes again");
+                return Ok(());
+            }
+            cursor = Some(next);
+        }
+        self.end(&format!("it has more than {MAX_PAGES} pages"));
+        Ok(())
     }
-    let tools = list.tools;
-    if !tools.is_empty() {
-        let (bytes, tools) = off_thread(tenant, move || (tools.iter().map(json_length).sum::<usize>(), tools)).await;
-        pages.bytes += bytes;
-        pages.tools.extend(tools);
+
+    /// Reads a page. Returns where the next one begins.
+    async fn read_page(
+        &mut self,
+        connection: &Connection,
+        tenant: &TenantId,
+        cursor: Option<String>,
+        limit: Duration,
+    ) -> Result<Option<String>, RequestError> {
+        let params = PaginatedRequestParams::default().with_cursor(cursor);
+        let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
+        let reply = connection.request(request, limit, Interest::default()).await?;
+        let Reply::Result(result) = reply else {
+            return Err(RequestError::Unexpected);
+        };
+        let ServerResult::ListToolsResult(list) = *result else {
+            return Err(RequestError::Unexpected);
+        };
+        if let Some(lifetime) = list.ttl_ms.map(Duration::from_millis) {
+            self.lifetime = Some(self.lifetime.map_or(lifetime, |other| other.min(lifetime)));
+        }
+        // The log has them already.
+        self.left_out.extend(left_out(list.meta.as_ref()));
+        let tools = list.tools;
+        let measured = move || tools.into_iter().map(|tool| (json_length(&tool), tool));
+        let measured: Vec<_> = off_thread(tenant, move || measured().collect()).await;
+        for (bytes, tool) in measured {
+            if self.tools.len() == MAX_TOOLS {
+                self.end(&format!("it has more than {MAX_TOOLS} tools"));
+                return Ok(None);
+            }
+            self.bytes += bytes;
+            if self.bytes > MAX_LIST {
+                self.end(&format!("it has more than {MAX_LIST} bytes"));
+                return Ok(None);
+            }
+            self.tools.push(tool);
+        }
+        Ok(list.next_cursor)
     }
-    if pages.tools.len() > MAX_TOOLS {
-        let words = format!("list has more than {MAX_TOOLS} tools");
-        return Err(RequestError::TooMuch(words));
+
+    /// Notes that the list is not read to its end.
+    fn end(&mut self, why: &str) {
+        self.leave_out(format!("the rest of the list of tools is left out: {why}"));
     }
-    if pages.bytes > MAX_LIST {
-        let words = format!("list of tools has more than {MAX_LIST} bytes");
-        return Err(RequestError::TooMuch(words));
+
+    fn leave_out(&mut self, problem: String) {
+        tracing::warn!(
+            server = self.server,
+            problem,
+            "a part of the list of an MCP server is left out"
+        );
+        self.left_out.push(problem);
     }
-    Ok(list.next_cursor)
 }
 
-/// Returns the tools that models can be offered, by name. Of two tools with one name, the first
-/// counts.
-fn usable(server: &str, tools: Vec<WireTool>) -> Vec<ListedTool> {
+/// Returns the tools that models can be offered, by name, and the problems of others. Of two tools
+/// with one name, the first counts.
+fn usable(tools: Vec<WireTool>) -> (Vec<ListedTool>, Vec<String>) {
     let began = std::time::Instant::now();
-    let mut usable: Vec<ListedTool> = Vec::new();
+    let (mut usable, mut problems) = (Vec::<ListedTool>::new(), Vec::new());
     for tool in tools {
         let name: String = tool.name.chars().take(MAX_NAME).collect();
         let tool = if began.elapsed() < MAX_COMPILING {
@@ -139,10 +184,10 @@ fn usable(server: &str, tools: Vec<WireTool>) -> Vec<ListedTool> {
             }
             Err(problem) => problem,
         };
-        tracing::warn!(server, tool = name, problem, "a tool of an MCP server is left out");
+        problems.push(format!("the tool {name:?} is left out: {problem}"));
     }
     usable.sort_by(|left, right| left.name.cmp(&right.name));
-    usable
+    (usable, problems)
 }
 
 fn listed(tool: WireTool) -> Result<ListedTool, String> {
@@ -165,12 +210,9 @@ fn listed(tool: WireTool) -> Result<ListedTool, String> {
     }
     let parameters = Value::Object((*tool.input_schema).clone());
     let schema = JsonSchema::compile_object(&parameters).map_err(|error| error.to_string())?;
-    let output_schema = tool.output_schema.as_deref().map(|schema| {
-        let compiled = JsonSchema::compile(&Value::Object(schema.clone()));
-        compiled
-            .map(Arc::new)
-            .map_err(|error| format!("its output schema: {error}"))
-    });
+    // Without a usable schema, the results are not checked.
+    let output_schema = tool.output_schema.as_deref();
+    let output_schema = output_schema.and_then(|schema| JsonSchema::compile(&Value::Object(schema.clone())).ok());
     let annotations = tool.annotations.unwrap_or_default();
     let read_only = annotations.read_only_hint.unwrap_or(false);
     let description = tool.description.filter(|text| !text.trim().is_empty());
@@ -181,7 +223,7 @@ fn listed(tool: WireTool) -> Result<ListedTool, String> {
         ),
         parameters,
         schema: Arc::new(schema),
-        output_schema: output_schema.transpose()?,
+        output_schema: output_schema.map(Arc::new),
         read_only,
         idempotent: read_only || annotations.is_idempotent(),
         destructive: !read_only && annotations.is_destructive(),

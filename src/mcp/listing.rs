@@ -11,6 +11,8 @@ use crate::session::Hash;
 pub(super) struct Listing {
     /// The usable tools, by name.
     pub(super) tools: Vec<ListedTool>,
+    /// What else the server lists, and why it can't be used.
+    pub(super) left_out: Vec<String>,
     /// Whether the server has resources.
     pub(super) has_resources: bool,
     /// Whether the server has prompts.

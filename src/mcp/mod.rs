@@ -8,7 +8,8 @@
 //! server.rs       one server: its connections, one for each tenant
 //! connection.rs   one connection: requests with limits of time, and their cancellation
 //! in_flight.rs    what is observed of a request: its progress, and questions of the server
-//! incoming.rs     reads all that a server sends: removes secrets, parses beside the workers
+//! incoming/       reads all that a server sends: removes secrets, finds the request of a response,
+//!                 mends parts that can't be read, parses beside the workers
 //! endpoint.rs     how a server is reached: over HTTP (`http/`) or as a process (`stdio/`)
 //! list.rs         lists the tools of a server within limits
 //! tool.rs         a call; `outcome.rs` reads its result, `input.rs` asks the caller for input

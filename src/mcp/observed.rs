@@ -89,6 +89,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for ObservedTransport<T> {
             let token = sent.request.get_meta().get_progress_token();
             self.requests.add(sent.id.clone(), token, &observer);
         }
+        self.requests.open.note_sent(&message);
         let id = match &message {
             JsonRpcMessage::Response(response) => Some(response.id.clone()),
             JsonRpcMessage::Error(error) => error.id.clone(),
@@ -106,6 +107,12 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for ObservedTransport<T> {
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         let message = self.requests.whole(self.transport.receive().await?);
         match &message {
+            JsonRpcMessage::Response(response) => self.requests.open.end(&response.id),
+            JsonRpcMessage::Error(error) => {
+                if let Some(id) = &error.id {
+                    self.requests.open.end(id);
+                }
+            }
             JsonRpcMessage::Request(request) if !self.inbound.add(&request.id) => {
                 tracing::warn!(
                     max = MAX_INBOUND,
@@ -124,7 +131,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for ObservedTransport<T> {
                 }
                 _ => (),
             },
-            _ => (),
+            JsonRpcMessage::Request(_) => (),
         }
         Some(message)
     }

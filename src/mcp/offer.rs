@@ -33,6 +33,7 @@ impl<'a> Offer<'a> {
                 tools: Vec::new(),
                 pins,
                 changed: BTreeMap::new(),
+                left_out: BTreeMap::new(),
             },
         }
     }
@@ -45,6 +46,10 @@ impl<'a> Offer<'a> {
     /// server. Later, a tool that is new or has changed is treated as the server's policy says.
     pub(super) fn add(&mut self, server: &Arc<McpServer>, listing: &Listing) {
         let definition = &server.definition;
+        if !listing.left_out.is_empty() {
+            let left_out = listing.left_out.clone();
+            self.offered.left_out.insert(definition.name.clone(), left_out);
+        }
         let is_first = !self.offered.pins.knows(&definition.name);
         self.offered.pins.begin(&definition.name);
         if definition.on_change == OnChange::Accept {

@@ -22,15 +22,8 @@ const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/w
 /// The most parts of a result.
 const MAX_PARTS: usize = 1_000;
 
-/// Why a call has no result.
-enum Failure {
-    /// The tool has failed, with these words of the server.
-    OfTool(String),
-    /// The server breaks its own rules.
-    OfServer(String),
-}
-
-/// Returns the result of a call. A structured result must fit the schema that the server has given.
+/// Returns the result of a call. The model reads if it does not fit the schema that the server has
+/// given: the call was executed, and its result counts.
 pub(super) async fn outcome(
     caller: &Caller,
     result: CallToolResult,
@@ -38,10 +31,7 @@ pub(super) async fn outcome(
 ) -> Result<ToolOutput, ToolError> {
     let (bytes, schema) = (size(&result), output_schema.cloned());
     let read = by_size(&caller.tenant, bytes, move || read(result, schema.as_deref()));
-    read.await.map_err(|failure| match failure {
-        Failure::OfTool(words) => ToolError::new(words),
-        Failure::OfServer(words) => caller.error(&words),
-    })
+    read.await.map_err(ToolError::new)
 }
 
 /// Returns about how many bytes a result has. Structured content counts as large.
@@ -63,19 +53,17 @@ fn size(result: &CallToolResult) -> u64 {
     bytes.sum::<usize>() as u64
 }
 
-fn read(result: CallToolResult, output_schema: Option<&JsonSchema>) -> Result<ToolOutput, Failure> {
+/// Reads a result. The error has the words of the server.
+fn read(result: CallToolResult, output_schema: Option<&JsonSchema>) -> Result<ToolOutput, String> {
     let is_error = result.is_error.unwrap_or(false);
     let structured = result.structured_content;
     let mut content = parts(result.content);
-    if !is_error && let Some(schema) = output_schema {
-        let Some(value) = &structured else {
-            let words = "its result has no structured content, which its own output schema demands";
-            return Err(Failure::OfServer(words.to_owned()));
-        };
-        schema.check(value).map_err(|violations| {
-            Failure::OfServer(format!("its result does not fit its own output schema: {violations}"))
-        })?;
-    }
+    let problem = output_schema
+        .filter(|_| !is_error)
+        .and_then(|schema| match &structured {
+            None => Some("it has no structured content".to_owned()),
+            Some(value) => schema.check(value).err().map(|violations| violations.to_string()),
+        });
     // A server should also send the structured content as text. If it does not, the model reads it
     // as JSON.
     if let Some(structured) = structured
@@ -85,14 +73,18 @@ fn read(result: CallToolResult, output_schema: Option<&JsonSchema>) -> Result<To
     }
     if is_error {
         let words = joined_text(&content);
-        return Err(Failure::OfTool(if words.trim().is_empty() {
+        return Err(if words.trim().is_empty() {
             "the tool failed, and the server gave no reason".to_owned()
         } else {
             words
-        }));
+        });
     }
     if content.is_empty() {
         content.push(ContentPart::text("The tool has ended without a result."));
+    }
+    if let Some(problem) = problem {
+        let words = format!("[The result does not fit the output schema of the tool: {problem}]");
+        content.push(ContentPart::text(words));
     }
     Ok(output(content))
 }

@@ -34,6 +34,9 @@ pub(super) enum RequestError {
     /// The server responded with an error of HTTP.
     #[error("it responded with HTTP {0}")]
     Status(u16),
+    /// The server has accepted the request, and sent no response to it.
+    #[error("it responded with HTTP {0}, without a result")]
+    NoResult(u16),
     /// The server can't be reached, or the guard refuses its address.
     #[error("{0}")]
     Unreachable(String),
@@ -46,9 +49,6 @@ pub(super) enum RequestError {
     /// The process of the server has ended, or had to be ended.
     #[error("its process {0}")]
     Process(String),
-    /// A list is longer than allowed.
-    #[error("its {0}")]
-    TooMuch(String),
 }
 
 impl RequestError {
@@ -93,7 +93,10 @@ impl RequestError {
         if let Some(error) = cause.downcast_ref::<StreamableHttpError<OutgoingError>>() {
             return match error {
                 StreamableHttpError::Client(error) => Some(Self::of_outgoing(error)),
+                StreamableHttpError::HttpStatus(error) if error.status < 300 => Some(Self::NoResult(error.status)),
                 StreamableHttpError::HttpStatus(error) => Some(Self::Status(error.status)),
+                StreamableHttpError::SessionExpired => Some(Self::Status(404)),
+                StreamableHttpError::ReinitializationFailed(error) => Some(Self::refused(error)),
                 StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_) => {
                     Some(Self::Unauthorized)
                 }
@@ -119,9 +122,14 @@ impl RequestError {
     /// Returns whether the server may speak another revision of the protocol.
     pub(super) fn may_be_other_era(&self) -> bool {
         match self {
-            Self::Unauthorized | Self::Unreachable(_) | Self::TooMuch(_) => false,
+            Self::Unauthorized | Self::Unreachable(_) => false,
             Self::Refused { code, .. } => !MODERN_CODES.contains(code),
-            Self::Timeout(_) | Self::Status(_) | Self::Broken | Self::Process(_) | Self::Unexpected => true,
+            Self::Timeout(_)
+            | Self::Status(_)
+            | Self::NoResult(_)
+            | Self::Broken
+            | Self::Process(_)
+            | Self::Unexpected => true,
         }
     }
 
@@ -133,11 +141,11 @@ impl RequestError {
             Self::Status(status) => (400..500).contains(status),
             Self::Broken => true,
             Self::Timeout(_)
+            | Self::NoResult(_)
             | Self::Unauthorized
             | Self::Unreachable(_)
             | Self::Unexpected
-            | Self::Process(_)
-            | Self::TooMuch(_) => false,
+            | Self::Process(_) => false,
         }
     }
 }

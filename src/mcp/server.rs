@@ -31,6 +31,8 @@ use crate::tools::{Commands, ToolSecrets};
 const IDLE: Duration = Duration::from_mins(5);
 /// How long a server that could not be reached is not tried again.
 const PAUSE: Duration = Duration::from_secs(5);
+/// How much longer opening a connection may take, so that its own error comes first.
+const GRACE: Duration = Duration::from_secs(1);
 /// The most tenants with a connection to one server.
 const MAX_CONNECTIONS: usize = 1_024;
 
@@ -79,10 +81,15 @@ impl McpServer {
         })
     }
 
+    /// Returns why the server can never be used, as far as that is known without a connection.
+    pub(super) fn problem(&self) -> Option<String> {
+        self.endpoint.problem()
+    }
+
     /// Returns what the server offers the tenant.
     pub(super) async fn listing(self: &Arc<Self>, tenant: &TenantId) -> Result<Arc<Listing>, RequestError> {
         let limit = self.definition.connect_timeout();
-        let listed = tokio::time::timeout(limit, self.list(tenant, limit)).await;
+        let listed = tokio::time::timeout(limit + GRACE, self.list(tenant, limit)).await;
         let listed = listed.unwrap_or(Err(RequestError::Timeout(limit)));
         if let Err(error) = &listed {
             let server = &self.definition.name;
@@ -116,7 +123,7 @@ impl McpServer {
         interest: Interest,
     ) -> Result<Reply, RequestError> {
         let limit = self.definition.connect_timeout();
-        let connection = tokio::time::timeout(limit, self.connection(tenant)).await;
+        let connection = tokio::time::timeout(limit + GRACE, self.connection(tenant)).await;
         let connection = connection.unwrap_or(Err(RequestError::Timeout(limit)))?;
         if !connection.was_listed() && matches!(request, ClientRequest::CallToolRequest(_)) {
             // The transport of a modern server reads from the list which arguments are headers.
@@ -182,31 +189,38 @@ impl McpServer {
     }
 
     /// Opens a connection with the revision that the server spoke last, or else with the other.
-    /// Each attempt at a program has a process of its own.
+    /// Each attempt at a program has a process of its own. The first attempt has a third of the
+    /// time, and the other one the rest.
     async fn open(&self, tenant: &TenantId, starts: &mut Starts) -> Result<Connection, RequestError> {
         let era = *self.era.lock();
-        let error = match self.open_with(tenant, era, starts).await {
+        let (began, limit) = (Instant::now(), self.definition.connect_timeout());
+        let error = match self.open_with(tenant, era, began + limit / 3, starts).await {
             Ok(connection) => return Ok(connection),
             Err(error) => error,
         };
         if !error.may_be_other_era() {
             return Err(error);
         }
-        let connection = self.open_with(tenant, era.other(), starts).await?;
+        let connection = self.open_with(tenant, era.other(), began + limit, starts).await?;
         *self.era.lock() = era.other();
         Ok(connection)
     }
 
-    async fn open_with(&self, tenant: &TenantId, era: Era, starts: &mut Starts) -> Result<Connection, RequestError> {
+    async fn open_with(
+        &self,
+        tenant: &TenantId,
+        era: Era,
+        until: Instant,
+        starts: &mut Starts,
+    ) -> Result<Connection, RequestError> {
         if self.endpoint.is_process() {
             starts.add(Instant::now())?;
         }
         let requests = Arc::new(Requests::default());
-        // Both revisions are tried within the limit.
-        let limit = self.definition.connect_timeout() / 3;
+        let limit = self.definition.connect_timeout();
         // A connection serves more than the run that opens it.
         let span = tracing::info_span!(parent: None, "mcp", server = self.definition.name);
-        let opening = self.endpoint.open(tenant, &requests, era, limit, &self.tasks);
+        let opening = self.endpoint.open(tenant, &requests, era, (until, limit), &self.tasks);
         let opened = opening.instrument(span).await?;
         Ok(Connection::new(opened, requests, self.tasks.clone()))
     }

@@ -51,6 +51,15 @@ impl McpServers {
         Ok(())
     }
 
+    /// Returns the servers that can never be used, with the reason.
+    pub fn problems(&self) -> Vec<String> {
+        let problem = |(name, server): (&String, &Arc<McpServer>)| {
+            let problem = server.problem()?;
+            Some(format!("the MCP server {name:?}: `command`: {problem}"))
+        };
+        self.servers.iter().filter_map(problem).collect()
+    }
+
     /// Closes all connections.
     pub async fn close(&self) {
         self.stop.cancel();

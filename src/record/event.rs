@@ -146,6 +146,7 @@ fn agent_event_name(event: &AgentEvent) -> &'static str {
         AgentEvent::SubagentCompleted { .. } => "subagent.completed",
         AgentEvent::HistoryCompacted { .. } => "history.compacted",
         AgentEvent::HookWarned { .. } => "hook.warned",
+        AgentEvent::ServerWarned { .. } => "server.warned",
         AgentEvent::StepCompleted { .. } => "step.completed",
         AgentEvent::ContinuationEvaluated { .. } => "continuation.evaluated",
         AgentEvent::ExecutionEnded { .. } => "execution.ended",

@@ -38,6 +38,7 @@ fn text_of_event(event: &AgentEvent) -> usize {
         AgentEvent::ModelResponded { error, .. } => error.as_ref().map_or(0, |error| error.message.len()),
         AgentEvent::StateChanged { hook, metadata, .. } => hook.len() + object_weight(metadata),
         AgentEvent::HookWarned { hook, message, .. } => hook.len() + message.len(),
+        AgentEvent::ServerWarned { problems, .. } => problems.iter().map(String::len).sum(),
         AgentEvent::ContinuationEvaluated { message, context, .. }
         | AgentEvent::ExecutionEnded { message, context, .. } => {
             message.as_ref().map_or(0, String::len) + object_weight(context)
@@ -109,6 +110,7 @@ mod tests {
             ("state.changed", changed),
             ("model.responded", responded),
             ("hook.warned", warned),
+            ("server.warned", json!({"server": "s", "problems": [long]})),
             ("subagent.event", below),
         ] {
             let event = json!({"type": name, "data": data});

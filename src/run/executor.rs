@@ -166,7 +166,7 @@ impl Executor {
             None => &mut restored.state,
         };
         let pins = state.context().tool_pins.clone();
-        let served = ServedTools::find(&*self.servers, plan, pins, &active.cancellation).await;
+        let served = ServedTools::find(&*self.servers, plan, pins, &active.cancellation, &**live).await;
         if !plan.agent.mcp.is_empty() {
             *state = state.clone().with_tool_pins(served.pins().clone());
         }

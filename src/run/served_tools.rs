@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::plan::RunPlan;
 use crate::agent::ports::{OfferedTools, ServedTool, Tool, ToolServers};
-use crate::agent::{AgentDefinition, SubagentConfig};
+use crate::agent::{AgentDefinition, AgentEvent, EventSink, SubagentConfig};
 use crate::session::{PinnedTool, ToolPins};
 
 /// The tools of servers that an execution has.
@@ -24,13 +24,14 @@ pub(super) struct ServedTools {
 }
 
 impl ServedTools {
-    /// Finds the tools of the servers that the agent lists. `pins` are the definitions that the
-    /// session has accepted.
+    /// Finds the tools of the servers that the agent lists, and emits what can't be used. `pins`
+    /// are the definitions that the session has accepted.
     pub(super) async fn find(
         servers: &dyn ToolServers,
         plan: &RunPlan,
         pins: ToolPins,
         cancellation: &CancellationToken,
+        events: &dyn EventSink,
     ) -> Self {
         let names = &plan.agent.mcp;
         let none = |pins| Self {
@@ -49,7 +50,11 @@ impl ServedTools {
             mut tools,
             pins,
             changed,
+            left_out,
         } = offered;
+        for (server, problems) in left_out {
+            events.emit(AgentEvent::ServerWarned { server, problems });
+        }
         let chosen = plan.overrides.as_ref().and_then(|overrides| overrides.tools.as_ref());
         tools.retain(|served| chosen.is_none_or(|chosen| chosen.contains(&served.tool.spec().name)));
         Self {

@@ -45,6 +45,8 @@ pub struct OfferedTools {
     pub pins: ToolPins,
     /// The tools whose definition has changed and whose calls need an approval, by name.
     pub changed: BTreeMap<String, PinnedTool>,
+    /// What servers list and can't be used, in words, by server.
+    pub left_out: BTreeMap<String, Vec<String>>,
 }
 
 /// Finds the tools of servers.

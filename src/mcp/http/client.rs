@@ -1,11 +1,12 @@
 //! The requests of streamable HTTP, through the guard.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, StreamExt as _};
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, ServerJsonRpcMessage};
+use parking_lot::Mutex;
+use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError,
     StreamableHttpPostResponse, StreamableHttpResponseLimits,
@@ -17,7 +18,7 @@ use super::body::{Counted, events};
 use super::credentials::Credentials;
 use super::events;
 use crate::mcp::in_flight::Requests;
-use crate::mcp::incoming::Incoming;
+use crate::mcp::incoming::{Awaited, Awaiting, Incoming, message};
 use crate::outgoing::{
     HeaderMap, HeaderName, HeaderValue, Method, OutgoingClient, OutgoingError, OutgoingRequest, OutgoingResponse,
     Target,
@@ -26,6 +27,12 @@ use crate::outgoing::{
 const ACCEPTED_TYPES: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// The errors of a server that has read a request, which an unknown session does not have.
+const AFTER_READING: [ErrorCode; 3] = [
+    ErrorCode::METHOD_NOT_FOUND,
+    ErrorCode::INVALID_PARAMS,
+    ErrorCode::INTERNAL_ERROR,
+];
 /// The most bytes of a body of an error that is not JSON.
 const MAX_ERROR: usize = 16 << 10;
 
@@ -41,6 +48,8 @@ pub(in crate::mcp) struct GuardedHttp {
     requests: Arc<Requests>,
     incoming: Incoming,
     closed: CancellationToken,
+    /// The requests that are sent again in a new session.
+    repeated: Arc<Mutex<HashSet<RequestId>>>,
 }
 
 /// A server, as all of its connections reach it.
@@ -69,6 +78,7 @@ impl GuardedHttp {
             requests: Arc::clone(requests),
             incoming,
             closed,
+            repeated: Arc::default(),
         };
         (client, guard)
     }
@@ -79,12 +89,22 @@ impl GuardedHttp {
         done.unwrap_or(Err(Error::TransportChannelClosed))
     }
 
-    /// Returns the events of a response until the connection closes.
-    fn events(&self, response: OutgoingResponse, counted: Counted) -> BoxStream<'static, Result<Sse, SseError>> {
+    /// Returns the events of a response until the connection closes: those of the response to a
+    /// request, or else of a stream that has no end.
+    fn events(
+        &self,
+        response: OutgoingResponse,
+        request: Option<&Awaited>,
+    ) -> BoxStream<'static, Result<Sse, SseError>> {
         let (requests, incoming) = (Arc::clone(&self.requests), self.incoming.clone());
+        let request = request.cloned();
+        let counted = if request.is_some() { Counted::All } else { Counted::Each };
         let events = events(response, self.server.max_response_bytes, counted).then(move |event| {
-            let (requests, incoming) = (Arc::clone(&requests), incoming.clone());
-            async move { events::read(&incoming, &requests, event?).await }
+            let (requests, incoming, request) = (Arc::clone(&requests), incoming.clone(), request.clone());
+            async move {
+                let awaiting = request.map_or_else(|| requests.open.awaiting(), Awaiting::One);
+                events::read(&incoming, &requests, awaiting, event?).await
+            }
         });
         events.take_until(self.closed.clone().cancelled_owned()).boxed()
     }
@@ -138,71 +158,91 @@ impl GuardedHttp {
             body: Some(serde_json::to_vec(&message)?.into()),
         };
         let response = self.send(plain).await?;
-        let awaits_response = matches!(message, JsonRpcMessage::Request(_));
-        match response.status() {
-            202 | 204 => Ok(StreamableHttpPostResponse::Accepted),
-            404 if has_session => Err(Error::SessionExpired),
-            200..300 if !awaits_response => Ok(StreamableHttpPostResponse::Accepted),
-            200..300 => self.result(response).await,
-            status => self.failed(&message, status, response).await,
-        }
-    }
-
-    /// Reads the response to a request: one message, or a stream that ends with the response.
-    async fn result(&self, response: OutgoingResponse) -> Result<StreamableHttpPostResponse, Error> {
-        let max = self.server.max_response_bytes;
-        let session_id = text(response.headers(), &SESSION_ID);
-        match media_type(&response).as_deref() {
-            Some("text/event-stream") => Ok(StreamableHttpPostResponse::Sse(
-                self.events(response, Counted::All),
-                session_id,
-            )),
-            Some("application/json") => {
-                let body = response.read(max).await.map_err(Error::Client)?;
-                if !body.is_complete {
-                    return Err(Error::ResponseBodyTooLarge { max_size: max });
+        let status = response.status();
+        let Some(request) = Awaited::of(&message) else {
+            return match status {
+                404 if has_session => Err(Error::SessionExpired),
+                200..300 => Ok(StreamableHttpPostResponse::Accepted),
+                // An error of the protocol, which nobody waits for.
+                _ if media_type(&response).as_deref() == Some("application/json") => {
+                    Ok(StreamableHttpPostResponse::Accepted)
                 }
-                let message = self.incoming.message(body.bytes).await?;
-                Ok(StreamableHttpPostResponse::Json(message, session_id))
+                status => Err(HttpStatusError::new(status, None).into()),
+            };
+        };
+        let reply = match status {
+            404 if has_session => Err(Error::SessionExpired),
+            200..300 if media_type(&response).as_deref() == Some("text/event-stream") => {
+                let session_id = text(response.headers(), &SESSION_ID);
+                let events = self.events(response, Some(&request));
+                Ok(StreamableHttpPostResponse::Sse(events, session_id))
             }
-            other => Err(Error::UnexpectedContentType(
-                other.map(|text| self.incoming.redacted(text)),
-            )),
+            _ => self.reply(&request, response, has_session).await,
+        };
+        if !matches!(reply, Err(Error::SessionExpired)) {
+            self.repeated.lock().remove(&request.id);
         }
+        reply
     }
 
-    /// Reads the response of a failed request: an error of the protocol, or else one of HTTP.
-    async fn failed(
+    /// Reads the response to a request, which is one message.
+    async fn reply(
         &self,
-        message: &ClientJsonRpcMessage,
-        status: u16,
+        request: &Awaited,
         response: OutgoingResponse,
+        has_session: bool,
     ) -> Result<StreamableHttpPostResponse, Error> {
-        let is_json = media_type(&response).as_deref() == Some("application/json");
-        let max = if is_json {
+        let (status, session_id) = (response.status(), text(response.headers(), &SESSION_ID));
+        let is_success = (200..300).contains(&status);
+        let kind = media_type(&response);
+        let is_json = kind.as_deref() == Some("application/json");
+        let max = if is_json || is_success {
             self.server.max_response_bytes
         } else {
             MAX_ERROR
         };
         let body = response.read(max).await.map_err(Error::Client)?;
-        let parsed = self.incoming.message(body.bytes).await.ok();
-        let error = match parsed {
-            Some(JsonRpcMessage::Error(error)) => Some(error),
-            _ => None,
-        };
-        // A server of an older revision may refuse the first request before it reads the id.
-        if let JsonRpcMessage::Request(request) = message
-            && matches!(request.request, ClientRequest::DiscoverRequest(_))
-            && (400..500).contains(&status)
-        {
-            let error = error.map(|error| error.error);
-            let error = error.unwrap_or_else(|| ErrorData::invalid_request(format!("HTTP {status}"), None));
-            let refused = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
-            return Ok(StreamableHttpPostResponse::Json(refused, None));
+        if is_success && !body.is_complete {
+            return Err(Error::ResponseBodyTooLarge { max_size: max });
         }
-        match error {
-            Some(error) => Ok(StreamableHttpPostResponse::Json(JsonRpcMessage::Error(error), None)),
-            None => Err(HttpStatusError::new(status, None).into()),
+        let is_empty = body.bytes.trim_ascii().is_empty();
+        let awaiting = Awaiting::One(request.clone());
+        let read = self.incoming.read(body.bytes, awaiting, |sent| {
+            let is_unread = sent.is_unread;
+            message(sent.value).map(|message| (message, is_unread))
+        });
+        let read = read.await.and_then(|read| read);
+        let is_unread = read.as_ref().map_or(status == 400, |(_, is_unread)| *is_unread);
+        let may_be_of_session = match &read {
+            Ok((JsonRpcMessage::Error(error), _)) => !AFTER_READING.contains(&error.error.code),
+            Ok(_) => false,
+            Err(_) => true,
+        };
+        if has_session && may_be_of_session {
+            if is_unread && self.repeated.lock().insert(request.id.clone()) {
+                return Err(Error::SessionExpired);
+            }
+            if (400..500).contains(&status) {
+                self.requests.outdated.cancel();
+            }
+        }
+        match read {
+            Ok((message @ JsonRpcMessage::Error(_), _)) => Ok(StreamableHttpPostResponse::Json(message, None)),
+            Ok((message @ JsonRpcMessage::Response(_), _)) if is_success => {
+                Ok(StreamableHttpPostResponse::Json(message, session_id))
+            }
+            // A server of an older revision may refuse the first request before it reads it.
+            _ if request.discovers() && (400..500).contains(&status) => {
+                let error = ErrorData::invalid_request(format!("HTTP {status}"), None);
+                let refused = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
+                Ok(StreamableHttpPostResponse::Json(refused, None))
+            }
+            // The server has accepted the request, but a response will never come.
+            _ if is_empty || !is_success => Err(HttpStatusError::new(status, None).into()),
+            Err(error) if is_json => Err(error.into()),
+            _ => Err(Error::UnexpectedContentType(
+                kind.map(|text| self.incoming.redacted(&text)),
+            )),
         }
     }
 }
@@ -268,7 +308,7 @@ impl StreamableHttpClient for GuardedHttp {
         };
         let response = self.until_closed(self.send(plain)).await?;
         match (response.status(), media_type(&response).as_deref()) {
-            (200, Some("text/event-stream")) => Ok(self.events(response, Counted::Each)),
+            (200, Some("text/event-stream")) => Ok(self.events(response, None)),
             // The stream is optional, and a server says so in different ways.
             _ => Err(Error::ServerDoesNotSupportSse),
         }

@@ -19,6 +19,7 @@ use crate::tools::{Redactor, ToolSecrets};
 /// How a server over HTTP is reached.
 #[derive(Debug, Clone)]
 pub(in crate::mcp) struct HttpEndpoint {
+    name: String,
     server: Arc<HttpServer>,
     redactor: Redactor,
     url: Arc<str>,
@@ -45,7 +46,12 @@ impl HttpEndpoint {
             credentials,
             max_response_bytes: definition.max_response_bytes,
         });
-        Ok(Self { server, redactor, url })
+        Ok(Self {
+            name: definition.name.clone(),
+            server,
+            redactor,
+            url,
+        })
     }
 
     /// Makes the transport of a tenant's new connection. Its requests end when the guard is
@@ -55,7 +61,7 @@ impl HttpEndpoint {
         // The connection has a limit of its own, which also counts requests whose responses are
         // streams.
         let config = config.max_concurrent_requests(usize::MAX);
-        let incoming = Incoming::new(&self.redactor, tenant);
+        let incoming = Incoming::new(&self.name, &self.redactor, tenant);
         let (http, guard) = GuardedHttp::new(&self.server, requests, incoming);
         (StreamableHttpClientTransport::with_client(http, config), guard)
     }

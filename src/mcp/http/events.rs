@@ -10,7 +10,7 @@ use sse_stream::Sse;
 
 use crate::json::Value;
 use crate::mcp::in_flight::Requests;
-use crate::mcp::incoming::{Incoming, message};
+use crate::mcp::incoming::{Awaiting, Incoming, Sent, message};
 
 /// The library parses every message of up to this many bytes on an async worker: in the worst case,
 /// in 10 ms.
@@ -28,12 +28,17 @@ struct TooLarge;
 
 /// Reads an event. Returns it without secrets and with little to parse: a large result is set
 /// aside, and a small one stands for it.
-pub(super) async fn read(incoming: &Incoming, requests: &Arc<Requests>, event: Sse) -> Result<Sse, SseError> {
+pub(super) async fn read(
+    incoming: &Incoming,
+    requests: &Arc<Requests>,
+    awaiting: Awaiting,
+    event: Sse,
+) -> Result<Sse, SseError> {
     let Sse { event, data, id, retry } = event;
     let data = match data {
         // An event that only has an id.
         Some(data) if data.trim().is_empty() => Some(data),
-        Some(data) => Some(parsed(incoming, requests, data).await?),
+        Some(data) => Some(parsed(incoming, requests, awaiting, data).await?),
         None => None,
     };
     Ok(Sse {
@@ -44,9 +49,14 @@ pub(super) async fn read(incoming: &Incoming, requests: &Arc<Requests>, event: S
     })
 }
 
-async fn parsed(incoming: &Incoming, requests: &Arc<Requests>, data: String) -> Result<String, SseError> {
+async fn parsed(
+    incoming: &Incoming,
+    requests: &Arc<Requests>,
+    awaiting: Awaiting,
+    data: String,
+) -> Result<String, SseError> {
     let (bytes, requests) = (data.len(), Arc::clone(requests));
-    let read = incoming.read(data.into(), move |value| to_parse(value, bytes, &requests));
+    let read = incoming.read(data.into(), awaiting, move |sent| to_parse(sent, bytes, &requests));
     match read.await {
         Ok(text) => text.map_err(|error| SseError::Body(Box::new(error))),
         Err(_) => Ok(NO_MESSAGE.to_owned()),
@@ -54,7 +64,11 @@ async fn parsed(incoming: &Incoming, requests: &Arc<Requests>, data: String) -> 
 }
 
 /// Returns the text that the library parses. Sets a large result aside.
-fn to_parse(value: Value, bytes: usize, requests: &Requests) -> Result<String, TooLarge> {
+fn to_parse(Sent { value, is_unread }: Sent, bytes: usize, requests: &Requests) -> Result<String, TooLarge> {
+    if is_unread {
+        // The next request begins a new session.
+        requests.outdated.cancel();
+    }
     if bytes <= SMALL {
         return Ok(value.to_string());
     }
@@ -93,9 +107,9 @@ mod tests {
 
     /// Reads a message in an event. A large one has to be read beside the workers.
     fn read_event(requests: &Arc<Requests>, message: &Value) -> Result<Value, SseError> {
-        let incoming = Incoming::new(&Redactor::new([]), &TenantId::anonymous());
+        let incoming = Incoming::new("s", &Redactor::new([]), &TenantId::anonymous());
         let event = Sse::default().data(message.to_string());
-        let event = assert_beside(read(&incoming, requests, event))?;
+        let event = assert_beside(read(&incoming, requests, requests.open.awaiting(), event))?;
         Ok(serde_json::from_str(&event.data.unwrap()).unwrap())
     }
 

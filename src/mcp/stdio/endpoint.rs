@@ -14,6 +14,7 @@ use super::transport::StdioTransport;
 use crate::causes::with_causes;
 use crate::mcp::definition::McpDefinition;
 use crate::mcp::fault::McpFault;
+use crate::mcp::in_flight::Requests;
 use crate::mcp::incoming::Incoming;
 use crate::mcp::request_error::RequestError;
 use crate::tenant::TenantId;
@@ -78,14 +79,16 @@ impl StdioEndpoint {
     pub(in crate::mcp) async fn start(
         &self,
         tenant: &TenantId,
+        requests: &Arc<Requests>,
         tasks: &TaskTracker,
     ) -> Result<(StdioTransport, Arc<ProcessLink>), RequestError> {
+        let program = self.program();
         let started = self.commands.start(self.settings.clone()).await;
         let (input, process) = started.map_err(|error| {
-            let words = format!("its process can't be started: {}", with_causes(&error));
+            let words = format!("its process can't be started: {} ({program})", with_causes(&error));
             RequestError::Unreachable(words)
         })?;
-        let link = Arc::new(ProcessLink::new(self.max_response));
+        let link = Arc::new(ProcessLink::new(program, self.max_response));
         let (sender, output) = channel(PENDING_PIECES);
         let of_task = Arc::clone(&link);
         let server = self.server.clone();
@@ -100,12 +103,26 @@ impl StdioEndpoint {
             input: Arc::new(tokio::sync::Mutex::new(input)),
             output,
             lines: Lines::new(self.max_response),
-            incoming: Incoming::new(&self.redactor, tenant),
+            incoming: Incoming::new(&self.server, &self.redactor, tenant),
+            requests: Arc::clone(requests),
             reading: None,
-            errors: ErrorLog::new(self.server.clone(), self.redactor.clone()),
+            errors: ErrorLog::new(self.server.clone(), self.redactor.clone(), &link),
             link: Arc::clone(&link),
         };
         Ok((transport, link))
+    }
+
+    /// Returns why the program can't be executed, as far as that is known without a start.
+    pub(in crate::mcp) fn problem(&self) -> Option<String> {
+        self.commands.find_program(&self.settings).err()
+    }
+
+    /// Describes what is started, for errors.
+    fn program(&self) -> String {
+        match self.commands.find_program(&self.settings) {
+            Ok(path) => format!("`command` is {}", path.display()),
+            Err(problem) => format!("`command`: {problem}"),
+        }
     }
 }
 

@@ -1,9 +1,11 @@
 //! What a connection knows of its process: why it ended, and how to end it.
 
+use std::collections::VecDeque;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -12,6 +14,9 @@ use crate::sandbox::{CommandEnd, Exit};
 
 /// How long after a broken pipe the process may take to end.
 const END_PATIENCE: Duration = Duration::from_secs(2);
+/// The last lines of standard error that an error shows, and the most bytes of each.
+const SHOWN_LINES: usize = 6;
+const MAX_SHOWN_LINE: usize = 300;
 /// Requests allow no more output than this many responses of the largest size.
 const MAX_ALLOWED_RESPONSES: usize = 16;
 
@@ -20,18 +25,32 @@ const MAX_ALLOWED_RESPONSES: usize = 16;
 pub(in crate::mcp) struct ProcessLink {
     kill: CancellationToken,
     ended: CancellationToken,
-    reason: OnceLock<RequestError>,
+    /// What is started, in words.
+    program: String,
+    reason: OnceLock<Ending>,
+    /// The last lines of standard error.
+    errors: Mutex<VecDeque<String>>,
     /// The bytes that the process may still write.
     allowance: AtomicUsize,
     max_response: usize,
 }
 
+/// Why a process has ended.
+#[derive(Debug, Clone)]
+enum Ending {
+    /// It was never there.
+    NotStarted(String),
+    Ended(String),
+}
+
 impl ProcessLink {
-    pub(super) fn new(max_response: usize) -> Self {
+    pub(super) fn new(program: String, max_response: usize) -> Self {
         Self {
             kill: CancellationToken::new(),
             ended: CancellationToken::new(),
+            program,
             reason: OnceLock::new(),
+            errors: Mutex::default(),
             allowance: AtomicUsize::new(max_response),
             max_response,
         }
@@ -49,7 +68,7 @@ impl ProcessLink {
 
     /// Notes that the process breaks the rules, and kills it.
     pub(super) fn fail(&self, words: impl Into<String>) {
-        let _ = self.reason.set(RequestError::Process(words.into()));
+        let _ = self.reason.set(Ending::Ended(words.into()));
         self.kill();
     }
 
@@ -74,6 +93,19 @@ impl ProcessLink {
             .is_ok()
     }
 
+    /// Adds a line of standard error.
+    pub(super) fn add_error(&self, mut line: String) {
+        line.truncate(line.floor_char_boundary(MAX_SHOWN_LINE));
+        if line.trim().is_empty() {
+            return;
+        }
+        let mut errors = self.errors.lock();
+        if errors.len() == SHOWN_LINES {
+            errors.pop_front();
+        }
+        errors.push_back(line);
+    }
+
     /// Returns why a connection broke, as far as that is known.
     pub(in crate::mcp) async fn explained(&self, error: RequestError) -> RequestError {
         if error != RequestError::Broken {
@@ -82,11 +114,40 @@ impl ProcessLink {
         if self.reason.get().is_none() {
             let _ = timeout(END_PATIENCE, self.ended.cancelled()).await;
         }
-        self.reason.get().cloned().unwrap_or(error)
+        match self.reason.get() {
+            Some(Ending::Ended(words)) => RequestError::Process(self.with_details(words)),
+            Some(Ending::NotStarted(words)) => {
+                RequestError::Unreachable(self.with_details(&format!("its process can't be started: {words}")))
+            }
+            None => error,
+        }
+    }
+
+    /// Returns why a connection was not opened. A program may say why it needs so long.
+    pub(in crate::mcp) async fn explained_opening(&self, error: RequestError) -> RequestError {
+        match error {
+            RequestError::Timeout(limit) => {
+                RequestError::Process(self.with_details(&format!("did not respond within {limit:?}")))
+            }
+            error => self.explained(error).await,
+        }
+    }
+
+    /// Adds the program, and the end of its standard error.
+    fn with_details(&self, words: &str) -> String {
+        let errors = self.errors.lock();
+        let lines: Vec<_> = errors.iter().map(String::as_str).collect();
+        let program = &self.program;
+        if lines.is_empty() {
+            format!("{words} ({program})")
+        } else {
+            let lines = lines.join(" | ");
+            format!("{words} ({program}); the end of its standard error: {lines}")
+        }
     }
 }
 
-fn reason(exit: &Exit) -> RequestError {
+fn reason(exit: &Exit) -> Ending {
     let words = match exit {
         Exit::Code(code) => format!("has ended with the exit code {code}"),
         Exit::Signal(signal) => format!("was ended by the signal {signal}"),
@@ -98,8 +159,8 @@ fn reason(exit: &Exit) -> RequestError {
         Exit::OutputExceeded => "was killed, since it wrote more output than allowed".to_owned(),
         Exit::Cancelled => "was stopped".to_owned(),
         Exit::Failed { message } => {
-            return RequestError::Unreachable(format!("its process can't be started: {message}"));
+            return Ending::NotStarted(message.clone());
         }
     };
-    RequestError::Process(words)
+    Ending::Ended(words)
 }

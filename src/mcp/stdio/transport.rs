@@ -13,8 +13,9 @@ use tokio::sync::mpsc::Receiver;
 use super::error_log::ErrorLog;
 use super::lines::{Lines, TooLong};
 use super::link::ProcessLink;
-use crate::json::Value;
-use crate::mcp::incoming::{Incoming, message};
+use crate::json::without_mark;
+use crate::mcp::in_flight::Requests;
+use crate::mcp::incoming::{Awaiting, Incoming, Sent, message};
 use crate::sandbox::{Output, ProcessInput};
 
 /// The transport of a connection to a process. Dropping it kills the process.
@@ -23,6 +24,7 @@ pub(in crate::mcp) struct StdioTransport {
     pub(super) output: Receiver<Output>,
     pub(super) lines: Lines,
     pub(super) incoming: Incoming,
+    pub(super) requests: Arc<Requests>,
     /// Reads the last line. It stays here if `receive` is dropped.
     pub(super) reading: Option<BoxFuture<'static, Line>>,
     pub(super) errors: ErrorLog,
@@ -54,7 +56,9 @@ impl Transport<RoleClient> for StdioTransport {
             tokio::select! {
                 biased;
                 () = link.killed() => Err(io::ErrorKind::BrokenPipe.into()),
-                written = writing => written,
+                // A process that can't be written to has ended. Its output is read to the end,
+                // since that says why.
+                _ = writing => Ok(()),
             }
         }
     }
@@ -76,7 +80,8 @@ impl Transport<RoleClient> for StdioTransport {
             }
             match self.lines.next() {
                 Ok(Some(line)) => {
-                    self.reading = Some(Box::pin(Line::read(line, self.incoming.clone())));
+                    let awaiting = self.requests.open.awaiting();
+                    self.reading = Some(Box::pin(Line::read(line, awaiting, self.incoming.clone())));
                     continue;
                 }
                 Ok(None) => {}
@@ -88,7 +93,11 @@ impl Transport<RoleClient> for StdioTransport {
             let output = tokio::select! {
                 biased;
                 () = self.link.killed() => return None,
-                output = self.output.recv() => output?,
+                output = self.output.recv() => output,
+            };
+            let Some(output) = output else {
+                self.errors.finish();
+                return None;
             };
             self.take(&output);
         }
@@ -124,15 +133,15 @@ pub(super) enum Line {
 }
 
 impl Line {
-    async fn read(line: Bytes, incoming: Incoming) -> Self {
+    async fn read(line: Bytes, awaiting: Awaiting, incoming: Incoming) -> Self {
         // The protocol allows nothing but messages, yet many programs greet and log here.
-        if !line.trim_ascii_start().starts_with(b"{") {
+        if !without_mark(&line).trim_ascii_start().starts_with(b"{") {
             return Self::Ignored;
         }
-        incoming.read(line, Self::of).await.unwrap_or(Self::Garbage)
+        incoming.read(line, awaiting, Self::of).await.unwrap_or(Self::Garbage)
     }
 
-    fn of(value: Value) -> Self {
+    fn of(Sent { value, .. }: Sent) -> Self {
         let is_notification = value.get("method").is_some() && value.get("id").is_none();
         match message(value) {
             Ok(message) => Self::Message(Box::new(message)),

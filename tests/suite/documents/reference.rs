@@ -149,6 +149,7 @@ fn sample_events() -> Vec<RunEvent> {
             "hook.warned",
             json!({"step_number": 1, "hook": "self_critique", "message": "m"}),
         ),
+        ("server.warned", json!({"server": "s", "problems": ["p"]})),
         ("run.resumed", json!({"attempts": 2, "step_count": 1})),
         ("step.started", with(json!({"started_at": time}))),
         ("message.applied", with(json!({"message_id": id}))),
@@ -248,6 +249,7 @@ fn the_table_of_events_names_every_type_with_its_data() {
         | AgentEvent::StateChanged { .. }
         | AgentEvent::HistoryCompacted { .. }
         | AgentEvent::HookWarned { .. }
+        | AgentEvent::ServerWarned { .. }
         | AgentEvent::ContinuationEvaluated { .. }
         | AgentEvent::ExecutionEnded { .. } => (),
     };

@@ -51,7 +51,7 @@ async fn a_run_begins_without_the_tools_of_a_server_that_can_not_be_used() {
 async fn a_server_that_misbehaves_in_a_call_is_an_error_of_the_call() {
     type Misbehave = fn(&Value) -> RawReply;
     let progress = "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":1,\"progress\":1}}\n\n";
-    let cases: [(&str, Misbehave, &str); 14] = [
+    let cases: [(&str, Misbehave, &str); 12] = [
         (
             "hangs",
             |_| RawReply::bytes("").then_hang(),
@@ -77,21 +77,11 @@ async fn a_server_that_misbehaves_in_a_call_is_an_error_of_the_call() {
             "",
         ),
         (
-            "answers another request",
-            |_| response(&json!(4711), json!({"content": []})),
-            "",
-        ),
-        (
             "sends no JSON",
             |_| RawReply::new(200, &[("content-type", "application/json")], "<html>"),
             "",
         ),
         ("sends no MCP", |_| RawReply::text("hello"), ""),
-        (
-            "sends another result",
-            |request| response(&request["id"], json!({"tools": []})),
-            "its response does not fit the request",
-        ),
         (
             "nests without end",
             |_| RawReply::new(200, &[("content-type", "application/json")], "[".repeat(60_000)),
@@ -141,7 +131,7 @@ async fn an_error_of_a_server_is_shown_up_to_a_limit() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_misbehaves_at_the_start_is_not_available() {
     type React = fn(&Value) -> RawReply;
-    let cases: [(&str, React, &str); 7] = [
+    let cases: [(&str, React, &str); 4] = [
         (
             "hangs",
             |_| RawReply::bytes("").then_hang(),
@@ -157,44 +147,6 @@ async fn a_server_that_misbehaves_at_the_start_is_not_available() {
             "wants other credentials",
             |_| RawReply::new(401, &[], ""),
             "does not accept the configured credentials",
-        ),
-        (
-            "lists pages without end",
-            |request| match request["method"].as_str() {
-                Some("tools/list") => {
-                    let page = request["params"]["cursor"]
-                        .as_str()
-                        .unwrap_or("0")
-                        .parse::<u32>()
-                        .unwrap();
-                    response(
-                        &request["id"],
-                        json!({"tools": [], "nextCursor": (page + 1).to_string()}),
-                    )
-                }
-                _ => super::raw::begin(request),
-            },
-            "its list of tools has more than 64 pages",
-        ),
-        (
-            "lists one page again and again",
-            |request| match request["method"].as_str() {
-                Some("tools/list") => response(&request["id"], json!({"tools": [], "nextCursor": "a"})),
-                _ => super::raw::begin(request),
-            },
-            "its list of tools has no end",
-        ),
-        (
-            "lists too many tools",
-            |request| match request["method"].as_str() {
-                Some("tools/list") => {
-                    let tool = |n| json!({"name": format!("t{n}"), "inputSchema": {"type": "object"}});
-                    let tools: Vec<_> = (0..257).map(tool).collect();
-                    response(&request["id"], json!({"tools": tools}))
-                }
-                _ => super::raw::begin(request),
-            },
-            "its list has more than 256 tools",
         ),
     ];
     for (name, react, expected) in cases {
@@ -235,7 +187,8 @@ async fn unusable_definitions_are_left_out() {
     // It accepts the call and never responds.
     let app = McpApp::alone(&[("box", &server.url(), "timeout = \"1s\"")]).await;
     app.use_tool("box_good", json!({})).await;
-    assert_eq!(app.offered(), ["box_good"]);
+    // Results are not checked by a schema that can't be used.
+    assert_eq!(app.offered(), ["box_good", "box_output"]);
     app.finish().await;
 }
 

@@ -10,10 +10,12 @@ mod credentials;
 mod hanging;
 mod hostile;
 mod input;
+mod parts;
 mod raw;
 mod redaction;
 mod server;
 mod servers_by_others;
+mod sessions;
 mod stdio;
 mod streams;
 

@@ -140,6 +140,15 @@ async fn a_greeting_on_standard_output_is_ignored() {
     app.finish().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_error_without_an_id_belongs_to_the_only_request() {
+    let app = start("timeout = '10m'").await;
+    let error = ask(&app, "no id").await;
+    assert!(error.contains("lost the thread"), "{error}");
+    assert_eq!(ask(&app, "nothing").await, "well behaved");
+    app.finish().await;
+}
+
 // The capture has the lines of one thread.
 #[tokio::test]
 async fn standard_error_is_logged_without_secrets() {
@@ -259,17 +268,64 @@ async fn a_process_that_dies_again_and_again_has_to_wait() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_program_that_can_not_be_started_is_a_missing_server() {
+    let secret = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(secret.path(), "hunter2-hunter2").unwrap();
+    let settings = [("tools.secrets.token.file", secret.path().to_str().unwrap())];
+    let elsewhere = tempfile::tempdir().unwrap();
+    let script = elsewhere.path().join("server");
+    std::fs::write(&script, "#!/bin/sh\nexit 0\n").unwrap();
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let quiet = "command = 'sh'\nargs = ['-c', 'echo first >&2; echo \"last $KEY\" >&2; exit 4']";
     for (definition, expected) in [
-        ("command = 'no-such-program'", "its process can't be started"),
-        ("command = 'false'", "has ended with the exit code 1"),
+        (
+            "command = 'no-such-program'".to_owned(),
+            vec![
+                "its process can't be started",
+                "`command`: no directory of its `PATH` has the program no-such-program",
+            ],
+        ),
+        (
+            format!("command = {script:?}"),
+            vec![
+                "its process can't be started",
+                "`command`: ",
+                "/server: add its directory to `read_only`",
+            ],
+        ),
+        (
+            "command = 'false'".to_owned(),
+            vec!["has ended with the exit code 1 (`command` is /usr/bin/false)"],
+        ),
+        (
+            format!("{quiet}\nenv = {{ KEY = {{ secret = 'token' }} }}"),
+            vec![
+                "has ended with the exit code 4 (`command` is /",
+                "the end of its standard error: first | last [secret]",
+            ],
+        ),
+        (
+            "command = 'sh'\nargs = ['-c', 'echo waiting for a lock >&2; exec sleep 600']\nconnect_timeout = '9s'"
+                .to_owned(),
+            vec![
+                "its process did not respond within 9s (`command` is /",
+                "standard error: waiting for a lock",
+            ],
+        ),
     ] {
-        let app = McpApp::alone(&[("stub", "", &format!("{definition}\n{PATIENT}"))]).await;
+        let more = if definition.contains("connect_timeout") {
+            ""
+        } else {
+            PATIENT
+        };
+        let app = McpApp::alone_with(&[("stub", "", &format!("{more}{definition}\n"))], &settings).await;
         app.use_tool("none", json!({})).await;
         let request = app.mock.requests().pop().unwrap();
         let tool = &request["tools"][0]["function"];
         assert_eq!(tool["name"], "stub_unavailable", "{request:#}");
         let description = tool["description"].as_str().unwrap();
-        assert!(description.contains(expected), "{description}");
+        for part in expected {
+            assert!(description.contains(part), "{description}\nshould have\n{part}");
+        }
         app.finish().await;
     }
 }

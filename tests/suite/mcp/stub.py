@@ -23,6 +23,8 @@ def misbehave(what):
     if what == "log":
         sys.stderr.write("the token is " + os.environ["TOKEN"] + "\n" + "y" * 2000 + "\nlast\n")
         sys.stderr.flush()
+    if what == "no id":
+        send({"id": None, "error": {"code": -32603, "message": "lost the thread"}})
     if what == "garbage":
         send({"text": "no message"})
     while what == "endless line":

@@ -176,6 +176,7 @@ async fn the_check_reports_everything_that_would_fail_later() {
     home.write("config/agents/good.toml", "model = 'ollama/llama3'");
     home.write("config/agents/more/z.toml", "model = 'demo/demo'");
     home.write("config/agents/notes.md", "");
+    home.write("config/mcp/files.toml", "command = 'no-such-program'");
     home.write("config/agent-runtime.toml", "");
     home.write(
         "agent-runtime.toml",
@@ -193,10 +194,11 @@ async fn the_check_reports_everything_that_would_fail_later() {
         "warning: ./config/agent-runtime.toml is not read: ./agent-runtime.toml comes first",
         "warning: config/agents/more is not read: it is a directory",
         "warning: config/agents/notes.md is not read: its name does not end in .toml",
+        "error: the MCP server \"files\": `command`: no directory of its `PATH` has the program no-such-program: /",
         "error: config/agents/x.toml: line 1: `model`: invalid type",
         "error: config/agents/y.toml: the agent \"y\" can't work: no provider is named \"nobody\"",
         "error: config/agents/keyless.toml: the agent \"keyless\" can't work: the provider \"openai\" has no API key: set OPENAI_API_KEY",
-        "error: the configuration has 5 errors and 5 warnings",
+        "error: the configuration has 6 errors and 5 warnings",
     ];
     let found: Vec<&str> = checked.stderr.lines().collect();
     assert_eq!(found.len(), expected.len(), "{}", checked.stderr);

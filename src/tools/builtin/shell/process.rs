@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures_util::future::OptionFuture;
@@ -13,7 +14,7 @@ use tokio::sync::mpsc::Sender;
 use super::commands::{Commands, CommandsUnavailable, Opened};
 use super::network::{self, ServedNetwork};
 use crate::checkout::{CheckoutError, ScratchDirectory};
-use crate::sandbox::{CommandEnd, CommandSpec, Output, ProcessInput, ProcessOutput};
+use crate::sandbox::{CommandEnd, CommandSpec, Isolation, Output, ProcessInput, ProcessOutput};
 
 /// No limit: a process may run for as long as the service.
 const FOREVER: Duration = Duration::MAX;
@@ -63,6 +64,53 @@ impl Commands {
         self.settings().network.is_some()
     }
 
+    /// Finds the file that a process would execute. The error says why it can't be executed, and
+    /// names the key that allows it.
+    pub fn find_program(&self, settings: &ProcessSettings) -> Result<PathBuf, String> {
+        let program = &settings.program;
+        let usual = CommandSpec::new(program, "", "");
+        let path = settings.variables.get("PATH").or_else(|| usual.variables.get("PATH"));
+        let path = path.map_or("", String::as_str);
+        let candidates: Vec<_> = if program.is_absolute() {
+            vec![program.clone()]
+        } else {
+            std::env::split_paths(path)
+                .map(|directory| directory.join(program))
+                .collect()
+        };
+        let shown = program.display();
+        let Some(found) = candidates.into_iter().find(|path| is_executable(path)) else {
+            return Err(if program.is_absolute() {
+                format!("{shown} is no file that can be executed")
+            } else {
+                format!("no directory of its `PATH` has the program {shown}: {path}")
+            });
+        };
+        let of_commands = self.settings();
+        if of_commands.sandbox.isolation == Isolation::None {
+            return Ok(found);
+        }
+        let mut readable = usual
+            .read_only
+            .iter()
+            .chain(&of_commands.read_only)
+            .chain(&settings.read_only);
+        let real = found.canonicalize().unwrap_or_else(|_| found.clone());
+        let may_execute = readable.any(|directory| {
+            real.starts_with(directory)
+                || directory
+                    .canonicalize()
+                    .is_ok_and(|directory| real.starts_with(directory))
+        });
+        if may_execute {
+            return Ok(found);
+        }
+        let real = real.display();
+        Err(format!(
+            "the sandbox does not let it execute {real}: add its directory to `read_only`"
+        ))
+    }
+
     /// Starts a process in an empty directory. Dropping its input kills it.
     pub async fn start(&self, settings: ProcessSettings) -> Result<(ProcessInput, Process), ProcessError> {
         let opened = self.opened().await?;
@@ -98,6 +146,11 @@ impl Commands {
         spec.limits.output_bytes = u64::MAX;
         spec
     }
+}
+
+fn is_executable(path: &Path) -> bool {
+    let metadata = path.metadata();
+    metadata.is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
 impl Process {

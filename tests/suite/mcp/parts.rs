@@ -1,0 +1,330 @@
+//! Servers of which a part can't be read: a tool, a resource, a part of a result. The rest is used.
+
+use agent_runtime::json::Value;
+use serde_json::json;
+
+use super::McpApp;
+use super::raw::{RawMcp, begin, response};
+use crate::support::raw_server::RawReply;
+
+/// Starts a server that responds to a method with a result, and else as usual. It has tools,
+/// resources and prompts.
+async fn server_with(method: &'static str, result: impl Fn(&Value) -> Value + Send + Sync + 'static) -> RawMcp {
+    RawMcp::start_all(move |request| {
+        let id = &request["id"];
+        match request["method"].as_str().unwrap_or_default() {
+            "server/discover" => {
+                let capabilities = json!({"tools": {}, "resources": {}, "prompts": {}});
+                let versions = json!(["2026-07-28"]);
+                response(
+                    id,
+                    json!({"supportedVersions": versions, "capabilities": capabilities, "ttlMs": 0}),
+                )
+            }
+            asked if asked == method => raw_result(id, &result(request)),
+            "resources/list" => response(id, json!({"resources": []})),
+            "resources/templates/list" => response(id, json!({"resourceTemplates": []})),
+            _ => begin(request),
+        }
+    })
+    .await
+}
+
+/// Returns a response with a result as it is.
+fn raw_result(id: &Value, result: &Value) -> RawReply {
+    let message = json!({"jsonrpc": "2.0", "id": id, "result": result});
+    RawReply::new(200, &[("content-type", "application/json")], message.to_string())
+}
+
+async fn app_with(server: &RawMcp) -> McpApp {
+    McpApp::alone(&[("box", &server.url(), "connect_timeout = '1m'")]).await
+}
+
+/// Returns what the run says about tools that are left out.
+async fn problems(app: &McpApp) -> Vec<String> {
+    let events = app.stream(json!({"agent": "user", "input": "nothing"})).await;
+    let event = events.iter().find(|event| event["type"] == "server.warned");
+    let event = event.unwrap_or_else(|| panic!("{events:#?}"));
+    assert_eq!(event["data"]["server"], "box");
+    serde_json::from_value(event["data"]["problems"].clone()).unwrap()
+}
+
+fn own_tools(app: &McpApp) -> Vec<String> {
+    let extra = [
+        "box_list_resources",
+        "box_read_resource",
+        "box_list_prompts",
+        "box_get_prompt",
+    ];
+    let offered = app.offered().into_iter();
+    offered.filter(|name| !extra.contains(&name.as_str())).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tool_that_can_not_be_read_is_left_out_alone() {
+    let schema = json!({"type": "object"});
+    for (bad, expected) in [
+        (json!({"name": "bad", "inputSchema": null}), "inputSchema"),
+        (json!({"name": "bad"}), "inputSchema"),
+        (json!({"name": "bad", "inputSchema": [schema]}), "inputSchema"),
+        (json!({"name": null, "inputSchema": schema}), "name"),
+        (json!("bad"), "expected struct Tool"),
+        (json!(null), "expected struct Tool"),
+    ] {
+        let tools = json!([{"name": "a", "inputSchema": schema}, bad, {"name": "b", "inputSchema": schema}]);
+        let server = server_with("tools/list", move |_| json!({"tools": tools})).await;
+        let app = app_with(&server).await;
+        let problems = problems(&app).await;
+        assert_eq!(own_tools(&app), ["box_a", "box_b"], "{problems:?}");
+        assert!(
+            problems.len() == 1 && problems[0].starts_with("`tools[1]`"),
+            "{problems:?}"
+        );
+        assert!(problems[0].contains(expected), "{problems:?}");
+        app.finish().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tool_loses_only_the_part_that_can_not_be_read() {
+    let result = json!({
+        "tools": [{
+            "name": "t", "inputSchema": {"type": "object"}, "description": "Works.", "title": 7, "_meta": "x",
+            "annotations": {"readOnlyHint": "true", "idempotentHint": true}, "icons": {"src": "a"},
+            "outputSchema": [], "execution": 5,
+        }],
+        "ttlMs": "soon", "nextCursor": 5, "_meta": [],
+    });
+    let server = server_with("tools/list", move |_| result.clone()).await;
+    let app = app_with(&server).await;
+    let problems = problems(&app).await;
+    assert_eq!(own_tools(&app), ["box_t"], "{problems:?}");
+    for part in [
+        "annotations.readOnlyHint",
+        "title",
+        "icons",
+        "outputSchema",
+        "nextCursor",
+    ] {
+        assert!(
+            problems.iter().any(|problem| problem.contains(part)),
+            "{part}: {problems:?}"
+        );
+    }
+    let request = app.mock.requests().pop().unwrap();
+    assert_eq!(request["tools"].as_array().unwrap().len(), 5);
+    app.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_of_tools_without_an_end_is_used_up_to_there() {
+    type Page = fn(&Value) -> Value;
+    let cases: [(&str, Page, usize, &str); 5] = [
+        (
+            "has one cursor again and again",
+            |_| json!({"tools": [named("t0")], "nextCursor": "a"}),
+            1,
+            "its cursor comes again",
+        ),
+        (
+            "has two cursors in turn",
+            |request| match request["params"]["cursor"].as_str() {
+                None | Some("b") => json!({"tools": [named("t0")], "nextCursor": "a"}),
+                _ => json!({"tools": [named("t1")], "nextCursor": "b"}),
+            },
+            2,
+            "its cursor comes again",
+        ),
+        (
+            "has ever new cursors",
+            |request| {
+                let page = request["params"]["cursor"]
+                    .as_str()
+                    .unwrap_or("0")
+                    .parse::<u32>()
+                    .unwrap();
+                json!({"tools": [named(&format!("t{}", page % 3))], "nextCursor": (page + 1).to_string()})
+            },
+            3,
+            "it has more than 64 pages",
+        ),
+        (
+            "is long",
+            |_| {
+                let tools: Vec<_> = (0..300).map(|n| named(&format!("t{n}"))).collect();
+                json!({"tools": tools})
+            },
+            256,
+            "it has more than 256 tools",
+        ),
+        (
+            "has a page that is no list",
+            |request| match request["params"]["cursor"].as_str() {
+                None => json!({"tools": [named("t0")], "nextCursor": "a"}),
+                _ => json!({"prompts": []}),
+            },
+            1,
+            "page 2 can't be read",
+        ),
+    ];
+    for (name, page, count, expected) in cases {
+        let server = server_with("tools/list", page).await;
+        let app = app_with(&server).await;
+        let problems = problems(&app).await;
+        assert_eq!(own_tools(&app).len(), count, "{name}: {problems:?}");
+        assert!(
+            problems.iter().any(|problem| problem.contains(expected)),
+            "{name}: {problems:?}"
+        );
+        app.finish().await;
+    }
+}
+
+fn named(name: &str) -> Value {
+    json!({"name": name, "inputSchema": {"type": "object"}})
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_result_of_a_call_reaches_the_model() {
+    let text = json!({"type": "text", "text": "kept"});
+    for (result, expected) in [
+        (
+            json!({"content": [text, {"type": "hologram", "beam": 1}]}),
+            vec!["kept", "hologram", "beam"],
+        ),
+        (json!({"content": [text, null, 5]}), vec!["kept", "no valid content"]),
+        (
+            json!({"content": [text, {"type": "text"}]}),
+            vec!["kept", "no valid content"],
+        ),
+        (
+            json!({"content": [text, {"type": "markdown", "text": "# Head"}]}),
+            vec!["kept", "# Head"],
+        ),
+        (
+            json!({"content": [text, {"type": "image", "data": "AAAA"}]}),
+            vec!["kept", "an image", "3 bytes"],
+        ),
+        (
+            json!({"content": [{"text": "untyped"}, "bare"]}),
+            vec!["untyped", "bare"],
+        ),
+        (
+            json!({"content": [{"type": "text", "text": {"a": 1}}]}),
+            vec!["{\"a\":1}"],
+        ),
+        (
+            json!({"content": [{"type": "text", "text": "kept", "annotations": {"priority": "high"}}]}),
+            vec!["kept"],
+        ),
+        (
+            json!({"content": [{"type": "resource", "resource": {"text": "inside"}}]}),
+            vec!["inside"],
+        ),
+        (
+            json!({"content": [{"type": "resource_link", "uri": "file:///a"}]}),
+            vec!["file:///a"],
+        ),
+        (
+            json!({"content": null, "structuredContent": {"sum": 3}}),
+            vec!["{\"sum\":3}"],
+        ),
+        (json!({"structuredContent": [1, 2]}), vec!["[1,2]"]),
+        (json!({"structuredContent": "three", "content": []}), vec!["three"]),
+        (json!({"content": "bare"}), vec!["bare"]),
+        (json!({"content": text}), vec!["kept"]),
+        (json!({"content": [text], "isError": "false", "_meta": 5}), vec!["kept"]),
+        (json!({"toolResult": {"sum": 3}}), vec!["{\"sum\":3}"]),
+        (json!({"tools": []}), vec!["tools"]),
+        (json!("bare"), vec!["bare"]),
+        (json!([text]), vec!["kept"]),
+        (json!(null), vec!["null"]),
+        (json!({}), vec!["without a result"]),
+    ] {
+        let sent = result.to_string();
+        let server = server_with("tools/call", move |_| result.clone()).await;
+        let app = app_with(&server).await;
+        let words = app.use_tool("box_t", json!({})).await;
+        for part in expected {
+            assert!(words.contains(part), "{sent}: {words}");
+        }
+        assert!(!words.contains("gave no result"), "{sent}: {words}");
+        app.finish().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn resources_and_prompts_are_listed_without_those_that_can_not_be_read() {
+    let resources = json!({"resources": [{"uri": "a:1", "name": "one"}, {"name": "none"}, {"uri": "a:2"}]});
+    let templates = json!({"resourceTemplates": [{"uriTemplate": "b:{x}", "name": "t"}, 5]});
+    let prompts = json!({"prompts": [{"name": "p", "arguments": [{"name": "x"}, {"description": "y"}]}, {}]});
+    for (method, result, tool, good, bad) in [
+        (
+            "resources/list",
+            resources,
+            "box_list_resources",
+            vec!["a:1", "a:2"],
+            "`resources[1]`",
+        ),
+        (
+            "resources/templates/list",
+            templates,
+            "box_list_resources",
+            vec!["b:{x}"],
+            "`resourceTemplates[1]`",
+        ),
+        (
+            "prompts/list",
+            prompts,
+            "box_list_prompts",
+            vec!["\"p\"", "\"x\""],
+            "`prompts[1]`",
+        ),
+    ] {
+        let server = server_with(method, move |_| result.clone()).await;
+        let app = app_with(&server).await;
+        let words = app.use_tool(tool, json!({})).await;
+        let listed: Value = serde_json::from_str(&words).unwrap_or_else(|_| panic!("{words}"));
+        let left_out = listed["left_out"].to_string();
+        assert!(left_out.contains(bad), "{words}");
+        for part in good {
+            assert!(words.contains(part), "{words}");
+        }
+        app.finish().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn contents_and_messages_are_read_part_by_part() {
+    let contents = json!({"contents": [{"uri": "a:1", "text": "first"}, {"uri": "a:2"}, {"text": "third"}]});
+    let messages = json!({"messages": [
+        {"role": "user", "content": {"type": "text", "text": "first"}},
+        {"role": "system", "content": [{"type": "text", "text": "second"}, {"type": "odd", "x": 1}]},
+        {"role": "user", "content": "third"},
+    ]});
+    let (uri, name) = (json!({"uri": "a:1"}), json!({"name": "p"}));
+    for (method, result, tool, arguments, expected) in [
+        (
+            "resources/read",
+            contents,
+            "box_read_resource",
+            uri,
+            ["first", "a:2", "third"],
+        ),
+        (
+            "prompts/get",
+            messages,
+            "box_get_prompt",
+            name,
+            ["first", "second", "third"],
+        ),
+    ] {
+        let server = server_with(method, move |_| result.clone()).await;
+        let app = app_with(&server).await;
+        let words = app.use_tool(tool, arguments).await;
+        for part in expected {
+            assert!(words.contains(part), "{words}");
+        }
+        app.finish().await;
+    }
+}
