@@ -14,7 +14,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 /// The shortest form, in bytes. A shorter one would also match other text.
 pub const MIN_FORM: usize = 6;
 /// How often a text may be encoded.
-const MAX_LAYERS: usize = 3;
+const MAX_LAYERS: usize = 4;
 /// The longest escape of a byte, such as `&#x0002f;`.
 const MAX_ESCAPE: usize = 12;
 
@@ -187,7 +187,8 @@ fn unit(bytes: &[u8]) -> (Unit, usize) {
         [b'\\', b'n', ..] => Some((Unit::Byte(b'\n'), 2)),
         [b'\\', b'r', ..] => Some((Unit::Byte(b'\r'), 2)),
         [b'\\', b't', ..] => Some((Unit::Byte(b'\t'), 2)),
-        [b'\\', ..] => Some((Unit::Nothing, 1)),
+        [b'\\', other, ..] => Some((Unit::Byte(*other), 2)),
+        [b'\\'] => Some((Unit::Nothing, 1)),
         [b'%', rest @ ..] => hex(rest, 2).and_then(|code| Some((Unit::Byte(u8::try_from(code).ok()?), 3))),
         [b'&', rest @ ..] => reference(rest).map(|(character, length)| (Unit::Character(character), length + 1)),
         _ => None,
@@ -247,6 +248,7 @@ mod tests {
             (r"x se\/cret", "se/cret", 2..10),
             (r"\u0073\u0065\u002f\u0063ret!", "se/cret", 0..27),
             (r"a se\\\/cret", "se/cret", 2..12),
+            (r#"{"a": "se/cret\"quoted"}"#, "se/cret", 7..14),
             ("?a=se%2Fcret&b", "se/cret", 3..12),
             ("?a=se%252fcret", "se/cret", 3..14),
             ("<p>se&#47;cr&#x65;t</p>", "se/cret", 3..19),
