@@ -33,7 +33,6 @@ pub(crate) fn benches(criterion: &mut Criterion) {
     let sandbox = runtime.block_on(Sandbox::probe(settings, folder.path())).unwrap();
     let trees = runtime.block_on(Trees::make());
     checkouts(criterion, &runtime, folder.path(), &trees);
-    forks(criterion, &runtime, folder.path(), &trees, &sandbox);
     starts(criterion, &runtime, folder.path(), &sandbox);
 }
 
@@ -124,31 +123,6 @@ fn checkouts(criterion: &mut Criterion, runtime: &Runtime, folder: &Path, trees:
     group.finish();
 }
 
-/// A run begins with the tree of another one that is under way.
-fn forks(criterion: &mut Criterion, runtime: &Runtime, folder: &Path, trees: &Trees, sandbox: &Sandbox) {
-    let mut group = criterion.benchmark_group("fork of 10000 files in use");
-    group.sample_size(10);
-    let has_overlays = sandbox.protections().overlay_error.is_none();
-    let ways = [
-        ("a layer over a shared directory", true),
-        ("copies and reflinks", false),
-    ];
-    for (name, with_layers) in ways.into_iter().filter(|(_, layers)| has_overlays || !layers) {
-        let checkouts = Checkouts::open(&folder.join(name), 0)
-            .unwrap()
-            .with_overlays(with_layers);
-        let mut in_use = runtime.block_on(take(&checkouts, &trees.tree));
-        in_use.for_command();
-        // The first fork makes the shared directory.
-        let _first = runtime.block_on(take(&checkouts, &trees.tree));
-        let mut held = Vec::new();
-        group.bench_function(name, |bencher| {
-            take_and_hold(bencher, runtime, (&checkouts, &trees.changed), &mut held);
-        });
-    }
-    group.finish();
-}
-
 /// Takes directories and holds them. For some seconds ext4 does not reuse what was removed, so that
 /// removals between the rounds would make them many times slower.
 fn take_and_hold(
@@ -207,7 +181,7 @@ fn starts(criterion: &mut Criterion, runtime: &Runtime, folder: &Path, sandbox: 
 }
 
 async fn take(checkouts: &Checkouts, tree: &Tree) -> Checkout {
-    checkouts.take(tree).await.unwrap()
+    checkouts.take("bench", tree).await.unwrap()
 }
 
 fn content(number: usize) -> Vec<u8> {

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
-use rustix::fs::{Dir, DirEntry, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{Dir, DirEntry, Mode, OFlags, ResolveFlags};
 use rustix::path::Arg;
 
 use super::error::CheckoutError;
@@ -63,23 +63,6 @@ pub(super) fn set_mode(opened: &OwnedFd, mode: Mode) -> io::Result<()> {
         format!("/proc/self/fd/{}", opened.as_raw_fd()),
         mode,
     )?)
-}
-
-/// Moves what a directory has under a name to another directory. A directory can be moved only if
-/// it is writable, since its `..` changes. Afterwards it has its mode again.
-pub(super) fn move_to<P: Arg + Copy>(from: impl AsFd, name: P, to: impl AsFd) -> io::Result<()> {
-    let opened = open_any(&from, name)?;
-    let stat = rustix::fs::fstat(&opened)?;
-    let mode = Mode::from_raw_mode(stat.st_mode);
-    let is_closed = FileType::from_raw_mode(stat.st_mode) == FileType::Directory && !mode.contains(Mode::RWXU);
-    if is_closed {
-        set_mode(&opened, EXECUTABLE)?;
-    }
-    let moved = rustix::fs::renameat(&from, name, &to, name);
-    if is_closed {
-        set_mode(&opened, mode)?;
-    }
-    Ok(moved?)
 }
 
 /// Opens a directory beneath another one.

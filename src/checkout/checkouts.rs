@@ -1,5 +1,10 @@
 //! The directories of this process: those in use, and those of ended runs that are retained for the
-//! next run.
+//! next run of their line.
+//!
+//! Commands may store the path of their directory: in variables, links and caches. So a line of
+//! sessions finds its directory under one path again, as far as possible, also in a new process and
+//! on another machine with the same configuration: `ROOT/NUMBER/run-HASH/workspace`. The process
+//! has the lowest free number, and the hash is that of the line.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -12,10 +17,14 @@ use rustix::fs::FlockOperation;
 
 use super::beneath::make_private;
 use super::error::CheckoutError;
-use super::janitor::{Base, Directory, Janitor, Work};
-use super::level::check_upper_layers;
+use super::exact_times::has_exact_times;
+use super::janitor::{Directory, Janitor, Retained, Work};
+use super::run_directory::Checkout;
 use super::shelf::Shelf;
 use super::turns::Owner;
+use crate::session::hash_content;
+use crate::tenant::TenantId;
+use crate::workspace::{RUN_NAME_DIGITS, RUN_NAME_PREFIX, Tree};
 
 /// The file that a living process has locked is beside its folder and has this extension. It is
 /// made before the folder and removed after it, so that a folder always has one.
@@ -26,12 +35,10 @@ const LOCK: &str = "lock";
 pub struct Checkouts {
     /// The folder of this process.
     folder: PathBuf,
-    /// The lock of the folder. Dropped with the process, so that others know that it has ended.
-    _lock: File,
     pub(super) shelf: Arc<Mutex<Shelf>>,
     janitor: Janitor,
-    /// Whether commands can have layers over shared directories.
-    pub(super) has_overlays: bool,
+    /// Whether each change of a file shows in its times.
+    has_exact_times: bool,
 }
 
 /// A directory that belongs to no session. It is removed when it is dropped.
@@ -43,21 +50,21 @@ impl Checkouts {
     /// processes that have ended. Retains at most `capacity` directories of ended runs.
     pub fn open(root: &Path, capacity: usize) -> Result<Self, CheckoutError> {
         prepare(root)?;
+        let root = root.canonicalize().map_err(CheckoutError::of("examining", root))?;
+        let (folder, lock) = lock_folder(&root)?;
         let shelf = Arc::new(Mutex::new(Shelf::new(capacity)));
-        let janitor = Janitor::start({
+        let janitor = Janitor::start(lock, {
             let shelf = Arc::clone(&shelf);
             move |retained| shelf.lock().put(retained)
         });
-        remove_abandoned(root, &janitor)?;
-        let root = root.canonicalize().map_err(CheckoutError::of("examining", root))?;
-        let (folder, lock) = lock_folder(&root)?;
+        move_away(&folder)?;
+        remove_abandoned(&root, &janitor)?;
         make_private(&folder)?;
         Ok(Self {
+            has_exact_times: has_exact_times(&folder),
             folder,
-            _lock: lock,
             shelf,
             janitor,
-            has_overlays: false,
         })
     }
 
@@ -66,12 +73,26 @@ impl Checkouts {
         &self.folder
     }
 
-    /// Sets whether the kernel mounts overlays for commands. They are used only if this file system
-    /// can have their layers, too.
-    #[must_use]
-    pub fn with_overlays(mut self, has_overlays: bool) -> Self {
-        self.has_overlays = has_overlays && check_upper_layers(&self.folder).is_ok();
-        self
+    /// Returns a directory with the files of a saved tree: the retained one of the line, or a new
+    /// one. A line is the sessions of one conversation.
+    pub async fn take(&self, line: &str, tree: &Tree) -> Result<Checkout, CheckoutError> {
+        let retained = self.shelf.lock().take(tree.tenant(), line);
+        if let Some(Retained {
+            tree: has,
+            directory,
+            facts,
+        }) = retained
+        {
+            let mut checkout = Checkout::new(directory, has, facts);
+            // It is written anew if this fails.
+            if checkout.update(tree).await.is_ok() {
+                return Ok(checkout);
+            }
+        }
+        let directory = self.new_directory(Some(tree.tenant().clone()), Some(line))?;
+        let mut checkout = Checkout::new(directory, tree.emptied(), Arc::default());
+        checkout.update(tree).await?;
+        Ok(checkout)
     }
 
     /// Makes an empty directory that belongs to no session.
@@ -79,22 +100,39 @@ impl Checkouts {
         self.new_directory(None, None).map(ScratchDirectory)
     }
 
-    /// Makes an empty directory, over a shared one if there is one.
-    pub(super) fn new_directory(&self, owner: Owner, base: Option<Arc<Base>>) -> Result<Directory, CheckoutError> {
+    /// Makes an empty directory.
+    fn new_directory(&self, owner: Owner, line: Option<&str>) -> Result<Directory, CheckoutError> {
         let directory = Directory {
-            path: self.folder.join(uuid::Uuid::now_v7().to_string()),
-            base,
+            path: self.reserve(owner.as_ref(), line)?,
             owner,
+            line: line.map(str::to_owned),
+            has_exact_times: self.has_exact_times,
             janitor: self.janitor.clone(),
         };
-        for path in [&directory.path, &directory.files(), &directory.scratch()] {
+        for path in [&directory.files(), &directory.scratch()] {
             make_private(path)?;
         }
-        if let Some(layers) = directory.layers() {
-            make_private(&layers.upper)?;
-            make_private(&layers.work)?;
-        }
         Ok(directory)
+    }
+
+    /// Makes the folder of a directory. Forks that run at the same time get numbers.
+    fn reserve(&self, owner: Option<&TenantId>, line: Option<&str>) -> Result<PathBuf, CheckoutError> {
+        let name = match (owner, line) {
+            (Some(tenant), Some(line)) => hash_content(format!("{tenant}\n{line}").as_bytes()),
+            _ => hash_content(uuid::Uuid::now_v7().as_bytes()),
+        };
+        let name: String = name.to_string().chars().take(RUN_NAME_DIGITS).collect();
+        let name = format!("{RUN_NAME_PREFIX}{name}");
+        let mut path = self.folder.join(&name);
+        let mut number = 1_u64;
+        loop {
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(path),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                Err(error) => return Err(CheckoutError::of("creating", path)(error)),
+            }
+            path = self.folder.join(format!("{name}-{number}"));
+        }
     }
 }
 
@@ -117,11 +155,9 @@ impl Drop for Checkouts {
         let retained = std::mem::take(&mut shelf.retained);
         drop(shelf);
         drop(retained);
-        let work = Work::RemoveFolder {
-            folder: self.folder.clone(),
-            lock: self.folder.with_extension(LOCK),
-        };
-        self.janitor.send(None, work);
+        if let Ok(Some(work)) = move_away(&self.folder) {
+            self.janitor.send(None, work);
+        }
         self.janitor.finish();
     }
 }
@@ -144,20 +180,34 @@ fn prepare(path: &Path) -> Result<(), CheckoutError> {
     Err(CheckoutError::of("using", path)(source))
 }
 
-/// Chooses a folder for this process, and locks it before it exists.
+/// Chooses the first free folder for this process, and locks it before it exists.
 fn lock_folder(root: &Path) -> Result<(PathBuf, File), CheckoutError> {
+    let mut number = 0_u64;
     loop {
-        let folder = root.join(uuid::Uuid::now_v7().to_string());
+        let folder = root.join(number.to_string());
         let path = folder.with_extension(LOCK);
         let failed = |error: io::Error| CheckoutError::of("locking", &path)(error);
         let lock = File::create(&path).map_err(failed)?;
-        // Another process may have taken the lock for that of a process that has ended.
-        let is_ours = rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()
-            && lock.metadata().map_err(failed)?.nlink() > 0;
-        if is_ours {
-            return Ok((folder, lock));
+        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            // Another process may have removed the file, since it has found it free.
+            Ok(()) if lock.metadata().map_err(failed)?.nlink() > 0 => return Ok((folder, lock)),
+            Ok(()) => (),
+            Err(_) => number += 1,
         }
     }
+}
+
+/// Gives a folder another name, so that its own is free while it is removed. Its lock must be held.
+/// Returns how it is removed, if it exists.
+fn move_away(folder: &Path) -> Result<Option<Work>, CheckoutError> {
+    if !folder.exists() {
+        return Ok(None);
+    }
+    let moved = folder.with_file_name(uuid::Uuid::now_v7().to_string());
+    let lock = moved.with_extension(LOCK);
+    File::create(&lock).map_err(CheckoutError::of("creating", &lock))?;
+    fs::rename(folder, &moved).map_err(CheckoutError::of("moving", folder))?;
+    Ok(Some(Work::RemoveFolder { folder: moved, lock }))
 }
 
 /// Removes the folders of processes that have ended: those whose lock is free.

@@ -16,11 +16,11 @@ const MAX_FOUND: usize = 1_000;
 
 /// What a directory has.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+struct Names {
     /// The names of known files and symlinks, and their paths.
     known: Vec<(CString, String)>,
     /// The names that are not known. What is below them is not known either.
-    pub(super) unknown: Vec<CString>,
+    unknown: Vec<CString>,
 }
 
 /// Removes everything from a directory that is not known, and gives the rest the modes of new files
@@ -34,14 +34,14 @@ pub(super) fn restore(root: &Level, facts: &Facts, budget: &mut Budget) -> io::R
         for (name, path) in names.known {
             let is_new = |fact: &Fact| fact.kind() == FileType::Symlink || fact.mode() == fact.new_mode();
             if let Some(fact) = facts.files.get(&path).filter(|fact| !is_new(fact)) {
-                let file = open_any(&directory.own, &*name)?;
+                let file = open_any(&directory.0, &*name)?;
                 set_mode(&file, fact.new_mode())?;
                 changed.insert(path, Fact::of(&rustix::fs::fstat(&file)?));
             }
         }
         let mode = if above.is_empty() { PRIVATE } else { EXECUTABLE };
-        if Mode::from_raw_mode(rustix::fs::fstat(&directory.own)?.st_mode) != mode {
-            rustix::fs::fchmod(&directory.own, mode)?;
+        if Mode::from_raw_mode(rustix::fs::fstat(&directory.0)?.st_mode) != mode {
+            rustix::fs::fchmod(&directory.0, mode)?;
         }
         Ok(())
     })?;
@@ -50,7 +50,7 @@ pub(super) fn restore(root: &Level, facts: &Facts, budget: &mut Budget) -> io::R
 
 /// Does something with a directory and with each known one in it, at any depth. Does it several
 /// times if a directory has many names that are not known.
-pub(super) fn for_each_directory(
+fn for_each_directory(
     root: &Level,
     known: &BTreeSet<&str>,
     mut action: impl FnMut(&Level, &str, Names) -> io::Result<()>,
@@ -59,14 +59,13 @@ pub(super) fn for_each_directory(
     while let Some(above) = waiting.pop() {
         let directory = root.make(&above)?;
         let mut names = Names::default();
-        for entry in entries(&directory.own)? {
+        for entry in entries(&directory.0)? {
             let entry = entry?;
             let name = entry.file_name();
             let path = name.to_str().ok().map(|name| path_of(&above, name));
             match path.filter(|path| known.contains(path.as_str())) {
                 Some(path) if entry.file_type() == FileType::Directory => waiting.push(path),
                 Some(path) => names.known.push((name.to_owned(), path)),
-                None if directory.is_whiteout(name) => (),
                 None => names.unknown.push(name.to_owned()),
             }
             if names.unknown.len() >= MAX_FOUND {

@@ -58,13 +58,8 @@ impl Facts {
         }
     }
 
-    /// Removes a path and everything below it. The root has an empty path.
+    /// Removes a path and everything below it.
     pub(super) fn remove(&mut self, path: &str) {
-        if path.is_empty() {
-            self.files.clear();
-            self.directories.clear();
-            return;
-        }
         self.files.remove(path);
         self.directories.remove(path);
         // `0` is the byte after `/`.
@@ -125,6 +120,10 @@ impl Fact {
 
     pub(super) fn changed(&self) -> Time {
         self.changed
+    }
+
+    pub(super) fn modified(&self) -> Time {
+        self.modified
     }
 }
 

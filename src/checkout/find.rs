@@ -1,5 +1,4 @@
-//! Lists what a checkout has: everything in its directory, over what shows through from the
-//! directory that it shares.
+//! Lists what a checkout has.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CStr;
@@ -12,12 +11,9 @@ use rustix::io::Errno;
 
 use super::beneath::{entries, open_path, open_restored_root, path_of};
 use super::error::CheckoutError;
-use super::facts::{Fact, Facts};
-use super::level::{is_opaque, is_whiteout};
+use super::facts::Fact;
 use crate::workspace::{FilePath, PathError, TreeError};
 
-/// `TMPFS_MAGIC`.
-const IN_MEMORY: rustix::fs::FsWord = 0x0102_1994;
 /// The most skipped files that are named.
 const MAX_NAMED: usize = 100;
 
@@ -45,17 +41,12 @@ pub(super) struct Found {
     pub(super) files: BTreeMap<String, Fact>,
     pub(super) directories: BTreeSet<String>,
     pub(super) skipped: SkippedFiles,
-    /// Whether every change of a file shows in its times. A file system in memory does not see what
-    /// a process writes to a file that it has mapped and read.
-    pub(super) has_exact_times: bool,
 }
 
 /// Where to look, and what for.
 pub(super) struct Search<'a> {
     /// The directory.
     pub(super) root: &'a Path,
-    /// What the directory below it has, if there is one.
-    pub(super) below: Option<&'a Facts>,
     /// Of a path, and of whether it is a directory.
     pub(super) is_ephemeral: &'a dyn Fn(&FilePath, bool) -> bool,
     pub(super) max_entries: u64,
@@ -65,8 +56,6 @@ pub(super) struct Search<'a> {
 struct Walk<'a> {
     search: &'a Search<'a>,
     found: Found,
-    /// What shows through so far.
-    below: Facts,
     /// The directories that are visited later.
     waiting: Vec<String>,
 }
@@ -87,15 +76,9 @@ impl Search<'_> {
     /// needs no stack.
     pub(super) fn find(&self) -> Result<Found, CheckoutError> {
         let opened = open_restored_root(self.root).map_err(CheckoutError::of("opening", self.root))?;
-        let kind = rustix::fs::fstatfs(&opened).map_err(CheckoutError::of("reading", self.root))?;
-        let found = Found {
-            has_exact_times: kind.f_type != IN_MEMORY,
-            ..Found::default()
-        };
         let mut walk = Walk {
             search: self,
-            found,
-            below: self.below.cloned().unwrap_or_default(),
+            found: Found::default(),
             waiting: vec![String::new()],
         };
         let mut count = 0_u64;
@@ -103,7 +86,6 @@ impl Search<'_> {
             let directory = match open_path(&opened, &above) {
                 Ok(directory) => directory,
                 Err(error) if is_gone(&error) => {
-                    walk.below.remove(&above);
                     walk.found.directories.remove(&above);
                     continue;
                 }
@@ -112,9 +94,6 @@ impl Search<'_> {
                     continue;
                 }
             };
-            if self.below.is_some() && is_opaque(&directory) {
-                walk.below.remove(&above);
-            }
             let listed = match entries(&directory) {
                 Ok(listed) => listed,
                 // The directory can be opened and not be entered.
@@ -131,14 +110,7 @@ impl Search<'_> {
                 walk.add(&directory, &above, entry.file_name())?;
             }
         }
-        let Walk { mut found, below, .. } = walk;
-        // What was found hides what has the same path below it, and a copy of the latter is found.
-        let mut files = below.files;
-        files.append(&mut found.files);
-        found.files = files;
-        found.directories.extend(below.directories);
-        self.check_count((found.files.len() + found.directories.len()) as u64)?;
-        Ok(found)
+        Ok(walk.found)
     }
 
     fn check_count(&self, count: u64) -> Result<(), TreeError> {
@@ -153,7 +125,6 @@ impl Search<'_> {
 impl Walk<'_> {
     /// Leaves out a path that can't be read, with everything below it.
     fn skip(&mut self, path: String, error: &io::Error) {
-        self.below.remove(&path);
         self.found.skipped.add(path, unreadable(error));
     }
 
@@ -183,16 +154,9 @@ impl Walk<'_> {
         };
         let path_text = path.as_str();
         let is_directory = fact.kind() == FileType::Directory;
-        // A directory shows what is below it, but for a file.
-        if !is_directory || self.below.files.contains_key(path_text) {
-            self.below.remove(path_text);
-        }
         match fact.kind() {
             FileType::Directory | FileType::RegularFile | FileType::Symlink
-                if (self.search.is_ephemeral)(&path, is_directory) =>
-            {
-                self.below.remove(path_text);
-            }
+                if (self.search.is_ephemeral)(&path, is_directory) => {}
             FileType::Directory => {
                 // A live directory may list a name twice, if it is renamed meanwhile.
                 self.found.files.remove(path_text);
@@ -203,7 +167,6 @@ impl Walk<'_> {
                 self.found.directories.remove(path_text);
                 self.found.files.insert(path_text.to_owned(), fact);
             }
-            _ if self.search.below.is_some() && is_whiteout(&stat) => (),
             _ => {
                 let reason = "it is neither a file nor a directory nor a symlink";
                 self.found.skipped.add(shown, reason.to_owned());

@@ -3,6 +3,7 @@
 //! Tenants take turns of a limited number of files. So one with millions of files in a directory
 //! does not delay the removals of others.
 
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,11 +17,10 @@ use super::beneath::open_root;
 use super::cleaning::restore;
 use super::facts::{Fact, Facts};
 use super::file_clock::file_time_after;
-use super::level::{Layers, Level};
-use super::living::unloaded;
+use super::level::Level;
 use super::removal::{Budget, remove_within};
 use super::turns::{Owner, Turns};
-use crate::workspace::Tree;
+use crate::workspace::{RUN_FILES, Tree};
 
 /// How long the end of the process waits for the janitor.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -31,25 +31,19 @@ const PAUSE: Duration = Duration::from_millis(50);
 const TURN: u64 = 10_000;
 
 /// The name of the directory for temporary files.
-pub(super) const SCRATCH: &str = "scratch";
+const SCRATCH: &str = "scratch";
 
 /// A directory on disk. It is removed when it is dropped.
 #[derive(Debug)]
 pub(super) struct Directory {
     /// Empty once the directory was taken.
     pub(super) path: PathBuf,
-    /// The directory that its files are a layer over, if there is one.
-    pub(super) base: Option<Arc<Base>>,
     pub(super) owner: Owner,
+    /// The line of sessions that it belongs to, if it belongs to any.
+    pub(super) line: Option<String>,
+    /// Whether each change of a file shows in its times.
+    pub(super) has_exact_times: bool,
     pub(super) janitor: Janitor,
-}
-
-/// A directory that several checkouts share. Nobody writes to it until the last of them is gone.
-#[derive(Debug)]
-pub(super) struct Base {
-    pub(super) tree: Tree,
-    pub(super) facts: Arc<Facts>,
-    pub(super) directory: Directory,
 }
 
 /// A directory of an ended run.
@@ -63,7 +57,11 @@ pub(super) struct Retained {
 
 /// Cleans and removes directories on a thread of its own.
 #[derive(Debug, Clone)]
-pub(super) struct Janitor(Arc<Mutex<Sender<(Owner, Work)>>>);
+pub(super) struct Janitor {
+    sender: Arc<Mutex<Sender<(Owner, Work)>>>,
+    /// The lock of the folder. Nobody else gets its name while a directory is in use.
+    _lock: Arc<File>,
+}
 
 /// What the janitor does.
 #[derive(Debug)]
@@ -82,33 +80,12 @@ pub(super) enum Work {
 impl Directory {
     /// Returns the directory where commands find the files.
     pub(super) fn files(&self) -> PathBuf {
-        self.path.join("files")
-    }
-
-    /// Returns the directory where the files are written.
-    pub(super) fn layer(&self) -> PathBuf {
-        match self.layers() {
-            Some(layers) => layers.upper,
-            None => self.files(),
-        }
-    }
-
-    /// Returns what commands see as one directory.
-    pub(super) fn layers(&self) -> Option<Layers> {
-        let base = self.base.as_ref()?;
-        Some(Layers {
-            lower: base.directory.layer(),
-            upper: self.path.join("upper"),
-            work: self.path.join("work"),
-        })
+        self.path.join(RUN_FILES)
     }
 
     /// Opens it to read and write the files.
     pub(super) fn open(&self) -> io::Result<Level> {
-        match self.layers() {
-            Some(layers) => Level::layered(&layers),
-            None => Level::plain(&self.files()),
-        }
+        Level::open(&self.files())
     }
 
     /// Returns the directory for temporary files.
@@ -125,8 +102,9 @@ impl Directory {
     pub(super) fn take(&mut self) -> Self {
         Self {
             path: std::mem::take(&mut self.path),
-            base: self.base.take(),
             owner: self.owner.clone(),
+            line: self.line.clone(),
+            has_exact_times: self.has_exact_times,
             janitor: self.janitor.clone(),
         }
     }
@@ -152,18 +130,28 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        if !self.path.as_os_str().is_empty() {
-            self.janitor.send(self.owner.clone(), Work::Remove(self.path.clone()));
+        if self.path.as_os_str().is_empty() {
+            return;
         }
+        // Its name is free at once for the next directory of the line.
+        let moved = self.path.with_file_name(uuid::Uuid::now_v7().to_string());
+        let path = match std::fs::rename(&self.path, &moved) {
+            Ok(()) => moved,
+            Err(_) => self.path.clone(),
+        };
+        self.janitor.send(self.owner.clone(), Work::Remove(path));
     }
 }
 
 impl Janitor {
     /// Starts the thread. `retain` takes a clean directory, and returns the one that has no room.
-    pub(super) fn start(retain: impl Fn(Retained) -> Option<Retained> + Send + 'static) -> Self {
+    pub(super) fn start(lock: File, retain: impl Fn(Retained) -> Option<Retained> + Send + 'static) -> Self {
         let (sender, receiver) = channel();
         thread::spawn(move || take_turns(&receiver, retain));
-        Self(Arc::new(Mutex::new(sender)))
+        Self {
+            sender: Arc::new(Mutex::new(sender)),
+            _lock: Arc::new(lock),
+        }
     }
 
     /// Waits until no work is left, but not for long: the next process does the rest.
@@ -175,7 +163,7 @@ impl Janitor {
 
     pub(super) fn send(&self, owner: Owner, work: Work) {
         // Without the thread, the next process removes the directory.
-        let _ = self.0.lock().send((owner, work));
+        let _ = self.sender.lock().send((owner, work));
     }
 }
 
@@ -243,7 +231,7 @@ fn take_turn(mut work: Work, retain: impl Fn(Retained) -> Option<Retained>) -> O
 fn clean(retained: &mut Retained, budget: &mut Budget) -> io::Result<()> {
     let directory = &retained.directory;
     let changed = restore(&directory.open()?, &retained.facts, budget)?;
-    restore(&Level::plain(&directory.scratch())?, &Facts::default(), budget)?;
+    restore(&Level::open(&directory.scratch())?, &Facts::default(), budget)?;
     if let Some(newest) = changed.values().map(Fact::changed).max() {
         let scanned_at = file_time_after(newest, &directory.probe())?;
         let facts = Arc::make_mut(&mut retained.facts);
@@ -251,6 +239,12 @@ fn clean(retained: &mut Retained, budget: &mut Budget) -> io::Result<()> {
         facts.scanned_at = scanned_at;
     }
     Ok(())
+}
+
+/// Returns a saved tree without what was loaded of it, so that it takes up no memory.
+fn unloaded(tree: &Tree) -> Option<Tree> {
+    let (contents, limits) = tree.source();
+    Some(Tree::open(contents, limits, tree.hash()?))
 }
 
 /// Returns whether a directory is gone already: at the end of a process, another part of it removes

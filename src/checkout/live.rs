@@ -28,7 +28,6 @@ impl Checkout {
     /// Begins a time in which processes may write at any time.
     pub async fn begin_live(&mut self, ephemeral: &PathPatterns) -> Result<(), CheckoutError> {
         self.is_known = false;
-        self.living.withdraw();
         if self.live.is_none() {
             self.live = Some(LiveDirectory {
                 since: self.time().await?,

@@ -1,13 +1,15 @@
 //! Checkouts: directories with the files of a workspace, for commands.
 //!
 //! A directory is made when a command first needs one. It belongs to one run. When the run ends,
-//! the directory is retained under the hash of its tree, and the next run that begins with this
-//! tree takes it (`checkouts.rs`, `janitor.rs`). `tiers.rs` has the other ways, down to writing all
-//! files anew (`write.rs`). A directory may be a layer over one that checkouts share (`level.rs`).
+//! the directory is retained, and the next run of the same line of sessions takes it and gets what
+//! differs (`checkouts.rs`, `janitor.rs`). Otherwise all files are written (`write.rs`). No
+//! directory is ever made from that of another line, so what one run writes reaches no other one
+//! but through a session.
 //!
 //! After a command, the changes are found by the facts that the kernel has of a file: size, times,
 //! inode and mode (`scan.rs`). A file that changed at the time of the last scan, or after it, is
-//! read again even if its facts are the same, as git does for racily clean files.
+//! read again even if its facts are the same, as git does for racily clean files. Where changes do
+//! not show in the facts, all files are read (`exact_times.rs`).
 //!
 //! Every path is opened beneath the directory, and no symlink is followed (`beneath.rs`).
 //!
@@ -16,18 +18,16 @@
 //! sandbox lets no command set them.
 
 mod checkouts;
-mod tiers;
+mod shelf;
 mod turns;
 
 mod run_directory;
 mod scan;
 mod write;
 
-mod copy;
+mod exact_times;
 mod find;
 mod level;
-mod living;
-mod shelf;
 
 mod beneath;
 mod blocking;
@@ -45,6 +45,5 @@ mod tests;
 pub use self::checkouts::{Checkouts, ScratchDirectory};
 pub use self::error::CheckoutError;
 pub use self::find::{Skipped, SkippedFiles};
-pub use self::level::Layers;
 pub use self::run_directory::{Checkout, CommandDirectories};
 pub use self::scan::Scanned;

@@ -8,14 +8,11 @@ use std::sync::Arc;
 
 use rustix::fs::AtFlags;
 
-use super::beneath::{make_private, move_to, open_file, open_root};
+use super::beneath::{open_file, open_root};
 use super::blocking::blocking;
-use super::cleaning::for_each_directory;
 use super::error::CheckoutError;
 use super::facts::{Facts, LiveDirectory};
-use super::janitor::{Base, Directory, SCRATCH};
-use super::level::Layers;
-use super::living::Living;
+use super::janitor::Directory;
 use crate::workspace::Tree;
 
 /// A directory with the files of a tree. Only one run uses it. When it is dropped, it is retained
@@ -26,8 +23,6 @@ pub struct Checkout {
     /// The tree that the directory has.
     pub(super) tree: Tree,
     pub(super) facts: Arc<Facts>,
-    /// What others may know of it.
-    pub(super) living: Arc<Living>,
     /// Whether the directory has exactly the files of the tree, besides those that were skipped.
     pub(super) is_known: bool,
     /// Set while processes may write at any time.
@@ -41,19 +36,14 @@ pub struct CommandDirectories {
     pub files: PathBuf,
     /// A private directory for temporary files. It lasts as long as the run.
     pub scratch: PathBuf,
-    /// What is mounted at the directory of the files, as an overlay, while the command runs.
-    pub layers: Option<Layers>,
 }
 
 impl Checkout {
     pub(super) fn new(directory: Directory, tree: Tree, facts: Arc<Facts>) -> Self {
-        let living = Arc::<Living>::default();
-        living.publish(&tree, directory.layer(), &facts);
         Self {
             directory,
             tree,
             facts,
-            living,
             is_known: true,
             live: None,
         }
@@ -65,46 +55,7 @@ impl Checkout {
         CommandDirectories {
             files: self.directory.files(),
             scratch: self.directory.scratch(),
-            layers: self.directory.layers(),
         }
-    }
-
-    /// Makes it a directory that others share and nobody writes to.
-    pub(super) fn into_base(mut self) -> Base {
-        self.is_known = false;
-        Base {
-            tree: self
-                .living
-                .known()
-                .map_or_else(|| self.tree.clone(), |known| known.tree),
-            facts: Arc::clone(&self.facts),
-            directory: self.directory.take(),
-        }
-    }
-
-    /// Gives what the run has besides its tree to another directory: temporary files, and what is
-    /// left out of trees.
-    pub(super) async fn move_rest_to(&self, other: &Self) -> Result<(), CheckoutError> {
-        let roots = open_root(&self.directory.path).and_then(|own| Ok((own, open_root(&other.directory.path)?)));
-        let layers = self.directory.open().and_then(|own| Ok((own, other.directory.open()?)));
-        let (facts, layer, scratch) = (
-            Arc::clone(&self.facts),
-            self.directory.layer(),
-            self.directory.scratch(),
-        );
-        blocking(move || {
-            let moved = roots.and_then(|(from, to)| move_to(from, SCRATCH, to));
-            moved.map_err(CheckoutError::of("moving", &scratch))?;
-            make_private(&scratch)?;
-            let rest = layers.and_then(|(from, to)| {
-                for_each_directory(&from, &facts.paths(), |directory, above, names| {
-                    let mut unknown = names.unknown.iter();
-                    unknown.try_for_each(|name| move_to(&directory.own, name.as_c_str(), to.make(above)?.own))
-                })
-            });
-            rest.map_err(CheckoutError::of("moving", layer))
-        })
-        .await
     }
 }
 

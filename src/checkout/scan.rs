@@ -68,8 +68,7 @@ impl Checkout {
             Some(_) => Some(self.time().await?),
             None => None,
         };
-        let (root, max_entries) = (self.directory.layer(), self.tree.limits().files);
-        let below = self.directory.base.as_ref().map(|base| Arc::clone(&base.facts));
+        let (root, max_entries) = (self.directory.files(), self.tree.limits().files);
         let (facts, ephemeral) = (Arc::clone(&self.facts), ephemeral.clone());
         let is_ephemeral = move |path: &FilePath, is_directory| {
             ephemeral.matches(path.as_str(), is_directory) == Some(true) && !facts.has(path.as_str(), is_directory)
@@ -77,7 +76,6 @@ impl Checkout {
         let find = move || {
             let search = Search {
                 root: &root,
-                below: below.as_deref(),
                 is_ephemeral: &is_ephemeral,
                 max_entries,
             };
@@ -94,12 +92,8 @@ impl Checkout {
                 .with_directory(&FilePath::parse(directory).map_err(TreeError::from)?)
                 .await?;
         }
-        let below = self.directory.base.as_ref().map(|base| &base.facts);
-        let shows_through = |path: &str, fact| below.is_some_and(|below| below.files.get(path) == Some(fact));
-        let is_unchanged = |path: &str, fact| {
-            let is_certain = found.has_exact_times || shows_through(path, fact);
-            is_certain && self.facts.is_unchanged(path, fact)
-        };
+        let is_unchanged =
+            |path: &str, fact| self.directory.has_exact_times && self.facts.is_unchanged(path, fact);
         let changed = found.files.iter();
         let changed = changed.filter(|(path, fact)| !is_unchanged(path, fact));
         let changed: Vec<_> = changed.map(|(path, fact)| (path.clone(), fact.size())).collect();
@@ -140,7 +134,7 @@ impl Checkout {
 
     /// Reads changed files. A symlink is not followed.
     async fn read(&self, files: &[(String, u64)]) -> Result<Vec<(String, Changed)>, CheckoutError> {
-        let root = self.directory.layer();
+        let root = self.directory.files();
         let paths: Vec<_> = files.iter().map(|(path, _)| path.clone()).collect();
         let max_bytes = self.tree.limits().file_bytes;
         blocking(move || {

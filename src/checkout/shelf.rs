@@ -1,28 +1,17 @@
-//! Which directories this process has: those of ended runs, those in use, and shared ones.
+//! The directories of ended runs, which wait for the next run of their line.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Weak};
+use std::collections::VecDeque;
 
-use tokio::sync::OwnedMutexGuard;
-
-use super::janitor::{Base, Retained};
-use super::living::{Known, Living};
+use super::janitor::Retained;
 use crate::tenant::TenantId;
-use crate::workspace::Tree;
 
-/// The directories of this process.
+/// The directories of ended runs.
 #[derive(Debug)]
 pub(super) struct Shelf {
-    /// Those of ended runs, the oldest first.
+    /// The oldest first.
     pub(super) retained: VecDeque<Retained>,
     /// The most directories that are retained.
     pub(super) capacity: usize,
-    /// Those that runs use alone.
-    living: Vec<(TenantId, Weak<Living>)>,
-    /// Those that checkouts share.
-    bases: Vec<Weak<Base>>,
-    /// Locked by those who make a directory to be shared.
-    makers: HashMap<TenantId, Weak<tokio::sync::Mutex<()>>>,
 }
 
 impl Shelf {
@@ -30,17 +19,14 @@ impl Shelf {
         Self {
             retained: VecDeque::new(),
             capacity,
-            living: Vec::new(),
-            bases: Vec::new(),
-            makers: HashMap::new(),
         }
     }
 
-    /// Takes the directory that has exactly this tree.
-    pub(super) fn take(&mut self, tree: &Tree) -> Option<Retained> {
-        tree.hash()?;
-        let is_same = |one: &Retained| one.tree.is_same(tree) && one.tree.tenant() == tree.tenant();
-        let index = self.retained.iter().position(is_same)?;
+    /// Takes the newest directory of a line of sessions.
+    pub(super) fn take(&mut self, tenant: &TenantId, line: &str) -> Option<Retained> {
+        let is_of_line =
+            |one: &Retained| one.tree.tenant() == tenant && one.directory.line.as_deref() == Some(line);
+        let index = self.retained.iter().rposition(is_of_line)?;
         self.retained.remove(index)
     }
 
@@ -52,41 +38,5 @@ impl Shelf {
         } else {
             None
         }
-    }
-
-    /// Returns the trees of a tenant's retained directories, the newest first.
-    pub(super) fn retained_of(&self, tenant: &TenantId) -> Vec<Tree> {
-        let trees = self.retained.iter().rev().map(|one| &one.tree);
-        trees.filter(|tree| tree.tenant() == tenant).cloned().collect()
-    }
-
-    pub(super) fn add_living(&mut self, tenant: &TenantId, living: &Arc<Living>) {
-        self.living.retain(|(_, living)| living.strong_count() > 0);
-        self.living.push((tenant.clone(), Arc::downgrade(living)));
-    }
-
-    /// Returns what is known of the directories that a tenant's runs use alone.
-    pub(super) fn living_of(&self, tenant: &TenantId) -> Vec<Known> {
-        let of_tenant = self.living.iter().rev().filter(|(of, _)| of == tenant);
-        of_tenant.filter_map(|(_, living)| living.upgrade()?.known()).collect()
-    }
-
-    pub(super) fn add_base(&mut self, base: &Arc<Base>) {
-        self.bases.retain(|base| base.strong_count() > 0);
-        self.bases.push(Arc::downgrade(base));
-    }
-
-    /// Returns a tenant's shared directories, the newest first.
-    pub(super) fn bases_of(&self, tenant: &TenantId) -> Vec<Arc<Base>> {
-        let bases = self.bases.iter().rev().filter_map(Weak::upgrade);
-        bases.filter(|base| base.tree.tenant() == tenant).collect()
-    }
-
-    /// Returns the lock of those who make a tenant's shared directories, one after the other.
-    pub(super) fn maker(&mut self, tenant: &TenantId) -> impl Future<Output = OwnedMutexGuard<()>> + use<> {
-        let maker = self.makers.get(tenant).and_then(Weak::upgrade).unwrap_or_default();
-        self.makers.retain(|_, maker| maker.strong_count() > 0);
-        self.makers.insert(tenant.clone(), Arc::downgrade(&maker));
-        maker.lock_owned()
     }
 }

@@ -10,7 +10,6 @@ use rustix::fs::{AtFlags, OFlags};
 
 use super::beneath::{EXECUTABLE, PLAIN};
 use super::blocking::blocking;
-use super::copy::{OpenSource, Source};
 use super::error::CheckoutError;
 use super::facts::{Fact, Facts, Time};
 use super::file_clock::{file_time, file_time_after};
@@ -39,32 +38,18 @@ impl Checkout {
     /// Brings the directory to the files of a saved tree. In a live directory, changes only what
     /// differs from the last scan.
     pub async fn update(&mut self, tree: &Tree) -> Result<(), CheckoutError> {
-        self.update_from(tree, None).await
-    }
-
-    /// The same, for a directory that is needed only then.
-    pub(super) async fn updated(mut self, tree: &Tree) -> Result<Self, CheckoutError> {
-        self.update(tree).await?;
-        Ok(self)
-    }
-
-    /// Brings the directory to the files of a saved tree. Copies files from the source if it has
-    /// them.
-    pub(super) async fn update_from(&mut self, tree: &Tree, source: Option<&Arc<Source>>) -> Result<(), CheckoutError> {
         if self.tree.is_same(tree) {
             return Ok(());
         }
         self.is_known = false;
+        // A few contents can state any number of files.
+        tree.check_files().await?;
         let changes = self.tree.diff(tree, usize::MAX).await?.changes;
         self.remove_old(tree, &changes).await?;
         let mut rest = changes.as_slice();
         while !rest.is_empty() {
             let (batch, later) = rest.split_at(batch_length(rest));
-            let copied = match source {
-                Some(source) => self.copy(batch, source).await?,
-                None => Vec::new(),
-            };
-            self.write_new(tree, batch, copied).await?;
+            self.write_new(tree, batch).await?;
             rest = later;
         }
         self.tree = tree.clone();
@@ -100,41 +85,12 @@ impl Checkout {
         .await
     }
 
-    /// Copies the files that the source certainly has.
-    async fn copy(&self, changes: &[TreeChange], source: &Arc<Source>) -> Result<Vec<Written>, CheckoutError> {
-        let files = changes.iter().filter_map(|change| match &change.after {
-            Some(Entry::File { is_executable, .. }) => Some((change.path.clone(), *is_executable)),
-            _ => None,
-        });
-        let files: Vec<_> = files.filter(|(path, _)| source.has(path)).collect();
-        let source = Arc::clone(source);
-        self.in_directory(move |root| {
-            // Its run may have ended.
-            let Ok(mut source) = source.open() else {
-                return Ok(Vec::new());
-            };
-            let mut writer = Writer::new(root);
-            let copies = files
-                .into_iter()
-                .map(|(path, is_executable)| writer.copy(path, is_executable, &mut source));
-            Ok(copies.filter_map(Result::ok).flatten().collect())
-        })
-        .await
-    }
-
-    /// Writes what is new, but for what was copied.
-    async fn write_new(
-        &mut self,
-        tree: &Tree,
-        changes: &[TreeChange],
-        copied: Vec<Written>,
-    ) -> Result<(), CheckoutError> {
-        let is_copied: BTreeSet<_> = copied.iter().map(|(path, _)| path).collect();
-        let rest = changes.iter().filter(|change| !is_copied.contains(&change.path));
-        let new = load(tree, rest).await?;
-        let mut written = self
+    /// Writes what is new.
+    async fn write_new(&mut self, tree: &Tree, changes: &[TreeChange]) -> Result<(), CheckoutError> {
+        let new = load(tree, changes).await?;
+        let written = self
             .in_directory(move |root| {
-                let mut writer = Writer::new(root);
+                let mut writer = Writer { root, last: None };
                 let written = new.into_iter().map(|(path, new)| {
                     let fact = until_done(|| writer.write(&path, &new));
                     let fact = fact.map_err(CheckoutError::of("writing", path.as_str()))?;
@@ -143,7 +99,6 @@ impl Checkout {
                 written.collect::<Result<Vec<Written>, CheckoutError>>()
             })
             .await?;
-        written.extend(copied);
         let facts = self.facts_mut();
         for (path, fact) in written {
             let mut above = path.parent();
@@ -165,13 +120,12 @@ impl Checkout {
         work: impl FnOnce(Level) -> Result<T, CheckoutError> + Send + 'static,
     ) -> Result<T, CheckoutError> {
         let root = self.directory.open();
-        let root = root.map_err(CheckoutError::of("opening", self.directory.layer()))?;
+        let root = root.map_err(CheckoutError::of("opening", self.directory.files()))?;
         blocking(move || work(root)).await
     }
 
-    /// Returns the facts for a change. Nobody else can copy from the directory until it is settled.
+    /// Returns the facts for a change.
     pub(super) fn facts_mut(&mut self) -> &mut Facts {
-        self.living.withdraw();
         Arc::make_mut(&mut self.facts)
     }
 
@@ -188,7 +142,6 @@ impl Checkout {
         let now =
             blocking(move || file_time_after(newest, &probe).map_err(CheckoutError::of("writing", probe))).await?;
         self.facts_mut().scanned_at = now;
-        self.living.publish(&self.tree, self.directory.layer(), &self.facts);
         Ok(())
     }
 }
@@ -214,8 +167,10 @@ fn batch_length(changes: &[TreeChange]) -> usize {
 }
 
 /// Loads the files to write.
-async fn load(tree: &Tree, changes: impl Iterator<Item = &TreeChange>) -> Result<Vec<(FilePath, New)>, CheckoutError> {
-    let new = changes.filter_map(|change| Some((change.path.clone(), change.after.clone()?)));
+async fn load(tree: &Tree, changes: &[TreeChange]) -> Result<Vec<(FilePath, New)>, CheckoutError> {
+    let new = changes
+        .iter()
+        .filter_map(|change| Some((change.path.clone(), change.after.clone()?)));
     let (paths, entries): (Vec<_>, Vec<_>) = new.unzip();
     let loaded = tree.read_entries(&entries).await?;
     let new = entries.into_iter().zip(loaded).map(|(entry, bytes)| match entry {
@@ -254,10 +209,6 @@ struct Writer {
 }
 
 impl Writer {
-    fn new(root: Level) -> Self {
-        Self { root, last: None }
-    }
-
     /// Writes a file or a symlink, and returns its facts; a directory has none.
     fn write(&mut self, path: &FilePath, new: &New) -> io::Result<Option<Fact>> {
         let name = path.name();
@@ -267,7 +218,7 @@ impl Writer {
                 Ok(None)
             }
             New::Symlink { target } => {
-                let directory = &self.above(path)?.own;
+                let directory = &self.above(path)?.0;
                 remove(directory, name)?;
                 rustix::fs::symlinkat(target.as_str(), directory, name)?;
                 let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
@@ -281,22 +232,9 @@ impl Writer {
         }
     }
 
-    /// Copies a file, if the source certainly has it. Otherwise the path has any file or none.
-    fn copy(
-        &mut self,
-        path: FilePath,
-        is_executable: bool,
-        source: &mut OpenSource<'_>,
-    ) -> io::Result<Option<Written>> {
-        let file = self.create(&path, is_executable)?;
-        let is_copied = source.copy(&path, &file)?;
-        let fact = written(&file)?;
-        Ok(is_copied.then_some((path, Some(fact))))
-    }
-
     /// Creates an empty file in the place of anything else.
     fn create(&mut self, path: &FilePath, is_executable: bool) -> io::Result<File> {
-        let (directory, name) = (&self.above(path)?.own, path.name());
+        let (directory, name) = (&self.above(path)?.0, path.name());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = if is_executable { EXECUTABLE } else { PLAIN };
         let opened = match rustix::fs::openat(directory, name, flags, mode) {

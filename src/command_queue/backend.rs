@@ -102,6 +102,7 @@ impl CommandBackend for QueuedCommands {
     ) -> Result<CommandOutcome, BackendError> {
         let request = Request {
             command: command.command.clone(),
+            line: command.line.clone(),
             tree: command.tree.hash(),
             shell: restorable_shell(command.shell.as_ref()),
             wall_time: command.wall_time,

@@ -70,7 +70,7 @@ impl Directories {
     }
 
     /// Gives up the directories of executions that have run no command for a while. Each is
-    /// retained for the next run that begins with its files.
+    /// retained for the next run of its line.
     pub(super) async fn release_idle(&self) {
         let idle: Vec<_> = {
             let mut all = self.held.lock();

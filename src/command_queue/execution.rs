@@ -57,6 +57,7 @@ impl Execution<'_> {
         let left = left.map_or(Duration::MAX, Result::unwrap_or_default);
         let command = ShellCommand {
             execution_id: taken.execution_id,
+            line: request.line,
             command: request.command,
             checkout: host.directories.take(&taken.key.tenant, taken.execution_id).await,
             tree,

@@ -14,6 +14,9 @@ use crate::session::{Hash, ShellState};
 pub(super) struct Request {
     /// The command line.
     pub(super) command: String,
+    /// The line of sessions that the run continues.
+    #[serde(default)]
+    pub(super) line: String,
     /// The hash of the stored files; absent if there are none.
     pub(super) tree: Option<Hash>,
     /// What the last shell has left.
@@ -71,6 +74,7 @@ mod tests {
     fn texts_are_read_as_they_were_written_and_unknown_keys_are_ignored() {
         let request = Request {
             command: "printf 'a\0b'".to_owned(),
+            line: "agent".to_owned(),
             tree: Some(hash_directory(b"a")),
             shell: Some(ShellState::default()),
             wall_time: Duration::from_millis(1_500),

@@ -54,9 +54,6 @@ pub struct CommandSpec {
     pub arguments: Vec<OsString>,
     /// The working directory. The command may read, write and execute everything in it.
     pub directory: PathBuf,
-    /// What is mounted at the working directory for the command, if it has layers. Only where
-    /// [`Protections`](super::Protections) say that overlays work.
-    pub overlay: Option<Overlay>,
     /// A directory for temporary files, with the same rights.
     pub scratch: PathBuf,
     /// Where the command starts: inside `directory`, absolute or relative to it.
@@ -72,18 +69,6 @@ pub struct CommandSpec {
     /// Receives the listener that is the command's whole network. The command finds it at
     /// `PROXY_ADDRESS`. `None` for no network.
     pub network: Option<NetworkSlot>,
-}
-
-/// The layers of a working directory. The command sees them as one and writes to the upper one. The
-/// lower one is out of its reach.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Overlay {
-    /// Where the command sees them: the working directory, which is empty otherwise.
-    pub directory: PathBuf,
-    pub lower: PathBuf,
-    pub upper: PathBuf,
-    /// An empty directory beside the upper layer, which the kernel uses.
-    pub work: PathBuf,
 }
 
 /// Where the runner puts the listener of a command, which may exist only once.
@@ -152,7 +137,6 @@ impl CommandSpec {
             arguments: Vec::new(),
             cwd: directory.clone(),
             directory,
-            overlay: None,
             scratch: scratch.into(),
             variables: variables
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))

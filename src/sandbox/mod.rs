@@ -53,7 +53,7 @@ mod wire;
 #[cfg(target_os = "linux")]
 mod helper;
 
-pub use self::command::{CommandEnd, CommandSpec, Exit, NetworkSlot, Output, Overlay, SandboxLimits};
+pub use self::command::{CommandEnd, CommandSpec, Exit, NetworkSlot, Output, SandboxLimits};
 #[cfg(target_os = "linux")]
 pub use self::helper::helper_main;
 pub use self::process::{ProcessInput, ProcessOutput};

@@ -28,8 +28,6 @@ pub struct Protections {
     pub namespace_error: Option<String>,
     /// Why there is no PID namespace, if so.
     pub pid_namespace_error: Option<String>,
-    /// Why working directories can't have layers, if so.
-    pub overlay_error: Option<String>,
     /// Why commands can't reach the proxy, if so. `None` as well if they need not.
     pub proxy_error: Option<String>,
     /// Whether each command has a control group, which limits its memory and its processes.
@@ -91,11 +89,6 @@ impl fmt::Display for Protections {
             (None, Some(_)) => ", user and mount namespaces, no PID namespace",
             (Some(_), _) => ", no user namespace",
         })?;
-        f.write_str(if self.overlay_error.is_none() {
-            ", overlays"
-        } else {
-            ", no overlays"
-        })?;
         // Without one, the helper keeps the limits.
         f.write_str(if self.cgroup { ", cgroup" } else { ", no cgroup" })
     }
@@ -113,7 +106,6 @@ mod tests {
             seccomp_error: None,
             namespace_error: None,
             pid_namespace_error: None,
-            overlay_error: None,
             proxy_error: None,
             cgroup: false,
             cgroup_error: None,
@@ -125,7 +117,7 @@ mod tests {
         let line = all().to_string();
         assert_eq!(
             line,
-            "landlock abi 7, seccomp, user, PID and mount namespaces, overlays, no cgroup"
+            "landlock abi 7, seccomp, user, PID and mount namespaces, no cgroup"
         );
         let error = Some("EPERM".to_owned());
         let shared = Protections {
@@ -134,17 +126,16 @@ mod tests {
         };
         assert_eq!(
             shared.to_string(),
-            "landlock abi 7, seccomp, user and mount namespaces, no PID namespace, overlays, no cgroup"
+            "landlock abi 7, seccomp, user and mount namespaces, no PID namespace, no cgroup"
         );
         let few = Protections {
             landlock_abi: 3,
             namespace_error: error.clone(),
-            overlay_error: error.clone(),
             ..all()
         };
         assert_eq!(
             few.to_string(),
-            "landlock abi 3, seccomp, signals denied, no user namespace, no overlays, no cgroup"
+            "landlock abi 3, seccomp, signals denied, no user namespace, no cgroup"
         );
         let none = Protections {
             landlock_abi: 0,
@@ -154,12 +145,12 @@ mod tests {
         };
         assert_eq!(
             none.to_string(),
-            "no landlock, no seccomp, signals denied, no user namespace, no overlays, no cgroup"
+            "no landlock, no seccomp, signals denied, no user namespace, no cgroup"
         );
         let limited = Protections { cgroup: true, ..all() };
         assert_eq!(
             limited.to_string(),
-            "landlock abi 7, seccomp, user, PID and mount namespaces, overlays, cgroup"
+            "landlock abi 7, seccomp, user, PID and mount namespaces, cgroup"
         );
         let unused = Protections {
             isolation: Isolation::None,

@@ -19,7 +19,7 @@ use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::command::{CommandEnd, CommandSpec, Exit, NetworkSlot, Output, Overlay};
+use super::command::{CommandEnd, CommandSpec, Exit, NetworkSlot, Output};
 use super::protections::Protections;
 use super::settings::{Isolation, Namespaces, SandboxSettings};
 use super::wire::{self, ProbeTask, Restrictions, RunTask, Task};
@@ -132,15 +132,6 @@ impl Sandbox {
             .cwd
             .strip_prefix(&spec.directory)
             .map(|inside| directory.join(inside));
-        if let (Some(_), Some(error)) = (&spec.overlay, &self.protections.overlay_error) {
-            return Err(io::Error::other(format!(
-                "a directory can't have layers here ({error})"
-            )));
-        }
-        let overlay = spec.overlay.map(|overlay| Overlay {
-            directory: directory.clone(),
-            ..overlay
-        });
         let restrictions = Restrictions {
             isolation: self.settings.isolation,
             landlock_abi: self.protections.landlock_abi,
@@ -149,7 +140,6 @@ impl Sandbox {
             proxy: spec.network.is_some(),
             read_only: spec.read_only,
             read_write: vec![directory.clone(), scratch],
-            overlay,
         };
         let command = wire::Command {
             program: spec.program.into_os_string(),

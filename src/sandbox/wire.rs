@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::command::{CommandEnd, Overlay, SandboxLimits};
+use super::command::{CommandEnd, SandboxLimits};
 use super::protections::Protections;
 use super::settings::Isolation;
 
@@ -92,8 +92,6 @@ pub(super) struct Restrictions {
     pub(super) read_only: Vec<PathBuf>,
     /// The working directory and the scratch directory.
     pub(super) read_write: Vec<PathBuf>,
-    /// What is mounted at the working directory, if it has layers.
-    pub(super) overlay: Option<Overlay>,
 }
 
 /// What the stage becomes.
@@ -104,17 +102,6 @@ pub(super) struct Command {
     pub(super) directory: PathBuf,
     pub(super) cwd: PathBuf,
     pub(super) variables: BTreeMap<String, String>,
-}
-
-impl Restrictions {
-    /// Returns the directories that grow when the command writes.
-    pub(super) fn written(&self) -> Vec<PathBuf> {
-        let written = self.read_write.iter().map(|directory| match &self.overlay {
-            Some(overlay) if overlay.directory == *directory => overlay.upper.clone(),
-            _ => directory.clone(),
-        });
-        written.collect()
-    }
 }
 
 /// Encodes a frame.

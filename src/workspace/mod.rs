@@ -12,6 +12,7 @@ mod error;
 mod in_memory;
 mod limits;
 mod path;
+mod places;
 
 mod certain_edits;
 mod conflict;
@@ -61,5 +62,6 @@ pub use self::links::{InvalidContent, Link, content_links};
 pub use self::merge::merge;
 pub use self::path::{FilePath, PathError};
 pub use self::shapes::Shapes;
+pub use self::places::{RUN_FILES, RUN_NAME_DIGITS, RUN_NAME_PREFIX};
 pub use self::tree::Tree;
 pub use self::unified::{FileDiff, unified_diff};

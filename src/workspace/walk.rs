@@ -19,6 +19,15 @@ impl Tree {
         self.walk_node(&node, dir, real_path.as_ref()).await
     }
 
+    /// Checks that there are not more files and directories than the workspace may have.
+    pub async fn check_files(&self) -> Result<(), TreeError> {
+        let limit = self.limits().files.min(MAX_FILES);
+        if self.totals().await?.entries() > limit {
+            return Err(TreeError::TooManyFiles { limit });
+        }
+        Ok(())
+    }
+
     /// Returns everything below a directory as if it were at a path. The real path decides whether
     /// a symlink is valid.
     pub(super) async fn walk_node(

@@ -11,7 +11,6 @@ mod floods;
 mod harness;
 mod hiding;
 mod kernel;
-mod layers;
 mod lifetime;
 mod limits;
 mod network;

@@ -4,7 +4,6 @@ use std::os::unix::fs::MetadataExt as _;
 
 use nix::sched::{CloneFlags, unshare};
 
-use super::mounted::{Mounted, has_overlays};
 use super::unreadable::{as_ordinary_user, set_mode};
 use super::*;
 
@@ -17,24 +16,18 @@ fn modes(root: &Path) -> BTreeMap<String, u32> {
 
 /// Returns whether the next scan reads no file again.
 fn is_all_known(checkout: &Checkout) -> bool {
-    let root = fs::File::open(checkout.directory.layer()).unwrap();
+    let root = fs::File::open(checkout.directory.files()).unwrap();
     let mut files = checkout.facts.files.keys();
     files.all(|path| {
         let stat = rustix::fs::statat(&root, path, rustix::fs::AtFlags::SYMLINK_NOFOLLOW);
-        // What is not here shows through.
         stat.is_ok_and(|stat| checkout.facts.is_unchanged(path, &facts::Fact::of(&stat)))
-            || checkout.directory.base.is_some()
     })
 }
 
-/// Some files, and enough to have layers.
+/// Some files.
 async fn some_files() -> Tree {
-    let mut tree = tree_of(&[("a", "1"), ("b", "2"), ("c/d/e", "3"), ("c/f", "4"), ("g/h", "5")]).await;
-    for number in 0..70 {
-        let name = path(&format!("many/{number}"));
-        tree = tree.with_file(&name, "x".into(), false).await.unwrap();
-    }
-    tree = tree.with_symlink(&path("link"), "a").await.unwrap();
+    let tree = tree_of(&[("a", "1"), ("b", "2"), ("c/d/e", "3"), ("c/f", "4"), ("g/h", "5")]).await;
+    let tree = tree.with_symlink(&path("link"), "a").await.unwrap();
     tree.save().await.unwrap()
 }
 
@@ -74,15 +67,13 @@ async fn assert_next_is_like_new(checkouts: &Checkouts, mut checkout: Checkout) 
             .any(|one| one.tree.is_same(&tree))
     })
     .await;
-    let mut again = checkouts.take(&tree).await.unwrap();
+    let mut again = checkouts.take(LINE, &tree).await.unwrap();
     assert_eq!(again.directory.files(), files, "the same directory");
     let root = tempfile::tempdir().unwrap();
     let others = Checkouts::open(&root.path().join("checkouts"), 1).unwrap();
-    let new = others.take(&tree).await.unwrap();
-    let mounted = Mounted::of(&again);
-    assert_eq!(modes(mounted.path()), modes(&new.directory.files()));
-    assert_eq!(on_disk(mounted.path()), on_disk(&new.directory.files()));
-    drop(mounted);
+    let new = others.take(LINE, &tree).await.unwrap();
+    assert_eq!(modes(&files), modes(&new.directory.files()));
+    assert_eq!(on_disk(&files), on_disk(&new.directory.files()));
     assert_eq!(modes(&scratch), modes(&new.directory.scratch()));
     assert!(is_all_known(&again));
     assert!(scan(&mut again).await.tree.is_same(&tree));
@@ -93,29 +84,10 @@ fn modes_that_no_tree_holds_end_with_the_run() {
     as_ordinary_user(async {
         let root = tempfile::tempdir().unwrap();
         let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
-        let mut checkout = checkouts.take(&some_files().await).await.unwrap();
+        let mut checkout = checkouts.take(LINE, &some_files().await).await.unwrap();
         change_modes(&checkout.for_command().files);
         assert_next_is_like_new(&checkouts, checkout).await;
     });
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn modes_of_a_layer_end_with_the_run() {
-    if !has_overlays() {
-        return;
-    }
-    let root = tempfile::tempdir().unwrap();
-    let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
-    let checkouts = checkouts.with_overlays(true);
-    let tree = some_files().await;
-    let _in_use = checkouts.take(&tree).await.unwrap();
-    let mut checkout = checkouts.take(&tree).await.unwrap();
-    assert!(checkout.directory.base.is_some());
-    checkout.for_command();
-    let mounted = Mounted::of(&checkout);
-    change_modes(mounted.path());
-    drop(mounted);
-    assert_next_is_like_new(&checkouts, checkout).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -124,8 +96,8 @@ async fn a_directory_whose_files_are_linked_is_not_retained() {
     let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
     let tree = tree_of(&[("a", "1")]).await;
     // Between two files, with a file that is left out of the tree, and with a temporary one.
-    for name in ["files/b", "files/b.tmp", "scratch/b"] {
-        let mut checkout = checkouts.take(&tree).await.unwrap();
+    for name in ["workspace/b", "workspace/b.tmp", "scratch/b"] {
+        let mut checkout = checkouts.take(LINE, &tree).await.unwrap();
         let dir = checkout.for_command().files;
         let link = checkout.directory.path.join(name);
         fs::hard_link(dir.join("a"), &link).unwrap();
@@ -136,7 +108,7 @@ async fn a_directory_whose_files_are_linked_is_not_retained() {
         drop(checkout);
         until(|| !dir.exists()).await;
     }
-    let mut checkout = checkouts.take(&tree).await.unwrap();
+    let mut checkout = checkouts.take(LINE, &tree).await.unwrap();
     let dir = checkout.for_command().files;
     fs::hard_link(dir.join("a"), dir.join("b")).unwrap();
     scan(&mut checkout).await;
@@ -159,13 +131,13 @@ fn new_files_have_their_modes_under_any_umask() {
             let tree = tree.save().await.unwrap();
             let expect = |checkout: &Checkout| {
                 let found = modes(&checkout.directory.files());
-                let of = ["", "c", "c/d", "c/run", "c/d/e", "many/1"].map(|name| found[name]);
-                assert_eq!(of, [0o700, 0o755, 0o755, 0o755, 0o644, 0o644]);
+                let of = ["", "c", "c/d", "c/run", "c/d/e"].map(|name| found[name]);
+                assert_eq!(of, [0o700, 0o755, 0o755, 0o755, 0o644]);
                 assert!(is_all_known(checkout));
             };
-            let written = checkouts.take(&tree).await.unwrap();
+            let written = checkouts.take(LINE, &tree).await.unwrap();
             expect(&written);
-            expect(&checkouts.take(&tree).await.unwrap());
+            expect(&checkouts.take(LINE, &tree).await.unwrap());
         });
     });
     thread.join().unwrap();

@@ -20,17 +20,55 @@ async fn a_change_through_memory_is_found() {
         };
         let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
         let tree = tree_of(&[("a", "one"), ("d/b", "one")]).await;
-        let mut checkout = checkouts.take(&tree).await.unwrap();
+        let mut checkout = checkouts.take(LINE, &tree).await.unwrap();
         let files = checkout.for_command().files;
-        let python = std::process::Command::new("python3")
-            .args(["-c", CHANGE])
-            .arg(files.join("d/b"))
-            .status();
-        assert!(python.unwrap().success());
+        change(&files.join("d/b"));
         let scanned = scan(&mut checkout).await;
         assert_eq!(shown(&scanned.tree).await, on_disk(&files), "{parent}");
         assert_eq!(shown(&scanned.tree).await["d/b"], "two");
         // A scan that reads everything again still finds nothing new.
         assert!(scan(&mut checkout).await.tree.is_same(&scanned.tree));
     }
+}
+
+/// A fork of the session has the files of the session, whatever a command of another run writes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_through_memory_reaches_no_other_line() {
+    for parent in ["/dev/shm", "/var/tmp"] {
+        let Ok(root) = tempfile::tempdir_in(parent) else {
+            eprintln!("SKIPPED: {parent} can't be written to");
+            continue;
+        };
+        let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
+        let names: Vec<_> = (0..100).map(|number| format!("d/{number}")).collect();
+        let files: Vec<_> = names.iter().map(|name| (name.as_str(), "one")).collect();
+        let tree = tree_of(&files).await;
+        let mut running = checkouts.take(LINE, &tree).await.unwrap();
+        change(&running.for_command().files.join("d/7"));
+        for line in [LINE, "other"] {
+            let mut fork = checkouts.take(line, &tree).await.unwrap();
+            assert_eq!(on_disk(&fork.directory.files())["d/7"], "one", "{parent}");
+            assert!(scan(&mut fork).await.tree.is_same(&tree));
+        }
+        assert_eq!(shown(&scan(&mut running).await.tree).await["d/7"], "two");
+    }
+}
+
+/// What the probe says is true, where it can be known.
+#[test]
+fn exact_times_are_found_out() {
+    for (parent, is_exact) in [("/dev/shm", false), ("/var/tmp", true)] {
+        let Ok(root) = tempfile::tempdir_in(parent) else { continue };
+        let magic = rustix::fs::statfs(root.path()).unwrap().f_type;
+        // A file system of another kind may do as it likes.
+        if [0x0102_1994, 0xef53].contains(&magic) {
+            assert_eq!(exact_times::has_exact_times(root.path()), is_exact, "{parent}");
+        }
+        assert!(!root.path().join("mapped").exists());
+    }
+}
+
+fn change(file: &Path) {
+    let python = std::process::Command::new("python3").args(["-c", CHANGE]).arg(file).status();
+    assert!(python.unwrap().success());
 }

@@ -1,12 +1,10 @@
 //! Directories against trees: what commands do to the files shows in the next tree.
 
 mod like_new;
+mod lines;
 mod mapped;
-mod mounted;
-mod reflinks;
 mod rest;
 mod swaps;
-mod tiers;
 mod unreadable;
 
 use std::collections::BTreeMap;
@@ -18,10 +16,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use proptest::prelude::*;
 
-use self::mounted::Mounted;
 use super::*;
 use crate::path_patterns::PathPatterns;
 use crate::workspace::{Entry, FilePath, InMemoryContents, Tree, WorkspaceLimits};
+
+/// The line of the sessions of most tests.
+const LINE: &str = "line";
 
 fn path(text: &str) -> FilePath {
     FilePath::parse(text).unwrap()
@@ -110,7 +110,7 @@ async fn what_commands_change_shows_in_the_tree() {
         ("b", "b"),
     ])
     .await;
-    let mut checkout = checkouts.take(&tree).await.unwrap();
+    let mut checkout = checkouts.take(LINE, &tree).await.unwrap();
     let dir = checkout.directory.files();
     assert_eq!(on_disk(&dir), shown(&tree).await);
     assert!(scan(&mut checkout).await.tree.is_same(&tree), "nothing has changed");
@@ -146,7 +146,7 @@ async fn what_commands_change_shows_in_the_tree() {
 async fn what_no_tree_can_have_is_skipped_and_named() {
     let root = tempfile::tempdir().unwrap();
     let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
-    let mut checkout = checkouts.take(&empty()).await.unwrap();
+    let mut checkout = checkouts.take(LINE, &empty()).await.unwrap();
     let dir = checkout.directory.files();
     symlink("/etc/passwd", dir.join("absolute")).unwrap();
     symlink("../../x", dir.join("outside")).unwrap();
@@ -183,7 +183,7 @@ async fn a_directory_is_updated_and_no_symlink_is_followed() {
     fs::write(outside.path().join("x"), "precious").unwrap();
     let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
     let first = tree_of(&[("a/b/c", "1"), ("a/d", "2"), ("e", "3")]).await;
-    let mut checkout = checkouts.take(&first).await.unwrap();
+    let mut checkout = checkouts.take(LINE, &first).await.unwrap();
     let dir = checkout.directory.files();
     // A command replaces a directory by a symlink, and nobody scans: the worst that an update
     // meets.
@@ -214,14 +214,14 @@ async fn a_retained_directory_serves_one_run_and_holds_only_its_tree() {
     let root = tempfile::tempdir().unwrap();
     let checkouts = Checkouts::open(&root.path().join("checkouts"), 1).unwrap();
     let tree = tree_of(&[("a", "1")]).await;
-    let checkout = checkouts.take(&tree).await.unwrap();
+    let checkout = checkouts.take(LINE, &tree).await.unwrap();
     let first = checkout.directory.files();
     fs::create_dir(first.join("target")).unwrap();
     fs::write(checkout.directory.scratch().join("t"), "t").unwrap();
     drop(checkout);
     until(|| !first.join("target").exists()).await;
     let again = retained(&checkouts, &tree, &first).await;
-    let other = checkouts.take(&tree).await.unwrap();
+    let other = checkouts.take(LINE, &tree).await.unwrap();
     assert_ne!(other.directory.files(), first);
     assert_eq!(on_disk(&first), shown(&tree).await);
     assert!(fs::read_dir(again.directory.scratch()).unwrap().next().is_none());
@@ -235,7 +235,7 @@ async fn a_directory_is_removed_if_a_command_may_have_changed_it() {
     let root = tempfile::tempdir().unwrap();
     let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
     let tree = tree_of(&[("a", "1")]).await;
-    let mut checkout = checkouts.take(&tree).await.unwrap();
+    let mut checkout = checkouts.take(LINE, &tree).await.unwrap();
     let directories = checkout.for_command();
     fs::write(directories.files.join("a"), "2").unwrap();
     drop(checkout);
@@ -264,7 +264,7 @@ async fn until(condition: impl Fn() -> bool) {
 /// Takes directories until the retained one comes.
 async fn retained(checkouts: &Checkouts, tree: &Tree, files: &Path) -> Checkout {
     loop {
-        let mut taken = checkouts.take(tree).await.unwrap();
+        let mut taken = checkouts.take(LINE, tree).await.unwrap();
         if taken.directory.files() == files {
             return taken;
         }
@@ -276,7 +276,7 @@ async fn retained(checkouts: &Checkouts, tree: &Tree, files: &Path) -> Checkout 
 fn deep_and_unreadable_directories_are_removed() {
     let root = tempfile::tempdir().unwrap();
     let opened = beneath::open_root(root.path()).unwrap();
-    let mut inner = level::Level::plain(root.path()).unwrap().make("deep").unwrap().own;
+    let mut inner = level::Level::open(root.path()).unwrap().make("deep").unwrap().0;
     for _ in 0..6_000 {
         let _ = fs::File::from(
             rustix::fs::openat(
@@ -379,7 +379,7 @@ proptest! {
         runtime.block_on(async {
             let root = tempfile::tempdir().unwrap();
             let checkouts = Checkouts::open(&root.path().join("checkouts"), 1).unwrap();
-            let mut checkout = checkouts.take(&empty()).await.unwrap();
+            let mut checkout = checkouts.take(LINE, &empty()).await.unwrap();
             do_acts(&checkouts, &mut checkout, acts).await;
         });
     }
@@ -387,9 +387,8 @@ proptest! {
 
 /// Does acts in a directory. Its tree is compared with what commands see, and restored elsewhere.
 async fn do_acts(checkouts: &Checkouts, checkout: &mut Checkout, acts: Vec<Act>) {
-    let mut mounted = None;
     for act in acts.into_iter().chain([Act::Scan]) {
-        let dir = mounted.get_or_insert_with(|| Mounted::of(checkout)).path().to_owned();
+        let dir = checkout.directory.files();
         // What fails, such as a write below a file, changes nothing.
         match act {
             Act::Write(path, byte) => {
@@ -406,7 +405,6 @@ async fn do_acts(checkouts: &Checkouts, checkout: &mut Checkout, acts: Vec<Act>)
             Act::Link(path, to) => drop(symlink(to, dir.join(path))),
             Act::Rename(from, to) => drop(fs::rename(dir.join(from), dir.join(to))),
             Act::Tool(name, byte) => {
-                drop(mounted.take());
                 let tree = scan(checkout).await.tree;
                 if let Ok(tree) = tree
                     .with_file(&path(&name), Bytes::from(format!("{byte}")), false)
@@ -418,12 +416,11 @@ async fn do_acts(checkouts: &Checkouts, checkout: &mut Checkout, acts: Vec<Act>)
             }
             Act::Scan => {
                 let seen = on_disk(&dir);
-                drop(mounted.take());
                 let scanned = scan(checkout).await;
                 assert_eq!(shown(&scanned.tree).await, seen);
                 let saved = scanned.tree.save().await.unwrap();
-                let elsewhere = checkouts.take(&saved).await.unwrap();
-                assert_eq!(on_disk(Mounted::of(&elsewhere).path()), seen);
+                let elsewhere = checkouts.take(LINE, &saved).await.unwrap();
+                assert_eq!(on_disk(&elsewhere.directory.files()), seen);
             }
         }
     }
@@ -435,7 +432,7 @@ async fn nothing_that_is_written_during_scans_is_lost() {
     let directory = tempfile::tempdir().unwrap();
     let checkouts = Checkouts::open(&directory.path().join("checkouts"), 1).unwrap();
     let mut checkout = checkouts
-        .take(&tree_of(&[("same", "0000"), ("d/gone", "x")]).await)
+        .take(LINE, &tree_of(&[("same", "0000"), ("d/gone", "x")]).await)
         .await
         .unwrap();
     checkout.begin_live(&ephemeral()).await.unwrap();

@@ -3,79 +3,58 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 
-use super::mounted::{Mounted, has_overlays};
-use super::unreadable::{as_ordinary_user, set_mode};
 use super::*;
 
 /// A tool fills an empty directory, empties it, and removes it.
 #[tokio::test(flavor = "multi_thread")]
 async fn ephemeral_files_last_as_long_as_their_directory() {
-    for is_layered in [false, true] {
-        if is_layered && !has_overlays() {
-            continue;
-        }
-        let root = tempfile::tempdir().unwrap();
-        let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
-        let checkouts = checkouts.with_overlays(is_layered);
-        let mut tree = tree_of(&[("app/in/a", "1")]).await;
-        for number in 0..70 {
-            let name = path(&format!("many/{number}"));
-            tree = tree.with_file(&name, "x".into(), false).await.unwrap();
-        }
-        let tree = tree.save().await.unwrap();
-        let _in_use = checkouts.take(&tree).await.unwrap();
-        let mut checkout = checkouts.take(&tree).await.unwrap();
-        assert_eq!(checkout.directory.base.is_some(), is_layered);
-        checkout.for_command();
-        let mounted = Mounted::of(&checkout);
-        // One that had no files before, and two that had some.
-        for name in ["new", "app", "app/in"] {
-            let dir = mounted.path().join(name).join("target");
-            fs::create_dir_all(&dir).unwrap();
-            fs::write(dir.join("cache"), "cached").unwrap();
-        }
-        drop(mounted);
-        let mut tree = scan(&mut checkout).await.tree;
-        let mut left = vec!["app/in/target/cache", "app/target/cache", "new/target/cache"];
-        for (name, is_added) in [
-            ("new/b", true),
-            ("app/in/a", false),
-            ("new/b", false),
-            ("app/in/c", true),
-        ] {
-            tree = if is_added {
-                tree.with_file(&path(name), "2".into(), false).await.unwrap()
-            } else {
-                tree.without(&path(name)).await.unwrap()
-            };
-            tree = assert_has(&mut checkout, &tree, &left).await;
-        }
-        for name in ["app/in", "app", "new"] {
-            tree = tree.without(&path(name)).await.unwrap();
-            left.retain(|path| !path.starts_with(&format!("{name}/")));
-            tree = assert_has(&mut checkout, &tree, &left).await;
-        }
-        // A file in the place of an empty directory.
-        tree = tree.with_directory(&path("d")).await.unwrap();
-        tree = assert_has(&mut checkout, &tree, &[]).await;
-        let mounted = Mounted::of(&checkout);
-        fs::create_dir(mounted.path().join("d/target")).unwrap();
-        drop(mounted);
-        tree = tree.without(&path("d")).await.unwrap();
-        tree = tree.with_file(&path("d"), "3".into(), false).await.unwrap();
-        assert_has(&mut checkout, &tree, &[]).await;
+    let root = tempfile::tempdir().unwrap();
+    let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
+    let tree = tree_of(&[("app/in/a", "1")]).await;
+    let mut checkout = checkouts.take(LINE, &tree).await.unwrap();
+    let files = checkout.for_command().files;
+    // One that had no files before, and two that had some.
+    for name in ["new", "app", "app/in"] {
+        let dir = files.join(name).join("target");
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("cache"), "cached").unwrap();
     }
+    let mut tree = scan(&mut checkout).await.tree;
+    let mut left = vec!["app/in/target/cache", "app/target/cache", "new/target/cache"];
+    for (name, is_added) in [
+        ("new/b", true),
+        ("app/in/a", false),
+        ("new/b", false),
+        ("app/in/c", true),
+    ] {
+        tree = if is_added {
+            tree.with_file(&path(name), "2".into(), false).await.unwrap()
+        } else {
+            tree.without(&path(name)).await.unwrap()
+        };
+        tree = assert_has(&mut checkout, &tree, &left).await;
+    }
+    for name in ["app/in", "app", "new"] {
+        tree = tree.without(&path(name)).await.unwrap();
+        left.retain(|path| !path.starts_with(&format!("{name}/")));
+        tree = assert_has(&mut checkout, &tree, &left).await;
+    }
+    // A file in the place of an empty directory.
+    tree = tree.with_directory(&path("d")).await.unwrap();
+    tree = assert_has(&mut checkout, &tree, &[]).await;
+    fs::create_dir(files.join("d/target")).unwrap();
+    tree = tree.without(&path("d")).await.unwrap();
+    tree = tree.with_file(&path("d"), "3".into(), false).await.unwrap();
+    assert_has(&mut checkout, &tree, &[]).await;
 }
 
 /// Updates a directory. Checks that it has the files of the tree and these ephemeral ones.
 async fn assert_has(checkout: &mut Checkout, tree: &Tree, ephemeral: &[&str]) -> Tree {
     let tree = tree.save().await.unwrap();
     checkout.update(&tree).await.unwrap();
-    let mounted = Mounted::of(checkout);
-    let (rest, known): (BTreeMap<_, _>, _) = on_disk(mounted.path())
+    let (rest, known): (BTreeMap<_, _>, _) = on_disk(&checkout.directory.files())
         .into_iter()
         .partition(|(path, _)| path.split('/').any(|name| name == "target"));
-    drop(mounted);
     assert_eq!(known, shown(&tree).await);
     let files: Vec<_> = rest.iter().filter(|(_, text)| *text != "/").collect();
     let files: Vec<_> = files
@@ -90,62 +69,6 @@ async fn assert_has(checkout: &mut Checkout, tree: &Tree, ephemeral: &[&str]) ->
     tree
 }
 
-/// An ordinary user can't move a directory that is not writable, such as one of Go's module cache.
-#[test]
-fn directories_without_write_permission_are_moved() {
-    as_ordinary_user(async {
-        let root = tempfile::tempdir().unwrap();
-        let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
-        let tree = tree_of(&[("a/b", "1")]).await;
-        let mut one = checkouts.take(&tree).await.unwrap();
-        let other = checkouts.take(&tree).await.unwrap();
-        let (from, to) = (one.for_command(), other.directory.files());
-        let outside = root.path().join("outside");
-        fs::create_dir(&outside).unwrap();
-        for dir in [
-            from.files.join("a/target"),
-            from.files.join("target"),
-            from.scratch.join("t"),
-        ] {
-            fs::create_dir_all(dir.join("deep")).unwrap();
-            fs::write(dir.join("deep/file"), "x").unwrap();
-        }
-        symlink(&outside, from.files.join("link.tmp")).unwrap();
-        let closed = [
-            ("target/deep/file", 0),
-            ("target/deep", 0o555),
-            ("target", 0o555),
-            ("a/target", 0),
-        ];
-        for (name, mode) in closed {
-            set_mode(&from.files.join(name), mode);
-        }
-        set_mode(&outside, 0o500);
-        set_mode(&from.scratch, 0o555);
-        let scanned = scan(&mut one).await;
-        assert!(scanned.tree.is_same(&tree) && scanned.skipped == SkippedFiles::default());
-        one.move_rest_to(&other).await.unwrap();
-        let mode = |path: &Path| fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777;
-        for (name, expected) in [("target", 0o555), ("target/deep", 0o555), ("a/target", 0)] {
-            assert_eq!(mode(&to.join(name)), expected, "{name}");
-        }
-        assert_eq!(mode(&other.directory.scratch()), 0o555);
-        assert_eq!(mode(&from.scratch), 0o700);
-        assert_eq!(mode(&outside), 0o500);
-        assert_eq!(fs::read_link(to.join("link.tmp")).unwrap(), outside);
-        assert_eq!(
-            fs::read_to_string(other.directory.scratch().join("t/deep/file")).unwrap(),
-            "x"
-        );
-        set_mode(&to.join("a/target"), 0o755);
-        for name in ["target/deep/file", "a/target/deep/file"] {
-            set_mode(&to.join(name), 0o600);
-            assert_eq!(fs::read_to_string(to.join(name)).unwrap(), "x", "{name}");
-        }
-        assert_eq!(on_disk(&from.files), shown(&tree).await);
-    });
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn names_and_targets_that_are_not_utf_8_are_skipped_and_never_changed() {
     let name = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
@@ -154,7 +77,7 @@ async fn names_and_targets_that_are_not_utf_8_are_skipped_and_never_changed() {
     let tree = tree_of(&[("a", "1"), ("kept", "2")]).await;
     let tree = tree.with_symlink(&path("link"), "a").await.unwrap();
     let tree = tree.with_symlink(&path("text"), "a").await.unwrap();
-    let mut checkout = checkouts.take(&tree.save().await.unwrap()).await.unwrap();
+    let mut checkout = checkouts.take(LINE, &tree.save().await.unwrap()).await.unwrap();
     let dir = checkout.for_command().files;
     // A new symlink, and two in the place of what the tree has.
     for (name, target) in [("new", &b"b\xff"[..]), ("link", b"\xff"), ("a", b"kept/../\xe2\x82")] {

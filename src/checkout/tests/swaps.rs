@@ -25,7 +25,7 @@ async fn a_directory_that_becomes_a_symlink_does_not_lead_outside() {
     let before = on_disk(&outside);
     let checkouts = Checkouts::open(&root.path().join("checkouts"), 1).unwrap();
     let tree = tree_of(&[("d/in/file", "plain"), ("e/in/file", "plain")]).await;
-    let mut checkout = checkouts.take(&tree).await.unwrap();
+    let mut checkout = checkouts.take(LINE, &tree).await.unwrap();
     checkout.begin_live(&PathPatterns::default()).await.unwrap();
     let files = checkout.for_command().files;
     for (name, target) in [("link", outside.clone()), ("link_in", outside.join("in"))] {

@@ -40,7 +40,7 @@ fn what_can_not_be_read_is_skipped_and_named() {
             ("fixed/a", "1"),
             ("kept", "1"),
         ];
-        let mut checkout = checkouts.take(&tree_of(&known).await).await.unwrap();
+        let mut checkout = checkouts.take(LINE, &tree_of(&known).await).await.unwrap();
         let dir = checkout.directory.files();
         fs::write(dir.join("locked"), "x").unwrap();
         fs::write(dir.join("result"), "work").unwrap();
@@ -102,7 +102,7 @@ fn a_root_that_a_command_has_closed_is_opened_again() {
     as_ordinary_user(async {
         let root = tempfile::tempdir().unwrap();
         let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
-        let mut checkout = checkouts.take(&tree_of(&[("a", "1")]).await).await.unwrap();
+        let mut checkout = checkouts.take(LINE, &tree_of(&[("a", "1")]).await).await.unwrap();
         let dir = checkout.directory.files();
         for mode in [0, 0o444, 0o555] {
             fs::write(dir.join("mode"), mode.to_string()).unwrap();
@@ -120,7 +120,7 @@ fn a_directory_with_unreadable_files_is_cleaned() {
         let root = tempfile::tempdir().unwrap();
         let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
         let mut checkout = checkouts
-            .take(&tree_of(&[("a/b", "1"), ("c", "1")]).await)
+            .take(LINE, &tree_of(&[("a/b", "1"), ("c", "1")]).await)
             .await
             .unwrap();
         let dir = checkout.directory.files();
@@ -130,7 +130,7 @@ fn a_directory_with_unreadable_files_is_cleaned() {
         let tree = scan(&mut checkout).await.tree.save().await.unwrap();
         checkout.update(&tree).await.unwrap();
         drop(checkout);
-        let again = checkouts.take(&tree).await.unwrap();
+        let again = checkouts.take(LINE, &tree).await.unwrap();
         let found = on_disk(&again.directory.files());
         assert_eq!(found, shown(&tree).await);
         assert_eq!(found.keys().collect::<Vec<_>>(), ["a"]);
@@ -142,7 +142,7 @@ async fn a_file_that_is_skipped_now_is_part_of_the_tree_no_longer() {
     let root = tempfile::tempdir().unwrap();
     let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
     let mut checkout = checkouts
-        .take(&tree_of(&[("a", "1"), ("b", "1"), ("c", "1")]).await)
+        .take(LINE, &tree_of(&[("a", "1"), ("b", "1"), ("c", "1")]).await)
         .await
         .unwrap();
     let dir = checkout.directory.files();

@@ -17,7 +17,6 @@ mod stage;
 mod landlock;
 mod namespaces;
 mod network;
-mod overlay;
 mod privileges;
 mod rlimits;
 mod seccomp;

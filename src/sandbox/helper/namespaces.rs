@@ -18,7 +18,6 @@ use rustix::mount::{MountFlags, MountPropagationFlags, mount_bind_recursive, mou
 use rustix::process::{getegid, geteuid};
 
 use super::super::wire::Restrictions;
-use super::overlay::mount_overlay;
 use super::{Step as _, StepError};
 
 /// Moves the calling process, which must have one thread, into namespaces of its own.
@@ -32,9 +31,6 @@ pub(super) fn enter(restrictions: &Restrictions) -> Result<(), StepError> {
     mount_change("/", private).step("make mounts private")?;
     for directory in &restrictions.read_write {
         mount_bind_recursive(directory, directory).step("mount a directory")?;
-    }
-    if let Some(overlay) = &restrictions.overlay {
-        mount_overlay(overlay).step("mount the layers of the working directory")?;
     }
     let mounts = fs::read("/proc/self/mountinfo").step("read the mounts")?;
     for (point, flags) in parse(&mounts) {

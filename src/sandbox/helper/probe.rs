@@ -10,7 +10,7 @@ use rustix::process::getpid;
 use super::super::protections::{Protections, SIGNAL_SCOPE};
 use super::super::settings::Isolation;
 use super::super::wire::{self, ProbeTask, Restrictions};
-use super::{Step as _, StepError, cgroup, init, landlock, namespaces, network, overlay, privileges, seccomp};
+use super::{Step as _, StepError, cgroup, init, landlock, namespaces, network, privileges, seccomp};
 use crate::causes::with_causes;
 
 /// Writes the protections that hold to standard output.
@@ -29,7 +29,6 @@ fn try_out(task: &ProbeTask) -> Protections {
         proxy: task.proxy,
         read_only: Vec::new(),
         read_write: vec![task.directory.clone()],
-        overlay: None,
     };
     // A child of this process must be started before it restricts itself.
     let cgroup = task.cgroup.as_deref().map(|delegated| {
@@ -53,10 +52,6 @@ fn try_out(task: &ProbeTask) -> Protections {
     } else {
         Some("switched off".to_owned())
     };
-    let overlay_error = match &namespace_error {
-        None => overlay::try_out(&task.directory).err().map(|error| with_causes(&error)),
-        Some(_) => Some("it needs namespaces".to_owned()),
-    };
     let version = landlock::version().map(|abi| abi.min(task.landlock_abi_limit));
     restrictions.landlock_abi = version.clone().unwrap_or_default();
     let confined = version.and_then(|_| privileges_and_landlock(&restrictions).map_err(|error| with_causes(&error)));
@@ -74,7 +69,6 @@ fn try_out(task: &ProbeTask) -> Protections {
         seccomp_error: refused.err().map(|error| with_causes(&error)),
         namespace_error,
         pid_namespace_error: pid_namespace.err(),
-        overlay_error,
         proxy_error: proxy.err(),
         cgroup: matches!(cgroup, Some(Ok(()))),
         cgroup_error: cgroup.and_then(Result::err),

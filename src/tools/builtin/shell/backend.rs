@@ -50,6 +50,8 @@ pub trait JobBackend: Send + Sync + fmt::Debug {
 pub struct ShellCommand {
     /// The execution that the call belongs to.
     pub execution_id: ExecutionId,
+    /// The line of sessions that the run continues. Its directory is found again by it.
+    pub line: String,
     /// The command line.
     pub command: String,
     /// The files. They are saved.

@@ -152,7 +152,6 @@ impl Opened {
         let shell = shells.into_iter().find(|shell| shell.exists());
         let checkouts = Checkouts::open(&settings.directory, settings.retained_directories)?;
         let sandbox = Sandbox::probe(settings.sandbox.clone(), checkouts.folder()).await?;
-        let checkouts = checkouts.with_overlays(sandbox.protections().overlay_error.is_none());
         let certificates = match &settings.network {
             Some(network) => write_certificates(network, checkouts.folder()),
             None => Ok(None),

@@ -15,10 +15,10 @@ use super::network::{self, ServedNetwork};
 use super::report::end_note;
 use super::state::{MAX_STATE_BYTES, SCRIPT, STATE_FILE, read_state, stored_directory, stored_variables};
 use crate::causes::with_causes;
-use crate::checkout::{Checkout, CommandDirectories, Layers};
+use crate::checkout::{Checkout, CommandDirectories};
 use crate::environment::RunningJob;
 use crate::fair_share::Share;
-use crate::sandbox::{CommandEnd, CommandSpec, Exit, Output, Overlay, Sandbox};
+use crate::sandbox::{CommandEnd, CommandSpec, Exit, Output, Sandbox};
 use crate::session::ShellState;
 use crate::tenant::TenantId;
 use crate::workspace::{Entry, Tree};
@@ -47,8 +47,7 @@ impl JobBackend for Commands {
 
     async fn start(&self, mut command: ShellCommand, job: RunningJob, slot: Share) -> Result<Checkout, BackendError> {
         let host = self.host().await?;
-        let checkout = host.checkout(&mut command).await?;
-        let mut checkout = host.opened.checkouts.unlayered(checkout).await?;
+        let mut checkout = host.checkout(&mut command).await?;
         checkout.begin_live(&host.settings.ephemeral).await?;
         let mut spec = host.spec(&command, &checkout.for_command()).await;
         spec.arguments = vec!["-c".into(), command.command.into()];
@@ -128,7 +127,7 @@ impl Host<'_> {
                 checkout.update(&command.tree).await?;
                 Ok(checkout)
             }
-            None => Ok(self.opened.checkouts.take(&command.tree).await?),
+            None => Ok(self.opened.checkouts.take(&command.line, &command.tree).await?),
         }
     }
 
@@ -139,15 +138,9 @@ impl Host<'_> {
     }
 
     async fn spec(&self, command: &ShellCommand, directories: &CommandDirectories) -> CommandSpec {
-        let CommandDirectories { files, scratch, layers } = directories;
+        let CommandDirectories { files, scratch } = directories;
         let state = command.shell.as_ref();
         let mut spec = CommandSpec::new(self.shell, files, scratch);
-        spec.overlay = layers.clone().map(|Layers { lower, upper, work }| Overlay {
-            directory: files.clone(),
-            lower,
-            upper,
-            work,
-        });
         let state_file = scratch.join(STATE_FILE);
         spec.variables = self.base_variables();
         spec.arguments = vec![

@@ -156,6 +156,7 @@ impl Shell {
         let tree = edit.tree.save().await.map_err(EnvironmentError::from)?;
         let command = ShellCommand {
             execution_id: context.execution_id,
+            line: context.agent_id.to_string(),
             wall_time: self.wall_time(arguments.timeout_seconds, context),
             deadline: context.deadline,
             command: arguments.command,
@@ -212,6 +213,7 @@ impl Shell {
         store_number(environment, number)?;
         let command = ShellCommand {
             execution_id: context.execution_id,
+            line: context.agent_id.to_string(),
             wall_time: time_left(context, &*self.clock).unwrap_or(MAX_JOB_TIME),
             deadline: context.deadline,
             command,

@@ -6,10 +6,10 @@ mod jobs;
 pub(crate) mod operations;
 mod outages;
 mod patches;
+mod retained;
 mod sessions;
 pub(super) mod shell;
 mod subagents;
-mod tiers;
 mod untouched;
 
 use agent_runtime::json::Value;

@@ -1,0 +1,86 @@
+//! Which directory a run gets: that of its own line of sessions, or a new one.
+
+use super::*;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_keeps_its_directory_and_its_path() {
+    let root = tempfile::tempdir().unwrap();
+    let open = || Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
+    let checkouts = open();
+    let first = tree_of(&[("a", "1"), ("b/c", "2"), ("gone/d", "3")]).await;
+    let checkout = checkouts.take(LINE, &first).await.unwrap();
+    let files = checkout.directory.files();
+    drop(checkout);
+    until(|| checkouts.shelf.lock().retained.len() == 1).await;
+    // Files were uploaded to the session meanwhile, or it was forked at an older one.
+    let second = first.without(&path("gone")).await.unwrap();
+    let second = second.with_file(&path("b/c"), "other".into(), true).await.unwrap();
+    let second = second.save().await.unwrap();
+    let mut checkout = checkouts.take(LINE, &second).await.unwrap();
+    assert_eq!(checkout.directory.files(), files);
+    assert_eq!(on_disk(&files), shown(&second).await);
+    assert!(scan(&mut checkout).await.tree.is_same(&second));
+    // A fork that runs at the same time has a directory of its own.
+    let fork = checkouts.take(LINE, &second).await.unwrap();
+    assert_ne!(fork.directory.files(), files);
+    assert_eq!(on_disk(&fork.directory.files()), shown(&second).await);
+    drop((checkout, fork, checkouts));
+    // A new process finds the same path.
+    let checkouts = open();
+    let checkout = checkouts.take(LINE, &second).await.unwrap();
+    assert_eq!(checkout.directory.files(), files);
+    assert_eq!(on_disk(&files), shown(&second).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_directory_is_made_from_that_of_another_line_or_tenant() {
+    let root = tempfile::tempdir().unwrap();
+    let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
+    let ours = tree_of(&[("a", "1")]).await;
+    let contents = Arc::new(InMemoryContents::new("other".parse().unwrap()));
+    let theirs = Tree::empty(contents, WorkspaceLimits::default());
+    let theirs = theirs.with_file(&path("a"), "1".into(), false).await.unwrap();
+    let theirs = theirs.save().await.unwrap();
+    assert_eq!(theirs.hash(), ours.hash());
+    let checkout = checkouts.take(LINE, &ours).await.unwrap();
+    let files = checkout.directory.files();
+    let inode = |path: &Path| std::os::unix::fs::MetadataExt::ino(&fs::metadata(path).unwrap());
+    let first = inode(&files.join("a"));
+    drop(checkout);
+    until(|| checkouts.shelf.lock().retained.len() == 1).await;
+    for (line, tree) in [("other", &ours), (LINE, &theirs)] {
+        let other = checkouts.take(line, tree).await.unwrap();
+        assert_ne!(other.directory.files(), files);
+        assert_ne!(inode(&other.directory.files().join("a")), first);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_files_than_a_workspace_may_have_are_not_written() {
+    let root = tempfile::tempdir().unwrap();
+    let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
+    let contents = Arc::new(InMemoryContents::new("tenant".parse().unwrap()));
+    let tree = Tree::empty(Arc::<InMemoryContents>::clone(&contents), WorkspaceLimits::default());
+    let tree = tree.with_directory(&path("0/leaf")).await.unwrap();
+    // Each level has the one below it eight times: few contents, and many directories.
+    let mut tree = tree.save().await.unwrap();
+    for level in 1..6 {
+        let below = path(&(level - 1).to_string());
+        let mut next = tree.emptied();
+        for copy in 0..8 {
+            let name = path(&format!("{level}/{copy}"));
+            next = next.with_directory(&name).await.unwrap();
+            next = next.with_copy(&name, &tree, &below).await.unwrap();
+        }
+        tree = next.save().await.unwrap();
+    }
+    let limits = WorkspaceLimits {
+        files: 1_000,
+        ..WorkspaceLimits::default()
+    };
+    let tree = Tree::open(contents, limits, tree.hash().unwrap());
+    let error = checkouts.take(LINE, &tree).await.unwrap_err();
+    assert!(error.exceeds_limits(), "{error}");
+    let is_written = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().path().join("workspace/5").exists();
+    assert!(!fs::read_dir(checkouts.folder()).unwrap().any(is_written));
+}
