@@ -23,3 +23,11 @@ impl Clock for SystemClock {
         Utc::now().trunc_subsecs(6)
     }
 }
+
+/// Returns the nanoseconds since 1970. A time before then counts as 1.
+pub fn nanoseconds(time: Timestamp) -> u64 {
+    let nanoseconds = time
+        .timestamp_nanos_opt()
+        .and_then(|nanoseconds| u64::try_from(nanoseconds).ok());
+    nanoseconds.unwrap_or_default().max(1)
+}

@@ -11,9 +11,11 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rustix::fs::FlockOperation;
+use tokio::time::sleep;
 
 use super::beneath::make_private;
 use super::error::CheckoutError;
@@ -29,12 +31,17 @@ use crate::workspace::{RUN_NAME_DIGITS, RUN_NAME_PREFIX, Tree};
 /// The file that a living process has locked is beside its folder and has this extension. It is
 /// made before the folder and removed after it, so that a folder always has one.
 const LOCK: &str = "lock";
+/// How long a run waits until the directory of its line is clean, and how often it looks.
+const PATIENCE: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// The directories of this process.
 #[derive(Debug)]
 pub struct Checkouts {
     /// The folder of this process.
     folder: PathBuf,
+    /// The lock of the folder. Dropped with the process, so that others know that it has ended.
+    _lock: File,
     pub(super) shelf: Arc<Mutex<Shelf>>,
     janitor: Janitor,
     /// Whether each change of a file shows in its times.
@@ -53,7 +60,7 @@ impl Checkouts {
         let root = root.canonicalize().map_err(CheckoutError::of("examining", root))?;
         let (folder, lock) = lock_folder(&root)?;
         let shelf = Arc::new(Mutex::new(Shelf::new(capacity)));
-        let janitor = Janitor::start(lock, {
+        let janitor = Janitor::start({
             let shelf = Arc::clone(&shelf);
             move |retained| shelf.lock().put(retained)
         });
@@ -63,6 +70,7 @@ impl Checkouts {
         Ok(Self {
             has_exact_times: has_exact_times(&folder),
             folder,
+            _lock: lock,
             shelf,
             janitor,
         })
@@ -76,6 +84,11 @@ impl Checkouts {
     /// Returns a directory with the files of a saved tree: the retained one of the line, or a new
     /// one. A line is the sessions of one conversation.
     pub async fn take(&self, line: &str, tree: &Tree) -> Result<Checkout, CheckoutError> {
+        let owner = Some(tree.tenant().clone());
+        let begun = Instant::now();
+        while self.janitor.cleans(&owner, line) && begun.elapsed() < PATIENCE {
+            sleep(PAUSE).await;
+        }
         let retained = self.shelf.lock().take(tree.tenant(), line);
         if let Some(Retained {
             tree: has,
@@ -86,12 +99,14 @@ impl Checkouts {
             let mut checkout = Checkout::new(directory, has, facts);
             // It is written anew if this fails.
             if checkout.update(tree).await.is_ok() {
+                checkout.begun = tree.clone();
                 return Ok(checkout);
             }
         }
-        let directory = self.new_directory(Some(tree.tenant().clone()), Some(line))?;
+        let directory = self.new_directory(owner, Some(line))?;
         let mut checkout = Checkout::new(directory, tree.emptied(), Arc::default());
         checkout.update(tree).await?;
+        checkout.begun = tree.clone();
         Ok(checkout)
     }
 
@@ -159,6 +174,9 @@ impl Drop for Checkouts {
             self.janitor.send(None, work);
         }
         self.janitor.finish();
+        self.janitor.close();
+        // Removed while it is locked, so that a process that has just opened it notices.
+        let _ = fs::remove_file(self.folder.with_extension(LOCK));
     }
 }
 

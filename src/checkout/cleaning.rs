@@ -6,8 +6,9 @@ use std::io;
 
 use rustix::fs::{FileType, Mode};
 
-use super::beneath::{EXECUTABLE, PRIVATE, entries, open_any, path_of, set_mode};
+use super::beneath::{EXECUTABLE, PRIVATE, entries, open_any, open_file, path_of, set_mode};
 use super::facts::{Fact, Facts};
+use super::file_clock::set_modified;
 use super::level::Level;
 use super::removal::Budget;
 
@@ -24,7 +25,7 @@ struct Names {
 }
 
 /// Removes everything from a directory that is not known, and gives the rest the modes of new files
-/// and directories. Returns the facts of the files whose modes it has changed.
+/// and directories, and the times of the tree. Returns the facts of the files that it has changed.
 pub(super) fn restore(root: &Level, facts: &Facts, budget: &mut Budget) -> io::Result<BTreeMap<String, Fact>> {
     let mut changed = BTreeMap::new();
     for_each_directory(root, &facts.paths(), |directory, above, names| {
@@ -32,10 +33,14 @@ pub(super) fn restore(root: &Level, facts: &Facts, budget: &mut Budget) -> io::R
             directory.remove_within(name.as_c_str(), budget)?;
         }
         for (name, path) in names.known {
+            let touched = facts.touched.get(&path);
             let is_new = |fact: &Fact| fact.kind() == FileType::Symlink || fact.mode() == fact.new_mode();
-            if let Some(fact) = facts.files.get(&path).filter(|fact| !is_new(fact)) {
+            if let Some(fact) = facts.files.get(&path).filter(|fact| !is_new(fact) || touched.is_some()) {
                 let file = open_any(&directory.0, &*name)?;
                 set_mode(&file, fact.new_mode())?;
+                if let Some(modified) = touched {
+                    set_modified(open_file(&directory.0, &name)?, *modified)?;
+                }
                 changed.insert(path, Fact::of(&rustix::fs::fstat(&file)?));
             }
         }

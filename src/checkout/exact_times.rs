@@ -25,11 +25,7 @@ pub(super) fn has_exact_times(folder: &Path) -> bool {
 }
 
 fn changes_time(path: &Path, clock: &Path) -> io::Result<bool> {
-    let file = File::options()
-        .create_new(true)
-        .read(true)
-        .write(true)
-        .open(path)?;
+    let file = File::options().create_new(true).read(true).write(true).open(path)?;
     file.set_len(SIZE as u64)?;
     let region = MmapRegion::<()>::from_file(FileOffset::new(file.try_clone()?, 0), SIZE);
     let region = region.map_err(io::Error::other)?;

@@ -13,6 +13,9 @@ pub(super) struct Facts {
     pub(super) files: BTreeMap<String, Fact>,
     /// The directories, without the root.
     pub(super) directories: BTreeSet<String>,
+    /// The files that have another time than in the tree, since only their times have changed, with
+    /// the times of the tree.
+    pub(super) touched: BTreeMap<String, u64>,
     /// When the scan began. Files that changed then or later may change again with the same facts.
     pub(super) scanned_at: Time,
 }
@@ -124,6 +127,18 @@ impl Fact {
 
     pub(super) fn modified(&self) -> Time {
         self.modified
+    }
+
+    /// Returns when its content last changed, in nanoseconds since 1970.
+    pub(super) fn modified_at(&self) -> u64 {
+        let Time(seconds, nanoseconds) = self.modified;
+        let total = seconds
+            .checked_mul(1_000_000_000)
+            .and_then(|total| total.checked_add(nanoseconds));
+        total
+            .and_then(|total| u64::try_from(total).ok())
+            .unwrap_or_default()
+            .max(1)
     }
 }
 

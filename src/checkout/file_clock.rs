@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -29,6 +30,24 @@ pub(super) fn file_time(probe: &Path) -> io::Result<Time> {
     };
     rustix::fs::futimens(&file, &times)?;
     Ok(Fact::of(&rustix::fs::fstat(&file)?).changed())
+}
+
+/// What a file gets whose time is unknown: older than all changes, but not so old that archives
+/// can't have it. 1980-01-02.
+pub(super) const UNKNOWN: u64 = 315_619_200_000_000_000;
+
+/// Gives a file the time at which its content last changed.
+pub(super) fn set_modified(file: impl AsFd, modified: u64) -> io::Result<()> {
+    let modified = modified.max(UNKNOWN);
+    let time = Timespec {
+        tv_sec: i64::try_from(modified / 1_000_000_000).unwrap_or_default(),
+        tv_nsec: (modified % 1_000_000_000) as _,
+    };
+    let times = Timestamps {
+        last_access: time,
+        last_modification: time,
+    };
+    Ok(rustix::fs::futimens(file, &times)?)
 }
 
 /// Waits until the clock has passed the time of the newest file, and returns its time. So every

@@ -1,12 +1,12 @@
 //! Lists what a checkout has.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::CStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::Arc;
 
-use rustix::fs::{AtFlags, FileType};
+use rustix::fs::{AtFlags, DirEntry, FileType};
 use rustix::io::Errno;
 
 use super::beneath::{entries, open_path, open_restored_root, path_of};
@@ -41,28 +41,40 @@ pub(super) struct Found {
     pub(super) files: BTreeMap<String, Fact>,
     pub(super) directories: BTreeSet<String>,
     pub(super) skipped: SkippedFiles,
+    /// The topmost files and directories that are ephemeral, or have something that is.
+    pub(super) ephemeral: BTreeSet<String>,
 }
 
 /// Where to look, and what for.
 pub(super) struct Search<'a> {
     /// The directory.
     pub(super) root: &'a Path,
-    /// Of a path, and of whether it is a directory.
+    /// Where to begin; empty for the root.
+    pub(super) start: &'a str,
+    /// What the pattern of ephemeral files matches. Asked with whether it is a directory.
     pub(super) is_ephemeral: &'a dyn Fn(&FilePath, bool) -> bool,
+    /// What is part of the tree, with everything above it, also in ephemeral directories. Asked
+    /// with whether it is a directory.
+    pub(super) is_known: &'a dyn Fn(&str, bool) -> bool,
     pub(super) max_entries: u64,
 }
+
+/// The topmost ephemeral directory that something is in, if it is in one.
+type Root = Option<Arc<str>>;
 
 /// A search under way.
 struct Walk<'a> {
     search: &'a Search<'a>,
     found: Found,
-    /// The directories that are visited later.
-    waiting: Vec<String>,
+    /// The directories that are visited later, and the ephemeral ones that they are in.
+    waiting: Vec<(String, Root)>,
+    /// How many entries were found that are not ephemeral.
+    count: u64,
 }
 
 impl SkippedFiles {
     /// Adds a file.
-    pub(super) fn add(&mut self, path: String, reason: String) {
+    pub fn add(&mut self, path: String, reason: String) {
         if self.named.len() < MAX_NAMED {
             self.named.push(Skipped { path, reason });
         } else {
@@ -79,10 +91,10 @@ impl Search<'_> {
         let mut walk = Walk {
             search: self,
             found: Found::default(),
-            waiting: vec![String::new()],
+            waiting: vec![(self.start.to_owned(), None)],
+            count: 0,
         };
-        let mut count = 0_u64;
-        while let Some(above) = walk.waiting.pop() {
+        while let Some((above, root)) = walk.waiting.pop() {
             let directory = match open_path(&opened, &above) {
                 Ok(directory) => directory,
                 Err(error) if is_gone(&error) => {
@@ -105,20 +117,10 @@ impl Search<'_> {
             };
             for entry in listed {
                 let entry = entry.map_err(CheckoutError::of("listing", above.as_str()))?;
-                count += 1;
-                self.check_count(count)?;
-                walk.add(&directory, &above, entry.file_name())?;
+                walk.add(&directory, (&above, &root), &entry)?;
             }
         }
         Ok(walk.found)
-    }
-
-    fn check_count(&self, count: u64) -> Result<(), TreeError> {
-        let limit = self.max_entries;
-        if count > limit {
-            return Err(TreeError::TooManyFiles { limit });
-        }
-        Ok(())
     }
 }
 
@@ -128,7 +130,41 @@ impl Walk<'_> {
         self.found.skipped.add(path, unreadable(error));
     }
 
-    fn add(&mut self, directory: &OwnedFd, above: &str, name: &CStr) -> Result<(), CheckoutError> {
+    /// Leaves out what is ephemeral: what the patterns match, and what is in a directory that they
+    /// match. Only what is part of the tree stays part of it, whatever is beside it.
+    /// Returns `None` for what is left out.
+    fn root_of(&mut self, path: &FilePath, is_directory: bool, above: &Root) -> Option<Root> {
+        let is_root = || (self.search.is_ephemeral)(path, is_directory);
+        let root = above.clone().or_else(|| is_root().then(|| Arc::from(path.as_str())));
+        if let Some(root) = &root
+            && !(self.search.is_known)(path.as_str(), is_directory)
+        {
+            self.found.ephemeral.insert(root.to_string());
+            return None;
+        }
+        Some(root)
+    }
+
+    fn add(&mut self, directory: &OwnedFd, above: (&str, &Root), entry: &DirEntry) -> Result<(), CheckoutError> {
+        let ((above, root), name) = (above, entry.file_name());
+        let path = match name.to_str().map(|name| FilePath::parse(&path_of(above, name))) {
+            Ok(Ok(path)) => Ok(path),
+            Ok(Err(error)) => Err(unusable(error)),
+            Err(_) => Err("its name is not UTF-8".to_owned()),
+        };
+        // There may be very many, so they are not examined.
+        let is_known_kind = |kind| matches!(kind, FileType::Directory | FileType::RegularFile | FileType::Symlink);
+        if let (Ok(path), kind) = (&path, entry.file_type())
+            && is_known_kind(kind)
+            && self.root_of(path, kind == FileType::Directory, root).is_none()
+        {
+            return Ok(());
+        }
+        self.count += 1;
+        if self.count > self.search.max_entries {
+            let limit = self.search.max_entries;
+            return Err(TreeError::TooManyFiles { limit }.into());
+        }
         let shown = path_of(above, &name.to_string_lossy());
         let stat = match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
@@ -141,32 +177,37 @@ impl Walk<'_> {
             Err(error) => return Err(CheckoutError::of("reading", shown)(error)),
         };
         let fact = Fact::of(&stat);
-        let path = match name.to_str().map(|name| FilePath::parse(&path_of(above, name))) {
-            Ok(Ok(path)) => path,
-            Ok(Err(error)) => {
-                self.found.skipped.add(shown, unusable(error));
-                return Ok(());
-            }
-            Err(_) => {
-                self.found.skipped.add(shown, "its name is not UTF-8".to_owned());
+        let path = match path {
+            Ok(path) => path,
+            // In an ephemeral directory, nothing is part of the session anyway.
+            Err(_) if root.is_some() => return Ok(()),
+            Err(reason) => {
+                self.found.skipped.add(shown, reason);
                 return Ok(());
             }
         };
         let path_text = path.as_str();
         let is_directory = fact.kind() == FileType::Directory;
+        let own_root = if is_known_kind(fact.kind()) {
+            self.root_of(&path, is_directory, root)
+        } else {
+            Some(None)
+        };
+        let Some(own_root) = own_root else {
+            return Ok(());
+        };
         match fact.kind() {
-            FileType::Directory | FileType::RegularFile | FileType::Symlink
-                if (self.search.is_ephemeral)(&path, is_directory) => {}
             FileType::Directory => {
                 // A live directory may list a name twice, if it is renamed meanwhile.
                 self.found.files.remove(path_text);
                 self.found.directories.insert(path_text.to_owned());
-                self.waiting.push(path_text.to_owned());
+                self.waiting.push((path_text.to_owned(), own_root));
             }
             FileType::RegularFile | FileType::Symlink => {
                 self.found.directories.remove(path_text);
                 self.found.files.insert(path_text.to_owned(), fact);
             }
+            _ if root.is_some() => {}
             _ => {
                 let reason = "it is neither a file nor a directory nor a symlink";
                 self.found.skipped.add(shown, reason.to_owned());

@@ -3,7 +3,7 @@
 //! Tenants take turns of a limited number of files. So one with millions of files in a directory
 //! does not delay the removals of others.
 
-use std::fs::File;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -57,10 +57,14 @@ pub(super) struct Retained {
 
 /// Cleans and removes directories on a thread of its own.
 #[derive(Debug, Clone)]
-pub(super) struct Janitor {
-    sender: Arc<Mutex<Sender<(Owner, Work)>>>,
-    /// The lock of the folder. Nobody else gets its name while a directory is in use.
-    _lock: Arc<File>,
+pub(super) struct Janitor(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    /// `None` once the process ends.
+    sender: Mutex<Option<Sender<(Owner, Work)>>>,
+    /// The owners and lines of the directories that will be retained when they are clean.
+    cleaned: Mutex<Vec<(Owner, Option<String>)>>,
 }
 
 /// What the janitor does.
@@ -130,12 +134,12 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        if self.path.as_os_str().is_empty() {
+        if self.path.as_os_str().is_empty() || self.janitor.is_closed() {
             return;
         }
         // Its name is free at once for the next directory of the line.
         let moved = self.path.with_file_name(uuid::Uuid::now_v7().to_string());
-        let path = match std::fs::rename(&self.path, &moved) {
+        let path = match fs::rename(&self.path, &moved) {
             Ok(()) => moved,
             Err(_) => self.path.clone(),
         };
@@ -145,13 +149,24 @@ impl Drop for Directory {
 
 impl Janitor {
     /// Starts the thread. `retain` takes a clean directory, and returns the one that has no room.
-    pub(super) fn start(lock: File, retain: impl Fn(Retained) -> Option<Retained> + Send + 'static) -> Self {
+    pub(super) fn start(retain: impl Fn(Retained) -> Option<Retained> + Send + 'static) -> Self {
         let (sender, receiver) = channel();
-        thread::spawn(move || take_turns(&receiver, retain));
-        Self {
-            sender: Arc::new(Mutex::new(sender)),
-            _lock: Arc::new(lock),
-        }
+        let shared = Arc::new(Shared {
+            sender: Mutex::new(Some(sender)),
+            cleaned: Mutex::default(),
+        });
+        // The thread ends with the last sender.
+        let weak = Arc::downgrade(&shared);
+        let has_cleaned = move |owner: &Owner, line: Option<String>| {
+            let Some(shared) = weak.upgrade() else { return };
+            let mut cleaned = shared.cleaned.lock();
+            let index = cleaned.iter().position(|one| one.0 == *owner && one.1 == line);
+            if let Some(index) = index {
+                cleaned.swap_remove(index);
+            }
+        };
+        thread::spawn(move || take_turns(&receiver, retain, has_cleaned));
+        Self(shared)
     }
 
     /// Waits until no work is left, but not for long: the next process does the rest.
@@ -161,14 +176,42 @@ impl Janitor {
         let _ = receiver.recv_timeout(PATIENCE);
     }
 
+    /// Ends the thread once its work is done. From now on, directories are left where they are: the
+    /// folder that they were in is being removed, and another process may have its name.
+    pub(super) fn close(&self) {
+        *self.0.sender.lock() = None;
+    }
+
+    fn is_closed(&self) -> bool {
+        self.0.sender.lock().is_none()
+    }
+
+    /// Returns whether a directory of a line will be retained soon.
+    pub(super) fn cleans(&self, owner: &Owner, line: &str) -> bool {
+        let cleaned = self.0.cleaned.lock();
+        cleaned
+            .iter()
+            .any(|one| one.0 == *owner && one.1.as_deref() == Some(line))
+    }
+
     pub(super) fn send(&self, owner: Owner, work: Work) {
-        // Without the thread, the next process removes the directory.
-        let _ = self.sender.lock().send((owner, work));
+        if let Some(sender) = &*self.0.sender.lock() {
+            if let Work::Retain(retained) = &work {
+                let line = retained.directory.line.clone();
+                self.0.cleaned.lock().push((owner.clone(), line));
+            }
+            // Without the thread, the next process removes the directory.
+            let _ = sender.send((owner, work));
+        }
     }
 }
 
 /// Does all work, until nobody can send any more.
-fn take_turns(receiver: &Receiver<(Owner, Work)>, retain: impl Fn(Retained) -> Option<Retained>) {
+fn take_turns(
+    receiver: &Receiver<(Owner, Work)>,
+    retain: impl Fn(Retained) -> Option<Retained>,
+    has_cleaned: impl Fn(&Owner, Option<String>),
+) {
     let mut turns = Turns::new();
     let mut reporters: Vec<Sender<()>> = Vec::new();
     loop {
@@ -188,8 +231,14 @@ fn take_turns(receiver: &Receiver<(Owner, Work)>, retain: impl Fn(Retained) -> O
             Some((owner, work)) => turns.add(owner, work),
             None => {
                 let Some((owner, work)) = turns.next() else { continue };
-                if let Some(rest) = take_turn(work, &retain) {
-                    turns.put_back(owner, rest);
+                let line = match &work {
+                    Work::Retain(retained) => Some(retained.directory.line.clone()),
+                    _ => None,
+                };
+                match (take_turn(work, &retain), line) {
+                    (Some(rest), _) => turns.put_back(owner, rest),
+                    (None, Some(line)) => has_cleaned(&owner, line),
+                    (None, None) => {}
                 }
             }
         }
@@ -226,7 +275,7 @@ fn take_turn(mut work: Work, retain: impl Fn(Retained) -> Option<Retained>) -> O
 
 /// Makes a directory as it would be if its tree was written anew.
 ///
-/// Removing a file changes the times of its directory, but those of no file. Only a new mode
+/// Removing a file changes the times of its directory, but those of no file. Only a new mode or time
 /// changes those of its file.
 fn clean(retained: &mut Retained, budget: &mut Budget) -> io::Result<()> {
     let directory = &retained.directory;
@@ -236,6 +285,7 @@ fn clean(retained: &mut Retained, budget: &mut Budget) -> io::Result<()> {
         let scanned_at = file_time_after(newest, &directory.probe())?;
         let facts = Arc::make_mut(&mut retained.facts);
         facts.files.extend(changed);
+        facts.touched.clear();
         facts.scanned_at = scanned_at;
     }
     Ok(())
@@ -290,12 +340,12 @@ mod tests {
     fn a_directory_with_many_files_takes_several_turns() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("many");
-        std::fs::create_dir(&path).unwrap();
+        fs::create_dir(&path).unwrap();
         for number in 0..TURN + 10 {
-            std::fs::File::create(path.join(number.to_string())).unwrap();
+            fs::File::create(path.join(number.to_string())).unwrap();
         }
         let rest = take_turn(Work::Remove(path.clone()), |_| None);
-        let left = std::fs::read_dir(&path).unwrap().count();
+        let left = fs::read_dir(&path).unwrap().count();
         assert!((10..20).contains(&left), "{left}");
         assert!(take_turn(rest.unwrap(), |_| None).is_none());
         assert!(!path.exists());

@@ -32,6 +32,7 @@ mod level;
 mod beneath;
 mod blocking;
 mod cleaning;
+mod ephemeral;
 mod error;
 mod facts;
 mod file_clock;

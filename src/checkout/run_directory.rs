@@ -1,5 +1,6 @@
 //! A directory with the files of a tree, for the commands of one run.
 
+use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -22,7 +23,11 @@ pub struct Checkout {
     pub(super) directory: Directory,
     /// The tree that the directory has.
     pub(super) tree: Tree,
+    /// The tree that the run had when it got the directory.
+    pub(super) begun: Tree,
     pub(super) facts: Arc<Facts>,
+    /// The topmost files and directories of which the last scan has left out what is ephemeral.
+    pub(super) ephemeral: BTreeSet<String>,
     /// Whether the directory has exactly the files of the tree, besides those that were skipped.
     pub(super) is_known: bool,
     /// Set while processes may write at any time.
@@ -42,8 +47,10 @@ impl Checkout {
     pub(super) fn new(directory: Directory, tree: Tree, facts: Arc<Facts>) -> Self {
         Self {
             directory,
+            begun: tree.clone(),
             tree,
             facts,
+            ephemeral: BTreeSet::new(),
             is_known: true,
             live: None,
         }

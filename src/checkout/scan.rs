@@ -14,10 +14,11 @@ use super::beneath::{open_directory, open_file, open_root};
 use super::blocking::blocking;
 use super::error::CheckoutError;
 use super::facts::{Fact, Facts};
+use super::file_clock::UNKNOWN;
 use super::find::{Search, SkippedFiles, is_denied, is_gone, unreadable};
 use super::run_directory::Checkout;
 use crate::path_patterns::PathPatterns;
-use crate::workspace::{FilePath, Tree, TreeError};
+use crate::workspace::{Entry, FilePath, Tree, TreeError};
 
 /// The most changed files that are read at a time.
 const MAX_FILES: usize = 256;
@@ -36,10 +37,11 @@ pub struct Scanned {
 }
 
 /// A changed file.
-enum Changed {
+pub(super) enum Changed {
     File {
         bytes: Bytes,
         is_executable: bool,
+        modified: u64,
     },
     Symlink {
         target: String,
@@ -58,9 +60,9 @@ enum Changed {
 
 impl Checkout {
     /// Finds the changes since the last update or scan. If the directory is not live, all processes
-    /// that may write have ended. New files and directories that the ephemeral patterns match are
-    /// left out of the tree, with all that is in them; one that is already part of the tree stays
-    /// part of it.
+    /// that may write have ended. New files and directories that the ephemeral patterns match, or
+    /// that are in a directory which they match, are left out of the tree. What is already part of
+    /// the tree stays part of it.
     pub async fn scan(&mut self, ephemeral: &PathPatterns) -> Result<Scanned, CheckoutError> {
         self.is_known = false;
         // A file that changes from now on is read again by the next scan.
@@ -70,19 +72,23 @@ impl Checkout {
         };
         let (root, max_entries) = (self.directory.files(), self.tree.limits().files);
         let (facts, ephemeral) = (Arc::clone(&self.facts), ephemeral.clone());
-        let is_ephemeral = move |path: &FilePath, is_directory| {
-            ephemeral.matches(path.as_str(), is_directory) == Some(true) && !facts.has(path.as_str(), is_directory)
-        };
         let find = move || {
             let search = Search {
                 root: &root,
-                is_ephemeral: &is_ephemeral,
+                start: "",
+                is_ephemeral: &|path, is_directory| ephemeral.matches(path.as_str(), is_directory) == Some(true),
+                is_known: &|path, is_directory| facts.has(path, is_directory),
                 max_entries,
             };
             search.find()
         };
         let found = blocking(find).await?;
         let mut skipped = found.skipped;
+        for path in found.ephemeral.difference(&self.ephemeral) {
+            let reason = "ephemeral: what is new there lasts until the end of this run".to_owned();
+            skipped.add(path.clone(), reason);
+        }
+        self.ephemeral = found.ephemeral;
         let mut tree = self.tree.clone();
         for path in gone(&self.facts, &found.files, &found.directories) {
             tree = tree.without(&FilePath::parse(&path).map_err(TreeError::from)?).await?;
@@ -93,7 +99,7 @@ impl Checkout {
                 .await?;
         }
         let is_unchanged =
-            |path: &str, fact| self.directory.has_exact_times && self.facts.is_unchanged(path, fact);
+            |path: &str, fact: &Fact| self.directory.has_exact_times && self.facts.is_unchanged(path, fact);
         let changed = found.files.iter();
         let changed = changed.filter(|(path, fact)| !is_unchanged(path, fact));
         let changed: Vec<_> = changed.map(|(path, fact)| (path.clone(), fact.size())).collect();
@@ -102,6 +108,9 @@ impl Checkout {
             directories: found.directories,
             ..Facts::default()
         };
+        let touched = self.facts.touched.iter();
+        let touched = touched.filter(|(path, _)| facts.files.get(*path).is_some_and(|fact| is_unchanged(path, fact)));
+        let mut touched: BTreeMap<_, _> = touched.map(|(path, modified)| (path.clone(), *modified)).collect();
         let mut rest = changed.as_slice();
         while !rest.is_empty() {
             let (batch, later) = rest.split_at(batch_length(rest));
@@ -111,6 +120,9 @@ impl Checkout {
                     facts.files.remove(&path);
                 }
                 let (changed, reason) = self.apply(&tree, &path, read).await?;
+                if changed.is_same(&tree) {
+                    touched.extend(self.stored_time(&tree, &path, &facts).await?);
+                }
                 tree = changed;
                 if let Some(reason) = reason {
                     facts.files.remove(&path);
@@ -121,6 +133,18 @@ impl Checkout {
                 }
             }
         }
+        // A time alone is no change of a session. It is taken along if the session has changed, so
+        // that what was made anew with the same content stays newer than what it was made from.
+        if !tree.is_same(&self.begun) {
+            for path in std::mem::take(&mut touched).into_keys() {
+                if let Some(fact) = facts.files.get(&path) {
+                    let path = FilePath::parse(&path).map_err(TreeError::from)?;
+                    tree = tree.with_time(&path, fact.modified_at()).await?;
+                }
+            }
+        }
+        facts.touched = touched;
+        let tree = tree.at(0);
         self.facts = Arc::new(facts);
         self.tree = tree.clone();
         if let Some(began) = began {
@@ -130,6 +154,16 @@ impl Checkout {
             self.is_known = true;
         }
         Ok(Scanned { tree, skipped })
+    }
+
+    /// Returns the time that the tree has for a file, if the directory has another one.
+    async fn stored_time(&self, tree: &Tree, path: &str, facts: &Facts) -> Result<Option<(String, u64)>, TreeError> {
+        let entry = tree.entry(&FilePath::parse(path)?).await?;
+        let (Some(Entry::File { modified, .. }), Some(fact)) = (entry, facts.files.get(path)) else {
+            return Ok(None);
+        };
+        let is_touched = fact.modified_at() != modified.max(UNKNOWN);
+        Ok(is_touched.then(|| (path.to_owned(), modified)))
     }
 
     /// Reads changed files. A symlink is not followed.
@@ -154,8 +188,17 @@ impl Checkout {
     async fn apply(&self, tree: &Tree, path: &str, read: Changed) -> Result<(Tree, Option<String>), CheckoutError> {
         let path = FilePath::parse(path).map_err(TreeError::from)?;
         let changed = match read {
-            Changed::File { bytes, is_executable } => tree.with_file_at(&path, bytes, is_executable).await,
-            Changed::Symlink { target } => tree.with_symlink(&path, &target).await,
+            Changed::File {
+                bytes,
+                is_executable,
+                modified,
+            } => {
+                tree.clone()
+                    .at(modified)
+                    .with_file_at(&path, bytes, is_executable)
+                    .await
+            }
+            Changed::Symlink { target } => tree.with_symlink(&path, &relative_target(&path, target)).await,
             Changed::Gone => return Ok((self.without(tree, &path).await?, None)),
             Changed::Unusable { reason } => return Ok((self.without(tree, &path).await?, Some(reason))),
             Changed::TooLarge { size } => Err(TreeError::FileTooLarge {
@@ -201,6 +244,22 @@ fn gone(known: &Facts, files: &BTreeMap<String, Fact>, directories: &BTreeSet<St
     paths.filter(|path| !is_below_removed(path)).cloned().collect()
 }
 
+/// Returns the target of a symlink. An absolute one that leads into the workspace becomes relative,
+/// so that it leads to the same file in each directory.
+fn relative_target(path: &FilePath, target: String) -> String {
+    let leads_to_root = target.bytes().all(|byte| byte == b'/');
+    if !target.starts_with('/') || leads_to_root {
+        return target;
+    }
+    match FilePath::resolve(&target) {
+        Ok(to) => {
+            let above = "../".repeat(path.names().count() - 1);
+            format!("{above}{}", to.as_ref().map_or(".", FilePath::as_str))
+        }
+        Err(_) => target,
+    }
+}
+
 /// Returns how many of the changed files are read next.
 fn batch_length(files: &[(String, u64)]) -> usize {
     let mut bytes = 0_u64;
@@ -212,7 +271,7 @@ fn batch_length(files: &[(String, u64)]) -> usize {
 }
 
 /// Reads a file or a symlink that the scan has found.
-fn read_one(root: &OwnedFd, path: &str, max_bytes: u64) -> std::io::Result<Changed> {
+pub(super) fn read_one(root: &OwnedFd, path: &str, max_bytes: u64) -> std::io::Result<Changed> {
     match read_found(root, path, max_bytes) {
         Err(error) if is_gone(&error) => Ok(Changed::Gone),
         Err(error) if is_denied(&error) => Ok(Changed::Unusable {
@@ -254,5 +313,6 @@ fn read_found(root: &OwnedFd, path: &str, max_bytes: u64) -> std::io::Result<Cha
     Ok(Changed::File {
         bytes: bytes.into(),
         is_executable: fact.is_executable(),
+        modified: fact.modified_at(),
     })
 }

@@ -24,8 +24,7 @@ impl Shelf {
 
     /// Takes the newest directory of a line of sessions.
     pub(super) fn take(&mut self, tenant: &TenantId, line: &str) -> Option<Retained> {
-        let is_of_line =
-            |one: &Retained| one.tree.tenant() == tenant && one.directory.line.as_deref() == Some(line);
+        let is_of_line = |one: &Retained| one.tree.tenant() == tenant && one.directory.line.as_deref() == Some(line);
         let index = self.retained.iter().rposition(is_of_line)?;
         self.retained.remove(index)
     }

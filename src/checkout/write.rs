@@ -1,23 +1,25 @@
 //! Brings a directory to the files of a tree: writes what is new, removes what is gone.
 
 use std::collections::BTreeSet;
+use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use rustix::fs::{AtFlags, OFlags};
 
-use super::beneath::{EXECUTABLE, PLAIN};
+use super::beneath::{EXECUTABLE, PLAIN, open_directory, open_file};
 use super::blocking::blocking;
 use super::error::CheckoutError;
 use super::facts::{Fact, Facts, Time};
-use super::file_clock::{file_time, file_time_after};
+use super::file_clock::{file_time, file_time_after, set_modified};
 use super::level::Level;
 use super::live::until_done;
 use super::removal::remove;
 use super::run_directory::Checkout;
-use crate::workspace::{Entry, FilePath, Tree, TreeChange, TreeError};
+use crate::workspace::{Entry, FilePath, Tree, TreeChange, TreeDiff, TreeError};
 
 /// The most files that are loaded and written at a time.
 const MAX_FILES: usize = 256;
@@ -26,8 +28,14 @@ const MAX_BYTES: u64 = 8 << 20;
 
 /// A file, a symlink or an empty directory to write.
 enum New {
-    File { bytes: Bytes, is_executable: bool },
-    Symlink { target: String },
+    File {
+        bytes: Bytes,
+        is_executable: bool,
+        modified: u64,
+    },
+    Symlink {
+        target: String,
+    },
     Directory,
 }
 
@@ -44,7 +52,7 @@ impl Checkout {
         self.is_known = false;
         // A few contents can state any number of files.
         tree.check_files().await?;
-        let changes = self.tree.diff(tree, usize::MAX).await?.changes;
+        let TreeDiff { changes, times, .. } = self.tree.diff(tree, usize::MAX).await?;
         self.remove_old(tree, &changes).await?;
         let mut rest = changes.as_slice();
         while !rest.is_empty() {
@@ -56,8 +64,29 @@ impl Checkout {
         // In a live directory, other files may have changed since the last scan. The next one reads
         // those again that are written here.
         if self.live.is_none() {
+            self.set_times(times).await?;
             self.settle().await?;
             self.is_known = true;
+        }
+        Ok(())
+    }
+
+    /// Gives files of the tree other times.
+    async fn set_times(&mut self, times: Vec<(FilePath, u64)>) -> Result<(), CheckoutError> {
+        let set = move |root: Level| {
+            // A file that can't be opened only has another time than in a new directory.
+            let set_one = |(path, modified): (FilePath, u64)| {
+                let file = open_file_at(&root, &path).ok()?;
+                set_modified(&file, modified).ok()?;
+                Some((path, Fact::of(&rustix::fs::fstat(&file).ok()?)))
+            };
+            Ok(times.into_iter().filter_map(set_one).collect::<Vec<_>>())
+        };
+        let set = self.in_directory(set).await?;
+        let facts = self.facts_mut();
+        for (path, fact) in set {
+            facts.touched.remove(path.as_str());
+            facts.files.insert(path.as_str().to_owned(), fact);
         }
         Ok(())
     }
@@ -67,6 +96,9 @@ impl Checkout {
     async fn remove_old(&mut self, tree: &Tree, changes: &[TreeChange]) -> Result<(), CheckoutError> {
         let mut gone = BTreeSet::new();
         let facts = self.facts_mut();
+        for change in changes {
+            facts.touched.remove(change.path.as_str());
+        }
         for change in changes.iter().filter(|change| is_gone(change)) {
             facts.files.remove(change.path.as_str());
             gone.insert(topmost_absent(tree, &change.path).await?);
@@ -146,6 +178,15 @@ impl Checkout {
     }
 }
 
+/// Opens a file of the tree.
+fn open_file_at(root: &Level, path: &FilePath) -> io::Result<OwnedFd> {
+    let name = CString::new(path.name())?;
+    match path.parent() {
+        Some(above) => open_file(open_directory(&root.0, above.as_str())?, &name),
+        None => open_file(&root.0, &name),
+    }
+}
+
 /// Returns whether what was at a path is there no longer. A directory that stays may have files
 /// that are part of no tree, such as ephemeral ones.
 fn is_gone(change: &TreeChange) -> bool {
@@ -174,7 +215,15 @@ async fn load(tree: &Tree, changes: &[TreeChange]) -> Result<Vec<(FilePath, New)
     let (paths, entries): (Vec<_>, Vec<_>) = new.unzip();
     let loaded = tree.read_entries(&entries).await?;
     let new = entries.into_iter().zip(loaded).map(|(entry, bytes)| match entry {
-        Entry::File { is_executable, .. } => New::File { bytes, is_executable },
+        Entry::File {
+            is_executable,
+            modified,
+            ..
+        } => New::File {
+            bytes,
+            is_executable,
+            modified,
+        },
         Entry::Symlink { target } => New::Symlink { target },
         Entry::Directory { .. } => New::Directory,
     });
@@ -224,9 +273,14 @@ impl Writer {
                 let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
                 Ok(Some(Fact::of(&stat)))
             }
-            New::File { bytes, is_executable } => {
+            New::File {
+                bytes,
+                is_executable,
+                modified,
+            } => {
                 let mut file = self.create(path, *is_executable)?;
                 file.write_all(bytes)?;
+                set_modified(&file, *modified)?;
                 Ok(Some(written(&file)?))
             }
         }

@@ -13,10 +13,11 @@ use super::error::EnvironmentError;
 use super::jobs::Jobs;
 use super::values::EnvironmentValues;
 use crate::checkout::{Checkout, SkippedFiles};
+use crate::clock::{Clock, nanoseconds};
 use crate::json::{Object, Value};
 use crate::session::{EnvironmentState, ShellState, WorkspaceState};
 use crate::tenant::TenantId;
-use crate::workspace::{Contents, InMemoryContents, Tree, WorkspaceLimits};
+use crate::workspace::{Contents, FilePath, InMemoryContents, Tree, WorkspaceLimits};
 
 /// Larger new contents are stored at once, so that they do not stay in memory until the commit.
 const MAX_UNSAVED_BYTES: u64 = 4 << 20;
@@ -31,6 +32,8 @@ pub struct Environment {
     /// Locked while the files are brought up to date for readers.
     refreshing: tokio::sync::Mutex<()>,
     jobs: Jobs,
+    /// Gives written files their times; they have none without it.
+    clock: Option<Arc<dyn Clock>>,
 }
 
 #[derive(Debug, Clone)]
@@ -86,7 +89,19 @@ impl Environment {
             writer: tokio::sync::Mutex::default(),
             refreshing: tokio::sync::Mutex::default(),
             jobs,
+            clock: None,
         }
+    }
+
+    /// Sets the clock that gives written files their times.
+    #[must_use]
+    pub fn with_clock(self, clock: Option<Arc<dyn Clock>>) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// Returns the time of a change now, in nanoseconds since 1970; 0 without a clock.
+    pub(super) fn now(&self) -> u64 {
+        self.clock.as_ref().map_or(0, |clock| nanoseconds(clock.now()))
     }
 
     /// Sets the revision at which an earlier worker persisted the environment.
@@ -187,12 +202,36 @@ impl Environment {
         }
     }
 
+    /// Returns files with what is at an ephemeral path, if a command has left something there. Does
+    /// not wait for a writer at work.
+    pub async fn with_ephemeral(&self, tree: &Tree, path: &FilePath) -> Result<Tree, EnvironmentError> {
+        match self.writer.try_lock().as_deref() {
+            Ok(Some(checkout)) => checkout
+                .with_ephemeral(tree, path)
+                .await
+                .map_err(EnvironmentError::Ephemeral),
+            _ => Ok(tree.clone()),
+        }
+    }
+
+    /// Returns the topmost ephemeral files and directories that commands have left below a
+    /// directory, or in the whole workspace.
+    pub fn ephemeral(&self, directory: Option<&FilePath>) -> Vec<String> {
+        let checkout = self.writer.try_lock();
+        let Ok(Some(checkout)) = checkout.as_deref() else {
+            return Vec::new();
+        };
+        let prefix = directory.map_or_else(String::new, |directory| format!("{directory}/"));
+        let below = checkout.ephemeral().filter(|path| path.starts_with(&prefix));
+        below.map(str::to_owned).collect()
+    }
+
     /// Waits until no other writer changes the files, then begins a change.
     pub async fn edit(&self) -> Result<WorkspaceEdit<'_>, EnvironmentError> {
         let mut checkout = self.writer.lock().await;
         self.rescan(&mut checkout).await?;
         Ok(WorkspaceEdit {
-            tree: self.tree(),
+            tree: self.tree().at(self.now()),
             environment: self,
             checkout,
         })
@@ -290,7 +329,7 @@ impl Environment {
     #[must_use]
     pub fn fork(&self) -> Self {
         let live = self.live.lock().clone();
-        Self::of(Live { revision: 0, ..live }, self.jobs.of_same_run())
+        Self::of(Live { revision: 0, ..live }, self.jobs.of_same_run()).with_clock(self.clock.clone())
     }
 
     /// Restores another state, with the contents and the limits of this environment.
@@ -299,6 +338,7 @@ impl Environment {
         let (contents, limits) = self.live.lock().tree.source();
         Self {
             jobs: self.jobs.of_same_run(),
+            clock: self.clock.clone(),
             ..Self::restore(state, contents, limits)
         }
     }
@@ -314,7 +354,7 @@ impl Environment {
             tree,
             ..live
         };
-        Self::of(live, self.jobs.of_same_run())
+        Self::of(live, self.jobs.of_same_run()).with_clock(self.clock.clone())
     }
 }
 
@@ -347,6 +387,17 @@ impl WorkspaceEdit<'_> {
     /// Takes the directory that commands use, if one was made.
     pub fn take_checkout(&mut self) -> Option<Checkout> {
         self.checkout.take()
+    }
+
+    /// Returns files with what is at an ephemeral path, if a command has left something there.
+    pub async fn with_ephemeral(&self, tree: &Tree, path: &FilePath) -> Result<Tree, EnvironmentError> {
+        match &*self.checkout {
+            Some(checkout) => checkout
+                .with_ephemeral(tree, path)
+                .await
+                .map_err(EnvironmentError::Ephemeral),
+            None => Ok(tree.clone()),
+        }
     }
 
     /// Puts the directory back, for the next command of the run.

@@ -23,6 +23,12 @@ impl Environment {
         let edit = self.edit().await?;
         match merge(base, &edit.tree, &theirs).await? {
             Merged::Clean(tree) => {
+                // Files that both have keep their times, and those of the fork follow now.
+                let tree = if tree.is_same(&theirs) {
+                    tree
+                } else {
+                    tree.changed_now(&edit.tree, self.now()).await?
+                };
                 edit.finish(tree).await?;
                 Ok(Merge::Done)
             }

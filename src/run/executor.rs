@@ -119,7 +119,7 @@ impl Executor {
     async fn begin(&self, plan: &RunPlan, live: &Arc<LiveEvents>) -> Result<(Begun, Arc<Work>, AgentLoop), Performed> {
         let failed = |failure| Performed::Ended(Outcome::failed(live, failure));
         let patience = self.publisher.patience(&live.active);
-        let mut restored = match restore(self.workspace, &self.store, plan, live, patience).await {
+        let mut restored = match restore((self.workspace, &self.clock), &self.store, plan, live, patience).await {
             Ok(restored) => restored,
             Err(_) if live.active.is_lost() => return Err(Performed::Left),
             Err(failure) => return Err(failed(failure)),

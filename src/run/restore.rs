@@ -12,6 +12,7 @@ use super::queue::{RunJournal, read_journal};
 use super::work::WorkJournal;
 use crate::agent::state::{AgentContext, AgentState, MessageStore};
 use crate::agent::{Durability, Journals as _, PersistedEnvironment, Progress, Recorder};
+use crate::clock::Clock;
 use crate::environment::Environment;
 use crate::json::Object;
 use crate::session::{Bundle, Overrides, ToolPins};
@@ -39,7 +40,7 @@ pub(super) struct Restored {
 
 /// Restores the state and the environment. The files wait for the store for as long as `patience`.
 pub(super) async fn restore(
-    limits: WorkspaceLimits,
+    (limits, clock): (WorkspaceLimits, &Arc<dyn Clock>),
     store: &Arc<dyn Store>,
     plan: &RunPlan,
     live: &Arc<LiveEvents>,
@@ -57,7 +58,8 @@ pub(super) async fn restore(
     let active = Arc::clone(&live.active);
     let goes_on = move || !active.cancellation.is_cancelled() && !active.is_lost();
     let contents = PatientContents::new(&live.active.tenant, store, Some(patience), goes_on);
-    let environment = Arc::new(restore_environment(plan, persisted, contents, limits));
+    let environment = restore_environment(plan, persisted, contents, limits);
+    let environment = Arc::new(environment.with_clock(Some(Arc::clone(clock))));
     let (progress, journal) = match resumed {
         Some(resumed) => resumed.into_parts(state.clone(), &environment),
         None => (None, None),

@@ -46,6 +46,18 @@ impl Default for SandboxLimits {
     }
 }
 
+/// Where a command finds its working directory and its scratch directory, if it has a mount
+/// namespace.
+pub const WORKSPACE: &str = "/workspace";
+pub const SCRATCH: &str = "/scratch";
+
+/// The paths of the directories of a command, as it sees them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Places {
+    pub directory: PathBuf,
+    pub scratch: PathBuf,
+}
+
 /// A command, where it runs, and its limits.
 #[derive(Debug, Clone)]
 pub struct CommandSpec {

@@ -21,7 +21,8 @@
 //!
 //! What keeps the command in: Landlock for files, seccomp for sockets and for dangerous system
 //! calls, and no capabilities. These work without privileges and in a default container. User, PID
-//! and mount namespaces are added where the kernel offers them.
+//! and mount namespaces are added where the kernel offers them. A command then finds its directory
+//! at `/workspace`, and its temporary files at `/scratch`.
 //!
 //! What is not kept in:
 //!
@@ -53,7 +54,9 @@ mod wire;
 #[cfg(target_os = "linux")]
 mod helper;
 
-pub use self::command::{CommandEnd, CommandSpec, Exit, NetworkSlot, Output, SandboxLimits};
+pub use self::command::{
+    CommandEnd, CommandSpec, Exit, NetworkSlot, Output, Places, SCRATCH, SandboxLimits, WORKSPACE,
+};
 #[cfg(target_os = "linux")]
 pub use self::helper::helper_main;
 pub use self::process::{ProcessInput, ProcessOutput};

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -19,10 +19,10 @@ use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::command::{CommandEnd, CommandSpec, Exit, NetworkSlot, Output};
+use super::command::{CommandEnd, CommandSpec, Exit, NetworkSlot, Output, Places, SCRATCH, WORKSPACE};
 use super::protections::Protections;
 use super::settings::{Isolation, Namespaces, SandboxSettings};
-use super::wire::{self, ProbeTask, Restrictions, RunTask, Task};
+use super::wire::{self, Place, ProbeTask, Restrictions, RunTask, Task};
 
 /// The helper's one argument.
 pub const HELPER_ARGUMENT: &str = "sandbox-exec";
@@ -67,6 +67,20 @@ impl Sandbox {
     /// Returns what holds on this host.
     pub fn protections(&self) -> &Protections {
         &self.protections
+    }
+
+    /// Returns where commands find directories with these paths.
+    pub fn places(&self, directory: &Path, scratch: &Path) -> Places {
+        let has_own = self.protections.namespace_error.is_none();
+        let [directory, scratch] = if has_own {
+            [Path::new(WORKSPACE), Path::new(SCRATCH)]
+        } else {
+            [directory, scratch]
+        };
+        Places {
+            directory: directory.to_owned(),
+            scratch: scratch.to_owned(),
+        }
     }
 
     /// Runs a command to its end and passes on its output as it comes. No process of it is left
@@ -120,18 +134,30 @@ impl Sandbox {
     }
 
     pub(super) fn task(&self, spec: CommandSpec) -> io::Result<RunTask> {
-        let directory = spec.directory.canonicalize()?;
-        let scratch = spec.scratch.canonicalize()?;
+        let outside = Places {
+            directory: spec.directory.canonicalize()?,
+            scratch: spec.scratch.canonicalize()?,
+        };
+        let inside = self.places(&outside.directory, &outside.scratch);
         let mut variables = spec.variables;
-        for (name, inside) in [("HOME", "home"), ("TMPDIR", "tmp")] {
+        for (name, directory) in [("HOME", "home"), ("TMPDIR", "tmp")] {
             if !variables.contains_key(name) {
-                variables.insert(name.to_owned(), private(&scratch.join(inside))?);
+                make_private(&outside.scratch.join(directory))?;
+                variables.insert(name.to_owned(), text(&inside.scratch.join(directory))?);
             }
         }
-        let cwd = spec
-            .cwd
-            .strip_prefix(&spec.directory)
-            .map(|inside| directory.join(inside));
+        // A path in the working directory, from either side.
+        let seen = |path: PathBuf| {
+            let below = path
+                .strip_prefix(&spec.directory)
+                .ok()
+                .map(|below| inside.directory.join(below));
+            below.unwrap_or(path)
+        };
+        let place = |outside, inside: &PathBuf| Place {
+            outside,
+            inside: inside.clone(),
+        };
         let restrictions = Restrictions {
             isolation: self.settings.isolation,
             landlock_abi: self.protections.landlock_abi,
@@ -139,13 +165,16 @@ impl Sandbox {
             pid_namespace: self.protections.pid_namespace_error.is_none(),
             proxy: spec.network.is_some(),
             read_only: spec.read_only,
-            read_write: vec![directory.clone(), scratch],
+            places: vec![
+                place(outside.directory, &inside.directory),
+                place(outside.scratch, &inside.scratch),
+            ],
         };
         let command = wire::Command {
-            program: spec.program.into_os_string(),
+            program: seen(spec.program).into_os_string(),
             arguments: spec.arguments,
-            cwd: cwd.unwrap_or(spec.cwd),
-            directory,
+            cwd: seen(spec.cwd),
+            directory: inside.directory.clone(),
             variables,
         };
         Ok(RunTask {
@@ -158,12 +187,15 @@ impl Sandbox {
     }
 }
 
-/// Makes a directory that no other user can enter, unless it exists, and returns its path.
-fn private(path: &Path) -> io::Result<String> {
+/// Makes a directory that no other user can enter, unless it exists.
+fn make_private(path: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        Ok(()) | Err(_) => (),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        Ok(()) | Err(_) => Ok(()),
     }
+}
+
+fn text(path: &Path) -> io::Result<String> {
     let text = path.to_str().map(str::to_owned);
     text.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the path of a directory is not UTF-8"))
 }

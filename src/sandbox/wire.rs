@@ -91,7 +91,16 @@ pub(super) struct Restrictions {
     pub(super) proxy: bool,
     pub(super) read_only: Vec<PathBuf>,
     /// The working directory and the scratch directory.
-    pub(super) read_write: Vec<PathBuf>,
+    pub(super) places: Vec<Place>,
+}
+
+/// A directory of the command, which it may read and write.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Place {
+    /// Its path outside of the mount namespace of the command.
+    pub(super) outside: PathBuf,
+    /// Its path for the command.
+    pub(super) inside: PathBuf,
 }
 
 /// What the stage becomes.

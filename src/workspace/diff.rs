@@ -20,6 +20,8 @@ pub struct TreeDiff {
     pub changes: Vec<TreeChange>,
     /// Whether there are more changes than these.
     pub is_truncated: bool,
+    /// The files that differ only in their times, with those of the second tree.
+    pub times: Vec<(FilePath, u64)>,
 }
 
 /// A path at which two trees differ.
@@ -78,6 +80,12 @@ impl Pair {
         for (name, slots) in by_name(names) {
             let [before, after] = slots;
             if is_same(before, after) {
+                if let (Some(Slot::File(before)), Some(Slot::File(after))) = (before, after)
+                    && before.modified != after.modified
+                {
+                    diff.times
+                        .push((FilePath::below(self.path.as_ref(), name)?, after.modified));
+                }
                 continue;
             }
             let path = FilePath::below(self.path.as_ref(), name)?;

@@ -7,12 +7,14 @@
 //! data      = hash size                kinds 0 (file) and 1 (executable file)
 //!           | target                   kind 2 (symlink)
 //!           | hash totals              kind 3 (directory)
+//!           | hash size modified       kinds 4 (file) and 5 (executable file), with a time
 //! parts     = 1 part…                  a larger directory
 //! part      = name count hash totals   its first name and its number of entries
 //! totals    = files directories bytes
 //! ```
 //!
-//! A name or target is a text behind its length. Numbers have a variable length. `split.rs` decides
+//! A name or target is a text behind its length. Numbers have a variable length. A time is the
+//! nanoseconds since 1970, and not 0. `split.rs` decides
 //! where a large directory is cut. A directory has exactly one encoding, so decoding refuses all
 //! others.
 
@@ -33,6 +35,8 @@ const FILE: u8 = 0;
 const EXECUTABLE: u8 = 1;
 const SYMLINK: u8 = 2;
 const DIRECTORY: u8 = 3;
+const DATED_FILE: u8 = 4;
+const DATED_EXECUTABLE: u8 = 5;
 
 /// A decoded directory. Its texts are those of the encoded bytes.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,9 +50,19 @@ pub(super) enum Listing<'a> {
 /// An entry as it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StoredEntry<'a> {
-    File { hash: Hash, size: u64, is_executable: bool },
-    Symlink { target: &'a str },
-    Directory { hash: Hash, totals: Totals },
+    File {
+        hash: Hash,
+        size: u64,
+        is_executable: bool,
+        modified: u64,
+    },
+    Symlink {
+        target: &'a str,
+    },
+    Directory {
+        hash: Hash,
+        totals: Totals,
+    },
 }
 
 /// What a large directory knows about one of its parts.
@@ -80,11 +94,20 @@ impl EntriesEncoder {
                 hash,
                 size,
                 is_executable,
+                modified,
             } => {
-                out.push(if is_executable { EXECUTABLE } else { FILE });
+                out.push(match (is_executable, modified) {
+                    (false, 0) => FILE,
+                    (true, 0) => EXECUTABLE,
+                    (false, _) => DATED_FILE,
+                    (true, _) => DATED_EXECUTABLE,
+                });
                 write_text(out, name);
                 out.extend_from_slice(hash.as_bytes());
                 write_varint(out, size);
+                if modified > 0 {
+                    write_varint(out, modified);
+                }
             }
             StoredEntry::Symlink { target } => {
                 out.push(SYMLINK);
@@ -151,10 +174,16 @@ fn read_entries(mut reader: Reader<'_>) -> Result<Vec<(&str, StoredEntry<'_>)>, 
 
 fn read_entry<'a>(reader: &mut Reader<'a>, kind: u8) -> Result<StoredEntry<'a>, DecodeError> {
     match kind {
-        FILE | EXECUTABLE => Ok(StoredEntry::File {
+        FILE | EXECUTABLE | DATED_FILE | DATED_EXECUTABLE => Ok(StoredEntry::File {
             hash: reader.hash()?,
             size: reader.varint()?,
-            is_executable: kind == EXECUTABLE,
+            is_executable: matches!(kind, EXECUTABLE | DATED_EXECUTABLE),
+            modified: match kind {
+                FILE | EXECUTABLE => 0,
+                _ => Some(reader.varint()?)
+                    .filter(|modified| *modified > 0)
+                    .ok_or(DecodeError)?,
+            },
         }),
         SYMLINK => {
             let target = reader.text(MAX_PATH_BYTES)?;

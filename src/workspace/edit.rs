@@ -48,10 +48,12 @@ impl Tree {
                 hash,
                 size,
                 is_executable,
+                modified,
             } => Slot::File(File {
                 hash,
                 size,
                 is_executable,
+                modified,
                 unsaved: self.unsaved_file(&hash),
             }),
             Entry::Symlink { target } => Slot::Symlink(Name::from(target)),
@@ -108,6 +110,7 @@ impl Tree {
             hash,
             size,
             is_executable,
+            modified: self.now(),
             unsaved: Some(bytes),
         })
     }
@@ -163,7 +166,7 @@ impl Tree {
     }
 
     /// Replaces what is under the last of the names, and with it all directories above.
-    async fn replace(&self, steps: Vec<Step>, mut slot: Option<Slot>) -> Result<Self, TreeError> {
+    pub(super) async fn replace(&self, steps: Vec<Step>, mut slot: Option<Slot>) -> Result<Self, TreeError> {
         for Step { directory, name } in steps.into_iter().rev() {
             let index = directory.index(self.contents()).await?;
             let index = index.with(&name, slot, self.contents()).await?;

@@ -13,6 +13,8 @@ pub enum Entry {
         size: u64,
         /// Whether it may be executed.
         is_executable: bool,
+        /// When its content last changed, in nanoseconds since 1970; 0 if that is unknown.
+        modified: u64,
     },
     /// A symlink.
     Symlink {

@@ -60,6 +60,7 @@ impl FileTexts {
             hash: hash_content(&text),
             size: text.len() as u64,
             is_executable: self.is_executable,
+            modified: 0,
             unsaved: Some(text),
         }
     }

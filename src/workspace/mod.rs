@@ -27,6 +27,7 @@ mod read;
 mod resolve;
 mod save;
 mod text;
+mod times;
 mod tree;
 mod unified;
 mod unsaved;
@@ -61,7 +62,7 @@ pub use self::limits::{
 pub use self::links::{InvalidContent, Link, content_links};
 pub use self::merge::merge;
 pub use self::path::{FilePath, PathError};
+pub use self::places::{RUN_FILES, RUN_NAME_DIGITS, RUN_NAME_PREFIX, pattern_in_workspace};
 pub use self::shapes::Shapes;
-pub use self::places::{RUN_FILES, RUN_NAME_DIGITS, RUN_NAME_PREFIX};
 pub use self::tree::Tree;
 pub use self::unified::{FileDiff, unified_diff};

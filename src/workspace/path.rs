@@ -7,9 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::limits::{MAX_LEVELS, MAX_NAME_BYTES, MAX_PATH_BYTES};
-
-/// Where tools see the root of the workspace.
-const ROOT: &str = "workspace";
+use super::places::names_in_workspace;
 
 /// The path of a file, symlink or directory below the root of a workspace.
 ///
@@ -35,6 +33,9 @@ pub enum PathError {
     /// The path leads out of the workspace.
     #[error("the path leads out of the workspace")]
     Outside,
+    /// The path is an absolute one of the host.
+    #[error("the path is outside of the workspace, which is at /workspace")]
+    Elsewhere,
     /// A name is too long.
     #[error("a name has more than {MAX_NAME_BYTES} bytes")]
     NameTooLong,
@@ -61,12 +62,12 @@ impl FilePath {
         Ok(Self(Arc::from(text)))
     }
 
-    /// Parses a path as people and models write it. Without a leading `/` it starts at the base, or
-    /// at the root if there is none.
+    /// Parses a path as people and models write it: relative to the root, or absolute as commands
+    /// see it.
     ///
     /// Accepts `.` and `..` and several `/` in a row, and resolves them without regard to symlinks.
-    /// `/a` and `/workspace/a` both mean `a`. Returns `None` for the root itself.
-    pub fn resolve(base: Option<&Self>, text: &str) -> Result<Option<Self>, PathError> {
+    /// Returns `None` for the root itself.
+    pub fn resolve(text: &str) -> Result<Option<Self>, PathError> {
         // Bounds the work. A sensible path is much shorter.
         if text.len() > 4 * MAX_PATH_BYTES {
             return Err(PathError::TooLong);
@@ -74,21 +75,7 @@ impl FilePath {
         if text.is_empty() {
             return Err(PathError::Empty);
         }
-        let (base, text) = match text.strip_prefix('/') {
-            Some(absolute) => (None, without_root(absolute)),
-            None => (base, text),
-        };
-        let mut names: Vec<&str> = base.into_iter().flat_map(Self::names).collect();
-        for name in text.split('/') {
-            match name {
-                "" | "." => {}
-                ".." => {
-                    names.pop().ok_or(PathError::Outside)?;
-                }
-                name => names.push(name),
-            }
-        }
-        Self::from_names(&names)
+        Self::from_names(&names_in_workspace(text)?)
     }
 
     /// Joins names; `None` if there are none.
@@ -144,15 +131,6 @@ impl FilePath {
     pub fn is_below(&self, directory: &Self) -> bool {
         let rest = self.0.strip_prefix(&*directory.0);
         rest.is_some_and(|rest| rest.starts_with('/'))
-    }
-}
-
-/// Removes `workspace` from the beginning of an absolute path, which starts after its `/`.
-fn without_root(absolute: &str) -> &str {
-    let absolute = absolute.trim_start_matches('/');
-    match absolute.strip_prefix(ROOT) {
-        Some(rest) if rest.is_empty() || rest.starts_with('/') => rest,
-        _ => absolute,
     }
 }
 
@@ -235,33 +213,52 @@ mod tests {
     }
 
     #[test]
-    fn a_lenient_path_is_resolved_against_its_base() {
-        let base = path("src/bin");
-        let resolve = |text: &str| FilePath::resolve(Some(&base), text);
+    fn a_path_that_commands_see_is_one_in_the_workspace() {
+        let resolve = FilePath::resolve;
         for (text, resolved) in [
-            ("main.rs", "src/bin/main.rs"),
-            ("./a//b/../c/", "src/bin/a/c"),
-            ("../lib.rs", "src/lib.rs"),
-            ("/a", "a"),
-            ("//a", "a"),
+            ("a/b", "a/b"),
+            ("./a//b/../c/", "a/c"),
+            ("workspace/a", "workspace/a"),
             ("/workspace/a", "a"),
-            ("/workspaces/a", "workspaces/a"),
-            ("workspace/a", "src/bin/workspace/a"),
+            ("//workspace//a", "a"),
+            ("/tmp/../workspace/a", "a"),
             ("/workspace/workspace", "workspace"),
+            ("/var/lib/runs/3/run-0123456789abcdef/workspace/src/a", "src/a"),
+            ("/tmp/run-0123456789abcdef-2/workspace/./a", "a"),
         ] {
             assert_eq!(resolve(text), Ok(Some(path(resolved))), "{text:?}");
         }
-        for root in ["/", "/workspace", "/workspace/", "../..", "/a/.."] {
+        for root in [
+            "/",
+            "//",
+            ".",
+            "/workspace",
+            "/workspace/",
+            "a/..",
+            "/tmp/run-0123456789abcdef/workspace",
+        ] {
             assert_eq!(resolve(root), Ok(None), "{root:?}");
         }
-        for outside in ["../../..", "/..", "/workspace/../..", "/a/../../b"] {
+        for elsewhere in [
+            "/a",
+            "/etc/x",
+            "/workspaces/a",
+            "/home/workspace/a",
+            "/workspace/../etc",
+            "/workspace/..",
+            "/tmp/run-0123456789abcdef/scratch",
+            "/tmp/run-0123456789abcde/workspace",
+            "/tmp/run-0123456789abcdef-/workspace",
+            "/tmp/run-0123456789abcdef/workspace/../x",
+        ] {
+            assert_eq!(resolve(elsewhere), Err(PathError::Elsewhere), "{elsewhere:?}");
+        }
+        for outside in ["..", "a/../../b", "/.."] {
             assert_eq!(resolve(outside), Err(PathError::Outside), "{outside:?}");
         }
         assert_eq!(resolve(""), Err(PathError::Empty));
         assert_eq!(resolve("a\0"), Err(PathError::Character));
         assert_eq!(resolve(&"./".repeat(4_000)), Err(PathError::TooLong));
-        assert_eq!(FilePath::resolve(None, "a/b"), Ok(Some(path("a/b"))));
-        assert_eq!(FilePath::resolve(None, "."), Ok(None));
     }
 
     #[test]

@@ -96,12 +96,14 @@ fn saved_slot<'a>(slot: &'a Slot, contents: &mut Vec<Content>) -> (StoredEntry<'
                 hash,
                 size,
                 is_executable,
+                modified,
                 ..
             } = *file;
             let entry = StoredEntry::File {
                 hash,
                 size,
                 is_executable,
+                modified,
             };
             (entry, Slot::from_stored(entry))
         }

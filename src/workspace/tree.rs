@@ -23,6 +23,8 @@ pub struct Tree {
     root: Arc<Node>,
     contents: Arc<dyn Contents>,
     limits: WorkspaceLimits,
+    /// The time that new files get, in nanoseconds since 1970; 0 for none.
+    now: u64,
     /// The files that are not saved, by hash. Filled when the first one is read by its hash.
     unsaved: Arc<OnceLock<HashMap<Hash, Bytes>>>,
 }
@@ -43,13 +45,25 @@ impl Tree {
             root,
             contents,
             limits,
+            now: 0,
             unsaved: Arc::default(),
         }
     }
 
     /// Returns the tree with another root.
     pub(super) fn with_root(&self, root: Arc<Node>) -> Self {
-        Self::of(root, Arc::clone(&self.contents), self.limits)
+        Self::of(root, Arc::clone(&self.contents), self.limits).at(self.now)
+    }
+
+    /// Returns the tree with the time that files get which are written from now on, in nanoseconds
+    /// since 1970.
+    #[must_use]
+    pub fn at(self, now: u64) -> Self {
+        Self { now, ..self }
+    }
+
+    pub(super) fn now(&self) -> u64 {
+        self.now
     }
 
     pub(super) fn root(&self) -> &Arc<Node> {

@@ -58,7 +58,9 @@ async fn a_change_through_memory_reaches_no_other_line() {
 #[test]
 fn exact_times_are_found_out() {
     for (parent, is_exact) in [("/dev/shm", false), ("/var/tmp", true)] {
-        let Ok(root) = tempfile::tempdir_in(parent) else { continue };
+        let Ok(root) = tempfile::tempdir_in(parent) else {
+            continue;
+        };
         let magic = rustix::fs::statfs(root.path()).unwrap().f_type;
         // A file system of another kind may do as it likes.
         if [0x0102_1994, 0xef53].contains(&magic) {
@@ -69,6 +71,9 @@ fn exact_times_are_found_out() {
 }
 
 fn change(file: &Path) {
-    let python = std::process::Command::new("python3").args(["-c", CHANGE]).arg(file).status();
+    let python = std::process::Command::new("python3")
+        .args(["-c", CHANGE])
+        .arg(file)
+        .status();
     assert!(python.unwrap().success());
 }

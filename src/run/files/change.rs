@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::child::{ChildSession, NewChild};
 use super::open::SessionFiles;
+use crate::clock::nanoseconds;
 use crate::ids::SessionId;
 use crate::run::error::Refusal;
 use crate::run::request::RequestKey;
@@ -61,7 +62,9 @@ impl SessionFiles {
             return Ok(earlier);
         }
         let base = self.base(tenant, request.session_id).await?;
-        let mut tree = self.tree_of(tenant, &base.environment);
+        let mut tree = self
+            .tree_of(tenant, &base.environment)
+            .at(nanoseconds(self.clock.now()));
         for (index, change) in request.changes.into_iter().enumerate() {
             tree = self.changed(tenant, &tree, index, change).await?;
         }
@@ -97,6 +100,7 @@ impl SessionFiles {
                             hash,
                             size,
                             is_executable,
+                            modified: nanoseconds(self.clock.now()),
                         };
                         with_stored(tree, &path, file).await
                     }

@@ -9,6 +9,7 @@ use super::change::with_files;
 use super::child::{ChildSession, NewChild};
 use super::conflict::{ConflictPart, EnvironmentConflict};
 use super::open::SessionFiles;
+use crate::clock::nanoseconds;
 use crate::ids::SessionId;
 use crate::json::Value;
 use crate::run::error::Refusal;
@@ -80,7 +81,8 @@ impl SessionFiles {
             &mut conflicts,
         );
         let tree = match merge(&base, &ours, &theirs).await? {
-            Merged::Clean(tree) => Some(tree),
+            Merged::Clean(tree) if tree.is_same(&theirs) => Some(tree),
+            Merged::Clean(tree) => Some(tree.changed_now(&ours, nanoseconds(self.clock.now())).await?),
             Merged::Conflicts(of_files) => {
                 conflicts.splice(..0, of_files.into_iter().map(of_file));
                 None

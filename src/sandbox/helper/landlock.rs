@@ -98,8 +98,8 @@ pub(super) fn confine(restrictions: &Restrictions) -> Result<(), LandlockError> 
     for path in DEVICES {
         rules = allow(rules, Path::new(path), AccessFs::ReadFile | AccessFs::WriteFile)?;
     }
-    for path in &restrictions.read_write {
-        rules = rules.add_rule(PathBeneath::new(PathFd::new(path)?, write))?;
+    for place in &restrictions.places {
+        rules = rules.add_rule(PathBeneath::new(PathFd::new(&place.inside)?, write))?;
     }
     restrict(rules)
 }

@@ -1,9 +1,11 @@
 //! Namespaces, where the kernel offers them: a second wall behind Landlock and seccomp.
 //!
-//! A user namespace lends the rights to mount. All mounts become read-only but the directories of
-//! the command. So a command can't even change the mode or the time of a file outside, which
-//! Landlock does not judge. Its network has no interfaces, and its IPC objects end with it. A
-//! command that may use the proxy is in a network that the helper made before.
+//! A user namespace lends the rights to mount. The command gets a root of its own, in which the
+//! directories of the command have the same paths on every host, and the directories of the host
+//! their own. All of it becomes read-only but the directories of the command. So a command can't
+//! even change the mode or the time of a file outside, which Landlock does not judge. Its network
+//! has no interfaces, and its IPC objects end with it. A command that may use the proxy is in a
+//! network that the helper made before.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,10 +16,12 @@ use std::path::{Path, PathBuf};
 
 use nix::sched::{CloneFlags, unshare};
 use rustix::io::Errno;
-use rustix::mount::{MountFlags, MountPropagationFlags, mount_bind_recursive, mount_change, mount_remount};
-use rustix::process::{getegid, geteuid};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind_recursive, mount_change, mount_remount, unmount,
+};
+use rustix::process::{chdir, getegid, geteuid, pivot_root};
 
-use super::super::wire::Restrictions;
+use super::super::wire::{Place, Restrictions};
 use super::{Step as _, StepError};
 
 /// Moves the calling process, which must have one thread, into namespaces of its own.
@@ -29,20 +33,50 @@ pub(super) fn enter(restrictions: &Restrictions) -> Result<(), StepError> {
     enter_user_and(flags)?;
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", private).step("make mounts private")?;
-    for directory in &restrictions.read_write {
-        mount_bind_recursive(directory, directory).step("mount a directory")?;
-    }
+    make_root(&restrictions.places).step("make a root directory")?;
     let mounts = fs::read("/proc/self/mountinfo").step("read the mounts")?;
     for (point, flags) in parse(&mounts) {
-        if !restrictions
-            .read_write
-            .iter()
-            .any(|writable| point.starts_with(writable))
-        {
+        if !restrictions.places.iter().any(|place| point.starts_with(&place.inside)) {
             make_read_only(&point, flags).step("make a mount read-only")?;
         }
     }
     Ok(())
+}
+
+/// Makes a root directory with the directories of the host and those of the command, and leaves the
+/// old one.
+fn make_root(places: &[Place]) -> io::Result<()> {
+    const OLD: &str = "/.old";
+    let old = |path: &Path| Path::new(OLD).join(path.strip_prefix("/").unwrap_or(path));
+    // Any directory will do: it shows again once the new root has moved away from it.
+    let at = places.first().map_or(Path::new("/tmp"), |place| &place.outside);
+    mount(
+        "tmpfs",
+        at,
+        "tmpfs",
+        MountFlags::NOSUID | MountFlags::NODEV,
+        c"mode=0755",
+    )?;
+    chdir(at)?;
+    fs::create_dir("./.old")?;
+    pivot_root(".", "./.old")?;
+    chdir("/")?;
+    for entry in fs::read_dir(OLD)? {
+        let entry = entry?;
+        let (path, kind) = (Path::new("/").join(entry.file_name()), entry.file_type()?);
+        if kind.is_symlink() {
+            std::os::unix::fs::symlink(fs::read_link(entry.path())?, path)?;
+        } else if kind.is_dir() && !places.iter().any(|place| place.inside == path) {
+            fs::create_dir(&path)?;
+            mount_bind_recursive(entry.path(), &path)?;
+        }
+    }
+    for place in places {
+        fs::create_dir(&place.inside)?;
+        mount_bind_recursive(old(&place.outside), &place.inside)?;
+    }
+    unmount(OLD, UnmountFlags::DETACH)?;
+    fs::remove_dir(OLD)
 }
 
 /// Moves the calling process into a user namespace and into others that belong to it.

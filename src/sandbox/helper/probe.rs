@@ -7,9 +7,10 @@ use std::net::{TcpListener, TcpStream};
 use nix::sched::CloneFlags;
 use rustix::process::getpid;
 
+use super::super::command::WORKSPACE;
 use super::super::protections::{Protections, SIGNAL_SCOPE};
 use super::super::settings::Isolation;
-use super::super::wire::{self, ProbeTask, Restrictions};
+use super::super::wire::{self, Place, ProbeTask, Restrictions};
 use super::{Step as _, StepError, cgroup, init, landlock, namespaces, network, privileges, seccomp};
 use crate::causes::with_causes;
 
@@ -28,7 +29,10 @@ fn try_out(task: &ProbeTask) -> Protections {
         pid_namespace: false,
         proxy: task.proxy,
         read_only: Vec::new(),
-        read_write: vec![task.directory.clone()],
+        places: vec![Place {
+            outside: task.directory.clone(),
+            inside: WORKSPACE.into(),
+        }],
     };
     // A child of this process must be started before it restricts itself.
     let cgroup = task.cgroup.as_deref().map(|delegated| {
@@ -52,6 +56,9 @@ fn try_out(task: &ProbeTask) -> Protections {
     } else {
         Some("switched off".to_owned())
     };
+    if namespace_error.is_some() {
+        restrictions.places[0].inside.clone_from(&task.directory);
+    }
     let version = landlock::version().map(|abi| abi.min(task.landlock_abi_limit));
     restrictions.landlock_abi = version.clone().unwrap_or_default();
     let confined = version.and_then(|_| privileges_and_landlock(&restrictions).map_err(|error| with_causes(&error)));

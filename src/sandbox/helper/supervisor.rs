@@ -113,7 +113,8 @@ impl Supervised {
             }
             None => None,
         };
-        let disk = DiskWatch::start(restrictions.read_write.clone(), task.limits.disk_bytes);
+        let written = restrictions.places.iter().map(|place| place.outside.clone()).collect();
+        let disk = DiskWatch::start(written, task.limits.disk_bytes);
         // After the thread of the disk, since no thread can be started afterwards.
         let init = restrictions.pid_namespace.then(|| init::start(Stdio::null()));
         let init = init.transpose()?;

@@ -26,6 +26,8 @@ pub(in crate::workspace) struct File {
     pub(in crate::workspace) hash: Hash,
     pub(in crate::workspace) size: u64,
     pub(in crate::workspace) is_executable: bool,
+    /// When its content last changed.
+    pub(in crate::workspace) modified: u64,
     /// The bytes of a file that is not saved.
     pub(in crate::workspace) unsaved: Option<Bytes>,
 }
@@ -58,8 +60,8 @@ impl Slot {
         }
     }
 
-    /// Returns whether both are known to be equal. Two directories with unsaved changes may be
-    /// equal without this being known.
+    /// Returns whether both are known to be equal, but for times of files. Two directories with
+    /// unsaved changes may be equal without this being known.
     pub(in crate::workspace) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::File(one), Self::File(other)) => one.hash == other.hash && one.is_executable == other.is_executable,
@@ -98,6 +100,7 @@ impl Slot {
                 hash: file.hash,
                 size: file.size,
                 is_executable: file.is_executable,
+                modified: file.modified,
             },
             Self::Symlink(target) => Entry::Symlink {
                 target: target.to_string(),
@@ -116,10 +119,12 @@ impl Slot {
                 hash,
                 size,
                 is_executable,
+                modified,
             } => Self::File(File {
                 hash,
                 size,
                 is_executable,
+                modified,
                 unsaved: None,
             }),
             StoredEntry::Symlink { target } => Self::Symlink(Arc::from(target)),

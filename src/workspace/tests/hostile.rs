@@ -31,6 +31,7 @@ fn file(size: u64) -> StoredEntry<'static> {
         hash: hash_content(b""),
         size,
         is_executable: false,
+        modified: 0,
     }
 }
 

@@ -291,7 +291,7 @@ async fn a_shutdown_ends_commands() {
 async fn runs_at_the_same_time_do_not_share_a_directory() {
     let home = home();
     let service = Service::start(&home).await;
-    let command = "pwd; mktemp ./XXXXXX >&2; for i in 1 2 3 4 5 6 7 8 9 10; do test $(ls | wc -l) = 1 || echo shared; sleep 0.05; done";
+    let command = "stat -c %i .; mktemp ./XXXXXX >&2; for i in 1 2 3 4 5 6 7 8 9 10; do test $(ls | wc -l) = 1 || echo shared; sleep 0.05; done";
     put_commands(&service, "sh", &[command]).await;
     let runs = futures_util::future::join_all((0..4).map(|_| service.run("sh", None, "go"))).await;
     let mut directories = Vec::new();

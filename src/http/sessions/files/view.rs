@@ -114,6 +114,7 @@ impl From<Entry> for FileVersion {
                 hash,
                 size,
                 is_executable,
+                ..
             } => Self {
                 hash: Some(hash),
                 size: Some(size),

@@ -2,7 +2,7 @@
 
 use crate::agent::ports::{ToolContext, ToolError};
 use crate::environment::{EnvironmentError, WorkspaceEdit};
-use crate::workspace::Tree;
+use crate::workspace::{FilePath, Tree};
 
 use super::paths::explained;
 
@@ -11,6 +11,27 @@ pub(super) async fn current(context: &ToolContext) -> Result<Tree, ToolError> {
     let refreshed = context.environment.refresh().await;
     refreshed.map_err(|error| ToolError::new(error.to_string()))?;
     Ok(context.environment.tree())
+}
+
+/// Returns files with what is at an ephemeral path, for a reader.
+pub(super) async fn with_ephemeral(
+    context: &ToolContext,
+    tree: &Tree,
+    path: Option<&FilePath>,
+) -> Result<Tree, ToolError> {
+    let Some(path) = path else { return Ok(tree.clone()) };
+    let found = context.environment.with_ephemeral(tree, path).await;
+    found.map_err(|error| ToolError::new(error.to_string()))
+}
+
+/// The same for a writer. What it changes becomes part of the session, and nothing else.
+pub(super) async fn with_ephemeral_file(
+    edit: &WorkspaceEdit<'_>,
+    tree: &Tree,
+    path: &FilePath,
+) -> Result<Tree, ToolError> {
+    let found = edit.with_ephemeral(tree, path).await;
+    found.map_err(|error| ToolError::new(error.to_string()))
 }
 
 /// Begins a change of the files as they are now.

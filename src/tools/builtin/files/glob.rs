@@ -4,7 +4,7 @@ use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::edits::current;
+use super::edits::{current, with_ephemeral};
 use super::ignored::{include_ignored_schema, with_left_out};
 use super::listing::{Page, page_schemas};
 use super::paths::{MAX_PATH_LENGTH, directory_path, explained, shown};
@@ -75,9 +75,10 @@ impl Tool for Glob {
 
 async fn find(arguments: Value, context: &ToolContext) -> Result<ToolOutput, ToolError> {
     let arguments: Arguments = read_arguments(arguments)?;
-    let directory = directory_path(arguments.path.as_deref())?;
-    let pattern = Pattern::new(&arguments.pattern)?;
     let tree = current(context).await?;
+    let directory = directory_path(&tree, arguments.path.as_deref()).await?;
+    let tree = with_ephemeral(context, &tree, directory.as_ref()).await?;
+    let pattern = Pattern::read(&tree, &arguments.pattern).await?;
     let found = selected(&tree, directory.as_ref(), Some(pattern), arguments.include_ignored).await;
     let found = match found {
         Ok(found) => found,
@@ -90,5 +91,6 @@ async fn find(arguments: Value, context: &ToolContext) -> Result<ToolOutput, Too
         let page = Page::new(arguments.offset, arguments.limit);
         page.show(&found.entries, ["file", "files"], |(path, _)| path.to_string())?
     };
-    Ok(ToolOutput::text(with_left_out(text, found.ignored)))
+    let ephemeral = context.environment.ephemeral(directory.as_ref());
+    Ok(ToolOutput::text(with_left_out(text, found.ignored, &ephemeral)))
 }

@@ -10,6 +10,7 @@ use super::text::counted;
 use crate::json::Value;
 use crate::off_thread::by_size;
 use crate::path_patterns::PathPatterns;
+use crate::tools::builtin::environment_tool::and_more;
 use crate::workspace::{Entry, FilePath, Tree, TreeError};
 
 const GIT_DIRECTORY: &str = ".git";
@@ -20,6 +21,8 @@ const MAX_FILES: usize = 100;
 const MAX_BYTES: u64 = 64 << 10;
 /// The time that paths are matched. Hostile patterns may take long for each of many paths.
 const MAX_TIME: Duration = Duration::from_secs(5);
+/// The most ephemeral files and directories that a result names.
+const MAX_NAMED: usize = 10;
 /// How much slower it is to compile patterns than to read them.
 const SLOWNESS: u64 = 64;
 
@@ -131,11 +134,19 @@ pub(super) fn include_ignored_schema() -> Value {
     })
 }
 
-/// Adds to a result how many files were left out.
-pub(super) fn with_left_out(result: String, ignored: usize) -> String {
-    if ignored == 0 {
-        return result;
+/// Adds to a result how many files were left out, and which ephemeral ones.
+pub(super) fn with_left_out(mut result: String, ignored: usize, ephemeral: &[String]) -> String {
+    if ignored > 0 {
+        let files = counted(ignored, "ignored file");
+        result.push_str(&format!("\n[{files} left out: include_ignored includes them]"));
     }
-    let files = counted(ignored, "ignored file");
-    format!("{result}\n[{files} left out: include_ignored includes them]")
+    if !ephemeral.is_empty() {
+        let named: Vec<_> = ephemeral.iter().take(MAX_NAMED).map(String::as_str).collect();
+        let more = and_more(ephemeral.len() - named.len());
+        let named = named.join(", ");
+        result.push_str(&format!(
+            "\n[left out, since it is ephemeral: {named}{more}; name it as path to see what is in it]"
+        ));
+    }
+    result
 }

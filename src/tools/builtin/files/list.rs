@@ -4,7 +4,7 @@ use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::edits::current;
+use super::edits::{current, with_ephemeral};
 use super::ignored::{include_ignored_schema, with_left_out};
 use super::listing::{Page, page_schemas};
 use super::paths::{MAX_PATH_LENGTH, directory_path, explained, shown};
@@ -73,8 +73,9 @@ impl Tool for ListFiles {
 
 async fn list(arguments: Value, context: &ToolContext) -> Result<ToolOutput, ToolError> {
     let arguments: Arguments = read_arguments(arguments)?;
-    let directory = directory_path(arguments.path.as_deref())?;
     let tree = current(context).await?;
+    let directory = directory_path(&tree, arguments.path.as_deref()).await?;
+    let tree = with_ephemeral(context, &tree, directory.as_ref()).await?;
     let listed = if arguments.recursive {
         let below = everything_below(&tree, directory.as_ref(), arguments.include_ignored, |_, _| true);
         below
@@ -100,7 +101,8 @@ async fn list(arguments: Value, context: &ToolContext) -> Result<ToolOutput, Too
         let list = page.show(&entries, ["entry", "entries"], |(name, entry)| line(name, entry))?;
         format!("{}:\n{list}", shown(directory.as_ref()))
     };
-    Ok(ToolOutput::text(with_left_out(text, ignored)))
+    let ephemeral = context.environment.ephemeral(directory.as_ref());
+    Ok(ToolOutput::text(with_left_out(text, ignored, &ephemeral)))
 }
 
 /// Returns entries with their paths below the directory.

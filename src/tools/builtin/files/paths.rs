@@ -1,10 +1,16 @@
 //! Reads the paths that models write, and explains why nothing is there.
 
+use std::borrow::Cow;
+
+use percent_encoding::percent_decode_str;
+
 use crate::agent::ports::ToolError;
 use crate::spelling::nearest;
 use crate::tools::builtin::environment_tool::and_more;
-use crate::workspace::{ContentsError, Entry, FilePath, Tree, TreeError};
+use crate::workspace::{ContentsError, Entry, FilePath, PathError, Tree, TreeError};
 
+/// The name of the workspace in absolute paths.
+const ROOT: &str = "workspace";
 /// The longest path of an argument, in characters.
 pub(super) const MAX_PATH_LENGTH: usize = 1_024;
 /// The most entries of a directory that an error lists.
@@ -13,21 +19,67 @@ const MAX_LISTED: usize = 20;
 const MAX_SEARCHED: u64 = 5_000;
 
 /// Reads the path of a file.
-pub(super) fn file_path(text: &str) -> Result<FilePath, ToolError> {
+pub(super) async fn file_path(tree: &Tree, text: &str) -> Result<FilePath, ToolError> {
     let message = || format!("{text:?} is the workspace itself, not a file; name a file in it");
-    directory_path(Some(text))?.ok_or_else(|| ToolError::new(message()))
+    let path = directory_path(tree, Some(text)).await?;
+    path.ok_or_else(|| ToolError::new(message()))
 }
 
 /// Reads the path of a directory; `None` means the whole workspace.
-pub(super) fn directory_path(text: Option<&str>) -> Result<Option<FilePath>, ToolError> {
+pub(super) async fn directory_path(tree: &Tree, text: Option<&str>) -> Result<Option<FilePath>, ToolError> {
     // Models send an empty path for a field that they mean to leave out.
     let Some(text) = text.filter(|text| !text.is_empty()) else {
         return Ok(None);
     };
-    FilePath::resolve(None, text).map_err(|error| {
-        let message = format!("the path {text:?} can't be used: {error}; paths are relative to the workspace");
-        ToolError::new(message)
-    })
+    check_home(text)?;
+    let plain = plain(tree, text).await;
+    FilePath::resolve(&plain).map_err(|error| unusable(text, &error))
+}
+
+/// Returns a path or a pattern without what is special about it but no part of it: `file://`, and
+/// the name of the workspace before a path that begins in it.
+pub(super) async fn plain<'a>(tree: &Tree, text: &'a str) -> Cow<'a, str> {
+    if let Some(path) = ["file://localhost/", "file:///"]
+        .iter()
+        .find_map(|scheme| text.strip_prefix(scheme))
+    {
+        let path = percent_decode_str(path).decode_utf8_lossy();
+        return format!("/{path}").into();
+    }
+    // `workspace/a` is in a directory of that name only if there is one.
+    if text == ROOT || text.starts_with("workspace/") {
+        let has_own = match FilePath::parse(ROOT) {
+            Ok(root) => matches!(tree.entry(&root).await, Ok(Some(_))),
+            Err(_) => false,
+        };
+        if !has_own {
+            return format!("/{text}").into();
+        }
+    }
+    text.into()
+}
+
+/// Says why a path or a pattern can't be used.
+pub(super) fn unusable(text: &str, error: &PathError) -> ToolError {
+    let hint = match error {
+        PathError::Elsewhere => {
+            "file tools have only what is in the workspace; write a path relative to it, such as src/main.rs"
+        }
+        _ => "paths are relative to the workspace",
+    };
+    ToolError::new(format!("the path {text:?} can't be used: {error}; {hint}"))
+}
+
+/// Refuses the home directory, which is not in the workspace.
+pub(super) fn check_home(text: &str) -> Result<(), ToolError> {
+    if text == "~" || text.starts_with("~/") {
+        let message = format!(
+            "the path {text:?} can't be used: ~ is the home directory of commands, which is no part of the workspace; \
+             write a path relative to the workspace, such as src/main.rs"
+        );
+        return Err(ToolError::new(message));
+    }
+    Ok(())
 }
 
 /// Returns the path as models read it.

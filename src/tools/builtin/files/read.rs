@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::edits::current;
+use super::edits::{current, with_ephemeral};
 use super::line_ends;
 use super::media::{binary, media_type, visible};
 use super::paths::{MAX_PATH_LENGTH, explained, file_path};
@@ -106,8 +106,9 @@ impl Tool for ReadFile {
 
 async fn read(arguments: Value, context: &ToolContext) -> Result<ToolOutput, ToolError> {
     let Arguments { path, offset, limit } = read_arguments(arguments)?;
-    let path = file_path(&path)?;
     let tree = current(context).await?;
+    let path = file_path(&tree, &path).await?;
+    let tree = with_ephemeral(context, &tree, Some(&path)).await?;
     let bytes = match tree.read(&path).await {
         Ok(bytes) => bytes,
         Err(error) => return Err(explained(&tree, error).await),

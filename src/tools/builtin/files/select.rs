@@ -3,10 +3,11 @@
 use globset::{GlobBuilder, GlobMatcher};
 
 use super::ignored::Ignored;
+use super::paths::{check_home, plain, unusable};
 use crate::agent::ports::ToolError;
 use crate::off_thread::by_size;
 use crate::tools::long_output::OUTPUT_DIRECTORY;
-use crate::workspace::{Entry, FilePath, Tree, TreeError};
+use crate::workspace::{Entry, FilePath, Tree, TreeError, pattern_in_workspace};
 
 /// The longest pattern, in characters.
 pub(super) const MAX_PATTERN_LENGTH: usize = 256;
@@ -21,11 +22,20 @@ pub(super) struct Pattern {
     matcher: GlobMatcher,
     /// Whether the pattern is compared with the last name only.
     is_name: bool,
+    /// Whether it is compared with the whole path.
+    is_absolute: bool,
 }
 
 impl Pattern {
-    /// Compiles a pattern. A pattern without `/` matches names at any depth.
-    pub(super) fn new(text: &str) -> Result<Self, ToolError> {
+    /// Reads a pattern as models write it.
+    pub(super) async fn read(tree: &Tree, text: &str) -> Result<Self, ToolError> {
+        check_home(text)?;
+        Self::new(&plain(tree, text).await)
+    }
+
+    /// Compiles a pattern. A pattern without `/` matches names at any depth. An absolute one is
+    /// compared with whole paths.
+    fn new(text: &str) -> Result<Self, ToolError> {
         let invalid = |error: &dyn std::fmt::Display| {
             ToolError::new(format!(
                 "the pattern {text:?} is invalid: {error}; write for example src/**/*.rs"
@@ -36,18 +46,31 @@ impl Pattern {
                 "it has more than {MAX_ALTERNATIVES} alternatives"
             )));
         }
-        let relative = text.strip_prefix("/workspace/").unwrap_or(text);
-        let relative = relative.trim_start_matches("./").trim_start_matches('/');
-        let glob = GlobBuilder::new(relative).literal_separator(true).build();
+        let is_absolute = text.starts_with('/');
+        let relative = if is_absolute {
+            pattern_in_workspace(text).map_err(|error| unusable(text, &error))?
+        } else {
+            text.trim_start_matches("./").to_owned()
+        };
+        let glob = GlobBuilder::new(&relative).literal_separator(true).build();
         let matcher = glob.map_err(|error| invalid(&error.kind()))?.compile_matcher();
-        let is_name = !relative.contains('/') && relative != "**";
-        Ok(Self { matcher, is_name })
+        let is_name = !is_absolute && !relative.contains('/') && relative != "**";
+        Ok(Self {
+            matcher,
+            is_name,
+            is_absolute,
+        })
     }
 
-    /// Returns whether a path below the searched directory matches.
-    pub(super) fn matches(&self, relative: &str) -> bool {
+    /// Returns whether a path below the searched directory matches, which begins at the prefix.
+    pub(super) fn matches(&self, path: &str, prefix: usize) -> bool {
+        let relative = path.get(prefix..).unwrap_or_default();
         let name = relative.rsplit_once('/').map_or(relative, |(_, name)| name);
-        self.matcher.is_match(if self.is_name { name } else { relative })
+        self.matcher.is_match(match self {
+            Self { is_absolute: true, .. } => path,
+            Self { is_name: true, .. } => name,
+            _ => relative,
+        })
     }
 }
 
@@ -74,7 +97,11 @@ pub(super) async fn selected(
         let relative = path.as_str().get(prefix..).unwrap_or_default();
         let is_directory = matches!(entry, Entry::Directory { .. });
         let is_hidden = is_whole && relative.starts_with(OUTPUT_DIRECTORY);
-        !is_directory && !is_hidden && pattern.as_ref().is_none_or(|pattern| pattern.matches(relative))
+        !is_directory
+            && !is_hidden
+            && pattern
+                .as_ref()
+                .is_none_or(|pattern| pattern.matches(path.as_str(), prefix))
     };
     let mut selected = everything_below(tree, directory, include_ignored, is_selected).await?;
     selected
@@ -132,13 +159,15 @@ mod tests {
             ("src/**/*.rs", "src/a/b/c.rs", true),
             ("./src/*", "src/a", true),
             ("/workspace/src/*", "src/a", true),
+            ("/workspace/*", "src/a", false),
+            ("/tmp/run-0123456789abcdef/workspace/**/a", "src/a", true),
             ("**", "a/b", true),
             ("*.{ts,tsx}", "a/b.tsx", true),
             ("[ab]?.txt", "x/b1.txt", true),
             ("**/test_*", "a/test_b/c", false),
         ] {
             assert_eq!(
-                Pattern::new(pattern).unwrap().matches(path),
+                Pattern::new(pattern).unwrap().matches(path, 0),
                 is_match,
                 "{pattern} {path}"
             );
@@ -149,11 +178,13 @@ mod tests {
     fn invalid_and_hostile_patterns_are_refused() {
         let braces = "{a,b}".repeat(51);
         let nested = "{".repeat(65) + &"}".repeat(65);
+        assert!(Pattern::new("/etc/*").is_err_and(|error| error.message.contains("outside")));
+        assert!(Pattern::new("/workspace/src/*.rs").unwrap().matches("src/a.rs", 4));
         for pattern in ["[", "{a", "a}", "[z-a]", &braces, &nested] {
             let error = Pattern::new(pattern).map(|_| ()).expect_err(pattern);
             assert!(error.message.contains("is invalid"), "{}", error.message);
         }
         let stars = "*a".repeat(MAX_PATTERN_LENGTH / 2);
-        assert!(!Pattern::new(&stars).unwrap().matches(&"a".repeat(255)[..100]));
+        assert!(!Pattern::new(&stars).unwrap().matches(&"a".repeat(255)[..100], 0));
     }
 }

@@ -11,7 +11,7 @@ use super::text::{counted, line_count};
 use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use crate::json::Value;
 use crate::tools::builtin::environment_tool::{Effect, environment_tool, read_arguments};
-use crate::tools::builtin::files::edits::{begin, finish};
+use crate::tools::builtin::files::edits::{begin, finish, with_ephemeral_file};
 use crate::workspace::{FilePath, Tree, TreeError};
 
 /// The longest content of one call, in characters.
@@ -75,9 +75,10 @@ impl Tool for WriteFile {
 
 async fn write(arguments: Value, context: &ToolContext) -> Result<ToolOutput, ToolError> {
     let arguments: Arguments = read_arguments(arguments)?;
-    let path = file_path(&arguments.path)?;
     let edit = begin(context).await?;
-    let written = written(&edit.tree, &path, arguments).await;
+    let path = file_path(&edit.tree, &arguments.path).await?;
+    let before = with_ephemeral_file(&edit, &edit.tree, &path).await?;
+    let written = written(&before, &path, arguments).await;
     let (tree, message) = match written {
         Ok(written) => written,
         Err(error) => return Err(explained(&edit.tree, error).await),

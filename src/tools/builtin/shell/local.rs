@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use futures_util::future::OptionFuture;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
@@ -13,12 +15,12 @@ use super::backend::{BackendError, CommandBackend, CommandOutcome, JobBackend, S
 use super::commands::{CommandSettings, Commands, Opened};
 use super::network::{self, ServedNetwork};
 use super::report::end_note;
-use super::state::{MAX_STATE_BYTES, SCRIPT, STATE_FILE, read_state, stored_directory, stored_variables};
+use super::state::{MAX_STATE_BYTES, SCRIPT, STATE_FILE, read_state, stored_directory, stored_variables, variables_in};
 use crate::causes::with_causes;
-use crate::checkout::{Checkout, CommandDirectories};
+use crate::checkout::{Checkout, CheckoutError, CommandDirectories, Scanned, SkippedFiles};
 use crate::environment::RunningJob;
 use crate::fair_share::Share;
-use crate::sandbox::{CommandEnd, CommandSpec, Exit, Output, Sandbox};
+use crate::sandbox::{CommandEnd, CommandSpec, Exit, Output, Places, Sandbox};
 use crate::session::ShellState;
 use crate::tenant::TenantId;
 use crate::workspace::{Entry, Tree};
@@ -47,7 +49,11 @@ impl JobBackend for Commands {
 
     async fn start(&self, mut command: ShellCommand, job: RunningJob, slot: Share) -> Result<Checkout, BackendError> {
         let host = self.host().await?;
-        let mut checkout = host.checkout(&mut command).await?;
+        let cancelled = job.cancellation();
+        let mut checkout = tokio::select! {
+            checkout = host.checkout(&mut command) => checkout?,
+            () = cancelled.cancelled() => return Err(BackendError::Failed("the run was cancelled or stopped".to_owned())),
+        };
         checkout.begin_live(&host.settings.ephemeral).await?;
         let mut spec = host.spec(&command, &checkout.for_command()).await;
         spec.arguments = vec!["-c".into(), command.command.into()];
@@ -92,16 +98,30 @@ impl Host<'_> {
         output: &mut (dyn FnMut(Output) + Send),
         cancel: CancellationToken,
     ) -> Result<CommandOutcome, BackendError> {
-        let mut checkout = self.checkout(&mut command).await?;
+        let (begun, time) = (Instant::now(), command.wall_time);
+        let checkout = tokio::select! {
+            checkout = self.checkout(&mut command) => Ok(checkout?),
+            () = cancel.cancelled() => Err(Exit::Cancelled),
+            () = sleep(time) => Err(Exit::TimedOut),
+        };
+        let mut checkout = match checkout {
+            Ok(checkout) => checkout,
+            Err(exit) => return Ok(unchanged(command, exit, begun.elapsed())),
+        };
         let directories = checkout.for_command();
         let base = self.base_variables();
         let mut spec = self.spec(&command, &directories).await;
         let network = self.network(&mut spec);
         let end = supervise(&self.opened.sandbox, spec, network, output, cancel).await;
-        let scanned = checkout.scan(&self.settings.ephemeral).await?;
+        let scanned = match checkout.scan(&self.settings.ephemeral).await {
+            // The files stay where they are, so that a command can remove some.
+            Err(error) if error.exceeds_limits() => over_limit(command.tree, &error),
+            scanned => scanned?,
+        };
         let left = checkout.take_scratch_file(STATE_FILE, MAX_STATE_BYTES).await;
         let left = left.ok().flatten();
-        let shell = left.and_then(|bytes| read_state(&bytes, &directories.files, &base));
+        let places = self.places(&directories);
+        let shell = left.and_then(|bytes| read_state(&bytes, &places, &base));
         let other = command.shell.map(|before| before.other).unwrap_or_default();
         let checkout = match end.exit {
             Exit::Failed { .. } => {
@@ -138,10 +158,9 @@ impl Host<'_> {
     }
 
     async fn spec(&self, command: &ShellCommand, directories: &CommandDirectories) -> CommandSpec {
-        let CommandDirectories { files, scratch } = directories;
-        let state = command.shell.as_ref();
-        let mut spec = CommandSpec::new(self.shell, files, scratch);
-        let state_file = scratch.join(STATE_FILE);
+        let (state, places) = (command.shell.as_ref(), self.places(directories));
+        let mut spec = CommandSpec::new(self.shell, &directories.files, &directories.scratch);
+        let state_file = places.scratch.join(STATE_FILE);
         spec.variables = self.base_variables();
         spec.arguments = vec![
             "-c".into(),
@@ -150,13 +169,18 @@ impl Host<'_> {
             command.command.clone().into(),
             state_file.into(),
         ];
-        spec.cwd = start_directory(files, state, &command.tree).await;
-        spec.variables.extend(stored_variables(state));
+        spec.cwd = start_directory(&directories.files, state, &command.tree).await;
+        spec.variables.extend(variables_in(&places, stored_variables(state)));
         spec.read_only.extend(self.settings.read_only.iter().cloned());
         spec.read_only.extend(self.opened.certificates.clone());
         spec.limits = self.settings.limits.clone();
         spec.limits.wall_time = command.wall_time.min(spec.limits.wall_time);
         spec
+    }
+
+    /// Returns where a command finds its directories.
+    fn places(&self, directories: &CommandDirectories) -> Places {
+        self.opened.sandbox.places(&directories.files, &directories.scratch)
     }
 
     /// Returns the variables that every command begins with.
@@ -183,6 +207,26 @@ async fn supervise(
         end = &mut running => end,
         Some(never) = &mut serving => match never {},
     }
+}
+
+/// Returns the outcome of a command that did not begin.
+fn unchanged(command: ShellCommand, exit: Exit, wall_time: Duration) -> CommandOutcome {
+    CommandOutcome {
+        exit,
+        wall_time,
+        tree: command.tree,
+        checkout: None,
+        shell: None,
+        skipped: SkippedFiles::default(),
+    }
+}
+
+/// Returns the files as they were, and says so.
+fn over_limit(tree: Tree, error: &CheckoutError) -> Scanned {
+    let mut skipped = SkippedFiles::default();
+    let reason = format!("{error}; remove files, and the session gets the rest with the next command");
+    skipped.add("all changes since the last command".to_owned(), reason);
+    Scanned { tree, skipped }
 }
 
 /// Returns where the shell starts: the directory that the last one left, if the workspace still has

@@ -333,7 +333,7 @@ fn description(settings: &CommandSettings) -> String {
         ),
     };
     let mut text = format!(
-        "Runs a command line in a sandbox {network}. It runs in the directory of your workspace. Files that \
+        "Runs a command line in a sandbox {network}. It runs in the directory of your workspace, whose path the file tools understand. Files that \
                     it makes, changes or removes there are part of the session, and the other file tools see them. \
                     The working directory and exported variables last until the next call. Processes that a command \
                     leaves behind do not: start what is to go on with background. Returns standard output and standard error together, and the exit code unless it is 0. \
@@ -345,7 +345,7 @@ fn description(settings: &CommandSettings) -> String {
              part of the session: ",
         );
         text.push_str(&ephemeral.join(", "));
-        text.push('.');
+        text.push_str(". Subagents begin without it.");
     }
     text
 }

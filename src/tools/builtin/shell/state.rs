@@ -2,10 +2,15 @@
 //!
 //! Each command runs in a new shell. At its end the shell writes both into a file of the scratch
 //! directory. A command can write anything there, but only itself reads it again.
+//!
+//! The session has the paths of a command with a mount namespace. On a host without them, variables
+//! are translated when a command begins and ends, so they also mean something in another directory:
+//! in that of a subagent, after a restart and on another machine.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::sandbox::{Places, SCRATCH, WORKSPACE};
 use crate::session::ShellState;
 use crate::workspace::FilePath;
 
@@ -32,7 +37,7 @@ const OWN: [&str; 7] = ["_", "HOME", "OLDPWD", "PWD", "SHELL", "SHLVL", "TMPDIR"
 
 /// Reads the state that a shell has left. `base` are the variables that every shell begins with.
 /// Returns `None` if it is incomplete or too long.
-pub(super) fn read_state(bytes: &[u8], root: &Path, base: &BTreeMap<String, String>) -> Option<ShellState> {
+pub(super) fn read_state(bytes: &[u8], places: &Places, base: &BTreeMap<String, String>) -> Option<ShellState> {
     if bytes.len() as u64 >= MAX_STATE_BYTES || bytes.last() != Some(&0) {
         return None;
     }
@@ -44,9 +49,9 @@ pub(super) fn read_state(bytes: &[u8], root: &Path, base: &BTreeMap<String, Stri
         |(name, value): &(&str, &str)| !OWN.contains(name) && base.get(*name).is_none_or(|known| known != value);
     let variables = variables.filter(is_retained);
     Some(ShellState {
-        cwd: relative(Path::new(cwd), root),
+        cwd: relative(Path::new(cwd), &places.directory),
         variables: variables
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .map(|(name, value)| (name.to_owned(), places.translated(value, false)))
             .collect(),
         ..ShellState::default()
     })
@@ -57,6 +62,58 @@ pub(super) fn read_state(bytes: &[u8], root: &Path, base: &BTreeMap<String, Stri
 fn relative(cwd: &Path, root: &Path) -> String {
     let inside = cwd.strip_prefix(root).ok().and_then(Path::to_str);
     inside.unwrap_or_default().to_owned()
+}
+
+/// Returns stored variables as a command has them.
+pub(super) fn variables_in(places: &Places, mut stored: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    for value in stored.values_mut() {
+        *value = places.translated(value, true);
+    }
+    stored
+}
+
+impl Places {
+    /// Returns a text with the paths of these directories in place of those that a session has, or
+    /// the other way round.
+    fn translated(&self, text: &str, is_stored: bool) -> String {
+        let mut text = text.to_owned();
+        for (own, stored) in [(&self.directory, WORKSPACE), (&self.scratch, SCRATCH)] {
+            let Some(own) = own.to_str().filter(|own| *own != stored) else {
+                continue;
+            };
+            let (from, to) = if is_stored { (stored, own) } else { (own, stored) };
+            text = replaced(&text, from, to);
+        }
+        text
+    }
+}
+
+/// Replaces an absolute path where it is a whole path, or the beginning of one.
+fn replaced(text: &str, from: &str, to: &str) -> String {
+    let mut new = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(from) {
+        let (before, after) = (&rest[..at], &rest[at + from.len()..]);
+        new.push_str(before);
+        let is_whole = begins_path(&new) && !after.starts_with(is_of_name);
+        new.push_str(if is_whole { to } else { from });
+        rest = after;
+    }
+    new.push_str(rest);
+    new
+}
+
+/// Returns whether an absolute path may begin after a text: after no other names, an option as in
+/// `-I/include`, or `file://`.
+fn begins_path(before: &str) -> bool {
+    let is_in_path = |c: char| is_of_name(c) || c == '/';
+    let start = before.trim_end_matches(is_in_path).len();
+    let joined = &before[start..];
+    matches!(joined, "" | "//") || (joined.starts_with('-') && !joined.contains('/'))
+}
+
+fn is_of_name(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '.' | '_' | '-')
 }
 
 /// Returns the part of a stored state that a shell begins with.
@@ -93,9 +150,16 @@ pub(super) fn stored_variables(state: Option<&ShellState>) -> BTreeMap<String, S
 mod tests {
     use super::*;
 
+    fn places() -> Places {
+        Places {
+            directory: "/w/files".into(),
+            scratch: "/w/scratch".into(),
+        }
+    }
+
     fn read(bytes: &[u8]) -> Option<ShellState> {
         let base = BTreeMap::from([("PATH".to_owned(), "/bin".to_owned())]);
-        read_state(bytes, Path::new("/w/files"), &base)
+        read_state(bytes, &places(), &base)
     }
 
     #[test]
@@ -113,6 +177,24 @@ mod tests {
         for cwd in ["/w/files", "/", "/w/filesystem", "/w/scratch/home"] {
             assert_eq!(read(format!("{cwd}\0").as_bytes()).unwrap().cwd, "", "{cwd}");
         }
+    }
+
+    #[test]
+    fn variables_have_the_paths_of_each_host() {
+        let own = "/w/files/bin:/usr/bin:/w/files:/w/filesystem:/x/w/files:-I/w/files/a b,/w/scratch/home";
+        let stored = "/workspace/bin:/usr/bin:/workspace:/w/filesystem:/x/w/files:-I/workspace/a b,/scratch/home";
+        let state = read(format!("/w/files\0PATH={own}\0").as_bytes()).unwrap();
+        assert_eq!(state.variables["PATH"], stored);
+        assert_eq!(variables_in(&places(), state.variables.clone())["PATH"], own);
+        let elsewhere = Places {
+            directory: WORKSPACE.into(),
+            scratch: SCRATCH.into(),
+        };
+        assert_eq!(variables_in(&elsewhere, state.variables)["PATH"], stored);
+        assert_eq!(
+            replaced("x=/workspace a/workspace/workspace /workspaces", "/workspace", "/w"),
+            "x=/w a/workspace/workspace /workspaces"
+        );
     }
 
     #[test]

@@ -37,7 +37,7 @@ async fn lines_are_shown_with_their_files_and_numbers() {
         "b/c.rs: 2\nb/d.md: 1\n[3 matching lines in 2 files]"
     );
     assert_eq!(
-        grep(json!({"pattern": "two", "path": "/a.rs", "mode": "files"})).await,
+        grep(json!({"pattern": "two", "path": "/workspace/a.rs", "mode": "files"})).await,
         "a.rs\n[1 file]"
     );
     assert_contains(

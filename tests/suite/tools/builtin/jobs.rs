@@ -161,7 +161,7 @@ async fn jobs_commands_and_file_tools_work_on_the_same_files() {
     );
     // A change of a file that the job has written is based on what the job has written.
     desk.call("write_file", write("ask3", "three")).await.unwrap();
-    let has_answered = |path: &PathBuf| fs::read(path.join("files/answer3")).is_ok_and(|text| text == b"three");
+    let has_answered = |path: &PathBuf| fs::read(path.join("workspace/answer3")).is_ok_and(|text| text == b"three");
     until(|| host.directories().iter().any(has_answered)).await;
     let edit = json!({"path": "answer3", "edits": [{"old": "three", "new": "3"}]});
     desk.call("edit_file", edit).await.unwrap();
@@ -213,6 +213,7 @@ os.execvp('sleep', ['sleep', '{seconds}'])"
     let state = desk.environment.export().await.unwrap();
     assert_eq!(sleepers(&seconds), 0);
     let next = Desk {
+        agent_id: desk.agent_id,
         environment: Arc::new(desk.environment.again(state)),
         ..host.desk()
     };
@@ -454,6 +455,7 @@ async fn the_log_says_if_jobs_have_left_more_than_a_session_may_have() {
     );
     assert_eq!(sleepers(&seconds), 0);
     let next = Desk {
+        agent_id: desk.agent_id,
         environment: Arc::new(desk.environment.again(state)),
         ..host.desk()
     };

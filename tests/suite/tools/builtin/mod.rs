@@ -1,14 +1,17 @@
 //! The tools for the environment, as models call them: results, errors, and what the files are
 //! afterwards.
 
+mod builds;
 mod concurrency;
 mod edit;
 mod ends_of_lines;
+mod ephemeral;
 mod grep;
 mod jobs;
 mod listing;
 mod long_output;
 mod patch;
+mod paths;
 mod read;
 mod shell;
 mod specs;
@@ -35,6 +38,7 @@ use crate::support::clock::TestClock;
 
 /// An environment, and an executor of all built-in tools.
 struct Desk {
+    agent_id: AgentId,
     environment: Arc<Environment>,
     executor: Arc<dyn ToolExecutor>,
     cancellation: CancellationToken,
@@ -58,6 +62,7 @@ impl Desk {
         let contents = Arc::new(InMemoryContents::default());
         let environment = Environment::restore(state, contents, limits);
         Self {
+            agent_id: AgentId::generate(&UuidV7Source),
             environment: Arc::new(environment),
             output: None,
             executor: registry.executor(&names).unwrap(),
@@ -88,7 +93,7 @@ impl Desk {
 
     async fn execution(&self, tool: &str, arguments: &Value) -> ToolExecution {
         let context = ToolContext {
-            agent_id: AgentId::generate(&UuidV7Source),
+            agent_id: self.agent_id,
             execution_id: ExecutionId::generate(&UuidV7Source),
             step_number: 1,
             environment: Arc::clone(&self.environment),

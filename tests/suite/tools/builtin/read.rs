@@ -13,8 +13,9 @@ async fn lines_have_numbers_and_the_last_line_says_how_many_there_are() {
     for path in [
         "src/a.rs",
         "./src//a.rs",
-        "/src/a.rs",
+        "workspace/src/a.rs",
         "/workspace/src/a.rs",
+        "file:///workspace/src/%61.rs",
         "src/../src/a.rs",
     ] {
         assert_eq!(read(path).await, shown, "{path}");
@@ -144,6 +145,8 @@ async fn an_error_says_what_exists_instead() {
             "the path \"../secret\" can't be used: the path leads out of the workspace",
         ),
         ("/workspace/../../etc/passwd", "leads out of the workspace"),
+        ("/etc/passwd", "outside of the workspace, which is at /workspace"),
+        ("~/a", "~ is the home directory of commands"),
         ("a\u{0}b", "control characters"),
     ] {
         let error = desk.call("read_file", json!({"path": path})).await.unwrap_err();

@@ -1,7 +1,7 @@
 //! `shell`: what commands do to the files, what they leave for the next command, and how they end.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -56,6 +56,16 @@ impl Host {
         }
     }
 
+    /// A new process with the same configuration.
+    pub(super) fn restarted(self) -> Self {
+        let settings = self.commands.settings().clone();
+        drop(self.commands);
+        Self {
+            directory: self.directory,
+            commands: Commands::new(settings),
+        }
+    }
+
     pub(super) fn desk(&self) -> Desk {
         self.desk_with(WorkspaceLimits::default(), EnvironmentState::default())
     }
@@ -74,14 +84,16 @@ impl Host {
 
     /// Returns whether a command has written the file `begun`.
     fn has_begun(&self) -> bool {
-        self.directories().iter().any(|path| path.join("files/begun").exists())
+        self.directories()
+            .iter()
+            .any(|path| path.join("workspace/begun").exists())
     }
 
     /// The directories of runs.
     pub(super) fn directories(&self) -> Vec<PathBuf> {
         let folder = fs::read_dir(self.directory.path().join("commands"))
             .ok()
-            .and_then(|mut folders| folders.next());
+            .and_then(|mut folders| folders.find(|folder| folder.as_ref().is_ok_and(|folder| folder.path().is_dir())));
         let Some(folder) = folder else { return Vec::new() };
         let entries = fs::read_dir(folder.unwrap().path()).unwrap();
         let paths = entries.map(|entry| entry.unwrap().path());
@@ -158,7 +170,11 @@ async fn the_working_directory_and_exported_variables_last() {
         cwd: "../../..".to_owned(),
         ..shell
     };
-    for (state, ending) in [(Some(expected), "files"), (Some(moved), "files"), (None, "files")] {
+    for (state, ending) in [
+        (Some(expected), "workspace"),
+        (Some(moved), "workspace"),
+        (None, "workspace"),
+    ] {
         let state = EnvironmentState {
             shell: state,
             ..EnvironmentState::default()
@@ -261,7 +277,12 @@ async fn what_can_be_no_part_of_the_session_is_named_or_ephemeral() {
         .await;
     assert_contains(
         &text,
-        &["[not part of the session: ", "pipe (it is neither a file", "out ("],
+        &[
+            "[not part of the session: ",
+            "pipe (it is neither a file",
+            "out (",
+            "target (ephemeral: what is new there lasts until the end of this run)",
+        ],
     );
     assert_eq!(desk.paths().await, ["kept"]);
     assert_eq!(desk.sh("cat target/x; rm pipe out").await, "built\n");
@@ -300,7 +321,7 @@ async fn all_files_that_the_session_can_not_have_are_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn too_many_files_are_an_error_and_the_session_stays_as_it_was() {
+async fn too_many_files_are_named_and_wait_in_the_directory() {
     let host = Host::new();
     let limits = WorkspaceLimits {
         files: 50,
@@ -310,14 +331,19 @@ async fn too_many_files_are_an_error_and_the_session_stays_as_it_was() {
     let desk = host.desk_with(limits, EnvironmentState::default());
     desk.put("a", b"1").await;
     let command = json!({"command": "echo begun; for i in $(seq 100); do echo > f$i; done"});
-    let error = desk.call("shell", command).await.unwrap_err();
-    assert!(
-        error.ends_with(" more than 50 files and directories\nThe output before the error:\nbegun\n"),
-        "{error}"
-    );
+    let text = desk.call("shell", command).await.unwrap();
+    let said = "begun\n[not part of the session: all changes since the last command (the workspace has more than 50 \
+                files and directories; remove files";
+    assert_contains(&text, &[said]);
     assert_eq!(desk.paths().await, ["a"]);
-    let text = desk.sh("ls; head -c 2000 /dev/zero > big").await;
-    assert_contains(&text, &["a\n[not part of the session: big ("]);
+    // Nothing is lost if the model removes what is too much.
+    let text = desk.sh("rm f?? f100; head -c 2000 /dev/zero > big; echo 2 > a").await;
+    assert_contains(&text, &["[not part of the session: big ("]);
+    assert_eq!(
+        desk.paths().await,
+        ["a", "f1", "f2", "f3", "f4", "f5", "f6", "f7", "f8", "f9"]
+    );
+    assert_eq!(desk.file("a").await.unwrap(), "2\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -358,7 +384,7 @@ async fn output_is_shown_while_the_command_runs() {
     // The command does not end before its output has been shown.
     let seeing = async {
         until(|| shown.text() == "first\nproblem\n").await;
-        fs::write(host.directories()[0].join("files/seen"), "").unwrap();
+        fs::write(host.directories()[0].join("workspace/seen"), "").unwrap();
     };
     let (text, ()) = tokio::join!(desk.sh(command), seeing);
     assert_eq!(text, "first\nproblem\ngrün\u{fffd}");
@@ -370,21 +396,26 @@ async fn a_directory_serves_the_next_run_of_its_session_and_no_other() {
     let host = Host::new();
     let first = host.desk();
     first.put("a", b"1").await;
-    let path = first.sh("echo 2 > b; echo t > $TMPDIR/t; mkdir target; pwd").await;
+    let inode = first
+        .sh("echo 2 > b; echo t > $TMPDIR/t; mkdir target; stat -c %i .")
+        .await;
+    let inode = format!("{}\n", inode.lines().next().unwrap());
+    let path = host.directories().remove(0).join("workspace");
     // What a file tool changes after the last command is in the directory too.
     first.put("c", b"3").await;
     let state = first.environment.export().await.unwrap();
-    until(|| !Path::new(path.trim()).join("target").exists()).await;
+    until(|| !path.join("target").exists()).await;
     let next = |state| Desk {
+        agent_id: first.agent_id,
         environment: Arc::new(first.environment.again(state)),
         ..host.desk()
     };
     let second = next(state.clone());
     let third = next(state.clone());
-    let listed = "cat a b c; ls $TMPDIR; ls; pwd";
-    assert_eq!(second.sh(listed).await, format!("12\n3a\nb\nc\n{path}"));
-    let other = third.sh("pwd").await;
-    assert_ne!(other, path);
+    let listed = "cat a b c; ls $TMPDIR; ls; stat -c %i .";
+    assert_eq!(second.sh(listed).await, format!("12\n3a\nb\nc\n{inode}"));
+    let other = third.sh("stat -c %i .").await;
+    assert_ne!(other, inode);
     let fork = Desk {
         environment: Arc::new(second.environment.fork()),
         ..host.desk()

@@ -21,7 +21,17 @@ impl TarWriter {
 
     pub(super) fn add(&mut self, path: &FilePath, entry: &Entry, bytes: &[u8]) -> io::Result<()> {
         let mut header = Header::new_gnu();
-        header.set_mtime(0);
+        let modified = match entry {
+            Entry::File { modified, .. } => *modified,
+            Entry::Symlink { .. } | Entry::Directory { .. } => 0,
+        };
+        let (seconds, nanoseconds) = (modified / 1_000_000_000, modified % 1_000_000_000);
+        header.set_mtime(seconds);
+        if nanoseconds > 0 {
+            // The header has no room for parts of a second, which the order of files may depend on.
+            let time = format!("{seconds}.{nanoseconds:09}");
+            self.0.append_pax_extensions([("mtime", time.as_bytes())])?;
+        }
         header.set_uid(0);
         header.set_gid(0);
         header.set_size(bytes.len() as u64);

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use self::replace::{Replacement, replace};
-use super::edits::{begin, finish};
+use super::edits::{begin, finish, with_ephemeral_file};
 use super::paths::{MAX_PATH_LENGTH, executable, explained, file_path};
 use super::text::{counted, line_count};
 use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
@@ -99,9 +99,10 @@ impl Tool for EditFile {
 
 async fn edit(arguments: Value, context: &ToolContext) -> Result<ToolOutput, ToolError> {
     let Arguments { path, edits } = read_arguments(arguments)?;
-    let path = file_path(&path)?;
     let edit = begin(context).await?;
-    let before = read(&edit.tree, &path).await?;
+    let path = file_path(&edit.tree, &path).await?;
+    let found = with_ephemeral_file(&edit, &edit.tree, &path).await?;
+    let before = read(&found, &path).await?;
     let (tenant, max_bytes) = (edit.tree.tenant(), edit.tree.limits().file_bytes);
     let mut after = before.clone();
     let (mut count, mut changed_lines) = (0, 0);
@@ -116,7 +117,7 @@ async fn edit(arguments: Value, context: &ToolContext) -> Result<ToolOutput, Too
         changed_lines += replacements.saturating_mul(lines.iter().sum());
     }
     let difference = difference(tenant, &path, [before, after.clone()], changed_lines).await;
-    let changed = match changed(&edit.tree, &path, after).await {
+    let changed = match changed(&found, &path, after).await {
         Ok(changed) => changed,
         Err(error) => return Err(explained(&edit.tree, error).await),
     };

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use self::render::{Display, FileMatches, Mode, matches_of};
 use self::search::{End, MAX_PATTERN_LENGTH, Query};
-use super::edits::current;
+use super::edits::{current, with_ephemeral};
 use super::ignored::{include_ignored_schema, with_left_out};
 use super::paths::{MAX_PATH_LENGTH, directory_path, explained};
 use super::select::{self, Pattern, Selected, selected};
@@ -146,9 +146,13 @@ impl Tool for Grep {
 
 async fn grep(arguments: Value, context: &ToolContext) -> Result<ToolOutput, ToolError> {
     let arguments: Arguments = read_arguments(arguments)?;
-    let path = directory_path(arguments.path.as_deref())?;
-    let pattern = arguments.glob.as_deref().map(Pattern::new).transpose()?;
     let tree = current(context).await?;
+    let path = directory_path(&tree, arguments.path.as_deref()).await?;
+    let tree = with_ephemeral(context, &tree, path.as_ref()).await?;
+    let pattern = match &arguments.glob {
+        Some(glob) => Some(Pattern::read(&tree, glob).await?),
+        None => None,
+    };
     let Arguments {
         literal,
         ignore_case,
@@ -175,7 +179,11 @@ async fn grep(arguments: Value, context: &ToolContext) -> Result<ToolOutput, Too
         found: Found::default(),
     };
     match search.search_all(&tree, selected.entries).await {
-        Ok(()) => Ok(ToolOutput::text(with_left_out(search.into_text(), selected.ignored))),
+        Ok(()) => {
+            let ephemeral = context.environment.ephemeral(path.as_ref());
+            let text = with_left_out(search.into_text(), selected.ignored, &ephemeral);
+            Ok(ToolOutput::text(text))
+        }
         Err(error) => Err(explained(&tree, error).await),
     }
 }

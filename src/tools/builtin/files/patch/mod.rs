@@ -24,10 +24,11 @@ use self::envelope::{is_envelope, read_envelope};
 use self::locate::Work;
 use self::model::{FileChange, FilePatch, Hunk};
 use self::unified::{is_unified, read_unified};
-use super::edits::{begin, finish};
+use super::edits::{begin, finish, with_ephemeral_file};
 use super::paths::{executable, explained, file_path};
 use super::text::{counted, line_count};
 use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
+use crate::environment::WorkspaceEdit;
 use crate::json::Value;
 use crate::off_thread::{by_size, off_thread};
 use crate::tools::builtin::environment_tool::{Effect, environment_tool, read_arguments};
@@ -98,6 +99,7 @@ async fn patch(arguments: Value, context: &ToolContext) -> Result<ToolOutput, To
     let files = by_size(tree.tenant(), patch.len() as u64, move || read_patch(&patch)).await?;
     let edit = begin(context).await?;
     let mut patching = Patching {
+        edit: &edit,
         tree: edit.tree.clone(),
         work: Work::default(),
         report: String::new(),
@@ -109,8 +111,9 @@ async fn patch(arguments: Value, context: &ToolContext) -> Result<ToolOutput, To
             ToolError { message, ..error }
         })?;
     }
-    finish(edit, patching.tree).await?;
-    Ok(ToolOutput::text(format!("Patched:{}", patching.report)))
+    let Patching { tree, report, .. } = patching;
+    finish(edit, tree).await?;
+    Ok(ToolOutput::text(format!("Patched:{report}")))
 }
 
 /// Reads a patch in either format.
@@ -135,7 +138,8 @@ fn read_patch(patch: &str) -> Result<Vec<FilePatch>, ToolError> {
 }
 
 /// A patch that is being applied to a tree.
-struct Patching {
+struct Patching<'a> {
+    edit: &'a WorkspaceEdit<'a>,
     /// The files with all changes so far.
     tree: Tree,
     work: Work,
@@ -143,9 +147,17 @@ struct Patching {
     report: String,
 }
 
-impl Patching {
+impl Patching<'_> {
     async fn patch(&mut self, file: FilePatch) -> Result<(), ToolError> {
-        let path = file_path(&file.path)?;
+        let path = file_path(&self.tree, &file.path).await?;
+        let found = with_ephemeral_file(self.edit, &self.tree, &path).await?;
+        if !found.is_same(&self.tree) {
+            if file.change.removes_file() {
+                let message = "it is ephemeral, and no part of the session; move or delete it with the shell";
+                return Err(ToolError::new(message));
+            }
+            self.tree = found;
+        }
         match file.change {
             FileChange::Add { content, is_executable } => self.add(&path, content, is_executable).await,
             FileChange::Delete { hunks } => self.delete(&path, hunks).await,
@@ -154,7 +166,10 @@ impl Patching {
                 new_path,
                 is_executable,
             } => {
-                let new_path = new_path.map(|path| file_path(&path)).transpose()?;
+                let new_path = match new_path {
+                    Some(path) => Some(file_path(&self.tree, &path).await?),
+                    None => None,
+                };
                 self.update(&path, hunks, new_path.filter(|new| *new != path), is_executable)
                     .await
             }
