@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::record_size::RecordSize;
 use super::state::{AgentState, ExecutionBudget, StopReason, StopSignal};
-use crate::clock::{Clock, Timestamp};
+use crate::clock::{Clock, Deadline, SteadyClock, Timestamp};
 use crate::json::Value;
 use crate::usage::{Cost, Price, Usage};
 
@@ -51,6 +51,7 @@ pub struct ExecutionControl {
     cancellation: CancellationToken,
     stop: CancellationToken,
     pause: CancellationToken,
+    /// Nobody sets it while the execution is in progress.
     clock: Arc<dyn Clock>,
     /// The usage of the execution and of all its subagents.
     spent: Mutex<SpentUsage>,
@@ -71,7 +72,7 @@ impl ExecutionControl {
             cancellation,
             stop: CancellationToken::new(),
             pause: CancellationToken::new(),
-            clock,
+            clock: Arc::new(SteadyClock::new(clock)),
             spent: Mutex::new(SpentUsage::NOTHING),
             began_at: None,
             grace_began_at: OnceLock::new(),
@@ -141,7 +142,7 @@ impl ExecutionControl {
         &self.clock
     }
 
-    /// Returns the time.
+    /// Returns the time. It does not jump during an attempt.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
@@ -283,6 +284,11 @@ impl ExecutionControl {
         let started_at = started_at.map(|started_at| self.first_beginning(started_at));
         let seconds = started_at.and_then(|started_at| self.budget.end_of_seconds(started_at));
         [seconds, self.budget.deadline].into_iter().flatten().min()
+    }
+
+    /// Returns when the execution's time is spent, for those who wait elsewhere.
+    pub fn deadline(&self, state: &AgentState) -> Option<Deadline> {
+        Some(Deadline::new(self.time_limit(state)?, Arc::clone(&self.clock)))
     }
 
     /// Waits until the execution is cancelled or stopped or its time is spent, and returns the

@@ -155,7 +155,7 @@ fn tools(
     )?;
     let mut tools = builtin_tools(clock);
     tools.push(shell(commands.settings(), backend, Arc::clone(clock)));
-    tools.push(shell_job(commands.settings(), Arc::clone(clock)));
+    tools.push(shell_job(commands.settings()));
     tools.push(http_fetch(tool_settings::http_fetch(config)?, client));
     tools.extend(http_tools_of(config, resolver, clock)?);
     Ok(tools)

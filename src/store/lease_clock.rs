@@ -118,6 +118,10 @@ mod tests {
         fn now(&self) -> Timestamp {
             at(self.0.load(Ordering::Relaxed))
         }
+
+        fn elapsed(&self) -> Duration {
+            Duration::ZERO
+        }
     }
 
     fn at(seconds: i64) -> Timestamp {

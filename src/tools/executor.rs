@@ -14,7 +14,7 @@ use super::output::capped;
 use crate::agent::ports::{Tool, ToolContext, ToolError, ToolExecutor, ToolOutput, ToolSpec};
 use crate::agent::state::{AgentError, ErrorKind, ToolExecution, ToolTrace, ToolVerdict};
 use crate::agent::{SEARCH_TOOLS, found_tools};
-use crate::clock::Clock;
+use crate::clock::{Clock, Deadline};
 use crate::environment::Environment;
 use crate::ids::{IdSource, ToolExecutionId};
 use crate::json::{JsonSchema, Value};
@@ -174,9 +174,7 @@ impl CheckedExecutor {
     ) -> Outcome {
         let spec = registered.tool.spec();
         let allowed = spec.timeout.unwrap_or(self.settings.timeout);
-        let until_deadline = context
-            .deadline
-            .map(|deadline| (deadline - self.clock.now()).to_std().unwrap_or_default());
+        let until_deadline = context.deadline.as_ref().map(Deadline::time_left);
         if until_deadline == Some(Duration::ZERO) {
             return Outcome::failed(out_of_time(call));
         }

@@ -401,7 +401,7 @@ fn tool_context(ports: &DriverPorts, state: &AgentState) -> Option<ToolContext> 
         environment: Arc::clone(&ports.environment),
         deferred_tools: ports.tools.deferred(),
         metadata: Arc::default(),
-        deadline: ports.control.time_limit(state),
+        deadline: ports.control.deadline(state),
         cancellation: ports.control.cancellation().child_token(),
         output: (!ports.hooks.holds_back_deltas()).then(|| {
             Arc::new(ShownOutput {

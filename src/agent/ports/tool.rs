@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::state::{NeededInput, ToolExecution, ToolTrace};
-use crate::clock::Timestamp;
+use crate::clock::Deadline;
 use crate::environment::Environment;
 use crate::ids::{AgentId, ExecutionId};
 use crate::json::{JsonSchema, Object, Value};
@@ -63,7 +63,7 @@ pub struct ToolContext {
     /// The context's metadata.
     pub metadata: Arc<Object>,
     /// When the execution's time is spent. Calls are cut at this time.
-    pub deadline: Option<Timestamp>,
+    pub deadline: Option<Deadline>,
     /// Cancelled when the run is cancelled or stopped, which cuts calls.
     pub cancellation: CancellationToken,
     /// Receives the output of calls that run. `None` if hooks must see a result before anybody

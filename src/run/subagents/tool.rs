@@ -18,7 +18,7 @@ use super::trace::{Relay, Trace};
 use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use crate::agent::state::{AgentState, ExecutionBudget};
 use crate::agent::{CallSeed, HookConfig, JournalEntry, PendingStep, Progress, SubagentConfig, SubagentWorkspace};
-use crate::clock::Clock;
+use crate::clock::{Clock, Deadline, Timestamp};
 use crate::environment::Environment;
 use crate::ids::{AgentId, IdSource, MessageId, SessionId};
 use crate::json::Value;
@@ -161,7 +161,7 @@ impl SubagentTool {
     async fn slot(&self, context: &ToolContext) -> Result<Slot, ToolError> {
         let ended = tokio::select! {
             biased;
-            signal = self.above.control.interrupted(context.deadline) => signal.message,
+            signal = self.above.control.interrupted(time_limit(context)) => signal.message,
             slot = self.above.slot.below() => match slot {
                 Some(slot) => return Ok(slot),
                 None => "the service is shutting down".to_owned(),
@@ -339,7 +339,7 @@ impl SubagentTool {
             session_id,
             depth_left: above.depth_left.saturating_sub(1).min(agent.max_depth),
             step_ceiling: above.step_ceiling,
-            control: Arc::new(above.control.for_subagent(budget, context.deadline)),
+            control: Arc::new(above.control.for_subagent(budget, time_limit(context))),
             events: Arc::clone(trace) as _,
             relay: above.relay.clone(),
             depth: above.depth + 1,
@@ -406,4 +406,9 @@ impl Tool for SubagentTool {
     fn ends_by_itself(&self) -> bool {
         true
     }
+}
+
+/// Returns when the time of the execution above is spent, by its clock.
+fn time_limit(context: &ToolContext) -> Option<Timestamp> {
+    context.deadline.as_ref().map(Deadline::at)
 }

@@ -123,6 +123,10 @@ mod tests {
         fn now(&self) -> Timestamp {
             "2026-07-04T12:00:00.123456Z".parse().unwrap()
         }
+
+        fn elapsed(&self) -> std::time::Duration {
+            std::time::Duration::ZERO
+        }
     }
 
     fn ask(arguments: &Value, variable: Option<Value>) -> Result<String, String> {

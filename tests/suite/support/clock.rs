@@ -1,7 +1,8 @@
 //! Clocks that tests move.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
 
 use agent_runtime::clock::{Clock, SystemClock, Timestamp};
 use agent_runtime::json::Value;
@@ -22,6 +23,8 @@ pub(crate) fn time(value: &Value) -> Timestamp {
 pub(crate) struct TestClock {
     base: Timestamp,
     started: Instant,
+    /// How far somebody has set the time of day, in seconds.
+    set: &'static AtomicI64,
 }
 
 impl TestClock {
@@ -30,13 +33,24 @@ impl TestClock {
         Self {
             base: "2026-01-02T03:04:05Z".parse().unwrap(),
             started: Instant::now(),
+            set: Box::leak(Box::default()),
         }
+    }
+
+    /// Sets the time of day for all copies, while no time passes.
+    pub(crate) fn set(&self, by: TimeDelta) {
+        self.set.fetch_add(by.num_seconds(), Ordering::SeqCst);
     }
 }
 
 impl Clock for TestClock {
     fn now(&self) -> Timestamp {
-        (self.base + TimeDelta::from_std(self.started.elapsed()).unwrap()).trunc_subsecs(6)
+        let passed = TimeDelta::from_std(self.started.elapsed()).unwrap();
+        (self.base + passed + TimeDelta::seconds(self.set.load(Ordering::SeqCst))).trunc_subsecs(6)
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.started.elapsed()
     }
 }
 
@@ -59,6 +73,10 @@ impl ManualClock {
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
         *self.0.lock().unwrap()
+    }
+
+    fn elapsed(&self) -> Duration {
+        (*self.0.lock().unwrap() - Self::new().now()).to_std().unwrap()
     }
 }
 
@@ -85,5 +103,10 @@ impl Clock for MovableClock {
     fn now(&self) -> Timestamp {
         assert!(!self.panics.load(Ordering::SeqCst), "{INTERNALS}");
         SystemClock.now() + *self.ahead.lock().unwrap()
+    }
+
+    fn elapsed(&self) -> Duration {
+        assert!(!self.panics.load(Ordering::SeqCst), "{INTERNALS}");
+        SystemClock.elapsed() + self.ahead.lock().unwrap().to_std().unwrap_or_default()
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agent_runtime::agent::ports::{Tool, ToolCatalog as _, ToolContext};
 use agent_runtime::agent::state::{ErrorKind, ToolExecution};
-use agent_runtime::clock::{Clock, Timestamp};
+use agent_runtime::clock::{Clock, Deadline, Timestamp};
 use agent_runtime::environment::Environment;
 use agent_runtime::ids::{AgentId, ExecutionId, UuidV7Source};
 use agent_runtime::message::{ToolCall, joined_text};
@@ -63,7 +63,7 @@ impl Step {
             environment: Arc::new(Environment::in_memory(EnvironmentState::default())),
             deferred_tools: Arc::default(),
             metadata: Arc::default(),
-            deadline: self.deadline,
+            deadline: self.deadline.map(|at| Deadline::new(at, Arc::clone(&clock))),
             cancellation: self.cancellation.clone(),
             output: None,
             call_id: "c".to_owned(),

@@ -9,7 +9,7 @@ use super::report::{with_notes, with_output};
 use super::transcript::{EMIT_INTERVAL, Transcript, complete_length};
 use crate::agent::ports::{ToolContext, ToolError};
 use crate::checkout::SkippedFiles;
-use crate::clock::Clock;
+use crate::clock::Deadline;
 use crate::environment::{Job, JobEnd};
 
 /// Waits for the end of a job, at most for a time and until the run is stopped, and emits its
@@ -76,7 +76,6 @@ fn add_unread(transcript: &mut Transcript, job: &Job) {
 }
 
 /// Returns the time until the time of the run is spent. `None` if it has no limit.
-pub(super) fn time_left(context: &ToolContext, clock: &dyn Clock) -> Option<Duration> {
-    let deadline = context.deadline?;
-    Some((deadline - clock.now()).to_std().unwrap_or_default())
+pub(super) fn time_left(context: &ToolContext) -> Option<Duration> {
+    context.deadline.as_ref().map(Deadline::time_left)
 }

@@ -11,7 +11,6 @@ use super::commands::CommandSettings;
 use super::follow::{follow, time_left};
 use super::numbers::was_job;
 use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
-use crate::clock::Clock;
 use crate::environment::{Environment, Job};
 use crate::json::Value;
 use crate::tools::builtin::environment_tool::read_arguments;
@@ -26,12 +25,11 @@ const KILL_TIME: Duration = Duration::from_secs(20);
 const MAX_SHOWN: usize = 60;
 
 /// Makes the tool.
-pub fn shell_job(settings: &CommandSettings, clock: Arc<dyn Clock>) -> Arc<dyn Tool> {
+pub fn shell_job(settings: &CommandSettings) -> Arc<dyn Tool> {
     let max_time = settings.limits.wall_time;
     Arc::new(ShellJob {
         spec: spec(max_time),
         max_time,
-        clock,
     })
 }
 
@@ -40,7 +38,6 @@ struct ShellJob {
     spec: ToolSpec,
     /// The longest wait.
     max_time: Duration,
-    clock: Arc<dyn Clock>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -70,7 +67,7 @@ impl ShellJob {
             Action::Read => Duration::ZERO,
             Action::Wait => {
                 let asked = arguments.timeout_seconds.map_or(DEFAULT_WAIT, Duration::from_secs);
-                let left = time_left(context, &*self.clock).unwrap_or(Duration::MAX);
+                let left = time_left(context).unwrap_or(Duration::MAX);
                 asked.min(self.max_time).min(left)
             }
             Action::Stop => {

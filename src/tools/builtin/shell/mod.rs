@@ -24,6 +24,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use serde::Deserialize;
@@ -43,7 +44,7 @@ use self::transcript::{EMIT_INTERVAL, Transcript};
 use super::environment_tool::read_arguments;
 use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use crate::checkout::SkippedFiles;
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::environment::{EnvironmentError, Job};
 use crate::json::Value;
 use crate::sandbox::{Exit, Output};
@@ -158,7 +159,7 @@ impl Shell {
             execution_id: context.execution_id,
             line: context.agent_id.to_string(),
             wall_time: self.wall_time(arguments.timeout_seconds, context),
-            deadline: context.deadline,
+            deadline: self.deadline(context),
             command: arguments.command,
             tree: tree.clone(),
             checkout: edit.take_checkout(),
@@ -189,7 +190,7 @@ impl Shell {
         let wait = asked.min(self.max_time);
         let job = self.start_job(arguments.command, context).await;
         let job = job.map_err(|error| reported(&error, ""))?;
-        let left = time_left(context, &*self.clock).unwrap_or(Duration::MAX);
+        let left = time_left(context).unwrap_or(Duration::MAX);
         follow(&job, wait.min(left), context).await
     }
 
@@ -214,8 +215,8 @@ impl Shell {
         let command = ShellCommand {
             execution_id: context.execution_id,
             line: context.agent_id.to_string(),
-            wall_time: time_left(context, &*self.clock).unwrap_or(MAX_JOB_TIME),
-            deadline: context.deadline,
+            wall_time: time_left(context).unwrap_or(MAX_JOB_TIME),
+            deadline: self.deadline(context),
             command,
             tree,
             checkout: edit.take_checkout(),
@@ -231,10 +232,16 @@ impl Shell {
         Ok(job)
     }
 
+    /// Returns when the time of the run is spent, by the time of day, which other machines know.
+    fn deadline(&self, context: &ToolContext) -> Option<Timestamp> {
+        let left = TimeDelta::from_std(time_left(context)?).ok()?;
+        self.clock.now().checked_add_signed(left)
+    }
+
     /// Returns the time that a call has, at most until the run's time is spent.
     fn wall_time(&self, asked: Option<u64>, context: &ToolContext) -> Duration {
         let asked = asked.map_or(DEFAULT_TIME, Duration::from_secs).min(self.max_time);
-        time_left(context, &*self.clock).map_or(asked, |left| asked.min(left))
+        time_left(context).map_or(asked, |left| asked.min(left))
     }
 
     /// Runs a command to its end, and emits its output meanwhile. Returns the output, also if there

@@ -264,6 +264,30 @@ async fn a_completion_is_not_read_once_a_hook_before_it_has_spent_the_time() {
     assert_eq!(transcript(&state), ["user: go"]);
 }
 
+/// Time servers and administrators set the time of day while runs are in progress.
+#[tokio::test(start_paused = true)]
+async fn setting_the_time_of_day_neither_ends_an_execution_nor_makes_it_endless() {
+    for by in [TimeDelta::days(1), TimeDelta::days(-1)] {
+        let quick = FakeTool::new("quick", Behaviour::Answer("ok".to_owned()));
+        let hangs = FakeTool::new("hangs", Behaviour::Hang);
+        let setup = Setup::new([asks_for(&[("c1", "quick", "")]), asks_for(&[("c2", "hangs", "")])]);
+        let clock = setup.clock;
+        let setting = Probe::changing(HookPoint::BeforeModelRequest, move |context| {
+            clock.set(by);
+            context
+        });
+        let setup = setup.with_tool(&quick).with_tool(&hangs).with_hook(setting);
+        let began = tokio::time::Instant::now();
+        let state = setup.with_budget(budget(|b| b.max_seconds = Some(3.0))).run().await;
+        assert_stopped(&state, StopReason::TimeLimitReached, "");
+        assert_eq!(began.elapsed(), Duration::from_secs(3), "{by}");
+        assert_eq!((quick.begun(), hangs.begun(), hangs.working()), (1, 1, 0), "{by}");
+        // The steps have times that agree with each other.
+        let execution = state.execution().unwrap();
+        assert_eq!(execution.duration(clock.now()), TimeDelta::seconds(3), "{by}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_deadline_cuts_a_tool_and_its_call_gets_an_error_result() {
     let hangs = FakeTool::new("hangs", Behaviour::Hang);

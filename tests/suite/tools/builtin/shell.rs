@@ -73,12 +73,8 @@ impl Host {
     pub(super) fn desk_with(&self, limits: WorkspaceLimits, state: EnvironmentState) -> Desk {
         let clock: Arc<dyn Clock> = Arc::new(TestClock::new());
         let mut tools = builtin_tools(&clock);
-        tools.push(shell(
-            self.commands.settings(),
-            Arc::clone(&self.commands) as _,
-            Arc::clone(&clock),
-        ));
-        tools.push(shell_job(self.commands.settings(), clock));
+        tools.push(shell(self.commands.settings(), Arc::clone(&self.commands) as _, clock));
+        tools.push(shell_job(self.commands.settings()));
         Desk::of(tools, limits, ToolSettings::default(), state)
     }
 

@@ -38,8 +38,8 @@ fn specs() -> Vec<ToolSpec> {
     };
     let mut tools: Vec<Arc<dyn Tool>> = builtin_tools(&clock);
     tools.extend([
-        shell(commands.settings(), Arc::clone(commands) as _, Arc::clone(&clock)),
-        shell_job(commands.settings(), clock),
+        shell(commands.settings(), Arc::clone(commands) as _, clock),
+        shell_job(commands.settings()),
         fetch(&[HttpMethod::Get, HttpMethod::Head]),
         fetch(&[HttpMethod::Get, HttpMethod::Post]),
     ]);
