@@ -17,7 +17,8 @@ pub struct SandboxLimits {
     pub wall_time: Duration,
     /// Processor time of all its processes, in steps of 10 ms.
     pub cpu_time: Duration,
-    /// Resident memory of all its processes. Shared pages count once.
+    /// Memory of all its processes: resident, swapped out, and their page tables. Shared pages
+    /// count once.
     pub memory_bytes: u64,
     /// Processes and threads at the same time.
     pub processes: u32,
@@ -25,7 +26,8 @@ pub struct SandboxLimits {
     pub open_files: u32,
     /// The size of each file that it writes.
     pub file_bytes: u64,
-    /// The growth of the working directory and of the scratch directory together.
+    /// The growth of the working directory and of the scratch directory together, see
+    /// [`CommandSpec::files_bytes`].
     pub disk_bytes: u64,
     /// Standard output and standard error together.
     pub output_bytes: u64,
@@ -78,6 +80,9 @@ pub struct CommandSpec {
     /// Files and directories that it may read and execute. Missing ones are skipped.
     pub read_only: Vec<PathBuf>,
     pub limits: SandboxLimits,
+    /// The space in its directories that does not count as growth: what is the session's. What
+    /// earlier commands have left besides that counts. `None`: nothing that is there counts.
+    pub files_bytes: Option<u64>,
     /// Receives the listener that is the command's whole network. The command finds it at
     /// `PROXY_ADDRESS`. `None` for no network.
     pub network: Option<NetworkSlot>,
@@ -161,6 +166,7 @@ impl CommandSpec {
                 .map(Path::to_path_buf)
                 .collect(),
             limits: SandboxLimits::default(),
+            files_bytes: None,
             network: None,
         }
     }

@@ -29,19 +29,24 @@
 //! - Landlock hides content, not existence: a command can ask for the size and the time of a file
 //!   by its path. Without namespaces it can also change the mode, the times and the attributes of
 //!   files outside that belong to its user. So the service should not run as root then.
-//! - A removed file that a process has mapped but not open takes up space that does not count.
+//! - Of a removed file that a process has mapped but not open, the part that is mapped counts.
+//! - A background job can move directories while another command of its run writes into them, so
+//!   that neither finds all. It counts as a full disk only if directories are gone again and again.
 //! - The processor time of a process counts while it is seen or once its parent has waited for it.
 //!   That of short ones that nobody waits for does not count.
 //! - If the helper is killed, the kernel kills the command itself, but not its children, except in
 //!   a PID namespace.
-//! - Memory counts where a process has it mapped. Memory of the kernel, such as full pipes, does
-//!   not. A host or a container should have a limit of its own.
+//! - Memory of the kernel counts where it is the memory of page tables, mappings and sockets. Other
+//!   memory of the kernel, such as full pipes, does not. A host or a container should have a limit
+//!   of its own.
 //! - Between two measurements, memory and disk can exceed their limits by what fits into that time:
-//!   20 ms and 50 ms, or more on a busy host. With a control group, memory can't.
+//!   20 ms, and 50 ms for the disk, sockets and shared memory, or more on a busy host. With a
+//!   control group, memory can't.
 //! - Before Linux 6.12 and without a PID namespace, a fork bomb is killed process by process. On a
 //!   busy host that can take longer than the service waits for, most of all as root.
-//! - Before Linux 6.12 a command can signal nobody but its own process group, and `setsid` has no
-//!   effect.
+//! - Before Linux 6.12 a command can signal nobody but its own process group.
+//! - `setsid` has no effect before Linux 6.12, and where the scheduler shares processors among
+//!   sessions.
 
 mod command;
 mod process;

@@ -164,6 +164,7 @@ impl Sandbox {
             namespaces: self.protections.namespace_error.is_none(),
             pid_namespace: self.protections.pid_namespace_error.is_none(),
             proxy: spec.network.is_some(),
+            control_group: self.settings.cgroup.is_some(),
             read_only: spec.read_only,
             places: vec![
                 place(outside.directory, &inside.directory),
@@ -182,6 +183,7 @@ impl Sandbox {
             command,
             limits: spec.limits,
             cgroup: self.settings.cgroup.clone(),
+            files_bytes: spec.files_bytes,
             input_stays_open: false,
         })
     }

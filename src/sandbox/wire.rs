@@ -64,6 +64,8 @@ pub(super) struct RunTask {
     pub(super) limits: SandboxLimits,
     /// The directory for the control group of the command.
     pub(super) cgroup: Option<PathBuf>,
+    /// The space that the command finds taken for what is the session's.
+    pub(super) files_bytes: Option<u64>,
     /// Whether the standard input stays open for what follows.
     pub(super) input_stays_open: bool,
 }
@@ -89,6 +91,8 @@ pub(super) struct Restrictions {
     pub(super) pid_namespace: bool,
     /// Whether the command may connect to the proxy, in a network that has nothing else.
     pub(super) proxy: bool,
+    /// Whether a control group counts the memory of the command.
+    pub(super) control_group: bool,
     pub(super) read_only: Vec<PathBuf>,
     /// The working directory and the scratch directory.
     pub(super) places: Vec<Place>,

@@ -16,8 +16,8 @@ async fn memory() {
     spec.arguments[1] = several.into();
     spec.limits.memory_bytes = 400 << 20;
     ends(&area, spec.clone(), Exit::MemoryExceeded).await;
-    // Shared memory that no process has mapped for long.
-    let mapped = "import mmap, os\nm = mmap.mmap(-1, 1 << 30)\nfor i in range(0, 1 << 30, 4096): m[i] = 1";
+    // Shared memory.
+    let mapped = "import mmap, time\nheld = []\nfor i in range(900): held.append(mmap.mmap(-1, 1 << 20)); held[-1][:] = bytes(1 << 20)\ntime.sleep(60)";
     spec.arguments[1] = mapped.into();
     ends(&area, spec, Exit::MemoryExceeded).await;
 }

@@ -217,6 +217,14 @@ impl Area {
         *parents.iter().find(is_helper).unwrap()
     }
 
+    /// The numbers of the processes with the mark.
+    pub(crate) fn pids(&self) -> Vec<u32> {
+        let processes = self.processes();
+        let fields = processes.iter().filter_map(|process| process.split_once("Tgid:"));
+        let words = fields.filter_map(|(_, rest)| rest.split_whitespace().next()?.parse().ok());
+        words.collect()
+    }
+
     /// The processes with the mark, or in the area. They may be dying.
     pub(crate) fn processes(&self) -> Vec<String> {
         let mark = format!("MARK={}\0", self.mark);

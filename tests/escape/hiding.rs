@@ -30,7 +30,7 @@ async fn ends(area: &Area, script: &str, change: fn(&mut CommandSpec), expected:
         let ran = area.run(&sandbox, spec.clone()).await;
         assert_eq!(ran.end.exit, expected, "{tier}: {}", ran.stderr);
         assert!(
-            started.elapsed() < Duration::from_secs(30),
+            started.elapsed() < spec.limits.wall_time + Duration::from_secs(10),
             "{tier}: {:?}",
             started.elapsed()
         );
@@ -146,4 +146,171 @@ import subprocess
 data = bytearray(140 << 20)
 for _ in range(30): subprocess.run(['true'], check=True)";
     ends(&area, script, |_| (), Exit::Code(0)).await;
+}
+
+/// A parent waits in the same state as for a child that borrows its memory, which this one copies.
+#[cfg(target_arch = "x86_64")]
+#[tokio::test]
+async fn a_parent_that_waits_for_its_child_is_measured() {
+    let area = Area::new();
+    let copies = |copy: &str, before: &str| {
+        format!(
+            "
+data = mmap.mmap(-1, 60 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+def touch():
+    for i in range(0, 60 << 20, 4096): data[i] = (data[i] + 1) & 255
+touch()
+for level in range(5):
+    {before}
+    if {copy} != 0: os.wait(); os._exit(0)
+    touch()
+time.sleep(60)"
+        )
+    };
+    ends(
+        &area,
+        &copies("libc.syscall(56, 0x4000 | 17, 0, 0, 0, 0)", "pass"),
+        |_| (),
+        Exit::MemoryExceeded,
+    )
+    .await;
+    // One of its threads always waits for the disk.
+    let writes = "
+def wait():
+    file = os.open('waits', os.O_CREAT | os.O_WRONLY)
+    while True: os.write(file, b'x'); os.fsync(file); os.lseek(file, 0, 0)";
+    let script = format!(
+        "{writes}{}",
+        copies("os.fork()", "threading.Thread(target=wait, daemon=True).start()")
+    );
+    ends(&area, &script, |_| (), Exit::MemoryExceeded).await;
+}
+
+/// Such pages are resident in no process.
+#[tokio::test]
+async fn shared_memory_counts_that_no_process_has_in_its_page_tables() {
+    let area = Area::new();
+    let pages = |size: u32, drop: &str| {
+        format!(
+            "
+size = {size}
+held = []
+for _ in range(400 * (1 << 20) // size):
+    m = mmap.mmap(-1, size)
+    m[:] = bytes(size)
+    {drop}
+    held.append(m)
+    time.sleep(0.001)
+time.sleep(60)"
+        )
+    };
+    ends(
+        &area,
+        &pages(1 << 20, "m.madvise(mmap.MADV_DONTNEED)"),
+        |_| (),
+        Exit::MemoryExceeded,
+    )
+    .await;
+    // Of each mapping, one page is left.
+    let cut = "assert libc.munmap(ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(m)) + 4096), ctypes.c_size_t(size - 4096)) == 0";
+    ends(&area, &pages(1 << 20, cut), |_| (), Exit::MemoryExceeded).await;
+    // A larger one would count for too little, also by a device.
+    let refused = "
+try: mmap.mmap(-1, 8 << 20); sys.exit(1)
+except OSError as error: assert error.errno == 12, error
+try: open('/dev/zero', 'r+b'); sys.exit(2)
+except PermissionError: pass
+assert mmap.mmap(os.open('/dev/zero', os.O_RDONLY), 8 << 20, flags=mmap.MAP_PRIVATE)[5] == 0
+sys.exit(7)";
+    let settings = Area::settings();
+    let mut spec = area.python(&format!("{CALLS}{refused}"));
+    spec.limits.memory_bytes = 200 << 20;
+    let ran = area.run(&area.probe(settings).await.unwrap(), spec).await;
+    assert_eq!(ran.end.exit, Exit::Code(7), "{}", ran.stderr);
+}
+
+/// The kernel has these for the command, and no process shows them as resident.
+#[tokio::test]
+async fn memory_of_the_kernel_counts() {
+    let area = Area::new();
+    let tables = "
+m = mmap.mmap(-1, 1 << 40, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, prot=mmap.PROT_READ)
+for i in range(0, 1 << 40, 2 << 20): m[i]
+time.sleep(60)";
+    ends(&area, tables, |_| (), Exit::MemoryExceeded).await;
+    let sockets = "
+held = []
+while True:
+    a, b = socket.socketpair()
+    held.append((a, b))
+    for s in (a, b):
+        s.setblocking(False)
+        try:
+            while True: s.send(bytes(65536))
+        except BlockingIOError: pass";
+    ends(&area, sockets, |_| (), Exit::MemoryExceeded).await;
+}
+
+/// Lists go out of date while they are read.
+#[tokio::test]
+async fn a_directory_that_moves_all_the_time_is_measured() {
+    let area = Area::new();
+    let moving = |setup: &str, moves: &str| {
+        format!(
+            "
+os.makedirs('a'); os.makedirs('b'); os.makedirs('d0')
+here = os.open('d0', os.O_DIRECTORY)
+{setup}
+if os.fork() == 0:
+    n = 0
+    while True:
+        {moves}
+for i in range(400):
+    file = os.open(f'file{{i}}', os.O_CREAT | os.O_WRONLY, dir_fd=here)
+    os.write(file, bytes(1 << 20)); os.close(file); time.sleep(0.005)
+time.sleep(60)"
+        )
+    };
+    let change = |spec: &mut CommandSpec| {
+        spec.limits.disk_bytes = 100 << 20;
+        spec.limits.wall_time = Duration::from_secs(60);
+    };
+    let names = "for i in range(500): os.close(os.open(f'x{i}', os.O_CREAT))";
+    let renamed = moving(names, "os.rename(f'd{n}', f'd{n + 1}'); n += 1");
+    ends(&area, &renamed, change, Exit::DiskExceeded).await;
+    let between = moving(
+        "",
+        "os.rename('d0', 'a/d'); os.rename('a/d', 'b/d'); os.rename('b/d', 'd0')",
+    );
+    ends(&area, &between, change, Exit::DiskExceeded).await;
+}
+
+#[tokio::test]
+async fn a_removed_file_that_is_mapped_and_not_open_counts() {
+    let area = Area::new();
+    let script = "
+held = []
+for i in range(100):
+    with open('file', 'w+b') as file:
+        file.write(bytes(1 << 20)); file.flush()
+        m = libc.mmap
+        m.restype = ctypes.c_void_p
+        held.append(m(None, ctypes.c_size_t(1 << 20), 1, 2, file.fileno(), ctypes.c_long(0)))
+    os.unlink('file')
+time.sleep(60)";
+    ends(&area, script, |_| (), Exit::DiskExceeded).await;
+}
+
+/// Otherwise each command of a run could leave as much as one may write.
+#[tokio::test]
+async fn what_earlier_commands_have_left_counts() {
+    let area = Area::new();
+    std::fs::write(area.work().join("left"), vec![1; 40 << 20]).unwrap();
+    for (files_bytes, expected) in [(None, Exit::Code(0)), (Some(1 << 20), Exit::DiskExceeded)] {
+        let mut spec = area.bash("head -c 20000000 /dev/zero > more; sleep 0.5; rm more; exit 0");
+        spec.limits.disk_bytes = 50 << 20;
+        spec.files_bytes = files_bytes;
+        let ran = area.run(&area.sandbox().await, spec).await;
+        assert_eq!(ran.end.exit, expected, "{files_bytes:?}");
+    }
 }

@@ -17,4 +17,5 @@ mod network;
 mod none;
 mod others;
 mod overhead;
+mod priority;
 mod tools;

@@ -1,10 +1,12 @@
 //! Measures how much the directories of a command have grown, on a thread of its own.
+//!
+//! A command can move directories so that a walk finds them nowhere. It can't hide that the file
+//! system has less room. If that is more than the walk has found, or if walks miss directories
+//! again and again, the processes stand still for another walk.
 
 use std::collections::HashSet;
-use std::fs;
-use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,17 +14,23 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fd::{AsFd, AsRawFd as _};
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::Pid;
 
-use super::processes;
+use super::super::command::SandboxLimits;
+use super::holdings::{Holdings, space};
+use super::killing::Standstill;
 
 /// The thread measures for no more than a tenth of the time, within these bounds.
+const WATCH_SHARE: u32 = 10;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// An empty file costs the host about this much.
-const SMALLEST_FILE: u64 = 4 << 10;
+/// The processes stand still after more walks in a row that miss a directory.
+const MAX_INCOMPLETE: u32 = 2;
+/// A directory that is never where it was listed, in so many measurements in a row, counts as one
+/// that fills the disk. Another command of the run moves it then.
+const MAX_MOVING: u32 = 20;
 /// A further name of a file costs this much at most.
 const NAME: u64 = 256;
 /// No usual tree is deeper. A deeper one counts as one that fills the disk.
@@ -31,38 +39,79 @@ const MAX_DEPTH: usize = 256;
 /// Measures in the background until it is dropped.
 #[derive(Debug)]
 pub(super) struct DiskWatch {
-    growth: Arc<AtomicU64>,
-    /// Their open files count too, even if no directory lists them any more.
+    measured: Arc<Measured>,
+    /// What they hold counts too, even if no directory lists it any more.
     processes: Arc<Mutex<Vec<Pid>>>,
     /// Its end stops the thread.
     _running: Sender<()>,
     is_ready: Receiver<()>,
 }
 
+/// What was measured last, in bytes.
+#[derive(Debug, Default)]
+struct Measured {
+    growth: AtomicU64,
+    held_memory: AtomicU64,
+}
+
 impl DiskWatch {
-    /// Starts to measure what is there, and then the growth. It is exact up to the limit.
-    pub(super) fn start(directories: Vec<PathBuf>, limit: u64) -> Self {
+    /// Starts to measure what is there, and then the growth. It is exact up to the limit. Of what
+    /// is there, only `files_bytes` do not count as growth, if given.
+    pub(super) fn start(directories: Vec<PathBuf>, files_bytes: Option<u64>, limits: &SandboxLimits) -> Self {
         let (running, stop) = channel::<()>();
         let (ready, is_ready) = channel::<()>();
-        let (growth, processes) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(Vec::new())));
+        let (measured, processes) = (Arc::<Measured>::default(), Arc::new(Mutex::new(Vec::new())));
         let watch = Self {
-            growth: Arc::clone(&growth),
+            measured: Arc::clone(&measured),
             processes: Arc::clone(&processes),
             _running: running,
             is_ready,
         };
+        let (limit, max_memory) = (limits.disk_bytes, limits.memory_bytes);
         thread::spawn(move || {
-            let measured = |at_most| {
-                let processes = processes.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                measure(&directories, at_most).saturating_add(unlisted(&processes))
-            };
-            let before = measured(u64::MAX);
+            let mut taken_before = taken(&directories);
+            let before = measure(&directories, u64::MAX).total;
+            let base = files_bytes.map_or(before, |files| files.min(before));
             drop(ready);
+            let full = base.saturating_add(limit);
+            let room = full.saturating_sub(before);
+            let (mut incomplete, mut moving) = (0, 0);
             loop {
                 let started = Instant::now();
-                let now = measured(before.saturating_add(limit));
-                growth.store(now.saturating_sub(before), Ordering::Relaxed);
-                let pause = (started.elapsed() * 10).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
+                let processes = processes.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let held = Holdings::of(&processes, max_memory);
+                measured.held_memory.store(held.memory, Ordering::Relaxed);
+                let walk = measure(&directories, full);
+                incomplete = if walk.is_complete { 0 } else { incomplete + 1 };
+                let mut now = walk.total.saturating_add(held.disk);
+                let mut share = WATCH_SHARE;
+                let mut is_short = false;
+                for (of_others, taken) in taken_before.iter_mut().zip(taken(&directories)) {
+                    is_short |= taken.saturating_sub(*of_others) > room;
+                    // Others may have removed files since.
+                    *of_others = taken.saturating_sub(now.saturating_sub(before)).min(*of_others);
+                }
+                if now <= full && (is_short || incomplete > MAX_INCOMPLETE) {
+                    let standstill = Standstill::begin();
+                    let walk = measure(&directories, full);
+                    let taken = taken(&directories);
+                    drop(standstill);
+                    now = walk.total.saturating_add(held.disk);
+                    if walk.is_complete {
+                        moving = 0;
+                        // The rest is that of others.
+                        let growth = now.saturating_sub(before);
+                        taken_before = taken.into_iter().map(|taken| taken.saturating_sub(growth)).collect();
+                    } else {
+                        moving += 1;
+                    }
+                    if moving > MAX_MOVING {
+                        now = u64::MAX;
+                    }
+                    share *= 2;
+                }
+                measured.growth.store(now.saturating_sub(base), Ordering::Relaxed);
+                let pause = (started.elapsed() * share).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
                 if stop.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
                     return;
                 }
@@ -80,7 +129,12 @@ impl DiskWatch {
 
     /// Returns the growth in bytes, as last measured.
     pub(super) fn growth(&self) -> u64 {
-        self.growth.load(Ordering::Relaxed)
+        self.measured.growth.load(Ordering::Relaxed)
+    }
+
+    /// Returns the memory that the processes hold besides their own, as last measured.
+    pub(super) fn held_memory(&self) -> u64 {
+        self.measured.held_memory.load(Ordering::Relaxed)
     }
 
     pub(super) fn set_processes(&self, processes: Vec<Pid>) {
@@ -88,17 +142,28 @@ impl DiskWatch {
     }
 }
 
-/// Returns the space that directories take up. Stops once that is more than `at_most`.
-fn measure(directories: &[PathBuf], at_most: u64) -> u64 {
+/// Returns how much of the file system of each directory is taken, by everybody.
+fn taken(directories: &[PathBuf]) -> Vec<u64> {
+    let taken = directories.iter().map(|directory| {
+        let all = rustix::fs::statvfs(directory).ok();
+        let blocks = all.map(|all| all.f_blocks.saturating_sub(all.f_bfree).saturating_mul(all.f_frsize));
+        blocks.unwrap_or_default()
+    });
+    taken.collect()
+}
+
+/// Measures the space that directories take up. Stops once that is more than `at_most`.
+fn measure(directories: &[PathBuf], at_most: u64) -> Walk {
     let mut walk = Walk {
         total: 0,
         at_most,
+        is_complete: true,
         linked: HashSet::new(),
     };
     for directory in directories {
         walk.enter(CWD, directory, 0);
     }
-    walk.total
+    walk
 }
 
 const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -107,6 +172,8 @@ const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags
 struct Walk {
     total: u64,
     at_most: u64,
+    /// Whether each directory was still there when it was entered.
+    is_complete: bool,
     /// Files with several names, which count once.
     linked: HashSet<(u64, u64)>,
 }
@@ -123,7 +190,8 @@ impl Walk {
             Ok((directory, _lifted)) => self.walk(directory, depth),
             // The command changes the mode all the time.
             Err(Errno::ACCESS) => self.total = u64::MAX,
-            // It was removed, or belongs to somebody else.
+            Err(Errno::NOENT) => self.is_complete = false,
+            // It belongs to somebody else.
             Err(_) => {}
         }
     }
@@ -205,53 +273,17 @@ impl Drop for Lifted {
     }
 }
 
-fn space(stat: &Stat) -> u64 {
-    u64::try_from(stat.st_blocks)
-        .unwrap_or_default()
-        .saturating_mul(512)
-        .max(SMALLEST_FILE)
-}
-
-/// Returns the space of files that these processes have open and that no directory lists.
-fn unlisted(processes: &[Pid]) -> u64 {
-    let mut seen = HashSet::new();
-    let mut total = 0_u64;
-    for pid in processes {
-        let files = fs::read_dir(Path::new("/proc").join(pid.to_string()).join("fd"));
-        if let Err(error) = &files
-            && error.kind() == ErrorKind::PermissionDenied
-            && processes::read(*pid).is_some_and(|now| now.has_memory() && now.shown_by == *pid)
-        {
-            // Its program can't be read, so the kernel does not show its files.
-            return u64::MAX;
-        }
-        for file in files.into_iter().flatten().flatten() {
-            let Ok(stat) = rustix::fs::statat(CWD, file.path(), AtFlags::empty()) else {
-                continue;
-            };
-            let is_unlisted = FileType::from_raw_mode(stat.st_mode).is_file() && stat.st_nlink == 0;
-            if is_unlisted && seen.insert((stat.st_dev, stat.st_ino)) {
-                total = total.saturating_add(space(&stat));
-            }
-        }
-    }
-    total
-}
-
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
-    use std::io::Write as _;
-    use std::process::{Command, Stdio};
+    use std::fs;
 
-    use rustix::process::Pid;
-
+    use super::super::holdings::SMALLEST_FILE;
     use super::*;
 
     #[test]
     fn each_file_counts_once_and_empty_ones_count() {
         let directory = tempfile::tempdir().unwrap();
-        let measure = || measure(&[directory.path().to_owned()], u64::MAX);
+        let measure = || measure(&[directory.path().to_owned()], u64::MAX).total;
         assert_eq!(measure(), 0);
         let file = directory.path().join("file");
         fs::write(&file, vec![1; 100_000]).unwrap();
@@ -262,23 +294,5 @@ mod tests {
         fs::create_dir(directory.path().join("below")).unwrap();
         fs::write(directory.path().join("below/empty"), "").unwrap();
         assert_eq!(measure(), with_one + 3 * SMALLEST_FILE + NAME);
-    }
-
-    #[test]
-    fn a_removed_file_counts_while_it_is_open() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("file");
-        let mut file = File::create(&path).unwrap();
-        fs::remove_file(&path).unwrap();
-        file.write_all(&vec![1; 8_000_000]).unwrap();
-        file.sync_all().unwrap();
-        // Has no other file without a name, unlike this process with its other tests.
-        let mut holder = Command::new("sleep");
-        holder.arg("60").stdin(file).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut holder = holder.spawn().unwrap();
-        let held = unlisted(&[Pid::from_child(&holder)]);
-        holder.kill().unwrap();
-        holder.wait().unwrap();
-        assert!((8_000_000..8_100_000).contains(&held), "{held}");
     }
 }

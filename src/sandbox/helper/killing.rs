@@ -1,4 +1,4 @@
-//! Kills every descendant of the helper.
+//! Kills every descendant of the helper, or stops them for a while.
 
 use std::collections::HashSet;
 use std::thread::sleep;
@@ -15,6 +15,9 @@ use super::processes::{self, Process};
 
 /// The pause between two rounds grows up to this.
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
+/// How often processes are looked for that still run, and the pause after each time.
+const STOPPING_ROUNDS: usize = 50;
+const STOPPING_PAUSE: Duration = Duration::from_micros(200);
 
 /// What came of reaping.
 #[derive(Debug, PartialEq, Eq)]
@@ -118,8 +121,40 @@ fn kill_domain(_: &SignalDomain) {
     let _ = kill_process_group(Pid::INIT, Signal::KILL);
 }
 
-/// Kills one process, unless its number names another one by now.
+/// Keeps all descendants from running until it is dropped, so that they move nothing. Those that
+/// are made faster than they can be stopped run on.
+pub(super) struct Standstill(Vec<Process>);
+
+impl Standstill {
+    pub(super) fn begin() -> Self {
+        let mut stopped = Vec::new();
+        for _ in 0..STOPPING_ROUNDS {
+            let found = processes::descendants(usize::MAX);
+            let mut running = found.into_iter().filter(Process::may_run).peekable();
+            if running.peek().is_none() {
+                break;
+            }
+            stopped.extend(running.filter(|process| signal(process, Signal::STOP).is_ok()));
+            sleep(STOPPING_PAUSE);
+        }
+        Self(stopped)
+    }
+}
+
+impl Drop for Standstill {
+    fn drop(&mut self) {
+        for process in &self.0 {
+            let _ = signal(process, Signal::CONT);
+        }
+    }
+}
+
 fn kill(process: &Process) -> Result<(), Errno> {
+    signal(process, Signal::KILL)
+}
+
+/// Signals one process, unless its number names another one by now.
+fn signal(process: &Process, signal: Signal) -> Result<(), Errno> {
     let pidfd = match pidfd_open(process.pid, PidfdFlags::empty()) {
         // Before Linux 5.3, and in containers that forbid it.
         Err(Errno::NOSYS | Errno::PERM) => None,
@@ -130,7 +165,7 @@ fn kill(process: &Process) -> Result<(), Errno> {
         return Err(Errno::SRCH);
     }
     match pidfd {
-        Some(pidfd) => pidfd_send_signal(pidfd, Signal::KILL),
-        None => kill_process(process.pid, Signal::KILL),
+        Some(pidfd) => pidfd_send_signal(pidfd, signal),
+        None => kill_process(process.pid, signal),
     }
 }

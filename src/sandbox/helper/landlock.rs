@@ -20,7 +20,9 @@ use super::super::wire::Restrictions;
 use crate::causes::with_causes;
 
 /// The devices that a command may read and write. There is no terminal among them.
-const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+const DEVICES: &[&str] = &["/dev/null", "/dev/full", "/dev/random", "/dev/urandom"];
+/// It may only be read: a program that writes to it can map shared memory without a limit.
+const ZERO: &str = "/dev/zero";
 
 /// An error of Landlock.
 #[derive(Debug, thiserror::Error)]
@@ -98,6 +100,7 @@ pub(super) fn confine(restrictions: &Restrictions) -> Result<(), LandlockError> 
     for path in DEVICES {
         rules = allow(rules, Path::new(path), AccessFs::ReadFile | AccessFs::WriteFile)?;
     }
+    rules = allow(rules, Path::new(ZERO), AccessFs::ReadFile.into())?;
     for place in &restrictions.places {
         rules = rules.add_rule(PathBeneath::new(PathFd::new(&place.inside)?, write))?;
     }

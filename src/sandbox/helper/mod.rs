@@ -7,6 +7,7 @@ mod supervisor;
 
 mod cgroup;
 mod disk;
+mod holdings;
 mod killing;
 mod processes;
 mod streams;
@@ -14,9 +15,11 @@ mod streams;
 mod init;
 mod stage;
 
+mod calls;
 mod landlock;
 mod namespaces;
 mod network;
+mod priority;
 mod privileges;
 mod rlimits;
 mod seccomp;

@@ -28,6 +28,7 @@ fn try_out(task: &ProbeTask) -> Protections {
         namespaces: task.namespaces,
         pid_namespace: false,
         proxy: task.proxy,
+        control_group: false,
         read_only: Vec::new(),
         places: vec![Place {
             outside: task.directory.clone(),
@@ -62,7 +63,7 @@ fn try_out(task: &ProbeTask) -> Protections {
     let version = landlock::version().map(|abi| abi.min(task.landlock_abi_limit));
     restrictions.landlock_abi = version.clone().unwrap_or_default();
     let confined = version.and_then(|_| privileges_and_landlock(&restrictions).map_err(|error| with_causes(&error)));
-    let refused = seccomp::apply(&restrictions)
+    let refused = seccomp::apply(&restrictions, false)
         .step("apply seccomp")
         .and_then(|()| sockets_are_refused());
     let proxy = proxy.and_then(|listener| match listener {

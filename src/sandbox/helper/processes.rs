@@ -18,6 +18,7 @@ pub(super) struct Process {
     /// Of its threads, the one by which the kernel shows its memory and its files.
     pub(super) shown_by: Pid,
     parent: i32,
+    session: i32,
     state: u8,
     threads: u32,
     /// Of its own threads.
@@ -33,7 +34,8 @@ pub(super) struct Process {
 pub(super) struct Usage {
     /// Processes and threads.
     pub(super) tasks: u32,
-    pub(super) resident: u64,
+    /// Resident, swapped out and page tables. Shared pages count in each process.
+    pub(super) memory: u64,
     pub(super) cpu: Duration,
 }
 
@@ -41,6 +43,16 @@ impl Process {
     /// Returns whether it lives. One that has ended and waits for its parent has no memory.
     pub(super) fn has_memory(&self) -> bool {
         self.resident_pages > 0
+    }
+
+    /// Returns whether it may run: it is not stopped and has not ended.
+    pub(super) fn may_run(&self) -> bool {
+        !matches!(self.state, b'T' | b't' | b'Z' | b'X')
+    }
+
+    /// Returns whether it has begun the session that it is in.
+    pub(super) fn leads_session(&self) -> bool {
+        self.session == self.pid.as_raw_nonzero().get()
     }
 
     pub(super) fn is_child_of(&self, parent: Pid) -> bool {
@@ -96,6 +108,7 @@ fn parse(pid: Pid, stat: &[u8]) -> Option<Process> {
         state: field(3)?.bytes().next()?,
         parent: field(4)?.parse().ok()?,
         group: field(5)?.parse().ok().and_then(Pid::from_raw),
+        session: field(6)?.parse().ok()?,
         cpu_ticks: number(14)?.saturating_add(number(15)?),
         waited_ticks: number(16)?.saturating_add(number(17)?),
         threads: field(20)?.parse().ok()?,
@@ -175,10 +188,11 @@ pub(super) fn usage(processes: &[Process]) -> Usage {
         .map(|process| process.cpu_ticks.saturating_add(process.waited_ticks));
     let live = time_of(ticks.sum());
     let pages: u64 = processes.iter().map(|process| process.resident_pages).sum();
+    let elsewhere = processes.iter().map(elsewhere);
     Usage {
         // One that has ended and waits for its parent has no threads left.
         tasks: processes.iter().map(|process| process.threads.max(1)).sum(),
-        resident: pages.saturating_mul(page_bytes()),
+        memory: pages.saturating_mul(page_bytes()).saturating_add(elsewhere.sum()),
         cpu: live + ended().0,
     }
 }
@@ -233,41 +247,78 @@ pub(super) fn ended() -> (Duration, u64) {
     (times.into_iter().sum(), kibibytes << 10)
 }
 
-/// Sums up the resident memory, each shared page once. Costs much more than [`usage`].
+/// Sums up the memory, each shared page once. Costs much more than [`usage`].
 pub(super) fn proportional_memory(processes: &[Process]) -> u64 {
-    let lenders: Vec<&Process> = processes.iter().filter(|process| lends_memory(process)).collect();
-    let shares = processes.iter().map(|process| (process.pid, share(process)));
-    let shares: HashMap<Pid, u64> = shares.collect();
-    let share = |process: &Process| shares.get(&process.pid).copied().unwrap_or_default();
-    let lent = lenders.into_iter().map(|lender| {
-        let number = lender.pid.as_raw_nonzero().get();
-        let borrows = |other: &&Process| other.parent == number && other.virtual_bytes == lender.virtual_bytes;
-        let borrowed = processes.iter().filter(borrows).map(share).max();
-        borrowed.unwrap_or_default().min(share(lender))
+    let by_number: HashMap<i32, &Process> = processes
+        .iter()
+        .map(|process| (process.pid.as_raw_nonzero().get(), process))
+        .collect();
+    let shares = processes.iter().map(|process| match by_number.get(&process.parent) {
+        // It has not executed a program yet (`vfork`), or never will.
+        Some(parent) if have_one_memory(parent, process) => 0,
+        _ => share(process),
     });
-    shares.values().sum::<u64>().saturating_sub(lent.sum())
+    shares.sum()
 }
 
-/// Returns whether a thread of the process may be waiting for a child that has not executed a
-/// program yet (`vfork`). The kernel shows the memory of both, which is the same.
-fn lends_memory(process: &Process) -> bool {
-    let waits = |process: &Process| process.state == b'D';
-    waits(process) || threads(process.pid).any(|thread| waits(&thread))
+/// Returns whether two processes have the same memory, not two copies of it: a flag that is changed
+/// in that of one is then seen in that of the other.
+///
+/// The flag chooses what a core dump has, and there are none.
+fn have_one_memory(a: &Process, b: &Process) -> bool {
+    if a.virtual_bytes != b.virtual_bytes {
+        return false;
+    }
+    let path = |process: &Process| format!("/proc/{}/coredump_filter", process.shown_by);
+    let read = |process| u32::from_str_radix(fs::read_to_string(path(process)).ok()?.trim(), 16).ok();
+    let write = |flags: u32| fs::write(path(a), format!("{flags:#x}"));
+    let Some(before) = read(a).filter(|before| read(b) == Some(*before)) else {
+        return false;
+    };
+    let changed = before ^ 1;
+    let is_seen = write(changed).is_ok() && read(b) == Some(changed);
+    let _ = write(before);
+    is_seen
 }
 
-/// Returns the resident memory of a process: of each page its share. One that has ended since it
-/// was read has none. What it had may have been that of its parent, which counts already.
+/// Returns the memory of a process: of each resident or swapped page its share. One that has ended
+/// since it was read has none. What it had may have been that of its parent, which counts already.
 fn share(process: &Process) -> u64 {
     let of_one = || {
         let rollup = fs::read_to_string(format!("/proc/{}/smaps_rollup", process.shown_by)).ok()?;
-        let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"))?;
-        Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
+        Some(kibibytes(&rollup, "Pss:")?.saturating_add(kibibytes(&rollup, "SwapPss:").unwrap_or_default()))
     };
     let resident = || {
         let now = read(process.pid).filter(|now| now.start == process.start)?;
         Some(now.resident_pages.saturating_mul(page_bytes()))
     };
-    of_one().or_else(resident).unwrap_or_default()
+    let pages = of_one().or_else(resident).unwrap_or_default();
+    pages.saturating_add(page_tables(process))
+}
+
+/// Returns the memory that belongs to a process and is not resident.
+fn elsewhere(process: &Process) -> u64 {
+    let status = status(process);
+    let swapped = kibibytes(&status, "VmSwap:").unwrap_or_default();
+    swapped.saturating_add(kibibytes(&status, "VmPTE:").unwrap_or_default())
+}
+
+/// Returns the size of the page tables of a process. A program that only reads can have large ones
+/// with nothing in them.
+fn page_tables(process: &Process) -> u64 {
+    kibibytes(&status(process), "VmPTE:").unwrap_or_default()
+}
+
+fn status(process: &Process) -> String {
+    let status = fs::read(format!("/proc/{}/status", process.shown_by));
+    // The name may hold any bytes.
+    String::from_utf8_lossy(&status.unwrap_or_default()).into_owned()
+}
+
+/// Returns the value of a line such as `Pss:   12 kB`, in bytes.
+fn kibibytes(lines: &str, name: &str) -> Option<u64> {
+    let line = lines.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
 }
 
 fn page_bytes() -> u64 {
@@ -337,7 +388,7 @@ mod tests {
                 std::thread::yield_now();
             }
             assert_eq!(usage(&ours()).tasks, 4);
-            assert!((1..=usage(&ours()).resident).contains(&proportional_memory(&ours())));
+            assert!((1..=usage(&ours()).memory).contains(&proportional_memory(&ours())));
         }
         let before = [read(group).unwrap()];
         assert!(proportional_memory(&before) > 0);

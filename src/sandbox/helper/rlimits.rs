@@ -21,6 +21,9 @@ pub(super) fn apply(limits: &SandboxLimits, has_user_namespace: bool) -> io::Res
     limit(Resource::Nofile, files, files)?;
     let data = limits.memory_bytes.saturating_mul(2).saturating_add(UNTOUCHED_BYTES);
     limit(Resource::Data, data, data)?;
+    // A priority above that of others.
+    limit(Resource::Rtprio, 0, 0)?;
+    limit(Resource::Nice, 0, 0)?;
     if has_user_namespace {
         // Elsewhere this would count all processes of the user. The kernel exempts root from it.
         // The helper is to see the excess.

@@ -1,7 +1,7 @@
 //! seccomp: the system calls that the command can't make.
 //!
-//! Everything is allowed that is not listed, up to the newest call that was reviewed. Calls that
-//! need a capability are listed too, for hosts where a command keeps one by mistake.
+//! Everything is allowed that [`super::calls`] does not list, up to the newest call that was
+//! reviewed.
 
 use std::collections::BTreeMap;
 
@@ -13,209 +13,17 @@ use seccompiler::{
 
 use super::super::protections::SIGNAL_SCOPE;
 use super::super::wire::Restrictions;
-
-/// The newest system call that was reviewed: `removexattrat`, Linux 6.13. All architectures share
-/// these numbers. The kernel "does not know" any later one, nor those of the x32 ABI.
-const NEWEST: u32 = 466;
-
-/// Refused with "operation not permitted".
-const REFUSED: &[c_long] = &[
-    // No servers. `CLIENTS` has the rest of the network. No UNIX sockets: those by path are out of
-    // Landlock's reach before Linux 7.1. A pair of connected sockets is allowed, see below, and
-    // must not be connected anew.
-    libc::SYS_bind,
-    libc::SYS_listen,
-    libc::SYS_accept,
-    libc::SYS_accept4,
-    // A message can hold files that no process has open, whose space nobody would count.
-    libc::SYS_sendmsg,
-    libc::SYS_sendmmsg,
-    // Other processes.
-    libc::SYS_ptrace,
-    libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev,
-    libc::SYS_process_madvise,
-    libc::SYS_process_mrelease,
-    libc::SYS_kcmp,
-    libc::SYS_pidfd_getfd,
-    libc::SYS_move_pages,
-    libc::SYS_migrate_pages,
-    libc::SYS_perf_event_open,
-    // Mounts, roots and namespaces.
-    libc::SYS_mount,
-    libc::SYS_umount2,
-    libc::SYS_pivot_root,
-    libc::SYS_chroot,
-    libc::SYS_open_tree,
-    libc::SYS_move_mount,
-    libc::SYS_fsopen,
-    libc::SYS_fsconfig,
-    libc::SYS_fsmount,
-    libc::SYS_fspick,
-    libc::SYS_mount_setattr,
-    libc::SYS_unshare,
-    libc::SYS_setns,
-    libc::SYS_quotactl,
-    libc::SYS_quotactl_fd,
-    libc::SYS_name_to_handle_at,
-    libc::SYS_open_by_handle_at,
-    libc::SYS_fanotify_init,
-    libc::SYS_fanotify_mark,
-    // Kernel keys, kernel code and the machine.
-    libc::SYS_keyctl,
-    libc::SYS_add_key,
-    libc::SYS_request_key,
-    libc::SYS_bpf,
-    libc::SYS_init_module,
-    libc::SYS_finit_module,
-    libc::SYS_delete_module,
-    libc::SYS_kexec_load,
-    libc::SYS_reboot,
-    libc::SYS_swapon,
-    libc::SYS_swapoff,
-    libc::SYS_acct,
-    libc::SYS_syslog,
-    libc::SYS_vhangup,
-    libc::SYS_sethostname,
-    libc::SYS_setdomainname,
-    libc::SYS_settimeofday,
-    libc::SYS_clock_settime,
-    libc::SYS_clock_adjtime,
-    libc::SYS_adjtimex,
-    // What outlives every process.
-    libc::SYS_shmget,
-    libc::SYS_shmat,
-    libc::SYS_shmctl,
-    libc::SYS_semget,
-    libc::SYS_semctl,
-    libc::SYS_msgget,
-    libc::SYS_msgctl,
-    libc::SYS_mq_open,
-    libc::SYS_mq_unlink,
-];
-
-/// Refused too, unless the command may connect to the proxy.
-const CLIENTS: &[c_long] = &[libc::SYS_socket, libc::SYS_connect];
-
-#[cfg(target_arch = "x86_64")]
-const REFUSED_ON_X86: &[c_long] = &[
-    libc::SYS_iopl,
-    libc::SYS_ioperm,
-    libc::SYS_modify_ldt,
-    libc::SYS_uselib,
-    libc::SYS_ustat,
-    libc::SYS_kexec_file_load,
-];
-#[cfg(not(target_arch = "x86_64"))]
-const REFUSED_ON_X86: &[c_long] = &[];
-
-/// Answered with "not implemented", so that programs use something else.
-const UNKNOWN: &[c_long] = &[
-    // Makes sockets and opens files without the calls above.
-    libc::SYS_io_uring_setup,
-    libc::SYS_io_uring_enter,
-    libc::SYS_io_uring_register,
-    // Their flags are in memory, where a filter can't look.
-    libc::SYS_clone3,
-    libc::SYS_openat2,
-    libc::SYS_userfaultfd,
-    // Memory that no process has to have mapped.
-    libc::SYS_memfd_create,
-    libc::SYS_memfd_secret,
-    // Shows names of files that Landlock hides.
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_inotify_init,
-    libc::SYS_inotify_init1,
-];
-
-/// Answered with "not supported", so that programs do without.
-const UNSUPPORTED: &[c_long] = &[
-    // Takes any space at once, before the helper could see that.
-    libc::SYS_fallocate,
-    // No tree holds extended attributes, of which ACLs are some. The next command may find the
-    // files in another directory, without them.
-    libc::SYS_setxattr,
-    libc::SYS_lsetxattr,
-    libc::SYS_fsetxattr,
-    SETXATTRAT,
-    libc::SYS_removexattr,
-    libc::SYS_lremovexattr,
-    libc::SYS_fremovexattr,
-    REMOVEXATTRAT,
-];
-const SETXATTRAT: c_long = 463;
-const REMOVEXATTRAT: c_long = 466;
-
-/// Requests to a file system, answered with "not supported" as well.
-const UNSUPPORTED_REQUESTS: [u64; 9] = [
-    // `FS_IOC_SETFLAGS`, `FS_IOC_FSSETXATTR`, `FS_IOC_ENABLE_VERITY` and
-    // `FS_IOC_SET_ENCRYPTION_POLICY`: no tree holds what they set. `file_setattr`, which does the
-    // same, is newer than `NEWEST`.
-    0x4008_6602,
-    0x401c_5820,
-    0x4080_6685,
-    0x800c_6613,
-    // `FS_IOC_RESVSP`, `FS_IOC_UNRESVSP`, the two of them for 64 bits, and `FS_IOC_ZERO_RANGE`:
-    // the same as `fallocate`.
-    0x4030_5828,
-    0x4030_5829,
-    0x4030_582a,
-    0x4030_582b,
-    0x4030_5839,
-];
-/// The type of a request: its second byte. That of btrfs makes subvolumes, which no tree holds.
-const REQUEST_TYPE: u64 = 0xff00;
-const BTRFS: u64 = 0x9400;
-/// `FICLONE`, `FICLONERANGE` and `FIDEDUPERANGE` have the same type. `cp` uses them.
-const CLONES: [u64; 3] = [0x4004_9409, 0x4020_940d, 0xc018_9436];
-
-/// Refused where Landlock has no scopes: a command could signal every process of its user.
-const SIGNALS: &[c_long] = &[
-    libc::SYS_tkill,
-    libc::SYS_tgkill,
-    libc::SYS_rt_sigqueueinfo,
-    libc::SYS_rt_tgsigqueueinfo,
-    libc::SYS_pidfd_send_signal,
-];
-
-/// Calls with a file mode, and its argument.
-const MODES: &[(c_long, u8)] = &[
-    (libc::SYS_fchmod, 1),
-    (libc::SYS_fchmodat, 2),
-    (FCHMODAT2, 2),
-    (libc::SYS_mknodat, 2),
-    #[cfg(target_arch = "x86_64")]
-    (libc::SYS_chmod, 1),
-    #[cfg(target_arch = "x86_64")]
-    (libc::SYS_mknod, 1),
-    #[cfg(target_arch = "x86_64")]
-    (libc::SYS_creat, 1),
-];
-const FCHMODAT2: c_long = 452;
-
-/// Calls that act on a process, and the argument that names it. 0 is the caller itself.
-const OTHERS: &[(c_long, u8)] = &[
-    (libc::SYS_prlimit64, 0),
-    (libc::SYS_setpriority, 1),
-    (libc::SYS_ioprio_set, 1),
-    (libc::SYS_sched_setaffinity, 0),
-    (libc::SYS_sched_setscheduler, 0),
-    (libc::SYS_sched_setparam, 0),
-    (libc::SYS_sched_setattr, 0),
-];
-
-/// `PR_SET_DUMPABLE`: hides the files of a process, and on some hosts the process itself.
-const SET_DUMPABLE: u64 = 4;
-/// `CLONE_THREAD`, and `CLONE_FILES`.
-const THREAD: u64 = 0x0001_0000;
-const FILES: u64 = 0x0400;
-/// `CLOSE_RANGE_UNSHARE`.
-const APART: u64 = 2;
+use super::calls::{
+    ANONYMOUS, APART, BTRFS, CLIENTS, CLONES, FILES, HUGE, INVALID, MAP_KIND, MODES, MOVES_OUT, NEWEST, OTHERS,
+    REFUSED, REFUSED_ON_X86, REQUEST_TYPE, SCHED_CORE, SET_DUMPABLE, SHARED, SHARED_BYTES, SIGNALS, THREAD, UNKNOWN,
+    UNSUPPORTED, UNSUPPORTED_REQUESTS,
+};
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Applies the filters to the calling thread and to all that it starts.
-pub(super) fn apply(restrictions: &Restrictions) -> Result<(), seccompiler::Error> {
+/// Applies the filters to the calling thread and to all that it starts. `allows_sessions` is
+/// whether a command may begin sessions of its own.
+pub(super) fn apply(restrictions: &Restrictions, allows_sessions: bool) -> Result<(), seccompiler::Error> {
     let landlock_abi = restrictions.landlock_abi;
     let mut rules = refused(landlock_abi)?;
     if restrictions.proxy {
@@ -229,8 +37,31 @@ pub(super) fn apply(restrictions: &Restrictions) -> Result<(), seccompiler::Erro
     apply_filter(&refused)?;
     apply_filter(&unknown)?;
     apply_filter(&filter(unsupported()?, libc::EOPNOTSUPP)?)?;
-    apply_filter(&filter(without_effect(landlock_abi)?, 0)?)?;
+    apply_filter(&filter(invalid()?, libc::EINVAL)?)?;
+    apply_filter(&filter(without_memory(restrictions.control_group)?, libc::ENOMEM)?)?;
+    apply_filter(&filter(
+        without_effect(allows_sessions && landlock_abi >= SIGNAL_SCOPE)?,
+        0,
+    )?)?;
     Ok(())
+}
+
+/// Returns the calls that seem to have invalid arguments.
+fn invalid() -> Result<Rules, BackendError> {
+    let mut rules: Rules = always(INVALID).collect();
+    rules.insert(libc::SYS_madvise, any(MOVES_OUT.map(|advice| equal(2, advice)))?);
+    Ok(rules)
+}
+
+/// Returns the mappings for which there seems to be no memory.
+fn without_memory(has_control_group: bool) -> Result<Rules, BackendError> {
+    let mut mappings = any([has(3, HUGE)])?;
+    if !has_control_group {
+        let is_shared = masked(3, MAP_KIND | ANONYMOUS, SHARED | ANONYMOUS)?;
+        let is_large = SeccompCondition::new(1, SeccompCmpArgLen::Qword, SeccompCmpOp::Gt, SHARED_BYTES)?;
+        mappings.push(rule([is_shared, is_large])?);
+    }
+    Ok(Rules::from([(libc::SYS_mmap, mappings)]))
 }
 
 /// Returns the calls that are not supported.
@@ -245,12 +76,10 @@ fn unsupported() -> Result<Rules, BackendError> {
 }
 
 /// Returns the calls that pretend to succeed.
-fn without_effect(landlock_abi: u32) -> Result<Rules, BackendError> {
+fn without_effect(allows_sessions: bool) -> Result<Rules, BackendError> {
     let mut rules = Rules::new();
     rules.insert(libc::SYS_prctl, any([equal(0, SET_DUMPABLE)])?);
-    if landlock_abi < SIGNAL_SCOPE {
-        // The scheduler shares processors among sessions: with many, a command could stop the
-        // helper from working.
+    if !allows_sessions {
         rules.insert(libc::SYS_setsid, Vec::new());
     }
     Ok(rules)
@@ -295,6 +124,7 @@ fn refused(landlock_abi: u32) -> Result<Rules, BackendError> {
         // FIOSETOWN, SIOCSPGRP.
         rules.insert(libc::SYS_ioctl, any([0x8901, 0x8902].map(|request| equal(1, request)))?);
     }
+    rules.insert(libc::SYS_prctl, any([equal(0, SCHED_CORE)])?);
     rules.insert(libc::SYS_socketpair, socket_pairs()?);
     let mut clones = any(NAMESPACES.map(|flag| has(0, flag)))?;
     // All threads of a process have the same files, so that those of one show all.

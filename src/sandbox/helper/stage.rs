@@ -14,13 +14,11 @@ use rustix::process::{Pid, Signal, getppid};
 
 use super::super::settings::Isolation;
 use super::super::wire::{self, BecomeTask};
-use super::{Step as _, StepError, landlock, namespaces, privileges, rlimits, seccomp};
+use super::{Step as _, StepError, landlock, namespaces, priority, privileges, rlimits, seccomp};
 use crate::causes::with_causes;
 
 /// The exit code of a stage that failed.
 const FAILED: u8 = 126;
-/// Commands yield to the service and to the helper.
-const NICENESS: i32 = 5;
 /// The kernel ends a command before it ends the service when memory runs out.
 const OOM_SCORE: &str = "1000";
 
@@ -44,6 +42,8 @@ fn restrict_and_execute(task: &BecomeTask) -> Result<std::convert::Infallible, S
     rustix::process::umask(Mode::from_bits_truncate(0o022));
     // Not a protection: it may fail.
     let _ = fs::write("/proc/self/oom_score_adj", OOM_SCORE);
+    // Landlock hides the answer.
+    let allows_sessions = !priority::is_shared_by_session();
     let command = &task.command;
     if task.restrictions.namespaces {
         namespaces::enter(&task.restrictions).step("enter namespaces")?;
@@ -53,9 +53,9 @@ fn restrict_and_execute(task: &BecomeTask) -> Result<std::convert::Infallible, S
     if task.restrictions.isolation == Isolation::Enforced {
         privileges::drop_all().step("drop privileges")?;
         landlock::confine(&task.restrictions).step("apply Landlock")?;
-        seccomp::apply(&task.restrictions).step("apply seccomp")?;
+        seccomp::apply(&task.restrictions, allows_sessions).step("apply seccomp")?;
     }
-    let _ = rustix::process::nice(NICENESS);
+    priority::lower_own();
     let error = Command::new(&command.program)
         .args(&command.arguments)
         .env_clear()

@@ -20,7 +20,7 @@ use super::killing::{self, kill_all};
 use super::landlock::SignalDomain;
 use super::processes::{Process, SeenTime};
 use super::streams::Streams;
-use super::{Step as _, StepError, init, landlock, namespaces, network, own_binary, processes, stage};
+use super::{Step as _, StepError, init, landlock, namespaces, network, own_binary, priority, processes, stage};
 use crate::causes::with_causes;
 
 /// The first look at the processes comes this soon.
@@ -70,6 +70,7 @@ struct Supervised {
     disk: DiskWatch,
     seen: SeenTime,
     seen_time: Duration,
+    has_low_priority: bool,
     peak_memory: u64,
 }
 
@@ -114,7 +115,7 @@ impl Supervised {
             None => None,
         };
         let written = restrictions.places.iter().map(|place| place.outside.clone()).collect();
-        let disk = DiskWatch::start(written, task.limits.disk_bytes);
+        let disk = DiskWatch::start(written, task.files_bytes, &task.limits);
         // After the thread of the disk, since no thread can be started afterwards.
         let init = restrictions.pid_namespace.then(|| init::start(Stdio::null()));
         let init = init.transpose()?;
@@ -152,6 +153,7 @@ impl Supervised {
             disk,
             seen: SeenTime::default(),
             seen_time: Duration::ZERO,
+            has_low_priority: !priority::is_shared_by_session(),
             peak_memory: 0,
         })
     }
@@ -222,20 +224,33 @@ impl Supervised {
     /// Compares what all processes use with the limits. Returns when to look again.
     fn look(&mut self, limits: &SandboxLimits) -> (Option<Exit>, Duration) {
         let (found, init) = self.descendants(limits);
+        if !self.has_low_priority {
+            let main = found.iter().find(|process| process.pid == self.main.pid);
+            // Before it has begun a session, it is in that of this process.
+            let leads = main.is_some_and(Process::leads_session);
+            self.has_low_priority = leads && priority::lower_session(self.main.pid);
+        }
         self.disk
             .set_processes(found.iter().map(|process| process.shown_by).collect());
         let mut usage = processes::usage(&found);
         // It is not the command's, but what it has collected was.
         usage.cpu += init.map(|init| init.waited_time()).unwrap_or_default();
         self.seen_time = self.seen.add(&found);
-        if usage.resident > limits.memory_bytes {
-            usage.resident = self.exact_memory(limits);
+        // A control group counts what no process shows.
+        let held = if self.main.group.is_some() {
+            0
+        } else {
+            self.disk.held_memory()
+        };
+        if usage.memory.saturating_add(held) > limits.memory_bytes {
+            usage.memory = self.exact_memory(limits, limits.memory_bytes.saturating_sub(held));
         }
-        self.peak_memory = self.peak_memory.max(usage.resident);
+        usage.memory = usage.memory.saturating_add(held);
+        self.peak_memory = self.peak_memory.max(usage.memory);
         let growth = self.disk.growth();
         let exceeded = if usage.tasks > limits.processes {
             Some(Exit::ProcessesExceeded)
-        } else if usage.resident > limits.memory_bytes || self.main.has_exceeded_memory() {
+        } else if usage.memory > limits.memory_bytes || self.main.has_exceeded_memory() {
             Some(Exit::MemoryExceeded)
         } else if usage.cpu.max(self.seen_time) > limits.cpu_time {
             Some(Exit::CpuExceeded)
@@ -244,7 +259,7 @@ impl Supervised {
         } else {
             None
         };
-        let is_large = usage.resident > limits.memory_bytes / 2 || usage.tasks > limits.processes / 2;
+        let is_large = usage.memory > limits.memory_bytes / 2 || usage.tasks > limits.processes / 2;
         (exceeded, if is_large { ALERT } else { LAZY })
     }
 
@@ -258,14 +273,14 @@ impl Supervised {
         (found, init)
     }
 
-    /// Returns the resident memory of all processes, each shared page once. While a process is
-    /// started, its memory can count twice, so an excess is measured again before it counts.
-    fn exact_memory(&self, limits: &SandboxLimits) -> u64 {
+    /// Returns the memory of all processes, each shared page once. While a process is started, its
+    /// memory can count twice, so an excess is measured again before it counts.
+    fn exact_memory(&self, limits: &SandboxLimits, limit: u64) -> u64 {
         let mut least = u64::MAX;
         for _ in 0..MEASUREMENTS {
             let (found, _) = self.descendants(limits);
             least = least.min(processes::proportional_memory(&found));
-            if least <= limits.memory_bytes {
+            if least <= limit {
                 break;
             }
             thread::sleep(PAUSE);
