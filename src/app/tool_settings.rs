@@ -49,6 +49,7 @@ pub(super) fn commands(config: &Config, helper: Option<PathBuf>) -> anyhow::Resu
         read_only: sandbox.read_only.clone(),
         is_required: sandbox.required,
         network,
+        max_commands: sandbox.max_commands,
         max_jobs: MaxJobs {
             of_run: sandbox.max_jobs_per_run,
             of_process: sandbox.max_jobs,

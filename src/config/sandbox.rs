@@ -66,6 +66,9 @@ pub struct SandboxConfig {
     /// Standard output and standard error together.
     #[serde(deserialize_with = "integer::<_, 1_024, 67_108_864, _>")]
     pub max_output_bytes: u64,
+    /// Commands of all runs of this process at the same time, without background jobs.
+    #[serde(deserialize_with = "integer::<_, 1, 10_000, _>")]
+    pub max_commands: usize,
     /// Background jobs of a run at the same time; 0 for none.
     #[serde(deserialize_with = "integer::<_, 0, 100, _>")]
     pub max_jobs_per_run: usize,

@@ -165,6 +165,7 @@ fn servers_with(
         read_only: Vec::new(),
         is_required: false,
         network: None,
+        max_commands: 4,
         max_jobs: MaxJobs::default(),
     });
     let mut servers = McpServers::default();

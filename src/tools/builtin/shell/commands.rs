@@ -1,9 +1,11 @@
 //! What the commands of all runs share: the sandbox, the directories and the limits.
 
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::process::{Resource, geteuid, getrlimit};
 use tokio::sync::OnceCell;
 use tokio_util::task::TaskTracker;
 
@@ -35,6 +37,8 @@ pub struct CommandSettings {
     pub is_required: bool,
     /// The network of commands; `None` for none.
     pub network: Option<CommandNetwork>,
+    /// How many commands run at the same time, without background jobs.
+    pub max_commands: usize,
     /// How many background jobs run at the same time.
     pub max_jobs: MaxJobs,
 }
@@ -62,6 +66,7 @@ impl Default for MaxJobs {
 pub struct Commands {
     settings: CommandSettings,
     opened: OnceCell<Opened>,
+    pub(super) slots: Arc<FairShare>,
     pub(super) job_slots: Arc<FairShare>,
     /// The tasks of background jobs.
     pub(super) jobs: TaskTracker,
@@ -98,8 +103,10 @@ pub enum CommandsUnavailable {
 impl Commands {
     /// Prepares nothing yet.
     pub fn new(settings: CommandSettings) -> Arc<Self> {
+        let fitting = fitting_commands(settings.limits.processes);
         Arc::new(Self {
-            job_slots: FairShare::new(settings.max_jobs.of_process),
+            slots: FairShare::new(settings.max_commands.min(fitting)),
+            job_slots: FairShare::new(settings.max_jobs.of_process.min(fitting)),
             settings,
             opened: OnceCell::new(),
             jobs: TaskTracker::new(),
@@ -144,6 +151,18 @@ impl Commands {
     pub(super) async fn opened(&self) -> Result<&Opened, CommandsUnavailable> {
         self.opened.get_or_try_init(|| Opened::open(&self.settings)).await
     }
+}
+
+/// Returns how many commands, and as many jobs, the host has processes for. A tenant has half of
+/// each, so that it can't leave the service and other tenants without processes.
+fn fitting_commands(processes: u32) -> usize {
+    // The kernel exempts root from the limit.
+    let of_user = (!geteuid().is_root()).then(|| getrlimit(Resource::Nproc).current);
+    let of_container = fs::read_to_string("/sys/fs/cgroup/pids.max").ok();
+    let of_container = of_container.and_then(|max| max.trim().parse().ok());
+    let room = [of_user.flatten(), of_container].into_iter().flatten().min();
+    let fitting = room.map_or(u64::MAX, |room| room / (2 * u64::from(processes)));
+    usize::try_from(fitting).unwrap_or(usize::MAX).max(2)
 }
 
 impl Opened {

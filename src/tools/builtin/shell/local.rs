@@ -25,15 +25,36 @@ use crate::session::ShellState;
 use crate::tenant::TenantId;
 use crate::workspace::{Entry, Tree};
 
+/// What the model reads about a command that has waited for its whole time.
+const NO_SLOT: &str = "as many commands as may run at the same time in this service were running for the whole time \
+                       of this call; try again later";
+/// A file takes up its bytes, in blocks of at most this size, and so does a directory.
+const BLOCK_BYTES: u64 = 4096;
+
 #[async_trait]
 impl CommandBackend for Commands {
     async fn run(
         &self,
-        command: ShellCommand,
+        mut command: ShellCommand,
         output: &mut (dyn FnMut(Output) + Send),
         cancel: CancellationToken,
     ) -> Result<CommandOutcome, BackendError> {
-        self.host().await?.run(command, output, cancel).await
+        let begun = Instant::now();
+        let slot = tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(Exit::Cancelled),
+            slot = self.slots.take(command.tree.tenant(), 1) => Ok(slot),
+            () = tokio::time::sleep(command.wall_time) => Err(Exit::Failed {
+                message: NO_SLOT.to_owned(),
+            }),
+        };
+        match slot {
+            Ok(_slot) => {
+                command.wall_time = command.wall_time.saturating_sub(begun.elapsed());
+                self.host().await?.run(command, output, cancel).await
+            }
+            Err(exit) => Ok(not_begun(command, exit, begun.elapsed())),
+        }
     }
 
     fn jobs(&self) -> Option<&dyn JobBackend> {
@@ -72,6 +93,18 @@ impl JobBackend for Commands {
     }
 }
 
+/// Returns the outcome of a command that has not begun: everything is as before.
+fn not_begun(command: ShellCommand, exit: Exit, wall_time: Duration) -> CommandOutcome {
+    CommandOutcome {
+        exit,
+        wall_time,
+        tree: command.tree,
+        checkout: command.checkout,
+        shell: None,
+        skipped: SkippedFiles::default(),
+    }
+}
+
 impl Commands {
     async fn host(&self) -> Result<Host<'_>, BackendError> {
         let opened = self.with_shell().await;
@@ -106,7 +139,7 @@ impl Host<'_> {
         };
         let mut checkout = match checkout {
             Ok(checkout) => checkout,
-            Err(exit) => return Ok(unchanged(command, exit, begun.elapsed())),
+            Err(exit) => return Ok(not_begun(command, exit, begun.elapsed())),
         };
         let directories = checkout.for_command();
         let base = self.base_variables();
@@ -124,6 +157,12 @@ impl Host<'_> {
         let shell = left.and_then(|bytes| read_state(&bytes, &places, &base));
         let other = command.shell.map(|before| before.other).unwrap_or_default();
         let checkout = match end.exit {
+            // Temporary files and what is left out of trees go with the directory, or no command
+            // of the run could begin any more.
+            Exit::DiskExceeded if !checkout.is_live() => {
+                checkout.abandon();
+                None
+            }
             Exit::Failed { .. } => {
                 checkout.abandon();
                 None
@@ -174,6 +213,7 @@ impl Host<'_> {
         spec.read_only.extend(self.settings.read_only.iter().cloned());
         spec.read_only.extend(self.opened.certificates.clone());
         spec.limits = self.settings.limits.clone();
+        spec.files_bytes = files_bytes(&command.tree).await;
         spec.limits.wall_time = command.wall_time.min(spec.limits.wall_time);
         spec
     }
@@ -209,24 +249,19 @@ async fn supervise(
     }
 }
 
-/// Returns the outcome of a command that did not begin.
-fn unchanged(command: ShellCommand, exit: Exit, wall_time: Duration) -> CommandOutcome {
-    CommandOutcome {
-        exit,
-        wall_time,
-        tree: command.tree,
-        checkout: None,
-        shell: None,
-        skipped: SkippedFiles::default(),
-    }
-}
-
 /// Returns the files as they were, and says so.
 fn over_limit(tree: Tree, error: &CheckoutError) -> Scanned {
     let mut skipped = SkippedFiles::default();
     let reason = format!("{error}; remove files, and the session gets the rest with the next command");
     skipped.add("all changes since the last command".to_owned(), reason);
     Scanned { tree, skipped }
+}
+
+/// Returns the space that the files of a tree take up at most.
+async fn files_bytes(tree: &Tree) -> Option<u64> {
+    let totals = tree.totals().await.ok()?;
+    let blocks = totals.entries().saturating_mul(BLOCK_BYTES);
+    Some(totals.bytes.saturating_add(blocks))
 }
 
 /// Returns where the shell starts: the directory that the last one left, if the workspace still has

@@ -24,7 +24,11 @@ pub(super) fn end_note(exit: &Exit, wall_time: Duration) -> Option<String> {
         Exit::CpuExceeded => killed("used more processor time"),
         Exit::MemoryExceeded => killed("used more memory"),
         Exit::ProcessesExceeded => killed("had more processes"),
-        Exit::DiskExceeded => killed("wrote more to the disk"),
+        Exit::DiskExceeded => Some(
+            "killed, since the files of this run took up more of the disk than they may; the temporary ones and what \
+             is not part of the session may be gone"
+                .to_owned(),
+        ),
         Exit::OutputExceeded => killed("wrote more output"),
         Exit::Cancelled => Some("stopped".to_owned()),
         Exit::Failed { message } => Some(format!("it could not run: {message}")),

@@ -13,6 +13,7 @@ mod long_output;
 mod patch;
 mod paths;
 mod read;
+mod shares;
 mod shell;
 mod specs;
 mod todo;
