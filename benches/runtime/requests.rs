@@ -12,6 +12,7 @@ use agent_runtime::ids::{AgentId, ExecutionId, StepId, UuidV7Source};
 use agent_runtime::message::{Message, MessageTags};
 use agent_runtime::model_parameters::ToolChoice;
 use agent_runtime::model_ref::ResponseFormat;
+use agent_runtime::models::ProviderCapabilities;
 use agent_runtime::models::anthropic::{self, MessagesDialect};
 use agent_runtime::models::openai_responses::{self, Dialect};
 use agent_runtime::session::History;
@@ -29,10 +30,12 @@ pub(crate) fn benches(criterion: &mut Criterion) {
     let responses = Dialect {
         provider: provider.clone(),
         max_output_tokens,
+        capabilities: ProviderCapabilities::default(),
     };
     let anthropic = MessagesDialect {
         provider,
         max_output_tokens,
+        capabilities: ProviderCapabilities::default(),
     };
     let mut group = criterion.benchmark_group("request at depth 10000");
     let mut bench = |protocol: &str, encode: &dyn Fn(&ModelRequest) -> Vec<u8>| {

@@ -264,7 +264,10 @@ pub(super) fn providers(config: &Config) -> Vec<ProviderSettings> {
     config
         .providers
         .iter()
-        .map(|(name, provider)| settings_of(name, provider))
+        .map(|(name, provider)| ProviderSettings {
+            capabilities: Arc::new(config.capabilities_of(name)),
+            ..settings_of(name, provider)
+        })
         .collect()
 }
 
@@ -272,8 +275,6 @@ fn settings_of(name: &str, provider: &config::ProviderConfig) -> ProviderSetting
     let variable = provider.api_key_env.clone();
     let file = provider.api_key_file.as_ref().map(|path| path.display().to_string());
     ProviderSettings {
-        name: name.to_owned(),
-        kind: provider.kind,
         base_url: provider.base_url.clone(),
         api_key: provider.api_key.clone(),
         api_key_source: [file.or(variable), credentials_source(&provider.aws)]
@@ -291,9 +292,9 @@ fn settings_of(name: &str, provider: &config::ProviderConfig) -> ProviderSetting
         },
         script: provider.script.clone(),
         max_output_tokens: provider.max_output_tokens.map(Into::into),
-        max_tokens_field: None,
         think_tags: provider.think_tags,
         error_words: provider.error_words.clone(),
+        ..ProviderSettings::new(name, provider.kind)
     }
 }
 

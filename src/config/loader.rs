@@ -8,6 +8,7 @@ use serde_path_to_error::Segment;
 use toml::Value;
 
 use super::Config;
+use super::capabilities;
 use super::context_windows;
 use super::environment::{self, UnreadVariable};
 use super::error::{ConfigError, Fault};
@@ -160,6 +161,7 @@ fn check(config: &Config) -> Result<(), Fault> {
     tools::check(&config.tools)?;
     webhooks::check(&config.webhooks)?;
     limits::check(&config.limits)?;
+    capabilities::check(&config.capabilities, &config.providers)?;
     context_windows::check(&config.context_windows, &config.providers)
 }
 

@@ -24,6 +24,7 @@ mod toml_layer;
 mod agents;
 mod aws;
 mod board;
+mod capabilities;
 mod context_windows;
 mod http;
 mod idempotency;
@@ -54,6 +55,7 @@ mod tests;
 pub use agents::AgentsConfig;
 pub use aws::AwsConfig;
 pub use board::BoardConfig;
+pub use capabilities::CapabilityConfig;
 pub use environment::UnreadVariable;
 pub use error::ConfigError;
 pub use http::{HttpConfig, McpServerConfig};
@@ -86,6 +88,7 @@ use serde::Deserialize;
 
 use crate::limits::Limits;
 use crate::model_ref::ContextWindows;
+use crate::models::CapabilitySettings;
 use crate::usage::PriceTable;
 
 /// Every setting of the service, checked and typed.
@@ -112,6 +115,8 @@ pub struct Config {
     pub retention: RetentionConfig,
     /// The context windows of models in tokens, input and output together, by `PROVIDER/MODEL`.
     pub context_windows: BTreeMap<String, NonZeroU64>,
+    /// What models can take, by `PROVIDER/MODEL`, on top of what is known of them.
+    pub capabilities: BTreeMap<String, CapabilityConfig>,
     pub agents: AgentsConfig,
     pub log: LogConfig,
 }
@@ -125,6 +130,11 @@ impl Config {
     /// Builds the limits of tenants.
     pub fn limits(&self) -> Limits {
         limits::table(&self.limits)
+    }
+
+    /// Returns what the models of a provider can take, by model.
+    pub fn capabilities_of(&self, provider: &str) -> BTreeMap<String, CapabilitySettings> {
+        capabilities::of_provider(&self.capabilities, provider)
     }
 
     /// Builds the table of context windows for summaries.

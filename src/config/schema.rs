@@ -17,7 +17,8 @@ pub(super) const DEFAULTS: &str = include_str!("../../config/default.toml");
 pub(super) const ANY: &str = "NAME";
 
 /// The tables whose keys the operator chooses.
-const NAMED: [&[&str]; 8] = [
+const NAMED: [&[&str]; 9] = [
+    &["capabilities"],
     &["context_windows"],
     &["limits", "tenants"],
     &["prices"],

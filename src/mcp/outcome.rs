@@ -11,12 +11,10 @@ use rmcp::model::{CallToolResult, ContentBlock, Resource, ResourceContents};
 use super::caller::Caller;
 use crate::agent::ports::{ToolError, ToolOutput};
 use crate::json::JsonSchema;
-use crate::message::{ContentPart, ImagePart, MediaSource, joined_text};
+use crate::message::{ContentPart, ImagePart, MediaSource, joined_text, picture_problem};
 use crate::off_thread::by_size;
 use crate::tools::media_type;
 
-/// The largest image that a model is shown, in bytes.
-const MAX_IMAGE: usize = 5 << 20;
 /// The types of images that every provider takes.
 const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 /// The most parts of a result.
@@ -144,24 +142,38 @@ pub(super) fn link_words(link: &Resource) -> String {
     format!("[The resource {} ({title}, {media_type}{size}){description}]", link.uri)
 }
 
+/// Decodes base64. Some servers break its lines, or send a `data:` URL.
+fn decoded(data: &str) -> Option<Vec<u8>> {
+    let data = match data.trim_start().strip_prefix("data:") {
+        Some(url) => url.split_once(";base64,")?.1,
+        None => data,
+    };
+    let digits: Vec<u8> = data.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    STANDARD.decode(digits).ok()
+}
+
 /// Returns an image that models can see, or else a note about the bytes.
 fn media(what: &str, claimed: Option<&str>, data: String) -> ContentPart {
-    let Ok(bytes) = STANDARD.decode(data.as_bytes()) else {
+    let Some(bytes) = decoded(&data) else {
         return ContentPart::text(format!("[{what}, which is not valid base64 and can't be shown]"));
     };
-    let found = media_type(&bytes).filter(|found| IMAGE_TYPES.contains(found));
-    match found {
-        Some(found) if bytes.len() <= MAX_IMAGE => ContentPart::Image(ImagePart {
-            source: MediaSource::Base64 {
-                media_type: found.to_owned(),
-                data,
-            },
-            detail: None,
-        }),
-        _ => {
-            let media_type = found.or(claimed).unwrap_or("of unknown type");
-            let bytes = bytes.len();
-            ContentPart::text(format!("[{what}: {media_type}, {bytes} bytes, which can't be shown]"))
-        }
+    let size = bytes.len();
+    let found = media_type(&bytes);
+    let Some(image_type) = found.filter(|found| IMAGE_TYPES.contains(found)) else {
+        let media_type = found.or(claimed).unwrap_or("of unknown type");
+        return ContentPart::text(format!("[{what}: {media_type}, {size} bytes, which can't be shown]"));
+    };
+    let data = STANDARD.encode(bytes);
+    if let Some(problem) = picture_problem(&data) {
+        return ContentPart::text(format!(
+            "[{what}: {image_type}, {size} bytes, which can't be shown: {problem}]"
+        ));
     }
+    ContentPart::Image(ImagePart {
+        source: MediaSource::Base64 {
+            media_type: image_type.to_owned(),
+            data,
+        },
+        detail: None,
+    })
 }

@@ -98,6 +98,19 @@ pub enum MediaSource {
     },
 }
 
+impl MediaSource {
+    /// Joins the lines of base64, and names a JPEG as providers do. Many encoders break lines, and
+    /// providers refuse that.
+    pub fn tidy(&mut self) {
+        if let Self::Base64 { media_type, data } = self {
+            data.retain(|c| !c.is_ascii_whitespace());
+            if media_type == "image/jpg" {
+                "image/jpeg".clone_into(media_type);
+            }
+        }
+    }
+}
+
 /// A call that the model asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ToolCall {
@@ -110,6 +123,22 @@ pub struct ToolCall {
     /// Opaque mark of the provider that goes back with the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
+}
+
+impl ToolCall {
+    /// The longest id that every server accepts, but for those that demand one length.
+    pub const PLAIN_ID: usize = 40;
+
+    /// Returns whether all servers accept the id that do not demand one length: at most 40 letters,
+    /// digits, `_` and `-`.
+    pub fn has_plain_id(&self) -> bool {
+        is_plain_id(&self.id, Self::PLAIN_ID)
+    }
+}
+
+/// Returns whether an id has at most so many letters, digits, `_` and `-`.
+pub fn is_plain_id(id: &str, most: usize) -> bool {
+    id.len() <= most && id.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_' || c == b'-')
 }
 
 /// What a tool answered.
@@ -169,13 +198,15 @@ impl ContentPart {
         }
     }
 
-    /// Returns whether the part has something that goes back to its provider alone: citations, a
-    /// signature or encrypted reasoning.
+    /// Returns whether the part has something that goes back to its maker alone: citations, a
+    /// signature, encrypted reasoning, a block of the provider, or an id that other servers may
+    /// refuse.
     pub fn is_owned(&self) -> bool {
         match self {
-            Self::Text(part) => !part.citations.is_empty(),
+            Self::Text(part) => !part.citations.is_empty() || part.signature.is_some(),
             Self::Reasoning(part) => part.signature.is_some() || part.encrypted.is_some(),
-            Self::ToolCall(call) => call.signature.is_some(),
+            Self::ToolCall(call) => call.signature.is_some() || !call.has_plain_id(),
+            Self::Opaque(_) => true,
             _ => false,
         }
     }

@@ -2,6 +2,7 @@
 //! provider's format.
 
 mod content;
+mod picture;
 mod tags;
 mod weight;
 
@@ -10,8 +11,9 @@ use utoipa::openapi::schema::{Array, ArrayBuilder, ObjectBuilder, Type};
 
 pub use self::content::{
     Citation, ContentPart, DocumentPart, ImagePart, MediaSource, OpaquePart, ReasoningPart, TextPart, ToolCall,
-    ToolResult,
+    ToolResult, is_plain_id,
 };
+pub use self::picture::{picture_problem, picture_side};
 pub use self::tags::{Coverage, MessageTags, Section};
 pub use self::weight::{content_weight, message_json_weight, message_weight, weigh_content, weigh_message};
 use crate::clock::Timestamp;
@@ -61,11 +63,14 @@ pub struct Message {
     pub unread: Unread,
 }
 
-/// Opaque fields of a message, by name, for the kind of provider they came from and for no other.
+/// The model that made a message, and opaque fields that only this model can read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ProviderFields {
     /// The provider's configured name, such as `openrouter`.
     pub provider: String,
+    /// The provider's own name for the model. Without it, no model gets the fields back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// The fields, verbatim and in the order of arrival.
     #[schema(schema_with = name_and_value_pairs)]
     pub fields: Vec<(String, RawJson)>,
@@ -76,6 +81,7 @@ impl ProviderFields {
     pub fn owner(provider: &str) -> Self {
         Self {
             provider: provider.to_owned(),
+            model: None,
             fields: Vec::new(),
         }
     }

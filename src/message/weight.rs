@@ -21,10 +21,13 @@ pub fn content_weight(parts: &[ContentPart]) -> usize {
 
 /// Estimates the bytes of a message; `text` returns the bytes of a text.
 pub fn weigh_message(message: &Message, text: fn(&str) -> usize) -> usize {
-    let fields = message.provider_fields.iter().flat_map(|given| &given.fields);
+    let owner = message.provider_fields.as_ref();
+    let model = owner.and_then(|owner| owner.model.as_ref());
+    let fields = owner.iter().flat_map(|given| &given.fields);
     let fields = fields.map(|(name, json)| ENTRY_BYTES + text(name) + text(json.as_str()));
     ENTRY_BYTES
         + weigh_option(message.name.as_ref(), text)
+        + weigh_option(model, text)
         + weigh_content(&message.content, text)
         + fields.sum::<usize>()
         + weigh_object(&message.metadata, text)

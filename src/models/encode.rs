@@ -161,19 +161,19 @@ pub(super) fn verbatim(json: &RawJson) -> Option<Part> {
     RawValue::from_string(json.as_str().to_owned()).ok()
 }
 
-/// Returns whether the marks of a message belong to the provider. Marks return only to their own
-/// provider.
-pub(super) fn is_own(message: &Message, provider: &str) -> bool {
-    let owner = message.provider_fields.as_ref();
-    owner.is_some_and(|owner| owner.provider == provider)
-}
-
 /// Returns the words of a text or a refusal.
 pub(super) fn text_or_refusal(part: &ContentPart) -> Option<&str> {
     match part {
         ContentPart::Text(TextPart { text, .. }) | ContentPart::Refusal { text } => Some(text),
         _ => None,
     }
+}
+
+/// Returns instructions in the middle of a conversation as text of the caller, for servers that
+/// accept instructions only at the beginning. Returns `None` if they are blank.
+pub(super) fn instruction(message: &Message) -> Option<String> {
+    let text = message.joined_text();
+    is_visible(&text).then(|| format!("<system>\n{}\n</system>", text.trim()))
 }
 
 /// Returns whether a text is not blank. Some protocols reject blank text.

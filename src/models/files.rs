@@ -31,35 +31,56 @@ pub(super) fn words_of(source: &MediaSource) -> Option<String> {
     }
 }
 
-/// An image or a file of a message, in the form for a provider.
+/// An image or a file of a message, in the form for a model.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Attachment<'a> {
     /// A picture.
     Image(&'a ImagePart),
     /// A file.
     Document(&'a DocumentPart),
-    /// A file that is stored at another provider: the text that replaces it.
-    Elsewhere(String),
+    /// The text that replaces a picture or a file.
+    Words(String),
 }
 
 impl<'a> Attachment<'a> {
-    /// Returns the form of a part for `provider`; `None` if the part is neither an image nor a
-    /// file.
-    pub(super) fn of(part: &'a ContentPart, provider: &str) -> Option<Self> {
-        let (attachment, source, name) = match part {
-            ContentPart::Image(part) => (Self::Image(part), &part.source, None),
-            ContentPart::Document(part) => (Self::Document(part), &part.source, part.name.as_deref()),
-            _ => return None,
+    /// Returns the picture or the file of a part; `None` if the part is neither.
+    pub(super) fn of(part: &'a ContentPart) -> Option<Self> {
+        match part {
+            ContentPart::Image(part) => Some(Self::Image(part)),
+            ContentPart::Document(part) => Some(Self::Document(part)),
+            _ => None,
+        }
+    }
+
+    /// Returns where the bytes are; `None` for a text.
+    pub(super) fn source(&self) -> Option<&'a MediaSource> {
+        match self {
+            Self::Image(part) => Some(&part.source),
+            Self::Document(part) => Some(&part.source),
+            Self::Words(_) => None,
+        }
+    }
+
+    /// Names the picture or the file.
+    pub(super) fn what(&self) -> String {
+        let what = match self {
+            Self::Document(DocumentPart { name: Some(name), .. }) => format!("a file {name:?}"),
+            Self::Document(_) => "a file".to_owned(),
+            _ => "a picture".to_owned(),
         };
-        Some(match source {
-            MediaSource::ProviderFile { provider: owner, .. } if owner != provider => {
-                let name = name.map(|name| format!(" {name:?}")).unwrap_or_default();
-                Self::Elsewhere(format!(
-                    "[The file{name} is stored at the provider {owner}, and only its models can read it.]"
-                ))
-            }
-            _ => attachment,
-        })
+        match self.source() {
+            Some(MediaSource::Url { url }) if !url.starts_with("data:") => format!("{what} at {url}"),
+            _ => what,
+        }
+    }
+
+    /// Says that a file is stored at another provider.
+    pub(super) fn elsewhere(&self, owner: &str) -> String {
+        let name = match self {
+            Self::Document(DocumentPart { name: Some(name), .. }) => format!(" {name:?}"),
+            _ => String::new(),
+        };
+        format!("[The file{name} is stored at the provider {owner}, and only its models can read it.]")
     }
 }
 
@@ -91,7 +112,7 @@ const TEXT_FORMATS: [&str; 13] = [
 ];
 
 /// Returns whether a file is text.
-fn is_text(media_type: &str) -> bool {
+pub(super) fn is_text(media_type: &str) -> bool {
     let kind = media_type.split(';').next().unwrap_or_default().trim();
     let kind = kind.to_ascii_lowercase();
     let Some((group, name)) = kind.split_once('/') else {
@@ -147,32 +168,5 @@ mod tests {
         }
         let url = "https://h/a.txt".to_owned();
         assert_eq!(words_of(&MediaSource::Url { url }), None);
-    }
-
-    #[test]
-    fn a_stored_file_is_its_owner_s_alone() {
-        let stored = DocumentPart {
-            source: MediaSource::ProviderFile {
-                provider: "p".to_owned(),
-                file_id: "file-1".to_owned(),
-            },
-            name: Some("a.pdf".to_owned()),
-        };
-        let part = ContentPart::Document(stored.clone());
-        assert_eq!(Attachment::of(&part, "p"), Some(Attachment::Document(&stored)));
-        let words = "[The file \"a.pdf\" is stored at the provider p, and only its models can read it.]";
-        assert_eq!(
-            Attachment::of(&part, "q"),
-            Some(Attachment::Elsewhere(words.to_owned()))
-        );
-        assert_eq!(Attachment::of(&ContentPart::text("x"), "p"), None);
-        let picture = ImagePart {
-            source: MediaSource::Url {
-                url: "https://h/a.png".to_owned(),
-            },
-            detail: None,
-        };
-        let part = ContentPart::Image(picture.clone());
-        assert_eq!(Attachment::of(&part, "p"), Some(Attachment::Image(&picture)));
     }
 }

@@ -13,6 +13,7 @@ mod aws_events;
 mod blocks;
 mod body;
 mod calls;
+mod capabilities;
 mod client;
 mod decoder;
 mod delta;
@@ -29,6 +30,7 @@ mod parameters;
 mod room;
 mod schema;
 mod sources;
+mod target;
 mod transport;
 mod turns;
 mod wire;
@@ -43,6 +45,9 @@ pub mod scripted;
 mod catalog;
 
 pub use self::address::SettingsError;
+pub use self::capabilities::{
+    ALL_MODELS, Capabilities, CapabilitySettings, Files, LARGE_SIDE, ProviderCapabilities, Roles,
+};
 pub use self::catalog::{Catalog, CatalogError};
 pub use self::client::Decoder;
 pub use self::names::IdRule;

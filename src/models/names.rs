@@ -10,7 +10,7 @@ use rpds::{HashTrieMapSync, HashTrieSetSync};
 
 use super::wire::Fields;
 use crate::ids::MessageId;
-use crate::message::{ToolCall, ToolResult};
+use crate::message::{ToolCall, ToolResult, is_plain_id};
 
 /// The longest name of a tool, in characters.
 const MAX_NAME: usize = 64;
@@ -50,6 +50,8 @@ pub enum IdRule {
     Any,
     /// Any text of at most this many bytes.
     UpTo(usize),
+    /// At most 40 letters, digits, `_` and `-`: what all servers accept that demand no one length.
+    Common,
     /// At most 128 letters, digits, `_` and `-`.
     Plain,
     /// At most 64 letters, digits, `_` and `-`.
@@ -63,9 +65,19 @@ impl IdRule {
         match self {
             Self::Any => true,
             Self::UpTo(most) => id.len() <= most,
-            Self::Short => id.len() <= 64 && Self::Plain.accepts(id),
-            Self::Plain => id.len() <= 128 && id.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_' || c == b'-'),
+            Self::Common => is_plain_id(id, ToolCall::PLAIN_ID),
+            Self::Short => is_plain_id(id, 64),
+            Self::Plain => is_plain_id(id, 128),
             Self::Nine => id.len() == 9 && id.bytes().all(|c| c.is_ascii_alphanumeric()),
+        }
+    }
+
+    /// Returns the rule for ids that another model has given. A server that accepts any text may
+    /// still hand it to a model, or to another server, that does not.
+    fn for_others(self) -> Self {
+        match self {
+            Self::Any | Self::UpTo(_) => Self::Common,
+            strict => strict,
         }
     }
 
@@ -94,6 +106,8 @@ impl IdRule {
 #[derive(Debug, Clone)]
 pub(super) struct WireIds {
     rule: IdRule,
+    /// The rule for ids that other models have given.
+    others: IdRule,
     /// The ids of calls whose results have not followed yet.
     open: VecDeque<String>,
     given: usize,
@@ -109,6 +123,7 @@ impl WireIds {
     pub(super) fn new(rule: IdRule) -> Self {
         Self {
             rule,
+            others: rule.for_others(),
             open: VecDeque::new(),
             given: 0,
             used: HashTrieSetSync::new_sync(),
@@ -117,21 +132,27 @@ impl WireIds {
         }
     }
 
-    /// Returns the id of a call of the message.
-    pub(super) fn of_call<'a>(&mut self, message: MessageId, call: &'a ToolCall) -> Cow<'a, str> {
+    /// Returns the same set with another rule for ids that other models have given.
+    pub(super) fn with_others(self, others: IdRule) -> Self {
+        Self { others, ..self }
+    }
+
+    /// Returns the id of a call of the message. `own`: whether the model itself made the message.
+    pub(super) fn of_call<'a>(&mut self, message: MessageId, call: &'a ToolCall, own: bool) -> Cow<'a, str> {
+        let rule = if own { self.rule } else { self.others };
         if call.id.is_empty() {
             let id = format!("call_{}_{}", message.as_uuid().simple(), self.given);
-            let id = self.rule.fitting(&id).into_owned();
+            let id = rule.fitting(&id).into_owned();
             self.given += 1;
             self.used.insert_mut(id.clone());
             self.open.push_back(id.clone());
             return Cow::Owned(id);
         }
-        let mut id = self.rule.fitting(&call.id);
+        let mut id = rule.fitting(&call.id);
         // No count is tried twice, so many calls with one id take linear time.
         while self.used.contains(&*id) {
             let count = self.counts.get(&call.id).copied().unwrap_or(2);
-            id = Cow::Owned(self.rule.made_of(&format!("{} {count}", call.id)));
+            id = Cow::Owned(rule.made_of(&format!("{} {count}", call.id)));
             self.counts.insert_mut(call.id.clone(), count + 1);
         }
         self.used.insert_mut(id.clone().into_owned());
@@ -155,7 +176,8 @@ impl WireIds {
         }
         match self.renamed.get(&result.call_id) {
             Some(id) => Cow::Owned(id.clone()),
-            None => self.rule.fitting(&result.call_id),
+            None if self.used.contains(&result.call_id) => Cow::Borrowed(&result.call_id),
+            None => self.others.fitting(&result.call_id),
         }
     }
 }
@@ -239,20 +261,46 @@ mod tests {
             IdRule::Short,
             IdRule::Nine,
         ] {
-            let ids = || {
-                let mut ids = WireIds::new(rule);
-                let mut given = Vec::new();
-                for id in ["c1", "c1", "c 1", "", "c1", "", "c 1"] {
-                    let called = ids.of_call(message, &call(id)).into_owned();
-                    assert_eq!(ids.of_result(&result(id)), called, "{rule:?} {id:?}");
-                    assert!(rule.accepts(&called), "{rule:?} {called}");
-                    given.push(called);
-                }
-                given
-            };
-            let given = ids();
-            assert_eq!(given.iter().collect::<HashSet<_>>().len(), given.len(), "{given:?}");
-            assert_eq!(given, ids(), "the same in each request");
+            for own in [true, false] {
+                let ids = || {
+                    let mut ids = WireIds::new(rule);
+                    let mut given = Vec::new();
+                    for id in ["c1", "c1", "c 1", "", "c1", "", "c 1"] {
+                        let called = ids.of_call(message, &call(id), own).into_owned();
+                        assert_eq!(ids.of_result(&result(id)), called, "{rule:?} {id:?}");
+                        assert!(rule.accepts(&called), "{rule:?} {own} {called}");
+                        given.push(called);
+                    }
+                    given
+                };
+                let given = ids();
+                assert_eq!(given.iter().collect::<HashSet<_>>().len(), given.len(), "{given:?}");
+                assert_eq!(given, ids(), "the same in each request");
+            }
+        }
+    }
+
+    #[test]
+    fn an_odd_id_goes_back_to_its_own_model_only() {
+        let odd = ToolCall {
+            id: "functions.lookup:0".to_owned(),
+            name: "lookup".to_owned(),
+            arguments: String::new(),
+            signature: None,
+        };
+        let message = MessageId::from_uuid(uuid::Uuid::nil());
+        let sent = |rule, own| WireIds::new(rule).of_call(message, &odd, own).into_owned();
+        assert_eq!(sent(IdRule::Any, true), odd.id);
+        assert_eq!(sent(IdRule::UpTo(64), true), odd.id);
+        for rule in [
+            IdRule::Any,
+            IdRule::UpTo(64),
+            IdRule::Plain,
+            IdRule::Short,
+            IdRule::Nine,
+        ] {
+            let id = sent(rule, false);
+            assert!(rule.accepts(&id) && IdRule::Common.accepts(&id), "{rule:?} {id}");
         }
     }
 
@@ -268,7 +316,9 @@ mod tests {
         let message = MessageId::from_uuid(uuid::Uuid::nil());
         let many = 200_000;
         let mut ids = WireIds::new(IdRule::Short);
-        let given: HashSet<_> = (0..many).map(|_| ids.of_call(message, &call).into_owned()).collect();
+        let given: HashSet<_> = (0..many)
+            .map(|_| ids.of_call(message, &call, true).into_owned())
+            .collect();
         assert_eq!(given.len(), many);
         assert!(given.iter().all(|id| IdRule::Short.accepts(id)));
     }

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use secrecy::SecretString;
 use serde::Deserialize;
 
+use super::capabilities::CapabilitySettings;
 use crate::agent::ports::{ModelErrorClass, StructuredOutput};
 
 /// The protocol that a provider speaks.
@@ -63,6 +65,8 @@ pub struct ProviderSettings {
     /// Whether its models write their reasoning into the text, between `<think>` and `</think>`;
     /// `None` lets the address decide.
     pub think_tags: Option<bool>,
+    /// What its models can take, by model, on top of what is known of them.
+    pub capabilities: Arc<BTreeMap<String, CapabilitySettings>>,
     /// Words of its errors beyond those that all servers share.
     pub error_words: ErrorWords,
 }
@@ -100,6 +104,7 @@ impl ProviderSettings {
             max_tokens_field: None,
             think_tags: None,
             error_words: ErrorWords::default(),
+            capabilities: Arc::default(),
         }
     }
 }

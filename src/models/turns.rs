@@ -8,13 +8,13 @@ use std::sync::Arc;
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::value::RawValue;
 
-use super::encode::{Items, Part, is_visible, raw, text_or_refusal};
+use super::encode::{Items, Part, instruction, is_visible, raw, text_or_refusal};
 use crate::json::Value;
 use crate::message::{ContentPart, Message, Role, ToolResult};
 use crate::session::Fold;
 
 /// The text of the caller if a protocol requires one and none exists.
-const FILLER: &str = "Continue.";
+pub(super) const FILLER: &str = "Continue.";
 
 const CALLER: &str = "user";
 
@@ -113,7 +113,11 @@ impl<E: MessageEncoder> Conversation<E> {
             self.add_parts(CALLER, others);
         }
         match message.role {
-            Role::System if self.last.is_none() => self.system.extend(self.encoder.caller_parts(message)),
+            Role::System if self.last.is_none() => {
+                let texts = message.content.iter().filter_map(text_or_refusal);
+                self.system
+                    .extend(texts.filter(|text| is_visible(text)).filter_map(E::text));
+            }
             Role::System => self.instruct(message),
             Role::User | Role::Tool => {
                 let parts = self.encoder.caller_parts(message);
@@ -138,10 +142,8 @@ impl<E: MessageEncoder> Conversation<E> {
     /// Adds instructions in the middle of the conversation. The protocols support them only as text
     /// of the caller.
     fn instruct(&mut self, message: &Message) {
-        let text = message.joined_text();
-        let text = text.trim();
-        if !text.is_empty() {
-            self.add_parts(CALLER, E::text(&format!("<system>\n{text}\n</system>")));
+        if let Some(text) = instruction(message) {
+            self.add_parts(CALLER, E::text(&text));
         }
     }
 

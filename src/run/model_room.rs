@@ -307,7 +307,11 @@ mod tests {
                 let provider = "p".to_owned();
                 let fields = vec![("reasoning_details".to_owned(), RawJson::new(long()))];
                 let message = Message {
-                    provider_fields: Some(ProviderFields { provider, fields }),
+                    provider_fields: Some(ProviderFields {
+                        provider,
+                        model: None,
+                        fields,
+                    }),
                     ..(*request.messages[0]).clone()
                 };
                 request.messages = [Arc::new(message)].into();

@@ -169,7 +169,14 @@ impl InputMessage {
     }
 
     /// Returns the message with an id and a time.
-    pub(super) fn into_message(self, id: MessageId, now: Timestamp) -> Message {
+    pub(super) fn into_message(mut self, id: MessageId, now: Timestamp) -> Message {
+        for part in &mut self.content {
+            match part {
+                ContentPart::Image(part) => part.source.tidy(),
+                ContentPart::Document(part) => part.source.tidy(),
+                _ => {}
+            }
+        }
         Message {
             name: self.name,
             metadata: self.metadata,

@@ -15,8 +15,9 @@ use rpds::VectorSync;
 
 use crate::message::{Message, Section};
 
-/// The most values that a prefix retains: some sizes, and an encoded form for each provider.
-const MAX_FOLDS: usize = 8;
+/// The most values that a prefix retains: some sizes, and for each model an encoded form and the
+/// sizes of pictures.
+const MAX_FOLDS: usize = 24;
 /// The most bytes of a retained value. A longer conversation computes the rest each time.
 const MAX_FOLD_BYTES: usize = 8 << 20;
 /// The memory of a message in the list, which shares the message itself with the history.

@@ -245,6 +245,7 @@ mod tests {
         let fields_only = Message {
             provider_fields: Some(ProviderFields {
                 provider: "mock".to_owned(),
+                model: None,
                 fields: vec![("a".to_owned(), RawJson::new("1"))],
             }),
             ..message(Role::Assistant, Vec::new())

@@ -269,7 +269,8 @@ pub(crate) fn message_bytes(message: &Message) -> usize {
 fn provider_fields(given: Option<&ProviderFields>) -> usize {
     given.map_or(0, |given| {
         let entries = given.fields.iter().map(|(name, json)| text(name) + raw(json));
-        text(&given.provider) + slots::<(String, RawJson)>(given.fields.capacity()) + entries.sum::<usize>()
+        let names = text(&given.provider) + optional(given.model.as_ref());
+        names + slots::<(String, RawJson)>(given.fields.capacity()) + entries.sum::<usize>()
     })
 }
 

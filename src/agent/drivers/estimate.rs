@@ -4,7 +4,7 @@
 //! The estimates use the size of the text, so budgets work with every server.
 
 use crate::agent::ports::ModelRequest;
-use crate::message::{ContentPart, Message};
+use crate::message::{ContentPart, MediaSource, Message};
 use crate::usage::Usage;
 
 /// Bytes of text that count as one token.
@@ -81,8 +81,15 @@ pub fn request_bytes(request: &ModelRequest) -> u64 {
     of_messages + request.system.len() as u64
 }
 
-/// Returns the bytes of the text in content parts. Excludes images and documents, since their
-/// tokens do not depend on their size.
+/// The bytes of text that count as many tokens as a picture: 1,600, what a large one has with most
+/// providers.
+const PICTURE_BYTES: u64 = 6_400;
+/// How many bytes of a file's base64 count as one byte of text. A page of a PDF has 20 to 50 KB and
+/// 1,500 to 3,000 tokens.
+const FILE_BYTES_PER_BYTE: u64 = 8;
+
+/// Returns the bytes of the text in content parts. Pictures and files count as text with about as
+/// many tokens.
 pub fn content_bytes(content: &[ContentPart]) -> u64 {
     let part = |part: &ContentPart| match part {
         ContentPart::Text(part) => part.text.len() as u64,
@@ -90,6 +97,11 @@ pub fn content_bytes(content: &[ContentPart]) -> u64 {
         ContentPart::Refusal { text } => text.len() as u64,
         ContentPart::ToolCall(call) => (call.name.len() + call.arguments.len()) as u64,
         ContentPart::ToolResult(result) => content_bytes(&result.content),
+        ContentPart::Image(_) => PICTURE_BYTES,
+        ContentPart::Document(part) => match &part.source {
+            MediaSource::Base64 { data, .. } => PICTURE_BYTES.max(data.len() as u64 / FILE_BYTES_PER_BYTE),
+            _ => PICTURE_BYTES,
+        },
         _ => 0,
     };
     content.iter().map(part).sum()

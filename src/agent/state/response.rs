@@ -112,6 +112,16 @@ impl ModelResponse {
         self.finish_reason == FinishReason::Refusal || self.content.iter().any(is_refusal)
     }
 
+    /// Names the model that made the completion, if a part of it is for this model alone.
+    #[must_use]
+    pub fn made_by(mut self, provider: &str, model: &str) -> Self {
+        if self.provider_fields.is_some() || self.content.iter().any(ContentPart::is_owned) {
+            let owner = || ProviderFields::owner(provider);
+            self.provider_fields.get_or_insert_with(owner).model = Some(model.to_owned());
+        }
+        self
+    }
+
     /// Removes the model's output, since a hook that must check it first was not called.
     pub fn withhold(&mut self) {
         self.content.clear();

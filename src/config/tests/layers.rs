@@ -34,6 +34,7 @@ fn the_defaults_are_the_documented_ones() {
         sandbox: _,
         retention: _,
         context_windows,
+        capabilities,
         agents,
         log,
     } = loaded.config;
@@ -90,7 +91,7 @@ fn the_defaults_are_the_documented_ones() {
             .values()
             .all(|provider| provider.stream && provider.api_key.is_none())
     );
-    assert!(prices.is_empty() && context_windows.is_empty());
+    assert!(prices.is_empty() && context_windows.is_empty() && capabilities.is_empty());
     assert_eq!(agents.directory, PathBuf::from("config/agents"));
     assert_eq!((log.format, log.filter.as_str()), (LogFormat::Text, "info"));
 }

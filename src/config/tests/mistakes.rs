@@ -251,6 +251,10 @@ fn a_provider_or_price_that_makes_no_sense_is_refused() {
             "app.toml:2: `context_windows.gpt`: a context window is named \"PROVIDER/MODEL\"",
         ),
         (
+            "[capabilities.'opnai/*']\npictures = false\n",
+            "app.toml:1: `capabilities.\"opnai/*\"`: there is no provider `opnai`, did you mean `openai`?",
+        ),
+        (
             "[context_windows]\n'openai/gpt' = 0\n",
             "app.toml:2: `context_windows.\"openai/gpt\"`: invalid value: integer `0`, expected a nonzero u64",
         ),

@@ -1,7 +1,5 @@
 //! Encodes the parts of messages as the protocol's blocks. A part always encodes to the same bytes.
 
-use std::sync::Arc;
-
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -9,27 +7,30 @@ use super::media;
 use super::server_tools::ServerTools;
 use crate::json::Value;
 use crate::message::{ContentPart, Message, ReasoningPart, ToolCall, ToolResult};
-use crate::models::encode::{Part, is_own, is_visible, lines, object, raw, verbatim};
+use crate::models::encode::{Part, is_visible, lines, object, raw, verbatim};
 use crate::models::names::{IdRule, WireIds, arguments, tool_name};
+use crate::models::target::Target;
 use crate::models::turns::MessageEncoder;
 use crate::models::wire::Fields;
 
 /// The text of an error result without text.
 const WORDLESS_ERROR: &str = "The tool failed without a message.";
 
-/// Encodes messages for a provider.
+/// Encodes messages for a model.
 #[derive(Debug, Clone)]
 pub(super) struct BlockEncoder {
-    provider: Arc<str>,
+    target: Target,
+    seen: usize,
     tools: ServerTools,
     ids: WireIds,
 }
 
 impl BlockEncoder {
     /// Makes an encoder.
-    pub(super) fn new(provider: &str) -> Self {
+    pub(super) fn new(target: Target) -> Self {
         Self {
-            provider: provider.into(),
+            target,
+            seen: 0,
             tools: ServerTools::default(),
             ids: WireIds::new(IdRule::Plain),
         }
@@ -41,16 +42,16 @@ impl MessageEncoder for BlockEncoder {
     const CONTENT: &'static str = "content";
 
     fn is_like(&self, other: &Self) -> bool {
-        self.provider == other.provider
+        self.target == other.target
     }
 
     fn read_ahead<'a>(&mut self, messages: impl Iterator<Item = &'a Message>) {
-        self.tools.read(messages, &self.provider);
+        self.tools.read(messages, &self.target);
     }
 
     fn settles_with<'a>(&self, messages: impl Iterator<Item = &'a Message>) -> bool {
         let mut tools = self.tools.clone();
-        tools.read(messages, &self.provider);
+        tools.read(messages, &self.target);
         tools.are_all_answered()
     }
 
@@ -63,11 +64,11 @@ impl MessageEncoder for BlockEncoder {
     }
 
     fn media(&mut self, part: &ContentPart) -> Option<Value> {
-        media::block(part, &self.provider)
+        Some(media::block(self.target.attachment(part, &mut self.seen)?))
     }
 
     fn model_parts(&mut self, message: &Message) -> Vec<Part> {
-        let own = is_own(message, &self.provider);
+        let own = self.target.made(message);
         let mut pieces: Vec<Piece<'_>> = message
             .content
             .iter()
@@ -93,7 +94,13 @@ impl MessageEncoder for BlockEncoder {
     /// Encodes a result. A result with text only becomes one string, which may be empty, unlike a
     /// block. But the protocol rejects an empty error.
     fn result(&mut self, result: &ToolResult) -> (Option<Part>, Vec<Part>) {
-        (self.result_block(result), Vec::new())
+        let others = if result.is_error {
+            // The protocol accepts only text in an error.
+            self.visible_parts(&result.content, |part| part.as_text().map(|_| ""))
+        } else {
+            Vec::new()
+        };
+        (self.result_block(result), others)
     }
 }
 
@@ -112,8 +119,8 @@ impl BlockEncoder {
                 citations: Vec::new(),
             }),
             ContentPart::Reasoning(part) if own => thinking(part).map(Piece::Thinking),
-            ContentPart::ToolCall(part) => call(part, &self.ids.of_call(message.id, part), own).map(Piece::Call),
-            ContentPart::Opaque(part) if *part.provider == *self.provider && self.tools.allows(part) => {
+            ContentPart::ToolCall(part) => call(part, &self.ids.of_call(message.id, part, own), own).map(Piece::Call),
+            ContentPart::Opaque(part) if self.target.made_part(message, part) && self.tools.allows(part) => {
                 verbatim(&part.raw).map(Piece::Opaque)
             }
             _ => None,
@@ -123,7 +130,7 @@ impl BlockEncoder {
     fn result_block(&mut self, result: &ToolResult) -> Option<Part> {
         let id = self.ids.of_result(result);
         let is_media = |part: &ContentPart| matches!(part, ContentPart::Image(_) | ContentPart::Document(_));
-        let content = if result.content.iter().any(is_media) {
+        let content = if !result.is_error && result.content.iter().any(is_media) {
             raw(&self.visible_parts(&result.content, ContentPart::as_text))?
         } else {
             let text = lines(&result.content);

@@ -6,13 +6,13 @@ use crate::json::Value;
 use crate::message::{ContentPart, DocumentPart, MediaSource};
 use crate::models::files::{Attachment, inline_data, words_of};
 
-/// Encodes a picture or a file for a provider; `None` for any other part.
-pub(super) fn block(part: &ContentPart, provider: &str) -> Option<Value> {
-    Some(match Attachment::of(part, provider)? {
+/// Encodes a picture or a file.
+pub(super) fn block(attachment: Attachment<'_>) -> Value {
+    match attachment {
         Attachment::Image(part) => json!({"type": "image", "source": source(&part.source)}),
         Attachment::Document(part) => document(part),
-        Attachment::Elsewhere(words) => json!({"type": "text", "text": words}),
-    })
+        Attachment::Words(words) => json!({"type": "text", "text": words}),
+    }
 }
 
 /// Returns whether a part is a file that is stored at the provider of this name.
@@ -103,10 +103,9 @@ mod tests {
             ),
         ] {
             let part: ContentPart = serde_json::from_value(serde_json::json!({"type": kind, "source": from})).unwrap();
-            let block = block(&part, "p").unwrap();
+            let block = block(Attachment::of(&part).unwrap());
             assert_eq!((block["type"].as_str(), &block["source"]), (Some(kind), &expected));
         }
-        assert_eq!(block(&ContentPart::text("x"), "p"), None);
     }
 
     #[test]

@@ -14,8 +14,11 @@ use crate::json::{Object, Value};
 use crate::message::{ContentPart, Message};
 use crate::model_parameters::{ModelParameters, ToolChoice};
 use crate::model_ref::ResponseFormat;
+use crate::models::capabilities::ProviderCapabilities;
 use crate::models::encode::{Body, Part};
 use crate::models::parameters::{bound_thinking, sampling, thinking_budget};
+use crate::models::settings::ProviderKind;
+use crate::models::target::Target;
 use crate::models::turns::{Conversation, MessageEncoder as _};
 
 /// The differences between servers of this protocol.
@@ -25,6 +28,8 @@ pub struct MessagesDialect {
     pub provider: String,
     /// The most output tokens that the server accepts in a request, if known.
     pub max_output_tokens: Option<u64>,
+    /// What its models can take.
+    pub capabilities: ProviderCapabilities,
 }
 
 /// The default limit of output tokens. The protocol requires a number, and every current model can
@@ -42,9 +47,12 @@ const JSON_ONLY: &str = "Answer with one JSON object and nothing else: no words 
 /// one (<https://platform.claude.com/docs/en/build-with-claude/prompt-caching>, "Automatic
 /// caching").
 pub fn encode_request(request: &ModelRequest, dialect: &MessagesDialect, stream: bool) -> Vec<u8> {
-    let mut conversation = request
-        .messages
-        .fold(Conversation::new(BlockEncoder::new(&dialect.provider)));
+    let target = Target::of(
+        request,
+        ProviderKind::Anthropic,
+        (&dialect.provider, &dialect.capabilities),
+    );
+    let mut conversation = request.messages.fold(Conversation::new(BlockEncoder::new(target)));
     let mark = mark(&request.parameters);
     let max_tokens = max_tokens(request, dialect.max_output_tokens);
     let before = BeforeMessages {

@@ -10,6 +10,7 @@ use rpds::HashTrieSetSync;
 use crate::message::{ContentPart, Message, OpaquePart, Role};
 use crate::models::envelope::count_calls;
 use crate::models::names::ID_BYTES;
+use crate::models::target::Target;
 use crate::models::wire::Fields;
 
 /// The calls and the results of the provider's own tools in a conversation. A copy costs the same
@@ -31,15 +32,15 @@ enum Side {
 }
 
 impl ServerTools {
-    /// Collects the blocks of `provider` from the next messages.
-    pub(super) fn read<'a>(&mut self, messages: impl Iterator<Item = &'a Message>, provider: &str) {
+    /// Collects the blocks that the target has made from the next messages.
+    pub(super) fn read<'a>(&mut self, messages: impl Iterator<Item = &'a Message>, target: &Target) {
         for message in messages {
             if matches!(message.role, Role::User | Role::System) {
                 self.open = HashTrieSetSync::default();
             }
             for part in &message.content {
                 let ContentPart::Opaque(part) = part else { continue };
-                if part.provider != provider {
+                if !target.made_part(message, part) {
                     continue;
                 }
                 match side(part) {

@@ -1,7 +1,5 @@
 //! Encodes the parts of messages as the protocol's blocks. A part always encodes to the same bytes.
 
-use std::sync::Arc;
-
 use rpds::RedBlackTreeSetSync;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -10,8 +8,10 @@ use super::media;
 use super::names::DocumentNames;
 use crate::json::{RawJson, Value};
 use crate::message::{ContentPart, Message, ReasoningPart, TextPart, ToolCall, ToolResult};
-use crate::models::encode::{Part, is_own, is_visible, marked, object, raw, text_or_refusal, verbatim};
+use crate::models::encode::{Part, is_visible, marked, object, raw, text_or_refusal, verbatim};
+use crate::models::files::Attachment;
 use crate::models::names::{ID_BYTES, IdRule, WireIds, arguments, tool_name};
+use crate::models::target::Target;
 use crate::models::turns::MessageEncoder;
 use crate::models::wire::Fields;
 
@@ -22,10 +22,11 @@ const NO_OUTPUT: &str = "(no output)";
 /// model could call that.
 const SYSTEM_TOOL: &str = "system_tool";
 
-/// Encodes messages for a provider.
+/// Encodes messages for a model.
 #[derive(Debug, Clone)]
 pub(super) struct BlockEncoder {
-    provider: Arc<str>,
+    target: Target,
+    seen: usize,
     ids: WireIds,
     documents: DocumentNames,
     /// The tools that were called.
@@ -34,9 +35,10 @@ pub(super) struct BlockEncoder {
 
 impl BlockEncoder {
     /// Makes an encoder.
-    pub(super) fn new(provider: &str) -> Self {
+    pub(super) fn new(target: Target) -> Self {
         Self {
-            provider: provider.into(),
+            target,
+            seen: 0,
             ids: WireIds::new(IdRule::Short),
             documents: DocumentNames::default(),
             called: RedBlackTreeSetSync::new_sync(),
@@ -49,7 +51,7 @@ impl MessageEncoder for BlockEncoder {
     const CONTENT: &'static str = "content";
 
     fn is_like(&self, other: &Self) -> bool {
-        self.provider == other.provider
+        self.target == other.target
     }
 
     fn bytes(&self) -> usize {
@@ -61,7 +63,10 @@ impl MessageEncoder for BlockEncoder {
     }
 
     fn media(&mut self, part: &ContentPart) -> Option<Value> {
-        media::block(part, &mut self.documents)
+        match self.target.attachment(part, &mut self.seen)? {
+            Attachment::Words(words) => Some(json!({"text": words})),
+            _ => media::block(part, &mut self.documents),
+        }
     }
 
     fn caller_parts(&mut self, message: &Message) -> Vec<Part> {
@@ -78,7 +83,7 @@ impl MessageEncoder for BlockEncoder {
     }
 
     fn model_parts(&mut self, message: &Message) -> Vec<Part> {
-        let own = is_own(message, &self.provider);
+        let own = self.target.made(message);
         let parts = message.content.iter();
         let mut pieces: Vec<Piece> = parts.filter_map(|part| self.piece(part, message, own)).collect();
         if !own {
@@ -111,7 +116,9 @@ impl BlockEncoder {
             }
             ContentPart::Reasoning(part) if own => reasoning(part).map(Piece::Reasoning),
             ContentPart::ToolCall(part) => self.call(part, message, own).map(Piece::Call),
-            ContentPart::Opaque(part) if *part.provider == *self.provider => self.opaque(&part.raw).map(Piece::Content),
+            ContentPart::Opaque(part) if self.target.made_part(message, part) => {
+                self.opaque(&part.raw).map(Piece::Content)
+            }
             _ => None,
         }
     }
@@ -121,7 +128,7 @@ impl BlockEncoder {
         let name = tool_name(&call.name);
         self.add_called(&name);
         let fields = vec![
-            ("toolUseId", raw(&self.ids.of_call(message.id, call))?),
+            ("toolUseId", raw(&self.ids.of_call(message.id, call, own))?),
             ("name", raw(&name)?),
             ("input", RawValue::from_string(arguments(call).into_owned()).ok()?),
         ];

@@ -15,6 +15,7 @@ use crate::agent::ports::{ModelError, ModelErrorClass, ModelRequest, StructuredO
 use crate::clock::Timestamp;
 use crate::ids::IdSource;
 use crate::models::address::{KeyHeader, Protocol, SettingsError};
+use crate::models::capabilities::ProviderCapabilities;
 use crate::models::client::{Decoder, HttpModel, Shared, Wire};
 use crate::models::retry::AttemptError;
 use crate::models::schema::Schemas;
@@ -47,10 +48,11 @@ pub(in crate::models) fn client(settings: &ProviderSettings, shared: Shared) -> 
         base_url: Some(settings.base_url.clone().unwrap_or_else(of_region)),
         ..settings.clone()
     };
-    HttpModel::new(&settings, shared, &PROTOCOL, |_| Converse {
+    HttpModel::new(&settings, shared, &PROTOCOL, |url| Converse {
         dialect: ConverseDialect {
             provider: settings.name.clone(),
             max_output_tokens: settings.max_output_tokens,
+            capabilities: ProviderCapabilities::new(&settings, url),
         },
         aws: settings.aws.clone(),
         has_key: settings.api_key.is_some(),

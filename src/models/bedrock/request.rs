@@ -15,8 +15,11 @@ use crate::agent::ports::{ModelRequest, ToolSpec};
 use crate::json::{Object, Value};
 use crate::model_parameters::{ModelParameters, ToolChoice};
 use crate::model_ref::ResponseFormat;
+use crate::models::capabilities::ProviderCapabilities;
 use crate::models::encode::{Body, Part, raw};
 use crate::models::parameters::{accepted_limit, bound_thinking, fill, sampling, with_extra};
+use crate::models::settings::ProviderKind;
+use crate::models::target::Target;
 use crate::models::turns::{Conversation, MessageEncoder as _};
 
 /// The differences between providers of this protocol.
@@ -26,6 +29,8 @@ pub struct ConverseDialect {
     pub provider: String,
     /// The most output tokens that the service accepts in a request, if known.
     pub max_output_tokens: Option<u64>,
+    /// What its models can take.
+    pub capabilities: ProviderCapabilities,
 }
 
 /// Fields of a request that the encoder does not set itself. All other fields of an agent's `extra`
@@ -48,9 +53,12 @@ const CACHE_POINT: &str = "cachePoint";
 
 /// Encodes a request, without the model and the mode, which are in the address.
 pub fn encode_request(request: &ModelRequest, dialect: &ConverseDialect) -> Vec<u8> {
-    let mut conversation = request
-        .messages
-        .fold(Conversation::new(BlockEncoder::new(&dialect.provider)));
+    let target = Target::of(
+        request,
+        ProviderKind::Bedrock,
+        (&dialect.provider, &dialect.capabilities),
+    );
+    let mut conversation = request.messages.fold(Conversation::new(BlockEncoder::new(target)));
     let mark = mark(request);
     let max_tokens = accepted_limit(request, dialect.max_output_tokens);
     let mut system: Vec<Part> = Vec::new();

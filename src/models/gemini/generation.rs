@@ -5,6 +5,7 @@ use serde_json::json;
 use crate::agent::ports::ModelRequest;
 use crate::json::{Object, Value};
 use crate::model_ref::ResponseFormat;
+use crate::models::capabilities::ProviderCapabilities;
 use crate::models::parameters::{accepted_limit, sampling};
 
 /// Thinking budgets by effort. Google translates the efforts of other protocols in the same way
@@ -24,6 +25,8 @@ pub struct GeminiDialect {
     pub provider: String,
     /// The most output tokens that the server accepts in a request, if known.
     pub max_output_tokens: Option<u64>,
+    /// What its models can take.
+    pub capabilities: ProviderCapabilities,
 }
 
 /// Returns whether the model is older than Gemini 3. Such models have thinking budgets instead of

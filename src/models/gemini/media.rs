@@ -3,20 +3,20 @@
 use serde_json::json;
 
 use crate::json::Value;
-use crate::message::{ContentPart, MediaSource};
+use crate::message::MediaSource;
 use crate::models::files::{Attachment, as_words, inline_data};
 
-/// Encodes an image or a file; `None` for any other part. Text files are sent as text, since the
-/// protocol accepts few kinds of files other than PDF.
-pub(super) fn part(part: &ContentPart, provider: &str) -> Option<Value> {
-    Some(match Attachment::of(part, provider)? {
+/// Encodes an image or a file. Text files are sent as text, since the protocol accepts few kinds of
+/// files other than PDF.
+pub(super) fn part(attachment: Attachment<'_>) -> Value {
+    match attachment {
         Attachment::Image(part) => data(&part.source),
         Attachment::Document(part) => match as_words(part) {
             Some(words) => json!({"text": words}),
             None => data(&part.source),
         },
-        Attachment::Elsewhere(words) => json!({"text": words}),
-    })
+        Attachment::Words(words) => json!({"text": words}),
+    }
 }
 
 fn data(source: &MediaSource) -> Value {
@@ -61,6 +61,7 @@ fn media_type(url: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::ContentPart;
 
     #[test]
     fn every_source_has_its_form() {
@@ -94,8 +95,7 @@ mod tests {
             ),
         ] {
             let from: ContentPart = serde_json::from_value(json!({"type": kind, "source": from})).unwrap();
-            assert_eq!(part(&from, "p"), Some(expected));
+            assert_eq!(part(Attachment::of(&from).unwrap()), expected);
         }
-        assert_eq!(part(&ContentPart::text("x"), "p"), None);
     }
 }

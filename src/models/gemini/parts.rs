@@ -1,15 +1,15 @@
 //! Encodes the parts of messages as the protocol's parts. A part always encodes to the same bytes.
 
-use std::sync::Arc;
-
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::media;
 use crate::json::{RawJson, Value};
 use crate::message::{ContentPart, Message, ToolCall, ToolResult};
-use crate::models::encode::{Part, is_own, lines, object, raw, verbatim};
+use crate::models::encode::{Part, object, raw, verbatim};
+use crate::models::files::Attachment;
 use crate::models::names::{IdRule, WireIds, arguments, tool_name};
+use crate::models::target::Target;
 use crate::models::turns::MessageEncoder;
 use crate::models::wire::Fields;
 
@@ -18,10 +18,11 @@ use crate::models::wire::Fields;
 /// (<https://ai.google.dev/gemini-api/docs/thought-signatures>).
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// Encodes messages for a provider.
+/// Encodes messages for a model.
 #[derive(Debug, Clone)]
 pub(super) struct PartEncoder {
-    provider: Arc<str>,
+    target: Target,
+    seen: usize,
     /// Whether the model requires signatures.
     signed: bool,
     ids: WireIds,
@@ -29,9 +30,10 @@ pub(super) struct PartEncoder {
 
 impl PartEncoder {
     /// Makes an encoder. `signed`: whether the model requires signatures.
-    pub(super) fn new(provider: &str, signed: bool) -> Self {
+    pub(super) fn new(target: Target, signed: bool) -> Self {
         Self {
-            provider: provider.into(),
+            target,
+            seen: 0,
             signed,
             ids: WireIds::new(IdRule::Any),
         }
@@ -43,7 +45,7 @@ impl MessageEncoder for PartEncoder {
     const CONTENT: &'static str = "parts";
 
     fn is_like(&self, other: &Self) -> bool {
-        (&self.provider, self.signed) == (&other.provider, other.signed)
+        (&self.target, self.signed) == (&other.target, other.signed)
     }
 
     fn bytes(&self) -> usize {
@@ -55,11 +57,11 @@ impl MessageEncoder for PartEncoder {
     }
 
     fn media(&mut self, part: &ContentPart) -> Option<Value> {
-        media::part(part, &self.provider)
+        Some(media::part(self.target.attachment(part, &mut self.seen)?))
     }
 
     fn model_parts(&mut self, message: &Message) -> Vec<Part> {
-        let own = is_own(message, &self.provider);
+        let own = self.target.made(message);
         let mut needs_signature = self.signed;
         let mut pieces: Vec<Piece> = Vec::new();
         for part in &message.content {
@@ -68,12 +70,12 @@ impl MessageEncoder for PartEncoder {
                 ContentPart::Refusal { text } => text_piece(text, None, false),
                 ContentPart::Reasoning(part) if own => text_piece(&part.text, part.signature.as_deref(), true),
                 ContentPart::ToolCall(part) => {
-                    let id = self.ids.of_call(message.id, part);
+                    let id = self.ids.of_call(message.id, part, own);
                     // Only the first of several parallel calls has the signature.
                     let substitute = std::mem::take(&mut needs_signature).then_some(NO_SIGNATURE);
                     call(part, &id, own, substitute).map(Piece::Complete)
                 }
-                ContentPart::Opaque(part) if *part.provider == *self.provider => opaque(&part.raw),
+                ContentPart::Opaque(part) if self.target.made_part(message, part) => opaque(&part.raw),
                 _ => None,
             });
         }
@@ -91,9 +93,15 @@ impl MessageEncoder for PartEncoder {
     /// newest models accept inside.
     fn result(&mut self, result: &ToolResult) -> (Option<Part>, Vec<Part>) {
         let id = self.ids.of_result(result);
-        let mut words = lines(&result.content);
-        let media = result.content.iter().filter_map(|part| raw(&self.media(part)?));
-        let mut media: Vec<Part> = media.collect();
+        let (mut words, mut media) = (Vec::new(), Vec::new());
+        for part in &result.content {
+            match (part.as_text(), self.target.attachment(part, &mut self.seen)) {
+                (Some(text), _) => words.push(text.to_owned()),
+                (None, Some(Attachment::Words(text))) => words.push(text),
+                (None, attachment) => media.extend(attachment.and_then(|attachment| raw(&media::part(attachment)))),
+            }
+        }
+        let mut words = words.join("\n");
         if !media.is_empty() {
             if words.is_empty() {
                 "The result follows as an attachment.".clone_into(&mut words);

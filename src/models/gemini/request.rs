@@ -15,12 +15,19 @@ use crate::json::{Object, Value};
 use crate::model_parameters::ToolChoice;
 use crate::models::encode::{Body, Part};
 use crate::models::parameters::with_extra;
+use crate::models::settings::ProviderKind;
+use crate::models::target::Target;
 use crate::models::turns::{Conversation, MessageEncoder as _};
 
 /// Encodes a request. The address, not the body, names the model and the streaming mode.
 pub fn encode_request(request: &ModelRequest, dialect: &GeminiDialect) -> Vec<u8> {
     let wants_signatures = !generation::is_older(&request.model);
-    let encoder = PartEncoder::new(&dialect.provider, wants_signatures);
+    let target = Target::of(
+        request,
+        ProviderKind::Gemini,
+        (&dialect.provider, &dialect.capabilities),
+    );
+    let encoder = PartEncoder::new(target, wants_signatures);
     let mut conversation = request.messages.fold(Conversation::new(encoder));
     let mut system: Vec<Part> = Vec::new();
     if !request.system.trim().is_empty() {

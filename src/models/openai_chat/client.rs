@@ -10,6 +10,7 @@ use super::request::encode_request;
 use crate::agent::ports::ModelRequest;
 use crate::ids::IdSource;
 use crate::models::address::{KeyHeader, Protocol, SettingsError, is_local};
+use crate::models::capabilities::ProviderCapabilities;
 use crate::models::client::{Decoder, HttpModel, Shared, Wire};
 use crate::models::names::IdRule;
 use crate::models::schema::Schemas;
@@ -70,6 +71,7 @@ fn dialect(settings: &ProviderSettings, url: &Url) -> Dialect {
             (_, true) => IdRule::Nine,
             _ => IdRule::Any,
         },
+        capabilities: ProviderCapabilities::new(settings, url),
         think_tags: settings.think_tags.unwrap_or_else(|| leaves_think_tags(url)),
     }
 }

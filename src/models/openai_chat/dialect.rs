@@ -1,5 +1,6 @@
 //! The differences between servers of this protocol.
 
+use crate::models::capabilities::ProviderCapabilities;
 use crate::models::names::IdRule;
 use crate::models::settings::MaxTokensField;
 
@@ -18,6 +19,8 @@ pub struct Dialect {
     pub refusal_field: bool,
     /// The ids of calls that the server accepts.
     pub call_ids: IdRule,
+    /// What its models can take.
+    pub capabilities: ProviderCapabilities,
     /// Whether its models write their reasoning into the text, between `<think>` and `</think>`.
     pub think_tags: bool,
 }

@@ -6,8 +6,10 @@
 mod calls;
 mod client;
 mod completion;
+mod content;
 mod decoder;
 mod dialect;
+mod drafts;
 mod messages;
 mod reasoning;
 mod request;

@@ -89,8 +89,8 @@ impl RetainedFields {
             .filter_map(|(name, field)| Some((name, RawJson::new(field.finish()?))));
         let fields: Vec<_> = fields.collect();
         (needs_owner || !fields.is_empty()).then(|| ProviderFields {
-            provider: provider.to_owned(),
             fields,
+            ..ProviderFields::owner(provider)
         })
     }
 

@@ -7,18 +7,23 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::dialect::Dialect;
-use super::messages::{Conversation, system_message};
+use super::messages::Conversation;
 use crate::agent::ports::{ModelRequest, ToolSpec};
 use crate::json::{Object, Value};
 use crate::model_ref::ResponseFormat;
 use crate::models::encode::Body;
 use crate::models::parameters::{accepted_limit, tool_choice, with_extra};
-use crate::models::settings::MaxTokensField;
+use crate::models::settings::{MaxTokensField, ProviderKind};
+use crate::models::target::Target;
 
 /// Encodes a request.
 pub fn encode_request(request: &ModelRequest, dialect: &Dialect, stream: bool) -> Vec<u8> {
-    let system = system_message(&request.system);
-    let mut conversation = request.messages.fold(Conversation::new(dialect));
+    let target = Target::of(
+        request,
+        ProviderKind::OpenAiChat,
+        (&dialect.provider, &dialect.capabilities),
+    );
+    let mut conversation = request.messages.fold(Conversation::new(dialect, target));
     let tools = request.tools.iter().map(WireTool::of);
     let of_provider = request.tools_of_provider(&dialect.provider).into_iter();
     let parameters = &request.parameters;
@@ -43,7 +48,8 @@ pub fn encode_request(request: &ModelRequest, dialect: &Dialect, stream: bool) -
         max_tokens,
         max_completion_tokens,
     };
-    let body = Body::new(&before, ("messages", vec![&system, conversation.end()]), &after);
+    let (system, messages) = conversation.end(&request.system);
+    let body = Body::new(&before, ("messages", vec![&system, messages]), &after);
     with_extra(body, &parameters.extra).into_bytes()
 }
 

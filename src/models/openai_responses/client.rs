@@ -7,6 +7,7 @@ use super::request::{Dialect, encode_request};
 use crate::agent::ports::ModelRequest;
 use crate::ids::IdSource;
 use crate::models::address::{KeyHeader, Protocol, SettingsError};
+use crate::models::capabilities::ProviderCapabilities;
 use crate::models::client::{Decoder, HttpModel, Shared, Wire};
 use crate::models::schema::Schemas;
 use crate::models::settings::{CapSettings, ProviderSettings};
@@ -21,9 +22,10 @@ const PROTOCOL: Protocol = Protocol {
 
 /// Makes the client of a provider.
 pub(in crate::models) fn client(settings: &ProviderSettings, shared: Shared) -> Result<HttpModel, SettingsError> {
-    HttpModel::new(settings, shared, &PROTOCOL, |_| Dialect {
+    HttpModel::new(settings, shared, &PROTOCOL, |url| Dialect {
         provider: settings.name.clone(),
         max_output_tokens: settings.max_output_tokens,
+        capabilities: ProviderCapabilities::new(settings, url),
     })
 }
 

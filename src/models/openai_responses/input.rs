@@ -6,15 +6,15 @@
 
 use std::collections::HashSet;
 use std::mem;
-use std::sync::Arc;
 
 use serde_json::json;
 
 use crate::json::{RawJson, Value};
 use crate::message::{ContentPart, DocumentPart, ImagePart, MediaSource, Message, Role, ToolCall, ToolResult};
-use crate::models::encode::{Items, Part, is_own, lines, marked, object, raw, verbatim};
+use crate::models::encode::{Items, Part, lines, marked, object, raw, verbatim};
 use crate::models::files::{Attachment, data_url};
 use crate::models::names::{IdRule, WireIds, tool_name};
+use crate::models::target::Target;
 use crate::models::wire::Fields;
 use crate::session::Fold;
 
@@ -31,19 +31,21 @@ pub(super) const CALLERS_CALLS: [&str; 5] = [
     "shell_call",
 ];
 
-/// The items of a request, encoded message by message for a provider.
+/// The items of a request, encoded message by message for a model.
 #[derive(Debug, Clone)]
 pub(super) struct Input {
-    provider: Arc<str>,
+    target: Target,
+    seen: usize,
     ids: WireIds,
     items: Items,
 }
 
 impl Input {
-    /// Makes the input without messages, for the provider of this name.
-    pub(super) fn new(provider: &str) -> Self {
+    /// Makes the input without messages.
+    pub(super) fn new(target: Target) -> Self {
         Self {
-            provider: provider.into(),
+            target,
+            seen: 0,
             ids: WireIds::new(CALL_IDS),
             items: Items::default(),
         }
@@ -55,21 +57,29 @@ impl Input {
     }
 
     fn add(&mut self, message: &Message) {
-        let Self { provider, ids, items } = self;
+        let Self {
+            target,
+            seen,
+            ids,
+            items,
+        } = self;
         for result in message.tool_results() {
-            items.push(&output_item(result, &ids.of_result(result), provider));
+            items.push(&output_item(result, &ids.of_result(result), target, seen));
         }
         match message.role {
-            Role::System => items.extend(input_message("system", message, provider)),
-            Role::User | Role::Tool => items.extend(input_message("user", message, provider)),
-            Role::Assistant => CompletionItems::new(message, provider, items).add_all(message, ids),
+            Role::System => {
+                let text = input_text(&message.joined_text());
+                items.extend(raw(&json!({"type": "message", "role": "system", "content": [text]})));
+            }
+            Role::User | Role::Tool => items.extend(user_message(message, target, seen)),
+            Role::Assistant => CompletionItems::new(message, target, items).add_all(message, ids),
         }
     }
 }
 
 impl Fold for Input {
     fn is_like(&self, other: &Self) -> bool {
-        self.provider == other.provider
+        self.target == other.target
     }
 
     fn extend<'a>(&mut self, messages: impl Iterator<Item = &'a Message> + Clone) {
@@ -91,24 +101,23 @@ impl Fold for Input {
 }
 
 /// Encodes a message of the caller; `None` if nothing is left of it.
-fn input_message(role: &str, message: &Message, provider: &str) -> Option<Part> {
-    let parts = message.content.iter().filter_map(|part| input_part(part, provider));
-    let mut content: Vec<Value> = parts.collect();
+fn user_message(message: &Message, target: &Target, seen: &mut usize) -> Option<Part> {
+    let mut content = input_parts(&message.content, target, seen);
     if content.is_empty() {
         if message.role == Role::Tool || message.tool_results().next().is_some() {
             return None;
         }
         content.push(input_text(""));
     }
-    raw(&json!({"type": "message", "role": role, "content": content}))
+    raw(&json!({"type": "message", "role": "user", "content": content}))
 }
 
 /// Turns a completion into items, in its order.
 struct CompletionItems<'a> {
-    provider: &'a str,
+    target: &'a Target,
     /// The calls whose results came from the provider.
     calls_with_output: HashSet<String>,
-    /// Whether the marks of the message's parts are this provider's.
+    /// Whether the marks of the message's parts are this model's.
     is_own: bool,
     items: &'a mut Items,
     /// Reasoning that no item follows yet.
@@ -123,11 +132,11 @@ struct Open {
 }
 
 impl<'a> CompletionItems<'a> {
-    fn new(message: &Message, provider: &'a str, items: &'a mut Items) -> Self {
+    fn new(message: &Message, target: &'a Target, items: &'a mut Items) -> Self {
         Self {
-            provider,
-            calls_with_output: calls_with_output(message, provider),
-            is_own: is_own(message, provider),
+            target,
+            calls_with_output: calls_with_output(message, target),
+            is_own: target.made(message),
             items,
             reasoning: Vec::new(),
             open: None,
@@ -150,10 +159,10 @@ impl<'a> CompletionItems<'a> {
                     self.add_to_message(None, json!({"type": "refusal", "refusal": text}));
                 }
                 ContentPart::ToolCall(call) => {
-                    let item = self.call_item(call, &ids.of_call(message.id, call));
+                    let item = self.call_item(call, &ids.of_call(message.id, call, self.is_own));
                     self.push(item);
                 }
-                ContentPart::Opaque(part) if part.provider == self.provider => self.add_opaque(&part.raw),
+                ContentPart::Opaque(part) if self.target.made_part(message, part) => self.add_opaque(&part.raw),
                 // The text of reasoning is only for people. The item itself is an opaque part.
                 _ => {}
             }
@@ -244,9 +253,9 @@ impl Open {
 }
 
 /// Returns the ids of the calls whose outputs are in the same message.
-fn calls_with_output(message: &Message, provider: &str) -> HashSet<String> {
+fn calls_with_output(message: &Message, target: &Target) -> HashSet<String> {
     let outputs = message.content.iter().filter_map(|part| match part {
-        ContentPart::Opaque(part) if part.provider == provider => Fields::parse(part.raw.as_str()),
+        ContentPart::Opaque(part) if target.made_part(message, part) => Fields::parse(part.raw.as_str()),
         _ => None,
     });
     let outputs = outputs.filter(|item| item.text("type").is_some_and(|kind| kind.ends_with("_output")));
@@ -270,35 +279,35 @@ fn reasoning_item(item: &Fields<'_>) -> Option<Part> {
 }
 
 /// Encodes a result as text, or as parts if it has more than text.
-fn output_item(result: &ToolResult, id: &str, provider: &str) -> Value {
-    let is_plain = result.content.iter().all(|part| media(part, provider).is_none());
+fn output_item(result: &ToolResult, id: &str, target: &Target, seen: &mut usize) -> Value {
+    let is_plain = result.content.iter().all(|part| Attachment::of(part).is_none());
     let output = if is_plain {
         Value::from(lines(&result.content))
     } else {
-        let parts = result.content.iter();
-        parts.filter_map(|part| input_part(part, provider)).collect()
+        input_parts(&result.content, target, seen).into()
     };
     json!({"type": "function_call_output", "call_id": id, "output": output})
 }
 
-fn input_part(part: &ContentPart, provider: &str) -> Option<Value> {
-    match part {
+fn input_parts(content: &[ContentPart], target: &Target, seen: &mut usize) -> Vec<Value> {
+    let parts = content.iter().filter_map(|part| match part {
         ContentPart::Text(part) => Some(input_text(&part.text)),
         ContentPart::Refusal { text } => Some(input_text(text)),
-        _ => media(part, provider),
-    }
+        _ => target.attachment(part, seen).map(media),
+    });
+    parts.collect()
 }
 
 fn input_text(text: &str) -> Value {
     json!({"type": "input_text", "text": text})
 }
 
-fn media(part: &ContentPart, provider: &str) -> Option<Value> {
-    Some(match Attachment::of(part, provider)? {
+fn media(attachment: Attachment<'_>) -> Value {
+    match attachment {
         Attachment::Image(part) => image(part),
         Attachment::Document(part) => document(part),
-        Attachment::Elsewhere(words) => input_text(&words),
-    })
+        Attachment::Words(words) => input_text(&words),
+    }
 }
 
 fn image(part: &ImagePart) -> Value {

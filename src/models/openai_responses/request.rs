@@ -10,8 +10,11 @@ use super::input::Input;
 use crate::agent::ports::{ModelRequest, ToolSpec};
 use crate::json::{Object, Value};
 use crate::model_ref::ResponseFormat;
+use crate::models::capabilities::ProviderCapabilities;
 use crate::models::encode::Body;
 use crate::models::parameters::{accepted_limit, tool_choice, with_extra};
+use crate::models::settings::ProviderKind;
+use crate::models::target::Target;
 
 /// The differences between servers of this protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +23,8 @@ pub struct Dialect {
     pub provider: String,
     /// The most output tokens that the server accepts in a request, if known.
     pub max_output_tokens: Option<u64>,
+    /// What its models can take.
+    pub capabilities: ProviderCapabilities,
 }
 
 /// The fewest tokens that a request may ask for. The reader of the completion enforces smaller
@@ -43,7 +48,11 @@ pub fn encode_request(request: &ModelRequest, dialect: &Dialect, stream: bool) -
         store: false,
         include: asks_for_encrypted.then_some(&["reasoning.encrypted_content"]),
     };
-    let input = request.messages.fold(Input::new(&dialect.provider));
+    let input = request.messages.fold(Input::new(Target::of(
+        request,
+        ProviderKind::OpenAiResponses,
+        (&dialect.provider, &dialect.capabilities),
+    )));
     let after = AfterInput {
         stream,
         tool_choice: tool_choice(request, |name| json!({"type": "function", "name": name})),

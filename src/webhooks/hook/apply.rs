@@ -299,10 +299,7 @@ mod tests {
     fn replaced_content_loses_the_provider_s_fields() {
         let response = ModelResponse {
             content: vec![ContentPart::text("secret")],
-            provider_fields: Some(ProviderFields {
-                provider: "p".to_owned(),
-                fields: Vec::new(),
-            }),
+            provider_fields: Some(ProviderFields::owner("p")),
             finish_reason: FinishReason::Stop,
             usage: Usage::default(),
             provider_tool_calls: std::collections::BTreeMap::new(),

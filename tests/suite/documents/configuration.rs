@@ -11,7 +11,7 @@ use agent_runtime::tools::HttpToolDefinition;
 
 use super::blocks::{blocks, code_spans, pages, read};
 
-pub(super) const SECTIONS: [&str; 17] = [
+pub(super) const SECTIONS: [&str; 18] = [
     "http",
     "store",
     "board",
@@ -27,6 +27,7 @@ pub(super) const SECTIONS: [&str; 17] = [
     "webhooks",
     "retention",
     "context_windows",
+    "capabilities",
     "agents",
     "log",
 ];

@@ -43,6 +43,7 @@ fn general(table: &str, key: &str) -> String {
             format!("providers.NAME.aws.{key}")
         }
         Some(("providers", _)) => format!("providers.NAME.{key}"),
+        Some(("capabilities", _)) => format!("capabilities.{quoted}.{key}"),
         Some(("prices", _)) => format!("prices.{quoted}.{key}"),
         Some(("tools", name)) if name.starts_with("secrets.") => format!("tools.secrets.NAME.{key}"),
         Some(("sandbox", name)) if name.starts_with("network.secrets.") => {

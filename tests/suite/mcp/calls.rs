@@ -85,7 +85,10 @@ async fn results_of_every_kind_reach_the_model() {
         let content = &messages["data"][2]["content"][0]["content"];
         // The type of an image is that of its bytes.
         let image = json!({"type": "image", "source": {"kind": "base64", "media_type": "image/png", "data": PNG}});
-        assert_eq!(content[1], image, "{content:#}");
+        // Some servers break the lines of base64, or send a `data:` URL.
+        for index in [1, 4, 5] {
+            assert_eq!(content[index], image, "{content:#}");
+        }
         let texts: Vec<_> = content
             .as_array()
             .unwrap()
@@ -98,6 +101,8 @@ async fn results_of_every_kind_reach_the_model() {
                 "Here:",
                 "[an image: image/png, 3 bytes, which can't be shown]",
                 "[an image, which is not valid base64 and can't be shown]",
+                "[an image: image/gif, 27 bytes, which can't be shown: it has a side of 8001 pixels, and some models \
+                 take at most 8000]",
                 "[The resource file:///a.txt:]\nthe text",
                 "[The resource file:///b.txt (b, of unknown type)]",
             ]

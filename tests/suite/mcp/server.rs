@@ -30,6 +30,9 @@ use tokio::time::sleep;
 pub(super) const PNG: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
+/// The header of a GIF of 1 × 8001 pixels.
+const TALL: &str = "R0lGODlhAQBBHwAAAAAAAAAAAAAAAAAAAAAA";
+
 /// The revisions that a server speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Era {
@@ -399,6 +402,9 @@ impl ServerHandler for ToolBox {
                 ContentBlock::image(PNG, "image/jpeg"),
                 ContentBlock::image("AAAA", "image/png"),
                 ContentBlock::image("not base64", "image/png"),
+                ContentBlock::image(format!("{}\r\n{}\n", &PNG[..60], &PNG[60..]), "image/png"),
+                ContentBlock::image(format!("data:image/png;base64,{PNG}"), "image/png"),
+                ContentBlock::image(TALL, "image/gif"),
                 ContentBlock::embedded_text("file:///a.txt", "the text"),
                 ContentBlock::resource_link(Resource::new("file:///b.txt", "b")),
             ]),

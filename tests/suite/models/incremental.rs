@@ -14,7 +14,9 @@ use agent_runtime::message::{
     Role, TextPart, ToolCall, ToolResult,
 };
 use agent_runtime::models::openai_chat::Dialect;
-use agent_runtime::models::{IdRule, MaxTokensField, anthropic, bedrock, gemini, openai_chat, openai_responses};
+use agent_runtime::models::{
+    IdRule, MaxTokensField, ProviderCapabilities, anthropic, bedrock, gemini, openai_chat, openai_responses,
+};
 use agent_runtime::session::{History, PrefixChoice, RequestPrefix};
 use chrono::DateTime;
 use proptest::option::of;
@@ -138,6 +140,7 @@ fn message() -> impl Strategy<Value = Message> {
     let content = prop::collection::vec(part(), 0..4);
     let owner = of(provider().prop_map(|provider| ProviderFields {
         provider,
+        model: Some("m".to_owned()),
         fields: vec![("reasoning_content".to_owned(), RawJson::new("\"r\""))],
     }));
     (any::<u128>(), role, content, owner).prop_map(|(id, role, content, provider_fields)| Message {
@@ -154,11 +157,12 @@ fn message() -> impl Strategy<Value = Message> {
 /// The bodies of a request, in each protocol and in some of its dialects.
 fn bodies(request: &ModelRequest) -> Vec<String> {
     let provider = || PROVIDER.to_owned();
-    let chat = |call_ids, refusal_field| {
+    let chat = |host, call_ids, refusal_field| {
         let dialect = Dialect {
             provider: provider(),
             max_tokens_field: MaxTokensField::MaxTokens,
             max_output_tokens: None,
+            capabilities: ProviderCapabilities::at(host),
             stream_options: true,
             refusal_field,
             call_ids,
@@ -173,15 +177,18 @@ fn bodies(request: &ModelRequest) -> Vec<String> {
     let gemini_dialect = gemini::GeminiDialect {
         provider: provider(),
         max_output_tokens: None,
+        capabilities: ProviderCapabilities::default(),
     };
     let bodies = [
-        chat(IdRule::Any, true),
-        chat(IdRule::Nine, false),
+        chat("", IdRule::Any, true),
+        chat("api.openai.com", IdRule::UpTo(40), true),
+        chat("api.mistral.ai", IdRule::Nine, false),
         openai_responses::encode_request(
             request,
             &openai_responses::Dialect {
                 provider: provider(),
                 max_output_tokens: None,
+                capabilities: ProviderCapabilities::default(),
             },
             true,
         ),
@@ -190,6 +197,7 @@ fn bodies(request: &ModelRequest) -> Vec<String> {
             &anthropic::MessagesDialect {
                 provider: provider(),
                 max_output_tokens: None,
+                capabilities: ProviderCapabilities::default(),
             },
             true,
         ),
@@ -198,6 +206,7 @@ fn bodies(request: &ModelRequest) -> Vec<String> {
             &bedrock::ConverseDialect {
                 provider: provider(),
                 max_output_tokens: None,
+                capabilities: ProviderCapabilities::default(),
             },
         ),
         gemini::encode_request(request, &gemini_dialect),
@@ -316,6 +325,7 @@ fn a_beginning_that_is_not_retained_is_encoded_once() {
     let dialect = anthropic::MessagesDialect {
         provider: PROVIDER.to_owned(),
         max_output_tokens: None,
+        capabilities: ProviderCapabilities::default(),
     };
     let counts = [None, Some(Arc::new(prefix))].map(|prefix| {
         let rest = if prefix.is_some() { rest } else { &all };

@@ -8,6 +8,7 @@ mod client;
 mod endings;
 mod error_answers;
 mod gemini;
+mod histories;
 mod incremental;
 mod memory;
 mod openai_chat;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent_runtime::agent::ports::ModelRequest;
 use agent_runtime::models::openai_chat::{Dialect, encode_request};
-use agent_runtime::models::{IdRule, MaxTokensField};
+use agent_runtime::models::{IdRule, MaxTokensField, ProviderCapabilities};
 use serde_json::{Value, json};
 
 use super::support::{message, request, user};
@@ -14,6 +14,7 @@ fn encoded(request: &ModelRequest) -> String {
         provider: "p".to_owned(),
         max_tokens_field: MaxTokensField::MaxTokens,
         max_output_tokens: None,
+        capabilities: ProviderCapabilities::default(),
         stream_options: true,
         refusal_field: false,
         call_ids: IdRule::Any,

@@ -8,7 +8,7 @@ use agent_runtime::agent::state::ModelResponse;
 use agent_runtime::clock::{Clock, SystemClock, Timestamp};
 use agent_runtime::ids::{IdSource, MessageId};
 use agent_runtime::json::RawJson;
-use agent_runtime::message::{ContentPart, Message, OpaquePart, Role, ToolResult};
+use agent_runtime::message::{ContentPart, Message, OpaquePart, ProviderFields, Role, ToolResult};
 use agent_runtime::models::{Catalog, ClientSettings, Decoder, ProviderKind, ProviderSettings, RetrySettings};
 use futures_util::StreamExt as _;
 use proptest::sample::Index;
@@ -84,10 +84,14 @@ pub(super) fn result(call_id: &str, content: Vec<ContentPart>) -> Message {
     message(Role::Tool, vec![ContentPart::ToolResult(result)])
 }
 
-/// Returns the message that an answer becomes in the history.
+/// Returns the message that an answer becomes in the history. The model is the one of [`request`].
 pub(super) fn answered(response: &ModelResponse) -> Message {
+    let owner = response.provider_fields.clone();
     Message {
-        provider_fields: response.provider_fields.clone(),
+        provider_fields: owner.map(|owner| ProviderFields {
+            model: Some("m".to_owned()),
+            ..owner
+        }),
         ..message(Role::Assistant, response.content.clone())
     }
 }

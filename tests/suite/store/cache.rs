@@ -9,7 +9,7 @@ use agent_runtime::clock::SystemClock;
 use agent_runtime::ids::{AgentId, ExecutionId, MessageId, StepId, UuidV7Source};
 use agent_runtime::json::Value;
 use agent_runtime::message::{ContentPart, Message, MessageTags, Role};
-use agent_runtime::models::{anthropic, openai_responses};
+use agent_runtime::models::{ProviderCapabilities, anthropic, openai_responses};
 use agent_runtime::session::History;
 use agent_runtime::store::{SessionRemoval, Sessions};
 use chrono::TimeDelta;
@@ -187,10 +187,12 @@ async fn a_run_adds_nothing_to_a_cached_session(fixture: Fixture) {
     let responses = openai_responses::Dialect {
         provider: provider.clone(),
         max_output_tokens,
+        capabilities: ProviderCapabilities::default(),
     };
     let other = anthropic::MessagesDialect {
         provider,
         max_output_tokens,
+        capabilities: ProviderCapabilities::default(),
     };
     let request = |messages: &Messages| ModelRequest {
         messages: messages.clone(),

@@ -59,7 +59,11 @@ fn with_provider_fields() -> Arc<Message> {
     let fields = vec![("reasoning_details".to_owned(), RawJson::new(json!(long()).to_string()))];
     let provider = "p".to_owned();
     Arc::new(Message {
-        provider_fields: Some(ProviderFields { provider, fields }),
+        provider_fields: Some(ProviderFields {
+            provider,
+            model: None,
+            fields,
+        }),
         ..(*user("short")).clone()
     })
 }

@@ -147,12 +147,15 @@ fn tags() -> impl Strategy<Value = MessageTags> {
 }
 
 fn provider_fields() -> impl Strategy<Value = ProviderFields> {
-    (WORDS, prop::collection::vec((WORDS, WORDS), 0..2)).prop_map(|(provider, fields)| ProviderFields {
-        provider,
-        fields: fields
-            .into_iter()
-            .map(|(name, raw)| (name, RawJson::new(raw)))
-            .collect(),
+    (WORDS, of(WORDS), prop::collection::vec((WORDS, WORDS), 0..2)).prop_map(|(provider, model, fields)| {
+        ProviderFields {
+            provider,
+            model,
+            fields: fields
+                .into_iter()
+                .map(|(name, raw)| (name, RawJson::new(raw)))
+                .collect(),
+        }
     })
 }
 

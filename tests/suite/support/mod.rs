@@ -41,3 +41,4 @@ pub(crate) mod recorder;
 pub(crate) mod schema_rules;
 pub(crate) mod wait;
 pub(crate) mod webhook_receiver;
+pub(crate) mod wire_rules;

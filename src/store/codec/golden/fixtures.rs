@@ -146,6 +146,7 @@ fn said() -> Message {
     Message {
         provider_fields: Some(ProviderFields {
             provider: "openrouter".to_owned(),
+            model: None,
             fields: vec![("reasoning_details".to_owned(), RawJson::new("[1]"))],
         }),
         ..message(

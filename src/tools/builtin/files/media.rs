@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::agent::ports::ToolError;
-use crate::message::{ContentPart, DocumentPart, ImagePart, MediaSource};
+use crate::message::{ContentPart, DocumentPart, ImagePart, MediaSource, picture_problem};
 use crate::workspace::FilePath;
 
 /// The largest image or document that a model is shown, in bytes.
@@ -47,9 +47,15 @@ pub(super) fn visible(path: &FilePath, media_type: &'static str, bytes: &[u8]) -
         let message = format!("{path} ({media_type}) has {size} bytes, more than the {max} that can be shown");
         return Err(ToolError::new(message));
     }
+    let data = STANDARD.encode(bytes);
+    if is_image && let Some(problem) = picture_problem(&data) {
+        return Err(ToolError::new(format!(
+            "{path} ({media_type}) can't be shown: {problem}. Make a smaller copy, and read that"
+        )));
+    }
     let source = MediaSource::Base64 {
         media_type: media_type.to_owned(),
-        data: STANDARD.encode(bytes),
+        data,
     };
     let part = if is_image {
         ContentPart::Image(ImagePart { source, detail: None })

@@ -10,7 +10,7 @@ use agent_runtime::agent::{JournalEntry, Progress};
 use agent_runtime::clock::Clock as _;
 use agent_runtime::message::ContentPart;
 use agent_runtime::models::openai_chat::{Dialect, encode_request};
-use agent_runtime::models::{IdRule, MaxTokensField};
+use agent_runtime::models::{IdRule, MaxTokensField, ProviderCapabilities};
 use agent_runtime::usage::{Cost, Price, Usage};
 use chrono::TimeDelta;
 use futures_util::FutureExt as _;
@@ -350,6 +350,7 @@ async fn reasoning_that_was_cut_is_stored_and_not_sent_again() {
         provider: "fake".to_owned(),
         max_tokens_field: MaxTokensField::MaxTokens,
         max_output_tokens: None,
+        capabilities: ProviderCapabilities::default(),
         stream_options: true,
         refusal_field: false,
         call_ids: IdRule::Any,

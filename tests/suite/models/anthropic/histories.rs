@@ -2,6 +2,7 @@
 
 use agent_runtime::agent::ports::{ModelRequest, ToolSpec};
 use agent_runtime::message::{ContentPart, Message, ProviderFields, ReasoningPart, Role};
+use agent_runtime::models::ProviderCapabilities;
 use agent_runtime::models::anthropic::{MessagesDialect, encode_request};
 use serde_json::{Value, json};
 
@@ -11,6 +12,7 @@ pub(super) fn dialect() -> MessagesDialect {
     MessagesDialect {
         provider: "p".to_owned(),
         max_output_tokens: None,
+        capabilities: ProviderCapabilities::default(),
     }
 }
 
@@ -54,8 +56,8 @@ pub(super) fn thought(words: &str, signature: Option<&str>) -> ContentPart {
 pub(super) fn owned(provider: &str, content: Vec<ContentPart>) -> Message {
     Message {
         provider_fields: Some(ProviderFields {
-            provider: provider.to_owned(),
-            fields: Vec::new(),
+            model: Some("m".to_owned()),
+            ..ProviderFields::owner(provider)
         }),
         ..message(Role::Assistant, content)
     }

@@ -7,6 +7,7 @@ use agent_runtime::agent::ports::ModelRequest;
 use agent_runtime::message::{ContentPart, ImagePart, MediaSource, Role};
 use agent_runtime::model_parameters::ModelParameters;
 use agent_runtime::model_ref::ResponseFormat;
+use agent_runtime::models::ProviderCapabilities;
 use agent_runtime::models::anthropic::{MessagesDialect, encode_request};
 use serde_json::{Value, json};
 
@@ -79,6 +80,7 @@ fn no_more_tokens_are_asked_for_than_the_server_accepts() {
         };
         let dialect = MessagesDialect {
             max_output_tokens: most,
+            capabilities: ProviderCapabilities::default(),
             ..dialect()
         };
         let body: Value = serde_json::from_slice(&encode_request(&request, &dialect, false)).unwrap();

@@ -17,7 +17,7 @@ pub(in crate::models) struct Recorded {
     path: String,
     status: u16,
     content_type: String,
-    pub(super) body: Vec<u8>,
+    pub(in crate::models) body: Vec<u8>,
 }
 
 /// Returns the exchanges of this protocol by file and number.

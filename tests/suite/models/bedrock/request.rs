@@ -7,6 +7,7 @@ use agent_runtime::agent::ports::{ModelRequest, ToolSpec};
 use agent_runtime::message::{ContentPart, Role};
 use agent_runtime::model_parameters::{ModelParameters, ToolChoice};
 use agent_runtime::model_ref::ResponseFormat;
+use agent_runtime::models::ProviderCapabilities;
 use agent_runtime::models::bedrock::{ConverseDialect, encode_request};
 use serde_json::{Value, json};
 
@@ -135,6 +136,7 @@ fn thinking_leaves_room_for_an_answer() {
             let dialect = ConverseDialect {
                 provider: "p".to_owned(),
                 max_output_tokens: most,
+                capabilities: ProviderCapabilities::default(),
             };
             let body: Value = serde_json::from_slice(&encode_request(&request, &dialect)).unwrap();
             let expected = match thinking {

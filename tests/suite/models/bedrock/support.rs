@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use agent_runtime::agent::ports::ModelRequest;
 use agent_runtime::message::{ContentPart, Message, ProviderFields, ReasoningPart, Role, ToolCall};
-use agent_runtime::models::CapSettings;
 use agent_runtime::models::bedrock::{ConverseDecoder, ConverseDialect, encode_request};
+use agent_runtime::models::{CapSettings, ProviderCapabilities};
 use aws_smithy_eventstream::frame::write_message_to;
 use aws_smithy_types::event_stream::{Header, HeaderValue, Message as Frame};
 use serde_json::{Value, json};
@@ -121,8 +121,8 @@ pub(super) fn call(id: &str, arguments: &str) -> ContentPart {
 pub(super) fn owned(provider: &str, content: Vec<ContentPart>) -> Message {
     Message {
         provider_fields: Some(ProviderFields {
-            provider: provider.to_owned(),
-            fields: Vec::new(),
+            model: Some("m".to_owned()),
+            ..ProviderFields::owner(provider)
         }),
         ..message(Role::Assistant, content)
     }
@@ -132,6 +132,7 @@ pub(super) fn bytes_of(request: &ModelRequest) -> Vec<u8> {
     let dialect = ConverseDialect {
         provider: "p".to_owned(),
         max_output_tokens: None,
+        capabilities: ProviderCapabilities::default(),
     };
     encode_request(request, &dialect)
 }

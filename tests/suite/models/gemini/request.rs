@@ -7,6 +7,7 @@ use agent_runtime::json::Object;
 use agent_runtime::message::{ContentPart, Role};
 use agent_runtime::model_parameters::{ModelParameters, ProviderTools};
 use agent_runtime::model_ref::ResponseFormat;
+use agent_runtime::models::ProviderCapabilities;
 use agent_runtime::models::gemini::{GeminiDialect, encode_request};
 use serde_json::{Value, json};
 
@@ -41,6 +42,7 @@ fn a_bare_request_has_only_required_fields() {
         &GeminiDialect {
             provider: "p".to_owned(),
             max_output_tokens: None,
+            capabilities: ProviderCapabilities::default(),
         },
     );
     assert_eq!(
@@ -213,6 +215,7 @@ fn each_request_begins_with_the_bytes_of_the_one_before() {
             &GeminiDialect {
                 provider: "p".to_owned(),
                 max_output_tokens: None,
+                capabilities: ProviderCapabilities::default(),
             },
         );
         let end = b"],\"generationConfig\":";

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use agent_runtime::agent::ports::ModelRequest;
 use agent_runtime::message::{ContentPart, Message, ProviderFields, ReasoningPart, Role, TextPart, ToolCall};
-use agent_runtime::models::CapSettings;
 use agent_runtime::models::gemini::{GeminiDecoder, GeminiDialect, encode_request};
+use agent_runtime::models::{CapSettings, ProviderCapabilities};
 use serde_json::{Value, json};
 
 use crate::models::support::{Counted, Decoded, decode, message};
@@ -78,8 +78,8 @@ pub(super) fn call(id: &str, arguments: &str, signature: Option<&str>) -> Conten
 pub(super) fn owned(provider: &str, content: Vec<ContentPart>) -> Message {
     Message {
         provider_fields: Some(ProviderFields {
-            provider: provider.to_owned(),
-            fields: Vec::new(),
+            model: Some("m".to_owned()),
+            ..ProviderFields::owner(provider)
         }),
         ..message(Role::Assistant, content)
     }
@@ -89,6 +89,7 @@ pub(super) fn encoded(request: &ModelRequest) -> Value {
     let dialect = GeminiDialect {
         provider: "p".to_owned(),
         max_output_tokens: None,
+        capabilities: ProviderCapabilities::default(),
     };
     serde_json::from_slice(&encode_request(request, &dialect)).unwrap()
 }

@@ -11,7 +11,7 @@ use agent_runtime::message::{
 };
 use agent_runtime::model_ref::ResponseFormat;
 use agent_runtime::models::openai_chat::{Dialect, encode_request};
-use agent_runtime::models::{IdRule, MaxTokensField};
+use agent_runtime::models::{IdRule, MaxTokensField, ProviderCapabilities};
 use serde_json::{Value, json};
 
 use crate::models::recordings::{CHAT, exchanges};
@@ -23,6 +23,7 @@ fn dialect(provider: &str) -> Dialect {
         provider: provider.to_owned(),
         max_tokens_field: MaxTokensField::MaxTokens,
         max_output_tokens: None,
+        capabilities: ProviderCapabilities::default(),
         stream_options: true,
         refusal_field: false,
         call_ids: IdRule::Any,
@@ -77,6 +78,7 @@ fn neutral(recorded: &Value) -> Message {
     };
     let reasoning = recorded.get("reasoning").map(|raw| ProviderFields {
         provider: "p".to_owned(),
+        model: Some("m".to_owned()),
         fields: vec![("reasoning".to_owned(), RawJson::new(raw.to_string()))],
     });
     Message {
@@ -340,6 +342,7 @@ fn no_more_tokens_are_asked_for_than_the_server_accepts() {
     ] {
         let dialect = Dialect {
             max_output_tokens: most,
+            capabilities: ProviderCapabilities::default(),
             ..dialect("p")
         };
         let request = ModelRequest {
@@ -413,6 +416,7 @@ fn reasoning_without_a_provider_and_broken_fields_are_left_out() {
     let odd = Message {
         provider_fields: Some(ProviderFields {
             provider: "p".to_owned(),
+            model: Some("m".to_owned()),
             fields: vec![
                 ("broken".to_owned(), RawJson::new("{")),
                 ("content".to_owned(), RawJson::new("\"other\"")),
@@ -439,6 +443,7 @@ fn an_empty_completion_is_left_out() {
     let owned = |name: &str| Message {
         provider_fields: Some(ProviderFields {
             provider: "p".to_owned(),
+            model: Some("m".to_owned()),
             fields: vec![(name.to_owned(), RawJson::new("\"x\""))],
         }),
         ..message(Role::Assistant, vec![reasoning()])

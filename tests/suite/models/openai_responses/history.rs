@@ -229,6 +229,7 @@ fn parts_of_other_protocols_become_items_too() {
     let mine = |content| Message {
         provider_fields: Some(ProviderFields {
             provider: "p".to_owned(),
+            model: Some("m".to_owned()),
             fields: vec![("odd".to_owned(), RawJson::new("1"))],
         }),
         ..message(Role::Assistant, content)

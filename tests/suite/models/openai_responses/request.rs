@@ -7,6 +7,7 @@ use agent_runtime::agent::ports::{ModelRequest, ToolSpec};
 use agent_runtime::message::{ContentPart, DocumentPart, ImagePart, MediaSource, Role, ToolCall};
 use agent_runtime::model_parameters::ModelParameters;
 use agent_runtime::model_ref::ResponseFormat;
+use agent_runtime::models::ProviderCapabilities;
 use agent_runtime::models::openai_responses::{Dialect, encode_request};
 use serde_json::{Value, json};
 
@@ -209,6 +210,7 @@ fn the_bound_of_the_answer_is_one_that_the_server_accepts() {
     ] {
         let dialect = Dialect {
             max_output_tokens: most,
+            capabilities: ProviderCapabilities::default(),
             ..dialect("p")
         };
         let request = ModelRequest {

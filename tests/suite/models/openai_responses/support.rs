@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use agent_runtime::agent::ports::{ModelEvent, ModelRequest};
-use agent_runtime::models::CapSettings;
 use agent_runtime::models::openai_responses::{Dialect, ResponsesDecoder, encode_request};
+use agent_runtime::models::{CapSettings, ProviderCapabilities};
 use serde_json::{Value, json};
 
 use super::super::support::{Counted, Decoded, decode};
@@ -37,6 +37,7 @@ pub(super) fn dialect(provider: &str) -> Dialect {
     Dialect {
         provider: provider.to_owned(),
         max_output_tokens: None,
+        capabilities: ProviderCapabilities::default(),
     }
 }
 

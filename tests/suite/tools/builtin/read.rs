@@ -122,10 +122,28 @@ async fn images_and_documents_are_shown_and_other_binary_files_are_refused() {
 #[tokio::test]
 async fn a_large_image_fits_into_a_result() {
     let desk = Desk::new();
-    let image = [b"\xff\xd8\xff".to_vec(), vec![7; (5 << 20) - 3]].concat();
-    desk.put("large.jpg", &image).await;
+    // The limit of 5 MiB is for the base64 text.
+    let most = (5 << 20) / 4 * 3;
+    let image = |bytes: usize| [b"\xff\xd8\xff".to_vec(), vec![7; bytes - 3]].concat();
+    desk.put("large.jpg", &image(most)).await;
     let execution = desk.execution("read_file", &json!({"path": "large.jpg"})).await;
     assert!(matches!(execution.content[1], ContentPart::Image(_)) && execution.content.len() == 2);
+    desk.put("larger.jpg", &image(most + 1)).await;
+    let tall = [b"GIF89a".to_vec(), vec![1, 0, 0x41, 0x1f], vec![0; 20]].concat();
+    desk.put("tall.gif", &tall).await;
+    for (path, problem) in [
+        (
+            "larger.jpg",
+            "it has 5242884 bytes in base64, and some models take at most 5242880",
+        ),
+        (
+            "tall.gif",
+            "it has a side of 8001 pixels, and some models take at most 8000",
+        ),
+    ] {
+        let error = desk.call("read_file", json!({"path": path})).await.unwrap_err();
+        assert_contains(&error, &[path, problem]);
+    }
 }
 
 #[tokio::test]

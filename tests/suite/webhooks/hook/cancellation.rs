@@ -47,10 +47,7 @@ fn subject(point: HookPoint) -> HookSubject {
     match point {
         HookPoint::AfterModelRequest => HookSubject::Response(Box::new(ModelResponse {
             content,
-            provider_fields: Some(ProviderFields {
-                provider: "fake".to_owned(),
-                fields: Vec::new(),
-            }),
+            provider_fields: Some(ProviderFields::owner("fake")),
             finish_reason: FinishReason::Stop,
             usage: Usage::default(),
             model: None,
