@@ -22,6 +22,7 @@ fn of_size(hash: Hash, size: u64) -> StoredEntry<'static> {
     StoredEntry::File {
         hash,
         size,
+        modified: 0,
         is_executable: false,
     }
 }
