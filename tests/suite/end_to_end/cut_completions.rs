@@ -31,7 +31,8 @@ async fn the_run_says_why_its_last_completion_ended(database: TestDatabase) {
             chunk(&json!({}), Some(&reason)),
         ])
     });
-    let app = TestApp::start(database.url(), &mock.await, &[]).await;
+    let mock = mock.await;
+    let app = TestApp::start(database.url(), &mock, &[]).await;
     for (word, reason) in [
         ("stop", "stop"),
         ("model_length", "length"),
