@@ -158,12 +158,12 @@ const HABITS: &[(&str, &str)] = &[
 const RUN_ADVICE: &str = "; POST /v1/runs with an `agent` and an `input` runs an agent";
 
 /// Responds to unknown paths. Says what to use instead of a path of another API.
-pub(super) fn route_not_found(request: Request) -> Ready<Problem> {
+pub(super) fn route_not_found(request: &Request) -> Problem {
     let path = request.uri().path();
     let habit = HABITS.iter().find(|(end, _)| path.trim_end_matches('/').ends_with(end));
     let advice = habit.map_or("", |(_, advice)| advice);
     let words = format!("no route has this path{advice}; GET /openapi.json lists all");
-    ready(Problem::new(ProblemCode::RouteNotFound, words))
+    Problem::new(ProblemCode::RouteNotFound, words)
 }
 
 /// Responds to API requests in a process that only executes runs of the queue.

@@ -79,7 +79,7 @@ fn api(state: HttpState, limits: &HttpLimits) -> Arc<Api> {
 /// request, so there are few layers.
 fn guarded(routes: Router<Arc<Api>>, api: Arc<Api>) -> Interface {
     let router = routes
-        .fallback(route_not_found)
+        .fallback(async |request: Request| route_not_found(&request))
         .method_not_allowed_fallback(async |request: Request| method_not_allowed(&request, openapi))
         .layer((
             from_fn_with_state(Arc::clone(&api), pass),

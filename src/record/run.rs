@@ -201,6 +201,7 @@ impl RunRecord {
     }
 
     /// Returns the record as it was when the run ended. Answers that came later change its status.
+    #[must_use]
     pub fn as_it_ended(&self) -> Self {
         let mut ended = self.clone();
         if ended.summary.status == RunStatus::Answered {
