@@ -151,13 +151,18 @@ impl Model for HttpModel {
             headers.append(name, HeaderValue::from_static(value));
         }
         let retry = provider.shared.retry.clone();
-        let model: Arc<str> = request.model.as_str().into();
-        let events = retry.run(move || provider.attempt(&model, url.clone(), headers.clone(), body.clone()));
-        let events = events.map(move |event| {
-            event.map_err(|error| ModelError {
+        let address = Arc::clone(&provider.address);
+        let events = retry.run(move || provider.attempt(url.clone(), headers.clone(), body.clone()));
+        let events = events.map(move |event| match event {
+            Ok(ModelEvent::Completed(response)) => {
+                let response = response.made_by(&address.provider, &asked.model);
+                Ok(ModelEvent::Completed(Box::new(response)))
+            }
+            Ok(event) => Ok(event),
+            Err(error) => Err(ModelError {
                 refused: refused_part(&error, &asked),
                 ..error
-            })
+            }),
         });
         names.restored(events.boxed())
     }
@@ -168,10 +173,9 @@ impl Model for HttpModel {
 }
 
 impl Provider {
-    fn attempt(self: &Arc<Self>, model: &Arc<str>, url: Url, headers: HeaderMap, body: Bytes) -> Attempt {
+    fn attempt(self: &Arc<Self>, url: Url, headers: HeaderMap, body: Bytes) -> Attempt {
         let call = Call {
             provider: Arc::clone(self),
-            model: Arc::clone(model),
             phase: Phase::Send(url, headers, body),
         };
         let next = |mut call: Call| async move { call.next().await.map(|news| (news, call)) };
@@ -230,8 +234,6 @@ fn secrets(settings: &ProviderSettings) -> Vec<SecretString> {
 /// One attempt.
 struct Call {
     provider: Arc<Provider>,
-    /// The provider's own name for the model.
-    model: Arc<str>,
     phase: Phase,
 }
 
@@ -253,10 +255,6 @@ impl Call {
             Phase::Send(url, headers, body) => Box::pin(self.provider.send(url, headers, body)).await,
             Phase::Read(incoming, decoder) => read(incoming, decoder, &mut events).await,
         };
-        if let Some(ModelEvent::Completed(response)) = events.pop_if(|last| matches!(last, ModelEvent::Completed(_))) {
-            let response = response.made_by(&self.provider.address.provider, &self.model);
-            events.push(ModelEvent::Completed(Box::new(response)));
-        }
         let failure = match outcome {
             Ok(phase) => {
                 self.phase = phase;

@@ -14,6 +14,7 @@ mod blocks;
 mod body;
 mod calls;
 mod capabilities;
+mod capability_settings;
 mod client;
 mod decoder;
 mod delta;
@@ -45,9 +46,8 @@ pub mod scripted;
 mod catalog;
 
 pub use self::address::SettingsError;
-pub use self::capabilities::{
-    ALL_MODELS, Capabilities, CapabilitySettings, Files, LARGE_SIDE, ProviderCapabilities, Roles,
-};
+pub use self::capabilities::{Capabilities, LARGE_SIDE, ProviderCapabilities};
+pub use self::capability_settings::{ALL_MODELS, CapabilitySettings, Files, Roles};
 pub use self::catalog::{Catalog, CatalogError};
 pub use self::client::Decoder;
 pub use self::names::IdRule;

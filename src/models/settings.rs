@@ -8,7 +8,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 use serde::Deserialize;
 
-use super::capabilities::CapabilitySettings;
+use super::capability_settings::CapabilitySettings;
 use crate::agent::ports::{ModelErrorClass, StructuredOutput};
 
 /// The protocol that a provider speaks.

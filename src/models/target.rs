@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::capabilities::{Capabilities, Files, LARGE_SIDE, ProviderCapabilities};
+use super::capabilities::{Capabilities, LARGE_SIDE, ProviderCapabilities};
+use super::capability_settings::Files;
 use super::files::{Attachment, as_words, inline_data};
 use super::settings::ProviderKind;
 use crate::agent::ports::ModelRequest;
@@ -15,8 +16,8 @@ const PICTURE_TYPES: [&str; 5] = ["image/png", "image/jpeg", "image/jpg", "image
 
 /// The model that a request is for.
 ///
-/// Signatures, encrypted reasoning and blocks of a provider's own tools are valid for the model that
-/// made them. Another model of the same provider may refuse them, and the session with them.
+/// Signatures, encrypted reasoning and blocks of a provider's own tools are valid for the model
+/// that made them. Another model of the same provider may refuse them, and the session with them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
     provider: Arc<str>,
@@ -40,7 +41,7 @@ impl Target {
             can: capabilities.of(kind, &request.model),
             left_out: 0,
         };
-        let media = request.messages.fold(KeptMedia::new(target.clone()));
+        let media = request.messages.fold(RetainedMedia::new(target.clone()));
         Self {
             left_out: media.left_out,
             ..target
@@ -147,10 +148,10 @@ fn is_apple(media_type: &str) -> bool {
 /// If one more does not fit, half of the limit becomes free at once. So the beginning of requests
 /// changes rarely, and the provider's prompt cache serves it in between.
 #[derive(Debug, Clone)]
-struct KeptMedia {
+struct RetainedMedia {
     target: Target,
-    kept: VecDeque<MediaCount>,
-    /// The sum of the kept ones.
+    retained: VecDeque<MediaCount>,
+    /// The sum of the retained ones.
     sum: MediaCount,
     left_out: usize,
 }
@@ -197,11 +198,11 @@ impl MediaCount {
     }
 }
 
-impl KeptMedia {
+impl RetainedMedia {
     fn new(target: Target) -> Self {
         Self {
             target,
-            kept: VecDeque::new(),
+            retained: VecDeque::new(),
             sum: MediaCount::default(),
             left_out: 0,
         }
@@ -216,12 +217,14 @@ impl KeptMedia {
         }
         let count = MediaCount::of(&attachment);
         self.sum.change(count, usize::saturating_add);
-        self.kept.push_back(count);
+        self.retained.push_back(count);
         if self.sum.fits(&self.target.can, 1) {
             return;
         }
-        while !self.sum.fits(&self.target.can, if self.kept.len() > 1 { 2 } else { 1 })
-            && let Some(oldest) = self.kept.pop_front()
+        while !self
+            .sum
+            .fits(&self.target.can, if self.retained.len() > 1 { 2 } else { 1 })
+            && let Some(oldest) = self.retained.pop_front()
         {
             self.sum.change(oldest, usize::saturating_sub);
             self.left_out += 1;
@@ -229,7 +232,7 @@ impl KeptMedia {
     }
 }
 
-impl Fold for KeptMedia {
+impl Fold for RetainedMedia {
     fn is_like(&self, other: &Self) -> bool {
         self.target == other.target
     }
@@ -247,6 +250,6 @@ impl Fold for KeptMedia {
     }
 
     fn bytes(&self) -> usize {
-        size_of::<Self>() + self.kept.len() * size_of::<MediaCount>()
+        size_of::<Self>() + self.retained.len() * size_of::<MediaCount>()
     }
 }

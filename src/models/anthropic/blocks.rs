@@ -19,7 +19,8 @@ const WORDLESS_ERROR: &str = "The tool failed without a message.";
 /// Encodes messages for a model.
 #[derive(Debug, Clone)]
 pub(super) struct BlockEncoder {
-    target: Target,
+    /// The model that reads the messages.
+    pub(super) target: Target,
     seen: usize,
     tools: ServerTools,
     ids: WireIds,

@@ -66,14 +66,16 @@ pub fn encode_request(request: &ModelRequest, dialect: &MessagesDialect, stream:
         settings: settings(request, mark, max_tokens),
     };
     // Models refuse to continue a complete message. A paused message is sent back unchanged.
-    let ends_with_caller = request.messages.last().is_some_and(|last| is_over(last));
+    let last = request.messages.last();
+    let ends_with_caller = last.is_some_and(|last| is_over(last, &conversation.encoder.target));
     let turns = conversation.end(ends_with_caller);
     Body::new(&before, ("messages", vec![turns]), &after).into_bytes()
 }
 
-/// Returns whether a completion was the final one.
-fn is_over(completion: &Message) -> bool {
-    !completion.tags.is_trace && !matches!(completion.content.last(), Some(ContentPart::Opaque(_)))
+/// Returns whether a completion was the final one. Only its own model can continue a paused one.
+fn is_over(completion: &Message, target: &Target) -> bool {
+    let ends_open = || matches!(completion.content.last(), Some(ContentPart::Opaque(_)));
+    !target.made(completion) || (!completion.tags.is_trace && !ends_open())
 }
 
 #[derive(Serialize)]

@@ -5,7 +5,7 @@ use super::content::{Block, blocks, result_blocks};
 use super::dialect::Dialect;
 use super::drafts::{CallerDraft, Draft, ModelDraft, WireMessage};
 use crate::message::{Message, Role, ToolResult};
-use crate::models::capabilities::Roles;
+use crate::models::capability_settings::Roles;
 use crate::models::encode::{Items, instruction};
 use crate::models::names::{IdRule, WireIds};
 use crate::models::target::Target;
@@ -21,7 +21,7 @@ pub(super) struct Conversation {
     dialect: Dialect,
     target: Target,
     ids: WireIds,
-    /// Instructions at the beginning of the conversation, for a server that wants one system message.
+    /// Instructions at the beginning, for a server that wants one system message.
     system: Vec<String>,
     messages: Items,
     /// The newest message, to which its neighbour may be joined.
@@ -58,8 +58,11 @@ impl Conversation {
     /// Ends the conversation, and returns the instructions above it and its messages.
     pub(super) fn end(&mut self, instructions: &str) -> (Items, &Items) {
         self.flush_attachments();
-        let is_last_word = self.last.as_ref().is_none_or(|last| matches!(last, Draft::Model(_)));
-        if self.roles() == Roles::Strict && is_last_word && !self.is_after_result {
+        let model_ends = match &self.last {
+            Some(last) => matches!(last, Draft::Model(_)),
+            None => !self.is_after_result,
+        };
+        if self.roles() == Roles::Strict && model_ends {
             self.add_caller(vec![Block::Text(FILLER.to_owned())], None);
         }
         self.close();

@@ -132,7 +132,7 @@ fn the_tables_show_which_values_a_key_takes() {
 
 /// Returns the names that a key takes, from the error.
 fn choices_of(key: &str) -> String {
-    let key = key.replace("NAME", "main");
+    let key = key.replace("NAME", "main").replace("PROVIDER/MODEL", "demo/m");
     let sources = Sources {
         overrides: vec![(key, NONSENSE.to_owned())],
         ..Sources::default()

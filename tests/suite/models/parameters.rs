@@ -14,7 +14,7 @@ fn encoded(request: &ModelRequest) -> String {
         provider: "p".to_owned(),
         max_tokens_field: MaxTokensField::MaxTokens,
         max_output_tokens: None,
-        capabilities: ProviderCapabilities::default(),
+        capabilities: ProviderCapabilities::at("api.openai.com"),
         stream_options: true,
         refusal_field: false,
         call_ids: IdRule::Any,

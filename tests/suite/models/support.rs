@@ -86,14 +86,20 @@ pub(super) fn result(call_id: &str, content: Vec<ContentPart>) -> Message {
 
 /// Returns the message that an answer becomes in the history. The model is the one of [`request`].
 pub(super) fn answered(response: &ModelResponse) -> Message {
-    let owner = response.provider_fields.clone();
+    let response = response.clone().made_by("p", "m");
     Message {
-        provider_fields: owner.map(|owner| ProviderFields {
-            model: Some("m".to_owned()),
-            ..owner
-        }),
-        ..message(Role::Assistant, response.content.clone())
+        provider_fields: response.provider_fields,
+        ..message(Role::Assistant, response.content)
     }
+}
+
+/// Returns a message of the assistant as one that this model of the provider `p` made.
+pub(super) fn made_by(mut message: Message, model: &str) -> Message {
+    if message.role == Role::Assistant {
+        let owner = || ProviderFields::owner("p");
+        message.provider_fields.get_or_insert_with(owner).model = Some(model.to_owned());
+    }
+    message
 }
 
 /// Returns what a provider sent that only it can read.

@@ -350,8 +350,8 @@ async fn a_file_of_the_provider_is_named_to_it_and_described_to_others() {
             json!([
                 unreadable("file", "test"),
                 unreadable("picture", "test"),
-                unreadable("file", "other"),
-                unreadable("picture", "other")
+                {"text": words},
+                {"text": nameless}
             ]),
         ),
     ] {

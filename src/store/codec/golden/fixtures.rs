@@ -145,9 +145,8 @@ fn said() -> Message {
     };
     Message {
         provider_fields: Some(ProviderFields {
-            provider: "openrouter".to_owned(),
-            model: None,
             fields: vec![("reasoning_details".to_owned(), RawJson::new("[1]"))],
+            ..ProviderFields::owner("openrouter")
         }),
         ..message(
             4,

@@ -13,7 +13,7 @@ use super::forms::{plain_of_stream, stream_of_plain};
 use super::histories::{encoded, owned, text, thought, turns};
 use super::support::decode_with;
 use crate::models::recordings::{MESSAGES, exchanges};
-use crate::models::support::{answered, message, request, result, user};
+use crate::models::support::{answered, made_by, message, request, result, user};
 
 /// Drops what means nothing (nulls, empty lists, false flags) and writes words one way.
 fn meaning(turn: &Value) -> Value {
@@ -72,7 +72,7 @@ fn recorded_requests_are_rebuilt_from_neutral_messages() {
             let content = turn["content"].as_array().unwrap().iter().map(neutral).collect();
             match turn["role"].as_str().unwrap() {
                 "user" => message(Role::User, content),
-                _ => owned("p", content),
+                _ => made_by(owned("p", content), recorded["model"].as_str().unwrap()),
             }
         };
         // Tools of the provider's own have no schema; they are no tools of ours.

@@ -5,7 +5,7 @@ use agent_runtime::json::RawJson;
 use agent_runtime::message::{ContentPart, MessageTags, OpaquePart, Role};
 use serde_json::{Value, json};
 
-use super::histories::{said, text, turns};
+use super::histories::{owned, said, text, turns};
 use super::support::call;
 use crate::models::support::{message, request, result, user};
 
@@ -26,7 +26,7 @@ fn found(id: &str) -> Value {
 
 #[test]
 fn calls_and_results_that_have_lost_each_other_are_left_out() {
-    let answer = |blocks: &[Value]| message(Role::Assistant, blocks.iter().map(opaque).collect());
+    let answer = |blocks: &[Value]| owned("p", blocks.iter().map(opaque).collect());
     let words = |words: &str| message(Role::Assistant, vec![ContentPart::text(words)]);
     for (messages, expected) in [
         // A pair stays, also where a pause stands between the two.
@@ -64,7 +64,7 @@ fn calls_and_results_that_have_lost_each_other_are_left_out() {
 #[test]
 fn a_tool_that_the_provider_s_code_calls_is_answered_in_its_midst() {
     let code = json!({"type": "server_tool_use", "id": "s1", "name": "code_execution", "input": {"code": "t()"}});
-    let asked = message(Role::Assistant, vec![opaque(&code), call("a", "{}")]);
+    let asked = owned("p", vec![opaque(&code), call("a", "{}")]);
     let messages = vec![user("hi"), asked, result("a", vec![ContentPart::text("ok")])];
     assert_eq!(
         turns(messages.clone())[1]["content"][0],

@@ -130,14 +130,7 @@ fn an_own_answer_goes_back_as_it_came_and_anothers_without_what_is_its_own() {
         tool_use("y"),
     ];
     assert_eq!(sent("p")[1], turn("assistant", &own));
-    // The opaque part names its provider itself.
-    let foreign = [
-        json!({"guardContent": {"n": 1e2}}),
-        text("said"),
-        text("and"),
-        tool_use("x"),
-        tool_use("y"),
-    ];
+    let foreign = [text("said"), text("and"), tool_use("x"), tool_use("y")];
     assert_eq!(sent("q")[1], turn("assistant", &foreign));
 }
 

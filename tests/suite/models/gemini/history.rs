@@ -5,7 +5,7 @@ use agent_runtime::message::{ContentPart, Message, Role, ToolResult};
 use serde_json::{Value, json};
 
 use super::support::{call, encoded, owned, signed, thought};
-use crate::models::support::{message, opaque, request, result, user};
+use crate::models::support::{made_by, message, opaque, request, result, user};
 
 const OLD: &str = "gemini-2.5-pro";
 const NEW: &str = "gemini-3-pro-preview";
@@ -138,7 +138,7 @@ fn an_own_answer_goes_back_as_it_came() {
     ];
     let results = ["x", "y"].map(|id| result(id, vec![ContentPart::text("r")]));
     for model in [OLD, NEW] {
-        let answer = owned("p", parts.clone());
+        let answer = made_by(owned("p", parts.clone()), model);
         let sent = contents_of(model, [vec![user("hi"), answer], results.to_vec()].concat());
         let wanted = [
             json!({"text": "hm", "thought": true}),

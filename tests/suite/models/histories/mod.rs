@@ -199,6 +199,7 @@ fn what_only_a_model_can_read_goes_back_to_it() {
         ("anthropic", "server_tool_use"),
         ("bedrock", "SEALED-1"),
         ("bedrock", "SIGNED-1"),
+        ("bedrock", "server_tool_use"),
         ("gemini", "SIGNED-1"),
         ("gemini", "SIGNED-2"),
         ("responses", "SEALED-1"),
@@ -231,7 +232,8 @@ proptest! {
     #[test]
     fn every_history_can_be_sent_to_every_model(steps in prop::collection::vec(step(), 1..12)) {
         let answers = answers();
-        let history = history(&steps, &answers);
+        let asks = Step::Says(vec![ContentPart::text("hi")]);
+        let history = history(&[vec![asks], steps].concat(), &answers);
         for target in targets() {
             check(&target, &history);
         }

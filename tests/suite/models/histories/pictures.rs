@@ -91,7 +91,7 @@ fn of_too_many_pictures_the_oldest_are_left_out() {
     let small = picture();
     assert_eq!([100, 101, 150, 151].map(|count| of(count, &small)), [100, 50, 99, 100]);
     // Many pictures must have shorter sides.
-    let large = gif(2_001, 10, 0);
+    let large = gif(2_001, 10, 20);
     assert_eq!([20, 21, 30].map(|count| of(count, &large)), [20, 10, 19]);
     // The bytes of a request are limited, too.
     let heavy = gif(10, 10, 3 << 20);

@@ -4,4 +4,5 @@
 mod calls;
 pub(super) mod decoder;
 pub(super) mod forms;
+mod left_out;
 mod request;

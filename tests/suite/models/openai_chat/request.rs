@@ -6,8 +6,7 @@ use std::sync::Arc;
 use agent_runtime::agent::ports::{ModelRequest, ToolSpec};
 use agent_runtime::json::RawJson;
 use agent_runtime::message::{
-    ContentPart, DocumentPart, ImagePart, MediaSource, Message, OpaquePart, ProviderFields, ReasoningPart, Role,
-    ToolCall,
+    ContentPart, DocumentPart, ImagePart, MediaSource, Message, OpaquePart, ProviderFields, Role, ToolCall,
 };
 use agent_runtime::model_ref::ResponseFormat;
 use agent_runtime::models::openai_chat::{Dialect, encode_request};
@@ -15,10 +14,10 @@ use agent_runtime::models::{IdRule, MaxTokensField, ProviderCapabilities};
 use serde_json::{Value, json};
 
 use crate::models::recordings::{CHAT, exchanges};
-use crate::models::support::{answered, ask, client, impatient, message, request, result, user};
+use crate::models::support::{answered, ask, client, impatient, made_by, message, request, result, user};
 use crate::support::model_server::{ModelServer, Reply};
 
-fn dialect(provider: &str) -> Dialect {
+pub(super) fn dialect(provider: &str) -> Dialect {
     Dialect {
         provider: provider.to_owned(),
         max_tokens_field: MaxTokensField::MaxTokens,
@@ -31,7 +30,7 @@ fn dialect(provider: &str) -> Dialect {
     }
 }
 
-fn encoded(request: &ModelRequest) -> Value {
+pub(super) fn encoded(request: &ModelRequest) -> Value {
     serde_json::from_slice(&encode_request(request, &dialect("p"), true)).unwrap()
 }
 
@@ -77,9 +76,8 @@ fn neutral(recorded: &Value) -> Message {
         other => panic!("{other}"),
     };
     let reasoning = recorded.get("reasoning").map(|raw| ProviderFields {
-        provider: "p".to_owned(),
-        model: Some("m".to_owned()),
         fields: vec![("reasoning".to_owned(), RawJson::new(raw.to_string()))],
+        ..ProviderFields::owner("p")
     });
     Message {
         provider_fields: reasoning,
@@ -115,15 +113,21 @@ fn recorded_requests_are_rebuilt_from_neutral_messages() {
         let tools = recorded["tools"].as_array().into_iter().flatten();
         let tools = tools.map(|tool| spec(&tool["function"]));
         let format = recorded.get("response_format").map(|format| &format["json_schema"]);
+        let model = recorded["model"].as_str().unwrap();
         let body = encoded(&ModelRequest {
-            model: recorded["model"].as_str().unwrap().to_owned(),
+            model: model.to_owned(),
             tools: tools.collect(),
             response_format: format.map_or(ResponseFormat::Text, |format| ResponseFormat::JsonSchema {
                 name: format["name"].as_str().unwrap().to_owned(),
                 schema: format["schema"].clone(),
                 strict: format["strict"].as_bool().unwrap(),
             }),
-            ..request(messages.iter().map(neutral).collect())
+            ..request(
+                messages
+                    .iter()
+                    .map(|message| made_by(neutral(message), model))
+                    .collect(),
+            )
         });
         let got: Vec<_> = body["messages"].as_array().unwrap().iter().map(meaning).collect();
         let wanted: Vec<_> = messages.iter().map(meaning).collect();
@@ -342,7 +346,6 @@ fn no_more_tokens_are_asked_for_than_the_server_accepts() {
     ] {
         let dialect = Dialect {
             max_output_tokens: most,
-            capabilities: ProviderCapabilities::default(),
             ..dialect("p")
         };
         let request = ModelRequest {
@@ -405,68 +408,6 @@ async fn provider_fields_survive_the_way_through_the_history() {
     let call = json!({"id": "c1", "type": "function", "function": {"name": "t", "arguments": "{ }"}});
     let expected = json!({"role": "assistant", "content": "hello", "tool_calls": [call]});
     assert_eq!(other["messages"][1], expected);
-}
-
-#[test]
-fn reasoning_without_a_provider_and_broken_fields_are_left_out() {
-    let reasoning = ContentPart::Reasoning(ReasoningPart {
-        text: "hm".to_owned(),
-        ..ReasoningPart::default()
-    });
-    let odd = Message {
-        provider_fields: Some(ProviderFields {
-            provider: "p".to_owned(),
-            model: Some("m".to_owned()),
-            fields: vec![
-                ("broken".to_owned(), RawJson::new("{")),
-                ("content".to_owned(), RawJson::new("\"other\"")),
-                ("fine".to_owned(), RawJson::new("[1 ]")),
-            ],
-        }),
-        ..message(Role::Assistant, vec![reasoning, ContentPart::text("x")])
-    };
-    let text = String::from_utf8(encode_request(&request(vec![odd]), &dialect("p"), false)).unwrap();
-    assert_eq!(
-        text,
-        r#"{"model":"m","messages":[{"role":"assistant","content":"x","fine":[1 ]}],"stream":false}"#
-    );
-}
-
-#[test]
-fn an_empty_completion_is_left_out() {
-    let reasoning = || {
-        ContentPart::Reasoning(ReasoningPart {
-            text: "hm".to_owned(),
-            ..ReasoningPart::default()
-        })
-    };
-    let owned = |name: &str| Message {
-        provider_fields: Some(ProviderFields {
-            provider: "p".to_owned(),
-            model: Some("m".to_owned()),
-            fields: vec![(name.to_owned(), RawJson::new("\"x\""))],
-        }),
-        ..message(Role::Assistant, vec![reasoning()])
-    };
-    let foreign = ContentPart::Opaque(OpaquePart {
-        provider: "other".to_owned(),
-        raw: RawJson::new("{}"),
-    });
-    let body = encoded(&request(vec![
-        user("one"),
-        message(Role::Assistant, vec![reasoning()]),
-        message(Role::Assistant, vec![ContentPart::text(""), foreign]),
-        owned("reasoning_content"),
-        owned("reasoning_details"),
-        owned("extra_content"),
-        user("two"),
-    ]));
-    let expected = json!([
-        {"role": "user", "content": "one"},
-        {"role": "assistant", "content": "", "extra_content": "x"},
-        {"role": "user", "content": "two"},
-    ]);
-    assert_eq!(body["messages"], expected);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use agent_runtime::models::openai_responses::encode_request;
 use serde_json::{Value, json};
 
 use super::super::recordings::{Exchange, RESPONSES, exchanges};
-use super::super::support::{answered, message, request, result, user};
+use super::super::support::{answered, made_by, message, request, result, user};
 use super::forms::plain_of_stream;
 use super::support::{decode_with, dialect, encoded};
 
@@ -118,10 +118,11 @@ fn recorded_requests_are_rebuilt_from_neutral_messages() {
             destructive: false,
             timeout: None,
         });
+        let model = recorded["model"].as_str().unwrap();
         let body = encoded(&ModelRequest {
-            model: recorded["model"].as_str().unwrap().to_owned(),
+            model: model.to_owned(),
             tools: tools.collect(),
-            ..request(input.iter().map(neutral).collect())
+            ..request(input.iter().map(|item| made_by(neutral(item), model)).collect())
         });
         assert_eq!(meanings(body["input"].as_array().unwrap()), meanings(input), "{label}");
         assert_eq!(body["model"], recorded["model"], "{label}");

@@ -1,0 +1,73 @@
+//! Requests leave out reasoning, fields and completions that a server would refuse.
+
+use agent_runtime::json::RawJson;
+use agent_runtime::message::{ContentPart, Message, OpaquePart, ProviderFields, ReasoningPart, Role};
+use agent_runtime::models::openai_chat::encode_request;
+use serde_json::json;
+
+use super::request::{dialect, encoded};
+use crate::models::support::{message, request, user};
+
+fn made(provider: &str, fields: &[(&str, &str)]) -> ProviderFields {
+    let fields = fields
+        .iter()
+        .map(|(name, json)| ((*name).to_owned(), RawJson::new(*json)));
+    ProviderFields {
+        model: Some("m".to_owned()),
+        fields: fields.collect(),
+        ..ProviderFields::owner(provider)
+    }
+}
+
+#[test]
+fn reasoning_without_a_provider_and_broken_fields_are_left_out() {
+    let reasoning = ContentPart::Reasoning(ReasoningPart {
+        text: "hm".to_owned(),
+        ..ReasoningPart::default()
+    });
+    let odd = Message {
+        provider_fields: Some(made(
+            "p",
+            &[("broken", "{"), ("content", "\"other\""), ("fine", "[1 ]")],
+        )),
+        ..message(Role::Assistant, vec![reasoning, ContentPart::text("x")])
+    };
+    let text = String::from_utf8(encode_request(&request(vec![odd]), &dialect("p"), false)).unwrap();
+    assert_eq!(
+        text,
+        r#"{"model":"m","messages":[{"role":"assistant","content":"x","fine":[1 ]}],"stream":false}"#
+    );
+}
+
+#[test]
+fn an_empty_completion_is_left_out() {
+    let reasoning = || {
+        ContentPart::Reasoning(ReasoningPart {
+            text: "hm".to_owned(),
+            ..ReasoningPart::default()
+        })
+    };
+    let owned = |name: &str| Message {
+        provider_fields: Some(made("p", &[(name, "\"x\"")])),
+        ..message(Role::Assistant, vec![reasoning()])
+    };
+    let foreign = ContentPart::Opaque(OpaquePart {
+        provider: "other".to_owned(),
+        raw: RawJson::new("{}"),
+    });
+    let body = encoded(&request(vec![
+        user("one"),
+        message(Role::Assistant, vec![reasoning()]),
+        message(Role::Assistant, vec![ContentPart::text(""), foreign]),
+        owned("reasoning_content"),
+        owned("reasoning_details"),
+        owned("extra_content"),
+        user("two"),
+    ]));
+    let expected = json!([
+        {"role": "user", "content": "one"},
+        {"role": "assistant", "content": "", "extra_content": "x"},
+        {"role": "user", "content": "two"},
+    ]);
+    assert_eq!(body["messages"], expected);
+}
