@@ -59,8 +59,8 @@ pub(super) struct Search<'a> {
     pub(super) max_entries: u64,
 }
 
-/// The topmost ephemeral directory that something is in, if it is in one.
-type Root = Option<Arc<str>>;
+/// The topmost ephemeral directory that something is in; empty if it is in none.
+type Root = Arc<str>;
 
 /// A search under way.
 struct Walk<'a> {
@@ -91,7 +91,7 @@ impl Search<'_> {
         let mut walk = Walk {
             search: self,
             found: Found::default(),
-            waiting: vec![(self.start.to_owned(), None)],
+            waiting: vec![(self.start.to_owned(), Root::default())],
             count: 0,
         };
         while let Some((above, root)) = walk.waiting.pop() {
@@ -131,14 +131,15 @@ impl Walk<'_> {
     }
 
     /// Leaves out what is ephemeral: what the patterns match, and what is in a directory that they
-    /// match. Only what is part of the tree stays part of it, whatever is beside it.
-    /// Returns `None` for what is left out.
+    /// match. Only what is part of the tree stays part of it, whatever is beside it. Returns `None`
+    /// for what is left out.
     fn root_of(&mut self, path: &FilePath, is_directory: bool, above: &Root) -> Option<Root> {
-        let is_root = || (self.search.is_ephemeral)(path, is_directory);
-        let root = above.clone().or_else(|| is_root().then(|| Arc::from(path.as_str())));
-        if let Some(root) = &root
-            && !(self.search.is_known)(path.as_str(), is_directory)
-        {
+        let root = if above.is_empty() && (self.search.is_ephemeral)(path, is_directory) {
+            Root::from(path.as_str())
+        } else {
+            Arc::clone(above)
+        };
+        if !root.is_empty() && !(self.search.is_known)(path.as_str(), is_directory) {
             self.found.ephemeral.insert(root.to_string());
             return None;
         }
@@ -153,12 +154,16 @@ impl Walk<'_> {
             Err(_) => Err("its name is not UTF-8".to_owned()),
         };
         // There may be very many, so they are not examined.
-        let is_known_kind = |kind| matches!(kind, FileType::Directory | FileType::RegularFile | FileType::Symlink);
-        if let (Ok(path), kind) = (&path, entry.file_type())
-            && is_known_kind(kind)
-            && self.root_of(path, kind == FileType::Directory, root).is_none()
+        let is_storable = |kind| matches!(kind, FileType::Directory | FileType::RegularFile | FileType::Symlink);
+        let kind = entry.file_type();
+        let mut own_root = Root::default();
+        if let Ok(path) = &path
+            && is_storable(kind)
         {
-            return Ok(());
+            match self.root_of(path, kind == FileType::Directory, root) {
+                Some(found) => own_root = found,
+                None => return Ok(()),
+            }
         }
         self.count += 1;
         if self.count > self.search.max_entries {
@@ -180,22 +185,20 @@ impl Walk<'_> {
         let path = match path {
             Ok(path) => path,
             // In an ephemeral directory, nothing is part of the session anyway.
-            Err(_) if root.is_some() => return Ok(()),
+            Err(_) if !root.is_empty() => return Ok(()),
             Err(reason) => {
                 self.found.skipped.add(shown, reason);
                 return Ok(());
             }
         };
         let path_text = path.as_str();
-        let is_directory = fact.kind() == FileType::Directory;
-        let own_root = if is_known_kind(fact.kind()) {
-            self.root_of(&path, is_directory, root)
-        } else {
-            Some(None)
-        };
-        let Some(own_root) = own_root else {
-            return Ok(());
-        };
+        // Not every file system says of what kind an entry is.
+        if is_storable(fact.kind()) && fact.kind() != kind {
+            match self.root_of(&path, fact.kind() == FileType::Directory, root) {
+                Some(found) => own_root = found,
+                None => return Ok(()),
+            }
+        }
         match fact.kind() {
             FileType::Directory => {
                 // A live directory may list a name twice, if it is renamed meanwhile.
@@ -207,7 +210,7 @@ impl Walk<'_> {
                 self.found.directories.remove(path_text);
                 self.found.files.insert(path_text.to_owned(), fact);
             }
-            _ if root.is_some() => {}
+            _ if !root.is_empty() => {}
             _ => {
                 let reason = "it is neither a file nor a directory nor a symlink";
                 self.found.skipped.add(shown, reason.to_owned());

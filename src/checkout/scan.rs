@@ -15,7 +15,7 @@ use super::blocking::blocking;
 use super::error::CheckoutError;
 use super::facts::{Fact, Facts};
 use super::file_clock::UNKNOWN;
-use super::find::{Search, SkippedFiles, is_denied, is_gone, unreadable};
+use super::find::{Found, Search, SkippedFiles, is_denied, is_gone, unreadable};
 use super::run_directory::Checkout;
 use crate::path_patterns::PathPatterns;
 use crate::workspace::{Entry, FilePath, Tree, TreeError};
@@ -70,19 +70,7 @@ impl Checkout {
             Some(_) => Some(self.time().await?),
             None => None,
         };
-        let (root, max_entries) = (self.directory.files(), self.tree.limits().files);
-        let (facts, ephemeral) = (Arc::clone(&self.facts), ephemeral.clone());
-        let find = move || {
-            let search = Search {
-                root: &root,
-                start: "",
-                is_ephemeral: &|path, is_directory| ephemeral.matches(path.as_str(), is_directory) == Some(true),
-                is_known: &|path, is_directory| facts.has(path, is_directory),
-                max_entries,
-            };
-            search.find()
-        };
-        let found = blocking(find).await?;
+        let found = self.find(ephemeral).await?;
         let mut skipped = found.skipped;
         for path in found.ephemeral.difference(&self.ephemeral) {
             let reason = "ephemeral: what is new there lasts until the end of this run".to_owned();
@@ -133,18 +121,8 @@ impl Checkout {
                 }
             }
         }
-        // A time alone is no change of a session. It is taken along if the session has changed, so
-        // that what was made anew with the same content stays newer than what it was made from.
-        if !tree.is_same(&self.begun) {
-            for path in std::mem::take(&mut touched).into_keys() {
-                if let Some(fact) = facts.files.get(&path) {
-                    let path = FilePath::parse(&path).map_err(TreeError::from)?;
-                    tree = tree.with_time(&path, fact.modified_at()).await?;
-                }
-            }
-        }
+        let tree = self.with_new_times(tree, &facts, &mut touched).await?.at(0);
         facts.touched = touched;
-        let tree = tree.at(0);
         self.facts = Arc::new(facts);
         self.tree = tree.clone();
         if let Some(began) = began {
@@ -154,6 +132,43 @@ impl Checkout {
             self.is_known = true;
         }
         Ok(Scanned { tree, skipped })
+    }
+
+    /// Lists what the directory has.
+    async fn find(&self, ephemeral: &PathPatterns) -> Result<Found, CheckoutError> {
+        let (root, max_entries) = (self.directory.files(), self.tree.limits().files);
+        let (facts, ephemeral) = (Arc::clone(&self.facts), ephemeral.clone());
+        let find = move || {
+            let search = Search {
+                root: &root,
+                start: "",
+                is_ephemeral: &|path, is_directory| ephemeral.matches(path.as_str(), is_directory) == Some(true),
+                is_known: &|path, is_directory| facts.has(path, is_directory),
+                max_entries,
+            };
+            search.find()
+        };
+        blocking(find).await
+    }
+
+    /// Gives files of which only the times have changed these times, if the session has changed
+    /// anyway. So what was made anew with the same content stays newer than what it was made from.
+    /// A time alone is no change of a session.
+    async fn with_new_times(
+        &self,
+        mut tree: Tree,
+        facts: &Facts,
+        touched: &mut BTreeMap<String, u64>,
+    ) -> Result<Tree, TreeError> {
+        if tree.is_same(&self.begun) {
+            return Ok(tree);
+        }
+        for path in std::mem::take(touched).into_keys() {
+            if let Some(fact) = facts.files.get(&path) {
+                tree = tree.with_time(&FilePath::parse(&path)?, fact.modified_at()).await?;
+            }
+        }
+        Ok(tree)
     }
 
     /// Returns the time that the tree has for a file, if the directory has another one.

@@ -90,7 +90,10 @@ async fn a_merge_has_the_changes_of_both(service: &Service) {
     // The other direction has the same files and the other talk.
     let other = merge(service, &right, &left).await.ok();
     assert_eq!(other["message_count"], 0);
-    assert_eq!(texts(service, &id_of(&other)).await, texts(service, &id_of(&made)).await);
+    assert_eq!(
+        texts(service, &id_of(&other)).await,
+        texts(service, &id_of(&made)).await
+    );
     // Nothing new comes from an ancestor, and all of a descendant.
     let same = merge(service, &left, &base).await.ok();
     assert_eq!(texts(service, &id_of(&same)).await, texts(service, &left).await);
