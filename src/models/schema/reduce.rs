@@ -1,6 +1,8 @@
 //! Reduces one schema by the rules of a protocol. Keywords that it loses move into the description,
 //! so that the model still knows them.
 
+use std::collections::BTreeSet;
+
 use super::flat::{Flattener, required};
 use super::keys::Names;
 use super::rules::Rules;
@@ -204,15 +206,11 @@ impl<'a> Reducer<'a> {
         }
         let is_object = is(schema, "object") || schema.contains_key("properties");
         if is_object {
-            let properties = schema
-                .entry("properties")
-                .or_insert_with(|| Value::Object(Object::new()));
-            let names: Vec<_> = properties
-                .as_object()
-                .into_iter()
-                .flat_map(Object::keys)
-                .cloned()
-                .collect();
+            if !schema.get("properties").is_some_and(Value::is_object) {
+                schema.insert("properties".to_owned(), Value::Object(Object::new()));
+            }
+            let properties = schema.get("properties").and_then(Value::as_object);
+            let names: BTreeSet<_> = properties.into_iter().flat_map(Object::keys).cloned().collect();
             let mut needed = required(schema);
             needed.retain(|name| names.contains(name));
             self.is_loose |= self.rules.complete && names.iter().any(|name| !needed.contains(name));
