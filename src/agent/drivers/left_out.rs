@@ -22,8 +22,8 @@ struct Entry {
     /// The model whose provider refused the part.
     model: ModelRef,
     part: RefusedPart,
-    /// How many messages the refused request had. Parts of later messages may be accepted: the model
-    /// itself writes some of them.
+    /// How many messages the refused request had. Parts of later messages may be accepted: the
+    /// model itself writes some of them.
     message_count: usize,
 }
 

@@ -311,7 +311,7 @@ impl fmt::Display for RefusedPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tool(name) => write!(f, "tool {name}"),
-            Self::ResponseFormat => f.write_str("response_format"),
+            Self::ResponseFormat => f.write_str("response format"),
             Self::Pictures => f.write_str("pictures"),
             Self::Documents => f.write_str("documents"),
             Self::Reasoning => f.write_str("reasoning"),

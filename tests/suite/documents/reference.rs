@@ -125,7 +125,10 @@ fn sample_events() -> Vec<RunEvent> {
         ),
         (
             "model.responded",
-            model(json!({"finish_reason": "stop", "usage": usage, "error": error, "duration_ms": 1})),
+            model(
+                json!({"finish_reason": "stop", "usage": usage, "error": error, "left_out": ["pictures"],
+                "duration_ms": 1}),
+            ),
         ),
         ("subagent.started", subagent(json!({}))),
         (

@@ -152,7 +152,7 @@ async fn a_response_format_that_is_refused_moves_into_the_prompt(database: TestD
     );
     let system = mock.requests()[1]["messages"][0]["content"].to_string();
     assert!(system.contains("It fits this JSON Schema"), "{system}");
-    assert_eq!(steps(&app, &run).await[0]["left_out"], json!(["response_format"]));
+    assert_eq!(steps(&app, &run).await[0]["left_out"], json!(["response format"]));
     app.finish().await;
 }
 
