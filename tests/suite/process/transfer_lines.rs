@@ -81,7 +81,10 @@ async fn a_line_is_continued_where_nothing_but_its_file_arrives() {
         }
         for name in ["boss", "helper"] {
             let mut agent = service.get(&format!("/v1/agents/{name}")).await;
-            assert!(agent.as_object_mut().unwrap().remove("created_at").is_some(), "{agent:#}");
+            assert!(
+                agent.as_object_mut().unwrap().remove("created_at").is_some(),
+                "{agent:#}"
+            );
             shown.push(agent);
         }
         shown
