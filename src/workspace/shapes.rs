@@ -1,7 +1,7 @@
 //! Checks what stored trees state of themselves: kinds, names, totals, levels, paths and symlinks.
 //! Reads no file.
 //!
-//! Whoever wrote the contents may have made them up. A directory states the totals of those in it,
+//! A hostile writer may have made the contents up. A directory states the totals of those in it,
 //! and loading it proves them, so the root bounds the work. Each directory is read and measured
 //! once, from below, under however many names and in however many trees it is.
 

@@ -150,7 +150,8 @@ async fn folders_and_names_without_an_ending_lead_to_pages() {
         );
         let list = service.try_get(&location).await.text();
         for code in ProblemCode::ALL {
-            assert!(list.contains(&format!("]({}.md)", code.as_str())), "{}", code.as_str());
+            let link = format!("](/docs/problems/{}.md)", code.as_str());
+            assert!(list.contains(&link), "{link}");
         }
     }
     for file in files() {

@@ -4,9 +4,9 @@
 //! The commands of `src/cli` and their tests: `serve` in `start` and `shutdown`, `run` in
 //! `run_command`, `runs`, `threads` and `agents` in `reading_commands`, `sessions` in `commands`,
 //! `transfer`, `transfer_entries` and `transfer_lines`, `migrate` in `commands`, `keys` in `keys`,
-//! `gc` and `tenants` in `retention`, `check-config` in `configuration`, `healthcheck` and `openapi`
-//! in `start`. `sandbox`, `command_workers` and `worker_network` have the commands of agents.
-//! `coding_agent` runs `examples/coding-agent`.
+//! `gc` and `tenants` in `retention`, `check-config` in `configuration`, `healthcheck` and
+//! `openapi` in `start`. `sandbox`, `command_workers` and `worker_network` have the commands of
+//! agents. `coding_agent` runs `examples/coding-agent`.
 
 mod binary;
 mod service;

@@ -92,7 +92,13 @@ async fn binary_and_huge_files_are_skipped_and_counted() {
             "; skipped 1 file of more than 8388608",
         ],
     );
-    assert_contains(&text, &["[1 matching line in 1 file;"]);
+    assert_contains(
+        &text,
+        &[
+            "line.txt\n1: [1048326 bytes before] …y",
+            "yx\n\n[2 matching lines in 2 files;",
+        ],
+    );
 }
 
 #[tokio::test]
