@@ -83,6 +83,10 @@ pub(super) struct BecomeTask {
 
 /// What the stage gives up.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact about the host or the command, and none follows from another"
+)]
 pub(super) struct Restrictions {
     pub(super) isolation: Isolation,
     pub(super) landlock_abi: u32,
