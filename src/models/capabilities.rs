@@ -90,7 +90,7 @@ const TEXT_MODELS: &[&str] = &[
     "gpt-3.5", "gpt-oss", "o1-mini", "o1-preview", "o3-mini", "grok-3", "grok-code-fast",
     "llama2", "llama-2", "llama3", "llama-3", "llama3.1", "llama-3.1", "llama3.2", "llama-3.2", "llama3.3", "llama-3.3",
     "mistral-7b", "open-mistral", "mistral-nemo", "mixtral", "codestral", "command-r", "jamba",
-    "gemma", "gemma2", "gemma-2", "phi3", "phi-3", "phi4", "phi-4",
+    "gemma2", "gemma-2", "phi3", "phi-3", "phi4", "phi-4",
     "nova-micro", "titan-text", "claude-2", "claude-2.1", "claude-v2", "claude-instant",
 ];
 

@@ -252,7 +252,7 @@ fn a_provider_or_price_that_makes_no_sense_is_refused() {
         ),
         (
             "[capabilities.'opnai/*']\npictures = false\n",
-            "app.toml:1: `capabilities.\"opnai/*\"`: there is no provider `opnai`, did you mean `openai`?",
+            "app.toml:2: `capabilities.\"opnai/*\"`: there is no provider `opnai`, did you mean `openai`?",
         ),
         (
             "[context_windows]\n'openai/gpt' = 0\n",

@@ -263,6 +263,8 @@ pub(crate) fn config_for(store_url: &str, mock: &MockModel, settings: &[(&str, &
         ("mcp.directory", "/nonexistent"),
         ("providers.mock.kind", "openai_chat"),
         ("providers.mock.base_url", &base_url),
+        // Tests look at single messages, which other servers get joined.
+        ("capabilities.\"mock/*\".roles", "any"),
         ("models.max_retries", "0"),
     ];
     let (environment, overrides) = fixed

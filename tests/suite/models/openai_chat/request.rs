@@ -22,7 +22,7 @@ pub(super) fn dialect(provider: &str) -> Dialect {
         provider: provider.to_owned(),
         max_tokens_field: MaxTokensField::MaxTokens,
         max_output_tokens: None,
-        capabilities: ProviderCapabilities::default(),
+        capabilities: ProviderCapabilities::at("api.openai.com"),
         stream_options: true,
         refusal_field: false,
         call_ids: IdRule::Any,
