@@ -56,8 +56,11 @@ const UNKNOWN: Capabilities = Capabilities {
 
 const MIB: usize = 1 << 20;
 
+/// What a row of the tables changes.
+type Change = fn(&mut Capabilities);
+
 /// Models by words of their names, and words of similar models that differ.
-const MODELS: &[(&[&str], &[&str], fn(&mut Capabilities))] = &[
+const MODELS: &[(&[&str], &[&str], Change)] = &[
     (&["claude"], &[], limits_of_claude),
     (
         TEXT_MODELS,
@@ -95,7 +98,7 @@ const TEXT_MODELS: &[&str] = &[
 ];
 
 /// Servers by the end of their hosts.
-const HOSTS: &[(&str, fn(&mut Capabilities))] = &[
+const HOSTS: &[(&str, Change)] = &[
     ("api.openai.com", of_openai),
     (".openai.azure.com", of_openai),
     ("api.mistral.ai", of_mistral),
