@@ -184,13 +184,14 @@ fn to_html(folder: &str, markdown: &str) -> String {
     let mut is_plain = false;
     for mut event in Parser::new_ext(markdown, Options::ENABLE_TABLES) {
         match &mut event {
-            Event::Start(Tag::Link { dest_url, .. }) => match served(folder, dest_url) {
-                Some(address) => *dest_url = address.into(),
-                None => {
+            Event::Start(Tag::Link { dest_url, .. }) => {
+                if let Some(address) = served(folder, dest_url) {
+                    *dest_url = address.into();
+                } else {
                     is_plain = true;
                     continue;
                 }
-            },
+            }
             Event::End(TagEnd::Link) if mem::take(&mut is_plain) => continue,
             Event::Start(Tag::Heading { .. }) => heading = Some((events.len(), String::new())),
             Event::Text(text) | Event::Code(text) => {

@@ -26,7 +26,7 @@ pub struct Shapes<'a> {
     limits: WorkspaceLimits,
     /// What the parents of directories state.
     stated: HashMap<Hash, Totals>,
-    shapes: HashMap<Hash, Shape>,
+    measured: HashMap<Hash, Shape>,
 }
 
 /// The contents of a tree that no tree before it has.
@@ -73,7 +73,7 @@ impl<'a> Shapes<'a> {
             contents,
             limits,
             stated: HashMap::new(),
-            shapes: HashMap::new(),
+            measured: HashMap::new(),
         }
     }
 
@@ -85,11 +85,11 @@ impl<'a> Shapes<'a> {
     /// Checks a tree, and returns what no tree before it has.
     pub(super) async fn check_new(&mut self, root: Hash) -> Result<NewContents, TreeError> {
         let mut new = NewContents::default();
-        if !self.shapes.contains_key(&root) {
+        if !self.measured.contains_key(&root) {
             let directories = self.read(root, &mut new).await?;
             self.measure(root, directories)?;
         }
-        let shape = self.shapes.get(&root).ok_or(ContentsError::Corrupt { hash: root })?;
+        let shape = self.measured.get(&root).ok_or(ContentsError::Corrupt { hash: root })?;
         if shape.levels > MAX_LEVELS {
             return Err(PathError::TooDeep.into());
         }
@@ -177,11 +177,11 @@ impl<'a> Shapes<'a> {
             }
             let mut shape = std::mem::take(&mut directory.own);
             for (name_bytes, below) in &directory.below {
-                if let Some(below) = self.shapes.get(below) {
+                if let Some(below) = self.measured.get(below) {
                     shape.add(*name_bytes, below);
                 }
             }
-            self.shapes.insert(*hash, shape);
+            self.measured.insert(*hash, shape);
             open.pop();
         }
         Ok(())

@@ -63,7 +63,9 @@ pub(crate) fn directory(entries: &[(&str, Node)]) -> Content {
             }
             Node::Directory(hash, totals) => {
                 encoded.extend_from_slice(hash.as_bytes());
-                totals.iter().for_each(|number| push_number(&mut encoded, *number));
+                for number in totals {
+                    push_number(&mut encoded, *number);
+                }
             }
         }
     }
@@ -85,9 +87,9 @@ pub(crate) fn large_directory(entry: Node) -> (Content, Vec<Content>) {
         push_name(&mut encoded, &names[0]);
         push_number(&mut encoded, names.len());
         encoded.extend_from_slice(part.hash.as_bytes());
-        totals_of(&part.bytes)
-            .iter()
-            .for_each(|number| push_number(&mut encoded, *number));
+        for number in totals_of(&part.bytes) {
+            push_number(&mut encoded, number);
+        }
         all.push(part);
     }
     assert!(all.len() > 1);
