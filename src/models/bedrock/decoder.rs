@@ -103,7 +103,9 @@ impl FrameReader for ConverseReader {
     }
 
     fn finish(mut self, events: &mut Vec<ModelEvent>) -> Result<ModelResponse, AttemptError> {
-        events.extend(self.completion.usage_event());
-        Ok(self.completion.finish(events))
+        let usage = self.completion.usage_event();
+        let response = self.completion.finish(events);
+        events.extend(usage);
+        Ok(response)
     }
 }

@@ -115,7 +115,7 @@ impl ResponsesReader {
             "output_item.added" => completion.take_item(event, false, events),
             "output_item.done" => completion.take_item(event, true, events),
             "content_part.done" | "output_text.annotation.added" => completion.take_part(event, events),
-            _ => match text_event(kind).and_then(|known| Some((event.words(known.field)?, known))) {
+            _ => match text_event(kind).and_then(|known| Some((event.text(known.field)?, known))) {
                 Some((text, known)) => completion.take_text(event, known.target, (known.fragment)(text), events),
                 // An event of a later protocol version.
                 None => Ok(()),

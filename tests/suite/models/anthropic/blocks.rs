@@ -106,10 +106,14 @@ fn thinking_is_stored_with_its_signature() {
         block(2, &empty.clone()),
         signature(2, "c2ln"),
         block(3, &empty),
+        block(4, &json!({"type": "text", "text": "Yes."})),
         end("end_turn"),
     ]);
     let response = response.unwrap();
-    assert_eq!(response.content, [signed("Let me see."), redacted, signed("")]);
+    assert_eq!(
+        response.content,
+        [signed("Let me see."), redacted, signed(""), ContentPart::text("Yes.")]
+    );
     assert_eq!(response.provider_fields.unwrap().provider, "p");
     let words: Vec<_> = events
         .iter()

@@ -204,7 +204,7 @@ fn words_and_thoughts_are_joined_and_signed_parts_stay_by_themselves() {
         chunk(&[part(", you", false, None)]),
         chunk(&[part("!", false, None), part("", false, None)]),
         chunk(&[json!({"thoughtSignature": "b"})]),
-        chunk(&[json!({"thought": true, "thoughtSignature": "c"}), json!({}), json!(7)]),
+        chunk(&[json!({"thought": true, "thoughtSignature": "c"}), json!({})]),
         last(&[part("", false, Some("d"))], "STOP"),
     ];
     let response = stream(&chunks).1.unwrap();

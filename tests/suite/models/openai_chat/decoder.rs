@@ -225,12 +225,11 @@ fn reasoning_comes_under_any_name_and_once() {
         r#"{"content":[{"type":"thinking","thinking":"hm"}]}"#,
     ] {
         let chunk = format!(r#"{{"choices":[{{"index":0,"delta":{delta}}}]}}"#);
-        let (events, end) = stream(&[&chunk, STOP]);
-        assert_eq!(
-            events,
-            [ModelEvent::ReasoningDelta { text: "hm".to_owned() }],
-            "{delta}"
-        );
+        let (events, end) = stream(&[&chunk, HELLO, STOP]);
+        let reasoning = ModelEvent::ReasoningDelta { text: "hm".to_owned() };
+        assert_eq!(events, [vec![reasoning], hello()].concat(), "{delta}");
+        let alone = stream(&[&chunk, STOP]).1.unwrap_err();
+        assert_eq!(alone.message, "the response has no text and no tool call");
         let words = end.unwrap().content.into_iter().find_map(|part| match part {
             ContentPart::Reasoning(part) => Some(part.text),
             _ => None,
