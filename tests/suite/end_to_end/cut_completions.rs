@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::on_every_store;
 use crate::support::databases::TestDatabase;
-use crate::support::mock_model::{MockModel, Reply};
+use crate::support::mock_model::{MockModel, Reply, last_user_text};
 use crate::support::test_app::TestApp;
 
 on_every_store!(
@@ -25,7 +25,7 @@ fn has_results(request: &Value) -> bool {
 
 async fn the_run_says_why_its_last_completion_ended(database: TestDatabase) {
     let mock = MockModel::start(|request| {
-        let reason = request["messages"][0]["content"].as_str().unwrap().to_owned();
+        let reason = last_user_text(request);
         Reply::Events(vec![
             chunk(&json!({"content": "So far"}), None),
             chunk(&json!({}), Some(&reason)),

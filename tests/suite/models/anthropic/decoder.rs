@@ -372,10 +372,6 @@ fn bodies_of_gateways_are_understood() {
             vec![ContentPart::text("hello")],
         ),
         (
-            json!({"type": "message", "content": null, "stop_reason": "end_turn"}),
-            vec![],
-        ),
-        (
             json!({"error": {}, "content": [{"type": "text", "text": "hello"}], "stop_reason": "end_turn"}),
             vec![ContentPart::text("hello")],
         ),

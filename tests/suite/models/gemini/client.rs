@@ -92,7 +92,7 @@ async fn answers_that_are_asked_for_again_count() {
         (3 * 8_010, 2 * 8_010),
         "also where no attempt succeeds"
     );
-    assert_eq!(outcome.end.unwrap_err().class, ModelErrorClass::Protocol);
+    assert_eq!(outcome.end.unwrap_err().class, ModelErrorClass::Server);
 }
 
 #[tokio::test]

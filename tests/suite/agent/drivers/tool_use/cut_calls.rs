@@ -40,7 +40,7 @@ async fn no_call_of_a_completion_that_is_not_whole_is_executed() {
                 [
                     "user: go",
                     "assistant: call c1 call c2",
-                    "tool: result c1 result c2",
+                    "tool: error c1 error c2",
                     "assistant: then not"
                 ]
             );

@@ -170,7 +170,7 @@ async fn a_critic_that_fails_costs_no_completion_and_warns() {
         ),
         (
             vec![completed(Vec::new(), FinishReason::ContentFilter, usage(10, 0))],
-            "1 self_critique: the answer is not judged: the critic's reply is no verdict",
+            "1 self_critique: the answer is not judged: the answer is not complete: the provider's filter cut it",
         ),
     ] {
         let setup = critic([says("roses"), reply], 2);
