@@ -5,6 +5,7 @@
 use super::body::broken_down;
 use super::fault::Fault;
 use super::retry::AttemptError;
+use super::wire::Fields;
 use crate::agent::ports::{ModelError, ModelErrorClass, ModelEvent};
 use crate::agent::state::{FinishReason, ModelResponse};
 use crate::message::ContentPart;
@@ -173,6 +174,11 @@ fn is_said(part: &ContentPart) -> bool {
     match part {
         ContentPart::Text(part) => !part.text.trim().is_empty() || !part.citations.is_empty(),
         ContentPart::Reasoning(_) => false,
+        // Some protocols have reasoning in the provider's own form, too.
+        ContentPart::Opaque(part) => {
+            let kind = Fields::parse(part.raw.as_str()).and_then(|block| block.borrowed_text("type"));
+            !matches!(kind.as_deref(), Some("reasoning" | "thinking"))
+        }
         _ => true,
     }
 }
