@@ -160,7 +160,7 @@ impl Model for HttpModel {
             }
             Ok(event) => Ok(event),
             Err(error) => Err(ModelError {
-                refused: refused_part(&error, &asked),
+                refused: refused_part(&error, &asked).map(Box::new),
                 ..error
             }),
         });

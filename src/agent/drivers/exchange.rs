@@ -411,7 +411,13 @@ fn fail(choice: &ModelChoice, partial: PartialCompletion, error: &ModelError, wa
     Exchange {
         error: Some(error.to_agent_error(&choice.model_ref)),
         is_replaceable: !was_emitted,
-        left_out: error.refused.clone().into_iter().filter(|_| !was_emitted).collect(),
+        left_out: error
+            .refused
+            .as_deref()
+            .cloned()
+            .into_iter()
+            .filter(|_| !was_emitted)
+            .collect(),
         ..end_partial(choice, partial)
     }
 }

@@ -250,7 +250,7 @@ pub struct ModelError {
     pub body: Option<String>,
     /// The part of the request that the provider refuses, if it names one. A request without it
     /// may succeed.
-    pub refused: Option<RefusedPart>,
+    pub refused: Option<Box<RefusedPart>>,
     /// The underlying failure, for the operator.
     #[source]
     pub source: Option<Arc<dyn std::error::Error + Send + Sync>>,

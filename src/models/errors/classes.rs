@@ -247,7 +247,7 @@ pub(super) fn class_of(details: &Details, status: Option<u16>) -> Class {
 pub(super) fn lacks_quota(details: &Details) -> bool {
     let is_named =
         |part: &&str| details.words.contains(*part) || details.codes.iter().any(|code| plain(code).contains(*part));
-    NO_QUOTA.iter().any(|part| is_named(&part))
+    NO_QUOTA.iter().any(is_named)
 }
 
 /// Returns whether a status does not contradict a request that is too long.

@@ -83,13 +83,14 @@ impl Details {
     fn read(&mut self, value: &Value, depth: usize) {
         match value {
             _ if depth > MAX_DEPTH => {}
-            Value::String(text) => match json(text) {
-                Some(inner) => self.read(&inner, depth + 1),
-                None => {
+            Value::String(text) => {
+                if let Some(inner) = json(text) {
+                    self.read(&inner, depth + 1);
+                } else {
                     self.message = self.message.take().or_else(|| filled(text));
                     self.add_words(text);
                 }
-            },
+            }
             Value::Array(items) => {
                 for item in items {
                     let mut of_item = Self::default();

@@ -43,7 +43,7 @@ fn full() -> ModelRequest {
 async fn refused(body: &Value, asked: ModelRequest) -> Option<RefusedPart> {
     let server = ModelServer::start(vec![Reply::json(400, body)]).await;
     let outcome = ask(client(&server, &impatient(0)).as_ref(), asked).await;
-    outcome.end.unwrap_err().refused
+    outcome.end.unwrap_err().refused.map(|part| *part)
 }
 
 #[tokio::test]
