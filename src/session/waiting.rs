@@ -15,6 +15,7 @@ use crate::json::{Value, canonical_bytes};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct WaitingStep {
     /// The run that left the step open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
     /// The number of messages in the history when the step was left open. A session with another
     /// number was continued by a version of the service that knows no answers. It does not wait.
