@@ -350,7 +350,7 @@ async fn reasoning_that_was_cut_is_stored_and_not_sent_again() {
         provider: "fake".to_owned(),
         max_tokens_field: MaxTokensField::MaxTokens,
         max_output_tokens: None,
-        capabilities: ProviderCapabilities::default(),
+        capabilities: ProviderCapabilities::at("api.openai.com"),
         stream_options: true,
         refusal_field: false,
         call_ids: IdRule::Any,
