@@ -1,4 +1,5 @@
-//! The end of a completion: the finish reason that a provider sends, and whether the content agrees.
+//! The end of a completion: the finish reason that a provider sends, and whether the content
+//! agrees.
 //!
 //! All protocols share this file. An unknown reason is a failure, never a success.
 
@@ -91,7 +92,7 @@ pub(super) struct Ending {
 }
 
 impl Ending {
-    /// Takes a reason. One that tells more than success wins, and otherwise the last one.
+    /// Takes a reason. One other than success wins, and otherwise the last one.
     pub(super) fn take(&mut self, word: &str) {
         let new = finish_reason(Some(word));
         if self.reason.as_ref().is_none_or(|known| weight(&new) >= weight(known)) {
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_that_tells_more_wins() {
+    fn a_reason_other_than_success_wins() {
         for (words, expected) in [
             (&["tool_calls", "stop"][..], FinishReason::ToolCalls),
             (&["length", "stop"], FinishReason::Length),

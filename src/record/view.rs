@@ -88,8 +88,8 @@ pub struct RunView {
     /// The final response as a value, if the run has a `response_format` and the response matches
     /// it.
     output_value: Option<Value>,
-    /// Why the last completion ended, for example `stop` or `length`; null if there is none. A final
-    /// response that was cut has another reason than `stop`.
+    /// Why the last completion ended, for example `stop` or `length`; null if there is none. A
+    /// final response that was cut has another reason than `stop`.
     #[schema(value_type = Option<String>)]
     finish_reason: Option<FinishReason>,
     /// The signal that ended its execution; null if no signal did.

@@ -163,8 +163,8 @@ impl Calls {
         Ok(())
     }
 
-    /// Finds the call that the fragment continues or repeats. A whole call only repeats a call of an
-    /// earlier message.
+    /// Finds the call that the fragment continues or repeats. A whole call only repeats a call of
+    /// an earlier message.
     fn find(&self, fragment: &Fragment, whole: bool) -> Option<usize> {
         let among = if whole { &self.list[..self.before] } else { &self.list };
         let last =

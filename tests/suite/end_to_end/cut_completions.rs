@@ -86,10 +86,10 @@ async fn calls_that_were_cut_are_neither_executed_nor_left_open(database: TestDa
         "{run:#}"
     );
     let requests = mock.requests();
-    let told = requests[1]["messages"].as_array().unwrap().iter();
-    let told: Vec<_> = told.filter(|message| message["role"] == "tool").collect();
-    assert_eq!(told.len(), 3);
-    for result in told {
+    let results = requests[1]["messages"].as_array().unwrap().iter();
+    let results: Vec<_> = results.filter(|message| message["role"] == "tool").collect();
+    assert_eq!(results.len(), 3);
+    for result in results {
         let text = result["content"].to_string();
         assert!(text.contains("the limit of output tokens cut it"), "{text}");
     }

@@ -2,6 +2,7 @@
 //! common ones.
 
 mod calls;
+mod choices;
 pub(super) mod decoder;
 pub(super) mod forms;
 mod left_out;

@@ -84,6 +84,7 @@ async fn an_output_of_the_first_version_is_readable(fixture: Fixture) {
         found,
         Some(RunRecord {
             value: None,
+            finish_reason: None,
             ..run.clone()
         })
     );

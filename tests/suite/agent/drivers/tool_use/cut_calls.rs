@@ -45,9 +45,9 @@ async fn no_call_of_a_completion_that_is_not_whole_is_executed() {
                 ]
             );
             let requests = setup.model.requests();
-            let told: Vec<_> = requests[1].messages[2].tool_results().collect();
-            assert_eq!(told.len(), 2);
-            for result in told {
+            let results: Vec<_> = requests[1].messages[2].tool_results().collect();
+            assert_eq!(results.len(), 2);
+            for result in results {
                 let text = result.content[0].as_text().unwrap();
                 assert!(
                     result.is_error && text.contains("was not made") && text.contains(words),
