@@ -244,7 +244,9 @@ mod tests {
             (&[], FinishReason::Stop),
         ] {
             let mut ending = Ending::default();
-            words.iter().for_each(|word| ending.take(word));
+            for word in words {
+                ending.take(word);
+            }
             assert_eq!(ending.reason(), expected, "{words:?}");
         }
     }

@@ -16,6 +16,7 @@ use super::reasoning::{Reasoning, Section};
 use crate::agent::ports::ModelEvent;
 use crate::agent::state::{FinishReason, ModelResponse};
 use crate::ids::IdSource;
+use crate::message::ContentPart;
 use crate::models::calls::CallIds;
 use crate::models::fault::Fault;
 use crate::models::room::Room;
@@ -210,10 +211,12 @@ impl Completion {
                 parts.add(slot)?;
             }
         }
+        let is_call = |part: &ContentPart| matches!(part, ContentPart::ToolCall(_));
+        let has_calls = parts.content.iter().any(is_call);
         Ok(ModelResponse {
             provider_fields: parts.owner(),
             finish_reason: match reason {
-                FinishReason::Stop if parts.refuses => FinishReason::Refusal,
+                FinishReason::Stop if parts.refuses && !has_calls => FinishReason::Refusal,
                 reason => reason,
             },
             content: parts.content,

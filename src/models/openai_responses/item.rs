@@ -107,9 +107,8 @@ pub(super) struct Parts<'a> {
     /// The parts.
     pub(super) content: Vec<ContentPart>,
     has_marks: bool,
-    /// Whether the model declines. A completion with calls does not.
+    /// Whether a message declines.
     pub(super) refuses: bool,
-    has_calls: bool,
     /// The number of calls of the provider's own tools, by name.
     pub(super) provider_tool_calls: BTreeMap<String, u64>,
     after_message: bool,
@@ -123,7 +122,6 @@ impl<'a> Parts<'a> {
             content: Vec::new(),
             has_marks: false,
             refuses: false,
-            has_calls: false,
             provider_tool_calls: BTreeMap::new(),
             after_message: false,
         }
@@ -134,7 +132,7 @@ impl<'a> Parts<'a> {
         let after_message = std::mem::take(&mut self.after_message);
         match slot.item {
             Item::Message(message) => {
-                self.refuses |= message.refuses() && !self.has_calls;
+                self.refuses |= message.refuses();
                 let id = slot.id.filter(|_| after_message);
                 self.has_marks |= message.finish(self.provider, id.as_deref(), &mut self.content);
                 self.after_message = true;
@@ -152,7 +150,6 @@ impl<'a> Parts<'a> {
             }
             Item::Call(call) => {
                 let call = call.finish()?;
-                (self.has_calls, self.refuses) = (true, false);
                 self.has_marks |= call.signature.is_some();
                 self.content.push(ContentPart::ToolCall(call));
             }
