@@ -1,5 +1,6 @@
 //! Servers that are programs: what they can do in the sandbox, how they end and how they misbehave.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -33,21 +34,23 @@ async fn execute(app: &McpApp, code: &str) -> String {
     app.use_tool("stub_do", json!({"what": "code", "code": code})).await
 }
 
-/// Returns the directory of the process, which no other server has. Its number means nothing here.
+/// Returns the inode of the directory of the process, which no other server has. Its number means
+/// nothing here.
 async fn process_of(app: &McpApp) -> String {
-    execute(app, "import os; result = os.getcwd()").await
+    execute(app, "import os; result = str(os.stat('.').st_ino)").await
 }
 
 fn is_alive(directory: &str) -> bool {
     processes_in(directory) > 0
 }
 
-/// Counts the processes that work in a directory. One that has ended works nowhere.
+/// Counts the processes that work in a directory, named by its inode: its path is the same for all
+/// processes with a mount namespace. One that has ended works nowhere.
 fn processes_in(directory: &str) -> usize {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let works_there = |entry: &std::fs::DirEntry| {
-        let cwd = std::fs::read_link(entry.path().join("cwd"));
-        cwd.is_ok_and(|cwd| cwd == Path::new(directory))
+        let cwd = std::fs::metadata(entry.path().join("cwd"));
+        cwd.is_ok_and(|cwd| cwd.ino().to_string() == directory)
     };
     entries.filter(works_there).count()
 }
@@ -74,11 +77,11 @@ async fn a_program_has_nothing_but_what_its_definition_names() {
     }
     let socket = execute(&app, "import socket; result = socket.socket()").await;
     assert!(socket.starts_with("PermissionError"), "{socket}");
-    let written = execute(&app, "open('note', 'w').write('x'); import os; result = os.getcwd()").await;
-    let directory = Path::new(&written);
-    assert!(directory.join("note").exists(), "{written}");
+    let write = "open('note', 'w').write('x'); import os; result = str(os.stat('.').st_ino)";
+    let directory = execute(&app, write).await;
+    assert!(is_alive(&directory), "{directory}");
     app.finish().await;
-    until("the directory is removed", || async { !directory.exists() }).await;
+    until("no process is left", || async { processes_in(&directory) == 0 }).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -100,7 +103,7 @@ async fn each_tenant_has_a_process() {
     let definition = json!({"model": "mock/m", "mcp": ["stub"]});
     let put = app.request(reqwest::Method::PUT, "/v1/agents/user").bearer_auth(&key);
     read(with_json(put, &definition)).await.ok();
-    let calls = json!([["c1", "stub_do", {"code": "import os; result = os.getcwd()"}]]);
+    let calls = json!([["c1", "stub_do", {"code": "import os; result = str(os.stat('.').st_ino)"}]]);
     let run = app.request(reqwest::Method::POST, "/v1/runs").bearer_auth(&key);
     let request = json!({"agent": "user", "input": calls.to_string()});
     let run = read(with_json(run, &request)).await.ok();
