@@ -41,7 +41,7 @@ pub(super) fn set_modified(file: impl AsFd, modified: u64) -> io::Result<()> {
     let modified = modified.max(UNKNOWN);
     let time = Timespec {
         tv_sec: i64::try_from(modified / 1_000_000_000).unwrap_or_default(),
-        tv_nsec: (modified % 1_000_000_000) as _,
+        tv_nsec: (modified % 1_000_000_000).try_into().unwrap_or_default(),
     };
     let times = Timestamps {
         last_access: time,

@@ -2,6 +2,7 @@
 //! and what is in `.git`.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -136,17 +137,19 @@ pub(super) fn include_ignored_schema() -> Value {
 
 /// Adds to a result how many files were left out, and which ephemeral ones.
 pub(super) fn with_left_out(mut result: String, ignored: usize, ephemeral: &[String]) -> String {
+    // Writing to a string does not fail.
     if ignored > 0 {
         let files = counted(ignored, "ignored file");
-        result.push_str(&format!("\n[{files} left out: include_ignored includes them]"));
+        let _ = write!(result, "\n[{files} left out: include_ignored includes them]");
     }
     if !ephemeral.is_empty() {
         let named: Vec<_> = ephemeral.iter().take(MAX_NAMED).map(String::as_str).collect();
         let more = and_more(ephemeral.len() - named.len());
         let named = named.join(", ");
-        result.push_str(&format!(
+        let _ = write!(
+            result,
             "\n[left out, since it is ephemeral: {named}{more}; name it as path to see what is in it]"
-        ));
+        );
     }
     result
 }

@@ -33,7 +33,7 @@ pub(super) async fn directory_path(tree: &Tree, text: Option<&str>) -> Result<Op
     };
     check_home(text)?;
     let plain = plain(tree, text).await;
-    FilePath::resolve(&plain).map_err(|error| unusable(text, &error))
+    FilePath::resolve(&plain).map_err(|error| unusable(text, error))
 }
 
 /// Returns a path or a pattern without what is special about it but no part of it: `file://`, and
@@ -60,7 +60,7 @@ pub(super) async fn plain<'a>(tree: &Tree, text: &'a str) -> Cow<'a, str> {
 }
 
 /// Says why a path or a pattern can't be used.
-pub(super) fn unusable(text: &str, error: &PathError) -> ToolError {
+pub(super) fn unusable(text: &str, error: PathError) -> ToolError {
     let hint = match error {
         PathError::Elsewhere => {
             "file tools have only what is in the workspace; write a path relative to it, such as src/main.rs"

@@ -48,7 +48,7 @@ impl Pattern {
         }
         let is_absolute = text.starts_with('/');
         let relative = if is_absolute {
-            pattern_in_workspace(text).map_err(|error| unusable(text, &error))?
+            pattern_in_workspace(text).map_err(|error| unusable(text, error))?
         } else {
             text.trim_start_matches("./").to_owned()
         };
