@@ -148,7 +148,7 @@ impl ExtraTool {
                     ServerResult::ListPromptsResult(list) => {
                         let listed = move || {
                             let listed = json!({"prompts": list.prompts, "next_cursor": list.next_cursor});
-                            with_left_out(listed, left_out(list.meta.as_ref()))
+                            with_left_out(listed, &left_out(list.meta.as_ref()))
                         };
                         self.output(move || vec![ContentPart::text(listed().to_string())]).await
                     }
@@ -192,7 +192,7 @@ impl ExtraTool {
                 listed["templates"] = json!(list.resource_templates);
                 problems.extend(left_out(list.meta.as_ref()));
             }
-            with_left_out(listed, problems).to_string()
+            with_left_out(listed, &problems).to_string()
         };
         self.output(move || vec![ContentPart::text(listed())]).await
     }
@@ -227,7 +227,7 @@ impl ExtraTool {
 }
 
 /// Adds what the model can't use, if there is something.
-fn with_left_out(mut listed: Value, left_out: Vec<String>) -> Value {
+fn with_left_out(mut listed: Value, left_out: &[String]) -> Value {
     if !left_out.is_empty() {
         listed["left_out"] = json!(left_out);
     }

@@ -7,7 +7,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::{BodyExt as _, Collected, Full};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
@@ -96,7 +96,7 @@ pub(in crate::http) async fn serve_mcp(
     };
     if is_plain_refusal(&response) {
         let status = response.status();
-        let words = response.into_body().collect().await.map(|body| body.to_bytes());
+        let words = response.into_body().collect().await.map(Collected::to_bytes);
         let words = words.map(|words| String::from_utf8_lossy(&words).into_owned());
         return Ok(Message::refused(id, status, words.unwrap_or_default()).into_response());
     }

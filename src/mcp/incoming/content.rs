@@ -49,18 +49,18 @@ pub(super) fn with_one_part(messages: &mut Vec<Value>) {
 }
 
 /// Mends a message of a prompt.
-pub(super) fn message(message: &mut Value) -> Result<Vec<String>, String> {
+pub(super) fn message(message: &mut Value) -> Vec<String> {
     if !matches!(message["role"].as_str(), Some("user" | "assistant")) {
         message["role"] = json!("user");
     }
-    Ok(block(&mut message["content"]).err().into_iter().collect())
+    block(&mut message["content"]).err().into_iter().collect()
 }
 
 /// Mends the contents of a resource.
-pub(super) fn contents(contents: &mut Value) -> Result<Vec<String>, String> {
+pub(super) fn contents(contents: &mut Value) -> Vec<String> {
     let Some(fields) = contents.as_object_mut() else {
         *contents = json!({"uri": "", "text": contents.to_string()});
-        return Ok(vec!["it is no object".to_owned()]);
+        return vec!["it is no object".to_owned()];
     };
     if !fields.get("uri").is_some_and(Value::is_string) {
         fields.insert("uri".to_owned(), json!("without an address"));
@@ -73,12 +73,12 @@ pub(super) fn contents(contents: &mut Value) -> Result<Vec<String>, String> {
     });
     as_text(fields, "text");
     if fields.contains_key("text") || fields.contains_key("blob") {
-        return Ok(Vec::new());
+        return Vec::new();
     }
     let shown = Value::Object(fields.clone()).to_string();
     let cut = &shown[..shown.floor_char_boundary(MAX_SHOWN)];
     fields.insert("text".to_owned(), json!(cut));
-    Ok(vec!["it has neither `text` nor `blob`".to_owned()])
+    vec!["it has neither `text` nor `blob`".to_owned()]
 }
 
 fn fitted(part: &mut Value) -> Result<Vec<String>, String> {
@@ -109,7 +109,7 @@ fn fitted(part: &mut Value) -> Result<Vec<String>, String> {
         }
         "resource" => {
             let resource = fields.get_mut("resource").filter(|resource| resource.is_object());
-            let mut problems = contents(resource.ok_or("it has no `resource`")?)?;
+            let mut problems = contents(resource.ok_or("it has no `resource`")?);
             problems.extend(fit::<EmbeddedResource>(part)?);
             Ok(problems)
         }

@@ -89,12 +89,12 @@ fn mend_result(result: &mut Value, asked: Asked, problems: &mut Problems) {
         }
         Asked::Prompts => list::<ListPromptsResult>(result, ("prompts", "name"), fit::<Prompt>, problems),
         Asked::Call => call(result, problems),
-        Asked::Contents => list::<ReadResourceResult>(result, ("contents", "uri"), contents, problems),
+        Asked::Contents => list::<ReadResourceResult>(result, ("contents", "uri"), |one| Ok(contents(one)), problems),
         Asked::Prompt => {
             if let Some(messages) = result.get_mut("messages").and_then(Value::as_array_mut) {
                 with_one_part(messages);
             }
-            list::<GetPromptResult>(result, ("messages", "role"), message, problems);
+            list::<GetPromptResult>(result, ("messages", "role"), |one| Ok(message(one)), problems);
         }
         Asked::Other => {}
     }

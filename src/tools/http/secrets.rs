@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use secrecy::{ExposeSecret as _, SecretSlice, SecretString};
+use secrecy::{ExposeSecret, SecretSlice, SecretString};
 
 use super::fault::HttpToolFault;
 use crate::json::Value;
@@ -97,7 +97,7 @@ impl Redactor {
         let forms = self.forms();
         let mut text = without(&forms, text);
         if is_cut {
-            let begun = begun_at_end(&text, forms.iter().map(|form| form.expose_secret()));
+            let begun = begun_at_end(&text, forms.iter().map(ExposeSecret::expose_secret));
             text.truncate(text.floor_char_boundary(begun.unwrap_or(text.len())));
         }
         text
@@ -128,7 +128,7 @@ fn forms_of<'a>(secrets: impl IntoIterator<Item = &'a SecretString>) -> Forms {
 }
 
 fn found(forms: &Forms, text: &str) -> Vec<Range<usize>> {
-    find(text, forms.iter().map(|form| form.expose_secret()))
+    find(text, forms.iter().map(ExposeSecret::expose_secret))
 }
 
 fn without(forms: &Forms, mut text: String) -> String {
