@@ -152,7 +152,7 @@ async fn the_agent_clones_edits_tests_asks_and_its_forks_are_merged() {
     let mut runs = runs["data"].as_array().unwrap().clone();
     runs.reverse();
     let statuses: Vec<_> = runs.iter().map(|run| run["status"].as_str().unwrap()).collect();
-    let waits = ["waiting", "waiting", "completed"];
+    let waits = ["answered", "answered", "completed"];
     assert_eq!(
         statuses,
         [&waits[..], &["completed", "completed"], &waits[1..]].concat()

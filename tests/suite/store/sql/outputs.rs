@@ -1,5 +1,6 @@
 //! The output of a run is stored once: its record refers to the messages of its session.
 
+use agent_runtime::agent::state::FinishReason;
 use agent_runtime::record::RunRecord;
 use agent_runtime::store::{Commit, StoreError};
 
@@ -18,6 +19,7 @@ fn with_output(mut commit: Commit, messages: usize) -> (Commit, RunRecord) {
     let record = &mut commit.run.as_mut().unwrap().record;
     record.output = new[new.len() - messages..].to_vec();
     record.value = None;
+    record.finish_reason = Some(FinishReason::Stop);
     let record = record.clone();
     (commit, record)
 }

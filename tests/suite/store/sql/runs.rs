@@ -1,5 +1,6 @@
 //! Runs are stored once, with their output and steps, and listed without them.
 
+use agent_runtime::agent::state::FinishReason;
 use agent_runtime::clock::Timestamp;
 use agent_runtime::ids::{RunId, SessionId};
 use agent_runtime::record::{RunError, RunPhase, RunRecord, RunStatus, RunSummary};
@@ -84,7 +85,7 @@ async fn an_output_of_the_first_version_is_readable(fixture: Fixture) {
         found,
         Some(RunRecord {
             value: None,
-            finish_reason: None,
+            finish_reason: Some(FinishReason::Stop),
             ..run.clone()
         })
     );
