@@ -72,11 +72,7 @@ fn a_tool_that_the_provider_s_code_calls_is_answered_in_its_midst() {
         "the answer is still open"
     );
     let done = json!({"type": "code_execution_tool_result", "tool_use_id": "s1", "content": {}});
-    let messages = [
-        messages,
-        vec![message(Role::Assistant, vec![opaque(&done)]), user("and?")],
-    ]
-    .concat();
+    let messages = [messages, vec![owned("p", vec![opaque(&done)]), user("and?")]].concat();
     let got = turns(messages);
     assert_eq!((&got[1]["content"][0], &got[3]["content"]), (&code, &json!([done])));
 }
@@ -87,8 +83,11 @@ fn a_message_of_the_caller_comes_last_unless_the_completion_was_paused() {
         is_trace: true,
         ..MessageTags::default()
     };
-    let answer = || message(Role::Assistant, vec![ContentPart::text("Hm.")]);
+    let answer = || owned("p", vec![ContentPart::text("Hm.")]);
+    // Another model can't continue a paused message.
+    let of_another = owned("q", vec![ContentPart::text("Hm.")]).with_tags(trace.clone());
     for (last, roles) in [
+        (of_another, vec!["user", "assistant", "user"]),
         (answer(), vec!["user", "assistant", "user"]),
         (answer().with_tags(trace), vec!["user", "assistant"]),
     ] {

@@ -91,7 +91,6 @@ fn reasoning_that_the_provider_would_refuse_stays_out() {
     let clean = json!({"type": "reasoning", "id": "rs_2", "encrypted_content": "E2+/=", "summary": []});
     let call = stateless(&called(1));
     for (output, wanted, why) in [
-        (vec![thought(1)], vec![], "nothing follows it"),
         (vec![called(1), thought(1)], vec![call.clone()], "nothing follows it"),
         (
             vec![bare, called(1)],
@@ -112,8 +111,8 @@ fn reasoning_that_the_provider_would_refuse_stays_out() {
         assert_eq!(sent(answer(&output)), wanted, "{why}");
     }
     // What follows must be of the same answer.
-    let history = request(vec![answer(&[thought(1)]), user("go on")]);
-    assert_eq!(encoded(&history)["input"].as_array().unwrap().len(), 1);
+    let history = request(vec![answer(&[said("msg_1", "hello"), thought(1)]), user("go on")]);
+    assert_eq!(encoded(&history)["input"].as_array().unwrap().len(), 2);
 }
 
 #[test]
