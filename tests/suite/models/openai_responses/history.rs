@@ -26,12 +26,13 @@ fn thought(n: u32) -> Value {
            "summary": [{"type": "summary_text", "text": "one"}, {"type": "summary_text", "text": "two"}]})
 }
 
+/// Returns the answer with these items. Reasoning alone is an answer only if it was cut.
 fn answer(output: &[Value]) -> Message {
-    answered(
-        &plain(&json!({"object": "response", "status": "completed", "output": output}))
-            .1
-            .unwrap(),
-    )
+    let is_cut = output.iter().all(|item| item["type"] == "reasoning");
+    let status = if is_cut { "incomplete" } else { "completed" };
+    let details = json!({"reason": "max_output_tokens"});
+    let body = json!({"object": "response", "status": status, "incomplete_details": details, "output": output});
+    answered(&plain(&body).1.unwrap())
 }
 
 /// Returns the items that the answer becomes for the provider `p`, which gave it.
