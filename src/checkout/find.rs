@@ -131,8 +131,8 @@ impl Walk<'_> {
     }
 
     /// Leaves out what is ephemeral: what the patterns match, and what is in a directory that they
-    /// match. Only what is part of the tree stays part of it, whatever is beside it. Returns `None`
-    /// for what is left out.
+    /// match. Only what is part of the tree stays part of it, with any files beside it. Returns
+    /// `None` for what is left out.
     fn root_of(&mut self, path: &FilePath, is_directory: bool, above: &Root) -> Option<Root> {
         let root = if above.is_empty() && (self.search.is_ephemeral)(path, is_directory) {
             Root::from(path.as_str())

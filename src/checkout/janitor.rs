@@ -275,8 +275,8 @@ fn take_turn(mut work: Work, retain: impl Fn(Retained) -> Option<Retained>) -> O
 
 /// Makes a directory as it would be if its tree was written anew.
 ///
-/// Removing a file changes the times of its directory, but those of no file. Only a new mode or time
-/// changes those of its file.
+/// Removing a file changes the times of its directory, but those of no file. Only a new mode or
+/// time changes those of its file.
 fn clean(retained: &mut Retained, budget: &mut Budget) -> io::Result<()> {
     let directory = &retained.directory;
     let changed = restore(&directory.open()?, &retained.facts, budget)?;

@@ -108,8 +108,8 @@ pub(super) fn output(content: Vec<ContentPart>) -> ToolOutput {
 fn part(block: ContentBlock) -> ContentPart {
     match block {
         ContentBlock::Text(block) => ContentPart::text(block.text),
-        ContentBlock::Image(block) => media("an image", Some(&block.mime_type), block.data),
-        ContentBlock::Audio(block) => media("a sound", Some(&block.mime_type), block.data),
+        ContentBlock::Image(block) => media("an image", Some(&block.mime_type), &block.data),
+        ContentBlock::Audio(block) => media("a sound", Some(&block.mime_type), &block.data),
         ContentBlock::Resource(block) => resource(block.resource),
         ContentBlock::ResourceLink(link) => ContentPart::text(link_words(&link)),
         _ => ContentPart::text("[A part of a kind that this version of the service does not know.]"),
@@ -124,7 +124,7 @@ pub(super) fn resource(contents: ResourceContents) -> ContentPart {
         }
         ResourceContents::BlobResourceContents {
             uri, mime_type, blob, ..
-        } => media(&format!("the resource {uri}"), mime_type.as_deref(), blob),
+        } => media(&format!("the resource {uri}"), mime_type.as_deref(), &blob),
         _ => ContentPart::text("[A resource of a kind that this version of the service does not know.]"),
     }
 }
@@ -153,8 +153,8 @@ fn decoded(data: &str) -> Option<Vec<u8>> {
 }
 
 /// Returns an image that models can see, or else a note about the bytes.
-fn media(what: &str, claimed: Option<&str>, data: String) -> ContentPart {
-    let Some(bytes) = decoded(&data) else {
+fn media(what: &str, claimed: Option<&str>, data: &str) -> ContentPart {
+    let Some(bytes) = decoded(data) else {
         return ContentPart::text(format!("[{what}, which is not valid base64 and can't be shown]"));
     };
     let size = bytes.len();

@@ -55,7 +55,7 @@ pub const SCRATCH: &str = "/scratch";
 
 /// The paths of the directories of a command, as it sees them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Places {
+pub struct CommandPaths {
     pub directory: PathBuf,
     pub scratch: PathBuf,
 }

@@ -60,7 +60,7 @@ mod wire;
 mod helper;
 
 pub use self::command::{
-    CommandEnd, CommandSpec, Exit, NetworkSlot, Output, Places, SCRATCH, SandboxLimits, WORKSPACE,
+    CommandEnd, CommandPaths, CommandSpec, Exit, NetworkSlot, Output, SCRATCH, SandboxLimits, WORKSPACE,
 };
 #[cfg(target_os = "linux")]
 pub use self::helper::helper_main;

@@ -19,10 +19,10 @@ use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::command::{CommandEnd, CommandSpec, Exit, NetworkSlot, Output, Places, SCRATCH, WORKSPACE};
+use super::command::{CommandEnd, CommandPaths, CommandSpec, Exit, NetworkSlot, Output, SCRATCH, WORKSPACE};
 use super::protections::Protections;
 use super::settings::{Isolation, Namespaces, SandboxSettings};
-use super::wire::{self, Place, ProbeTask, Restrictions, RunTask, Task};
+use super::wire::{self, Binding, ProbeTask, Restrictions, RunTask, Task};
 
 /// The helper's one argument.
 pub const HELPER_ARGUMENT: &str = "sandbox-exec";
@@ -70,14 +70,14 @@ impl Sandbox {
     }
 
     /// Returns where commands find directories with these paths.
-    pub fn places(&self, directory: &Path, scratch: &Path) -> Places {
+    pub fn paths(&self, directory: &Path, scratch: &Path) -> CommandPaths {
         let has_own = self.protections.namespace_error.is_none();
         let [directory, scratch] = if has_own {
             [Path::new(WORKSPACE), Path::new(SCRATCH)]
         } else {
             [directory, scratch]
         };
-        Places {
+        CommandPaths {
             directory: directory.to_owned(),
             scratch: scratch.to_owned(),
         }
@@ -134,11 +134,11 @@ impl Sandbox {
     }
 
     pub(super) fn task(&self, spec: CommandSpec) -> io::Result<RunTask> {
-        let outside = Places {
+        let outside = CommandPaths {
             directory: spec.directory.canonicalize()?,
             scratch: spec.scratch.canonicalize()?,
         };
-        let inside = self.places(&outside.directory, &outside.scratch);
+        let inside = self.paths(&outside.directory, &outside.scratch);
         let mut variables = spec.variables;
         for (name, directory) in [("HOME", "home"), ("TMPDIR", "tmp")] {
             if !variables.contains_key(name) {
@@ -154,7 +154,7 @@ impl Sandbox {
                 .map(|below| inside.directory.join(below));
             below.unwrap_or(path)
         };
-        let place = |outside, inside: &PathBuf| Place {
+        let binding = |outside, inside: &PathBuf| Binding {
             outside,
             inside: inside.clone(),
         };
@@ -166,9 +166,9 @@ impl Sandbox {
             proxy: spec.network.is_some(),
             control_group: self.settings.cgroup.is_some(),
             read_only: spec.read_only,
-            places: vec![
-                place(outside.directory, &inside.directory),
-                place(outside.scratch, &inside.scratch),
+            bindings: vec![
+                binding(outside.directory, &inside.directory),
+                binding(outside.scratch, &inside.scratch),
             ],
         };
         let command = wire::Command {

@@ -99,12 +99,12 @@ pub(super) struct Restrictions {
     pub(super) control_group: bool,
     pub(super) read_only: Vec<PathBuf>,
     /// The working directory and the scratch directory.
-    pub(super) places: Vec<Place>,
+    pub(super) bindings: Vec<Binding>,
 }
 
 /// A directory of the command, which it may read and write.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Place {
+pub(super) struct Binding {
     /// Its path outside of the mount namespace of the command.
     pub(super) outside: PathBuf,
     /// Its path for the command.

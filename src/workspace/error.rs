@@ -1,7 +1,8 @@
 //! Why a tree can't be read, changed, compared or merged.
 
 use super::contents::ContentsError;
-use super::path::{FilePath, PathError};
+use super::path::FilePath;
+use super::path_error::PathError;
 
 /// Why an operation on a tree failed.
 #[derive(Debug, thiserror::Error)]

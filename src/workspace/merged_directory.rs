@@ -6,7 +6,8 @@ use super::conflict::ConflictKind;
 use super::error::TreeError;
 use super::merge_leaf::{LeafMerge, choose, merge_leaves};
 use super::node::{Index, Name, Node, Slot};
-use super::path::{FilePath, PathError};
+use super::path::FilePath;
+use super::path_error::PathError;
 use super::side_by_side::Sides;
 use super::tree::Tree;
 

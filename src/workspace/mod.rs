@@ -6,13 +6,14 @@
 //!
 //! Contents are stored through the port [`Contents`]. No database, no agent, no disk.
 
+mod command_paths;
 mod contents;
 mod entry;
 mod error;
 mod in_memory;
 mod limits;
 mod path;
-mod places;
+mod path_error;
 
 mod certain_edits;
 mod conflict;
@@ -50,6 +51,7 @@ mod symlink;
 mod tests;
 
 pub use self::blob::{find_file, store_file};
+pub use self::command_paths::{RUN_FILES, RUN_NAME_DIGITS, RUN_NAME_PREFIX, pattern_in_workspace};
 pub use self::conflict::{ConflictKind, MergeConflict, Merged};
 pub use self::contents::{Content, ContentKind, Contents, ContentsError, StoredContent};
 pub use self::diff::{TreeChange, TreeDiff};
@@ -61,8 +63,8 @@ pub use self::limits::{
 };
 pub use self::links::{InvalidContent, Link, content_links};
 pub use self::merge::merge;
-pub use self::path::{FilePath, PathError};
-pub use self::places::{RUN_FILES, RUN_NAME_DIGITS, RUN_NAME_PREFIX, pattern_in_workspace};
+pub use self::path::FilePath;
+pub use self::path_error::PathError;
 pub use self::shapes::Shapes;
 pub use self::tree::Tree;
 pub use self::unified::{FileDiff, unified_diff};

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::error::TreeError;
 use super::limits::MAX_LINKS;
 use super::node::{Name, Node, Slot};
-use super::path::{FilePath, PathError};
+use super::path::FilePath;
+use super::path_error::PathError;
 use super::tree::Tree;
 
 /// Whether a symlink at the end of a path is followed.

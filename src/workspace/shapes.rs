@@ -15,7 +15,8 @@ use super::error::TreeError;
 use super::limits::{MAX_FILE_BYTES, MAX_LEVELS, MAX_PATH_BYTES, WorkspaceLimits};
 use super::load::MAX_BATCH;
 use super::node::{Name, Node, Slot, load_nodes};
-use super::path::{FilePath, PathError};
+use super::path::FilePath;
+use super::path_error::PathError;
 use super::symlink::climb;
 use crate::session::Hash;
 

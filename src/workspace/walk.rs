@@ -7,7 +7,8 @@ use super::entry::Entry;
 use super::error::TreeError;
 use super::limits::{MAX_FILES, MAX_LEVELS};
 use super::node::{Name, Node, Slot, load_nodes};
-use super::path::{FilePath, PathError};
+use super::path::FilePath;
+use super::path_error::PathError;
 use super::read::checked_entry;
 use super::tree::Tree;
 

@@ -31,7 +31,7 @@ async fn a_change_through_memory_is_found() {
     }
 }
 
-/// A fork of the session has the files of the session, whatever a command of another run writes.
+/// A fork of the session has the files of the session, and nothing that another run writes.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_through_memory_reaches_no_other_line() {
     for parent in ["/dev/shm", "/var/tmp"] {

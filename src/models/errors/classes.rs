@@ -128,7 +128,8 @@ const NO_QUOTA: [&str; 8] = [
 
 /// Names of limits of a completion, and names of fields. They say nothing about the length of the
 /// conversation.
-const OTHER_SUBJECTS: [&str; 17] = [
+const OTHER_SUBJECTS: [&str; 18] = [
+    "token limit reached",
     "in context=",
     "context_management",
     "prompt_cache",

@@ -101,8 +101,8 @@ pub(super) fn confine(restrictions: &Restrictions) -> Result<(), LandlockError> 
         rules = allow(rules, Path::new(path), AccessFs::ReadFile | AccessFs::WriteFile)?;
     }
     rules = allow(rules, Path::new(ZERO), AccessFs::ReadFile.into())?;
-    for place in &restrictions.places {
-        rules = rules.add_rule(PathBeneath::new(PathFd::new(&place.inside)?, write))?;
+    for binding in &restrictions.bindings {
+        rules = rules.add_rule(PathBeneath::new(PathFd::new(&binding.inside)?, write))?;
     }
     restrict(rules)
 }

@@ -21,7 +21,7 @@ use rustix::mount::{
 };
 use rustix::process::{chdir, getegid, geteuid, pivot_root};
 
-use super::super::wire::{Place, Restrictions};
+use super::super::wire::{Binding, Restrictions};
 use super::{Step as _, StepError};
 
 /// Moves the calling process, which must have one thread, into namespaces of its own.
@@ -33,10 +33,14 @@ pub(super) fn enter(restrictions: &Restrictions) -> Result<(), StepError> {
     enter_user_and(flags)?;
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", private).step("make mounts private")?;
-    make_root(&restrictions.places).step("make a root directory")?;
+    make_root(&restrictions.bindings).step("make a root directory")?;
     let mounts = fs::read("/proc/self/mountinfo").step("read the mounts")?;
     for (point, flags) in parse(&mounts) {
-        if !restrictions.places.iter().any(|place| point.starts_with(&place.inside)) {
+        if !restrictions
+            .bindings
+            .iter()
+            .any(|binding| point.starts_with(&binding.inside))
+        {
             make_read_only(&point, flags).step("make a mount read-only")?;
         }
     }
@@ -45,11 +49,11 @@ pub(super) fn enter(restrictions: &Restrictions) -> Result<(), StepError> {
 
 /// Makes a root directory with the directories of the host and those of the command, and leaves the
 /// old one.
-fn make_root(places: &[Place]) -> io::Result<()> {
+fn make_root(bindings: &[Binding]) -> io::Result<()> {
     const OLD: &str = "/.old";
     let old = |path: &Path| Path::new(OLD).join(path.strip_prefix("/").unwrap_or(path));
     // Any directory will do: it shows again once the new root has moved away from it.
-    let at = places.first().map_or(Path::new("/tmp"), |place| &place.outside);
+    let at = bindings.first().map_or(Path::new("/tmp"), |binding| &binding.outside);
     mount(
         "tmpfs",
         at,
@@ -66,14 +70,14 @@ fn make_root(places: &[Place]) -> io::Result<()> {
         let (path, kind) = (Path::new("/").join(entry.file_name()), entry.file_type()?);
         if kind.is_symlink() {
             std::os::unix::fs::symlink(fs::read_link(entry.path())?, path)?;
-        } else if kind.is_dir() && !places.iter().any(|place| place.inside == path) {
+        } else if kind.is_dir() && !bindings.iter().any(|binding| binding.inside == path) {
             fs::create_dir(&path)?;
             mount_bind_recursive(entry.path(), &path)?;
         }
     }
-    for place in places {
-        fs::create_dir(&place.inside)?;
-        mount_bind_recursive(old(&place.outside), &place.inside)?;
+    for binding in bindings {
+        fs::create_dir(&binding.inside)?;
+        mount_bind_recursive(old(&binding.outside), &binding.inside)?;
     }
     unmount(OLD, UnmountFlags::DETACH)?;
     fs::remove_dir(OLD)

@@ -10,7 +10,7 @@ use rustix::process::getpid;
 use super::super::command::WORKSPACE;
 use super::super::protections::{Protections, SIGNAL_SCOPE};
 use super::super::settings::Isolation;
-use super::super::wire::{self, Place, ProbeTask, Restrictions};
+use super::super::wire::{self, Binding, ProbeTask, Restrictions};
 use super::{Step as _, StepError, cgroup, init, landlock, namespaces, network, privileges, seccomp};
 use crate::causes::with_causes;
 
@@ -30,7 +30,7 @@ fn try_out(task: &ProbeTask) -> Protections {
         proxy: task.proxy,
         control_group: false,
         read_only: Vec::new(),
-        places: vec![Place {
+        bindings: vec![Binding {
             outside: task.directory.clone(),
             inside: WORKSPACE.into(),
         }],
@@ -58,7 +58,7 @@ fn try_out(task: &ProbeTask) -> Protections {
         Some("switched off".to_owned())
     };
     if namespace_error.is_some() {
-        restrictions.places[0].inside.clone_from(&task.directory);
+        restrictions.bindings[0].inside.clone_from(&task.directory);
     }
     let version = landlock::version().map(|abi| abi.min(task.landlock_abi_limit));
     restrictions.landlock_abi = version.clone().unwrap_or_default();

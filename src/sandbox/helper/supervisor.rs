@@ -114,7 +114,11 @@ impl Supervised {
             }
             None => None,
         };
-        let written = restrictions.places.iter().map(|place| place.outside.clone()).collect();
+        let written = restrictions
+            .bindings
+            .iter()
+            .map(|binding| binding.outside.clone())
+            .collect();
         let disk = DiskWatch::start(written, task.files_bytes, &task.limits);
         // After the thread of the disk, since no thread can be started afterwards.
         let init = restrictions.pid_namespace.then(|| init::start(Stdio::null()));

@@ -20,7 +20,7 @@ use crate::causes::with_causes;
 use crate::checkout::{Checkout, CheckoutError, CommandDirectories, Scanned, SkippedFiles};
 use crate::environment::RunningJob;
 use crate::fair_share::Share;
-use crate::sandbox::{CommandEnd, CommandSpec, Exit, Output, Places, Sandbox};
+use crate::sandbox::{CommandEnd, CommandPaths, CommandSpec, Exit, Output, Sandbox};
 use crate::session::ShellState;
 use crate::tenant::TenantId;
 use crate::workspace::{Entry, Tree};
@@ -153,8 +153,8 @@ impl Host<'_> {
         };
         let left = checkout.take_scratch_file(STATE_FILE, MAX_STATE_BYTES).await;
         let left = left.ok().flatten();
-        let places = self.places(&directories);
-        let shell = left.and_then(|bytes| read_state(&bytes, &places, &base));
+        let paths = self.paths(&directories);
+        let shell = left.and_then(|bytes| read_state(&bytes, &paths, &base));
         let other = command.shell.map(|before| before.other).unwrap_or_default();
         let checkout = match end.exit {
             // Temporary files and what is left out of trees go with the directory, or no command
@@ -197,9 +197,9 @@ impl Host<'_> {
     }
 
     async fn spec(&self, command: &ShellCommand, directories: &CommandDirectories) -> CommandSpec {
-        let (state, places) = (command.shell.as_ref(), self.places(directories));
+        let (state, paths) = (command.shell.as_ref(), self.paths(directories));
         let mut spec = CommandSpec::new(self.shell, &directories.files, &directories.scratch);
-        let state_file = places.scratch.join(STATE_FILE);
+        let state_file = paths.scratch.join(STATE_FILE);
         spec.variables = self.base_variables();
         spec.arguments = vec![
             "-c".into(),
@@ -209,7 +209,7 @@ impl Host<'_> {
             state_file.into(),
         ];
         spec.cwd = start_directory(&directories.files, state, &command.tree).await;
-        spec.variables.extend(variables_in(&places, stored_variables(state)));
+        spec.variables.extend(variables_in(&paths, stored_variables(state)));
         spec.read_only.extend(self.settings.read_only.iter().cloned());
         spec.read_only.extend(self.opened.certificates.clone());
         spec.limits = self.settings.limits.clone();
@@ -219,8 +219,8 @@ impl Host<'_> {
     }
 
     /// Returns where a command finds its directories.
-    fn places(&self, directories: &CommandDirectories) -> Places {
-        self.opened.sandbox.places(&directories.files, &directories.scratch)
+    fn paths(&self, directories: &CommandDirectories) -> CommandPaths {
+        self.opened.sandbox.paths(&directories.files, &directories.scratch)
     }
 
     /// Returns the variables that every command begins with.

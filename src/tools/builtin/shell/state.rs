@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::sandbox::{Places, SCRATCH, WORKSPACE};
+use crate::sandbox::{CommandPaths, SCRATCH, WORKSPACE};
 use crate::session::ShellState;
 use crate::workspace::FilePath;
 
@@ -37,7 +37,7 @@ const OWN: [&str; 7] = ["_", "HOME", "OLDPWD", "PWD", "SHELL", "SHLVL", "TMPDIR"
 
 /// Reads the state that a shell has left. `base` are the variables that every shell begins with.
 /// Returns `None` if it is incomplete or too long.
-pub(super) fn read_state(bytes: &[u8], places: &Places, base: &BTreeMap<String, String>) -> Option<ShellState> {
+pub(super) fn read_state(bytes: &[u8], paths: &CommandPaths, base: &BTreeMap<String, String>) -> Option<ShellState> {
     if bytes.len() as u64 >= MAX_STATE_BYTES || bytes.last() != Some(&0) {
         return None;
     }
@@ -49,9 +49,9 @@ pub(super) fn read_state(bytes: &[u8], places: &Places, base: &BTreeMap<String, 
         |(name, value): &(&str, &str)| !OWN.contains(name) && base.get(*name).is_none_or(|known| known != value);
     let variables = variables.filter(is_retained);
     Some(ShellState {
-        cwd: relative(Path::new(cwd), &places.directory),
+        cwd: relative(Path::new(cwd), &paths.directory),
         variables: variables
-            .map(|(name, value)| (name.to_owned(), places.translated(value, false)))
+            .map(|(name, value)| (name.to_owned(), paths.translated(value, false)))
             .collect(),
         ..ShellState::default()
     })
@@ -65,14 +65,14 @@ fn relative(cwd: &Path, root: &Path) -> String {
 }
 
 /// Returns stored variables as a command has them.
-pub(super) fn variables_in(places: &Places, mut stored: BTreeMap<String, String>) -> BTreeMap<String, String> {
+pub(super) fn variables_in(paths: &CommandPaths, mut stored: BTreeMap<String, String>) -> BTreeMap<String, String> {
     for value in stored.values_mut() {
-        *value = places.translated(value, true);
+        *value = paths.translated(value, true);
     }
     stored
 }
 
-impl Places {
+impl CommandPaths {
     /// Returns a text with the paths of these directories in place of those that a session has, or
     /// the other way round.
     fn translated(&self, text: &str, is_stored: bool) -> String {
@@ -150,8 +150,8 @@ pub(super) fn stored_variables(state: Option<&ShellState>) -> BTreeMap<String, S
 mod tests {
     use super::*;
 
-    fn places() -> Places {
-        Places {
+    fn paths() -> CommandPaths {
+        CommandPaths {
             directory: "/w/files".into(),
             scratch: "/w/scratch".into(),
         }
@@ -159,7 +159,7 @@ mod tests {
 
     fn read(bytes: &[u8]) -> Option<ShellState> {
         let base = BTreeMap::from([("PATH".to_owned(), "/bin".to_owned())]);
-        read_state(bytes, &places(), &base)
+        read_state(bytes, &paths(), &base)
     }
 
     #[test]
@@ -185,8 +185,8 @@ mod tests {
         let stored = "/workspace/bin:/usr/bin:/workspace:/w/filesystem:/x/w/files:-I/workspace/a b,/scratch/home";
         let state = read(format!("/w/files\0PATH={own}\0").as_bytes()).unwrap();
         assert_eq!(state.variables["PATH"], stored);
-        assert_eq!(variables_in(&places(), state.variables.clone())["PATH"], own);
-        let elsewhere = Places {
+        assert_eq!(variables_in(&paths(), state.variables.clone())["PATH"], own);
+        let elsewhere = CommandPaths {
             directory: WORKSPACE.into(),
             scratch: SCRATCH.into(),
         };

@@ -72,7 +72,7 @@ async fn a_new_line_ends_like_the_one_beside_it() {
 }
 
 #[tokio::test]
-async fn results_say_how_lines_end() {
+async fn results_show_how_lines_end() {
     let desk = desk(MIXED).await;
     let read = desk.call("read_file", json!({"path": "m.txt"})).await.unwrap();
     assert_contains(&read, &["; 1 of 3 lines end with CRLF, the others with LF]"]);

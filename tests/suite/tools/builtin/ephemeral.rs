@@ -59,7 +59,7 @@ async fn file_tools_see_what_commands_have_left_there() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_a_tool_writes_there_is_the_only_one_of_the_session() {
     let host = Host::new();
-    // Whatever is there: nothing, or a file that came with the session.
+    // In an empty directory, and beside a file that came with the session.
     for seed in [None, Some("target/.gitkeep")] {
         let desk = host.desk();
         if let Some(seed) = seed {

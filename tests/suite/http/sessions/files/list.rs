@@ -47,7 +47,7 @@ async fn a_directory_is_listed_by_name(service: &Service) {
         paths(&rows),
         ["README.md", "src", "src/a", "src/a/b.txt", "src/main.rs"]
     );
-    // Equal files are listed alike, whatever changes made them.
+    // Equal files are listed alike, with any history of changes.
     let other = session_with(service, &files[..2]).await;
     let other = changed(service, &other, &files[2..]).await;
     let list = format!("/v1/sessions/{other}/files");

@@ -5,7 +5,7 @@
 //! `…/run-0123456789abcdef/workspace`. Paths of other runs mean the same file: a conversation may
 //! go on in another directory.
 
-use super::path::PathError;
+use super::path_error::PathError;
 
 /// Where commands with a mount namespace have the files.
 const ROOT: &str = "workspace";
