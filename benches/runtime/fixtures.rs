@@ -177,6 +177,7 @@ fn record(draft: &BundleDraft, answer: Arc<Message>) -> RunRecord {
         summary,
         output: vec![answer],
         value: None,
+        finish_reason: None,
         stop_signal: None,
         open_calls: Vec::new(),
     }
