@@ -99,6 +99,7 @@ fn the_tables_of_values_are_complete() {
 }
 
 /// One event of each type, as it stands on the wire.
+#[expect(clippy::too_many_lines, reason = "it is a list of one event of each type")]
 fn sample_events() -> Vec<RunEvent> {
     let (id, time) = ("01a1fd8f-1377-7581-847a-0e0a2f37f5f2", "2026-01-01T00:00:00Z");
     let (usage, step) = (json!({}), json!({"step_number": 1, "step_id": id}));

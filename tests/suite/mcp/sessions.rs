@@ -13,7 +13,7 @@ use super::raw::{RawMcp, begin, response};
 use crate::support::raw_server::{RawReply, RawServer};
 
 /// How long a test waits at most for what has no time limit of its own.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// No time limit of a server ends a test.
 const SLOW: &str = "timeout = '10m'\nconnect_timeout = '5m'";
 

@@ -37,6 +37,7 @@ const WORDS: [&str; 16] = [
     "novel",
 ];
 
+#[expect(clippy::too_many_lines, reason = "it is a list of frames of each protocol")]
 fn frames(protocol: &str, word: &str) -> Vec<Value> {
     let words = [json!(word), json!(null), json!("")];
     match protocol {
@@ -150,6 +151,7 @@ fn check(events: &[ModelEvent], response: &ModelResponse) {
 }
 
 /// How a server writes the calls of a stream.
+#[expect(clippy::struct_excessive_bools, reason = "each habit is independent of the others")]
 #[derive(Debug, Clone, Copy)]
 struct Habits {
     shares_index: bool,
@@ -212,7 +214,7 @@ proptest! {
         let bytes: Vec<u8> = if name == "converse" {
             picked.flat_map(event).collect()
         } else {
-            let mut text: String = picked.map(|frame| format!("data: {frame}\n\n")).collect();
+            let mut text = picked.map(|frame| format!("data: {frame}\n\n")).collect::<Vec<_>>().concat();
             if marks {
                 text.push_str("data: [DONE]\n\n");
             }
@@ -236,7 +238,8 @@ proptest! {
         (is_cumulative, repeats_calls) in any::<(bool, bool)>(),
     ) {
         let habits = Habits { shares_index, changes_ids, repeats_name, is_cumulative, repeats_calls };
-        let text: String = chunks(&names, cuts, habits).iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+        let chunks = chunks(&names, cuts, habits);
+        let text = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect::<Vec<_>>().concat();
         let decoder = ChatDecoder::new("p", Some("text/event-stream"), CapSettings::default(), Arc::new(UuidV7Source));
         let (events, end) = decode(decoder, &[text.as_bytes()]);
         let response = end.unwrap();

@@ -41,8 +41,9 @@ async fn a_long_line_is_refused_before_it_takes_memory() {
     let header =
         json!({"agent_runtime_sessions": {"version": 3, "session_id": "01890000-0000-7000-8000-000000000000"}});
     writeln!(encoder, "{header}").unwrap();
+    let part = vec![b'x'; 1 << 20];
     for _ in 0..600 {
-        encoder.write_all(&[b'x'; 1 << 20]).unwrap();
+        encoder.write_all(&part).unwrap();
     }
     encoder.finish().unwrap();
     let said = home.fail(&["sessions", "import", file.to_str().unwrap()]).await;

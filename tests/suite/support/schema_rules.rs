@@ -143,7 +143,9 @@ fn visit(schema: &Value, check: &mut impl FnMut(&Value)) {
                 schemas.values().for_each(|schema| visit(schema, check));
             }
             ("anyOf" | "oneOf" | "allOf", Value::Array(schemas)) => {
-                schemas.iter().for_each(|schema| visit(schema, check))
+                for schema in schemas {
+                    visit(schema, check);
+                }
             }
             ("items" | "additionalProperties", schema @ Value::Object(_)) => visit(schema, check),
             _ => {}

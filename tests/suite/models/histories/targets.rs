@@ -8,18 +8,21 @@ use serde_json::Value;
 
 use crate::support::wire_rules::{Order, check_chat, check_contents, check_converse, check_input, check_messages};
 
+type Encode = Box<dyn Fn(&ModelRequest) -> Vec<u8> + std::panic::RefUnwindSafe>;
+
 /// A model, and the rules of its server.
 pub(super) struct Target {
     pub(super) provider: &'static str,
     pub(super) model: &'static str,
-    pub(super) encode: Box<dyn Fn(&ModelRequest) -> Vec<u8> + std::panic::RefUnwindSafe>,
+    pub(super) encode: Encode,
     pub(super) check: fn(&Value),
 }
 
+#[expect(clippy::too_many_lines, reason = "it is a list of targets")]
 pub(super) fn targets() -> Vec<Target> {
     let mut targets = vec![
         chat("router", "", "moonshotai/kimi-k2", IdRule::Any, |body| {
-            check_chat(body, Order::Joined, |_| true, false)
+            check_chat(body, Order::Joined, |_| true, false);
         }),
         chat("router", "", "anthropic/claude-sonnet-4.5", IdRule::Any, |body| {
             check_chat(body, Order::Joined, |id| is_plain(id, 64), true);

@@ -31,7 +31,9 @@ pub(crate) fn check_messages(body: &Value) {
         for block in blocks.iter().skip(results.len()) {
             assert_ne!(block["type"], "tool_result", "results come first: {turn}");
         }
-        blocks.iter().for_each(|block| pictures += check_block(block, turn));
+        for block in blocks {
+            pictures += check_block(block, turn);
+        }
         let calls = blocks.iter().filter(|block| block["type"] == "tool_use");
         open = calls.map(|block| block["id"].as_str().unwrap()).collect();
         let last = blocks.last().unwrap();

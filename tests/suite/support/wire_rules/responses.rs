@@ -28,7 +28,9 @@ pub(crate) fn check_input(body: &Value, sees: bool) {
             }
             "function_call_output" => {
                 assert!(called.contains(item["call_id"].as_str().unwrap()), "{item}");
-                list(item, "output").iter().for_each(|part| check_part(part, sees));
+                for part in list(item, "output") {
+                    check_part(part, sees);
+                }
             }
             "message" => check_message(item, sees),
             "reasoning" => {

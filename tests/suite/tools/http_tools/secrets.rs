@@ -57,7 +57,8 @@ async fn no_result_no_error_and_no_log_shows_a_secret() {
         assert!(!format!("{tool:?}").contains("s3cr3t"), "{tool:?}");
     }
     // Escapes that other encoders write.
-    let escaped: String = SECRET.encode_utf16().map(|unit| format!("\\u{unit:04X}")).collect();
+    let units = SECRET.encode_utf16().map(|unit| format!("\\u{unit:04X}"));
+    let escaped = units.collect::<Vec<_>>().concat();
     for body in [
         format!(r#"{{"sent": "{}"}}"#, SECRET.replace('"', "\\\"").replace('/', "\\/")),
         format!(r#"{{"sent": "{escaped}"}}"#),
