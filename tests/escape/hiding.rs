@@ -273,7 +273,7 @@ time.sleep(60)"
     };
     let change = |spec: &mut CommandSpec| {
         spec.limits.disk_bytes = 100 << 20;
-        spec.limits.wall_time = Duration::from_secs(60);
+        spec.limits.wall_time = Duration::from_mins(1);
     };
     let names = "for i in range(500): os.close(os.open(f'x{i}', os.O_CREAT))";
     let renamed = moving(names, "os.rename(f'd{n}', f'd{n + 1}'); n += 1");
