@@ -19,10 +19,10 @@ pub use serde_json::Value;
 
 pub use self::same::is_same;
 pub use self::scan::{ScanFault, escape_token, scan_json};
-pub use self::schema::{JsonSchema, SchemaError, SchemaViolations};
+pub use self::schema::{JsonSchema, SchemaError, SchemaViolations, modernise_limits};
 pub use self::strict::{parse_strict, parse_strict_prefix};
 pub use self::unread::{Unread, read_open, write_open};
-pub use self::weight::{ENTRY_BYTES, object_weight, value_weight, weigh_object, weigh_value};
+pub use self::weight::{ENTRY_BYTES, count_values, object_weight, value_weight, weigh_object, weigh_value};
 pub use self::words::plain_words;
 
 /// A JSON object; keys are sorted.

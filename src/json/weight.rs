@@ -1,4 +1,4 @@
-//! Estimates the memory that JSON values take.
+//! Estimates the memory that JSON values take, and counts them.
 
 use super::{Object, Value};
 
@@ -30,5 +30,14 @@ pub fn weigh_value(value: &Value, text: fn(&str) -> usize) -> usize {
         Value::String(words) => text(words),
         Value::Array(items) => items.iter().map(|item| ENTRY_BYTES + weigh_value(item, text)).sum(),
         Value::Object(object) => weigh_object(object, text),
+    }
+}
+
+/// Counts the values: the value itself and all inside it.
+pub fn count_values(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(count_values).sum::<usize>(),
+        Value::Object(members) => 1 + members.values().map(count_values).sum::<usize>(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
     }
 }

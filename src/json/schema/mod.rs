@@ -5,6 +5,7 @@
 //! before it is compiled (`measure.rs`). A check counts what it reads of a value (`counted.rs`).
 
 mod counted;
+mod drafts;
 mod error;
 mod held;
 mod measure;
@@ -16,6 +17,7 @@ use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 
 use self::counted::{Allowance, Counted, CountedJson};
+pub use self::drafts::modernise_limits;
 pub use self::error::SchemaError;
 use self::error::{MAX_SCHEMA_BYTES, quoted, shortened};
 use self::measure::{Measure, measure};

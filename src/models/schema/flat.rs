@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::json::{Object, Value};
+use crate::json::{Object, Value, count_values};
 
 /// The most values that references may add. Many references to a large part would take much memory.
 const MAX_ADDED: usize = 20_000;
@@ -39,7 +39,7 @@ impl<'a> Flattener<'a> {
     pub(super) fn target(&mut self, reference: &str) -> Option<&'a Object> {
         let pointer = reference.strip_prefix('#')?;
         let target = self.root.pointer(pointer)?;
-        self.left = self.left.checked_sub(count(target))?;
+        self.left = self.left.checked_sub(count_values(target))?;
         target.as_object()
     }
 
@@ -206,13 +206,5 @@ fn list(value: Option<Value>) -> Vec<Value> {
     match value {
         Some(Value::Array(items)) => items,
         _ => Vec::new(),
-    }
-}
-
-fn count(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(count).sum::<usize>(),
-        Value::Object(members) => 1 + members.values().map(count).sum::<usize>(),
-        _ => 1,
     }
 }

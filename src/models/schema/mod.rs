@@ -94,7 +94,7 @@ fn with_format(request: ModelRequest, schemas: &Schemas) -> ModelRequest {
                 reduced = Reducer::new(&schemas.tools, schema, &names).reduce();
             }
             Otherwise::Prompt => {
-                let words = format!("{} {}", ANSWER, format_args!("It fits this JSON Schema:\n{schema}"));
+                let words = format!("{ANSWER} It fits this JSON Schema:\n{schema}");
                 let system = match request.system.trim_end() {
                     "" => words,
                     system => format!("{system}\n\n{words}"),

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::flat::{Flattener, required};
 use super::keys::Names;
 use super::rules::Rules;
-use crate::json::{Object, Value};
+use crate::json::{Object, Value, modernise_limits};
 
 /// The most characters of a keyword in a description.
 const MAX_REPORTED: usize = 200;
@@ -286,14 +286,6 @@ fn modern(mut schema: Object) -> Object {
         schema.remove("additionalItems");
         schema.insert("prefixItems".to_owned(), items);
     }
-    for (flag, limit) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
-        if let Some(Value::Bool(is_exclusive)) = schema.get(flag) {
-            let is_exclusive = *is_exclusive;
-            schema.remove(flag);
-            if let Some(value) = schema.remove(limit) {
-                schema.insert(if is_exclusive { flag } else { limit }.to_owned(), value);
-            }
-        }
-    }
+    modernise_limits(&mut schema);
     schema
 }

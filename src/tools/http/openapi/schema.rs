@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::references::Document;
-use crate::json::{Object, Value};
+use crate::json::{Object, Value, count_values, modernise_limits};
 
 /// The most levels of a schema. A reference is a level, too.
 const MAX_DEPTH: usize = 40;
@@ -91,7 +91,7 @@ impl<'d> Inliner<'_, 'd> {
         if members.get("nullable") == Some(&Value::Bool(true)) {
             allow_null(&mut output);
         }
-        modernise(&mut output);
+        modernise_limits(&mut output);
         drop_read_only(&mut output);
         Ok(Value::Object(output))
     }
@@ -108,7 +108,7 @@ impl<'d> Inliner<'_, 'd> {
                 schemas.collect::<Result<Object, String>>().map(Value::Object)
             }
             other => {
-                self.document.count(count(other))?;
+                self.document.count(count_values(other))?;
                 Ok(other.clone())
             }
         }
@@ -127,21 +127,6 @@ fn allow_null(schema: &mut Object) {
     }
 }
 
-/// Replaces `exclusiveMinimum: true` of version 3.0 by the number.
-fn modernise(schema: &mut Object) {
-    for (exclusive, inclusive) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
-        match schema.get(exclusive) {
-            Some(Value::Bool(true)) => {
-                if let Some(bound) = schema.remove(inclusive) {
-                    schema.insert(exclusive.to_owned(), bound);
-                }
-            }
-            Some(Value::Bool(false)) => drop(schema.remove(exclusive)),
-            _ => (),
-        }
-    }
-}
-
 /// Removes the properties that only responses have.
 fn drop_read_only(schema: &mut Object) {
     let Some(Value::Object(properties)) = schema.get_mut("properties") else {
@@ -156,13 +141,5 @@ fn drop_read_only(schema: &mut Object) {
     properties.retain(|name, _| !dropped.contains(name));
     if let Some(Value::Array(required)) = schema.get_mut("required") {
         required.retain(|name| !dropped.iter().any(|dropped| name == dropped));
-    }
-}
-
-fn count(value: &Value) -> usize {
-    match value {
-        Value::Array(elements) => 1 + elements.iter().map(count).sum::<usize>(),
-        Value::Object(members) => 1 + members.values().map(count).sum::<usize>(),
-        _ => 1,
     }
 }
