@@ -188,6 +188,15 @@ mod tests {
 
     use super::*;
 
+    fn call(id: &str) -> ToolCall {
+        ToolCall {
+            id: id.to_owned(),
+            name: "t".to_owned(),
+            arguments: String::new(),
+            signature: None,
+        }
+    }
+
     #[test]
     fn names_fit_and_fitting_names_stay() {
         let long = "n".repeat(70);
@@ -241,12 +250,6 @@ mod tests {
 
     #[test]
     fn calls_that_share_an_id_are_distinguished_with_their_results() {
-        let call = |id: &str| ToolCall {
-            id: id.to_owned(),
-            name: "t".to_owned(),
-            arguments: String::new(),
-            signature: None,
-        };
         let result = |id: &str| ToolResult {
             call_id: id.to_owned(),
             name: "t".to_owned(),
@@ -282,12 +285,7 @@ mod tests {
 
     #[test]
     fn an_odd_id_goes_back_to_its_own_model_only() {
-        let odd = ToolCall {
-            id: "functions.lookup:0".to_owned(),
-            name: "lookup".to_owned(),
-            arguments: String::new(),
-            signature: None,
-        };
+        let odd = call("functions.lookup:0");
         let message = MessageId::from_uuid(uuid::Uuid::nil());
         let sent = |rule, own| WireIds::new(rule).of_call(message, &odd, own).into_owned();
         assert_eq!(sent(IdRule::Any, true), odd.id);
@@ -307,12 +305,7 @@ mod tests {
     /// With quadratic work this would take hours.
     #[test]
     fn many_calls_of_one_id_are_distinguished_in_linear_time() {
-        let call = ToolCall {
-            id: "c1".to_owned(),
-            name: "t".to_owned(),
-            arguments: String::new(),
-            signature: None,
-        };
+        let call = call("c1");
         let message = MessageId::from_uuid(uuid::Uuid::nil());
         let many = 200_000;
         let mut ids = WireIds::new(IdRule::Short);
