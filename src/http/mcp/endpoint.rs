@@ -57,7 +57,7 @@ pub(in crate::http) async fn serve_mcp(
     let (bytes, room) = read_body(request, &api).await?.into_parts();
     let (length, reader) = (bytes.len() as u64, Arc::clone(&api));
     let is_stateless = is_stateless(forwarded.headers_ref());
-    let reading = move || Message::read(&bytes, &reader.limits, is_stateless);
+    let reading = move || Message::read(bytes, &reader.limits, is_stateless);
     let message = by_size(&call.tenant, length, reading).await;
     drop(room);
     let message = match message {

@@ -45,14 +45,14 @@ struct Head {
 
 impl Message {
     /// Checks the bytes of a body. Revisions without sessions have no handshake.
-    pub(super) fn read(bytes: &[u8], limits: &HttpLimits, is_stateless: bool) -> Result<Self, MessageFault> {
+    pub(super) fn read(mut bytes: Vec<u8>, limits: &HttpLimits, is_stateless: bool) -> Result<Self, MessageFault> {
         let invalid = |words: &str, id| MessageFault {
             status: StatusCode::BAD_REQUEST,
             code: ErrorCode::INVALID_REQUEST,
             words: words.to_owned(),
             id,
         };
-        let text = scan_body(bytes, limits).map_err(|problem| {
+        let text = scan_body(&bytes, limits).map_err(|problem| {
             let code = match problem.code() {
                 ProblemCode::EmptyBody | ProblemCode::InvalidUtf8 | ProblemCode::MalformedJson => {
                     ErrorCode::PARSE_ERROR
@@ -75,20 +75,24 @@ impl Message {
         if serde_json::from_str::<ClientJsonRpcMessage>(text).is_err() {
             return Err(invalid("not a message of JSON-RPC 2.0 that a client may send", id));
         }
-        let method = head.method.as_ref().and_then(Value::as_str).unwrap_or_default();
+        let method = head
+            .method
+            .as_ref()
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
         if is_stateless && method == HANDSHAKE {
             return Err(MessageFault {
                 status: StatusCode::NOT_FOUND,
                 code: ErrorCode::METHOD_NOT_FOUND,
-                words: method.to_owned(),
+                words: method,
                 id,
             });
         }
-        Ok(Self {
-            method: method.to_owned(),
-            bytes: text.as_bytes().to_vec(),
-            id,
-        })
+        // The library reads no byte order mark.
+        let mark = bytes.len() - text.len();
+        bytes.drain(..mark);
+        Ok(Self { bytes, method, id })
     }
 
     /// Returns the scope that the method needs; `None` if any key will do.
