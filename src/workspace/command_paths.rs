@@ -7,8 +7,8 @@
 
 use super::path_error::PathError;
 
-/// Where commands with a mount namespace have the files.
-const ROOT: &str = "workspace";
+/// Where commands with a mount namespace have the files: the name in the root directory.
+pub const WORKSPACE_NAME: &str = "workspace";
 /// How the name of the directory of a run begins.
 pub const RUN_NAME_PREFIX: &str = "run-";
 /// How many hexadecimal digits follow.
@@ -43,7 +43,7 @@ pub fn pattern_in_workspace(pattern: &str) -> Result<String, PathError> {
 
 /// Returns how many of the names of an absolute path lead to the root of the workspace.
 fn below_root(names: &[&str]) -> Option<usize> {
-    if names.first() == Some(&ROOT) {
+    if names.first() == Some(&WORKSPACE_NAME) {
         return Some(1);
     }
     let is_run = |pair: &[&str]| matches!(pair, [run, RUN_FILES] if is_run_name(run));

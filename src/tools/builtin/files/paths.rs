@@ -7,10 +7,8 @@ use percent_encoding::percent_decode_str;
 use crate::agent::ports::ToolError;
 use crate::spelling::nearest;
 use crate::tools::builtin::environment_tool::and_more;
-use crate::workspace::{ContentsError, Entry, FilePath, PathError, Tree, TreeError};
+use crate::workspace::{ContentsError, Entry, FilePath, PathError, Tree, TreeError, WORKSPACE_NAME};
 
-/// The name of the workspace in absolute paths.
-const ROOT: &str = "workspace";
 /// The longest path of an argument, in characters.
 pub(super) const MAX_PATH_LENGTH: usize = 1_024;
 /// The most entries of a directory that an error lists.
@@ -47,8 +45,8 @@ pub(super) async fn plain<'a>(tree: &Tree, text: &'a str) -> Cow<'a, str> {
         return format!("/{path}").into();
     }
     // `workspace/a` is in a directory of that name only if there is one.
-    if text == ROOT || text.starts_with("workspace/") {
-        let has_own = match FilePath::parse(ROOT) {
+    if text.split('/').next() == Some(WORKSPACE_NAME) {
+        let has_own = match FilePath::parse(WORKSPACE_NAME) {
             Ok(root) => matches!(tree.entry(&root).await, Ok(Some(_))),
             Err(_) => false,
         };

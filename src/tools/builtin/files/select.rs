@@ -20,10 +20,18 @@ const WORK_PER_ENTRY: u64 = 128;
 #[derive(Debug)]
 pub(super) struct Pattern {
     matcher: GlobMatcher,
-    /// Whether the pattern is compared with the last name only.
-    is_name: bool,
-    /// Whether it is compared with the whole path.
-    is_absolute: bool,
+    compared: Compared,
+}
+
+/// What of a path a pattern is compared with.
+#[derive(Debug, Clone, Copy)]
+enum Compared {
+    /// The last name.
+    Name,
+    /// The path from the searched directory on.
+    Relative,
+    /// The path from the root of the workspace on.
+    Whole,
 }
 
 impl Pattern {
@@ -54,22 +62,23 @@ impl Pattern {
         };
         let glob = GlobBuilder::new(&relative).literal_separator(true).build();
         let matcher = glob.map_err(|error| invalid(&error.kind()))?.compile_matcher();
-        let is_name = !is_absolute && !relative.contains('/') && relative != "**";
-        Ok(Self {
-            matcher,
-            is_name,
-            is_absolute,
-        })
+        let compared = if is_absolute {
+            Compared::Whole
+        } else if relative.contains('/') || relative == "**" {
+            Compared::Relative
+        } else {
+            Compared::Name
+        };
+        Ok(Self { matcher, compared })
     }
 
     /// Returns whether a path below the searched directory matches, which begins at the prefix.
     pub(super) fn matches(&self, path: &str, prefix: usize) -> bool {
         let relative = path.get(prefix..).unwrap_or_default();
-        let name = relative.rsplit_once('/').map_or(relative, |(_, name)| name);
-        self.matcher.is_match(match self {
-            Self { is_absolute: true, .. } => path,
-            Self { is_name: true, .. } => name,
-            _ => relative,
+        self.matcher.is_match(match self.compared {
+            Compared::Name => relative.rsplit_once('/').map_or(relative, |(_, name)| name),
+            Compared::Relative => relative,
+            Compared::Whole => path,
         })
     }
 }
