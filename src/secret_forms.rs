@@ -34,8 +34,15 @@ pub fn encoded_forms(secret: &str) -> Vec<String> {
         percent,
         url::form_urlencoded::byte_serialize(secret.as_bytes()).collect(),
     ]);
-    forms.retain(|form| form.len() >= MIN_FORM);
-    forms.sort_by(|left, right| right.len().cmp(&left.len()).then_with(|| left.cmp(right)));
+    longest_first(forms)
+}
+
+/// Returns forms in the order in which to search for them, each once and without those that are too
+/// short.
+pub fn longest_first<F: AsRef<[u8]> + Ord>(mut forms: Vec<F>) -> Vec<F> {
+    let length = |form: &F| form.as_ref().len();
+    forms.retain(|form| length(form) >= MIN_FORM);
+    forms.sort_by(|left, right| length(right).cmp(&length(left)).then_with(|| left.cmp(right)));
     forms.dedup();
     forms
 }

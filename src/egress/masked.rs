@@ -66,9 +66,13 @@ fn begun(bytes: &[u8], secret: &[u8]) -> usize {
 /// have one. Names come in lower case.
 pub(super) fn mask_headers(headers: &mut HeaderMap, secrets: &[&HostSecret]) {
     let forms: Vec<_> = secrets.iter().flat_map(|secret| secret.forms()).collect();
+    let lower: Vec<_> = forms
+        .iter()
+        .map(|form| form.expose_secret().to_ascii_lowercase())
+        .collect();
     let has_secret = |name: &HeaderName| {
-        let found = |form: &[u8]| memmem::find(name.as_str().as_bytes(), &form.to_ascii_lowercase()).is_some();
-        forms.iter().any(|form| found(form.expose_secret()))
+        let name = name.as_str().as_bytes();
+        lower.iter().any(|form| memmem::find(name, form).is_some())
     };
     let named: Vec<_> = headers.keys().filter(|name| has_secret(name)).cloned().collect();
     for name in named {

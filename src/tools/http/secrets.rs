@@ -10,7 +10,7 @@ use secrecy::{ExposeSecret, SecretSlice, SecretString};
 
 use super::fault::HttpToolFault;
 use crate::json::Value;
-use crate::secret_forms::{MIN_FORM, begun_at_end, encoded_forms, find, unescaped};
+use crate::secret_forms::{MIN_FORM, begun_at_end, encoded_forms, find, longest_first, unescaped};
 
 /// The replacement of a secret.
 const REDACTED: &str = "[secret]";
@@ -120,10 +120,8 @@ fn forms_of<'a>(secrets: impl IntoIterator<Item = &'a SecretString>) -> Forms {
     let encoded = secrets
         .into_iter()
         .flat_map(|secret| encoded_forms(secret.expose_secret()));
-    let mut forms: Vec<Vec<u8>> = encoded.map(|form| unescaped(&form).into_owned()).collect();
-    forms.retain(|form| form.len() >= MIN_FORM);
-    forms.sort_by(|left, right| right.len().cmp(&left.len()).then_with(|| left.cmp(right)));
-    forms.dedup();
+    let forms = encoded.map(|form| unescaped(&form).into_owned()).collect();
+    let forms = longest_first::<Vec<u8>>(forms);
     forms.into_iter().map(|form| SecretSlice::new(form.into())).collect()
 }
 
