@@ -69,48 +69,16 @@ impl DiskWatch {
         };
         let (limit, max_memory) = (limits.disk_bytes, limits.memory_bytes);
         thread::spawn(move || {
-            let mut taken_before = taken(&directories);
-            let before = measure(&directories, u64::MAX).total;
-            let base = files_bytes.map_or(before, |files| files.min(before));
+            let mut room = Room::begin(directories, files_bytes, limit);
             drop(ready);
-            let full = base.saturating_add(limit);
-            let room = full.saturating_sub(before);
-            let (mut incomplete, mut moving) = (0, 0);
             loop {
                 let started = Instant::now();
                 let processes = processes.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 let held = Holdings::of(&processes, max_memory);
                 measured.held_memory.store(held.memory, Ordering::Relaxed);
-                let walk = measure(&directories, full);
-                incomplete = if walk.is_complete { 0 } else { incomplete + 1 };
-                let mut now = walk.total.saturating_add(held.disk);
-                let mut share = WATCH_SHARE;
-                let mut is_short = false;
-                for (of_others, taken) in taken_before.iter_mut().zip(taken(&directories)) {
-                    is_short |= taken.saturating_sub(*of_others) > room;
-                    // Others may have removed files since.
-                    *of_others = taken.saturating_sub(now.saturating_sub(before)).min(*of_others);
-                }
-                if now <= full && (is_short || incomplete > MAX_INCOMPLETE) {
-                    let standstill = Standstill::begin();
-                    let walk = measure(&directories, full);
-                    let taken = taken(&directories);
-                    drop(standstill);
-                    now = walk.total.saturating_add(held.disk);
-                    if walk.is_complete {
-                        moving = 0;
-                        // The rest is that of others.
-                        let growth = now.saturating_sub(before);
-                        taken_before = taken.into_iter().map(|taken| taken.saturating_sub(growth)).collect();
-                    } else {
-                        moving += 1;
-                    }
-                    if moving > MAX_MOVING {
-                        now = u64::MAX;
-                    }
-                    share *= 2;
-                }
-                measured.growth.store(now.saturating_sub(base), Ordering::Relaxed);
+                let (now, stood_still) = room.measure(held.disk);
+                measured.growth.store(now.saturating_sub(room.base), Ordering::Relaxed);
+                let share = if stood_still { 2 * WATCH_SHARE } else { WATCH_SHARE };
                 let pause = (started.elapsed() * share).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
                 if stop.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
                     return;
@@ -139,6 +107,84 @@ impl DiskWatch {
 
     pub(super) fn set_processes(&self, processes: Vec<Pid>) {
         *self.processes.lock().unwrap_or_else(PoisonError::into_inner) = processes;
+    }
+}
+
+/// The room that a command has, and what the last measurements have shown.
+struct Room {
+    directories: Vec<PathBuf>,
+    /// What was there at the beginning.
+    before: u64,
+    /// What of it does not count as growth.
+    base: u64,
+    /// What may be there at most.
+    full: u64,
+    /// How much of the file system of each directory belongs to others, at most.
+    of_others: Vec<u64>,
+    /// How many walks in a row have missed a directory.
+    incomplete: u32,
+    /// How many of them did so while the processes stood still.
+    moving: u32,
+}
+
+impl Room {
+    fn begin(directories: Vec<PathBuf>, files_bytes: Option<u64>, limit: u64) -> Self {
+        let of_others = taken(&directories);
+        let before = measure(&directories, u64::MAX).total;
+        let base = files_bytes.map_or(before, |files| files.min(before));
+        Self {
+            directories,
+            before,
+            base,
+            full: base.saturating_add(limit),
+            of_others,
+            incomplete: 0,
+            moving: 0,
+        }
+    }
+
+    /// Returns how much is there, with what processes hold, and whether they had to stand still for
+    /// that.
+    fn measure(&mut self, held: u64) -> (u64, bool) {
+        let walk = measure(&self.directories, self.full);
+        self.incomplete = if walk.is_complete { 0 } else { self.incomplete + 1 };
+        let now = walk.total.saturating_add(held);
+        let is_short = self.is_short(now);
+        if now <= self.full && (is_short || self.incomplete > MAX_INCOMPLETE) {
+            (self.measure_at_standstill(held), true)
+        } else {
+            (now, false)
+        }
+    }
+
+    /// Returns whether a file system has less room than the command may take.
+    fn is_short(&mut self, now: u64) -> bool {
+        let room = self.full.saturating_sub(self.before);
+        let growth = now.saturating_sub(self.before);
+        let mut is_short = false;
+        for (of_others, taken) in self.of_others.iter_mut().zip(taken(&self.directories)) {
+            is_short |= taken.saturating_sub(*of_others) > room;
+            // Others may have removed files since.
+            *of_others = taken.saturating_sub(growth).min(*of_others);
+        }
+        is_short
+    }
+
+    fn measure_at_standstill(&mut self, held: u64) -> u64 {
+        let standstill = Standstill::begin();
+        let walk = measure(&self.directories, self.full);
+        let taken = taken(&self.directories);
+        drop(standstill);
+        let now = walk.total.saturating_add(held);
+        if walk.is_complete {
+            self.moving = 0;
+            // The rest is that of others.
+            let growth = now.saturating_sub(self.before);
+            self.of_others = taken.into_iter().map(|taken| taken.saturating_sub(growth)).collect();
+        } else {
+            self.moving += 1;
+        }
+        if self.moving > MAX_MOVING { u64::MAX } else { now }
     }
 }
 
