@@ -24,8 +24,9 @@ impl Tree {
         confirm_all(contents, ContentKind::Directory, &directories).await?;
         let (whole, large): (Vec<_>, Vec<_>) = files.into_iter().partition(|(_, size)| is_whole(*size));
         confirm_all(contents, ContentKind::Bytes, &sized(whole)).await?;
+        let lists: Vec<_> = large.iter().map(|(hash, _)| (*hash, None)).collect();
+        confirm_all(contents, ContentKind::Chunks, &lists).await?;
         for (hash, size) in large {
-            confirm_all(contents, ContentKind::Chunks, &[(hash, None)]).await?;
             let chunks = chunks_of(contents, hash, size).await?;
             confirm_all(contents, ContentKind::Bytes, &sized(chunks)).await?;
         }

@@ -24,9 +24,8 @@ pub(super) fn block(part: &mut Value) -> Result<(), String> {
     match fitted(part) {
         Ok(problems) => problems.into_iter().next().map_or(Ok(()), Err),
         Err(problem) => {
-            let shown = original.to_string();
-            let cut = &shown[..shown.floor_char_boundary(MAX_SHOWN)];
-            *part = text_block(&format!("[A part that is no valid content ({problem}): {cut}]"));
+            let shown = shown(&original);
+            *part = text_block(&format!("[A part that is no valid content ({problem}): {shown}]"));
             Err(problem)
         }
     }
@@ -75,9 +74,8 @@ pub(super) fn contents(contents: &mut Value) -> Vec<String> {
     if fields.contains_key("text") || fields.contains_key("blob") {
         return Vec::new();
     }
-    let shown = Value::Object(fields.clone()).to_string();
-    let cut = &shown[..shown.floor_char_boundary(MAX_SHOWN)];
-    fields.insert("text".to_owned(), json!(cut));
+    let shown = shown(contents);
+    contents["text"] = json!(shown);
     vec!["it has neither `text` nor `blob`".to_owned()]
 }
 
@@ -137,4 +135,11 @@ fn as_text(fields: &mut Object, name: &str) {
     {
         *value = json!(value.to_string());
     }
+}
+
+/// Returns the beginning of a value as JSON.
+fn shown(value: &Value) -> String {
+    let mut shown = value.to_string();
+    shown.truncate(shown.floor_char_boundary(MAX_SHOWN));
+    shown
 }
