@@ -36,21 +36,28 @@ pub(crate) async fn rows_read_by(
     counted_reads(fixture, &store, tables).await - before
 }
 
-/// Closes the store and returns how many rows of the tables have been read by now: the server adds
-/// the counts of a connection when it ends.
+/// Closes the store and returns how many rows of the tables have been read by now.
 async fn counted_reads(fixture: &Fixture, store: &Arc<dyn Store>, tables: &str) -> i64 {
     store.close().await;
-    let open = "select count(*) from pg_stat_activity
-        where application_name = 'agent-runtime' and datname = current_database()";
-    until("the store's connections have ended", async || {
-        fixture.database.number(open).await == 0
-    })
-    .await;
+    until_counted(fixture, "true").await;
     let reads = format!(
         "select sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint from pg_stat_user_tables
         where relname in ({tables})"
     );
     fixture.database.number(&reads).await
+}
+
+/// Waits until the other connections of a condition have ended: the server adds what a connection
+/// has read when it ends.
+async fn until_counted(fixture: &Fixture, condition: &str) {
+    let open = format!(
+        "select count(*) from pg_stat_activity where datname = current_database()
+        and backend_type = 'client backend' and pid <> pg_backend_pid() and {condition}"
+    );
+    until("connections have ended", async || {
+        fixture.database.number(&open).await == 0
+    })
+    .await;
 }
 
 /// Puts copies of the only run in the queue beside it, of three tenants that take turns.
@@ -200,13 +207,14 @@ async fn the_end_of_a_run_does_not_read_tables_that_were_small_when_that_was_pla
         .await
         .unwrap();
     database.execute(MANY_WAITING).await.unwrap();
-    assert_eq!(fixture.count("run_queue").await, 30_001);
+    until_counted(&fixture, "application_name <> 'agent-runtime'").await;
     let before = "select coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::bigint
         from pg_stat_user_tables where relname in ('run_queue', 'runs')";
     let before = database.number(before).await;
     end_eight().await;
     let read = counted_reads(&fixture, &fixture.store, OF_ENDS).await - before;
     assert!(read < 4_000, "{read} rows were read");
+    assert_eq!(fixture.count("run_queue").await, 30_001);
 }
 
 /// Puts copies of the only session and its run beside them, all on the run's thread.
