@@ -26,8 +26,8 @@ on_every_store!(
     a_reader_whose_store_cannot_be_read_is_dropped_and_goes_on_later,
 );
 
-/// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long anything may take. Megabytes pass through small buffers, and the machine may be busy.
+const PATIENCE: Duration = Duration::from_mins(4);
 /// What the model says: far more than connections and the board hold, in pieces.
 const PIECES: usize = 1_500;
 const PIECE_BYTES: usize = 4_096;

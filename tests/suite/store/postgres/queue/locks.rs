@@ -15,8 +15,8 @@ use crate::store::postgres::held::{Held, RIVAL, until_waiting};
 use crate::store::sql::queue::fixtures::{at, commit_of, events, failed_end, queued_run, thread_run, thread_session};
 use crate::support::databases::Engine;
 
-/// Far longer than anything here takes, even on a busy machine. What is stuck waits for a transaction
-/// that stays open until then.
+/// Far longer than anything here takes, even on a busy machine. What is stuck waits for a
+/// transaction that stays open for longer.
 const AT_ONCE: Duration = Duration::from_mins(1);
 
 /// More requests than there are connections.
