@@ -7,23 +7,34 @@ use serde_json::json;
 
 use crate::json::Value;
 use crate::message::{ContentPart, DocumentPart, ImagePart, MediaSource};
+use crate::models::encode::{Part, raw};
 use crate::models::files::{Attachment, as_words, data_url};
 use crate::models::target::Target;
 
-/// A block of a message of the caller.
-#[derive(Debug, Clone, PartialEq)]
+/// A block of a message.
+#[derive(Debug, Clone)]
 pub(super) enum Block {
     /// Words.
     Text(String),
-    /// A picture or a file.
-    Media(Value),
+    /// A picture, a file, or a block of the provider's own.
+    Raw(Part),
+}
+
+impl Block {
+    /// Returns about how many bytes of memory the block takes.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Raw(raw) => raw.get().len(),
+        }
+    }
 }
 
 impl Serialize for Block {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Text(text) => serializer.collect_map([("type", "text"), ("text", text)]),
-            Self::Media(value) => value.serialize(serializer),
+            Self::Raw(raw) => raw.serialize(serializer),
         }
     }
 }
@@ -34,17 +45,13 @@ pub(super) fn blocks(content: &[ContentPart], target: &Target, seen: &mut usize)
     let parts = content.iter().filter_map(|part| match part {
         ContentPart::Text(part) => (!part.text.is_empty()).then(|| Block::Text(part.text.clone())),
         ContentPart::Refusal { text } => Some(Block::Text(text.clone())),
-        _ => target.attachment(part, seen).map(attachment_block),
+        _ => attachment_block(target.attachment(part, seen)?),
     });
     parts.collect()
 }
 
 /// Returns the text of a tool's result, and the pictures and files that it can't hold.
-pub(super) fn result_blocks<'a>(
-    content: &'a [ContentPart],
-    target: &Target,
-    seen: &mut usize,
-) -> (Cow<'a, str>, Vec<Block>) {
+pub(super) fn result_blocks(content: &[ContentPart], target: &Target, seen: &mut usize) -> (String, Vec<Block>) {
     let (mut texts, mut media) = (Vec::new(), Vec::new());
     for part in content {
         if let Some(text) = part.as_text() {
@@ -53,19 +60,14 @@ pub(super) fn result_blocks<'a>(
         }
         match target.attachment(part, seen) {
             Some(Attachment::Words(words)) => texts.push(words.into()),
-            Some(attachment) => media.push(attachment_block(attachment)),
-            None => {}
+            attachment => media.extend(attachment.and_then(attachment_block)),
         }
     }
-    let text = match texts.len() {
-        1 => texts.remove(0),
-        _ => Cow::Owned(texts.join("\n")),
-    };
-    (text, media)
+    (texts.join("\n"), media)
 }
 
-fn attachment_block(attachment: Attachment<'_>) -> Block {
-    match attachment {
+fn attachment_block(attachment: Attachment<'_>) -> Option<Block> {
+    let block = match attachment {
         Attachment::Image(ImagePart {
             source: MediaSource::ProviderFile { file_id, .. },
             ..
@@ -73,11 +75,15 @@ fn attachment_block(attachment: Attachment<'_>) -> Block {
         | Attachment::Document(DocumentPart {
             source: MediaSource::ProviderFile { file_id, .. },
             ..
-        }) => Block::Media(json!({"type": "file", "file": {"file_id": file_id}})),
-        Attachment::Image(part) => Block::Media(image_block(part)),
-        Attachment::Document(part) => document_block(part),
-        Attachment::Words(words) => Block::Text(words),
-    }
+        }) => json!({"type": "file", "file": {"file_id": file_id}}),
+        Attachment::Image(part) => image_block(part),
+        Attachment::Document(part) => match as_words(part) {
+            Some(words) => return Some(Block::Text(words)),
+            None => document_block(part),
+        },
+        Attachment::Words(words) => return Some(Block::Text(words)),
+    };
+    raw(&block).map(Block::Raw)
 }
 
 fn image_block(part: &ImagePart) -> Value {
@@ -89,13 +95,9 @@ fn image_block(part: &ImagePart) -> Value {
 }
 
 /// Encodes a file. Few servers accept files other than PDFs, so text files are sent as text.
-fn document_block(part: &DocumentPart) -> Block {
-    if let Some(words) = as_words(part) {
-        return Block::Text(words);
-    }
-    let mut file = json!({"file_data": address(&part.source)});
-    file["filename"] = Value::from(part.name.as_deref().unwrap_or("document"));
-    Block::Media(json!({"type": "file", "file": file}))
+fn document_block(part: &DocumentPart) -> Value {
+    let name = part.name.as_deref().unwrap_or("document");
+    json!({"type": "file", "file": {"file_data": address(&part.source), "filename": name}})
 }
 
 fn address(source: &MediaSource) -> String {
@@ -113,23 +115,22 @@ mod tests {
     #[test]
     fn a_file_of_words_goes_as_words() {
         let file = |media_type: &str, data: &str| {
-            document_block(&DocumentPart {
+            let block = attachment_block(Attachment::Document(&DocumentPart {
                 source: MediaSource::Base64 {
                     media_type: media_type.to_owned(),
                     data: data.to_owned(),
                 },
                 name: Some("a \"b\".md".to_owned()),
-            })
+            }));
+            serde_json::to_value(block).unwrap()
         };
         assert_eq!(
             file("text/markdown", "IyBHcsO8w59l"),
-            Block::Text("<file name=\"a \\\"b\\\".md\">\n# Grüße\n</file>".to_owned())
+            json!({"type": "text", "text": "<file name=\"a \\\"b\\\".md\">\n# Grüße\n</file>"})
         );
         assert_eq!(
             file("application/pdf", "JVBE"),
-            Block::Media(
-                json!({"type": "file", "file": {"filename": "a \"b\".md", "file_data": "data:application/pdf;base64,JVBE"}})
-            )
+            json!({"type": "file", "file": {"filename": "a \"b\".md", "file_data": "data:application/pdf;base64,JVBE"}})
         );
     }
 }

@@ -1,59 +1,119 @@
 //! Messages under construction, to which a neighbour of the same role may be joined.
 
-use std::borrow::Cow;
-
-use serde::Serialize;
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::content::Block;
 use super::dialect::Dialect;
 use super::reasoning::is_reasoning;
-use crate::json::{RawJson, Value};
+use crate::json::RawJson;
 use crate::message::{ContentPart, Message, ProviderFields, ToolCall};
 use crate::models::encode::{Part, raw};
 use crate::models::names::{WireIds, arguments, tool_name};
 use crate::models::target::Target;
-use crate::models::wire::Fields;
+use crate::models::wire::{Fields, Map};
+
+/// The role of the caller.
+pub(super) const CALLER: &str = "user";
+/// The role of the model.
+pub(super) const MODEL: &str = "assistant";
+/// The role of a result of a tool.
+pub(super) const RESULT: &str = "tool";
 
 /// Separates the texts of joined messages.
 const BETWEEN: &str = "\n\n";
+/// Fields that a message has without the provider's own.
+const BASIC_FIELDS: [&str; 4] = ["role", "content", "refusal", "tool_calls"];
 
 /// A message under construction.
 #[derive(Debug, Clone)]
-pub(super) enum Draft {
-    /// A message of the caller.
-    Caller(CallerDraft),
-    /// A message of the model.
-    Model(ModelDraft),
+pub(super) struct Draft {
+    /// Who speaks.
+    pub(super) role: &'static str,
+    content: Vec<Block>,
+    refusal: String,
+    calls: Vec<Part>,
+    /// Further fields, such as the provider's own.
+    fields: Vec<(String, Part)>,
 }
 
 impl Draft {
-    /// Encodes the message.
-    pub(super) fn wire(&self) -> WireMessage<'_> {
-        match self {
-            Self::Caller(draft) => draft.wire(),
-            Self::Model(draft) => draft.wire(),
+    /// Makes a message.
+    pub(super) fn new(role: &'static str, content: Vec<Block>) -> Self {
+        Self {
+            role,
+            content,
+            refusal: String::new(),
+            calls: Vec::new(),
+            fields: Vec::new(),
         }
     }
 
-    /// Returns about how many bytes of memory the message takes.
-    pub(super) fn bytes(&self) -> usize {
-        serde_json::to_vec(&self.wire()).map_or(0, |bytes| bytes.len())
+    /// Makes a message of words.
+    pub(super) fn saying(role: &'static str, text: impl Into<String>) -> Self {
+        Self::new(role, vec![Block::Text(text.into())])
     }
-}
 
-/// A message of the caller.
-#[derive(Debug, Clone, Default)]
-pub(super) struct CallerDraft {
-    /// Its blocks.
-    pub(super) content: Vec<Block>,
-    /// The speaker's name.
-    pub(super) name: Option<String>,
-}
+    /// Reads a message of the model; `None` if nothing of it is sent back, as with reasoning alone.
+    /// Providers reject a message without content.
+    pub(super) fn of_model(message: &Message, dialect: &Dialect, target: &Target, ids: &mut WireIds) -> Option<Self> {
+        let own = message.provider_fields.as_ref().filter(|_| target.made(message));
+        let mut draft = Self::new(MODEL, Vec::new());
+        let calls = message.tool_calls().filter_map(|call| {
+            let id = ids.of_call(message.id, call, own.is_some());
+            wire_call(call, &id, own.is_some())
+        });
+        draft.calls = calls.collect();
+        for part in &message.content {
+            match part {
+                ContentPart::Text(part) => draft.say(&part.text),
+                ContentPart::Refusal { text } if dialect.refusal_field => draft.refusal += text,
+                ContentPart::Refusal { text } => draft.say(text),
+                ContentPart::Opaque(part) if target.made_part(message, part) => {
+                    draft.content.extend(checked(&part.raw).map(Block::Raw));
+                }
+                // Reasoning is sent back only in the provider's own fields.
+                _ => {}
+            }
+        }
+        let carries = |own: &ProviderFields| own.fields.iter().any(is_content);
+        let is_empty = draft.content.is_empty() && draft.refusal.is_empty() && draft.calls.is_empty();
+        if is_empty && !own.is_some_and(carries) {
+            return None;
+        }
+        let fields = own.iter().flat_map(|own| &own.fields);
+        let further = fields.filter(|(name, _)| !BASIC_FIELDS.contains(&name.as_str()));
+        draft.fields = further
+            .filter_map(|(name, json)| Some((name.clone(), checked(json)?)))
+            .collect();
+        Some(draft)
+    }
 
-impl CallerDraft {
-    /// Adds the next message of the caller.
+    /// Adds a field with a text.
+    pub(super) fn with(mut self, name: &str, text: &str) -> Self {
+        self.fields.extend(raw(text).map(|text| (name.to_owned(), text)));
+        self
+    }
+
+    /// Adds the speaker's name. A name that the protocol does not accept is dropped, so that the
+    /// request does not fail.
+    pub(super) fn named(self, name: Option<&str>) -> Self {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        let is_accepted = |name: &&str| !name.is_empty() && name.len() <= 64 && name.chars().all(is_plain);
+        match name.filter(is_accepted) {
+            Some(name) => self.with("name", name),
+            None => self,
+        }
+    }
+
+    /// Returns whether the next message has the same speaker.
+    pub(super) fn is_continued_by(&self, next: &Self) -> bool {
+        let name = |draft: &Self| draft.field("name").map(|name| name.get().to_owned());
+        self.role == next.role && name(self) == name(next)
+    }
+
+    /// Adds the next message of the same speaker.
     pub(super) fn join(&mut self, next: Self) {
         let mut content = next.content.into_iter().peekable();
         if let Some(Block::Text(text)) = self.content.last_mut()
@@ -64,215 +124,86 @@ impl CallerDraft {
             content.next();
         }
         self.content.extend(content);
-    }
-
-    fn wire(&self) -> WireMessage<'_> {
-        let mut wire = WireMessage::new("user");
-        match self.content.as_slice() {
-            [] => wire.set_text("content", ""),
-            [Block::Text(text)] => wire.set_text("content", text),
-            blocks => wire.set("content", blocks),
+        if !self.refusal.is_empty() && !next.refusal.is_empty() {
+            self.refusal.push_str(BETWEEN);
         }
-        if let Some(name) = &self.name {
-            wire.set_text("name", name);
-        }
-        wire
-    }
-}
-
-/// A message of the model.
-#[derive(Debug, Clone, Default)]
-pub(super) struct ModelDraft {
-    text: String,
-    refusal: String,
-    /// The parts, if some are the provider's own.
-    blocks: Option<Vec<Part>>,
-    calls: Vec<Part>,
-    /// The provider's own fields.
-    fields: Vec<(String, Part)>,
-}
-
-impl ModelDraft {
-    /// Reads a message of the model; `None` if nothing of it is sent back, as with reasoning alone.
-    /// Providers reject a message without content.
-    pub(super) fn of(message: &Message, dialect: &Dialect, target: &Target, ids: &mut WireIds) -> Option<Self> {
-        let own = message.provider_fields.as_ref().filter(|_| target.made(message));
-        let calls = message.tool_calls().filter_map(|call| {
-            let id = ids.of_call(message.id, call, own.is_some());
-            raw(&wire_call(call, &id, own.is_some()))
-        });
-        let mut draft = Self {
-            calls: calls.collect(),
-            ..Self::default()
-        };
-        let mut has_opaque = false;
-        for part in &message.content {
-            match part {
-                ContentPart::Text(part) => draft.text += part.text.as_str(),
-                ContentPart::Refusal { text } if dialect.refusal_field => draft.refusal += text,
-                ContentPart::Refusal { text } => draft.text += text,
-                ContentPart::Opaque(part) => has_opaque |= target.made_part(message, part),
-                // Reasoning is sent back only in the provider's own fields.
-                _ => {}
-            }
-        }
-        let carries = |own: &ProviderFields| own.fields.iter().any(is_content);
-        let has_words = !draft.text.is_empty() || !draft.refusal.is_empty();
-        if !has_words && draft.calls.is_empty() && !has_opaque && !own.is_some_and(carries) {
-            return None;
-        }
-        if has_opaque {
-            draft.blocks = Some(opaque_blocks(message, dialect, target));
-        }
-        let fields = own.iter().flat_map(|own| &own.fields);
-        draft.fields = fields
-            .filter_map(|(name, json)| Some((name.clone(), checked(json.as_str())?)))
-            .collect();
-        Some(draft)
-    }
-
-    /// Makes a message of words.
-    pub(super) fn saying(text: &str) -> Self {
-        Self {
-            text: text.to_owned(),
-            ..Self::default()
-        }
-    }
-
-    /// Adds the next message of the model.
-    pub(super) fn join(&mut self, mut next: Self) {
-        if self.blocks.is_some() || next.blocks.is_some() {
-            let mut blocks = self.take_blocks();
-            blocks.extend(next.take_blocks());
-            self.blocks = Some(blocks);
-        }
-        for (text, more) in [(&mut self.text, next.text), (&mut self.refusal, next.refusal)] {
-            if !text.is_empty() && !more.is_empty() {
-                text.push_str(BETWEEN);
-            }
-            text.push_str(&more);
-        }
+        self.refusal.push_str(&next.refusal);
         self.calls.extend(next.calls);
         for (name, value) in next.fields {
-            if !self.fields.iter().any(|(known, _)| *known == name) {
+            if self.field(&name).is_none() {
                 self.fields.push((name, value));
             }
         }
     }
 
-    fn take_blocks(&mut self) -> Vec<Part> {
-        let text = || (!self.text.is_empty()).then(|| raw(&Block::Text(self.text.clone())));
-        self.blocks
-            .take()
-            .unwrap_or_else(|| text().flatten().into_iter().collect())
+    /// Returns about how many bytes of memory the message takes.
+    pub(super) fn bytes(&self) -> usize {
+        let fields = self.fields.iter().map(|(_, value)| value);
+        let parts = self.calls.iter().chain(fields).map(|part| part.get().len());
+        self.content.iter().map(Block::bytes).chain(parts).sum::<usize>() + self.refusal.len()
     }
 
-    fn wire(&self) -> WireMessage<'_> {
-        let mut wire = WireMessage::new("assistant");
-        let has_more = !self.calls.is_empty() || !self.refusal.is_empty();
-        match &self.blocks {
-            Some(blocks) => wire.set("content", blocks),
-            None if self.text.is_empty() && has_more => wire.set("content", &Value::Null),
-            None => wire.set_text("content", &self.text),
+    /// Adds words to the text.
+    fn say(&mut self, words: &str) {
+        match self.content.last_mut() {
+            Some(Block::Text(text)) => text.push_str(words),
+            _ if words.is_empty() => {}
+            _ => self.content.push(Block::Text(words.to_owned())),
         }
-        if !self.refusal.is_empty() {
-            wire.set_text("refusal", &self.refusal);
-        }
-        if !self.calls.is_empty() {
-            wire.set("tool_calls", &self.calls);
-        }
-        for (name, value) in &self.fields {
-            wire.set_part(name, value);
-        }
-        wire
+    }
+
+    fn field(&self, name: &str) -> Option<&RawValue> {
+        let field = self.fields.iter().find(|(known, _)| known == name);
+        field.map(|(_, value)| &**value)
     }
 }
 
-/// Encodes the parts of a message with provider-specific parts.
-fn opaque_blocks(message: &Message, dialect: &Dialect, target: &Target) -> Vec<Part> {
-    let of_text = |text: &str| raw(&Block::Text(text.to_owned()));
-    let parts = message.content.iter().filter_map(|part| match part {
-        ContentPart::Text(part) if !part.text.is_empty() => of_text(&part.text),
-        ContentPart::Refusal { text } if !dialect.refusal_field => of_text(text),
-        ContentPart::Opaque(part) if target.made_part(message, part) => checked(part.raw.as_str()),
-        _ => None,
-    });
-    parts.collect()
+impl Serialize for Draft {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_map(None)?;
+        fields.serialize_entry("role", self.role)?;
+        match self.content.as_slice() {
+            [] if self.calls.is_empty() && self.refusal.is_empty() => fields.serialize_entry("content", "")?,
+            [] => fields.serialize_entry("content", &())?,
+            [Block::Text(text)] => fields.serialize_entry("content", text)?,
+            blocks => fields.serialize_entry("content", blocks)?,
+        }
+        if !self.refusal.is_empty() {
+            fields.serialize_entry("refusal", &self.refusal)?;
+        }
+        if !self.calls.is_empty() {
+            fields.serialize_entry("tool_calls", &self.calls)?;
+        }
+        for (name, value) in &self.fields {
+            fields.serialize_entry(name, value)?;
+        }
+        fields.end()
+    }
 }
 
 /// Returns whether a provider's own field counts as content in a message without text.
 fn is_content((name, raw): &(String, RawJson)) -> bool {
-    !is_reasoning(name) && checked(raw.as_str()).is_some()
+    !is_reasoning(name) && checked(raw).is_some()
 }
 
 /// Encodes a call. Arguments that are a JSON object go back verbatim.
-fn wire_call<'a>(call: &'a ToolCall, id: &'a str, own: bool) -> WireMessage<'a> {
-    let mut wire = WireMessage(Vec::new());
-    wire.set_text("id", id);
-    wire.set_text("type", "function");
-    wire.set(
-        "function",
-        &json!({"arguments": arguments(call), "name": tool_name(&call.name)}),
-    );
+fn wire_call(call: &ToolCall, id: &str, own: bool) -> Option<Part> {
+    let function = json!({"arguments": arguments(call), "name": tool_name(&call.name)});
+    let mut fields = vec![
+        ("id", raw(id)?),
+        ("type", raw("function")?),
+        ("function", raw(&function)?),
+    ];
     let signature = call.signature.as_deref().filter(|_| own).and_then(Fields::parse);
-    for (name, value) in signature.unwrap_or_default().iter() {
-        wire.set_part(name.to_owned(), value);
-    }
-    wire
-}
-
-fn checked(raw: &str) -> Option<Part> {
-    RawValue::from_string(raw.to_owned()).ok()
-}
-
-/// The fields of a message in their order.
-#[derive(Debug)]
-pub(super) struct WireMessage<'a>(Vec<(Cow<'a, str>, WireValue<'a>)>);
-
-/// A field of a message. Most are texts, which may be large and are not copied.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-enum WireValue<'a> {
-    Text(Cow<'a, str>),
-    Json(Part),
-}
-
-impl Serialize for WireMessage<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
-    }
-}
-
-impl<'a> WireMessage<'a> {
-    fn new(role: &'a str) -> Self {
-        let mut message = Self(Vec::new());
-        message.set_text("role", role);
-        message
-    }
-
-    /// Makes a message with a text.
-    pub(super) fn plain(role: &'a str, content: impl Into<Cow<'a, str>>) -> Self {
-        let mut message = Self::new(role);
-        message.set_text("content", content);
-        message
-    }
-
-    /// Adds a text.
-    pub(super) fn set_text(&mut self, name: &'a str, text: impl Into<Cow<'a, str>>) {
-        self.0.push((name.into(), WireValue::Text(text.into())));
-    }
-
-    fn set(&mut self, name: &'a str, value: &(impl Serialize + ?Sized)) {
-        if let Some(value) = raw(value) {
-            self.0.push((name.into(), WireValue::Json(value)));
+    let signature = signature.unwrap_or_default();
+    for (name, value) in signature.iter() {
+        if !fields.iter().any(|(known, _)| *known == name) {
+            fields.push((name, value.to_owned()));
         }
     }
+    raw(&Map(&fields))
+}
 
-    /// Adds a verbatim field, unless the message has it already.
-    fn set_part(&mut self, name: impl Into<Cow<'a, str>>, value: &RawValue) {
-        let name = name.into();
-        if !self.0.iter().any(|(known, _)| *known == name) {
-            self.0.push((name, WireValue::Json(value.to_owned())));
-        }
-    }
+fn checked(json: &RawJson) -> Option<Part> {
+    RawValue::from_string(json.as_str().to_owned()).ok()
 }

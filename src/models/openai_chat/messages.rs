@@ -3,7 +3,7 @@
 
 use super::content::{Block, blocks, result_blocks};
 use super::dialect::Dialect;
-use super::drafts::{CallerDraft, Draft, ModelDraft, WireMessage};
+use super::drafts::{CALLER, Draft, MODEL, RESULT};
 use crate::message::{Message, Role, ToolResult};
 use crate::models::capability_settings::Roles;
 use crate::models::encode::{Items, instruction};
@@ -26,8 +26,8 @@ pub(super) struct Conversation {
     messages: Items,
     /// The newest message, to which its neighbour may be joined.
     last: Option<Draft>,
-    /// Whether the newest of the complete messages is a result.
-    is_after_result: bool,
+    /// The role of the newest of the complete messages; empty without one.
+    last_role: &'static str,
     /// Content that the results of the newest step can't hold.
     attachments: Vec<Block>,
     /// How many pictures and files the messages have.
@@ -49,7 +49,7 @@ impl Conversation {
             system: Vec::new(),
             messages: Items::default(),
             last: None,
-            is_after_result: false,
+            last_role: "",
             attachments: Vec::new(),
             seen: 0,
         }
@@ -58,25 +58,22 @@ impl Conversation {
     /// Ends the conversation, and returns the instructions above it and its messages.
     pub(super) fn end(&mut self, instructions: &str) -> (Items, &Items) {
         self.flush_attachments();
-        let model_ends = match &self.last {
-            Some(last) => matches!(last, Draft::Model(_)),
-            None => !self.is_after_result,
-        };
-        if self.roles() == Roles::Strict && model_ends {
-            self.add_caller(vec![Block::Text(FILLER.to_owned())], None);
+        let role = self.last.as_ref().map_or(self.last_role, |last| last.role);
+        if self.roles() == Roles::Strict && matches!(role, "" | MODEL) {
+            self.add_draft(Draft::saying(CALLER, FILLER));
         }
         self.close();
         let texts = std::iter::once(instructions).chain(self.system.iter().map(String::as_str));
         let texts: Vec<_> = texts.filter(|text| !text.is_empty()).collect();
         let mut system = Items::default();
         if !texts.is_empty() {
-            system.push(&WireMessage::plain("system", texts.join("\n\n")));
+            system.push(&Draft::saying("system", texts.join("\n\n")));
         }
         (system, &self.messages)
     }
 
     fn roles(&self) -> Roles {
-        self.target.can.roles
+        self.target.can.roles.unwrap_or_default()
     }
 
     fn add(&mut self, message: &Message) {
@@ -94,12 +91,13 @@ impl Conversation {
                 let content = blocks(&message.content, &self.target, &mut self.seen);
                 let has_results = message.role == Role::Tool || message.tool_results().next().is_some();
                 if !content.is_empty() || !has_results {
-                    self.add_caller(content, message.name.as_deref());
+                    let name = message.name.as_deref().filter(|_| self.roles() != Roles::Strict);
+                    self.add_draft(Draft::new(CALLER, content).named(name));
                 }
             }
             Role::Assistant => {
-                if let Some(draft) = ModelDraft::of(message, &self.dialect, &self.target, &mut self.ids) {
-                    self.add_model(draft);
+                if let Some(draft) = Draft::of_model(message, &self.dialect, &self.target, &mut self.ids) {
+                    self.add_draft(draft);
                 }
             }
         }
@@ -109,15 +107,11 @@ impl Conversation {
         let text = message.joined_text();
         if self.roles() == Roles::Any {
             self.close();
-            let mut wire = WireMessage::plain("system", text);
-            if let Some(name) = message.name.as_deref().filter(|name| is_speaker_name(name)) {
-                wire.set_text("name", name);
-            }
-            self.push(&wire, false);
+            self.push(&Draft::saying("system", text).named(message.name.as_deref()));
         } else if self.last.is_none() && self.messages.is_empty() {
             self.system.push(text);
         } else if let Some(text) = instruction(message) {
-            self.add_caller(vec![Block::Text(text)], None);
+            self.add_draft(Draft::saying(CALLER, text));
         }
     }
 
@@ -129,66 +123,52 @@ impl Conversation {
         let (mut text, media) = result_blocks(&result.content, &self.target, &mut self.seen);
         if !media.is_empty() {
             if text.is_empty() {
-                text = "The result follows as an attachment.".into();
+                text.push_str("The result follows as an attachment.");
             }
             let label = format!("Attachments of the result of {} ({id}):", result.name);
             self.attachments.push(Block::Text(label));
             self.attachments.extend(media);
         }
-        let mut wire = WireMessage::plain("tool", text);
-        wire.set_text("tool_call_id", id);
-        self.push(&wire, true);
+        self.push(&Draft::saying(RESULT, text).with("tool_call_id", &id));
     }
 
-    fn add_caller(&mut self, content: Vec<Block>, name: Option<&str>) {
-        let name = name.filter(|name| self.roles() != Roles::Strict && is_speaker_name(name));
-        let next = CallerDraft {
-            content,
-            name: name.map(str::to_owned),
-        };
-        match &mut self.last {
-            Some(Draft::Caller(last)) if self.target.can.roles != Roles::Any && last.name == next.name => {
-                last.join(next);
-            }
-            _ => {
-                self.close();
-                if self.roles() == Roles::Strict && self.is_after_result {
-                    self.push(&Draft::Model(ModelDraft::saying(BRIDGE)).wire(), false);
-                }
-                self.last = Some(Draft::Caller(next));
-            }
+    /// Adds a message, or joins it to its neighbour.
+    fn add_draft(&mut self, next: Draft) {
+        let roles = self.roles();
+        if let Some(last) = &mut self.last
+            && roles != Roles::Any
+            && last.is_continued_by(&next)
+        {
+            last.join(next);
+            return;
         }
-    }
-
-    fn add_model(&mut self, next: ModelDraft) {
-        if self.roles() == Roles::Strict && self.last.is_none() && self.messages.is_empty() {
-            self.push(&WireMessage::plain("user", FILLER), false);
-        }
-        match &mut self.last {
-            Some(Draft::Model(last)) if self.target.can.roles != Roles::Any => last.join(next),
-            _ => {
-                self.close();
-                self.last = Some(Draft::Model(next));
+        self.close();
+        if roles == Roles::Strict {
+            match (self.last_role, next.role) {
+                ("", MODEL) => self.push(&Draft::saying(CALLER, FILLER)),
+                (RESULT, CALLER) => self.push(&Draft::saying(MODEL, BRIDGE)),
+                _ => {}
             }
         }
+        self.last = Some(next);
     }
 
     fn flush_attachments(&mut self) {
         if !self.attachments.is_empty() {
             let attachments = std::mem::take(&mut self.attachments);
-            self.add_caller(attachments, None);
+            self.add_draft(Draft::new(CALLER, attachments));
         }
     }
 
     fn close(&mut self) {
         if let Some(last) = self.last.take() {
-            self.push(&last.wire(), false);
+            self.push(&last);
         }
     }
 
-    fn push(&mut self, message: &WireMessage<'_>, is_result: bool) {
+    fn push(&mut self, message: &Draft) {
         self.messages.push(message);
-        self.is_after_result = is_result;
+        self.last_role = message.role;
     }
 }
 
@@ -214,11 +194,4 @@ impl Fold for Conversation {
         let system: usize = self.system.iter().map(String::len).sum();
         self.messages.bytes() + system + self.last.as_ref().map_or(0, Draft::bytes) + self.ids.bytes()
     }
-}
-
-/// Returns whether the protocol accepts the speaker's name. Other names are dropped, so that the
-/// request does not fail.
-fn is_speaker_name(name: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    !name.is_empty() && name.len() <= 64 && name.chars().all(plain)
 }
