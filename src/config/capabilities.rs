@@ -9,7 +9,7 @@ use super::prices::check_name;
 use super::providers::ProviderConfig;
 use super::values::optional_integer;
 use crate::model_ref::ModelRef;
-use crate::models::{CapabilitySettings, Files, Roles};
+use crate::models::{Capabilities, Files, Roles};
 
 /// What a model can take. The model `*` is for all models of the provider.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -39,16 +39,17 @@ pub struct CapabilityConfig {
 pub(super) fn of_provider(
     capabilities: &BTreeMap<String, CapabilityConfig>,
     provider: &str,
-) -> BTreeMap<String, CapabilitySettings> {
+) -> BTreeMap<String, Capabilities> {
     let entry = |(name, config): (&String, &CapabilityConfig)| {
         let model: ModelRef = name.parse().ok()?;
-        let settings = CapabilitySettings {
+        let settings = Capabilities {
             pictures: config.pictures,
             files: config.files,
             max_picture_bytes: config.max_picture_bytes,
             max_picture_side: config.max_picture_side,
             max_pictures: config.max_pictures,
             roles: config.roles,
+            ..Capabilities::default()
         };
         (model.provider() == provider).then(|| (model.model().to_owned(), settings))
     };

@@ -88,7 +88,7 @@ use serde::Deserialize;
 
 use crate::limits::Limits;
 use crate::model_ref::ContextWindows;
-use crate::models::CapabilitySettings;
+use crate::models::Capabilities;
 use crate::usage::PriceTable;
 
 /// Every setting of the service, checked and typed.
@@ -133,7 +133,7 @@ impl Config {
     }
 
     /// Returns what the models of a provider can take, by model.
-    pub fn capabilities_of(&self, provider: &str) -> BTreeMap<String, CapabilitySettings> {
+    pub fn capabilities_of(&self, provider: &str) -> BTreeMap<String, Capabilities> {
         capabilities::of_provider(&self.capabilities, provider)
     }
 

@@ -1,155 +1,41 @@
-//! What models can take: one table by the names of models and the hosts of servers, and the
-//! configuration on top.
-//!
-//! The table has only what a provider documents or what its error messages say. An unknown model
-//! takes everything, so that the table never hides a picture from a model that could see it.
+//! What models can take: the table `capabilities.toml`, and the configuration on top.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use reqwest::Url;
+use serde::Deserialize;
 
-use super::capability_settings::{ALL_MODELS, CapabilitySettings, Files, Roles};
+use super::capability_settings::{ALL_MODELS, Capabilities};
 use super::settings::{ProviderKind, ProviderSettings};
 
-/// What a model can take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Capabilities {
-    /// Whether it sees pictures.
-    pub pictures: bool,
-    /// The files that it reads.
-    pub files: Files,
-    /// The largest picture, in bytes of its base64 text.
-    pub picture_bytes: usize,
-    /// The longest side of a picture, in pixels.
-    pub picture_side: usize,
-    /// The most pictures in a request.
-    pub request_pictures: usize,
-    /// The most pictures in a request with a picture of more than [`LARGE_SIDE`] pixels.
-    pub request_large_pictures: usize,
-    /// The most files in a request.
-    pub request_files: usize,
-    /// The most bytes of pictures and files in a request, as base64 text.
-    pub request_media_bytes: usize,
-    /// The order of roles.
-    pub roles: Roles,
-    /// Whether ids of calls have nine letters and digits.
-    pub nine_letter_ids: bool,
+/// The table. A test reads it.
+static TABLE: LazyLock<Table> = LazyLock::new(|| toml::from_str(include_str!("capabilities.toml")).unwrap_or_default());
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    rows: Vec<Row>,
 }
 
-/// From this side on, a picture counts as large.
-pub const LARGE_SIDE: usize = 2_000;
-
-/// The capabilities of a model about which nothing is known.
-const UNKNOWN: Capabilities = Capabilities {
-    pictures: true,
-    files: Files::Documents,
-    picture_bytes: usize::MAX,
-    picture_side: usize::MAX,
-    request_pictures: usize::MAX,
-    request_large_pictures: usize::MAX,
-    request_files: usize::MAX,
-    request_media_bytes: usize::MAX,
-    roles: Roles::Joined,
-    nine_letter_ids: false,
-};
-
-const MIB: usize = 1 << 20;
-
-/// What a row of the tables changes.
-type Change = fn(&mut Capabilities);
-
-/// Models by words of their names, and words of similar models that differ.
-const MODELS: &[(&[&str], &[&str], Change)] = &[
-    (&["claude"], &[], limits_of_claude),
-    (
-        TEXT_MODELS,
-        &["vl", "ocr", "omni", "vision", "multimodal", "11b", "90b"],
-        takes_text,
-    ),
-    (&["gpt-4"], &["turbo", "vision"], takes_text),
-    (
-        &[
-            "mistral",
-            "ministral",
-            "magistral",
-            "mixtral",
-            "codestral",
-            "devstral",
-            "pixtral",
-        ],
-        &[],
-        of_mistral,
-    ),
-];
-
-/// Models that take neither pictures nor files.
-#[rustfmt::skip]
-const TEXT_MODELS: &[&str] = &[
-    "deepseek-chat", "deepseek-coder", "deepseek-reasoner", "deepseek-r1",
-    "deepseek-v2", "deepseek-v2.5", "deepseek-v3", "deepseek-v3.1", "deepseek-v3.2",
-    "kimi-k2", "moonshot-v1", "glm-4", "glm-4.5", "glm-4.6", "glm-4.7",
-    "minimax-m1", "minimax-m2", "minimax-m2.1", "qwen2", "qwen2.5", "qwen3", "qwen-max", "qwen-turbo", "qwq",
-    "gpt-3.5", "gpt-oss", "o1-mini", "o1-preview", "o3-mini", "grok-3", "grok-code-fast",
-    "llama2", "llama-2", "llama3", "llama-3", "llama3.1", "llama-3.1", "llama3.2", "llama-3.2", "llama3.3", "llama-3.3",
-    "mistral-7b", "open-mistral", "mistral-nemo", "mixtral", "codestral", "command-r", "jamba",
-    "gemma2", "gemma-2", "phi3", "phi-3", "phi4", "phi-4",
-    "nova-micro", "titan-text", "claude-2", "claude-2.1", "claude-v2", "claude-instant",
-];
-
-/// Servers by the end of their hosts.
-const HOSTS: &[(&str, Change)] = &[
-    ("api.openai.com", of_openai),
-    (".openai.azure.com", of_openai),
-    ("api.mistral.ai", of_mistral),
-    ("api.groq.com", of_groq),
-];
-
-/// <https://platform.claude.com/docs/en/build-with-claude/vision>, "General limits". The 5 MB count
-/// on the base64 text.
-fn limits_of_claude(can: &mut Capabilities) {
-    can.files = can.files.min(Files::Pdf);
-    can.picture_bytes = 5 * MIB;
-    can.picture_side = 8_000;
-    can.request_pictures = can.request_pictures.min(100);
-    can.request_large_pictures = 20;
-    can.request_media_bytes = can.request_media_bytes.min(28 * MIB);
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Row {
+    protocols: Vec<ProviderKind>,
+    hosts: Vec<String>,
+    models: Vec<String>,
+    unless: Vec<String>,
+    #[serde(flatten)]
+    can: Capabilities,
 }
 
-/// <https://platform.openai.com/docs/guides/images-vision>: 50 MB in a request.
-fn of_openai(can: &mut Capabilities) {
-    can.roles = Roles::Any;
-    (can.request_pictures, can.request_media_bytes) = (500, 48 * MIB);
-}
-
-/// Its server refuses a message of the caller right after a result of a tool.
-fn of_mistral(can: &mut Capabilities) {
-    (can.roles, can.nine_letter_ids) = (Roles::Strict, true);
-}
-
-/// <https://console.groq.com/docs/vision>
-fn of_groq(can: &mut Capabilities) {
-    (can.files, can.picture_bytes, can.request_pictures) = (Files::None, 4 * MIB, 5);
-}
-
-fn takes_text(can: &mut Capabilities) {
-    (can.pictures, can.files) = (false, Files::None);
-}
-
-fn of_protocol(kind: ProviderKind, can: &mut Capabilities) {
-    match kind {
-        ProviderKind::OpenAiChat | ProviderKind::Scripted => {}
-        ProviderKind::OpenAiResponses => of_openai(can),
-        // Servers with this protocol are made for clients of Claude.
-        ProviderKind::Anthropic => limits_of_claude(can),
-        // <https://ai.google.dev/gemini-api/docs/image-understanding>: 20 MB in a request.
-        ProviderKind::Gemini => (can.files, can.request_media_bytes) = (Files::All, 18 * MIB),
-        // <https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Message.html>
-        ProviderKind::Bedrock => {
-            (can.files, can.request_files) = (Files::All, 5);
-            (can.picture_bytes, can.picture_side) = (5 * MIB, 8_000);
-            (can.request_pictures, can.request_media_bytes) = (20, 18 * MIB);
-        }
+impl Row {
+    fn is_for(&self, kind: ProviderKind, host: &str, model: &str) -> bool {
+        let is_host = |known: &String| host == known || (known.starts_with('.') && host.ends_with(known.as_str()));
+        let is_named = |words: &[String]| words.iter().any(|word| has_word(model, word));
+        self.protocols.contains(&kind)
+            || self.hosts.iter().any(is_host)
+            || (is_named(&self.models) && !is_named(&self.unless))
     }
 }
 
@@ -157,7 +43,7 @@ fn of_protocol(kind: ProviderKind, can: &mut Capabilities) {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProviderCapabilities {
     host: String,
-    configured: Arc<BTreeMap<String, CapabilitySettings>>,
+    configured: Arc<BTreeMap<String, Capabilities>>,
 }
 
 impl ProviderCapabilities {
@@ -177,43 +63,50 @@ impl ProviderCapabilities {
         }
     }
 
-    /// Returns what a model can take. The protocol is the most general, then come the host, the
-    /// model's name, the configuration of the provider and the configuration of the model.
+    /// Returns what a model can take. The configuration of the model comes before that of the
+    /// provider, and both before the table.
     pub fn of(&self, kind: ProviderKind, model: &str) -> Capabilities {
-        let mut can = UNKNOWN;
-        of_protocol(kind, &mut can);
-        for (host, change) in HOSTS {
-            if self.host == *host || (host.starts_with('.') && self.host.ends_with(host)) {
-                change(&mut can);
-            }
-        }
         let name = model.to_ascii_lowercase();
-        for (words, others, change) in MODELS {
-            let is_named = |words: &[&str]| words.iter().any(|word| has_word(&name, word));
-            if is_named(words) && !is_named(others) {
-                change(&mut can);
-            }
-        }
-        for named in [ALL_MODELS, model] {
-            if let Some(settings) = self.configured.get(named) {
-                settings.apply(&mut can);
-            }
-        }
-        can
+        let rows = TABLE.rows.iter().filter(|row| row.is_for(kind, &self.host, &name));
+        let known = rows.fold(Capabilities::default(), |known, row| known.and(row.can));
+        let configured = [ALL_MODELS, model]
+            .into_iter()
+            .filter_map(|name| self.configured.get(name));
+        configured.fold(known, |known, configured| configured.or(known))
     }
 }
 
-impl CapabilitySettings {
-    fn apply(&self, can: &mut Capabilities) {
-        fn set<T: Copy>(value: &mut T, configured: Option<T>) {
-            *value = configured.unwrap_or(*value);
+impl Capabilities {
+    /// Returns what both allow.
+    fn and(self, other: Self) -> Self {
+        fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+            one.into_iter().chain(other).min()
         }
-        set(&mut can.pictures, self.pictures);
-        set(&mut can.files, self.files);
-        set(&mut can.picture_bytes, self.max_picture_bytes);
-        set(&mut can.picture_side, self.max_picture_side);
-        set(&mut can.request_pictures, self.max_pictures);
-        set(&mut can.roles, self.roles);
+        Self {
+            pictures: least(self.pictures, other.pictures),
+            files: least(self.files, other.files),
+            max_picture_bytes: least(self.max_picture_bytes, other.max_picture_bytes),
+            max_picture_side: least(self.max_picture_side, other.max_picture_side),
+            max_pictures: least(self.max_pictures, other.max_pictures),
+            max_pictures_with_large: least(self.max_pictures_with_large, other.max_pictures_with_large),
+            max_files: least(self.max_files, other.max_files),
+            max_media_bytes: least(self.max_media_bytes, other.max_media_bytes),
+            roles: least(self.roles, other.roles),
+            nine_letter_ids: self.nine_letter_ids || other.nine_letter_ids,
+        }
+    }
+
+    /// Returns these capabilities, and what is known of the others.
+    fn or(self, known: Self) -> Self {
+        Self {
+            pictures: self.pictures.or(known.pictures),
+            files: self.files.or(known.files),
+            max_picture_bytes: self.max_picture_bytes.or(known.max_picture_bytes),
+            max_picture_side: self.max_picture_side.or(known.max_picture_side),
+            max_pictures: self.max_pictures.or(known.max_pictures),
+            roles: self.roles.or(known.roles),
+            ..known
+        }
     }
 }
 
@@ -231,9 +124,18 @@ fn has_word(name: &str, word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::models::capability_settings::{Files, Roles};
 
     fn chat(model: &str) -> Capabilities {
         ProviderCapabilities::default().of(ProviderKind::OpenAiChat, model)
+    }
+
+    #[test]
+    fn the_table_is_read_and_its_strictest_rows_count() {
+        toml::from_str::<Table>(include_str!("capabilities.toml")).unwrap();
+        let claude = ProviderCapabilities::default().of(ProviderKind::Bedrock, "anthropic.claude-x");
+        let limits = (claude.files, claude.max_pictures, claude.max_pictures_with_large);
+        assert_eq!(limits, (Some(Files::Pdf), Some(20), Some(20)));
     }
 
     #[test]
@@ -273,15 +175,15 @@ mod tests {
             ("gemma-3-27b-it", true),
             ("my-deployment", true),
         ] {
-            assert_eq!(chat(model).pictures, sees, "{model}");
+            assert_eq!(chat(model).pictures.is_none(), sees, "{model}");
         }
     }
 
     #[test]
     fn the_configuration_is_on_top() {
-        let settings = |pictures| CapabilitySettings {
+        let settings = |pictures| Capabilities {
             pictures: Some(pictures),
-            ..CapabilitySettings::default()
+            ..Capabilities::default()
         };
         let configured = [
             (ALL_MODELS.to_owned(), settings(false)),
@@ -293,18 +195,18 @@ mod tests {
         };
         for (model, sees) in [("m", true), ("claude-x", false), ("gpt-4", false)] {
             let can = models.of(ProviderKind::OpenAiChat, model);
-            assert_eq!((can.pictures, can.roles), (sees, Roles::Strict), "{model}");
+            assert_eq!((can.pictures, can.roles), (Some(sees), Some(Roles::Strict)), "{model}");
         }
     }
 
     #[test]
     fn a_server_s_order_of_roles_follows_from_its_host_or_the_model() {
-        assert_eq!(chat("m").roles, Roles::Joined);
-        assert_eq!(chat("mistralai/devstral-medium").roles, Roles::Strict);
+        assert_eq!(chat("m").roles, None);
+        assert_eq!(chat("mistralai/devstral-medium").roles, Some(Roles::Strict));
         let openai = ProviderCapabilities {
             host: "x.openai.azure.com".to_owned(),
             ..ProviderCapabilities::default()
         };
-        assert_eq!(openai.of(ProviderKind::OpenAiChat, "m").roles, Roles::Any);
+        assert_eq!(openai.of(ProviderKind::OpenAiChat, "m").roles, Some(Roles::Any));
     }
 }

@@ -1,16 +1,17 @@
-//! What the configuration says about models: plain data.
+//! What models can take: plain data.
 
 use serde::Deserialize;
 
 /// The name of the settings for all models of a provider.
-pub const ALL_MODELS: &str = "*";
+pub(super) const ALL_MODELS: &str = "*";
 
-/// What the configuration says about models.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CapabilitySettings {
-    /// Whether they see pictures.
+/// What a model can take. A limit that is `None` is not known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Capabilities {
+    /// Whether it sees pictures.
     pub pictures: Option<bool>,
-    /// The files that they read.
+    /// The files that it reads.
     pub files: Option<Files>,
     /// The largest picture, in bytes of its base64 text.
     pub max_picture_bytes: Option<usize>,
@@ -18,12 +19,20 @@ pub struct CapabilitySettings {
     pub max_picture_side: Option<usize>,
     /// The most pictures in a request.
     pub max_pictures: Option<usize>,
-    /// The order of roles that their server accepts.
+    /// The most pictures in a request with a large picture.
+    pub max_pictures_with_large: Option<usize>,
+    /// The most files in a request.
+    pub max_files: Option<usize>,
+    /// The most bytes of pictures and files in a request, as base64 text.
+    pub max_media_bytes: Option<usize>,
+    /// The order of roles that its server accepts.
     pub roles: Option<Roles>,
+    /// Whether ids of calls have nine letters and digits.
+    pub nine_letter_ids: bool,
 }
 
 /// The files that a model takes, each kind with those before it. Text files are sent as text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Files {
     /// No files.
@@ -31,19 +40,22 @@ pub enum Files {
     /// PDFs.
     Pdf,
     /// All files but sounds and films.
+    #[default]
     Documents,
     /// All files.
     All,
 }
 
-/// The order of roles that a server of chat completions accepts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+/// The order of roles that a server of chat completions accepts, the strictest first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Roles {
+    /// The order of [`Roles::Joined`]; the caller begins and ends, and does not speak right after a
+    /// tool.
+    Strict,
+    /// One system message at the beginning, and no neighbours of one role.
+    #[default]
+    Joined,
     /// Any order.
     Any,
-    /// One system message at the beginning, and no neighbours of one role.
-    Joined,
-    /// The same; the caller begins and ends, and does not speak right after a tool.
-    Strict,
 }

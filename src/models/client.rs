@@ -42,9 +42,6 @@ pub(super) trait Wire: Send + Sync + fmt::Debug {
         base.clone()
     }
 
-    /// Returns what the protocol accepts of schemas.
-    fn schemas(&self) -> &'static Schemas;
-
     /// Encodes a request for a streamed response or for one body. Its schemas are reduced.
     fn encode(&self, request: &ModelRequest, stream: bool) -> Vec<u8>;
 
@@ -108,6 +105,7 @@ struct Provider {
     stream: bool,
     structured_output: StructuredOutput,
     error_words: ErrorWords,
+    schemas: Schemas,
     last_tools: LastTools,
 }
 
@@ -126,6 +124,7 @@ impl HttpModel {
             secrets: secrets(settings),
             structured_output: settings.structured_output.unwrap_or(wire.structured_output()),
             error_words: settings.error_words.clone(),
+            schemas: Schemas::of(settings.kind),
             last_tools: LastTools::default(),
             wire: Box::new(wire),
             stream: settings.stream,
@@ -142,7 +141,7 @@ impl HttpModel {
 impl Model for HttpModel {
     fn stream(&self, request: ModelRequest) -> ModelStream {
         let provider = Arc::clone(&self.provider);
-        let (request, names) = reduced(request, provider.wire.schemas(), &provider.last_tools);
+        let (request, names) = reduced(request, provider.schemas, &provider.last_tools);
         let asked = request.clone();
         let url = provider.wire.url(&provider.url, &request, provider.stream);
         let body = Bytes::from(provider.wire.encode(&request, provider.stream));

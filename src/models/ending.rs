@@ -3,6 +3,9 @@
 //!
 //! All protocols share this file. An unknown reason is a failure, never a success.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use super::body::broken_down;
 use super::fault::Fault;
 use super::retry::AttemptError;
@@ -11,77 +14,9 @@ use crate::agent::ports::{ModelError, ModelErrorClass, ModelEvent};
 use crate::agent::state::{FinishReason, ModelResponse};
 use crate::message::ContentPart;
 
-/// The words of servers for each reason: in lower case, only their letters. Gateways send the words
-/// of one protocol in another, so there is one table.
-static WORDS: [(FinishReason, &[&str]); 6] = [
-    (
-        FinishReason::Stop,
-        &[
-            "stop",
-            "endturn",
-            "stopsequence",
-            "eos",
-            "eostoken",
-            "eosfound",
-            "endoftext",
-            "complete",
-            "completed",
-            "done",
-            "end",
-            "finish",
-            "finished",
-            "normal",
-        ],
-    ),
-    (
-        FinishReason::ToolCalls,
-        &["toolcalls", "toolcall", "tooluse", "functioncall", "functioncalls"],
-    ),
-    (
-        FinishReason::Length,
-        &[
-            "length",
-            "maxtokens",
-            "maxoutputtokens",
-            "maxcompletiontokens",
-            "maxlength",
-            // Mistral.
-            "modellength",
-            // Anthropic, Zhipu.
-            "modelcontextwindowexceeded",
-            "contextlength",
-            "contextlengthexceeded",
-            // Cohere.
-            "errorlimit",
-        ],
-    ),
-    (
-        FinishReason::ContentFilter,
-        &[
-            "contentfilter",
-            "contentfiltered",
-            // Bedrock.
-            "guardrailintervened",
-            // Gemini.
-            "safety",
-            "recitation",
-            "blocklist",
-            "prohibitedcontent",
-            "spii",
-            "imagesafety",
-            "imageprohibitedcontent",
-            "imagerecitation",
-            "modelarmor",
-            // Zhipu.
-            "sensitive",
-            // Cohere.
-            "errortoxic",
-        ],
-    ),
-    (FinishReason::Refusal, &["refusal", "refused"]),
-    // Anthropic pauses after a compaction, too, if it is asked to.
-    (FinishReason::PauseTurn, &["pauseturn", "compaction"]),
-];
+/// The reasons by the words of servers.
+static REASONS: LazyLock<HashMap<String, FinishReason>> =
+    LazyLock::new(|| toml::from_str(include_str!("finish_reasons.toml")).unwrap_or_default());
 
 /// The finish reasons of a completion. Choices have one each, and streams may repeat them.
 #[derive(Debug, Default)]
@@ -130,8 +65,8 @@ pub(super) fn finish_reason(word: Option<&str>) -> FinishReason {
     let letters = name.chars().filter(char::is_ascii_alphabetic);
     let letters: String = letters.map(|letter| letter.to_ascii_lowercase()).collect();
     let letters = letters.strip_prefix("finishreason").unwrap_or(&letters);
-    let known = WORDS.iter().find(|(_, words)| words.contains(&letters));
-    known.map_or_else(|| FinishReason::Other(word.to_owned()), |(reason, _)| reason.clone())
+    let known = REASONS.get(letters).cloned();
+    known.unwrap_or_else(|| FinishReason::Other(word.to_owned()))
 }
 
 /// Returns the completion if its reason and its content agree. Otherwise the attempt has failed.

@@ -46,8 +46,8 @@ pub mod scripted;
 mod catalog;
 
 pub use self::address::SettingsError;
-pub use self::capabilities::{Capabilities, LARGE_SIDE, ProviderCapabilities};
-pub use self::capability_settings::{ALL_MODELS, CapabilitySettings, Files, Roles};
+pub use self::capabilities::ProviderCapabilities;
+pub use self::capability_settings::{Capabilities, Files, Roles};
 pub use self::catalog::{Catalog, CatalogError};
 pub use self::client::Decoder;
 pub use self::names::IdRule;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 use serde::Deserialize;
 
-use super::capability_settings::CapabilitySettings;
+use super::capability_settings::Capabilities;
 use crate::agent::ports::{ModelErrorClass, StructuredOutput};
 
 /// The protocol that a provider speaks.
@@ -66,7 +66,7 @@ pub struct ProviderSettings {
     /// `None` lets the address decide.
     pub think_tags: Option<bool>,
     /// What its models can take, by model, on top of what is known of them.
-    pub capabilities: Arc<BTreeMap<String, CapabilitySettings>>,
+    pub capabilities: Arc<BTreeMap<String, Capabilities>>,
     /// Words of its errors beyond those that all servers share.
     pub error_words: ErrorWords,
 }

@@ -3,14 +3,16 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::capabilities::{Capabilities, LARGE_SIDE, ProviderCapabilities};
-use super::capability_settings::Files;
+use super::capabilities::ProviderCapabilities;
+use super::capability_settings::{Capabilities, Files};
 use super::files::{Attachment, as_words, inline_data};
 use super::settings::ProviderKind;
 use crate::agent::ports::ModelRequest;
 use crate::message::{ContentPart, MediaSource, Message, OpaquePart, Role, picture_side};
 use crate::session::Fold;
 
+/// From this side on, in pixels, a picture counts as large.
+const LARGE_SIDE: usize = 2_000;
 /// The types of pictures that all models accept that see pictures.
 const PICTURE_TYPES: [&str; 5] = ["image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp"];
 
@@ -87,7 +89,7 @@ impl Target {
         if let Attachment::Document(part) = attachment
             && let Some(words) = as_words(part)
         {
-            return (self.can.files == Files::None).then_some(words);
+            return (self.can.files == Some(Files::None)).then_some(words);
         }
         let reason = match attachment {
             Attachment::Image(_) => self.refusal_of_picture(source)?,
@@ -98,24 +100,24 @@ impl Target {
 
     fn refusal_of_picture(&self, source: &MediaSource) -> Option<String> {
         let can = &self.can;
-        if !can.pictures {
+        if can.pictures == Some(false) {
             return Some("this model takes no pictures".to_owned());
         }
         let (media_type, data) = inline(source)?;
-        let is_known = PICTURE_TYPES.contains(&media_type) || (can.files == Files::All && is_apple(media_type));
+        let is_known = PICTURE_TYPES.contains(&media_type) || (can.files == Some(Files::All) && is_apple(media_type));
         if !is_known {
             return Some(format!("this model takes no pictures of the type {media_type}"));
         }
-        if data.len() > can.picture_bytes {
-            let most = can.picture_bytes;
+        if let Some(most) = can.max_picture_bytes.filter(|most| data.len() > *most) {
             return Some(format!("its {} bytes of base64 are more than {most}", data.len()));
         }
-        let side = picture_side(data).filter(|side| *side > can.picture_side)?;
-        Some(format!("a side of {side} pixels is longer than {}", can.picture_side))
+        let most = can.max_picture_side?;
+        let side = picture_side(data).filter(|side| *side > most)?;
+        Some(format!("a side of {side} pixels is longer than {most}"))
     }
 
     fn refusal_of_file(&self, source: &MediaSource) -> Option<String> {
-        let files = self.can.files;
+        let files = self.can.files.unwrap_or_default();
         if files == Files::None {
             return Some("this model takes no files".to_owned());
         }
@@ -180,14 +182,11 @@ impl MediaCount {
 
     /// Returns whether the media fit into this part of the limits.
     fn fits(&self, can: &Capabilities, part: usize) -> bool {
-        let pictures = if self.large_pictures > 0 {
-            can.request_large_pictures.min(can.request_pictures)
-        } else {
-            can.request_pictures
-        };
-        self.pictures <= pictures / part
-            && self.files <= can.request_files / part
-            && self.bytes <= can.request_media_bytes / part
+        let is_within = |count: usize, most: Option<usize>| most.is_none_or(|most| count <= most / part);
+        is_within(self.pictures, can.max_pictures)
+            && (self.large_pictures == 0 || is_within(self.pictures, can.max_pictures_with_large))
+            && is_within(self.files, can.max_files)
+            && is_within(self.bytes, can.max_media_bytes)
     }
 
     fn change(&mut self, by: Self, step: fn(usize, usize) -> usize) {

@@ -172,7 +172,8 @@ pub enum ModelEvent {
 }
 
 /// The kind of failure of a model call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ModelErrorClass {
     /// The key is missing, wrong or not allowed.
     Auth,

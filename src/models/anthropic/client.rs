@@ -11,7 +11,6 @@ use crate::message::Message;
 use crate::models::address::{KeyHeader, Protocol, SettingsError};
 use crate::models::capabilities::ProviderCapabilities;
 use crate::models::client::{Decoder, HttpModel, Shared, Wire};
-use crate::models::schema::Schemas;
 use crate::models::settings::{CapSettings, ProviderSettings};
 use crate::session::Fold;
 
@@ -33,10 +32,6 @@ pub(in crate::models) fn client(settings: &ProviderSettings, shared: Shared) -> 
 }
 
 impl Wire for MessagesDialect {
-    fn schemas(&self) -> &'static Schemas {
-        &Schemas::ANTHROPIC
-    }
-
     fn encode(&self, request: &ModelRequest, stream: bool) -> Vec<u8> {
         encode_request(request, self, stream)
     }

@@ -18,7 +18,6 @@ use crate::models::address::{KeyHeader, Protocol, SettingsError};
 use crate::models::capabilities::ProviderCapabilities;
 use crate::models::client::{Decoder, HttpModel, Shared, Wire};
 use crate::models::retry::AttemptError;
-use crate::models::schema::Schemas;
 use crate::models::settings::{AwsSettings, CapSettings, ProviderSettings};
 
 const PROTOCOL: Protocol = Protocol {
@@ -62,10 +61,6 @@ pub(in crate::models) fn client(settings: &ProviderSettings, shared: Shared) -> 
 impl Wire for Converse {
     fn url(&self, base: &Url, request: &ModelRequest, stream: bool) -> Url {
         endpoint(base, &request.model, stream)
-    }
-
-    fn schemas(&self) -> &'static Schemas {
-        &Schemas::BEDROCK
     }
 
     fn encode(&self, request: &ModelRequest, _stream: bool) -> Vec<u8> {

@@ -5,47 +5,11 @@
 
 use std::time::Duration;
 
+use super::words::WORDS;
 use crate::json::{Object, Value};
 
 /// How many levels of objects, lists and JSON in texts are read.
 const MAX_DEPTH: usize = 8;
-/// Fields with the name or the number of an error.
-const CODES: [&str; 9] = [
-    "code",
-    "type",
-    "status",
-    "reason",
-    "error_code",
-    "error_type",
-    "errorCode",
-    "errorType",
-    "__type",
-];
-/// How codes within words end. Other such words are names of fields.
-const ENDS: [&str; 6] = ["error", "exception", "exceeded", "reached", "quota", "violation"];
-/// Fields with the words of an error, in order of preference.
-const WORDS: [&str; 9] = [
-    "message",
-    "detail",
-    "msg",
-    "Message",
-    "error_message",
-    "errorMessage",
-    "error_description",
-    "description",
-    "title",
-];
-/// Fields that may contain another error.
-const NESTED: [&str; 8] = [
-    "error",
-    "errors",
-    "detail",
-    "details",
-    "message",
-    "metadata",
-    "raw",
-    "innererror",
-];
 
 /// The parts of an error that are known.
 #[derive(Debug, Default)]
@@ -124,7 +88,7 @@ impl Details {
             .and_then(Value::as_str)
             .and_then(filled)
             .or_else(|| path.clone());
-        for code in CODES.iter().filter_map(|name| fields.get(*name)) {
+        for code in WORDS.code_fields.iter().filter_map(|name| fields.get(name)) {
             match code {
                 Value::String(code) => self.codes.push(code.clone()),
                 Value::Number(code) => self.codes.push(code.to_string()),
@@ -132,20 +96,24 @@ impl Details {
             }
         }
         let mut message = None;
-        for (name, value) in WORDS.iter().filter_map(|name| Some((name, fields.get(*name)?))) {
+        for (name, value) in WORDS
+            .word_fields
+            .iter()
+            .filter_map(|name| Some((name, fields.get(name)?)))
+        {
             let Value::String(text) = value else { continue };
             if json(text).is_none() {
                 message = message.or_else(|| filled(text));
                 self.add_words(text);
-            } else if !NESTED.contains(name) {
+            } else if !WORDS.nested_fields.contains(name) {
                 self.add_words(text);
             }
         }
         let mut passed_on = None;
-        for name in NESTED {
+        for name in &WORDS.nested_fields {
             let Some(value) = fields.get(name) else { continue };
             // Words that are not JSON are read already.
-            if WORDS.contains(&name) && value.as_str().is_some_and(|text| json(text).is_none()) {
+            if WORDS.word_fields.contains(name) && value.as_str().is_some_and(|text| json(text).is_none()) {
                 continue;
             }
             let mut inner = Self::default();
@@ -181,7 +149,7 @@ impl Details {
         let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
         let is_error = |word: &str| {
             let word = word.to_ascii_lowercase();
-            word.len() == text.trim().len() || ENDS.iter().any(|end| word.ends_with(end))
+            word.len() == text.trim().len() || WORDS.code_ends.iter().any(|end| word.ends_with(end))
         };
         let is_code = |word: &&str| {
             let bytes = word.as_bytes();

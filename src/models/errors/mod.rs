@@ -4,6 +4,7 @@
 mod classes;
 mod details;
 mod refusal;
+mod words;
 
 use std::time::Duration;
 

@@ -1,52 +1,14 @@
 //! Finds the part of a request that a provider refuses, by the words of its error: a position in
 //! the request, or a name.
 
+use super::classes::has_any;
 use super::details::Details;
+use super::words::WORDS;
 use crate::agent::ports::{ModelError, ModelErrorClass, ModelRequest, RefusedPart, ToolSpec};
 use crate::model_ref::ResponseFormat;
 
 /// Fields with the functions of a request. Gemini has a list of functions within a list of tools.
 const LISTS: [&str; 3] = ["function_declarations", "functiondeclarations", "tools"];
-/// Names of the response format, from all protocols.
-const FORMATS: [&str; 9] = [
-    "response_format",
-    "text.format",
-    "output_config",
-    "outputconfig",
-    "output_format",
-    "responsejsonschema",
-    "response_json_schema",
-    "response schema",
-    "json_schema",
-];
-/// Names of parts of messages, from all protocols.
-const CONTENTS: [(RefusedPart, &[&str]); 3] = [
-    (RefusedPart::Pictures, &["image", "picture", "vision", "multimodal"]),
-    (RefusedPart::Documents, &["document", "pdf", "file_data", "input_file"]),
-    (
-        RefusedPart::Reasoning,
-        &[
-            "signature",
-            "thinking",
-            "reasoning",
-            "encrypted_content",
-            "encrypted content",
-            "redacted",
-        ],
-    ),
-];
-/// Parameters whose names are like those of parts.
-const PARAMETERS: [&str; 8] = [
-    "reasoning_effort",
-    "reasoning.effort",
-    "budget_tokens",
-    "thinking.type",
-    "thinking_config",
-    "thinkingconfig",
-    "thinking_budget",
-    "max_tokens",
-];
-
 /// Returns the part of the request that the provider refuses, if the request has it.
 pub(in crate::models) fn refused_part(error: &ModelError, request: &ModelRequest) -> Option<RefusedPart> {
     if error.class != ModelErrorClass::Invalid {
@@ -58,16 +20,22 @@ pub(in crate::models) fn refused_part(error: &ModelError, request: &ModelRequest
     if let Some(tool) = tool_at_position(&words, &request.tools).or_else(|| tool_by_name(&words, &request.tools)) {
         return Some(RefusedPart::Tool(tool.name.clone()));
     }
-    let is_any = |names: &[&str]| names.iter().any(|name| words.contains(name));
-    if is_any(&PARAMETERS) {
+    if has_any(&words, &WORDS.parameters) {
         return None;
     }
-    if matches!(request.response_format, ResponseFormat::JsonSchema { .. }) && is_any(&FORMATS) {
+    if matches!(request.response_format, ResponseFormat::JsonSchema { .. }) && has_any(&words, &WORDS.response_format) {
         return Some(RefusedPart::ResponseFormat);
     }
-    let contents = CONTENTS.iter().filter(|(_, names)| is_any(names));
-    let mut parts = contents.map(|(part, _)| part.clone());
-    parts.find(|part| request.messages.iter().any(|message| part.is_in(message)))
+    let contents = [
+        (RefusedPart::Pictures, &WORDS.pictures),
+        (RefusedPart::Documents, &WORDS.documents),
+        (RefusedPart::Reasoning, &WORDS.reasoning),
+    ];
+    let is_in = |part: &RefusedPart| request.messages.iter().any(|message| part.is_in(message));
+    let found = contents
+        .into_iter()
+        .find(|(part, names)| has_any(&words, names) && is_in(part));
+    found.map(|(part, _)| part)
 }
 
 /// Finds `tools[3]`, `tools.3`, `tools/3` and `tools.4.member`: lists of AWS count from 1.

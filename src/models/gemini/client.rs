@@ -12,7 +12,6 @@ use crate::ids::IdSource;
 use crate::models::address::{KeyHeader, Protocol, SettingsError};
 use crate::models::capabilities::ProviderCapabilities;
 use crate::models::client::{Decoder, HttpModel, Shared, Wire};
-use crate::models::schema::Schemas;
 use crate::models::settings::{CapSettings, ProviderSettings};
 
 const PROTOCOL: Protocol = Protocol {
@@ -35,10 +34,6 @@ pub(in crate::models) fn client(settings: &ProviderSettings, shared: Shared) -> 
 impl Wire for GeminiDialect {
     fn url(&self, base: &Url, request: &ModelRequest, stream: bool) -> Url {
         endpoint(base, &request.model, stream)
-    }
-
-    fn schemas(&self) -> &'static Schemas {
-        &Schemas::GEMINI
     }
 
     fn encode(&self, request: &ModelRequest, _stream: bool) -> Vec<u8> {

@@ -9,7 +9,6 @@ use crate::ids::IdSource;
 use crate::models::address::{KeyHeader, Protocol, SettingsError};
 use crate::models::capabilities::ProviderCapabilities;
 use crate::models::client::{Decoder, HttpModel, Shared, Wire};
-use crate::models::schema::Schemas;
 use crate::models::settings::{CapSettings, ProviderSettings};
 
 const PROTOCOL: Protocol = Protocol {
@@ -30,10 +29,6 @@ pub(in crate::models) fn client(settings: &ProviderSettings, shared: Shared) -> 
 }
 
 impl Wire for Dialect {
-    fn schemas(&self) -> &'static Schemas {
-        &Schemas::OPENAI
-    }
-
     fn encode(&self, request: &ModelRequest, stream: bool) -> Vec<u8> {
         encode_request(request, self, stream)
     }

@@ -39,8 +39,8 @@ struct Reduction {
 }
 
 /// Returns the request with reduced schemas, and the names of members that its calls get back.
-pub(super) fn reduced(request: ModelRequest, schemas: &Schemas, last: &LastTools) -> (ModelRequest, CallNames) {
-    let Reduction { tools, names } = last.reduced(&request.tools, &schemas.tools);
+pub(super) fn reduced(request: ModelRequest, schemas: Schemas, last: &LastTools) -> (ModelRequest, CallNames) {
+    let Reduction { tools, names } = last.reduced(&request.tools, schemas.tools);
     (with_format(ModelRequest { tools, ..request }, schemas), names)
 }
 
@@ -77,50 +77,31 @@ fn reduced_tool(tool: &ToolSpec, rules: &Rules) -> (ToolSpec, Names) {
     (tool, names)
 }
 
-fn with_format(request: ModelRequest, schemas: &Schemas) -> ModelRequest {
-    let ResponseFormat::JsonSchema { name, schema, strict } = &request.response_format else {
+fn with_format(mut request: ModelRequest, schemas: Schemas) -> ModelRequest {
+    let ResponseFormat::JsonSchema { schema, strict, .. } = &mut request.response_format else {
         return request;
     };
     let names = Names::default();
-    let is_lenient = !strict && schemas.otherwise == Otherwise::NotStrict;
-    let rules = if is_lenient { &schemas.tools } else { &schemas.format };
-    let mut reduced = Reducer::new(rules, schema, &names).reduce();
-    let mut strict = *strict;
-    if reduced.is_loose {
-        match schemas.otherwise {
-            Otherwise::Sent => {}
-            Otherwise::NotStrict => {
-                strict = false;
-                reduced = Reducer::new(&schemas.tools, schema, &names).reduce();
-            }
-            Otherwise::Prompt => {
-                let words = format!("{ANSWER} It fits this JSON Schema:\n{schema}");
-                let system = match request.system.trim_end() {
-                    "" => words,
-                    system => format!("{system}\n\n{words}"),
-                };
-                return ModelRequest {
-                    system: system.into(),
-                    response_format: ResponseFormat::Text,
-                    ..request
-                };
-            }
-        }
+    let otherwise = schemas.format.otherwise;
+    let mut reduced = Reducer::new(schemas.format, schema, &names).reduce();
+    if otherwise == Otherwise::NotStrict && (reduced.is_loose || !*strict) {
+        *strict = false;
+        reduced = Reducer::new(schemas.tools, schema, &names).reduce();
+    }
+    if otherwise == Otherwise::Prompt && reduced.is_loose {
+        let system = request.system.trim_end();
+        let gap = if system.is_empty() { "" } else { "\n\n" };
+        request.system = format!("{system}{gap}{ANSWER} It fits this JSON Schema:\n{schema}").into();
+        request.response_format = ResponseFormat::Text;
+        return request;
     }
     if let (Some(note), Value::Object(schema)) = (&reduced.note, &mut reduced.schema) {
         let description = schema.get("description").and_then(Value::as_str).unwrap_or_default();
         let description = described(description, Some(note), None);
         schema.insert("description".to_owned(), Value::from(description));
     }
-    let response_format = ResponseFormat::JsonSchema {
-        name: name.clone(),
-        schema: reduced.schema,
-        strict,
-    };
-    ModelRequest {
-        response_format,
-        ..request
-    }
+    *schema = reduced.schema;
+    request
 }
 
 /// Joins a description and a note, within a limit of characters. The description is cut first.

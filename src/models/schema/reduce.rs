@@ -5,47 +5,13 @@ use std::collections::BTreeSet;
 
 use super::flat::{Flattener, required};
 use super::keys::Names;
-use super::rules::Rules;
+use super::rules::{Rules, TABLE};
 use crate::json::{Object, Value, modernise_limits};
 
 /// The most characters of a keyword in a description.
 const MAX_REPORTED: usize = 200;
 /// The most groups of members in a description.
 const MAX_GROUPS: usize = 20;
-/// Keywords whose value is a schema or a list of schemas.
-const NESTED: [&str; 14] = [
-    "items",
-    "anyOf",
-    "allOf",
-    "oneOf",
-    "not",
-    "if",
-    "then",
-    "else",
-    "contains",
-    "propertyNames",
-    "additionalProperties",
-    "unevaluatedProperties",
-    "unevaluatedItems",
-    "contentSchema",
-];
-/// Keywords whose value is schemas by name.
-const NAMED: [&str; 4] = ["$defs", "definitions", "patternProperties", "dependentSchemas"];
-/// Keywords that no model needs.
-const SILENT: [&str; 10] = [
-    "$schema",
-    "$id",
-    "$anchor",
-    "$comment",
-    "examples",
-    "example",
-    "readOnly",
-    "writeOnly",
-    "deprecated",
-    "title",
-];
-/// Parts of patterns that engines in linear time lack.
-const HARD_PATTERNS: [&str; 6] = ["(?=", "(?!", "(?<=", "(?<!", "\\b", "\\1"];
 
 /// A reduced schema.
 #[derive(Debug)]
@@ -87,7 +53,7 @@ impl<'a> Reducer<'a> {
         root.insert("type".to_owned(), Value::from("object"));
         let mut schema = self.object(root);
         if !self.rules.at_root.is_empty() {
-            schema.retain(|keyword, _| self.rules.at_root.contains(&keyword.as_str()));
+            schema.retain(|keyword, _| self.rules.at_root.contains(keyword));
         }
         Reduced {
             schema: Value::Object(schema),
@@ -144,7 +110,7 @@ impl<'a> Reducer<'a> {
                 ("prefixItems", Value::Array(items)) if items.is_empty() => continue,
                 ("prefixItems", Value::Array(items)) => ("items", serde_json::json!({"anyOf": items})),
                 (name, value) if !self.accepts_value(name, &value) => {
-                    if !SILENT.contains(&name) {
+                    if !has(&TABLE.silent, name) {
                         reported.push(
                             format!("{name}: {value}")
                                 .chars()
@@ -183,13 +149,13 @@ impl<'a> Reducer<'a> {
                         .unwrap_or(name)
                 })
                 .collect(),
-            Value::Object(schemas) if NAMED.contains(&keyword) => schemas
+            Value::Object(schemas) if has(&TABLE.named, keyword) => schemas
                 .into_iter()
                 .map(|(name, schema)| (name, self.schema(schema)))
                 .collect(),
             // `true` and `false` are rules about further members.
             Value::Bool(rule) if keyword != "items" => Value::Bool(rule),
-            value if NESTED.contains(&keyword) => self.schema(value),
+            value if has(&TABLE.nested, keyword) => self.schema(value),
             value => value,
         }
     }
@@ -260,21 +226,25 @@ impl<'a> Reducer<'a> {
 
     fn accepts(&self, keyword: &str) -> bool {
         let Rules { accepted, refused, .. } = self.rules;
-        (accepted.is_empty() || accepted.contains(&keyword)) && !refused.contains(&keyword)
+        (accepted.is_empty() || has(accepted, keyword)) && !has(refused, keyword)
     }
 
     fn accepts_value(&self, keyword: &str, value: &Value) -> bool {
-        let formats = self.rules.formats;
+        let formats = &self.rules.format_values;
         let fits = match (keyword, value) {
-            ("format", Value::String(format)) => formats.is_empty() || formats.contains(&format.as_str()),
-            ("minItems", value) => value.as_u64().is_none_or(|count| count <= self.rules.min_items),
+            ("format", Value::String(format)) => formats.is_empty() || formats.contains(format),
+            ("minItems", value) => self.rules.min_items.is_none_or(|most| value.as_u64() <= Some(most)),
             ("pattern", Value::String(pattern)) if self.rules.closed => {
-                !HARD_PATTERNS.iter().any(|part| pattern.contains(part))
+                !TABLE.hard_patterns.iter().any(|part| pattern.contains(part))
             }
             _ => true,
         };
         fits && self.accepts(keyword)
     }
+}
+
+fn has(keywords: &[String], keyword: &str) -> bool {
+    keywords.iter().any(|known| known == keyword)
 }
 
 /// Rewrites keywords of older drafts, which some providers refuse: lists of `items`, and limits

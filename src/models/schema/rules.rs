@@ -1,20 +1,44 @@
-//! What each protocol accepts of schemas.
+//! What each protocol accepts of schemas: the table `rules.toml`.
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use crate::models::settings::ProviderKind;
+
+/// The table. A test reads it.
+pub(super) static TABLE: LazyLock<Table> =
+    LazyLock::new(|| toml::from_str(include_str!("rules.toml")).unwrap_or_default());
+
+/// The rules of all protocols, and the keywords of schemas.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Table {
+    rules: Vec<Rules>,
+    /// The rules of a protocol that has none.
+    #[serde(skip)]
+    any: Rules,
+    pub(super) nested: Vec<String>,
+    pub(super) named: Vec<String>,
+    pub(super) silent: Vec<String>,
+    pub(super) hard_patterns: Vec<String>,
+}
 
 /// The rules of one protocol.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(in crate::models) struct Schemas {
     /// The rules for tools.
-    pub(super) tools: Rules,
+    pub(super) tools: &'static Rules,
     /// The rules for a response format that the provider enforces.
-    pub(super) format: Rules,
-    /// What becomes of a response format that these rules can't express.
-    pub(super) otherwise: Otherwise,
+    pub(super) format: &'static Rules,
 }
 
 /// What becomes of a response format that can't be expressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Otherwise {
     /// It is sent in its reduced form.
+    #[default]
     Sent,
     /// It is sent without strictness, under the rules for tools.
     NotStrict,
@@ -22,20 +46,26 @@ pub(super) enum Otherwise {
     Prompt,
 }
 
-/// What is accepted of one schema. All of them need a root that is a plain object: `type`,
-/// `properties`, and no `anyOf`, `oneOf` or `allOf`.
-#[derive(Debug, Clone, Copy)]
+/// What is accepted of one schema.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub(super) struct Rules {
+    /// The protocols for whose tools these rules are.
+    tools: Vec<ProviderKind>,
+    /// The protocols for whose response formats these rules are.
+    formats: Vec<ProviderKind>,
+    /// What becomes of a response format that these rules can't express.
+    pub(super) otherwise: Otherwise,
     /// The keywords that are accepted; all if empty.
-    pub(super) accepted: &'static [&'static str],
+    pub(super) accepted: Vec<String>,
     /// The keywords that are not accepted.
-    pub(super) refused: &'static [&'static str],
+    pub(super) refused: Vec<String>,
     /// The keywords of the root that are accepted; all if empty.
-    pub(super) at_root: &'static [&'static str],
+    pub(super) at_root: Vec<String>,
     /// The accepted values of `format`; all if empty.
-    pub(super) formats: &'static [&'static str],
+    pub(super) format_values: Vec<String>,
     /// The largest accepted `minItems`.
-    pub(super) min_items: u64,
+    pub(super) min_items: Option<u64>,
     /// References are replaced by what they refer to.
     pub(super) inlines: bool,
     /// Objects must have `"additionalProperties": false`.
@@ -46,151 +76,27 @@ pub(super) struct Rules {
     pub(super) description: Option<usize>,
 }
 
-const ANY: Rules = Rules {
-    accepted: &[],
-    refused: &[],
-    at_root: &[],
-    formats: &[],
-    min_items: u64::MAX,
-    inlines: false,
-    closed: false,
-    complete: false,
-    description: None,
-};
-
 impl Schemas {
-    /// OpenAI, for chat completions and responses
-    /// (<https://platform.openai.com/docs/guides/structured-outputs>, "Supported schemas").
-    pub(in crate::models) const OPENAI: Self = Self {
-        tools: Rules {
-            description: Some(1_024),
-            ..ANY
-        },
-        format: Rules {
-            refused: &[
-                "allOf",
-                "oneOf",
-                "not",
-                "if",
-                "then",
-                "else",
-                "dependentRequired",
-                "dependentSchemas",
-                "dependencies",
-                "patternProperties",
-                "propertyNames",
-                "unevaluatedProperties",
-                "unevaluatedItems",
-                "minProperties",
-                "maxProperties",
-                "contains",
-                "minContains",
-                "maxContains",
-                "uniqueItems",
-                "minLength",
-                "maxLength",
-                "default",
-                "examples",
-            ],
-            formats: &[
-                "date-time",
-                "time",
-                "date",
-                "duration",
-                "email",
-                "hostname",
-                "ipv4",
-                "ipv6",
-                "uuid",
-            ],
-            closed: true,
-            complete: true,
-            ..ANY
-        },
-        otherwise: Otherwise::NotStrict,
-    };
-
-    /// Anthropic (<https://platform.claude.com/docs/en/build-with-claude/structured-outputs>, "JSON
-    /// Schema limitations").
-    pub(in crate::models) const ANTHROPIC: Self = Self {
-        tools: ANY,
-        format: Rules {
-            accepted: &[
-                "type",
-                "title",
-                "description",
-                "enum",
-                "const",
-                "default",
-                "properties",
-                "required",
-                "additionalProperties",
-                "items",
-                "minItems",
-                "anyOf",
-                "format",
-                "pattern",
-            ],
-            formats: &[
-                "date-time",
-                "time",
-                "date",
-                "duration",
-                "email",
-                "hostname",
-                "uri",
-                "ipv4",
-                "ipv6",
-                "uuid",
-            ],
-            min_items: 1,
-            inlines: true,
-            closed: true,
-            ..ANY
-        },
-        otherwise: Otherwise::Prompt,
-    };
-
-    /// Amazon Bedrock. Of the root of a tool's schema, Nova accepts three keywords
-    /// (<https://docs.aws.amazon.com/nova/latest/userguide/tool-use-definition.html>). Response
-    /// formats have the rules of Anthropic.
-    pub(in crate::models) const BEDROCK: Self = Self {
-        tools: Rules {
-            at_root: &["type", "properties", "required"],
-            inlines: true,
-            ..ANY
-        },
-        ..Self::ANTHROPIC
-    };
-
-    /// Gemini (<https://ai.google.dev/api/generate-content>, `responseJsonSchema`). A reference may
-    /// have no other keyword beside it, and older models know none.
-    pub(in crate::models) const GEMINI: Self = Self {
-        tools: OF_GEMINI,
-        format: OF_GEMINI,
-        otherwise: Otherwise::Sent,
-    };
+    /// Returns what a protocol accepts.
+    pub(in crate::models) fn of(kind: ProviderKind) -> Self {
+        let rules = |is_for: fn(&Rules) -> &[ProviderKind]| {
+            let mut all = TABLE.rules.iter();
+            all.find(|rules| is_for(rules).contains(&kind)).unwrap_or(&TABLE.any)
+        };
+        Self {
+            tools: rules(|rules| &rules.tools),
+            format: rules(|rules| &rules.formats),
+        }
+    }
 }
 
-const OF_GEMINI: Rules = Rules {
-    accepted: &[
-        "type",
-        "format",
-        "title",
-        "description",
-        "enum",
-        "items",
-        "minItems",
-        "maxItems",
-        "minimum",
-        "maximum",
-        "anyOf",
-        "properties",
-        "additionalProperties",
-        "required",
-        "propertyOrdering",
-    ],
-    formats: &["date-time", "date", "time"],
-    inlines: true,
-    ..ANY
-};
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_read() {
+        let table: Table = toml::from_str(include_str!("rules.toml")).unwrap();
+        assert!(!table.rules.is_empty());
+    }
+}

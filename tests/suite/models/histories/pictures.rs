@@ -5,7 +5,7 @@ use std::sync::Arc;
 use agent_runtime::agent::ports::ModelRequest;
 use agent_runtime::message::{ContentPart, ImagePart, MediaSource, Message, Role, ToolCall};
 use agent_runtime::models::anthropic::{MessagesDialect, encode_request};
-use agent_runtime::models::{CapabilitySettings, Files, ProviderCapabilities, ProviderKind, ProviderSettings};
+use agent_runtime::models::{Capabilities, Files, ProviderCapabilities, ProviderKind, ProviderSettings};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -163,10 +163,10 @@ async fn a_text_model_reads_that_there_was_a_picture() {
             ..provider("test", server.url("/v1"))
         };
         if !settings.is_empty() {
-            let text_only = CapabilitySettings {
+            let text_only = Capabilities {
                 pictures: Some(false),
                 files: Some(Files::None),
-                ..CapabilitySettings::default()
+                ..Capabilities::default()
             };
             of_provider.capabilities = Arc::new([("*".to_owned(), text_only)].into());
         }
