@@ -7,11 +7,47 @@
 //! right after its change: there must be no `await` after `WorkspaceEdit::finish`. Otherwise the
 //! journal entry of another call could contain the change, but not the end of the call.
 
+use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 
-use crate::agent::ports::{ToolError, ToolSpec};
+use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use crate::environment::EnvironmentError;
 use crate::json::Value;
+
+/// A tool that is one function.
+#[derive(Debug)]
+pub(super) struct FunctionTool {
+    pub(super) spec: ToolSpec,
+    pub(super) run: Run,
+    pub(super) stores_long_output: bool,
+}
+
+pub(super) type Run = for<'a> fn(Value, &'a ToolContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+
+impl FunctionTool {
+    /// Makes a tool with short results.
+    pub(super) fn new(spec: ToolSpec, run: Run) -> Self {
+        Self {
+            spec,
+            run,
+            stores_long_output: false,
+        }
+    }
+}
+
+impl Tool for FunctionTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(&'a self, arguments: Value, context: &'a ToolContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        (self.run)(arguments, context)
+    }
+
+    fn stores_long_output(&self) -> bool {
+        self.stores_long_output
+    }
+}
 
 /// What a call does to the environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,31 +14,26 @@ mod variables;
 
 use std::sync::Arc;
 
-use self::calculator::Calculator;
+use self::calculator::calculator;
 use self::current_time::CurrentTime;
 use self::files::file_tools;
 pub use self::files::media_type;
 pub use self::http_fetch::{HttpFetchSettings, http_fetch};
-use self::search_tools::SearchTools;
+use self::search_tools::search_tools;
 pub use self::shell::{
     BackendError, CommandBackend, CommandNetwork, CommandOutcome, CommandSettings, Commands, CommandsUnavailable,
     JobBackend, MaxJobs, Process, ProcessError, ProcessSettings, ShellCommand, restorable_shell, shell, shell_job,
 };
-use self::todo::Todo;
-use self::variables::{VariablesGet, VariablesSet};
+use self::todo::todo;
+use self::variables::{variables_get, variables_set};
 use crate::agent::ports::Tool;
 use crate::clock::Clock;
 
 /// Returns the built-in tools that need no settings.
 pub fn builtin_tools(clock: &Arc<dyn Clock>) -> Vec<Arc<dyn Tool>> {
-    let mut tools: Vec<Arc<dyn Tool>> = vec![
-        Arc::new(Calculator::new()),
-        Arc::new(CurrentTime::new(Arc::clone(clock))),
-        Arc::new(SearchTools::new()),
-        Arc::new(Todo::new()),
-        Arc::new(VariablesGet::new()),
-        Arc::new(VariablesSet::new()),
-    ];
-    tools.extend(file_tools());
+    let of_values = [calculator(), search_tools(), todo(), variables_get(), variables_set()];
+    let tools = of_values.into_iter().chain(file_tools());
+    let mut tools: Vec<Arc<dyn Tool>> = tools.map(|tool| Arc::new(tool) as _).collect();
+    tools.push(Arc::new(CurrentTime::new(Arc::clone(clock))));
     tools
 }

@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::future::ready;
 
-use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::environment_tool::{Effect, environment_tool, read_arguments, refused};
-use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
+use super::environment_tool::{Effect, FunctionTool, environment_tool, read_arguments, refused};
+use crate::agent::ports::{ToolContext, ToolError, ToolOutput};
 use crate::json::Value;
 
 /// The key of the list among the resources.
@@ -19,12 +18,6 @@ const TODO: &str = "todo";
 const MAX_ITEMS: usize = 100;
 /// The longest text of an item, in characters.
 const MAX_TEXT_LENGTH: usize = 500;
-
-/// Reads and replaces the list.
-#[derive(Debug)]
-pub(super) struct Todo {
-    spec: ToolSpec,
-}
 
 #[derive(Debug, Deserialize)]
 struct Arguments {
@@ -45,46 +38,34 @@ enum Status {
     Done,
 }
 
-impl Todo {
-    /// Makes the tool.
-    pub(super) fn new() -> Self {
-        let parameters = json!({
-            "type": "object",
-            "properties": {
+/// Makes the tool.
+pub(super) fn todo() -> FunctionTool {
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "items": {
+                "type": "array",
+                "maxItems": MAX_ITEMS,
                 "items": {
-                    "type": "array",
-                    "maxItems": MAX_ITEMS,
-                    "items": {
-                        "type": "object",
-                        "properties": {
-                            "text": {"type": "string", "minLength": 1, "maxLength": MAX_TEXT_LENGTH},
-                            "status": {"type": "string", "enum": ["pending", "in_progress", "done"]},
-                        },
-                        "required": ["text", "status"],
-                        "additionalProperties": false,
+                    "type": "object",
+                    "properties": {
+                        "text": {"type": "string", "minLength": 1, "maxLength": MAX_TEXT_LENGTH},
+                        "status": {"type": "string", "enum": ["pending", "in_progress", "done"]},
                     },
-                    "description": "The whole new list, in order. It replaces the old one. Leave it out to read the \
-                                    list. An empty list removes it.",
+                    "required": ["text", "status"],
+                    "additionalProperties": false,
                 },
+                "description": "The whole new list, in order. It replaces the old one. Leave it out to read the \
+                                list. An empty list removes it.",
             },
-            "additionalProperties": false,
-        });
-        let description = "Replaces your list of tasks and returns it. Use it for work of three or more steps: write \
-                           the list first, have one task in progress at a time, and update the list as soon as a task \
-                           is done. Send the whole list each time. Without arguments, returns the list.";
-        let spec = environment_tool("todo", Effect::Notes, description, parameters);
-        Self { spec }
-    }
-}
-
-impl Tool for Todo {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(&'a self, arguments: Value, context: &'a ToolContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(ready(answer(arguments, context)))
-    }
+        },
+        "additionalProperties": false,
+    });
+    let description = "Replaces your list of tasks and returns it. Use it for work of three or more steps: write \
+                       the list first, have one task in progress at a time, and update the list as soon as a task \
+                       is done. Send the whole list each time. Without arguments, returns the list.";
+    let spec = environment_tool("todo", Effect::Notes, description, parameters);
+    FunctionTool::new(spec, |arguments, context| Box::pin(ready(answer(arguments, context))))
 }
 
 fn answer(arguments: Value, context: &ToolContext) -> Result<ToolOutput, ToolError> {

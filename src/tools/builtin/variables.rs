@@ -4,12 +4,11 @@
 use std::collections::BTreeMap;
 use std::future::ready;
 
-use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::environment_tool::{Effect, and_more, environment_tool, read_arguments, refused};
-use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
+use super::environment_tool::{Effect, FunctionTool, and_more, environment_tool, read_arguments, refused};
+use crate::agent::ports::{ToolContext, ToolError, ToolOutput};
 use crate::json::Value;
 use crate::spelling::nearest;
 
@@ -19,18 +18,6 @@ const MAX_NAMES: usize = 100;
 const MAX_NAME_LENGTH: usize = 128;
 /// The most names that an error lists.
 const MAX_LISTED: usize = 20;
-
-/// Reads variables.
-#[derive(Debug)]
-pub(super) struct VariablesGet {
-    spec: ToolSpec,
-}
-
-/// Sets and removes variables.
-#[derive(Debug)]
-pub(super) struct VariablesSet {
-    spec: ToolSpec,
-}
 
 #[derive(Debug, Deserialize)]
 struct GetArguments {
@@ -43,51 +30,47 @@ struct SetArguments {
     variables: BTreeMap<String, Value>,
 }
 
-impl VariablesGet {
-    /// Makes the tool.
-    pub(super) fn new() -> Self {
-        let parameters = json!({
-            "type": "object",
-            "properties": {
-                "names": {
-                    "type": "array",
-                    "items": {"type": "string", "maxLength": MAX_NAME_LENGTH},
-                    "maxItems": MAX_NAMES,
-                    "description": "The names of the variables. Leave it out to read all of them.",
-                },
+/// Makes the tool.
+pub(super) fn variables_get() -> FunctionTool {
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "names": {
+                "type": "array",
+                "items": {"type": "string", "maxLength": MAX_NAME_LENGTH},
+                "maxItems": MAX_NAMES,
+                "description": "The names of the variables. Leave it out to read all of them.",
             },
-            "additionalProperties": false,
-        });
-        let description = "Reads variables of the session: named JSON values that last for the whole conversation. \
-                           Returns a JSON object. Use it to find facts that the caller or an earlier step has stored.";
-        let spec = environment_tool("variables_get", Effect::Reads, description, parameters);
-        Self { spec }
-    }
+        },
+        "additionalProperties": false,
+    });
+    let description = "Reads variables of the session: named JSON values that last for the whole conversation. \
+                       Returns a JSON object. Use it to find facts that the caller or an earlier step has stored.";
+    let spec = environment_tool("variables_get", Effect::Reads, description, parameters);
+    FunctionTool::new(spec, |arguments, context| Box::pin(ready(get(arguments, context))))
 }
 
-impl VariablesSet {
-    /// Makes the tool.
-    pub(super) fn new() -> Self {
-        let parameters = json!({
-            "type": "object",
-            "properties": {
-                "variables": {
-                    "type": "object",
-                    "minProperties": 1,
-                    "maxProperties": MAX_NAMES,
-                    "propertyNames": {"minLength": 1, "maxLength": MAX_NAME_LENGTH},
-                    "description": "The values by name, such as {\"city\": \"Bergen\", \"draft\": null}. A value is \
-                                    any JSON. null removes the variable. Other variables stay as they are.",
-                },
+/// Makes the tool.
+pub(super) fn variables_set() -> FunctionTool {
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "variables": {
+                "type": "object",
+                "minProperties": 1,
+                "maxProperties": MAX_NAMES,
+                "propertyNames": {"minLength": 1, "maxLength": MAX_NAME_LENGTH},
+                "description": "The values by name, such as {\"city\": \"Bergen\", \"draft\": null}. A value is \
+                                any JSON. null removes the variable. Other variables stay as they are.",
             },
-            "required": ["variables"],
-            "additionalProperties": false,
-        });
-        let description = "Sets or removes variables of the session: named JSON values that last for the whole \
-                           conversation. Use it for small facts that later steps need. Use files for long texts.";
-        let spec = environment_tool("variables_set", Effect::Overwrites, description, parameters);
-        Self { spec }
-    }
+        },
+        "required": ["variables"],
+        "additionalProperties": false,
+    });
+    let description = "Sets or removes variables of the session: named JSON values that last for the whole \
+                       conversation. Use it for small facts that later steps need. Use files for long texts.";
+    let spec = environment_tool("variables_set", Effect::Overwrites, description, parameters);
+    FunctionTool::new(spec, |arguments, context| Box::pin(ready(set(arguments, context))))
 }
 
 fn get(arguments: Value, context: &ToolContext) -> Result<ToolOutput, ToolError> {
@@ -135,24 +118,4 @@ fn unknown(name: &str, variables: &BTreeMap<String, Value>) -> ToolError {
         }
     };
     ToolError::new(format!("no variable is named {name:?}; {hint}"))
-}
-
-impl Tool for VariablesGet {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(&'a self, arguments: Value, context: &'a ToolContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(ready(get(arguments, context)))
-    }
-}
-
-impl Tool for VariablesSet {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(&'a self, arguments: Value, context: &'a ToolContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(ready(set(arguments, context)))
-    }
 }

@@ -46,7 +46,7 @@ pub(super) async fn finish(edit: WorkspaceEdit<'_>, changed: Tree) -> Result<(),
     let before = edit.tree.clone();
     match edit.finish(changed).await {
         Ok(()) => Ok(()),
-        Err(EnvironmentError::Workspace(error)) => Err(explained(&before, error).await),
+        Err(EnvironmentError::Workspace(error)) => explained(&before, Err(error)).await,
         Err(error) => Err(ToolError::new(error.to_string())),
     }
 }

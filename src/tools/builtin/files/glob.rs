@@ -1,6 +1,5 @@
 //! `glob`: the files whose paths match a pattern.
 
-use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -9,15 +8,9 @@ use super::ignored::{include_ignored_schema, with_left_out};
 use super::listing::{Page, page_schemas};
 use super::paths::{MAX_PATH_LENGTH, directory_path, explained, shown};
 use super::select::{MAX_PATTERN_LENGTH, Pattern, selected};
-use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
+use crate::agent::ports::{ToolContext, ToolError, ToolOutput};
 use crate::json::Value;
-use crate::tools::builtin::environment_tool::{Effect, environment_tool, read_arguments};
-
-/// Finds files by their paths.
-#[derive(Debug)]
-pub(super) struct Glob {
-    spec: ToolSpec,
-}
+use crate::tools::builtin::environment_tool::{Effect, FunctionTool, environment_tool, read_arguments};
 
 #[derive(Debug, Deserialize)]
 struct Arguments {
@@ -29,48 +22,36 @@ struct Arguments {
     include_ignored: bool,
 }
 
-impl Glob {
-    /// Makes the tool.
-    pub(super) fn new() -> Self {
-        let [offset, limit] = page_schemas();
-        let parameters = json!({
-            "type": "object",
-            "properties": {
-                "pattern": {
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": MAX_PATTERN_LENGTH,
-                    "description": "The pattern, such as *.md, src/**/*.rs or **/*.{ts,tsx}. * matches within a name, \
-                                    ** matches any directories. A pattern without / matches names at any depth.",
-                },
-                "path": {
-                    "type": "string",
-                    "maxLength": MAX_PATH_LENGTH,
-                    "description": "The directory to search in, to which the pattern is relative. Leave it out for \
-                                    the whole workspace.",
-                },
-                "include_ignored": include_ignored_schema(),
-                "offset": offset,
-                "limit": limit,
+/// Makes the tool.
+pub(super) fn glob() -> FunctionTool {
+    let [offset, limit] = page_schemas();
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "pattern": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": MAX_PATTERN_LENGTH,
+                "description": "The pattern, such as *.md, src/**/*.rs or **/*.{ts,tsx}. * matches within a name, \
+                                ** matches any directories. A pattern without / matches names at any depth.",
             },
-            "required": ["pattern"],
-            "additionalProperties": false,
-        });
-        let description = "Finds files of the workspace by a pattern of their paths. Returns the paths, sorted. Use it \
-                           when you know something of the name. Use grep to search for content.";
-        let spec = environment_tool("glob", Effect::Reads, description, parameters);
-        Self { spec }
-    }
-}
-
-impl Tool for Glob {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(&'a self, arguments: Value, context: &'a ToolContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(find(arguments, context))
-    }
+            "path": {
+                "type": "string",
+                "maxLength": MAX_PATH_LENGTH,
+                "description": "The directory to search in, to which the pattern is relative. Leave it out for \
+                                the whole workspace.",
+            },
+            "include_ignored": include_ignored_schema(),
+            "offset": offset,
+            "limit": limit,
+        },
+        "required": ["pattern"],
+        "additionalProperties": false,
+    });
+    let description = "Finds files of the workspace by a pattern of their paths. Returns the paths, sorted. Use it \
+                       when you know something of the name. Use grep to search for content.";
+    let spec = environment_tool("glob", Effect::Reads, description, parameters);
+    FunctionTool::new(spec, |arguments, context| Box::pin(find(arguments, context)))
 }
 
 async fn find(arguments: Value, context: &ToolContext) -> Result<ToolOutput, ToolError> {
@@ -80,10 +61,7 @@ async fn find(arguments: Value, context: &ToolContext) -> Result<ToolOutput, Too
     let tree = with_ephemeral(context, &tree, directory.as_ref()).await?;
     let pattern = Pattern::read(&tree, &arguments.pattern).await?;
     let found = selected(&tree, directory.as_ref(), Some(pattern), arguments.include_ignored).await;
-    let found = match found {
-        Ok(found) => found,
-        Err(error) => return Err(explained(&tree, error).await),
-    };
+    let found = explained(&tree, found).await?;
     let text = if found.entries.is_empty() {
         let (pattern, directory) = (&arguments.pattern, shown(directory.as_ref()));
         format!("No file in {directory} matches {pattern:?}.")

@@ -1,6 +1,5 @@
 //! `list_files`: what is in a directory, or everything below it.
 
-use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -10,16 +9,10 @@ use super::listing::{Page, page_schemas};
 use super::paths::{MAX_PATH_LENGTH, directory_path, explained, shown};
 use super::select::everything_below;
 use super::text::counted;
-use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
+use crate::agent::ports::{ToolContext, ToolError, ToolOutput};
 use crate::json::Value;
-use crate::tools::builtin::environment_tool::{Effect, environment_tool, read_arguments};
+use crate::tools::builtin::environment_tool::{Effect, FunctionTool, environment_tool, read_arguments};
 use crate::workspace::{Entry, FilePath};
-
-/// Lists directories.
-#[derive(Debug)]
-pub(super) struct ListFiles {
-    spec: ToolSpec,
-}
 
 #[derive(Debug, Deserialize)]
 struct Arguments {
@@ -32,43 +25,31 @@ struct Arguments {
     limit: Option<usize>,
 }
 
-impl ListFiles {
-    /// Makes the tool.
-    pub(super) fn new() -> Self {
-        let [offset, limit] = page_schemas();
-        let parameters = json!({
-            "type": "object",
-            "properties": {
-                "path": {
-                    "type": "string",
-                    "maxLength": MAX_PATH_LENGTH,
-                    "description": "The directory, relative to the workspace. Leave it out for the whole workspace.",
-                },
-                "recursive": {
-                    "type": "boolean",
-                    "description": "Whether to list everything below the directory. Use glob to find files by name.",
-                },
-                "include_ignored": include_ignored_schema(),
-                "offset": offset,
-                "limit": limit,
+/// Makes the tool.
+pub(super) fn list_files() -> FunctionTool {
+    let [offset, limit] = page_schemas();
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "path": {
+                "type": "string",
+                "maxLength": MAX_PATH_LENGTH,
+                "description": "The directory, relative to the workspace. Leave it out for the whole workspace.",
             },
-            "additionalProperties": false,
-        });
-        let description = "Lists a directory of the workspace by name: files with their sizes in bytes, directories \
-                           (with / at the end) with what is in them, and symlinks. Use it to get to know the files.";
-        let spec = environment_tool("list_files", Effect::Reads, description, parameters);
-        Self { spec }
-    }
-}
-
-impl Tool for ListFiles {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(&'a self, arguments: Value, context: &'a ToolContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(list(arguments, context))
-    }
+            "recursive": {
+                "type": "boolean",
+                "description": "Whether to list everything below the directory. Use glob to find files by name.",
+            },
+            "include_ignored": include_ignored_schema(),
+            "offset": offset,
+            "limit": limit,
+        },
+        "additionalProperties": false,
+    });
+    let description = "Lists a directory of the workspace by name: files with their sizes in bytes, directories \
+                       (with / at the end) with what is in them, and symlinks. Use it to get to know the files.";
+    let spec = environment_tool("list_files", Effect::Reads, description, parameters);
+    FunctionTool::new(spec, |arguments, context| Box::pin(list(arguments, context)))
 }
 
 async fn list(arguments: Value, context: &ToolContext) -> Result<ToolOutput, ToolError> {
@@ -84,10 +65,7 @@ async fn list(arguments: Value, context: &ToolContext) -> Result<ToolOutput, Too
     } else {
         tree.list(directory.as_ref()).await.map(|entries| (entries, 0))
     };
-    let (entries, ignored) = match listed {
-        Ok(listed) => listed,
-        Err(error) => return Err(explained(&tree, error).await),
-    };
+    let (entries, ignored) = explained(&tree, listed).await?;
     let text = if entries.is_empty() {
         let what = directory.as_ref().map_or("The workspace", FilePath::as_str);
         let state = if ignored == 0 {

@@ -20,27 +20,25 @@ mod select;
 mod text;
 mod write;
 
-use std::sync::Arc;
-
-use self::edit::EditFile;
-use self::glob::Glob;
-use self::grep::Grep;
-use self::list::ListFiles;
+use self::edit::edit_file;
+use self::glob::glob;
+use self::grep::grep_files;
+use self::list::list_files;
 pub use self::media::media_type;
-use self::patch::ApplyPatch;
-use self::read::ReadFile;
-use self::write::WriteFile;
-use crate::agent::ports::Tool;
+use self::patch::apply_patch;
+use self::read::read_file;
+use self::write::write_file;
+use super::environment_tool::FunctionTool;
 
 /// Returns the tools for files.
-pub(super) fn file_tools() -> Vec<Arc<dyn Tool>> {
-    vec![
-        Arc::new(ReadFile::new()),
-        Arc::new(WriteFile::new()),
-        Arc::new(EditFile::new()),
-        Arc::new(ApplyPatch::new()),
-        Arc::new(ListFiles::new()),
-        Arc::new(Glob::new()),
-        Arc::new(Grep::new()),
+pub(super) fn file_tools() -> [FunctionTool; 7] {
+    [
+        read_file(),
+        write_file(),
+        edit_file(),
+        apply_patch(),
+        list_files(),
+        glob(),
+        grep_files(),
     ]
 }

@@ -97,7 +97,11 @@ pub(super) async fn executable(tree: &Tree, path: &FilePath) -> Result<Option<bo
 }
 
 /// Explains an error to the model: what is wrong, and what exists instead.
-pub(super) async fn explained(tree: &Tree, error: TreeError) -> ToolError {
+pub(super) async fn explained<T>(tree: &Tree, result: Result<T, TreeError>) -> Result<T, ToolError> {
+    let error = match result {
+        Ok(found) => return Ok(found),
+        Err(error) => error,
+    };
     let message = match &error {
         TreeError::NotFound { path } => {
             let hint = existing(tree, path).await;
@@ -117,7 +121,7 @@ pub(super) async fn explained(tree: &Tree, error: TreeError) -> ToolError {
         }
         _ => error.to_string(),
     };
-    ToolError::new(message)
+    Err(ToolError::new(message))
 }
 
 /// Says what exists instead of a path: a similar name, a file of the same name elsewhere, or what

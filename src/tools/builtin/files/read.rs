@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -14,11 +13,11 @@ use super::line_ends;
 use super::media::{binary, media_type, visible};
 use super::paths::{MAX_PATH_LENGTH, explained, file_path};
 use super::text::{counted, is_binary, line_count, lines, push_cut};
-use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
+use crate::agent::ports::{ToolContext, ToolError, ToolOutput, ToolSpec};
 use crate::json::Value;
 use crate::message::ContentPart;
 use crate::off_thread::by_size;
-use crate::tools::builtin::environment_tool::{Effect, environment_tool, read_arguments};
+use crate::tools::builtin::environment_tool::{Effect, FunctionTool, environment_tool, read_arguments};
 use crate::workspace::FilePath;
 
 /// The lines that a call shows, unless it asks for another number.
@@ -31,12 +30,6 @@ const MAX_BYTES: usize = 60_000;
 const MAX_LINE_BYTES: usize = 2_000;
 /// Loading a large file takes several requests to the store.
 const TIMEOUT: Duration = Duration::from_mins(2);
-
-/// Shows files.
-#[derive(Debug)]
-pub(super) struct ReadFile {
-    spec: ToolSpec,
-}
 
 #[derive(Debug, Deserialize)]
 struct Arguments {
@@ -54,54 +47,42 @@ struct Range {
     max: usize,
 }
 
-impl ReadFile {
-    /// Makes the tool.
-    pub(super) fn new() -> Self {
-        let parameters = json!({
-            "type": "object",
-            "properties": {
-                "path": {
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": MAX_PATH_LENGTH,
-                    "description": "The file, relative to the workspace, such as src/main.rs.",
-                },
-                "offset": {
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": 1_000_000_000,
-                    "description": "The number of the first line to show, from 1. Leave it out to begin at the top.",
-                },
-                "limit": {
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": MAX_LINES,
-                    "description": "The most lines to show, 2000 by default. Set it only for a part of a long file.",
-                },
+/// Makes the tool.
+pub(super) fn read_file() -> FunctionTool {
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "path": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": MAX_PATH_LENGTH,
+                "description": "The file, relative to the workspace, such as src/main.rs.",
             },
-            "required": ["path"],
-            "additionalProperties": false,
-        });
-        let description = "Reads a file of the workspace. Shows each line after its number and a tab, which are no \
-                           part of the file, and at last how many lines the file has. If a file is longer than what \
-                           is shown, read on with offset. Shows images (PNG, JPEG, GIF, WebP) and PDF files as they \
-                           are. Read a file before you edit it.";
-        let spec = ToolSpec {
-            timeout: Some(TIMEOUT),
-            ..environment_tool("read_file", Effect::Reads, description, parameters)
-        };
-        Self { spec }
-    }
-}
-
-impl Tool for ReadFile {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(&'a self, arguments: Value, context: &'a ToolContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(read(arguments, context))
-    }
+            "offset": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": 1_000_000_000,
+                "description": "The number of the first line to show, from 1. Leave it out to begin at the top.",
+            },
+            "limit": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": MAX_LINES,
+                "description": "The most lines to show, 2000 by default. Set it only for a part of a long file.",
+            },
+        },
+        "required": ["path"],
+        "additionalProperties": false,
+    });
+    let description = "Reads a file of the workspace. Shows each line after its number and a tab, which are no \
+                       part of the file, and at last how many lines the file has. If a file is longer than what \
+                       is shown, read on with offset. Shows images (PNG, JPEG, GIF, WebP) and PDF files as they \
+                       are. Read a file before you edit it.";
+    let spec = ToolSpec {
+        timeout: Some(TIMEOUT),
+        ..environment_tool("read_file", Effect::Reads, description, parameters)
+    };
+    FunctionTool::new(spec, |arguments, context| Box::pin(read(arguments, context)))
 }
 
 async fn read(arguments: Value, context: &ToolContext) -> Result<ToolOutput, ToolError> {
@@ -109,10 +90,7 @@ async fn read(arguments: Value, context: &ToolContext) -> Result<ToolOutput, Too
     let tree = current(context).await?;
     let path = file_path(&tree, &path).await?;
     let tree = with_ephemeral(context, &tree, Some(&path)).await?;
-    let bytes = match tree.read(&path).await {
-        Ok(bytes) => bytes,
-        Err(error) => return Err(explained(&tree, error).await),
-    };
+    let bytes = explained(&tree, tree.read(&path).await).await?;
     let range = Range {
         first: offset.unwrap_or(1),
         max: limit.unwrap_or(DEFAULT_LINES),

@@ -1,27 +1,20 @@
 //! `write_file`: the whole content of a file.
 
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::line_ends;
 use super::paths::{MAX_PATH_LENGTH, executable, explained, file_path};
 use super::text::{counted, line_count};
-use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
+use crate::agent::ports::{ToolContext, ToolError, ToolOutput};
 use crate::json::Value;
-use crate::tools::builtin::environment_tool::{Effect, environment_tool, read_arguments};
+use crate::tools::builtin::environment_tool::{Effect, FunctionTool, environment_tool, read_arguments};
 use crate::tools::builtin::files::edits::{begin, finish, with_ephemeral_file};
 use crate::workspace::{FilePath, Tree, TreeError};
 
 /// The longest content of one call, in characters.
 const MAX_CONTENT_LENGTH: usize = 4 << 20;
-
-/// Writes files.
-#[derive(Debug)]
-pub(super) struct WriteFile {
-    spec: ToolSpec,
-}
 
 #[derive(Debug, Deserialize)]
 struct Arguments {
@@ -30,47 +23,35 @@ struct Arguments {
     executable: Option<bool>,
 }
 
-impl WriteFile {
-    /// Makes the tool.
-    pub(super) fn new() -> Self {
-        let parameters = json!({
-            "type": "object",
-            "properties": {
-                "path": {
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": MAX_PATH_LENGTH,
-                    "description": "The file, relative to the workspace, such as src/main.rs.",
-                },
-                "content": {
-                    "type": "string",
-                    "maxLength": MAX_CONTENT_LENGTH,
-                    "description": "The whole content of the file, exactly as it is to be stored.",
-                },
-                "executable": {
-                    "type": "boolean",
-                    "description": "Whether the file may be executed. By default as before, and false for a new file.",
-                },
+/// Makes the tool.
+pub(super) fn write_file() -> FunctionTool {
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "path": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": MAX_PATH_LENGTH,
+                "description": "The file, relative to the workspace, such as src/main.rs.",
             },
-            "required": ["path", "content"],
-            "additionalProperties": false,
-        });
-        let description = "Writes a file of the workspace. Replaces the whole file if it exists, and makes the \
-                           directories above it. Use it for new files. To change a part of a file, edit it instead: \
-                           that is shorter and can't lose the other parts.";
-        let spec = environment_tool("write_file", Effect::Overwrites, description, parameters);
-        Self { spec }
-    }
-}
-
-impl Tool for WriteFile {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(&'a self, arguments: Value, context: &'a ToolContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(write(arguments, context))
-    }
+            "content": {
+                "type": "string",
+                "maxLength": MAX_CONTENT_LENGTH,
+                "description": "The whole content of the file, exactly as it is to be stored.",
+            },
+            "executable": {
+                "type": "boolean",
+                "description": "Whether the file may be executed. By default as before, and false for a new file.",
+            },
+        },
+        "required": ["path", "content"],
+        "additionalProperties": false,
+    });
+    let description = "Writes a file of the workspace. Replaces the whole file if it exists, and makes the \
+                       directories above it. Use it for new files. To change a part of a file, edit it instead: \
+                       that is shorter and can't lose the other parts.";
+    let spec = environment_tool("write_file", Effect::Overwrites, description, parameters);
+    FunctionTool::new(spec, |arguments, context| Box::pin(write(arguments, context)))
 }
 
 async fn write(arguments: Value, context: &ToolContext) -> Result<ToolOutput, ToolError> {
@@ -79,10 +60,7 @@ async fn write(arguments: Value, context: &ToolContext) -> Result<ToolOutput, To
     let path = file_path(&edit.tree, &arguments.path).await?;
     let before = with_ephemeral_file(&edit, &edit.tree, &path).await?;
     let written = written(&before, &path, arguments).await;
-    let (tree, message) = match written {
-        Ok(written) => written,
-        Err(error) => return Err(explained(&edit.tree, error).await),
-    };
+    let (tree, message) = explained(&edit.tree, written).await?;
     finish(edit, tree).await?;
     Ok(ToolOutput::text(message))
 }

@@ -5,13 +5,12 @@ mod ranking;
 use std::fmt::Write as _;
 use std::future::ready;
 
-use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::json;
 
 use self::ranking::ranked;
-use super::environment_tool::{Effect, environment_tool, read_arguments, refused};
-use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
+use super::environment_tool::{Effect, FunctionTool, environment_tool, read_arguments, refused};
+use crate::agent::ports::{ToolContext, ToolError, ToolOutput, ToolSpec};
 use crate::agent::{SEARCH_TOOLS, add_found_tools};
 use crate::json::Value;
 
@@ -24,57 +23,39 @@ const MAX_QUERY_LENGTH: usize = 500;
 /// The most bytes of the descriptions and parameters of one result.
 const MAX_BYTES: usize = 32_000;
 
-/// Finds deferred tools.
-#[derive(Debug)]
-pub(super) struct SearchTools {
-    spec: ToolSpec,
-}
-
 #[derive(Debug, Deserialize)]
 struct Arguments {
     query: String,
     max_results: Option<usize>,
 }
 
-impl SearchTools {
-    /// Makes the tool.
-    pub(super) fn new() -> Self {
-        let parameters = json!({
-            "type": "object",
-            "properties": {
-                "query": {
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": MAX_QUERY_LENGTH,
-                    "description": "Words for what you want to do, such as `create issue`, or the name of a tool. A \
-                                    tool with more of the words, and rarer ones, comes first.",
-                },
-                "max_results": {
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": MAX_RESULTS,
-                    "description": "The most tools to return; 5 by default.",
-                },
+/// Makes the tool.
+pub(super) fn search_tools() -> FunctionTool {
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "query": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": MAX_QUERY_LENGTH,
+                "description": "Words for what you want to do, such as `create issue`, or the name of a tool. A \
+                                tool with more of the words, and rarer ones, comes first.",
             },
-            "required": ["query"],
-            "additionalProperties": false,
-        });
-        let description = "Finds more tools. You have more tools than you are shown. This one searches their names, \
-                           descriptions and parameters, and returns the best matches. You can call the tools that it \
-                           returned from your next message on. Search before you say that something is impossible.";
-        let spec = environment_tool(SEARCH_TOOLS, Effect::Notes, description, parameters);
-        Self { spec }
-    }
-}
-
-impl Tool for SearchTools {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(&'a self, arguments: Value, context: &'a ToolContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(ready(answer(arguments, context)))
-    }
+            "max_results": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": MAX_RESULTS,
+                "description": "The most tools to return; 5 by default.",
+            },
+        },
+        "required": ["query"],
+        "additionalProperties": false,
+    });
+    let description = "Finds more tools. You have more tools than you are shown. This one searches their names, \
+                       descriptions and parameters, and returns the best matches. You can call the tools that it \
+                       returned from your next message on. Search before you say that something is impossible.";
+    let spec = environment_tool(SEARCH_TOOLS, Effect::Notes, description, parameters);
+    FunctionTool::new(spec, |arguments, context| Box::pin(ready(answer(arguments, context))))
 }
 
 fn answer(arguments: Value, context: &ToolContext) -> Result<ToolOutput, ToolError> {

@@ -4,7 +4,6 @@ mod mismatch;
 mod replace;
 
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -12,11 +11,11 @@ use self::replace::{Replacement, replace};
 use super::edits::{begin, finish, with_ephemeral_file};
 use super::paths::{MAX_PATH_LENGTH, executable, explained, file_path};
 use super::text::{counted, line_count};
-use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
+use crate::agent::ports::{ToolContext, ToolError, ToolOutput};
 use crate::json::Value;
 use crate::off_thread::by_size;
 use crate::tenant::TenantId;
-use crate::tools::builtin::environment_tool::{Effect, environment_tool, read_arguments};
+use crate::tools::builtin::environment_tool::{Effect, FunctionTool, environment_tool, read_arguments};
 use crate::workspace::{FilePath, Tree, unified_diff};
 
 /// The most replacements of one call.
@@ -29,72 +28,54 @@ const MAX_DIFF_BYTES: usize = 8_000;
 /// lines. If these are more, no difference is shown.
 const MAX_DIFF_WORK: usize = 20_000_000;
 
-/// Edits files.
-#[derive(Debug)]
-pub(super) struct EditFile {
-    spec: ToolSpec,
-}
-
 #[derive(Debug, Deserialize)]
 struct Arguments {
     path: String,
     edits: Vec<Replacement>,
 }
 
-impl EditFile {
-    /// Makes the tool.
-    pub(super) fn new() -> Self {
-        let text = |min: usize, description: &str| json!({"type": "string", "minLength": min, "maxLength": MAX_TEXT_LENGTH, "description": description});
-        let old = "The exact text to replace, with all spaces and line ends, but without line numbers. It must be in \
-                   the file once: add lines around it until it is.";
-        let parameters = json!({
-            "type": "object",
-            "properties": {
-                "path": {
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": MAX_PATH_LENGTH,
-                    "description": "The file, relative to the workspace, such as src/main.rs.",
-                },
-                "edits": {
-                    "type": "array",
-                    "minItems": 1,
-                    "maxItems": MAX_EDITS,
-                    "items": {
-                        "type": "object",
-                        "properties": {
-                            "old": text(1, old),
-                            "new": text(0, "The text instead. Empty to delete the old text."),
-                            "all": {
-                                "type": "boolean",
-                                "description": "Whether to replace every occurrence, for example of a name.",
-                            },
-                        },
-                        "required": ["old", "new"],
-                        "additionalProperties": false,
-                    },
-                    "description": "The replacements. Each one sees the result of those before it.",
-                },
+/// Makes the tool.
+pub(super) fn edit_file() -> FunctionTool {
+    let text = |min: usize, description: &str| json!({"type": "string", "minLength": min, "maxLength": MAX_TEXT_LENGTH, "description": description});
+    let old = "The exact text to replace, with all spaces and line ends, but without line numbers. It must be in \
+               the file once: add lines around it until it is.";
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "path": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": MAX_PATH_LENGTH,
+                "description": "The file, relative to the workspace, such as src/main.rs.",
             },
-            "required": ["path", "edits"],
-            "additionalProperties": false,
-        });
-        let description = "Replaces exact text in a file of the workspace, in one or several positions. All edits \
-                           happen or none. Returns the difference. Read the file first. Use it for every change of a \
-                           part of one file.";
-        let spec = environment_tool("edit_file", Effect::Overwrites, description, parameters);
-        Self { spec }
-    }
-}
-
-impl Tool for EditFile {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(&'a self, arguments: Value, context: &'a ToolContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(edit(arguments, context))
-    }
+            "edits": {
+                "type": "array",
+                "minItems": 1,
+                "maxItems": MAX_EDITS,
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "old": text(1, old),
+                        "new": text(0, "The text instead. Empty to delete the old text."),
+                        "all": {
+                            "type": "boolean",
+                            "description": "Whether to replace every occurrence, for example of a name.",
+                        },
+                    },
+                    "required": ["old", "new"],
+                    "additionalProperties": false,
+                },
+                "description": "The replacements. Each one sees the result of those before it.",
+            },
+        },
+        "required": ["path", "edits"],
+        "additionalProperties": false,
+    });
+    let description = "Replaces exact text in a file of the workspace, in one or several positions. All edits \
+                       happen or none. Returns the difference. Read the file first. Use it for every change of a \
+                       part of one file.";
+    let spec = environment_tool("edit_file", Effect::Overwrites, description, parameters);
+    FunctionTool::new(spec, |arguments, context| Box::pin(edit(arguments, context)))
 }
 
 async fn edit(arguments: Value, context: &ToolContext) -> Result<ToolOutput, ToolError> {
@@ -102,7 +83,7 @@ async fn edit(arguments: Value, context: &ToolContext) -> Result<ToolOutput, Too
     let edit = begin(context).await?;
     let path = file_path(&edit.tree, &path).await?;
     let found = with_ephemeral_file(&edit, &edit.tree, &path).await?;
-    let before = read(&found, &path).await?;
+    let before = explained(&found, found.read(&path).await).await?;
     let (tenant, max_bytes) = (edit.tree.tenant(), edit.tree.limits().file_bytes);
     let mut after = before.clone();
     let (mut count, mut changed_lines) = (0, 0);
@@ -117,20 +98,10 @@ async fn edit(arguments: Value, context: &ToolContext) -> Result<ToolOutput, Too
         changed_lines += replacements.saturating_mul(lines.iter().sum());
     }
     let difference = difference(tenant, &path, [before, after.clone()], changed_lines).await;
-    let changed = match changed(&found, &path, after).await {
-        Ok(changed) => changed,
-        Err(error) => return Err(explained(&edit.tree, error).await),
-    };
+    let changed = explained(&edit.tree, changed(&found, &path, after).await).await?;
     finish(edit, changed).await?;
     let done = format!("Edited {path}: {}.{difference}", counted(count, "replacement"));
     Ok(ToolOutput::text(done))
-}
-
-async fn read(tree: &Tree, path: &FilePath) -> Result<Bytes, ToolError> {
-    match tree.read(path).await {
-        Ok(bytes) => Ok(bytes),
-        Err(error) => Err(explained(tree, error).await),
-    }
 }
 
 async fn changed(tree: &Tree, path: &FilePath, bytes: Bytes) -> Result<Tree, crate::workspace::TreeError> {

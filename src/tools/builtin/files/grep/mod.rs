@@ -7,7 +7,6 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -18,11 +17,11 @@ use super::ignored::{include_ignored_schema, with_left_out};
 use super::paths::{MAX_PATH_LENGTH, directory_path, explained};
 use super::select::{self, Pattern, Selected, selected};
 use super::text::{counted, is_binary};
-use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
+use crate::agent::ports::{ToolContext, ToolError, ToolOutput};
 use crate::json::Value;
 use crate::off_thread::{by_size, off_thread};
 use crate::tenant::TenantId;
-use crate::tools::builtin::environment_tool::{Effect, environment_tool, read_arguments};
+use crate::tools::builtin::environment_tool::{Effect, FunctionTool, environment_tool, read_arguments};
 use crate::workspace::{Entry, FilePath, Tree, TreeError};
 
 /// The results that a call shows, unless it asks for another number.
@@ -46,12 +45,6 @@ const MAX_LOADED_BYTES: u64 = 4 << 20;
 /// How much slower a search is than a read of the same bytes.
 const SLOWNESS: u64 = 16;
 
-/// Searches files.
-#[derive(Debug)]
-pub(super) struct Grep {
-    spec: ToolSpec,
-}
-
 #[derive(Debug, Deserialize)]
 struct Arguments {
     pattern: String,
@@ -69,78 +62,66 @@ struct Arguments {
     include_ignored: bool,
 }
 
-impl Grep {
-    /// Makes the tool.
-    pub(super) fn new() -> Self {
-        let parameters = json!({
-            "type": "object",
-            "properties": {
-                "pattern": {
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": MAX_PATTERN_LENGTH,
-                    "description": "The regular expression (syntax of RE2 and Rust, without lookaround and \
-                                    backreferences), such as fn \\w+_tool or TODO|FIXME. It matches within a line.",
-                },
-                "path": {
-                    "type": "string",
-                    "maxLength": MAX_PATH_LENGTH,
-                    "description": "The directory or the file to search. Leave it out for the whole workspace.",
-                },
-                "glob": {
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": select::MAX_PATTERN_LENGTH,
-                    "description": "Searches only files whose paths match, such as *.rs or src/**/*.ts.",
-                },
-                "literal": {
-                    "type": "boolean",
-                    "description": "Whether the pattern is plain text, in which no character is special.",
-                },
-                "ignore_case": {"type": "boolean", "description": "Whether case does not matter."},
-                "mode": {
-                    "type": "string",
-                    "enum": ["lines", "files", "count"],
-                    "description": "lines (the default) shows the matching lines with their numbers, files only the \
-                                    paths of the files, count the number of matching lines of each file.",
-                },
-                "include_ignored": include_ignored_schema(),
-                "context": {
-                    "type": "integer",
-                    "minimum": 0,
-                    "maximum": MAX_CONTEXT,
-                    "description": "How many lines to show before and after each match; 0 by default.",
-                },
-                "max_results": {
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": MAX_RESULTS,
-                    "description": "The most matching lines to show, or the most files in the other modes; 100 by \
-                                    default.",
-                },
+/// Makes the tool.
+pub(super) fn grep_files() -> FunctionTool {
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "pattern": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": MAX_PATTERN_LENGTH,
+                "description": "The regular expression (syntax of RE2 and Rust, without lookaround and \
+                                backreferences), such as fn \\w+_tool or TODO|FIXME. It matches within a line.",
             },
-            "required": ["pattern"],
-            "additionalProperties": false,
-        });
-        let description = "Searches the content of the workspace's files for a regular expression. Shows each file \
-                           with its matching lines as NUMBER: LINE. Use it to find where something is, before you \
-                           read whole files. Skips binary files.";
-        let spec = environment_tool("grep", Effect::Reads, description, parameters);
-        Self { spec }
-    }
-}
-
-impl Tool for Grep {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(&'a self, arguments: Value, context: &'a ToolContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(grep(arguments, context))
-    }
-
-    fn stores_long_output(&self) -> bool {
-        true
+            "path": {
+                "type": "string",
+                "maxLength": MAX_PATH_LENGTH,
+                "description": "The directory or the file to search. Leave it out for the whole workspace.",
+            },
+            "glob": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": select::MAX_PATTERN_LENGTH,
+                "description": "Searches only files whose paths match, such as *.rs or src/**/*.ts.",
+            },
+            "literal": {
+                "type": "boolean",
+                "description": "Whether the pattern is plain text, in which no character is special.",
+            },
+            "ignore_case": {"type": "boolean", "description": "Whether case does not matter."},
+            "mode": {
+                "type": "string",
+                "enum": ["lines", "files", "count"],
+                "description": "lines (the default) shows the matching lines with their numbers, files only the \
+                                paths of the files, count the number of matching lines of each file.",
+            },
+            "include_ignored": include_ignored_schema(),
+            "context": {
+                "type": "integer",
+                "minimum": 0,
+                "maximum": MAX_CONTEXT,
+                "description": "How many lines to show before and after each match; 0 by default.",
+            },
+            "max_results": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": MAX_RESULTS,
+                "description": "The most matching lines to show, or the most files in the other modes; 100 by \
+                                default.",
+            },
+        },
+        "required": ["pattern"],
+        "additionalProperties": false,
+    });
+    let description = "Searches the content of the workspace's files for a regular expression. Shows each file \
+                       with its matching lines as NUMBER: LINE. Use it to find where something is, before you \
+                       read whole files. Skips binary files.";
+    let spec = environment_tool("grep", Effect::Reads, description, parameters);
+    FunctionTool {
+        spec,
+        run: |arguments, context| Box::pin(grep(arguments, context)),
+        stores_long_output: true,
     }
 }
 
@@ -162,10 +143,8 @@ async fn grep(arguments: Value, context: &ToolContext) -> Result<ToolOutput, Too
     let compile = move || Query::new(&arguments.pattern, literal, ignore_case);
     // To compile a short pattern may take milliseconds.
     let query = off_thread(tree.tenant(), compile).await.map_err(ToolError::new)?;
-    let selected = match files(&tree, path.as_ref(), pattern, include_ignored).await {
-        Ok(selected) => selected,
-        Err(error) => return Err(explained(&tree, error).await),
-    };
+    let selected = files(&tree, path.as_ref(), pattern, include_ignored).await;
+    let selected = explained(&tree, selected).await?;
     let end = End {
         at: Instant::now() + MAX_TIME,
         cancellation: context.cancellation.clone(),
@@ -178,14 +157,11 @@ async fn grep(arguments: Value, context: &ToolContext) -> Result<ToolOutput, Too
         max_results: arguments.max_results.unwrap_or(DEFAULT_RESULTS),
         found: Found::default(),
     };
-    match search.search_all(&tree, selected.entries).await {
-        Ok(()) => {
-            let ephemeral = context.environment.ephemeral(path.as_ref());
-            let text = with_left_out(search.into_text(), selected.ignored, &ephemeral);
-            Ok(ToolOutput::text(text))
-        }
-        Err(error) => Err(explained(&tree, error).await),
-    }
+    let searched = search.search_all(&tree, selected.entries).await;
+    explained(&tree, searched).await?;
+    let ephemeral = context.environment.ephemeral(path.as_ref());
+    let text = with_left_out(search.into_text(), selected.ignored, &ephemeral);
+    Ok(ToolOutput::text(text))
 }
 
 /// Returns the files to search: the one at the path, or those below it that match the pattern.

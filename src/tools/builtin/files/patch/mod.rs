@@ -15,7 +15,6 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -27,11 +26,11 @@ use self::unified::{is_unified, read_unified};
 use super::edits::{begin, finish, with_ephemeral_file};
 use super::paths::{executable, explained, file_path};
 use super::text::{counted, line_count};
-use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
+use crate::agent::ports::{ToolContext, ToolError, ToolOutput, ToolSpec};
 use crate::environment::WorkspaceEdit;
 use crate::json::Value;
 use crate::off_thread::{by_size, off_thread};
-use crate::tools::builtin::environment_tool::{Effect, environment_tool, read_arguments};
+use crate::tools::builtin::environment_tool::{Effect, FunctionTool, environment_tool, read_arguments};
 use crate::workspace::{FilePath, Tree};
 
 /// The longest patch, in characters.
@@ -41,56 +40,38 @@ const MAX_FILES: usize = 200;
 /// A patch of many large files takes a while.
 const TIMEOUT: Duration = Duration::from_mins(2);
 
-/// Applies patches.
-#[derive(Debug)]
-pub(super) struct ApplyPatch {
-    spec: ToolSpec,
-}
-
 #[derive(Debug, Deserialize)]
 struct Arguments {
     patch: String,
 }
 
-impl ApplyPatch {
-    /// Makes the tool.
-    pub(super) fn new() -> Self {
-        let parameters = json!({
-            "type": "object",
-            "properties": {
-                "patch": {
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": MAX_PATCH_LENGTH,
-                    "description": "The whole patch, in one of the two formats.",
-                },
+/// Makes the tool.
+pub(super) fn apply_patch() -> FunctionTool {
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "patch": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": MAX_PATCH_LENGTH,
+                "description": "The whole patch, in one of the two formats.",
             },
-            "required": ["patch"],
-            "additionalProperties": false,
-        });
-        let description = "Changes, adds, deletes or renames several files of the workspace with one patch. All of it \
-                           happens or nothing. Two formats are allowed. A unified diff (--- a/NAME, +++ b/NAME, @@ \
-                           -1,3 +1,4 @@), as git diff writes it. Or: *** Begin Patch, then for each file *** Add File: \
-                           NAME, *** Update File: NAME (and perhaps *** Move to: NAME) or *** Delete File: NAME, with \
-                           its hunks, then *** End Patch. A hunk begins with @@, and each of its lines with a space, - \
-                           or +. Lines with a space or - must be in the file exactly. Line numbers may be wrong. Give \
-                           about three lines of context around each change.";
-        let spec = ToolSpec {
-            timeout: Some(TIMEOUT),
-            ..environment_tool("apply_patch", Effect::Overwrites, description, parameters)
-        };
-        Self { spec }
-    }
-}
-
-impl Tool for ApplyPatch {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn call<'a>(&'a self, arguments: Value, context: &'a ToolContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(patch(arguments, context))
-    }
+        },
+        "required": ["patch"],
+        "additionalProperties": false,
+    });
+    let description = "Changes, adds, deletes or renames several files of the workspace with one patch. All of it \
+                       happens or nothing. Two formats are allowed. A unified diff (--- a/NAME, +++ b/NAME, @@ \
+                       -1,3 +1,4 @@), as git diff writes it. Or: *** Begin Patch, then for each file *** Add File: \
+                       NAME, *** Update File: NAME (and perhaps *** Move to: NAME) or *** Delete File: NAME, with \
+                       its hunks, then *** End Patch. A hunk begins with @@, and each of its lines with a space, - \
+                       or +. Lines with a space or - must be in the file exactly. Line numbers may be wrong. Give \
+                       about three lines of context around each change.";
+    let spec = ToolSpec {
+        timeout: Some(TIMEOUT),
+        ..environment_tool("apply_patch", Effect::Overwrites, description, parameters)
+    };
+    FunctionTool::new(spec, |arguments, context| Box::pin(patch(arguments, context)))
 }
 
 async fn patch(arguments: Value, context: &ToolContext) -> Result<ToolOutput, ToolError> {
@@ -207,18 +188,19 @@ impl Patching<'_> {
         is_executable: Option<bool>,
     ) -> Result<(), ToolError> {
         let bytes = self.read(path).await?;
-        let before = match executable(&self.tree, path).await {
-            Ok(before) => before.unwrap_or_default(),
-            Err(error) => return Err(explained(&self.tree, error).await),
-        };
+        let before = explained(&self.tree, executable(&self.tree, path).await).await?;
         let patched = self.apply(bytes, hunks).await?;
         let to = new_path.as_ref().unwrap_or(path);
         if new_path.is_some() {
             self.check_free(to).await?;
             self.remove(path).await?;
         }
-        self.write(to, Bytes::from(patched.bytes), is_executable.unwrap_or(before))
-            .await?;
+        self.write(
+            to,
+            Bytes::from(patched.bytes),
+            is_executable.or(before).unwrap_or_default(),
+        )
+        .await?;
         let lines = format!("+{} -{}", patched.added, patched.removed);
         match new_path {
             Some(to) => self.note(format_args!("renamed {path} to {to} ({lines})")),
@@ -247,38 +229,24 @@ impl Patching<'_> {
     }
 
     async fn read(&self, path: &FilePath) -> Result<Bytes, ToolError> {
-        match self.tree.read(path).await {
-            Ok(bytes) => Ok(bytes),
-            Err(error) => Err(explained(&self.tree, error).await),
-        }
+        explained(&self.tree, self.tree.read(path).await).await
     }
 
     async fn write(&mut self, path: &FilePath, bytes: Bytes, is_executable: bool) -> Result<(), ToolError> {
-        match self.tree.with_file(path, bytes, is_executable).await {
-            Ok(tree) => {
-                self.tree = tree;
-                Ok(())
-            }
-            Err(error) => Err(explained(&self.tree, error).await),
-        }
+        self.tree = explained(&self.tree, self.tree.with_file(path, bytes, is_executable).await).await?;
+        Ok(())
     }
 
     async fn remove(&mut self, path: &FilePath) -> Result<(), ToolError> {
-        match self.tree.without(path).await {
-            Ok(tree) => {
-                self.tree = tree;
-                Ok(())
-            }
-            Err(error) => Err(explained(&self.tree, error).await),
-        }
+        self.tree = explained(&self.tree, self.tree.without(path).await).await?;
+        Ok(())
     }
 
     /// Checks that nothing is at the path of a new file.
     async fn check_free(&self, path: &FilePath) -> Result<(), ToolError> {
-        match self.tree.entry(path).await {
-            Ok(None) => Ok(()),
-            Ok(Some(_)) => Err(ToolError::new(format!("{path} exists already; update it instead"))),
-            Err(error) => Err(explained(&self.tree, error).await),
+        match explained(&self.tree, self.tree.entry(path).await).await? {
+            None => Ok(()),
+            Some(_) => Err(ToolError::new(format!("{path} exists already; update it instead"))),
         }
     }
 
