@@ -6,10 +6,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, StreamExt as _};
 use parking_lot::Mutex;
-use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, ConstString as _, DiscoverRequestMethod, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
+    ServerJsonRpcMessage,
+};
 use rmcp::transport::streamable_http_client::{
-    AuthRequiredError, HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError,
-    StreamableHttpPostResponse, StreamableHttpResponseLimits,
+    AuthRequiredError, HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
 use sse_stream::Sse;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -232,7 +234,7 @@ impl GuardedHttp {
                 Ok(StreamableHttpPostResponse::Json(message, session_id))
             }
             // A server of an older revision may refuse the first request before it reads it.
-            _ if request.discovers() && (400..500).contains(&status) => {
+            _ if request.method == DiscoverRequestMethod::VALUE && (400..500).contains(&status) => {
                 let error = ErrorData::invalid_request(format!("HTTP {status}"), None);
                 let refused = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
                 Ok(StreamableHttpPostResponse::Json(refused, None))
@@ -257,18 +259,6 @@ impl StreamableHttpClient for GuardedHttp {
         session_id: Option<Arc<str>>,
         _auth_header: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<StreamableHttpPostResponse, Error> {
-        self.until_closed(self.post(message, session_id, headers)).await
-    }
-
-    async fn post_message_with_response_limits(
-        &self,
-        _uri: Arc<str>,
-        message: ClientJsonRpcMessage,
-        session_id: Option<Arc<str>>,
-        _auth_header: Option<String>,
-        headers: HashMap<HeaderName, HeaderValue>,
-        _limits: StreamableHttpResponseLimits,
     ) -> Result<StreamableHttpPostResponse, Error> {
         self.until_closed(self.post(message, session_id, headers)).await
     }

@@ -1,32 +1,18 @@
 //! Finds the request that a response belongs to, also if the server has lost its id.
 
 use parking_lot::Mutex;
-use rmcp::model::{ClientJsonRpcMessage, ClientNotification, ClientRequest, JsonRpcMessage, RequestId};
+use rmcp::model::{ClientJsonRpcMessage, ClientNotification, JsonRpcMessage, RequestId};
 use serde::Deserialize as _;
 use serde_json::json;
 
 use crate::json::Value;
 
-/// What a request asks for, which decides the parts of its result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::mcp) enum Asked {
-    Session,
-    Revisions,
-    Tools,
-    Resources,
-    Templates,
-    Prompts,
-    Call,
-    Contents,
-    Prompt,
-    Other,
-}
-
 /// A request without a response.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(in crate::mcp) struct Awaited {
     pub(in crate::mcp) id: RequestId,
-    asked: Asked,
+    /// Decides the parts of the result.
+    pub(in crate::mcp) method: String,
 }
 
 /// The requests that a message may respond to.
@@ -42,39 +28,16 @@ pub(in crate::mcp) enum Awaiting {
 #[derive(Debug, Default)]
 pub(in crate::mcp) struct OpenRequests(Mutex<Vec<Awaited>>);
 
-/// A response, as it was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Claimed {
-    pub(super) asked: Asked,
-    /// Whether the response had the id of the request.
-    pub(super) had_id: bool,
-}
-
 impl Awaited {
     /// Returns the request that a message makes.
     pub(in crate::mcp) fn of(message: &ClientJsonRpcMessage) -> Option<Self> {
         let JsonRpcMessage::Request(request) = message else {
             return None;
         };
-        let asked = match &request.request {
-            ClientRequest::InitializeRequest(_) => Asked::Session,
-            ClientRequest::DiscoverRequest(_) => Asked::Revisions,
-            ClientRequest::ListToolsRequest(_) => Asked::Tools,
-            ClientRequest::ListResourcesRequest(_) => Asked::Resources,
-            ClientRequest::ListResourceTemplatesRequest(_) => Asked::Templates,
-            ClientRequest::ListPromptsRequest(_) => Asked::Prompts,
-            ClientRequest::CallToolRequest(_) => Asked::Call,
-            ClientRequest::ReadResourceRequest(_) => Asked::Contents,
-            ClientRequest::GetPromptRequest(_) => Asked::Prompt,
-            _ => Asked::Other,
-        };
-        let id = request.id.clone();
-        Some(Self { id, asked })
-    }
-
-    /// Returns whether the request asks for the revisions of the server.
-    pub(in crate::mcp) fn discovers(&self) -> bool {
-        self.asked == Asked::Revisions
+        Some(Self {
+            id: request.id.clone(),
+            method: request.request.method().to_owned(),
+        })
     }
 
     /// Returns whether an id is that of the request. Some servers make a text of a number.
@@ -84,8 +47,9 @@ impl Awaited {
 }
 
 impl Awaiting {
-    /// Finds the request of a response, and gives the response the id of the request.
-    pub(super) fn claim(&self, message: &mut Value) -> Option<Claimed> {
+    /// Finds the request of a response, and gives the response the id of the request. Returns also
+    /// whether it had that id.
+    pub(super) fn claim(&self, message: &mut Value) -> Option<(&Awaited, bool)> {
         let fields = message.as_object_mut()?;
         let is_response = fields.contains_key("result") || fields.contains_key("error");
         if !is_response || fields.contains_key("method") {
@@ -100,8 +64,7 @@ impl Awaiting {
             },
         };
         fields.insert("id".to_owned(), json!(request.id));
-        let asked = request.asked;
-        Some(Claimed { asked, had_id })
+        Some((request, had_id))
     }
 }
 

@@ -8,7 +8,6 @@ use rmcp::model::{
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::awaiting::Asked;
 use super::content::{block, contents, message, text_block, with_one_part};
 use super::fitted::fit;
 use crate::json::{Object, Value};
@@ -41,8 +40,8 @@ pub(in crate::mcp) fn left_out(meta: Option<&MetaObject>) -> Vec<String> {
     problems.map(str::to_owned).collect()
 }
 
-/// Mends a response. Returns its problems, which its result also has.
-pub(super) fn mend(response: &mut Value, asked: Asked) -> Vec<String> {
+/// Mends a response to a method. Returns its problems, which its result also has.
+pub(super) fn mend(response: &mut Value, method: &str) -> Vec<String> {
     let Some(fields) = response.as_object_mut() else {
         return Vec::new();
     };
@@ -64,7 +63,7 @@ pub(super) fn mend(response: &mut Value, asked: Asked) -> Vec<String> {
         meta.remove(LEFT_OUT);
     }
     let mut problems = Problems::default();
-    mend_result(result, asked, &mut problems);
+    mend_result(result, method, &mut problems);
     let Problems(problems) = problems;
     if let Some(fields) = result.as_object_mut()
         && !problems.is_empty()
@@ -77,26 +76,26 @@ pub(super) fn mend(response: &mut Value, asked: Asked) -> Vec<String> {
     problems
 }
 
-fn mend_result(result: &mut Value, asked: Asked, problems: &mut Problems) {
-    match asked {
-        Asked::Session => begun::<InitializeResult>(result, problems),
-        Asked::Revisions => begun::<DiscoverResult>(result, problems),
-        Asked::Tools => list::<ListToolsResult>(result, ("tools", "name"), fit::<Tool>, problems),
-        Asked::Resources => list::<ListResourcesResult>(result, ("resources", "uri"), resource, problems),
-        Asked::Templates => {
+fn mend_result(result: &mut Value, method: &str, problems: &mut Problems) {
+    match method {
+        "initialize" => begun::<InitializeResult>(result, problems),
+        "server/discover" => begun::<DiscoverResult>(result, problems),
+        "tools/list" => list::<ListToolsResult>(result, ("tools", "name"), fit::<Tool>, problems),
+        "resources/list" => list::<ListResourcesResult>(result, ("resources", "uri"), resource, problems),
+        "resources/templates/list" => {
             let key = ("resourceTemplates", "uriTemplate");
             list::<ListResourceTemplatesResult>(result, key, fit::<ResourceTemplate>, problems);
         }
-        Asked::Prompts => list::<ListPromptsResult>(result, ("prompts", "name"), fit::<Prompt>, problems),
-        Asked::Call => call(result, problems),
-        Asked::Contents => list::<ReadResourceResult>(result, ("contents", "uri"), |one| Ok(contents(one)), problems),
-        Asked::Prompt => {
+        "prompts/list" => list::<ListPromptsResult>(result, ("prompts", "name"), fit::<Prompt>, problems),
+        "tools/call" => call(result, problems),
+        "resources/read" => list::<ReadResourceResult>(result, ("contents", "uri"), |one| Ok(contents(one)), problems),
+        "prompts/get" => {
             if let Some(messages) = result.get_mut("messages").and_then(Value::as_array_mut) {
                 with_one_part(messages);
             }
             list::<GetPromptResult>(result, ("messages", "role"), |one| Ok(message(one)), problems);
         }
-        Asked::Other => {}
+        _ => {}
     }
 }
 
@@ -256,28 +255,28 @@ mod tests {
     use crate::mcp::incoming::message as parsed;
 
     /// A kind of result: the key of its list, and a good element with a name.
-    type Kind = (Asked, &'static str, fn(&str) -> Value);
+    type Kind = (&'static str, &'static str, fn(&str) -> Value);
 
     const KINDS: [Kind; 7] = [
         (
-            Asked::Tools,
+            "tools/list",
             "tools",
             |name| json!({"name": name, "inputSchema": {"type": "object"}}),
         ),
-        (Asked::Resources, "resources", |name| json!({"uri": name, "name": name})),
+        ("resources/list", "resources", |name| json!({"uri": name, "name": name})),
         (
-            Asked::Templates,
+            "resources/templates/list",
             "resourceTemplates",
             |name| json!({"uriTemplate": name, "name": name}),
         ),
-        (Asked::Prompts, "prompts", |name| json!({"name": name})),
-        (Asked::Contents, "contents", |name| json!({"uri": name, "text": name})),
+        ("prompts/list", "prompts", |name| json!({"name": name})),
+        ("resources/read", "contents", |name| json!({"uri": name, "text": name})),
         (
-            Asked::Prompt,
+            "prompts/get",
             "messages",
             |name| json!({"role": "user", "content": {"type": "text", "text": name}}),
         ),
-        (Asked::Call, "content", |name| json!({"type": "text", "text": name})),
+        ("tools/call", "content", |name| json!({"type": "text", "text": name})),
     ];
 
     /// Any JSON, often with names that parts of results have.
@@ -324,13 +323,13 @@ mod tests {
             at in 0_usize..4,
             rest in any_json(),
         ) {
-            let (asked, key, good) = kind;
+            let (method, key, good) = kind;
             let mut elements: Vec<_> = ["good-1", "good-2", "good-3"].map(good).into();
             elements.insert(at, bad);
             let mut result = rest.as_object().cloned().unwrap_or_default();
             result.insert(key.to_owned(), json!(elements));
             let mut response = json!({"jsonrpc": "2.0", "id": 1, "result": result});
-            mend(&mut response, asked);
+            mend(&mut response, method);
             let read = parsed(response.clone());
             prop_assert!(read.is_ok(), "{response:#}");
             let read = serde_json::to_value(read.unwrap()).unwrap();

@@ -74,19 +74,18 @@ impl Incoming {
         {
             value = message.take();
         }
-        let Some(claimed) = awaiting.claim(&mut value) else {
+        let Some((request, had_id)) = awaiting.claim(&mut value) else {
             return Sent {
                 value,
                 is_unread: false,
             };
         };
-        let left_out = mended::mend(&mut value, claimed.asked);
-        for problem in left_out {
+        for problem in mended::mend(&mut value, &request.method) {
             let server = &self.server;
             tracing::warn!(server, problem, "a part of what an MCP server sent is left out");
         }
         Sent {
-            is_unread: !claimed.had_id && value.get("error").is_some(),
+            is_unread: !had_id && value.get("error").is_some(),
             value,
         }
     }

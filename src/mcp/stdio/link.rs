@@ -27,20 +27,13 @@ pub(in crate::mcp) struct ProcessLink {
     ended: CancellationToken,
     /// What is started, in words.
     program: String,
-    reason: OnceLock<Ending>,
+    /// Why the process has ended.
+    reason: OnceLock<RequestError>,
     /// The last lines of standard error.
     errors: Mutex<VecDeque<String>>,
     /// The bytes that the process may still write.
     allowance: AtomicUsize,
     max_response: usize,
-}
-
-/// Why a process has ended.
-#[derive(Debug, Clone)]
-enum Ending {
-    /// It was never there.
-    NotStarted(String),
-    Ended(String),
 }
 
 impl ProcessLink {
@@ -68,7 +61,7 @@ impl ProcessLink {
 
     /// Notes that the process breaks the rules, and kills it.
     pub(super) fn fail(&self, words: impl Into<String>) {
-        let _ = self.reason.set(Ending::Ended(words.into()));
+        let _ = self.reason.set(RequestError::Process(words.into()));
         self.kill();
     }
 
@@ -115,11 +108,9 @@ impl ProcessLink {
             let _ = timeout(END_PATIENCE, self.ended.cancelled()).await;
         }
         match self.reason.get() {
-            Some(Ending::Ended(words)) => RequestError::Process(self.with_details(words)),
-            Some(Ending::NotStarted(words)) => {
-                RequestError::Unreachable(self.with_details(&format!("its process can't be started: {words}")))
-            }
-            None => error,
+            Some(RequestError::Process(words)) => RequestError::Process(self.with_details(words)),
+            Some(RequestError::Unreachable(words)) => RequestError::Unreachable(self.with_details(words)),
+            _ => error,
         }
     }
 
@@ -147,7 +138,7 @@ impl ProcessLink {
     }
 }
 
-fn reason(exit: &Exit) -> Ending {
+fn reason(exit: &Exit) -> RequestError {
     let words = match exit {
         Exit::Code(code) => format!("has ended with the exit code {code}"),
         Exit::Signal(signal) => format!("was ended by the signal {signal}"),
@@ -159,8 +150,8 @@ fn reason(exit: &Exit) -> Ending {
         Exit::OutputExceeded => "was killed, since it wrote more output than allowed".to_owned(),
         Exit::Cancelled => "was stopped".to_owned(),
         Exit::Failed { message } => {
-            return Ending::NotStarted(message.clone());
+            return RequestError::Unreachable(format!("its process can't be started: {message}"));
         }
     };
-    Ending::Ended(words)
+    RequestError::Process(words)
 }
