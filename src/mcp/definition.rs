@@ -10,10 +10,8 @@ use super::fault::McpFault;
 use super::naming::is_valid_server_name;
 use crate::limits::Pattern;
 use crate::outgoing::{AddressRules, Network, PrivateAddresses, RuleKeys};
-use crate::tools::ValueSource;
+use crate::tools::{ValueSource, deserialize_timeout};
 
-/// The longest timeout.
-const MAX_TIMEOUT: Duration = Duration::from_mins(10);
 /// The largest response that may be configured, in bytes.
 const MAX_RESPONSE: usize = 64 << 20;
 /// The longest prefix of names of tools, in bytes.
@@ -66,7 +64,7 @@ pub struct McpDefinition {
     #[serde(default)]
     pub(super) on_change: OnChange,
     /// How long a call may take.
-    #[serde(default = "timeout", deserialize_with = "duration")]
+    #[serde(default = "timeout", deserialize_with = "deserialize_timeout")]
     pub(super) timeout: Duration,
     /// How long connecting and listing the tools may take.
     #[serde(default, deserialize_with = "some_duration")]
@@ -206,17 +204,8 @@ fn max_response_bytes() -> usize {
     4 << 20
 }
 
-fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    let duration = humantime::parse_duration(&text).ok();
-    let allowed = Duration::from_millis(10)..=MAX_TIMEOUT;
-    duration
-        .filter(|duration| allowed.contains(duration))
-        .ok_or_else(|| serde::de::Error::custom("not a duration from 10ms to 10m, such as \"30s\""))
-}
-
 fn some_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    duration(deserializer).map(Some)
+    deserialize_timeout(deserializer).map(Some)
 }
 
 fn response_bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {

@@ -17,6 +17,7 @@ pub use self::builtin::{
     http_fetch, media_type, restorable_shell, shell, shell_job,
 };
 pub use self::executor::ToolSettings;
+pub(crate) use self::http::deserialize_timeout;
 pub use self::http::{
     HttpToolDefinition, HttpToolFault, HttpToolSource, Redactor, SecretValue, ToolSecrets, ValueSource, http_tools,
     is_connection_header,

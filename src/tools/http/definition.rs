@@ -55,7 +55,7 @@ pub struct HttpToolDefinition {
     /// The header with the idempotency key; empty for none.
     #[serde(default = "idempotency_header")]
     pub(super) idempotency_header: String,
-    #[serde(default = "timeout", deserialize_with = "duration")]
+    #[serde(default = "timeout", deserialize_with = "deserialize_timeout")]
     pub(super) timeout: Duration,
     #[serde(default = "max_retries", deserialize_with = "retries")]
     pub(super) max_retries: usize,
@@ -183,7 +183,8 @@ fn max_response_bytes() -> usize {
     1 << 20
 }
 
-fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+/// Reads a timeout such as `30s`.
+pub(crate) fn deserialize_timeout<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(deserializer)?;
     let duration = humantime::parse_duration(&text).ok();
     let allowed = Duration::from_millis(10)..=MAX_TIMEOUT;

@@ -21,6 +21,7 @@ mod headers;
 
 mod fault;
 
+pub(crate) use self::definition::deserialize_timeout;
 pub use self::definition::{HttpToolDefinition, HttpToolSource, ValueSource};
 pub use self::fault::HttpToolFault;
 pub use self::secrets::{Redactor, SecretValue, ToolSecrets};
