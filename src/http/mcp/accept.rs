@@ -16,12 +16,8 @@ impl Accepted {
     /// Reads the header. Without one, a client accepts everything.
     pub(super) fn of(headers: &HeaderMap) -> Self {
         let values = headers.get_all(header::ACCEPT).iter();
-        let values: Vec<_> = values.filter_map(|value| value.to_str().ok()).collect();
-        let ranges: Vec<_> = values
-            .iter()
-            .flat_map(|value| value.split(','))
-            .filter_map(range)
-            .collect();
+        let values = values.filter_map(|value| value.to_str().ok());
+        let ranges: Vec<_> = values.flat_map(|value| value.split(',')).filter_map(range).collect();
         let accepts = |wanted: &str| {
             let best = ranges
                 .iter()
@@ -46,20 +42,11 @@ fn range(text: &str) -> Option<(String, f32)> {
 }
 
 /// Returns how exactly a range names a type, if it does.
-fn rank(range: &str, wanted: &str) -> Option<u8> {
-    let (kind, subtype) = range.split_once('/')?;
-    let (wanted_kind, wanted_subtype) = wanted.split_once('/')?;
-    match (
-        kind == "*",
-        kind == wanted_kind,
-        subtype == "*",
-        subtype == wanted_subtype,
-    ) {
-        (_, true, _, true) => Some(2),
-        (_, true, true, _) => Some(1),
-        (true, _, true, _) => Some(0),
-        _ => None,
-    }
+fn rank(range: &str, wanted: &str) -> Option<usize> {
+    let (kind, _) = wanted.split_once('/')?;
+    ["*/*", &format!("{kind}/*"), wanted]
+        .iter()
+        .position(|name| *name == range)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use rmcp::transport::streamable_http_server::session::never::NeverSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
 use super::accept::Accepted;
-use super::message::Message;
+use super::message::{Message, MessageFault};
 use super::origin::check_origin;
 use super::server::McpServer;
 use crate::http::auth::Call;
@@ -44,7 +44,7 @@ pub(in crate::http) async fn serve_mcp(
     let accepted = Accepted::of(request.headers());
     if !accepted.json && !accepted.events {
         let words = "the header Accept must allow application/json or text/event-stream".to_owned();
-        return Ok(Message::refused(Value::Null, StatusCode::NOT_ACCEPTABLE, words).into_response());
+        return Ok(MessageFault::refusal(StatusCode::NOT_ACCEPTABLE, words, Value::Null).into_response());
     }
     let mut forwarded = axum::http::Request::post(request.uri());
     if let Some(headers) = forwarded.headers_mut() {
@@ -70,7 +70,7 @@ pub(in crate::http) async fn serve_mcp(
     if message.is_response() {
         return Ok(StatusCode::ACCEPTED.into_response());
     }
-    let (is_of_run, id) = (message.runs(), message.id());
+    let is_of_run = message.runs();
     let server = McpServer::new(call, settings);
     let sent = server.sent.clone();
     // A run of an earlier revision may take minutes, and a silent response would be cut.
@@ -87,7 +87,8 @@ pub(in crate::http) async fn serve_mcp(
         Arc::new(NeverSessionManager::default()),
         config,
     );
-    let forwarded = forwarded.body(Full::new(Bytes::from(message.bytes)));
+    let Message { bytes, id, .. } = message;
+    let forwarded = forwarded.body(Full::new(Bytes::from(bytes)));
     let serving = service.handle(forwarded.map_err(Problem::internal)?);
     let response = if is_of_run {
         serving.await
@@ -98,7 +99,7 @@ pub(in crate::http) async fn serve_mcp(
         let status = response.status();
         let words = response.into_body().collect().await.map(Collected::to_bytes);
         let words = words.map(|words| String::from_utf8_lossy(&words).into_owned());
-        return Ok(Message::refused(id, status, words.unwrap_or_default()).into_response());
+        return Ok(MessageFault::refusal(status, words.unwrap_or_default(), id).into_response());
     }
     // The room of a response is released when its body has been sent or dropped.
     let response = response.map(|body| {

@@ -23,7 +23,7 @@ pub(super) struct Message {
     /// The method; empty for a response of the client.
     pub(super) method: String,
     /// The id of a request, or else null.
-    id: Value,
+    pub(super) id: Value,
 }
 
 /// A message that can't be served, as JSON-RPC says it.
@@ -46,12 +46,7 @@ struct Head {
 impl Message {
     /// Checks the bytes of a body. Revisions without sessions have no handshake.
     pub(super) fn read(mut bytes: Vec<u8>, limits: &HttpLimits, is_stateless: bool) -> Result<Self, MessageFault> {
-        let invalid = |words: &str, id| MessageFault {
-            status: StatusCode::BAD_REQUEST,
-            code: ErrorCode::INVALID_REQUEST,
-            words: words.to_owned(),
-            id,
-        };
+        let invalid = |words: &str, id| MessageFault::refusal(StatusCode::BAD_REQUEST, words.to_owned(), id);
         let text = scan_body(&bytes, limits).map_err(|problem| {
             let code = match problem.code() {
                 ProblemCode::EmptyBody | ProblemCode::InvalidUtf8 | ProblemCode::MalformedJson => {
@@ -59,12 +54,8 @@ impl Message {
                 }
                 _ => ErrorCode::INVALID_REQUEST,
             };
-            MessageFault {
-                status: StatusCode::BAD_REQUEST,
-                code,
-                words: problem.detail().to_owned(),
-                id: Value::Null,
-            }
+            let fault = invalid(problem.detail(), Value::Null);
+            MessageFault { code, ..fault }
         })?;
         if text.trim_start().starts_with('[') {
             return Err(invalid("a body has one message, not a batch", Value::Null));
@@ -75,19 +66,12 @@ impl Message {
         if serde_json::from_str::<ClientJsonRpcMessage>(text).is_err() {
             return Err(invalid("not a message of JSON-RPC 2.0 that a client may send", id));
         }
-        let method = head
-            .method
-            .as_ref()
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned();
+        let method = head.method.as_ref().and_then(Value::as_str);
+        let method = method.unwrap_or_default().to_owned();
         if is_stateless && method == HANDSHAKE {
-            return Err(MessageFault {
-                status: StatusCode::NOT_FOUND,
-                code: ErrorCode::METHOD_NOT_FOUND,
-                words: method,
-                id,
-            });
+            let fault = MessageFault::refusal(StatusCode::NOT_FOUND, method, id);
+            let code = ErrorCode::METHOD_NOT_FOUND;
+            return Err(MessageFault { code, ..fault });
         }
         // The library reads no byte order mark.
         let mark = bytes.len() - text.len();
@@ -109,20 +93,6 @@ impl Message {
         self.method.is_empty()
     }
 
-    /// Makes a refusal of the message from words of the library.
-    pub(super) fn refused(id: Value, status: StatusCode, words: String) -> MessageFault {
-        MessageFault {
-            status,
-            code: ErrorCode::INVALID_REQUEST,
-            words,
-            id,
-        }
-    }
-
-    pub(super) fn id(&self) -> Value {
-        self.id.clone()
-    }
-
     /// Returns whether the message takes as long as a run.
     pub(super) fn runs(&self) -> bool {
         self.method == "tools/call"
@@ -130,6 +100,16 @@ impl Message {
 }
 
 impl MessageFault {
+    /// Refuses a message.
+    pub(super) fn refusal(status: StatusCode, words: String, id: Value) -> Self {
+        Self {
+            status,
+            code: ErrorCode::INVALID_REQUEST,
+            words,
+            id,
+        }
+    }
+
     /// Makes the response.
     pub(super) fn into_response(self) -> Response {
         let body = json!({
