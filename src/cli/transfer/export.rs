@@ -1,7 +1,7 @@
 //! `sessions export`.
 
 use std::collections::HashSet;
-use std::io::{BufWriter, Write as _};
+use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow, bail};
@@ -48,9 +48,9 @@ pub(in crate::cli) async fn export(store: &dyn Store, agents: &AgentDirectory, a
     } = args;
     let heads = with_subagents(store, &tenant, line_of(store, &tenant, session_id).await?).await?;
     let definitions = agents_of(store, agents, &tenant, &heads).await?;
-    let mut output = Output::open(&output)?;
+    let (output, file) = Output::open(&output)?;
     let written = async {
-        let mut export = Export::begin(store, &tenant, &output, session_id)?;
+        let mut export = Export::begin(store, &tenant, file, session_id)?;
         for agent in definitions {
             export.counts.agents += 1;
             export.write(&Line::Agent(Box::new(agent)))?;
@@ -146,7 +146,7 @@ async fn line_of(store: &dyn Store, tenant: &TenantId, session_id: SessionId) ->
 struct Export<'a> {
     store: &'a dyn Store,
     tenant: &'a TenantId,
-    file: Encoder<'static, BufWriter<&'a Output>>,
+    file: Encoder<'static, BufWriter<Box<dyn Write + Send>>>,
     /// The contents that are in the file.
     written: HashSet<Hash>,
     counts: Counts,
@@ -156,10 +156,10 @@ impl<'a> Export<'a> {
     fn begin(
         store: &'a dyn Store,
         tenant: &'a TenantId,
-        output: &'a Output,
+        file: Box<dyn Write + Send>,
         session_id: SessionId,
     ) -> anyhow::Result<Self> {
-        let mut file = Encoder::new(BufWriter::new(output), LEVEL)?;
+        let mut file = Encoder::new(BufWriter::new(file), LEVEL)?;
         file.include_checksum(true)?;
         let mut export = Self {
             store,

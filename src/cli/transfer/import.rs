@@ -51,8 +51,18 @@ pub(in crate::cli) async fn import(
         version <= VERSION,
         "{shown} has the version {version}: a newer agent-runtime wrote it"
     );
-    let limits = app::workspace_limits(config);
-    let mut import = Import::new((store, agents), &tenant, limits);
+    let mut import = Import {
+        store,
+        agents,
+        tenant: &tenant,
+        limits: app::workspace_limits(config),
+        run: None,
+        batch: Vec::new(),
+        batch_bytes: 0,
+        last: None,
+        counts: Counts::default(),
+        new_sessions: 0,
+    };
     let counts = import
         .read(&mut lines)
         .await
@@ -79,26 +89,7 @@ struct Import<'a> {
     new_sessions: u64,
 }
 
-impl<'a> Import<'a> {
-    fn new(
-        (store, agents): (&'a Arc<dyn Store>, &'a AgentDirectory),
-        tenant: &'a TenantId,
-        limits: WorkspaceLimits,
-    ) -> Self {
-        Self {
-            store,
-            agents,
-            tenant,
-            limits,
-            run: None,
-            batch: Vec::new(),
-            batch_bytes: 0,
-            last: None,
-            counts: Counts::default(),
-            new_sessions: 0,
-        }
-    }
-
+impl Import<'_> {
     /// Stores everything up to the last line.
     async fn read(&mut self, lines: &mut Lines) -> anyhow::Result<Counts> {
         while let Some(line) = lines.next()? {
