@@ -19,7 +19,7 @@ pub use serde_json::Value;
 
 pub use self::same::is_same;
 pub use self::scan::{ScanFault, escape_token, scan_json};
-pub use self::schema::{JsonSchema, SchemaError, SchemaViolations, modernise_limits};
+pub use self::schema::{JsonSchema, SchemaError, SchemaViolations, WITH_NAMED_SCHEMAS, WITH_SCHEMAS, modernise_limits};
 pub use self::strict::{parse_strict, parse_strict_prefix};
 pub use self::unread::{Unread, read_open, write_open};
 pub use self::weight::{ENTRY_BYTES, count_values, object_weight, value_weight, weigh_object, weigh_value};

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::{SchemaError, shortened};
 use super::held::Held;
+use super::keywords::{WITH_NAMED_SCHEMAS, WITH_SCHEMAS};
 use crate::json::{Object, Value};
 
 /// The most parts of a schema that are schemas themselves.
@@ -35,22 +36,6 @@ const SAME: [&str; 4] = ["not", "if", "then", "else"];
 const SAME_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 /// Keywords with schemas by name for the value itself.
 const SAME_NAMED: [&str; 2] = ["dependentSchemas", "dependencies"];
-/// Keywords with a schema, or a list of schemas, for values inside the value.
-const WITHIN: [&str; 9] = [
-    "items",
-    "prefixItems",
-    "additionalItems",
-    "unevaluatedItems",
-    "contains",
-    "additionalProperties",
-    "unevaluatedProperties",
-    "propertyNames",
-    "contentSchema",
-];
-/// Keywords with schemas by name for values inside the value.
-const WITHIN_NAMED: [&str; 2] = ["properties", "patternProperties"];
-/// Keywords with schemas that only references use.
-const DEFINED: [&str; 2] = ["$defs", "definitions"];
 /// References whose target depends on how they were reached.
 const DYNAMIC: [&str; 2] = ["$dynamicRef", "$recursiveRef"];
 
@@ -188,9 +173,9 @@ impl<'a> Survey<'a> {
         }
         for (name, value) in keywords {
             let name = name.as_str();
-            if SAME.contains(&name) || SAME_LISTS.contains(&name) || WITHIN.contains(&name) {
+            if WITH_SCHEMAS.contains(&name) {
                 self.wait_for(value);
-            } else if SAME_NAMED.contains(&name) || WITHIN_NAMED.contains(&name) || DEFINED.contains(&name) {
+            } else if WITH_NAMED_SCHEMAS.contains(&name) {
                 self.waiting
                     .extend(value.as_object().into_iter().flat_map(Object::values));
             }

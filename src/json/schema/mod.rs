@@ -8,6 +8,7 @@ mod counted;
 mod drafts;
 mod error;
 mod held;
+mod keywords;
 mod measure;
 mod unchecked;
 
@@ -20,6 +21,7 @@ use self::counted::{Allowance, Counted, CountedJson};
 pub use self::drafts::modernise_limits;
 pub use self::error::SchemaError;
 use self::error::{MAX_SCHEMA_BYTES, quoted, shortened};
+pub use self::keywords::{WITH_NAMED_SCHEMAS, WITH_SCHEMAS};
 use self::measure::{Measure, measure};
 use self::unchecked::without_patterns;
 use super::Value;

@@ -3,27 +3,11 @@
 use serde_json::json;
 
 use super::references::Document;
-use crate::json::{Object, Value, count_values, modernise_limits};
+use crate::json::{Object, Value, WITH_NAMED_SCHEMAS, WITH_SCHEMAS, count_values, modernise_limits};
 
 /// The most levels of a schema. A reference is a level, too.
 const MAX_DEPTH: usize = 40;
 
-/// Keywords whose value is a schema.
-const ONE: [&str; 9] = [
-    "items",
-    "additionalProperties",
-    "not",
-    "if",
-    "then",
-    "else",
-    "contains",
-    "propertyNames",
-    "unevaluatedProperties",
-];
-/// Keywords whose value is a list of schemas.
-const LISTS: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
-/// Keywords whose value has schemas by name.
-const NAMED: [&str; 3] = ["properties", "patternProperties", "dependentSchemas"];
 /// Keywords that arguments of a tool do not need.
 const DROPPED: [&str; 14] = [
     "$ref",
@@ -98,11 +82,11 @@ impl<'d> Inliner<'_, 'd> {
 
     fn keyword(&mut self, keyword: &str, value: &'d Value, depth: usize) -> Result<Value, String> {
         match value {
-            value if ONE.contains(&keyword) => self.schema(value, depth + 1),
-            Value::Array(schemas) if LISTS.contains(&keyword) => {
+            Value::Array(schemas) if WITH_SCHEMAS.contains(&keyword) => {
                 schemas.iter().map(|schema| self.schema(schema, depth + 1)).collect()
             }
-            Value::Object(schemas) if NAMED.contains(&keyword) => {
+            schema if WITH_SCHEMAS.contains(&keyword) => self.schema(schema, depth + 1),
+            Value::Object(schemas) if WITH_NAMED_SCHEMAS.contains(&keyword) => {
                 let schemas = schemas.iter();
                 let schemas = schemas.map(|(name, schema)| Ok((name.clone(), self.schema(schema, depth + 1)?)));
                 schemas.collect::<Result<Object, String>>().map(Value::Object)
