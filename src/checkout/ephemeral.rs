@@ -63,23 +63,10 @@ impl Checkout {
         };
         let mut tree = tree.clone();
         for (path, read) in blocking(read).await? {
-            let path = FilePath::parse(&path).map_err(TreeError::from)?;
-            // A file tool has made it part of the session since the last scan.
-            if tree.entry(&path).await?.is_some() {
-                continue;
-            }
-            let changed = match read {
-                Changed::File {
-                    bytes, is_executable, ..
-                } => tree.with_file_at(&path, bytes, is_executable).await,
-                // One that leads out of the workspace is left out.
-                Changed::Symlink { target } => tree.with_symlink(&path, &target).await,
-                _ => continue,
-            };
-            match changed {
-                Ok(changed) => tree = changed,
-                Err(TreeError::UnsafeSymlink { .. }) => {}
-                Err(error) => return Err(error.into()),
+            // A file tool may have made it part of the session since the last scan.
+            let known = FilePath::parse(&path).map_err(TreeError::from)?;
+            if tree.entry(&known).await?.is_none() {
+                (tree, _) = self.apply(&tree, &path, read).await?;
             }
         }
         Ok(tree)

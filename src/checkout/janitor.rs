@@ -6,8 +6,8 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -63,9 +63,13 @@ pub(super) struct Janitor(Arc<Shared>);
 struct Shared {
     /// `None` once the process ends.
     sender: Mutex<Option<Sender<(Owner, Work)>>>,
-    /// The owners and lines of the directories that will be retained when they are clean.
-    cleaned: Mutex<Vec<(Owner, Option<String>)>>,
+    /// The directories that will be retained when they are clean.
+    cleaned: Mutex<Vec<Weak<Cleaned>>>,
 }
+
+/// The owner and the line of a directory that is being cleaned. Dropped once the next run can take
+/// the directory, or never will.
+type Cleaned = (Owner, Option<String>);
 
 /// What the janitor does.
 #[derive(Debug)]
@@ -76,7 +80,7 @@ pub(super) enum Work {
         folder: PathBuf,
         lock: PathBuf,
     },
-    Retain(Box<Retained>),
+    Retain(Box<Retained>, Arc<Cleaned>),
     /// Say that no work is left.
     Report(Sender<()>),
 }
@@ -123,12 +127,14 @@ impl Directory {
             return;
         }
         let (janitor, owner) = (self.janitor.clone(), self.owner.clone());
+        let cleaned = Arc::new((owner.clone(), self.line.clone()));
+        janitor.0.cleaned.lock().push(Arc::downgrade(&cleaned));
         let retained = Retained {
             tree,
             directory: self,
             facts,
         };
-        janitor.send(owner, Work::Retain(Box::new(retained)));
+        janitor.send(owner, Work::Retain(Box::new(retained), cleaned));
     }
 }
 
@@ -156,16 +162,7 @@ impl Janitor {
             cleaned: Mutex::default(),
         });
         // The thread ends with the last sender.
-        let weak = Arc::downgrade(&shared);
-        let has_cleaned = move |owner: &Owner, line: Option<String>| {
-            let Some(shared) = weak.upgrade() else { return };
-            let mut cleaned = shared.cleaned.lock();
-            let index = cleaned.iter().position(|one| one.0 == *owner && one.1 == line);
-            if let Some(index) = index {
-                cleaned.swap_remove(index);
-            }
-        };
-        thread::spawn(move || take_turns(&receiver, retain, has_cleaned));
+        thread::spawn(move || take_turns(&receiver, retain));
         Self(shared)
     }
 
@@ -188,18 +185,14 @@ impl Janitor {
 
     /// Returns whether a directory of a line will be retained soon.
     pub(super) fn cleans(&self, owner: &Owner, line: &str) -> bool {
-        let cleaned = self.0.cleaned.lock();
-        cleaned
-            .iter()
-            .any(|one| one.0 == *owner && one.1.as_deref() == Some(line))
+        let mut cleaned = self.0.cleaned.lock();
+        cleaned.retain(|one| one.strong_count() > 0);
+        let mut cleaned = cleaned.iter().filter_map(Weak::upgrade);
+        cleaned.any(|one| one.0 == *owner && one.1.as_deref() == Some(line))
     }
 
     pub(super) fn send(&self, owner: Owner, work: Work) {
         if let Some(sender) = &*self.0.sender.lock() {
-            if let Work::Retain(retained) = &work {
-                let line = retained.directory.line.clone();
-                self.0.cleaned.lock().push((owner.clone(), line));
-            }
             // Without the thread, the next process removes the directory.
             let _ = sender.send((owner, work));
         }
@@ -207,11 +200,7 @@ impl Janitor {
 }
 
 /// Does all work, until nobody can send any more.
-fn take_turns(
-    receiver: &Receiver<(Owner, Work)>,
-    retain: impl Fn(Retained) -> Option<Retained>,
-    has_cleaned: impl Fn(&Owner, Option<String>),
-) {
+fn take_turns(receiver: &Receiver<(Owner, Work)>, retain: impl Fn(Retained) -> Option<Retained>) {
     let mut turns = Turns::new();
     let mut reporters: Vec<Sender<()>> = Vec::new();
     loop {
@@ -231,14 +220,8 @@ fn take_turns(
             Some((owner, work)) => turns.add(owner, work),
             None => {
                 let Some((owner, work)) = turns.next() else { continue };
-                let line = match &work {
-                    Work::Retain(retained) => Some(retained.directory.line.clone()),
-                    _ => None,
-                };
-                match (take_turn(work, &retain), line) {
-                    (Some(rest), _) => turns.put_back(owner, rest),
-                    (None, Some(line)) => has_cleaned(&owner, line),
-                    (None, None) => {}
+                if let Some(rest) = take_turn(work, &retain) {
+                    turns.put_back(owner, rest);
                 }
             }
         }
@@ -255,7 +238,7 @@ fn take_turn(mut work: Work, retain: impl Fn(Retained) -> Option<Retained>) -> O
             let removed = remove_used(folder, &mut budget);
             (&*folder, removed.and_then(|()| remove_path(lock, &mut budget)))
         }
-        Work::Retain(retained) => {
+        Work::Retain(retained, _) => {
             let cleaned = clean(retained, &mut budget);
             (&retained.directory.path, cleaned)
         }
@@ -265,7 +248,7 @@ fn take_turn(mut work: Work, retain: impl Fn(Retained) -> Option<Retained>) -> O
         Err(error) if is_removed(path, &error) => (),
         Err(error) => log_failure(path, &error),
         Ok(()) => {
-            if let Work::Retain(retained) = work {
+            if let Work::Retain(retained, _cleaned) = work {
                 drop(retain(*retained));
             }
         }

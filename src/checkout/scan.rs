@@ -200,7 +200,12 @@ impl Checkout {
 
     /// Adds a changed file to the tree. If it can't be part of one, returns the tree without it,
     /// and the reason.
-    async fn apply(&self, tree: &Tree, path: &str, read: Changed) -> Result<(Tree, Option<String>), CheckoutError> {
+    pub(super) async fn apply(
+        &self,
+        tree: &Tree,
+        path: &str,
+        read: Changed,
+    ) -> Result<(Tree, Option<String>), CheckoutError> {
         let path = FilePath::parse(path).map_err(TreeError::from)?;
         let changed = match read {
             Changed::File {
@@ -208,10 +213,9 @@ impl Checkout {
                 is_executable,
                 modified,
             } => {
-                tree.clone()
-                    .at(modified)
-                    .with_file_at(&path, bytes, is_executable)
-                    .await
+                let then = tree.clone().at(modified);
+                let changed = then.with_file_at(&path, bytes, is_executable).await;
+                changed.map(|changed| changed.at(tree.now()))
             }
             Changed::Symlink { target } => tree.with_symlink(&path, &relative_target(&path, target)).await,
             Changed::Gone => return Ok((self.without(tree, &path).await?, None)),

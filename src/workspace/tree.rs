@@ -62,7 +62,8 @@ impl Tree {
         Self { now, ..self }
     }
 
-    pub(super) fn now(&self) -> u64 {
+    /// Returns that time; 0 if it is not known.
+    pub fn now(&self) -> u64 {
         self.now
     }
 
