@@ -63,16 +63,6 @@ impl Tree {
         self.with_slot(path, slot).await
     }
 
-    /// Copies what another tree has at a path, or this tree itself. Neither has to be saved. Copies
-    /// a symlink at the end of the path as one. Otherwise works like
-    /// [`with_entry`](Self::with_entry).
-    pub async fn with_copy(&self, path: &FilePath, source: &Self, from: &FilePath) -> Result<Self, TreeError> {
-        match source.locate(from, LastLink::Keep).await? {
-            Position::Name { slot: Some(slot), .. } => self.with_slot(path, slot).await,
-            Position::Name { slot: None, .. } | Position::Root => Err(TreeError::NotFound { path: from.clone() }),
-        }
-    }
-
     /// Puts a symlink at a path. Replaces a file or symlink, and makes the directories above it.
     pub async fn with_symlink(&self, path: &FilePath, target: &str) -> Result<Self, TreeError> {
         self.with_slot(path, Slot::Symlink(Name::from(target))).await

@@ -65,12 +65,12 @@ async fn more_files_than_a_workspace_may_have_are_not_written() {
     // Each level has the one below it eight times: few contents, and many directories.
     let mut tree = tree.save().await.unwrap();
     for level in 1..5 {
-        let below = path(&(level - 1).to_string());
+        let below = tree.entry(&path(&(level - 1).to_string())).await.unwrap().unwrap();
         let mut next = tree.emptied();
         for copy in 0..8 {
             let name = path(&format!("{level}/{copy}"));
             next = next.with_directory(&name).await.unwrap();
-            next = next.with_copy(&name, &tree, &below).await.unwrap();
+            next = next.with_entry(&name, below.clone()).await.unwrap();
         }
         tree = next.save().await.unwrap();
     }

@@ -139,18 +139,17 @@ async fn entries_and_copies_can_be_put_elsewhere() {
     );
     let error = tree.with_entry(&path("e"), directory).await.unwrap_err();
     assert!(matches!(error, TreeError::NotSaved { .. }), "{error}");
-    let copied = tree.with_copy(&path("e"), &tree, &path("d")).await.unwrap();
+
+    let saved = tree.save().await.unwrap();
+    let directory = saved.entry(&path("d")).await.unwrap().unwrap();
+    let copied = tree.with_entry(&path("e"), directory.clone()).await.unwrap();
+    assert_eq!(copied.totals().await.unwrap().files, 6);
     let below: Vec<_> = shown(&copied)
         .await
         .into_iter()
         .filter(|line| line.starts_with('e'))
         .collect();
     assert_eq!(below, ["e/", "e/f: 1", "e/g/", "e/g/h*: 2", "e/g/l -> ../f"]);
-
-    let saved = tree.save().await.unwrap();
-    let directory = saved.entry(&path("d")).await.unwrap().unwrap();
-    let copied = tree.with_entry(&path("e"), directory.clone()).await.unwrap();
-    assert_eq!(copied.totals().await.unwrap().files, 6);
     let error = tree.with_entry(&path("d/f"), directory.clone()).await.unwrap_err();
     assert_eq!(error.to_string(), "d/f is not a directory");
     let error = tree.with_entry(&path("d"), file).await.unwrap_err();
@@ -158,8 +157,9 @@ async fn entries_and_copies_can_be_put_elsewhere() {
     let group = saved.entry(&path("d/g")).await.unwrap().unwrap();
     let error = tree.with_entry(&path("g"), group.clone()).await;
     assert!(error.is_ok(), "`../f` is still inside");
-    let up = change(&tree, &["x/y/l -> ../../d"]).await;
-    let error = up.with_copy(&path("y"), &up, &path("x/y")).await.unwrap_err();
+    let up = change(&tree, &["x/y/l -> ../../d"]).await.save().await.unwrap();
+    let below = up.entry(&path("x/y")).await.unwrap().unwrap();
+    let error = up.with_entry(&path("y"), below).await.unwrap_err();
     assert!(matches!(error, TreeError::UnsafeSymlink { .. }), "{error}");
     let deep = path(&["n"; 63].join("/"));
     let error = tree.with_entry(&deep, directory).await.unwrap_err();
