@@ -188,7 +188,8 @@ pub(super) fn usage(processes: &[Process]) -> Usage {
         .map(|process| process.cpu_ticks.saturating_add(process.waited_ticks));
     let live = time_of(ticks.sum());
     let pages: u64 = processes.iter().map(|process| process.resident_pages).sum();
-    let elsewhere = processes.iter().map(elsewhere);
+    // What is not resident.
+    let elsewhere = processes.iter().map(|process| shown(process, &["VmSwap:", "VmPTE:"]));
     Usage {
         // One that has ended and waits for its parent has no threads left.
         tasks: processes.iter().map(|process| process.threads.max(1)).sum(),
@@ -293,26 +294,16 @@ fn share(process: &Process) -> u64 {
         Some(now.resident_pages.saturating_mul(page_bytes()))
     };
     let pages = of_one().or_else(resident).unwrap_or_default();
-    pages.saturating_add(page_tables(process))
+    // A program that only reads can have large page tables with nothing in them.
+    pages.saturating_add(shown(process, &["VmPTE:"]))
 }
 
-/// Returns the memory that belongs to a process and is not resident.
-fn elsewhere(process: &Process) -> u64 {
-    let status = status(process);
-    let swapped = kibibytes(&status, "VmSwap:").unwrap_or_default();
-    swapped.saturating_add(kibibytes(&status, "VmPTE:").unwrap_or_default())
-}
-
-/// Returns the size of the page tables of a process. A program that only reads can have large ones
-/// with nothing in them.
-fn page_tables(process: &Process) -> u64 {
-    kibibytes(&status(process), "VmPTE:").unwrap_or_default()
-}
-
-fn status(process: &Process) -> String {
-    let status = fs::read(format!("/proc/{}/status", process.shown_by));
-    // The name may hold any bytes.
-    String::from_utf8_lossy(&status.unwrap_or_default()).into_owned()
+/// Returns the sum of what the kernel shows of a process under names.
+fn shown(process: &Process, names: &[&str]) -> u64 {
+    let status = fs::read(format!("/proc/{}/status", process.shown_by)).unwrap_or_default();
+    // The name of the process may hold any bytes.
+    let status = String::from_utf8_lossy(&status);
+    names.iter().filter_map(|name| kibibytes(&status, name)).sum()
 }
 
 /// Returns the value of a line such as `Pss:   12 kB`, in bytes.
