@@ -16,7 +16,7 @@ use super::live::LiveEvents;
 use super::outcome::{Outcome, Performed};
 use super::plan::RunPlan;
 use super::publish::{Publisher, Stored};
-use super::restore::{Restored, restore};
+use super::restore::{Restored, Surroundings, restore};
 use super::run_slots::RunSlot;
 use super::served_tools::ServedTools;
 use super::subagents::{Children, SubagentSlots, restore_children};
@@ -118,8 +118,13 @@ impl Executor {
     /// Restores the run and creates its loop.
     async fn begin(&self, plan: &RunPlan, live: &Arc<LiveEvents>) -> Result<(Begun, Arc<Work>, AgentLoop), Performed> {
         let failed = |failure| Performed::Ended(Outcome::failed(live, failure));
-        let patience = self.publisher.patience(&live.active);
-        let mut restored = match restore((self.workspace, &self.clock), &self.store, plan, live, patience).await {
+        let surroundings = Surroundings {
+            limits: self.workspace,
+            clock: &self.clock,
+            store: &self.store,
+            patience: self.publisher.patience(&live.active),
+        };
+        let mut restored = match restore(surroundings, plan, live).await {
             Ok(restored) => restored,
             Err(_) if live.active.is_lost() => return Err(Performed::Left),
             Err(failure) => return Err(failed(failure)),

@@ -38,14 +38,27 @@ pub(super) struct Restored {
     pub(super) journal: Option<WorkJournal>,
 }
 
-/// Restores the state and the environment. The files wait for the store for as long as `patience`.
+/// What environments are made with.
+pub(super) struct Surroundings<'a> {
+    pub(super) limits: WorkspaceLimits,
+    pub(super) clock: &'a Arc<dyn Clock>,
+    pub(super) store: &'a Arc<dyn Store>,
+    /// How long the files wait for the store.
+    pub(super) patience: Duration,
+}
+
+/// Restores the state and the environment.
 pub(super) async fn restore(
-    (limits, clock): (WorkspaceLimits, &Arc<dyn Clock>),
-    store: &Arc<dyn Store>,
+    surroundings: Surroundings<'_>,
     plan: &RunPlan,
     live: &Arc<LiveEvents>,
-    patience: Duration,
 ) -> Result<Restored, Failure> {
+    let Surroundings {
+        limits,
+        clock,
+        store,
+        patience,
+    } = surroundings;
     let bundle = match &plan.base {
         Base::None => None,
         Base::Bundle(bundle) => Some(bundle),
