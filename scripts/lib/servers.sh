@@ -101,8 +101,10 @@ servers_install_missing() {
     command -v curl >/dev/null || packages+=(curl)
     command -v setpriv >/dev/null || packages+=(util-linux)
     python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || packages+=(python3-venv)
-    # The pooler is built with these.
+    # The pooler is built with these. Tests build programs with them, too.
     command -v make >/dev/null || packages+=(make)
+    command -v cc >/dev/null || packages+=(gcc libc6-dev)
+    command -v git >/dev/null || packages+=(git)
     [[ -e /usr/include/event2/event.h ]] || packages+=(libevent-dev)
     [[ -e /usr/include/openssl/ssl.h ]] || packages+=(libssl-dev)
     command -v pkg-config >/dev/null || packages+=(pkg-config)
