@@ -70,15 +70,17 @@ impl JobBackend for Commands {
 
     async fn start(&self, mut command: ShellCommand, job: RunningJob, slot: Share) -> Result<Checkout, BackendError> {
         let host = self.host().await?;
-        let cancelled = job.cancellation();
+        let (begun, time, cancelled) = (Instant::now(), command.wall_time, job.cancellation());
+        let failed = |words: &str| Err(BackendError::Failed(words.to_owned()));
         let mut checkout = tokio::select! {
             checkout = host.checkout(&mut command) => checkout?,
-            () = cancelled.cancelled() => return Err(BackendError::Failed("the run was cancelled or stopped".to_owned())),
+            () = cancelled.cancelled() => return failed("the run was cancelled or stopped"),
+            () = sleep(time) => return failed("the time of the run is spent"),
         };
         checkout.begin_live(&host.settings.ephemeral).await?;
         let mut spec = host.spec(&command, &checkout.for_command()).await;
         spec.arguments = vec!["-c".into(), command.command.into()];
-        spec.limits.wall_time = command.wall_time;
+        spec.limits.wall_time = time.saturating_sub(begun.elapsed());
         let network = host.network(&mut spec);
         let sandbox = host.opened.sandbox.clone();
         let running = async move {

@@ -2,6 +2,7 @@
 //! afterwards.
 
 mod builds;
+mod checkouts;
 mod concurrency;
 mod edit;
 mod ends_of_lines;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 
 use agent_runtime::agent::ports::{OutputSink, Tool, ToolCatalog as _, ToolContext, ToolExecutor};
 use agent_runtime::agent::state::ToolExecution;
-use agent_runtime::clock::Clock;
+use agent_runtime::clock::{Clock, Deadline};
 use agent_runtime::environment::Environment;
 use agent_runtime::ids::{AgentId, ExecutionId, UuidV7Source};
 use agent_runtime::json::Value;
@@ -43,6 +44,7 @@ struct Desk {
     environment: Arc<Environment>,
     executor: Arc<dyn ToolExecutor>,
     cancellation: CancellationToken,
+    deadline: Option<Deadline>,
     output: Option<Arc<dyn OutputSink>>,
 }
 
@@ -65,6 +67,7 @@ impl Desk {
         Self {
             agent_id: AgentId::generate(&UuidV7Source),
             environment: Arc::new(environment),
+            deadline: None,
             output: None,
             executor: registry.executor(&names).unwrap(),
             cancellation: CancellationToken::new(),
@@ -100,7 +103,7 @@ impl Desk {
             environment: Arc::clone(&self.environment),
             deferred_tools: Arc::default(),
             metadata: Arc::default(),
-            deadline: None,
+            deadline: self.deadline.clone(),
             cancellation: self.cancellation.clone(),
             output: self.output.clone(),
             call_id: "c".to_owned(),
