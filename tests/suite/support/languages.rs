@@ -39,6 +39,19 @@ pub(crate) fn python() -> Option<String> {
     python
 }
 
+/// Returns the folder that Node.js and npm are installed in; `None` on a machine without them.
+pub(crate) fn node_prefix() -> Option<PathBuf> {
+    let asked = Command::new("npm")
+        .args(["config", "get", "prefix", "--location=global"])
+        .output();
+    let Ok(answer) = asked else {
+        eprintln!("SKIPPED: the test needs npm");
+        return None;
+    };
+    let prefix = String::from_utf8(answer.stdout).unwrap();
+    Some(PathBuf::from(prefix.trim()).canonicalize().unwrap())
+}
+
 /// Returns the libraries of Node.js; `None` on a machine without npm, or when they are not there
 /// and not required.
 pub(crate) fn node_modules() -> Option<PathBuf> {

@@ -1,6 +1,8 @@
 //! Real work across tools, runs, restarts and replicas: what programs rely on that compare times of
 //! files, follow links or store paths.
 
+mod packages;
+
 use std::sync::Arc;
 
 use agent_runtime::clock::SystemClock;
