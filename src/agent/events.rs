@@ -273,6 +273,10 @@ pub enum AgentEvent {
         status: ExecutionStatus,
         /// Why it ended.
         stop_reason: Option<StopReason>,
+        /// Why its last completion ended.
+        #[serde(default)]
+        #[schema(value_type = Option<String>)]
+        finish_reason: Option<FinishReason>,
         /// The number of its steps.
         step_count: usize,
         /// What it used.

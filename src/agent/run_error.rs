@@ -28,7 +28,7 @@ macro_rules! run_error_codes {
 }
 
 run_error_codes! {
-    StoreUnavailable = "store_unavailable", "the database can't be reached";
+    StoreUnavailable = "store_unavailable", "the database can't be reached, or can't be written";
     StoreFailed = "store_failed", "the database rejected the operation";
     SessionUnreadable = "session_unreadable", "the stored base session can't be read";
     HooksNotMade = "hooks_not_made", "a hook of the agent can no longer be created, for example a webhook whose secret is gone. Or it can't work with this run, for example a limit of cost without a price";

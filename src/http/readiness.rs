@@ -30,11 +30,17 @@ impl Readiness {
         let mut last = self.0.lock().await;
         let is_fresh = last.as_ref().is_some_and(|check| check.ended.elapsed() < INTERVAL);
         if !is_fresh {
-            let found = store.health_check().await.map_err(Arc::new);
+            let found = check(store).await.map_err(Arc::new);
             let ended = Instant::now();
             *last = Some(Check { ended, found });
         }
         let found = last.as_ref().map_or(Ok(()), |check| check.found.clone());
         found.map_err(|error| StoreError::shared(&error))
     }
+}
+
+/// A full disk can be read. It shows only in a write, so an idle service writes too.
+async fn check(store: &dyn Store) -> Result<(), StoreError> {
+    store.health_check().await?;
+    store.write_check().await
 }

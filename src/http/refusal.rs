@@ -20,11 +20,12 @@ const SHUTDOWN_RETRY_AFTER: Duration = Duration::from_secs(5);
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
+        let unavailable =
+            |detail: String| Self::new(ProblemCode::StoreUnavailable, detail).with_retry_after(STORE_RETRY_AFTER);
         match error {
-            StoreError::Unavailable { .. } | StoreError::Schema { .. } => {
-                Self::new(ProblemCode::StoreUnavailable, "the store can't be reached")
-                    .with_retry_after(STORE_RETRY_AFTER)
-                    .with_cause(error)
+            StoreError::Unavailable { reason, .. } => unavailable(reason.to_string()).with_cause(error),
+            StoreError::Schema { .. } => {
+                unavailable("the store has another schema than this version needs".to_owned()).with_cause(error)
             }
             StoreError::TenantFull { .. } => Self::new(ProblemCode::StorageQuotaExceeded, error.to_string()),
             StoreError::Failed { .. } | StoreError::Corrupt { .. } => Self::internal(error),

@@ -47,10 +47,10 @@ impl Failure {
     /// The base session can't be read.
     pub(super) fn load(error: &StoreError) -> Self {
         let (code, message) = match error {
-            StoreError::Unavailable { .. } => (
-                RunErrorCode::StoreUnavailable,
-                "the base session can't be loaded: the store is unavailable",
-            ),
+            StoreError::Unavailable { reason, .. } => {
+                let message = format!("the base session can't be loaded: {reason}");
+                return Self::logged(RunPhase::Load, RunErrorCode::StoreUnavailable, message, error);
+            }
             StoreError::Corrupt { .. } => (
                 RunErrorCode::SessionUnreadable,
                 "the base session can't be loaded: what is stored of it can't be read",
@@ -138,10 +138,11 @@ impl Failure {
     pub(super) fn commit(error: &CommitError) -> Self {
         let (code, message) = match error {
             CommitError::Conflict { run_id } => return Self::conflict(*run_id),
-            CommitError::Store(StoreError::Unavailable { .. }) => (
-                RunErrorCode::StoreUnavailable,
-                "the store is unavailable, so the session is most likely not published; read the run once the store is back",
-            ),
+            CommitError::Store(StoreError::Unavailable { reason, .. }) => {
+                let message =
+                    format!("{reason}. Most likely the session is not published; read the run once the store is back");
+                return Self::logged(RunPhase::Commit, RunErrorCode::StoreUnavailable, message, error);
+            }
             CommitError::TooLarge(error) => return Self::too_large(RunPhase::Commit, error),
             CommitError::MissingBase => {
                 let message = "a session that the run continues was removed while it worked";

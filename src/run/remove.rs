@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::tasks::RunTasks;
 use crate::board::Board;
 use crate::ids::{RunId, SessionId};
-use crate::store::{SessionRemoval, Sessions, StoreError};
+use crate::store::{SessionRemoval, Sessions, StoreError, Unavailability};
 use crate::tenant::TenantId;
 
 const OPERATION: &str = "remove sessions";
@@ -68,6 +68,7 @@ impl SessionRemover {
         })?;
         let removal = removed.ok_or_else(|| StoreError::Unavailable {
             operation: OPERATION,
+            reason: Unavailability::Unreachable,
             source: "the process ends".into(),
         })??;
         Ok(match removal {

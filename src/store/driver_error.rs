@@ -1,21 +1,42 @@
-//! Classifies the driver's errors: whether a retry may help, and whether a key was taken. Contains
-//! no SQL.
+//! Classifies the driver's errors: whether a retry may help, what callers read, and whether a key
+//! was taken. Contains no SQL.
 
 use std::error::Error as StdError;
+use std::io;
 use std::sync::Arc;
 
 use sqlx::error::DatabaseError;
 
-use super::error::StoreError;
+use super::error::{StoreError, Unavailability};
 
-/// `SQLSTATE` classes and codes of PostgreSQL's transient errors: connections, resources, shutdown,
-/// conflicts, a database that is not available now, a read-only standby.
-const PASSING_STATES: [&str; 11] = [
-    "08", "53", "57P", "57014", "58030", "40001", "40P01", "55000", "55P03", "25006", "25P03",
+/// `SQLSTATE` classes and codes of PostgreSQL's transient errors. The first match counts.
+const PASSING_STATES: [(&str, Unavailability); 12] = [
+    ("08", Unavailability::Unreachable),
+    ("53100", Unavailability::DiskFull),
+    ("53", Unavailability::Exhausted),
+    ("57P", Unavailability::Unreachable),
+    ("57014", Unavailability::Busy),
+    ("58030", Unavailability::DiskFails),
+    ("40001", Unavailability::Busy),
+    ("40P01", Unavailability::Busy),
+    ("55000", Unavailability::Unreachable),
+    ("55P03", Unavailability::Busy),
+    ("25006", Unavailability::ReadOnly),
+    ("25P03", Unavailability::Unreachable),
 ];
 /// Primary result codes of SQLite's transient errors: `SQLITE_BUSY`, `SQLITE_LOCKED`,
-/// `SQLITE_FULL`.
-const PASSING_RESULTS: [i32; 3] = [5, 6, 13];
+/// `SQLITE_NOMEM`, `SQLITE_READONLY`, `SQLITE_IOERR`, `SQLITE_FULL`, `SQLITE_CANTOPEN`.
+const PASSING_RESULTS: [(i32, Unavailability); 7] = [
+    (5, Unavailability::Busy),
+    (6, Unavailability::Busy),
+    (7, Unavailability::Exhausted),
+    (8, Unavailability::ReadOnly),
+    (10, Unavailability::DiskFails),
+    (13, Unavailability::DiskFull),
+    (14, Unavailability::Unreachable),
+];
+/// `SQLITE_IOERR_SHMSIZE`: the index of the write-ahead log can't grow.
+const NO_ROOM_FOR_INDEX: i32 = 10 | 19 << 8;
 
 /// Converts a driver error to a store error.
 pub(crate) fn store_error(operation: &'static str) -> impl Fn(sqlx::Error) -> StoreError {
@@ -24,46 +45,67 @@ pub(crate) fn store_error(operation: &'static str) -> impl Fn(sqlx::Error) -> St
 
 /// Converts a driver error that several operations share.
 pub(crate) fn shared_store_error(operation: &'static str, error: Arc<sqlx::Error>) -> StoreError {
-    let passes = is_passing_error(&error);
-    from_parts(operation, passes, error.into())
+    let reason = unavailability(&error);
+    from_parts(operation, reason, error.into())
 }
 
 /// Returns whether a retry may help.
 pub(crate) fn is_passing_error(error: &sqlx::Error) -> bool {
+    unavailability(error).is_some()
+}
+
+/// Returns why the store can't be used now; `None` if a retry does not help.
+fn unavailability(error: &sqlx::Error) -> Option<Unavailability> {
     match error {
+        sqlx::Error::Io(error) if error.kind() == io::ErrorKind::StorageFull => Some(Unavailability::DiskFull),
         sqlx::Error::Io(_)
         | sqlx::Error::Tls(_)
         | sqlx::Error::Protocol(_)
         | sqlx::Error::PoolTimedOut
         | sqlx::Error::PoolClosed
         | sqlx::Error::WorkerCrashed
-        | sqlx::Error::BeginFailed => true,
-        sqlx::Error::Database(error) => error.code().is_some_and(|code| is_passing(error.as_ref(), &code)),
-        _ => false,
+        | sqlx::Error::BeginFailed => Some(Unavailability::Unreachable),
+        sqlx::Error::Database(error) => of_code(error.as_ref(), &error.code()?),
+        _ => None,
     }
 }
 
 fn classify(operation: &'static str, error: sqlx::Error) -> StoreError {
-    let passes = is_passing_error(&error);
-    from_parts(operation, passes, error.into())
+    let reason = unavailability(&error);
+    from_parts(operation, reason, error.into())
 }
 
-fn from_parts(operation: &'static str, passes: bool, source: Box<dyn StdError + Send + Sync>) -> StoreError {
-    if passes {
-        StoreError::Unavailable { operation, source }
-    } else {
-        StoreError::Failed { operation, source }
+fn from_parts(
+    operation: &'static str,
+    reason: Option<Unavailability>,
+    source: Box<dyn StdError + Send + Sync>,
+) -> StoreError {
+    match reason {
+        Some(reason) => StoreError::Unavailable {
+            operation,
+            reason,
+            source,
+        },
+        None => StoreError::Failed { operation, source },
     }
 }
 
-fn is_passing(error: &dyn DatabaseError, code: &str) -> bool {
+fn of_code(error: &dyn DatabaseError, code: &str) -> Option<Unavailability> {
     if error.try_downcast_ref::<sqlx::postgres::PgDatabaseError>().is_some() {
-        PASSING_STATES.iter().any(|state| code.starts_with(state))
-    } else {
-        // The low byte of an extended result code is the primary one.
-        code.parse::<i32>()
-            .is_ok_and(|code| PASSING_RESULTS.contains(&(code & 0xff)))
+        let mut states = PASSING_STATES.iter();
+        return states
+            .find(|(state, _)| code.starts_with(state))
+            .map(|(_, reason)| *reason);
     }
+    let code: i32 = code.parse().ok()?;
+    if code == NO_ROOM_FOR_INDEX {
+        return Some(Unavailability::DiskFull);
+    }
+    // The low byte of an extended result code is the primary one.
+    let mut results = PASSING_RESULTS.iter();
+    results
+        .find(|(result, _)| *result == code & 0xff)
+        .map(|(_, reason)| *reason)
 }
 
 /// Returns an empty result if PostgreSQL can't represent a text, such as one with a NUL byte.

@@ -9,11 +9,13 @@ use crate::session::PartTooLarge;
 /// A failed operation of a store: nothing was written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The database can't be reached, responds too late or is shutting down. A retry may help.
+    /// The database can't be used now. A retry may help.
     #[error("the store is unavailable: {operation}")]
     Unavailable {
         /// The operation, such as `commit session`.
         operation: &'static str,
+        /// The reason for callers.
+        reason: Unavailability,
         /// The driver's error.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
@@ -69,7 +71,11 @@ impl StoreError {
     pub fn shared(error: &Arc<Self>) -> Self {
         let source = Box::new(Arc::clone(error));
         match **error {
-            Self::Unavailable { operation, .. } => Self::Unavailable { operation, source },
+            Self::Unavailable { operation, reason, .. } => Self::Unavailable {
+                operation,
+                reason,
+                source,
+            },
             Self::Failed { operation, .. } => Self::Failed { operation, source },
             Self::Corrupt {
                 table, column, ref id, ..
@@ -99,6 +105,7 @@ impl StoreError {
     pub fn late(operation: &'static str, elapsed: tokio::time::error::Elapsed) -> Self {
         Self::Unavailable {
             operation,
+            reason: Unavailability::Unreachable,
             source: elapsed.into(),
         }
     }
@@ -115,6 +122,32 @@ impl StoreError {
         };
         source.downcast_ref().is_some_and(DecodeError::is_of_later_version)
     }
+}
+
+/// Why a store can't be used now. The text is for callers, so it names no part of the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unavailability {
+    /// It can't be reached, responds too late or is shutting down.
+    #[error("the store can't be reached")]
+    Unreachable,
+    /// Other writes are in the way.
+    #[error("other writes to the store are in the way")]
+    Busy,
+    /// It has no memory or no connection left.
+    #[error("the store has no memory or no connection left")]
+    Exhausted,
+    /// Its disk is full. What is stored can be read.
+    #[error("the store can't be written now: its disk is full")]
+    DiskFull,
+    /// Its disk reports errors.
+    #[error("the store can't be used now: its disk reports errors")]
+    DiskFails,
+    /// It is a standby, or its file system is read-only.
+    #[error("the store can't be written now: it is read-only")]
+    ReadOnly,
+    /// Its file is no longer at its path.
+    #[error("the store can't be written now: its file was moved or removed")]
+    FileGone,
 }
 
 /// The reason why a session was not published.

@@ -12,7 +12,7 @@ pub(crate) struct Migration {
 }
 
 /// The version that this code works with.
-pub(crate) const NEEDED_VERSION: i64 = 17;
+pub(crate) const NEEDED_VERSION: i64 = 18;
 
 /// Declares the steps. The folder of each engine has a file for each step, with the same name.
 macro_rules! migrations {
@@ -51,6 +51,7 @@ migrations! {
     15, "bytes", "0015_bytes.sql";
     16, "contexts without agents", "0016_contexts_without_agents.sql";
     17, "answered runs", "0017_answered_runs.sql";
+    18, "write checks", "0018_write_checks.sql";
 }
 
 /// Refuses a schema of another version, older or newer.

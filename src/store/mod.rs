@@ -71,7 +71,7 @@ pub use self::commands::{
 };
 pub use self::content_settings::ContentSettings;
 pub use self::contents::{ContentStore, MAX_CONTENT_BYTES};
-pub use self::error::{CommitError, StoreError};
+pub use self::error::{CommitError, StoreError, Unavailability};
 pub use self::key::{ApiKeyRecord, Scope};
 pub use self::lease_clock::LeaseClock;
 pub use self::objects::{ObjectSettings, ObjectStoreKind, OpenObjectsError};

@@ -126,6 +126,8 @@ impl Called<'_> {
             stop_reason,
             steps,
         });
+        let completions = subagent.iter().flat_map(|subagent| &subagent.steps);
+        let last = completions.rev().find_map(|done| done.step.response.as_ref());
         self.above.events.emit(AgentEvent::SubagentCompleted {
             step_number: self.step_number,
             call_id: self.call_id.clone(),
@@ -134,6 +136,7 @@ impl Called<'_> {
             session_id,
             status,
             stop_reason,
+            finish_reason: last.map(|response| response.finish_reason.clone()),
             step_count: subagent.as_ref().map_or(0, |subagent| subagent.steps.len()),
             usage: Box::new(usage),
         });

@@ -3,7 +3,7 @@
 use object_store::Error;
 use tokio::time::error::Elapsed;
 
-use crate::store::error::StoreError;
+use crate::store::error::{StoreError, Unavailability};
 
 /// Why an object store can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +37,7 @@ pub(super) fn object_error(operation: &'static str) -> impl Fn(Error) -> StoreEr
     move |error| match error {
         Error::Generic { .. } | Error::JoinError { .. } => StoreError::Unavailable {
             operation,
+            reason: Unavailability::Unreachable,
             source: error.into(),
         },
         _ => StoreError::Failed {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, MutexGuard};
 use secrecy::ExposeSecret as _;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
-use sqlx::{Connection as _, PgConnection};
+use sqlx::{Connection as _, PgConnection, Row as _};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
@@ -101,8 +101,10 @@ impl PostgresStore {
                 Box::pin(async move { within(ping_timeout, connection.flush()).await.map(|()| true) })
             })
             .after_connect(move |connection, _| Box::pin(sessions.prepare(connection)));
+        // A migration has just written.
+        let mut is_standby = false;
         if !settings.migrate || sessions == Sessions::Pooled {
-            try_to_connect(&options, sessions, settings.acquire_timeout).await?;
+            is_standby = try_to_connect(&options, sessions, settings.acquire_timeout).await?;
         }
         let listen_options = settings.listen_url.as_ref().map(|url| parse(url.expose_secret()));
         let listen_options = listen_options.transpose()?.unwrap_or_else(|| options.clone());
@@ -112,6 +114,7 @@ impl PostgresStore {
         Ok(Self {
             wake_ups: Arc::new(QueueWakeUps::new(pool.clone(), listen_options)),
             pool,
+            is_standby,
             waiting_reads: FairShare::new(half_of(settings.max_connections)),
             progress_writes: Semaphore::new(half_of(settings.max_connections)),
             contents,
@@ -123,14 +126,18 @@ impl PostgresStore {
 }
 
 /// Connects without the pool, which would retry until its timeout and then report only the timeout.
+/// Returns whether the database takes no writes.
 async fn try_to_connect(
     options: &PgConnectOptions,
     sessions: Sessions,
     acquire_timeout: Duration,
-) -> Result<(), OpenError> {
+) -> Result<bool, OpenError> {
     let tried = timeout(acquire_timeout, async {
         let mut connection = connect_with(options).await?;
-        let prepared = sessions.prepare(&mut connection).await;
+        let prepared = match sessions.prepare(&mut connection).await {
+            Ok(()) => is_read_only(&mut connection).await,
+            Err(error) => Err(error),
+        };
         // The server responded, so an error of closing does not matter.
         drop(connection.close().await);
         prepared.map_err(|error| no_connection(options, error))
@@ -138,6 +145,11 @@ async fn try_to_connect(
     tried
         .await
         .unwrap_or_else(|elapsed| Err(no_connection(options, elapsed)))
+}
+
+async fn is_read_only(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    let row = sqlx::raw_sql("select current_setting('transaction_read_only') = 'on'");
+    row.fetch_one(connection).await?.try_get(0)
 }
 
 /// Opens one connection outside of any pool.

@@ -38,7 +38,7 @@ pub(crate) use self::migrate::migrate;
 use self::wake_ups::QueueWakeUps;
 use super::content_settings::ContentRules;
 use super::error::StoreError;
-use super::sql::check_schema;
+use super::sql::{CHECK_WRITE, Ended, Engine as _, Statement, check_schema};
 use super::traits::StoreHealth;
 use super::turns::Turns;
 use crate::fair_share::FairShare;
@@ -48,6 +48,8 @@ use crate::tenant::TenantId;
 #[derive(Debug)]
 pub(crate) struct PostgresStore {
     pool: PgPool,
+    /// Whether the database took no writes when the store was opened.
+    is_standby: bool,
     /// Limits the connections of reads that wait to decode.
     waiting_reads: Arc<FairShare>,
     /// Limits the connections that persist progress.
@@ -68,6 +70,21 @@ pub(crate) struct PostgresStore {
 impl StoreHealth for PostgresStore {
     async fn health_check(&self) -> Result<(), StoreError> {
         check_schema(self).await
+    }
+
+    async fn write_check(&self) -> Result<(), StoreError> {
+        if self.is_standby {
+            return Ok(());
+        }
+        // It is rolled back, so the database need not wait for its disk. But the table has to grow.
+        let write = "insert into write_checks (filler) values (decode(repeat('00', 8192), 'hex'))";
+        self.transact(CHECK_WRITE, move |mut connection| {
+            Box::pin(async move {
+                connection.execute(Statement::new(CHECK_WRITE, write)).await?;
+                Ok(Ended::RolledBack(()))
+            })
+        })
+        .await
     }
 
     async fn close(&self) {

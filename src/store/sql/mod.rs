@@ -47,6 +47,6 @@ pub(crate) use self::queue::{
     Attempt, admit_in_txn, answer_in_txn, ended, events_conflict, events_statement, key_claim_statement, next_turn,
 };
 pub(crate) use self::runs::run_insert_statement;
-pub(crate) use self::schema::{check_schema, migrate_in_txn};
+pub(crate) use self::schema::{CHECK_WRITE, check_schema, migrate_in_txn};
 pub(crate) use self::statement::{Statement, insert_statement};
 pub(crate) use self::text::{joined, length, sql};

@@ -8,6 +8,9 @@ use crate::store::error::StoreError;
 use crate::store::migration::{Migration, NEEDED_VERSION, check_version};
 use crate::store::rows::values;
 
+/// The write of a readiness check.
+pub(crate) const CHECK_WRITE: &str = "check that writes succeed";
+
 const NEWEST: &str = "select coalesce(max(version), 0) from schema_migrations";
 
 /// Refuses a schema of another version, older or newer. Without tables the version is 0.

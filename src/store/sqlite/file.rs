@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::{fs, io};
 
-use crate::store::error::StoreError;
+use crate::store::error::{StoreError, Unavailability};
 
 /// The file of a store.
 #[derive(Debug)]
@@ -48,6 +48,7 @@ impl StoreFile {
         };
         Err(StoreError::Unavailable {
             operation,
+            reason: Unavailability::FileGone,
             source: gone.into(),
         })
     }

@@ -28,7 +28,7 @@ pub(crate) use self::migrate::migrate;
 use self::writer::SqliteWriter;
 use super::content_settings::ContentRules;
 use super::error::StoreError;
-use super::sql::{Ended, check_schema};
+use super::sql::{CHECK_WRITE, Ended, Engine as _, Statement, check_schema};
 use super::traits::StoreHealth;
 use super::wake_ups::{CommandWakeUps, WakeUps};
 use crate::fair_share::FairShare;
@@ -73,6 +73,24 @@ impl StoreHealth for SqliteStore {
     async fn health_check(&self) -> Result<(), StoreError> {
         self.file.check("check health")?;
         check_schema(self).await
+    }
+
+    async fn write_check(&self) -> Result<(), StoreError> {
+        // About what the end of a turn writes. A smaller write finds room in the write-ahead log
+        // when that has none for others any more.
+        let writes = [
+            "delete from write_checks",
+            "insert into write_checks (filler) values (zeroblob(65536))",
+        ];
+        self.transact(CHECK_WRITE, move |mut connection| {
+            Box::pin(async move {
+                for write in writes {
+                    connection.execute(Statement::new(CHECK_WRITE, write)).await?;
+                }
+                Ok(Ended::Committed(()))
+            })
+        })
+        .await
     }
 
     async fn close(&self) {

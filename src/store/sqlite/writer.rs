@@ -230,10 +230,10 @@ async fn execute_writes(
     transaction.commit().await
 }
 
-/// Returns the error of writes that were rolled back together with another one. They may be
-/// repeated.
+/// Returns the error of writes that were rolled back together with one for which there was no room.
+/// They may be repeated.
 fn rolled_back(error: sqlx::Error) -> sqlx::Error {
-    sqlx::Error::Io(io::Error::other(error))
+    sqlx::Error::Io(io::Error::new(io::ErrorKind::StorageFull, error))
 }
 
 async fn run_script(connection: &mut SqliteConnection, sql: &'static str) -> Result<(), sqlx::Error> {

@@ -4,7 +4,8 @@ use futures_util::future::join_all;
 use serde_json::json;
 
 use super::service::Service;
-use crate::support::databases::Engine;
+use crate::support::answer::Answer;
+use crate::support::databases::{Engine, TestDatabase};
 use crate::support::outages::INTERNALS;
 use crate::support::wait::until;
 
@@ -22,6 +23,9 @@ on_every_store! {
 on_every_store! {
     with &[("store.acquire_timeout", "3s")];
     a_store_that_is_away_is_a_problem_without_internals,
+}
+on_every_store! {
+    a_full_store_is_not_ready_and_says_so,
 }
 on_every_store! {
     with &[("http.request_timeout", "2s")];
@@ -99,6 +103,92 @@ async fn a_store_that_is_away_is_a_problem_without_internals(service: &Service) 
     assert_ne!(answer.header("retry-after"), "");
     outage.end().await;
     assert_works(service).await;
+}
+
+async fn a_full_store_is_not_ready_and_says_so(service: &Service) {
+    let reason = "the store can't be written now: its disk is full";
+    let says_so = |answer: &Answer| {
+        answer.assert_problem("store_unavailable");
+        assert_eq!(answer.json()["detail"], reason);
+        assert_ne!(answer.header("retry-after"), "");
+    };
+    let run = json!({"agent": "demo", "input": "hi"});
+    let root = service.post("/v1/runs", &run).await.ok();
+    service.database.count_writes().await;
+    service.database.make_room(Some(0)).await;
+    // Nobody else writes.
+    until("the service stays ready", async || {
+        service.try_get("/readyz").await.status == 503
+    })
+    .await;
+    says_so(&service.try_get("/readyz").await);
+    says_so(&service.put("/v1/agents/new", &json!({"model": "mock/echo"})).await);
+    let mut queued = run.clone();
+    queued["mode"] = json!("async");
+    says_so(&service.post("/v1/runs", &queued).await);
+    let lost = service.post("/v1/runs", &run).await.ok();
+    assert_eq!(lost["error"]["code"], "store_unavailable", "{lost:#}");
+    assert!(
+        lost["error"]["message"].as_str().unwrap().starts_with(reason),
+        "{lost:#}"
+    );
+    let path = format!("/v1/sessions/{}", root["session_id"].as_str().unwrap());
+    assert_eq!(service.get(&path).await["session_id"], root["session_id"]);
+    service.database.make_room(None).await;
+    assert_works(service).await;
+    until("the record of the run is not stored", async || {
+        service
+            .database
+            .number("select count(*) from runs where status = 'failed'")
+            .await
+            == 1
+    })
+    .await;
+    let next = service.post("/v1/runs", &run).await.ok();
+    assert_eq!(next["status"], "completed", "{next:#}");
+}
+
+/// The other reasons for which PostgreSQL takes no writes, as its own errors.
+#[tokio::test]
+async fn a_store_that_takes_no_writes_says_why() {
+    let Some(database) = TestDatabase::postgres().await else {
+        return;
+    };
+    let service = Service::start_on(database, &[]).await;
+    for (state, reason) in [
+        ("53200", "the store has no memory or no connection left"),
+        ("58030", "the store can't be used now: its disk reports errors"),
+        ("25006", "the store can't be written now: it is read-only"),
+        ("57P03", "the store can't be reached"),
+    ] {
+        let refuse = format!(
+            "create function refuse() returns trigger language plpgsql as \
+             $$ begin raise exception '{INTERNALS}' using errcode = '{state}'; end $$; \
+             create trigger refuse before insert on write_checks for each row execute function refuse(); \
+             create trigger refuse before insert on agents for each row execute function refuse()"
+        );
+        service.database.execute(&refuse).await.unwrap();
+        let agent = json!({"model": "mock/echo", "system_prompt": state});
+        until("the service stays ready", async || {
+            service.try_get("/readyz").await.status == 503
+        })
+        .await;
+        for answer in [
+            service.try_get("/readyz").await,
+            service.put("/v1/agents/new", &agent).await,
+        ] {
+            answer.assert_problem("store_unavailable");
+            assert_eq!(answer.json()["detail"], reason, "{state}");
+        }
+        service
+            .database
+            .execute("drop function refuse() cascade")
+            .await
+            .unwrap();
+        assert_works(&service).await;
+    }
+    assert_eq!(service.database.number("select count(*) from write_checks").await, 0);
+    service.finish().await;
 }
 
 async fn a_closed_store_is_a_problem_without_internals(service: &Service) {

@@ -23,6 +23,9 @@ mod commands;
 mod configuration;
 mod copy_sessions;
 mod crash;
+mod frozen;
+#[cfg(target_os = "linux")]
+mod full_disk;
 mod handover;
 mod keys;
 mod late_leases;

@@ -1,6 +1,6 @@
 //! What is logged about a store that is unavailable.
 
-use agent_runtime::store::{Outage, StoreError};
+use agent_runtime::store::{Outage, StoreError, Unavailability};
 
 use crate::support::logs::CapturedLog;
 
@@ -10,6 +10,7 @@ fn an_outage_is_logged_once_with_its_cause_and_so_is_its_end() {
     let away = || {
         Err::<(), _>(StoreError::Unavailable {
             operation: "lease runs",
+            reason: Unavailability::Unreachable,
             source: "connection refused".into(),
         })
     };

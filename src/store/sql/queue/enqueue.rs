@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::acceptance::{Attempt, answer_on_conn};
 use crate::clock::Timestamp;
 use crate::ids::RunId;
-use crate::store::error::StoreError;
+use crate::store::error::{StoreError, Unavailability};
 use crate::store::new_queued_run::{NewQueueRow, OPERATION};
 use crate::store::queue::{AcceptanceStore, Enqueued, IdempotencyKey, KnownRequest, Lease, NewQueuedRun};
 use crate::store::rows::{RowName, row, stored_count, values};
@@ -123,6 +123,7 @@ fn race_pauses() -> impl Iterator<Item = Duration> + Send {
 fn raced() -> StoreError {
     StoreError::Unavailable {
         operation: OPERATION,
+        reason: Unavailability::Busy,
         source: "other runs became active on the thread at the same moment, again and again".into(),
     }
 }

@@ -302,6 +302,7 @@ async fn subagents_of_two_levels_go_on(database: TestDatabase) {
         (&begun["session_id"], &over["usage"]["total_tokens"]),
         (&over["session_id"], &json!(5 * ANSWER))
     );
+    assert_eq!(over["finish_reason"], "stop");
     let below = sessions_below(&third, &run["session_id"]).await;
     assert_eq!((below.len(), &below[0]["session_id"]), (1, &begun["session_id"]));
     let deepest = sessions_below(&third, &below[0]["session_id"]).await;

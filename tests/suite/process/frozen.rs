@@ -1,0 +1,73 @@
+//! A worker that is frozen until its leases have expired, while another one completes its runs.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::binary::Home;
+use super::service::Service;
+use crate::support::databases::TestDatabase;
+use crate::support::gate::Gate;
+use crate::support::gated::numbers;
+use crate::support::mock_model::{MockModel, Reply, last_user_text};
+
+const RUNS: usize = 4;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_frozen_worker_leaves_the_runs_that_another_has_completed() {
+    let Some(database) = TestDatabase::postgres().await else {
+        return;
+    };
+    let gate = Gate::new();
+    let behind = Arc::clone(&gate);
+    let mock = MockModel::start(move |request| match last_user_text(request).as_str() {
+        "wait" => Reply::Held(Arc::clone(&behind), "done".to_owned()),
+        text => Reply::text(&format!("echo: {text}")),
+    });
+    let mock = mock.await;
+    let home = Home::new(database.url())
+        .with_mock(&mock)
+        .variable("AGENT_RUNTIME__QUEUE__LEASE", "6s")
+        .variable("AGENT_RUNTIME__RUNS__SHUTDOWN_GRACE", "1m");
+    let frozen = Service::start(&home).await;
+    let mut runs = Vec::new();
+    for _ in 0..RUNS {
+        runs.push(frozen.begin("echo", "wait").await);
+    }
+    gate.until_waiting(RUNS).await;
+    frozen.signal("STOP");
+    let other = Service::start(&home).await;
+    // The requests of both workers are answered, so both have something to commit.
+    gate.until_waiting(2 * RUNS).await;
+    gate.open(2 * RUNS);
+    let mut ended = Vec::new();
+    for run in &runs {
+        ended.push(other.ended(run).await);
+    }
+    frozen.signal("CONT");
+    // It works, and ends when its runs have.
+    frozen.run("echo", None, "hello").await;
+    let log = frozen.stop().await.stderr;
+    assert!(!log.contains("ERROR"), "{log}");
+    assert!(!log.contains("exists already"), "{log}");
+
+    for (run, ended) in runs.iter().zip(&ended) {
+        assert_eq!(
+            (&ended["status"], &ended["attempts"], &ended["output_text"]),
+            (&json!("completed"), &json!(2), &json!("done"))
+        );
+        let path = format!("/v1/runs/{}", run["run_id"].as_str().unwrap());
+        assert_eq!(&other.get(&path).await, ended, "the late worker has changed nothing");
+        let session = format!("/v1/sessions/{}", ended["session_id"].as_str().unwrap());
+        assert_eq!(other.get(&session).await["message_count"], 2);
+        assert_eq!(other.get(&format!("{session}/verify")).await["valid"], true);
+        let events: Vec<Value> = other.follow(run, 0).await.rest().await;
+        assert_eq!(numbers(&events), (1..=events.len() as u64).collect::<Vec<_>>());
+        let count = |wanted: &str| events.iter().filter(|event| event["type"] == wanted).count();
+        assert_eq!((count("run.resumed"), count("run.completed")), (1, 1), "{events:#?}");
+    }
+    let sessions = database.number("select count(*) from sessions").await;
+    assert_eq!(usize::try_from(sessions).unwrap(), RUNS + 1);
+    assert_eq!(mock.asked(), 2 * RUNS + 1);
+    other.stop().await;
+}
