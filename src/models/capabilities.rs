@@ -19,13 +19,12 @@ struct Table {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(deny_unknown_fields, default)]
 struct Row {
     protocols: Vec<ProviderKind>,
     hosts: Vec<String>,
     models: Vec<String>,
     unless: Vec<String>,
-    #[serde(flatten)]
     can: Capabilities,
 }
 
@@ -104,8 +103,11 @@ impl Capabilities {
             max_picture_bytes: self.max_picture_bytes.or(known.max_picture_bytes),
             max_picture_side: self.max_picture_side.or(known.max_picture_side),
             max_pictures: self.max_pictures.or(known.max_pictures),
+            max_pictures_with_large: self.max_pictures_with_large.or(known.max_pictures_with_large),
+            max_files: self.max_files.or(known.max_files),
+            max_media_bytes: self.max_media_bytes.or(known.max_media_bytes),
             roles: self.roles.or(known.roles),
-            ..known
+            nine_letter_ids: self.nine_letter_ids || known.nine_letter_ids,
         }
     }
 }
@@ -132,10 +134,21 @@ mod tests {
 
     #[test]
     fn the_table_is_read_and_its_strictest_rows_count() {
-        toml::from_str::<Table>(include_str!("capabilities.toml")).unwrap();
+        let table: Table = toml::from_str(include_str!("capabilities.toml")).unwrap();
+        assert!(!table.rows.is_empty());
         let claude = ProviderCapabilities::default().of(ProviderKind::Bedrock, "anthropic.claude-x");
         let limits = (claude.files, claude.max_pictures, claude.max_pictures_with_large);
         assert_eq!(limits, (Some(Files::Pdf), Some(20), Some(20)));
+    }
+
+    #[test]
+    fn a_row_with_an_unknown_key_is_refused() {
+        for row in ["can.roles = \"any\"", "hosts = [\"a\"]\ncan.pictures = false"] {
+            toml::from_str::<Table>(&format!("[[rows]]\n{row}")).unwrap();
+        }
+        for row in ["can.role = \"any\"", "roles = \"any\"", "host = [\"a\"]"] {
+            toml::from_str::<Table>(&format!("[[rows]]\n{row}")).unwrap_err();
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ pub(super) const ALL_MODELS: &str = "*";
 
 /// What a model can take. A limit that is `None` is not known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
+#[serde(deny_unknown_fields, default)]
 pub struct Capabilities {
     /// Whether it sees pictures.
     pub pictures: Option<bool>,

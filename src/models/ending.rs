@@ -14,7 +14,7 @@ use crate::agent::ports::{ModelError, ModelErrorClass, ModelEvent};
 use crate::agent::state::{FinishReason, ModelResponse};
 use crate::message::ContentPart;
 
-/// The reasons by the words of servers.
+/// The reasons by the words of servers. A test reads the table.
 static REASONS: LazyLock<HashMap<String, FinishReason>> =
     LazyLock::new(|| toml::from_str(include_str!("finish_reasons.toml")).unwrap_or_default());
 
@@ -122,6 +122,15 @@ fn is_said(part: &ContentPart) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_table_is_read_and_all_its_reasons_are_known() {
+        let reasons: HashMap<String, FinishReason> = toml::from_str(include_str!("finish_reasons.toml")).unwrap();
+        assert!(!reasons.is_empty());
+        for (word, reason) in reasons {
+            assert!(!matches!(reason, FinishReason::Other(_)), "{word}");
+        }
+    }
 
     #[test]
     fn reasons_are_known_in_every_spelling_and_others_are_failures() {

@@ -88,7 +88,7 @@ impl<'a> Shapes<'a> {
         let mut new = NewContents::default();
         if !self.measured.contains_key(&root) {
             let directories = self.read(root, &mut new).await?;
-            self.measure(directories)?;
+            self.measure(root, directories)?;
         }
         let shape = self.measured.get(&root).ok_or(ContentsError::Corrupt { hash: root })?;
         if shape.levels > MAX_LEVELS {
@@ -161,35 +161,35 @@ impl<'a> Shapes<'a> {
         }
     }
 
-    /// Measures directories, the lowest first: each round measures a further level.
-    fn measure(&mut self, mut directories: HashMap<Hash, Directory>) -> Result<(), TreeError> {
-        for _ in 0..=MAX_LEVELS {
-            directories.retain(|hash, directory| match directory.shape(&self.measured) {
-                Some(shape) => {
-                    self.measured.insert(*hash, shape);
-                    false
+    /// Measures directories, the lowest first.
+    fn measure(&mut self, root: Hash, mut directories: HashMap<Hash, Directory>) -> Result<(), TreeError> {
+        // Directories from the root down, each with those in it that are still to be measured.
+        let directory = directories.remove(&root).unwrap_or_default();
+        let mut open = vec![(root, directory.below.clone(), directory)];
+        while let Some((hash, waiting, directory)) = open.last_mut() {
+            if let Some((_, below)) = waiting.pop() {
+                if let Some(directory) = directories.remove(&below) {
+                    open.push((below, directory.below.clone(), directory));
                 }
-                None => true,
-            });
+                if open.len() > MAX_LEVELS + 1 {
+                    return Err(PathError::TooDeep.into());
+                }
+                continue;
+            }
+            let mut shape = std::mem::take(&mut directory.own);
+            for (name_bytes, below) in &directory.below {
+                if let Some(below) = self.measured.get(below) {
+                    shape.add(*name_bytes, below);
+                }
+            }
+            self.measured.insert(*hash, shape);
+            open.pop();
         }
-        if directories.is_empty() {
-            Ok(())
-        } else {
-            Err(PathError::TooDeep.into())
-        }
+        Ok(())
     }
 }
 
 impl Directory {
-    /// Returns the shape; `None` if that of a directory in it is not known yet.
-    fn shape(&self, measured: &HashMap<Hash, Shape>) -> Option<Shape> {
-        let mut shape = self.own.clone();
-        for (name_bytes, below) in &self.below {
-            shape.add(*name_bytes, measured.get(below)?);
-        }
-        Some(shape)
-    }
-
     fn add(&mut self, name: &Name, slot: &Slot) {
         match slot {
             Slot::Directory(node) => self.below.extend(node.hash().map(|hash| (name.len(), hash))),

@@ -51,6 +51,16 @@ fn bodies_of_every_shape_give_their_message() {
 }
 
 #[test]
+fn the_number_of_an_error_counts_after_its_name() {
+    let class = |kind: &str| {
+        let body = format!(r#"{{"error": {{"code": "1302", "type": "{kind}", "message": "m"}}}}"#);
+        error(400, body.as_bytes()).0
+    };
+    assert_eq!(class("x"), C::RateLimit);
+    assert_eq!(class("overloaded_error"), C::Overload);
+}
+
+#[test]
 fn the_class_follows_the_words_and_then_the_status() {
     for (status, code, class, retryable) in [
         (400, "context_length_exceeded", C::Context, false),

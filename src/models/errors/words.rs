@@ -14,8 +14,8 @@ pub(super) static WORDS: LazyLock<Words> =
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Words {
-    pub(super) codes: Vec<OfClass>,
-    pub(super) phrases: Vec<OfClass>,
+    pub(super) codes: Vec<ClassWords>,
+    pub(super) phrases: Vec<ClassWords>,
     pub(super) refusals: Vec<String>,
     pub(super) no_quota: Vec<String>,
     pub(super) code_fields: Vec<String>,
@@ -36,13 +36,13 @@ pub(super) struct Words {
 /// The words of one class.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct OfClass {
+pub(super) struct ClassWords {
     class: ModelErrorClass,
     words: Vec<String>,
 }
 
 /// Returns the first class of which a word fits.
-pub(super) fn class_by(table: &[OfClass], fits: impl Fn(&str) -> bool) -> Option<ModelErrorClass> {
+pub(super) fn class_by(table: &[ClassWords], fits: impl Fn(&str) -> bool) -> Option<ModelErrorClass> {
     let entry = table.iter().find(|entry| entry.words.iter().any(|word| fits(word)));
     entry.map(|entry| entry.class)
 }

@@ -8,7 +8,7 @@ use super::content::Block;
 use super::dialect::Dialect;
 use super::reasoning::is_reasoning;
 use crate::json::RawJson;
-use crate::message::{ContentPart, Message, ProviderFields, ToolCall};
+use crate::message::{ContentPart, Message, ToolCall};
 use crate::models::encode::{Part, raw};
 use crate::models::names::{WireIds, arguments, tool_name};
 use crate::models::target::Target;
@@ -67,9 +67,9 @@ impl Draft {
         draft.calls = calls.collect();
         for part in &message.content {
             match part {
-                ContentPart::Text(part) => draft.say(&part.text),
+                ContentPart::Text(part) => draft.write(&part.text),
                 ContentPart::Refusal { text } if dialect.refusal_field => draft.refusal += text,
-                ContentPart::Refusal { text } => draft.say(text),
+                ContentPart::Refusal { text } => draft.write(text),
                 ContentPart::Opaque(part) if target.made_part(message, part) => {
                     draft.content.extend(checked(&part.raw).map(Block::Raw));
                 }
@@ -77,17 +77,13 @@ impl Draft {
                 _ => {}
             }
         }
-        let carries = |own: &ProviderFields| own.fields.iter().any(is_content);
-        let is_empty = draft.content.is_empty() && draft.refusal.is_empty() && draft.calls.is_empty();
-        if is_empty && !own.is_some_and(carries) {
-            return None;
-        }
         let fields = own.iter().flat_map(|own| &own.fields);
-        let further = fields.filter(|(name, _)| !BASIC_FIELDS.contains(&name.as_str()));
-        draft.fields = further
-            .filter_map(|(name, json)| Some((name.clone(), checked(json)?)))
-            .collect();
-        Some(draft)
+        for (name, json) in fields.filter(|(name, _)| !BASIC_FIELDS.contains(&name.as_str())) {
+            if let Some(value) = checked(json) {
+                draft.add_field(name, value);
+            }
+        }
+        (!draft.is_empty()).then_some(draft)
     }
 
     /// Adds a field with a text.
@@ -107,10 +103,11 @@ impl Draft {
         }
     }
 
-    /// Returns whether the next message has the same speaker.
+    /// Returns whether the next message has the same speaker. All messages of the model do: a name
+    /// of one is a field of its provider.
     pub(super) fn is_continued_by(&self, next: &Self) -> bool {
         let name = |draft: &Self| draft.field("name").map(|name| name.get().to_owned());
-        self.role == next.role && name(self) == name(next)
+        self.role == next.role && (self.role == MODEL || name(self) == name(next))
     }
 
     /// Adds the next message of the same speaker.
@@ -130,9 +127,7 @@ impl Draft {
         self.refusal.push_str(&next.refusal);
         self.calls.extend(next.calls);
         for (name, value) in next.fields {
-            if self.field(&name).is_none() {
-                self.fields.push((name, value));
-            }
+            self.add_field(&name, value);
         }
     }
 
@@ -144,12 +139,25 @@ impl Draft {
     }
 
     /// Adds words to the text.
-    fn say(&mut self, words: &str) {
+    fn write(&mut self, words: &str) {
         match self.content.last_mut() {
             Some(Block::Text(text)) => text.push_str(words),
             _ if words.is_empty() => {}
             _ => self.content.push(Block::Text(words.to_owned())),
         }
+    }
+
+    /// Adds a field. Of two with the same name, the first counts.
+    fn add_field(&mut self, name: &str, value: Part) {
+        if self.field(name).is_none() {
+            self.fields.push((name.to_owned(), value));
+        }
+    }
+
+    /// Returns whether the message has no content. A field other than reasoning counts as content.
+    fn is_empty(&self) -> bool {
+        let carries = self.fields.iter().any(|(name, _)| !is_reasoning(name));
+        self.content.is_empty() && self.refusal.is_empty() && self.calls.is_empty() && !carries
     }
 
     fn field(&self, name: &str) -> Option<&RawValue> {
@@ -179,11 +187,6 @@ impl Serialize for Draft {
         }
         fields.end()
     }
-}
-
-/// Returns whether a provider's own field counts as content in a message without text.
-fn is_content((name, raw): &(String, RawJson)) -> bool {
-    !is_reasoning(name) && checked(raw).is_some()
 }
 
 /// Encodes a call. Arguments that are a JSON object go back verbatim.

@@ -26,8 +26,8 @@ pub(super) struct Conversation {
     messages: Items,
     /// The newest message, to which its neighbour may be joined.
     last: Option<Draft>,
-    /// The role of the newest of the complete messages; empty without one.
-    last_role: &'static str,
+    /// The role of the newest of the complete messages.
+    last_role: Option<&'static str>,
     /// Content that the results of the newest step can't hold.
     attachments: Vec<Block>,
     /// How many pictures and files the messages have.
@@ -49,7 +49,7 @@ impl Conversation {
             system: Vec::new(),
             messages: Items::default(),
             last: None,
-            last_role: "",
+            last_role: None,
             attachments: Vec::new(),
             seen: 0,
         }
@@ -58,8 +58,8 @@ impl Conversation {
     /// Ends the conversation, and returns the instructions above it and its messages.
     pub(super) fn end(&mut self, instructions: &str) -> (Items, &Items) {
         self.flush_attachments();
-        let role = self.last.as_ref().map_or(self.last_role, |last| last.role);
-        if self.roles() == Roles::Strict && matches!(role, "" | MODEL) {
+        let role = self.last.as_ref().map(|last| last.role).or(self.last_role);
+        if self.roles() == Roles::Strict && matches!(role, None | Some(MODEL)) {
             self.add_draft(Draft::saying(CALLER, FILLER));
         }
         self.close();
@@ -145,8 +145,8 @@ impl Conversation {
         self.close();
         if roles == Roles::Strict {
             match (self.last_role, next.role) {
-                ("", MODEL) => self.push(&Draft::saying(CALLER, FILLER)),
-                (RESULT, CALLER) => self.push(&Draft::saying(MODEL, BRIDGE)),
+                (None, MODEL) => self.push(&Draft::saying(CALLER, FILLER)),
+                (Some(RESULT), CALLER) => self.push(&Draft::saying(MODEL, BRIDGE)),
                 _ => {}
             }
         }
@@ -168,7 +168,7 @@ impl Conversation {
 
     fn push(&mut self, message: &Draft) {
         self.messages.push(message);
-        self.last_role = message.role;
+        self.last_role = Some(message.role);
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::flat::{Flattener, required};
 use super::keys::Names;
 use super::rules::{Rules, TABLE};
-use crate::json::{Object, Value, modernise_limits};
+use crate::json::{Object, Value, WITH_NAMED_SCHEMAS, WITH_SCHEMAS, modernise_limits};
 
 /// The most characters of a keyword in a description.
 const MAX_REPORTED: usize = 200;
@@ -149,13 +149,13 @@ impl<'a> Reducer<'a> {
                         .unwrap_or(name)
                 })
                 .collect(),
-            Value::Object(schemas) if has(&TABLE.named, keyword) => schemas
+            Value::Object(schemas) if WITH_NAMED_SCHEMAS.contains(&keyword) => schemas
                 .into_iter()
                 .map(|(name, schema)| (name, self.schema(schema)))
                 .collect(),
             // `true` and `false` are rules about further members.
             Value::Bool(rule) if keyword != "items" => Value::Bool(rule),
-            value if has(&TABLE.nested, keyword) => self.schema(value),
+            value if WITH_SCHEMAS.contains(&keyword) => self.schema(value),
             value => value,
         }
     }

@@ -18,8 +18,6 @@ pub(super) struct Table {
     /// The rules of a protocol that has none.
     #[serde(skip)]
     any: Rules,
-    pub(super) nested: Vec<String>,
-    pub(super) named: Vec<String>,
     pub(super) silent: Vec<String>,
     pub(super) hard_patterns: Vec<String>,
 }
@@ -97,6 +95,21 @@ mod tests {
     #[test]
     fn the_table_is_read() {
         let table: Table = toml::from_str(include_str!("rules.toml")).unwrap();
-        assert!(!table.rules.is_empty());
+        assert!(!table.rules.is_empty() && !table.silent.is_empty() && !table.hard_patterns.is_empty());
+    }
+
+    #[test]
+    fn each_protocol_over_http_has_rules_for_tools_and_for_formats() {
+        for kind in [
+            ProviderKind::OpenAiChat,
+            ProviderKind::OpenAiResponses,
+            ProviderKind::Anthropic,
+            ProviderKind::Gemini,
+            ProviderKind::Bedrock,
+        ] {
+            let tools = TABLE.rules.iter().filter(|rules| rules.tools.contains(&kind));
+            let formats = TABLE.rules.iter().filter(|rules| rules.formats.contains(&kind));
+            assert_eq!((tools.count(), formats.count()), (1, 1), "{kind:?}");
+        }
     }
 }

@@ -188,6 +188,26 @@ async fn every_protocol_gets_schemas_that_it_accepts() {
 }
 
 #[tokio::test]
+async fn references_are_replaced_below_every_keyword_with_schemas() {
+    let word = json!({"$ref": "#/$defs/word"});
+    let schema = json!({"type": "object", "$defs": {"word": {"type": "string"}}, "properties": {
+        "old": {"type": "object", "dependencies": {"a": {"properties": {"b": word}}, "b": ["a"]}},
+        "list": {"type": "array", "items": {"type": "integer"}, "additionalItems": word},
+        "tuple": {"type": "array", "prefixItems": [word, {"type": "number"}]}}});
+    let asked = ModelRequest {
+        tools: vec![tool("t", schema)].into(),
+        ..request(vec![user("hi")])
+    };
+    let body = sent(ProviderKind::Bedrock, asked).await;
+    let expected = json!({"type": "object", "properties": {
+        "old": {"type": "object", "properties": {},
+            "dependencies": {"a": {"properties": {"b": {"type": "string"}}}, "b": ["a"]}},
+        "list": {"type": "array", "items": {"type": "integer"}, "additionalItems": {"type": "string"}},
+        "tuple": {"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "number"}]}}}});
+    assert_eq!(tools_in(ProviderKind::Bedrock, &body)[0].2, expected);
+}
+
+#[tokio::test]
 async fn calls_get_the_names_of_members_back() {
     let written = r#"{"_top_2": 1e2, "_top": "$top", "order": {"_by" : "a \"_by\": b"}, "page_size_":5}"#;
     let expected = r#"{"$top": 1e2, "_top": "$top", "order": {"$by" : "a \"_by\": b"}, "page[size]":5}"#;

@@ -2,7 +2,8 @@
 
 use agent_runtime::json::RawJson;
 use agent_runtime::message::{ContentPart, Message, OpaquePart, ProviderFields, ReasoningPart, Role};
-use agent_runtime::models::openai_chat::encode_request;
+use agent_runtime::models::ProviderCapabilities;
+use agent_runtime::models::openai_chat::{Dialect, encode_request};
 use serde_json::json;
 
 use super::request::{dialect, encoded};
@@ -70,4 +71,34 @@ fn an_empty_completion_is_left_out() {
         {"role": "user", "content": "two"},
     ]);
     assert_eq!(body["messages"], expected);
+}
+
+#[test]
+fn own_fields_are_sent_once_and_neither_fill_nor_part_messages() {
+    let answer = |text: &str, fields: &[(&str, &str)]| Message {
+        provider_fields: Some(made("p", fields)),
+        ..message(Role::Assistant, vec![ContentPart::text(text)])
+    };
+    let answers = vec![
+        user("one"),
+        answer("", &[("content", "\"other\""), ("refusal", "\"no\"")]),
+        answer("a", &[("name", "{"), ("name", "\"x\""), ("name", "\"y\"")]),
+        answer("b", &[("name", "\"z\""), ("fine", "1")]),
+    ];
+    let joining = Dialect {
+        capabilities: ProviderCapabilities::default(),
+        ..dialect("p")
+    };
+    let text = |dialect: &Dialect| {
+        let body = encode_request(&request(answers.clone()), dialect, false);
+        String::from_utf8(body).unwrap()
+    };
+    assert_eq!(
+        text(&dialect("p")),
+        r#"{"model":"m","messages":[{"role":"user","content":"one"},{"role":"assistant","content":"a","name":"x"},{"role":"assistant","content":"b","name":"z","fine":1}],"stream":false}"#
+    );
+    assert_eq!(
+        text(&joining),
+        r#"{"model":"m","messages":[{"role":"user","content":"one"},{"role":"assistant","content":"a\n\nb","name":"x","fine":1}],"stream":false}"#
+    );
 }
