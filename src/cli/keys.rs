@@ -164,9 +164,9 @@ async fn create(
         "made the key {key_id} of tenant {}; it is not shown again",
         key.tenant
     ))?;
-    let now = if is_first { " now" } else { "" };
+    let soon = if is_first { " within a second" } else { "" };
     Ok(print_note(format_args!(
-        "authentication is{now} on: every service on this store wants `authorization: Bearer` with a key in each request"
+        "authentication is on{soon}: every service on this store wants `authorization: Bearer` with a key in each request"
     ))?)
 }
 

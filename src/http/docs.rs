@@ -36,6 +36,7 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
         (name = "webhooks", description = "Deliveries of the messages about ended runs."),
         (name = "health", description = "How the service is. Needs no key."),
     ),
+    external_docs(url = "/docs/guides", description = "Guides"),
     components(schemas(ProblemBody)),
     security(("api_key" = [])),
     modifiers(&ApiKeyScheme),

@@ -65,6 +65,7 @@ fn references<'v>(value: &'v Value, found: &mut BTreeSet<&'v str>) {
 fn the_description_has_every_route_and_all_its_references_resolve() {
     let description = serde_json::to_value(openapi()).unwrap();
     assert_eq!(description["openapi"], "3.1.0");
+    assert_eq!(description["externalDocs"]["url"], "/docs/guides");
     let paths = description["paths"].as_object().unwrap();
     let routes: BTreeSet<String> = paths
         .iter()

@@ -94,7 +94,7 @@ async fn making_a_key_reports_where_authentication_is_on(database: TestDatabase)
     assert!(
         first
             .stderr
-            .contains("authentication is now on: every service on this store"),
+            .contains("authentication is on within a second: every service on this store"),
         "{}",
         first.stderr
     );
