@@ -128,7 +128,7 @@ impl Directory {
         }
         let (janitor, owner) = (self.janitor.clone(), self.owner.clone());
         let cleaned = Arc::new((owner.clone(), self.line.clone()));
-        janitor.0.cleaned.lock().push(Arc::downgrade(&cleaned));
+        janitor.note(Arc::downgrade(&cleaned));
         let retained = Retained {
             tree,
             directory: self,
@@ -185,10 +185,15 @@ impl Janitor {
 
     /// Returns whether a directory of a line will be retained soon.
     pub(super) fn cleans(&self, owner: &Owner, line: &str) -> bool {
-        let mut cleaned = self.0.cleaned.lock();
-        cleaned.retain(|one| one.strong_count() > 0);
+        let cleaned = self.0.cleaned.lock();
         let mut cleaned = cleaned.iter().filter_map(Weak::upgrade);
         cleaned.any(|one| one.0 == *owner && one.1.as_deref() == Some(line))
+    }
+
+    fn note(&self, cleaned: Weak<Cleaned>) {
+        let mut all = self.0.cleaned.lock();
+        all.retain(|one| one.strong_count() > 0);
+        all.push(cleaned);
     }
 
     pub(super) fn send(&self, owner: Owner, work: Work) {

@@ -15,7 +15,7 @@ const PASSING_STATES: [(&str, Unavailability); 12] = [
     ("53100", Unavailability::DiskFull),
     ("53", Unavailability::Exhausted),
     ("57P", Unavailability::Unreachable),
-    ("57014", Unavailability::Busy),
+    ("57014", Unavailability::Unreachable),
     ("58030", Unavailability::DiskFails),
     ("40001", Unavailability::Busy),
     ("40P01", Unavailability::Busy),
@@ -49,9 +49,9 @@ pub(crate) fn shared_store_error(operation: &'static str, error: Arc<sqlx::Error
     from_parts(operation, reason, error.into())
 }
 
-/// Returns whether a retry may help.
-pub(crate) fn is_passing_error(error: &sqlx::Error) -> bool {
-    unavailability(error).is_some()
+/// Returns whether other writes are in the way.
+pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
+    unavailability(error) == Some(Unavailability::Busy)
 }
 
 /// Returns why the store can't be used now; `None` if a retry does not help.

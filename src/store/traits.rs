@@ -239,8 +239,8 @@ pub trait StoreHealth: Send + Sync + fmt::Debug {
     /// Checks that the database responds and that its schema is current.
     async fn health_check(&self) -> Result<(), StoreError>;
 
-    /// Checks that the database takes writes, with a small one. Succeeds if the database took none
-    /// when the store was opened, since the process then serves readers only.
+    /// Checks that the database takes writes, with a small one. A standby of PostgreSQL may refuse
+    /// it if it did so when the store was opened, since the process then serves readers only.
     async fn write_check(&self) -> Result<(), StoreError>;
 
     /// Waits for open operations and closes all connections.

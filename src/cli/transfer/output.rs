@@ -9,7 +9,11 @@ use anyhow::Context as _;
 
 /// A file that has its name only once it is complete, or standard output.
 pub(super) enum Output {
-    File { partial: PathBuf, path: PathBuf },
+    File {
+        file: File,
+        partial: PathBuf,
+        path: PathBuf,
+    },
     Standard,
 }
 
@@ -27,8 +31,9 @@ impl Output {
         let mut options = OpenOptions::new();
         let opened = options.write(true).create_new(true).mode(0o600).open(&partial);
         let file = opened.with_context(|| format!("can't write {}", partial.display()))?;
+        let written = file.try_clone()?;
         let path = path.to_owned();
-        Ok((Self::File { partial, path }, Box::new(file)))
+        Ok((Self::File { file, partial, path }, Box::new(written)))
     }
 
     /// Returns what the user calls it.
@@ -41,9 +46,9 @@ impl Output {
 
     /// Gives a complete file its name.
     pub(super) fn finish(&self) -> anyhow::Result<()> {
-        if let Self::File { partial, path } = self {
-            File::open(partial)?.sync_all()?;
-            fs::rename(partial, path).with_context(|| format!("can't write {}", path.display()))?;
+        if let Self::File { file, partial, path } = self {
+            let named = file.sync_all().and_then(|()| fs::rename(partial, path));
+            named.with_context(|| format!("can't write {}", path.display()))?;
         }
         Ok(())
     }

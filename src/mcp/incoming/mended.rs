@@ -2,8 +2,11 @@
 //! call shown as it is.
 
 use rmcp::model::{
-    DiscoverResult, GetPromptResult, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, MetaObject, Prompt, ReadResourceResult, Resource, ResourceTemplate, Tool,
+    CallToolRequestMethod, ConstString as _, DiscoverRequestMethod, DiscoverResult, GetPromptRequestMethod,
+    GetPromptResult, InitializeResult, InitializeResultMethod, ListPromptsRequestMethod, ListPromptsResult,
+    ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult,
+    ListToolsRequestMethod, ListToolsResult, MetaObject, Prompt, ReadResourceRequestMethod, ReadResourceResult,
+    Resource, ResourceTemplate, Tool,
 };
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -78,18 +81,24 @@ pub(super) fn mend(response: &mut Value, method: &str) -> Vec<String> {
 
 fn mend_result(result: &mut Value, method: &str, problems: &mut Problems) {
     match method {
-        "initialize" => begun::<InitializeResult>(result, problems),
-        "server/discover" => begun::<DiscoverResult>(result, problems),
-        "tools/list" => list::<ListToolsResult>(result, ("tools", "name"), fit::<Tool>, problems),
-        "resources/list" => list::<ListResourcesResult>(result, ("resources", "uri"), resource, problems),
-        "resources/templates/list" => {
+        InitializeResultMethod::VALUE => begun::<InitializeResult>(result, problems),
+        DiscoverRequestMethod::VALUE => begun::<DiscoverResult>(result, problems),
+        ListToolsRequestMethod::VALUE => list::<ListToolsResult>(result, ("tools", "name"), fit::<Tool>, problems),
+        ListResourcesRequestMethod::VALUE => {
+            list::<ListResourcesResult>(result, ("resources", "uri"), resource, problems)
+        }
+        ListResourceTemplatesRequestMethod::VALUE => {
             let key = ("resourceTemplates", "uriTemplate");
             list::<ListResourceTemplatesResult>(result, key, fit::<ResourceTemplate>, problems);
         }
-        "prompts/list" => list::<ListPromptsResult>(result, ("prompts", "name"), fit::<Prompt>, problems),
-        "tools/call" => call(result, problems),
-        "resources/read" => list::<ReadResourceResult>(result, ("contents", "uri"), |one| Ok(contents(one)), problems),
-        "prompts/get" => {
+        ListPromptsRequestMethod::VALUE => {
+            list::<ListPromptsResult>(result, ("prompts", "name"), fit::<Prompt>, problems)
+        }
+        CallToolRequestMethod::VALUE => call(result, problems),
+        ReadResourceRequestMethod::VALUE => {
+            list::<ReadResourceResult>(result, ("contents", "uri"), |one| Ok(contents(one)), problems)
+        }
+        GetPromptRequestMethod::VALUE => {
             if let Some(messages) = result.get_mut("messages").and_then(Value::as_array_mut) {
                 with_one_part(messages);
             }

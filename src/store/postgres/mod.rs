@@ -37,7 +37,7 @@ use self::committer::PostgresCommitter;
 pub(crate) use self::migrate::migrate;
 use self::wake_ups::QueueWakeUps;
 use super::content_settings::ContentRules;
-use super::error::StoreError;
+use super::error::{StoreError, Unavailability};
 use super::sql::{CHECK_WRITE, Ended, Engine as _, Statement, check_schema};
 use super::traits::StoreHealth;
 use super::turns::Turns;
@@ -73,18 +73,20 @@ impl StoreHealth for PostgresStore {
     }
 
     async fn write_check(&self) -> Result<(), StoreError> {
-        if self.is_standby {
-            return Ok(());
-        }
-        // It is rolled back, so the database need not wait for its disk. But the table has to grow.
+        // It is rolled back, so the database need not wait for its disk. But it needs room.
         let write = "insert into write_checks (filler) values (decode(repeat('00', 8192), 'hex'))";
-        self.transact(CHECK_WRITE, move |mut connection| {
+        let checked = self.transact(CHECK_WRITE, move |mut connection| {
             Box::pin(async move {
                 connection.execute(Statement::new(CHECK_WRITE, write)).await?;
                 Ok(Ended::RolledBack(()))
             })
-        })
-        .await
+        });
+        match checked.await {
+            Err(StoreError::Unavailable { reason, .. }) if self.is_standby && reason == Unavailability::ReadOnly => {
+                Ok(())
+            }
+            checked => checked,
+        }
     }
 
     async fn close(&self) {

@@ -18,7 +18,7 @@ use super::file::StoreFile;
 use super::writer::SqliteWriter;
 use crate::fair_share::FairShare;
 use crate::store::content_settings::ContentRules;
-use crate::store::driver_error::is_passing_error;
+use crate::store::driver_error::is_busy;
 use crate::store::open::{OpenError, StoreSettings};
 use crate::store::sql::half_of;
 use crate::store::wake_ups::CommandWakeUps;
@@ -108,7 +108,7 @@ pub(super) async fn connect_writer(options: &SqliteConnectOptions) -> Result<Sql
     let backoff = ConstantBuilder::default()
         .with_delay(BUSY_PAUSE)
         .with_max_times(BUSY_ATTEMPTS);
-    let connected = connect.retry(backoff).when(is_passing_error).await;
+    let connected = connect.retry(backoff).when(is_busy).await;
     connected.map_err(|source| connect_error(&options, source))
 }
 

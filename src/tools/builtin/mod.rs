@@ -31,8 +31,8 @@ use crate::clock::Clock;
 
 /// Returns the built-in tools that need no settings.
 pub fn builtin_tools(clock: &Arc<dyn Clock>) -> Vec<Arc<dyn Tool>> {
-    let of_values = [calculator(), search_tools(), todo(), variables_get(), variables_set()];
-    let tools = of_values.into_iter().chain(file_tools());
+    let functions = [calculator(), search_tools(), todo(), variables_get(), variables_set()];
+    let tools = functions.into_iter().chain(file_tools());
     let mut tools: Vec<Arc<dyn Tool>> = tools.map(|tool| Arc::new(tool) as _).collect();
     tools.push(Arc::new(CurrentTime::new(Arc::clone(clock))));
     tools

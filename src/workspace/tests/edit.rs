@@ -126,7 +126,7 @@ async fn limits_are_checked_where_a_change_exceeds_them() {
 }
 
 #[tokio::test]
-async fn entries_and_copies_can_be_put_elsewhere() {
+async fn entries_can_be_put_elsewhere() {
     let (_, tree) = empty();
     let tree = change(&tree, &["d/f: 1", "d/g/h*: 2", "d/g/l -> ../f"]).await;
     let file = tree.entry(&path("d/f")).await.unwrap().unwrap();

@@ -80,8 +80,10 @@ fn is_test(name: &str) -> bool {
     let Some((test, file)) = parts.split_last().filter(|(_, file)| file.len() > 1) else {
         return false;
     };
-    let path = format!("{}/tests/suite/{}.rs", env!("CARGO_MANIFEST_DIR"), file.join("/"));
-    fs::read_to_string(path).is_ok_and(|source| source.contains(&format!("fn {test}(")))
+    let module = format!("{}/tests/suite/{}", env!("CARGO_MANIFEST_DIR"), file.join("/"));
+    let files = [format!("{module}.rs"), format!("{module}/mod.rs")];
+    let mut sources = files.iter().filter_map(|file| fs::read_to_string(file).ok());
+    sources.any(|source| source.contains(&format!("fn {test}(")))
 }
 
 #[test]

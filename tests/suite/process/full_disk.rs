@@ -10,7 +10,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::json;
 
 use super::binary::Home;
-use super::sandbox::{put_commands, results};
+use super::sandbox::{Long, put_commands, results, signal_run};
 use super::service::Service;
 use crate::support::gate::Gate;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
@@ -94,8 +94,13 @@ async fn a_command_whose_files_have_no_room_says_so() {
     let written = service.run("write", None, "go").await;
     assert_eq!(results(&service, &written).await, ["written\n"]);
     let base = written["session_id"].as_str();
-    // Takes the directory that has the file, so the next one needs another.
-    service.run("count", base, "go").await;
+    // A run has the directory with the file, so the next one needs another.
+    let long = Long::new(6);
+    put_commands(&service, "hold", &[&long.command]).await;
+    let body = json!({"agent": "hold", "base_session_id": base, "input": "go", "mode": "async"});
+    let (status, holding) = service.call(Method::POST, "/v1/runs", Some(body)).await;
+    assert_eq!(status, StatusCode::ACCEPTED, "{holding}");
+    long.until(3).await;
     let filler = disk_of(&home, &service).join("filler");
     fill(&filler);
     let count = async || {
@@ -109,6 +114,8 @@ async fn a_command_whose_files_have_no_room_says_so() {
     );
     fs::remove_file(filler).unwrap();
     assert_eq!(count().await, format!("{LARGE}\n"));
+    signal_run(&service, &holding, "cancel").await;
+    service.ended(&holding).await;
     service.stop().await;
 }
 

@@ -96,7 +96,7 @@ pub(super) async fn executable(tree: &Tree, path: &FilePath) -> Result<Option<bo
     }
 }
 
-/// Explains an error to the model: what is wrong, and what exists instead.
+/// Returns what was found. An error explains to the model what is wrong, and what exists instead.
 pub(super) async fn explained<T>(tree: &Tree, result: Result<T, TreeError>) -> Result<T, ToolError> {
     let error = match result {
         Ok(found) => return Ok(found),

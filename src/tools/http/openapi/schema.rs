@@ -47,10 +47,11 @@ impl<'d> Inliner<'_, 'd> {
         if depth > MAX_DEPTH {
             return Err(format!("a schema has more than {MAX_DEPTH} levels"));
         }
-        self.document.count(1)?;
         let Some(members) = schema.as_object() else {
+            self.document.count(count_values(schema))?;
             return Ok(schema.clone());
         };
+        self.document.count(1)?;
         let mut output = Object::new();
         if let Some(reference) = members.get("$ref").and_then(Value::as_str) {
             if self.open.contains(&reference) {

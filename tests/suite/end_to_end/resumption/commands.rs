@@ -14,6 +14,7 @@ use crate::end_to_end::workspaces::shell::{LIST, TOOLS};
 use crate::support::databases::TestDatabase;
 use crate::support::gate::Gate;
 use crate::support::mock_model::{Reply, content_text};
+use crate::support::wait::until;
 
 on_every_store!(
     a_run_that_is_killed_between_steps_ends_with_equal_files,
@@ -163,7 +164,7 @@ async fn a_job_is_lost_with_its_process_and_the_model_reads_that(database: TestD
         let mut lines = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
         lines.any(|line| line == arguments.as_bytes())
     };
-    assert!(is_there());
+    until("the job begins", async || is_there()).await;
     first.die(&world).await;
     gate.until_waiting(0).await;
     for _ in 0..1_000 {

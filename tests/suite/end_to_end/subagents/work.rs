@@ -230,8 +230,8 @@ async fn its_events_are_its_begin_and_its_end(database: TestDatabase) {
         *ended,
         json!({
             "step_number": 1, "call_id": "c0", "agent": "worker", "agent_id": subagent["agent_id"],
-            "session_id": subagent["session_id"],
-            "status": "completed", "stop_reason": "completed", "step_count": 1, "usage": subagent["usage"],
+            "session_id": subagent["session_id"], "status": "completed", "stop_reason": "completed",
+            "finish_reason": "stop", "step_count": 1, "usage": subagent["usage"],
         })
     );
     app.finish().await;

@@ -1,6 +1,5 @@
 //! Runs are stored once, with their output and steps, and listed without them.
 
-use agent_runtime::agent::state::FinishReason;
 use agent_runtime::clock::Timestamp;
 use agent_runtime::ids::{RunId, SessionId};
 use agent_runtime::record::{RunError, RunPhase, RunRecord, RunStatus, RunSummary};
