@@ -36,7 +36,7 @@ const PASSING_RESULTS: [(i32, Unavailability); 7] = [
     (14, Unavailability::Unreachable),
 ];
 /// `SQLITE_IOERR_SHMSIZE`: the index of the write-ahead log can't grow.
-const NO_ROOM_FOR_INDEX: i32 = 10 | 19 << 8;
+const NO_ROOM_FOR_INDEX: i32 = 0x130a;
 
 /// Converts a driver error to a store error.
 pub(crate) fn store_error(operation: &'static str) -> impl Fn(sqlx::Error) -> StoreError {

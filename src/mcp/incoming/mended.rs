@@ -85,18 +85,18 @@ fn mend_result(result: &mut Value, method: &str, problems: &mut Problems) {
         DiscoverRequestMethod::VALUE => begun::<DiscoverResult>(result, problems),
         ListToolsRequestMethod::VALUE => list::<ListToolsResult>(result, ("tools", "name"), fit::<Tool>, problems),
         ListResourcesRequestMethod::VALUE => {
-            list::<ListResourcesResult>(result, ("resources", "uri"), resource, problems)
+            list::<ListResourcesResult>(result, ("resources", "uri"), resource, problems);
         }
         ListResourceTemplatesRequestMethod::VALUE => {
             let key = ("resourceTemplates", "uriTemplate");
             list::<ListResourceTemplatesResult>(result, key, fit::<ResourceTemplate>, problems);
         }
         ListPromptsRequestMethod::VALUE => {
-            list::<ListPromptsResult>(result, ("prompts", "name"), fit::<Prompt>, problems)
+            list::<ListPromptsResult>(result, ("prompts", "name"), fit::<Prompt>, problems);
         }
         CallToolRequestMethod::VALUE => call(result, problems),
         ReadResourceRequestMethod::VALUE => {
-            list::<ReadResourceResult>(result, ("contents", "uri"), |one| Ok(contents(one)), problems)
+            list::<ReadResourceResult>(result, ("contents", "uri"), |one| Ok(contents(one)), problems);
         }
         GetPromptRequestMethod::VALUE => {
             if let Some(messages) = result.get_mut("messages").and_then(Value::as_array_mut) {
