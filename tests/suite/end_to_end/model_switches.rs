@@ -36,7 +36,7 @@ type Model = (Wire, &'static str, fn(&Value));
 
 const MODELS: [Model; 11] = [
     (Chat, "moonshotai/kimi-k2", |body| {
-        check_chat(body, Order::Joined, |_| true, false)
+        check_chat(body, Order::Joined, |_| true, false);
     }),
     (Chat, "anthropic/claude-sonnet-4.5", |body| {
         check_chat(body, Order::Joined, |id| is_plain(id, 64), true);

@@ -134,8 +134,7 @@ async fn npm_finds_a_local_package_and_its_edits() {
         );
         line.edit("local/index.js", "says 1", "says 2").await;
         assert_eq!(line.sh("npm start -s 2>&1").await, "says 2\n");
-        let mut number = 2;
-        for host in [&one, &other, &one] {
+        for (host, number) in [&one, &other, &one].into_iter().zip(2..) {
             line.next_on(host).await;
             assert_eq!(line.has_below("node_modules/").await, !is_ephemeral);
             assert_contains(&line.read("package-lock.json").await.unwrap(), &["\"local\""]);
@@ -144,7 +143,6 @@ async fn npm_finds_a_local_package_and_its_edits() {
             assert_eq!(line.sh("npm start -s 2>&1").await, format!("says {number}\n"));
             let (old, new) = (format!("says {number}"), format!("says {}", number + 1));
             line.edit("local/index.js", &old, &new).await;
-            number += 1;
         }
     }
 }
