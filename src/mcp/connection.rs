@@ -118,7 +118,7 @@ impl Connection {
     }
 
     /// Returns whether the server speaks a revision since 2026-07-28.
-    pub(super) fn is_modern(&self) -> bool {
+    fn is_modern(&self) -> bool {
         let info = self.service.peer().peer_info();
         let modern = ProtocolVersion::V_2026_07_28;
         info.is_some_and(|info| info.protocol_version.as_str() >= modern.as_str())
@@ -176,6 +176,12 @@ impl Connection {
                     self.requests.outdated.cancel();
                 }
                 Err(error)
+            }
+            (Ok(Reply::Result(mut result)), _) => {
+                if !self.is_modern() {
+                    drop_empty_cursor(&mut result);
+                }
+                Ok(Reply::Result(result))
             }
             (reply, _) => reply,
         }
@@ -237,6 +243,18 @@ impl Drop for Connection {
         // The library may wait for a process that reads nothing.
         self.kill();
     }
+}
+
+/// Ends a list at an empty cursor, as some servers of older revisions do.
+fn drop_empty_cursor(result: &mut ServerResult) {
+    let cursor = match result {
+        ServerResult::ListToolsResult(list) => &mut list.next_cursor,
+        ServerResult::ListResourcesResult(list) => &mut list.next_cursor,
+        ServerResult::ListResourceTemplatesResult(list) => &mut list.next_cursor,
+        ServerResult::ListPromptsResult(list) => &mut list.next_cursor,
+        _ => return,
+    };
+    *cursor = cursor.take().filter(|cursor| !cursor.is_empty());
 }
 
 /// A request that is cancelled when it is dropped before its response.

@@ -96,8 +96,6 @@ impl Pages<'_> {
                 }
                 Err(error) => return Err(error),
             };
-            // In older revisions, some servers end a list with an empty cursor.
-            let next = next.filter(|next| !next.is_empty() || connection.is_modern());
             let Some(next) = next else { return Ok(()) };
             if !cursors.insert(next.clone()) {
                 self.end("its cursor comes again");

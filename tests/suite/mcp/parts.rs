@@ -119,10 +119,17 @@ async fn a_tool_loses_only_the_part_that_can_not_be_read() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_list_of_tools_without_an_end_is_used_up_to_there() {
     type Page = fn(&Value) -> Value;
-    let cases: [(&str, Page, usize, &str); 5] = [
+    let cases: [(&str, Page, usize, &str); 6] = [
         (
             "has one cursor again and again",
             |_| json!({"tools": [named("t0")], "nextCursor": "a"}),
+            1,
+            "its cursor comes again",
+        ),
+        (
+            // Only in older revisions does it end the list.
+            "has an empty cursor again and again",
+            |_| json!({"tools": [named("t0")], "nextCursor": ""}),
             1,
             "its cursor comes again",
         ),
@@ -292,6 +299,17 @@ async fn resources_and_prompts_are_listed_without_those_that_can_not_be_read() {
         }
         app.finish().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_empty_cursor_of_a_list_is_a_cursor() {
+    let page = |_: &Value| json!({"resources": [], "nextCursor": ""});
+    let server = server_with("resources/list", page).await;
+    let app = app_with(&server).await;
+    let words = app.use_tool("box_list_resources", json!({})).await;
+    let listed: Value = serde_json::from_str(&words).unwrap_or_else(|_| panic!("{words}"));
+    assert_eq!(listed["next_cursor"], "", "{words}");
+    app.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -27,7 +27,8 @@ fn lost(code: i32, id: &Value) -> Value {
 }
 
 /// Starts a server of the revision 2025-06-18 that forgets its session after each call, and then
-/// replies as given. The number is how often a session has begun.
+/// replies as given. Its lists end with an empty cursor. The number is how often a session has
+/// begun.
 async fn forgetful(reply: impl Fn(&Value) -> RawReply + Send + Sync + 'static) -> (RawServer, Arc<AtomicU32>) {
     let (sessions, of_server) = (Arc::<AtomicU32>::default(), Arc::<AtomicU32>::default());
     let begun = Arc::clone(&sessions);
@@ -41,7 +42,8 @@ async fn forgetful(reply: impl Fn(&Value) -> RawReply + Send + Sync + 'static) -
         if method == "initialize" {
             begun.fetch_add(1, Ordering::SeqCst);
             let server = json!({"name": "s", "version": "1"});
-            let result = json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": server});
+            let all = json!({"tools": {}, "resources": {}, "prompts": {}});
+            let result = json!({"protocolVersion": "2025-06-18", "capabilities": all, "serverInfo": server});
             let headers = [
                 ("content-type", "application/json"),
                 ("mcp-session-id", session.as_str()),
@@ -52,7 +54,10 @@ async fn forgetful(reply: impl Fn(&Value) -> RawReply + Send + Sync + 'static) -
             return reply(&message);
         }
         let result = match method {
-            "tools/list" => json!({"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}),
+            "tools/list" => json!({"tools": [{"name": "t", "inputSchema": {"type": "object"}}], "nextCursor": ""}),
+            "resources/list" => json!({"resources": [], "nextCursor": ""}),
+            "resources/templates/list" => json!({"resourceTemplates": [], "nextCursor": ""}),
+            "prompts/list" => json!({"prompts": [], "nextCursor": ""}),
             "tools/call" => {
                 of_server.fetch_add(1, Ordering::SeqCst);
                 json!({"content": [{"type": "text", "text": "called"}]})
@@ -100,6 +105,23 @@ async fn a_session_that_the_server_has_lost_begins_again() {
         assert!(sessions.load(Ordering::SeqCst) >= 4, "{number}");
         app.finish().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_empty_cursor_ends_a_list_of_an_older_revision() {
+    let (server, _) = forgetful(|_| json_reply(404, &lost(-32_001, &Value::Null))).await;
+    let app = McpApp::alone(&[("box", &server.url("/mcp"), SLOW)]).await;
+    let events = app.stream(json!({"agent": "user", "input": "nothing"})).await;
+    let warned = events.iter().find(|event| event["type"] == "server.warned");
+    assert_eq!(warned, None);
+    let offered = app.offered();
+    assert!(offered.iter().any(|name| name == "box_t"), "{offered:?}");
+    for tool in ["box_list_resources", "box_list_prompts"] {
+        let words = app.use_tool(tool, json!({})).await;
+        let listed: Value = serde_json::from_str(&words).unwrap_or_else(|_| panic!("{words}"));
+        assert_eq!(listed.get("next_cursor"), Some(&Value::Null), "{words}");
+    }
+    app.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
