@@ -6,8 +6,8 @@ use agent_runtime::agent::ports::ModelEvent;
 use agent_runtime::agent::state::{FinishReason, ModelResponse};
 use agent_runtime::ids::UuidV7Source;
 use agent_runtime::message::ContentPart;
-use agent_runtime::models::CapSettings;
 use agent_runtime::models::openai_chat::ChatDecoder;
+use agent_runtime::models::{CapSettings, Decoder};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -150,6 +150,105 @@ fn check(events: &[ModelEvent], response: &ModelResponse) {
     }
 }
 
+/// Returns the bytes of a stream of these frames.
+fn stream_of<'a>(protocol: &str, frames: impl Iterator<Item = &'a Value>) -> Vec<u8> {
+    if protocol == "converse" {
+        return frames.flat_map(event).collect();
+    }
+    let frames: Vec<_> = frames.map(|frame| format!("data: {frame}\n\n")).collect();
+    frames.concat().into_bytes()
+}
+
+/// Decodes a response that ends in a completion.
+fn completion(mut decoder: Box<dyn Decoder>, bytes: &[u8]) -> ModelResponse {
+    let mut events = Vec::new();
+    let pushed = decoder.push(bytes, &mut events);
+    let ended = pushed.and_then(|()| decoder.finish(&mut events));
+    assert!(ended.is_ok(), "{events:?}");
+    let Some(ModelEvent::Completed(response)) = events.pop() else {
+        panic!("{events:?}")
+    };
+    check(&events, &response);
+    *response
+}
+
+/// The arguments of a call that the limit of tokens has cut.
+const CUT: &str = r#"{"path": "a"#;
+
+/// Returns, in the order of the decoders, a body and the frames of a stream in which the limit of
+/// tokens cuts a call. Where arguments are an object, none of them is left.
+fn cut_calls() -> [(Value, Vec<Value>); 5] {
+    let function = json!({"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": CUT}});
+    let chat = |field: &str| {
+        let message = json!({"role": "assistant", "content": null, "tool_calls": [function]});
+        json!({"choices": [{"index": 0, field: message, "finish_reason": "length"}]})
+    };
+    let block = json!({"type": "tool_use", "id": "a", "name": "f", "input": {}});
+    let messages = vec![
+        json!({"type": "message_start", "message": {"role": "assistant"}}),
+        json!({"type": "content_block_start", "index": 0, "content_block": block}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": CUT}}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "max_tokens"}}),
+        json!({"type": "message_stop"}),
+    ];
+    let item = |arguments: &str| json!({"type": "function_call", "call_id": "a", "name": "f", "id": "i", "arguments": arguments});
+    let details = json!({"reason": "max_output_tokens"});
+    let incomplete =
+        json!({"object": "response", "status": "incomplete", "incomplete_details": details, "output": [item(CUT)]});
+    let responses = vec![
+        json!({"type": "response.output_item.added", "output_index": 0, "item": item("")}),
+        json!({"type": "response.function_call_arguments.delta", "item_id": "i", "output_index": 0, "delta": CUT}),
+        json!({"type": "response.incomplete", "response": incomplete}),
+    ];
+    let parts = json!([{"functionCall": {"name": "f", "args": {}}}]);
+    let contents = json!({"candidates": [{"index": 0, "content": {"parts": parts}, "finishReason": "MAX_TOKENS"}]});
+    let usage = json!({"inputTokens": 3, "outputTokens": 2, "totalTokens": 5});
+    let tool_use = json!({"toolUseId": "a", "name": "f", "input": {}});
+    let message = json!({"role": "assistant", "content": [{"toolUse": tool_use}]});
+    let begun = json!({"toolUse": {"toolUseId": "a", "name": "f"}});
+    let converse = vec![
+        json!({"messageStart": {"role": "assistant"}}),
+        json!({"contentBlockStart": {"contentBlockIndex": 0, "start": begun}}),
+        json!({"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"toolUse": {"input": CUT}}}}),
+        json!({"messageStop": {"stopReason": "max_tokens"}}),
+        json!({"metadata": {"usage": usage}}),
+    ];
+    [
+        (chat("message"), vec![chat("delta")]),
+        (
+            json!({"type": "message", "role": "assistant", "content": [block], "stop_reason": "max_tokens"}),
+            messages,
+        ),
+        (incomplete, responses),
+        (contents.clone(), vec![contents]),
+        (
+            json!({"output": {"message": message}, "stopReason": "max_tokens", "usage": usage}),
+            converse,
+        ),
+    ]
+}
+
+#[test]
+fn a_call_that_the_limit_of_tokens_cuts_is_not_whole() {
+    for ((name, make), (body, frames)) in DECODERS.into_iter().zip(cut_calls()) {
+        let body = body.to_string().into_bytes();
+        let stream = stream_of(name, frames.iter());
+        for (kind, bytes) in [("application/json", body), ("text/event-stream", stream)] {
+            let response = completion(make(Some(kind), CapSettings::default()), &bytes);
+            let is_whole = response.finish_reason.is_whole();
+            assert_eq!(
+                (&response.finish_reason, is_whole),
+                (&FinishReason::Length, false),
+                "{name}, {kind}"
+            );
+            assert!(
+                matches!(response.content[..], [ContentPart::ToolCall(_)]),
+                "{name}, {kind}: {response:?}"
+            );
+        }
+    }
+}
+
 /// How a server writes the calls of a stream.
 #[expect(clippy::struct_excessive_bools, reason = "each habit is independent of the others")]
 #[derive(Debug, Clone, Copy)]
@@ -211,15 +310,10 @@ proptest! {
         let (name, make) = DECODERS[protocol];
         let frames = frames(name, word);
         let picked = picks.iter().map(|pick| &frames[pick % frames.len()]);
-        let bytes: Vec<u8> = if name == "converse" {
-            picked.flat_map(event).collect()
-        } else {
-            let mut text = picked.map(|frame| format!("data: {frame}\n\n")).collect::<Vec<_>>().concat();
-            if marks {
-                text.push_str("data: [DONE]\n\n");
-            }
-            text.into_bytes()
-        };
+        let mut bytes = stream_of(name, picked);
+        if marks && name != "converse" {
+            bytes.extend_from_slice(b"data: [DONE]\n\n");
+        }
         let mut decoder = make(Some("text/event-stream"), CapSettings::default());
         let mut events = Vec::new();
         let pushed = decoder.push(&bytes, &mut events);

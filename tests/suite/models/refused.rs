@@ -75,6 +75,10 @@ async fn errors_name_the_part_that_is_refused() {
             openai("The encrypted content could not be verified.", "input"),
             Some(RefusedPart::Reasoning),
         ),
+        (
+            openai("unknown variant `image_url`, expected `text`", ""),
+            Some(RefusedPart::Pictures),
+        ),
         (openai("Unsupported value: 'temperature'", "temperature"), None),
         (
             openai("Unsupported parameter: 'reasoning_effort'", "reasoning_effort"),

@@ -153,14 +153,18 @@ impl Commands {
     }
 }
 
-/// Returns how many commands, and as many jobs, the host has processes for. A tenant has half of
-/// each, so that it can't leave the service and other tenants without processes.
+/// Returns how many commands, and as many jobs, the host has processes for.
 fn fitting_commands(processes: u32) -> usize {
     // The kernel exempts root from the limit.
     let of_user = (!geteuid().is_root()).then(|| getrlimit(Resource::Nproc).current);
     let of_container = fs::read_to_string("/sys/fs/cgroup/pids.max").ok();
     let of_container = of_container.and_then(|max| max.trim().parse().ok());
-    let room = [of_user.flatten(), of_container].into_iter().flatten().min();
+    fitting([of_user.flatten(), of_container].into_iter().flatten().min(), processes)
+}
+
+/// Returns how many commands fit into so much room for processes. A tenant has half of them, so
+/// that it can't leave the service and other tenants without processes.
+fn fitting(room: Option<u64>, processes: u32) -> usize {
     let fitting = room.map_or(u64::MAX, |room| room / (2 * u64::from(processes)));
     usize::try_from(fitting).unwrap_or(usize::MAX).max(2)
 }
@@ -181,5 +185,17 @@ impl Opened {
             checkouts,
             shell,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_and_jobs_fit_into_the_processes_of_the_host() {
+        for (room, fits) in [(None, usize::MAX), (Some(1_500), 2), (Some(5_120), 10), (Some(8), 2)] {
+            assert_eq!(fitting(room, 256), fits, "{room:?}");
+        }
     }
 }

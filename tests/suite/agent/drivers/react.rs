@@ -194,6 +194,24 @@ async fn native_calls_of_a_model_that_was_offered_no_tools_are_malformed() {
 }
 
 #[tokio::test]
+async fn a_decision_that_can_be_read_is_not_executed_if_the_completion_is_cut() {
+    let tool = look();
+    let content = vec![ContentPart::text(ACT)];
+    let cut = vec![text(ACT), completed(content, FinishReason::Length, usage(10, 5))];
+    let setup = setup([cut, says(ANSWER)]).with_tool(&tool);
+    let state = setup.run().await;
+    assert_eq!((state.status(), tool.begun()), (Some(ExecutionStatus::Completed), 0));
+    let errors = state.errors();
+    let error = errors.last().unwrap();
+    assert_eq!(error.code, "decision_malformed");
+    assert!(
+        error.message.contains("the limit of output tokens cut it"),
+        "{}",
+        error.message
+    );
+}
+
+#[tokio::test]
 async fn the_response_format_is_described_and_checked() {
     let format = ResponseFormat::JsonSchema {
         name: "weather".to_owned(),

@@ -116,7 +116,8 @@ async fn a_run_that_ends_kills_its_jobs_and_has_their_files(database: TestDataba
     let mut of_wait = tools();
     of_wait["approvals"] = json!([{"tools": ["write_file"], "approval": "always"}]);
     let mut of_deadline = tools();
-    of_deadline["budget"] = json!({"max_seconds": 3});
+    of_deadline["budget"] = json!({"max_seconds": 8});
+    let written = calls(&[("shell", json!({"command": "until [ -e count ]; do sleep 0.01; done"}))]);
     for (number, (last, definition, status)) in [
         (act("read"), tools(), "completed"),
         (calls(&[write("a", "b")]), of_wait, "waiting"),
@@ -126,7 +127,8 @@ async fn a_run_that_ends_kills_its_jobs_and_has_their_files(database: TestDataba
     .enumerate()
     {
         let busy = Busy::new(number as u128);
-        put_scripted(&app, "busy", &[job(&busy.command), last], definition).await;
+        let script = [job(&busy.command), written.clone(), last];
+        put_scripted(&app, "busy", &script, definition).await;
         let run = app.run_with(json!({"agent": "busy", "input": "go"})).await;
         assert_eq!(run["status"], status, "{run:#}");
         assert_eq!(busy.processes(), 0, "{status}");

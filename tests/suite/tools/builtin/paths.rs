@@ -27,6 +27,10 @@ async fn the_path_that_a_command_prints_is_that_of_each_file_tool() {
         let root = desk.sh("pwd").await.trim().to_owned();
         let file = desk.sh("readlink -f src/a.py").await.trim().to_owned();
         assert_eq!(file, format!("{root}/src/a.py"));
+        if host.commands.open().await.unwrap().namespace_error.is_none() {
+            assert_eq!(root, "/workspace");
+            assert_eq!(desk.sh("ls /workspace").await, "src\n");
+        }
         let call = async |tool: &str, arguments| desk.call(tool, arguments).await.unwrap();
         assert_contains(&call("read_file", json!({"path": file})).await, &["x = 1"]);
         let edits = json!([{"old": "1", "new": "2"}]);
