@@ -46,14 +46,25 @@ async fn refused(body: &Value, asked: ModelRequest) -> Option<RefusedPart> {
     outcome.end.unwrap_err().refused.map(|part| *part)
 }
 
+fn openai(message: &str, param: &str) -> Value {
+    json!({"error": {"message": message, "type": "invalid_request_error", "param": param}})
+}
+
+fn anthropic(message: &str) -> Value {
+    json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}})
+}
+
+fn google(message: &str) -> Value {
+    json!({"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}})
+}
+
+fn aws(message: &str) -> Value {
+    json!({"__type": "ValidationException", "message": message})
+}
+
 #[tokio::test]
 async fn errors_name_the_part_that_is_refused() {
     let tool = |name: &str| Some(RefusedPart::Tool(name.to_owned()));
-    let openai = |message: &str, param: &str| json!({"error": {"message": message, "type": "invalid_request_error", "param": param}});
-    let anthropic =
-        |message: &str| json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}});
-    let google = |message: &str| json!({"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}});
-    let aws = |message: &str| json!({"__type": "ValidationException", "message": message});
     for (body, expected) in [
         (
             openai("Invalid schema.", "tools[1].function.parameters"),
