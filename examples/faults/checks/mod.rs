@@ -19,7 +19,7 @@ use crate::facts::Facts;
 use crate::ledger::Effect;
 
 /// The statuses that nothing follows on.
-const TERMINAL: [&str; 5] = ["completed", "stopped", "waiting", "failed", "cancelled"];
+const TERMINAL: [&str; 6] = ["completed", "stopped", "waiting", "answered", "failed", "cancelled"];
 
 /// What the checks found.
 #[derive(Debug, Default)]
@@ -83,7 +83,13 @@ fn check_ends(facts: &[Facts], stored: &Stored, findings: &mut Findings) {
         let Some(run) = stored.runs.get(&ids.run_id) else {
             continue;
         };
-        if fact.end().is_some_and(|emitted| emitted != run.status) {
+        // Another run has answered its calls since.
+        let stored = if run.status == "answered" {
+            "waiting"
+        } else {
+            run.status.as_str()
+        };
+        if fact.end().is_some_and(|emitted| emitted != stored) {
             findings.violation(fact, format!("it is stored as {}", run.status));
         }
         if !TERMINAL.contains(&run.status.as_str()) {

@@ -51,7 +51,7 @@ pub(crate) struct StoredSession {
 impl StoredRun {
     /// Returns whether it must have published its session.
     pub(crate) fn has_session(&self) -> bool {
-        matches!(self.status.as_str(), "completed" | "stopped" | "waiting")
+        matches!(self.status.as_str(), "completed" | "stopped" | "waiting" | "answered")
     }
 }
 
@@ -114,6 +114,6 @@ const LEFTOVERS: [(&str, &str); 6] = [
     (
         "sessions of runs that published none",
         "select count(*) from sessions s join runs r on (r.tenant, r.run_id) = (s.tenant, s.run_id)
-            where r.status not in ('completed', 'stopped', 'waiting')",
+            where r.status not in ('completed', 'stopped', 'waiting', 'answered')",
     ),
 ];
