@@ -230,9 +230,10 @@ fn move_away(folder: &Path) -> Result<Option<Work>, CheckoutError> {
 
 /// Removes the folders of processes that have ended: those whose lock is free.
 fn remove_abandoned(root: &Path, janitor: &Janitor) -> Result<(), CheckoutError> {
-    let entries = fs::read_dir(root).map_err(CheckoutError::of("listing", root))?;
-    for entry in entries {
-        let path = entry.map_err(CheckoutError::of("listing", root))?.path();
+    let listed = fs::read_dir(root).and_then(|entries| entries.collect::<Result<Vec<_>, _>>());
+    // Moving one makes entries, so they are listed before.
+    for entry in listed.map_err(CheckoutError::of("listing", root))? {
+        let path = entry.path();
         let lock = File::open(&path)
             .ok()
             .filter(|_| path.extension() == Some(LOCK.as_ref()));
@@ -240,11 +241,12 @@ fn remove_abandoned(root: &Path, janitor: &Janitor) -> Result<(), CheckoutError>
         if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             continue;
         }
-        let folder = path.with_extension("");
-        if folder.exists() {
-            janitor.send(None, Work::RemoveFolder { folder, lock: path });
-        } else {
-            // Removed while it is locked here, so that a process that has just made it notices.
+        // Moved and removed while it is locked here: the next process of the name makes a folder of
+        // its own. An error means that another process was faster.
+        if let Ok(work) = move_away(&path.with_extension("")) {
+            if let Some(work) = work {
+                janitor.send(None, work);
+            }
             drop(fs::remove_file(&path));
         }
     }
