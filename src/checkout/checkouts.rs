@@ -252,3 +252,28 @@ fn remove_abandoned(root: &Path, janitor: &Janitor) -> Result<(), CheckoutError>
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_of_an_ended_process_is_removed_but_not_that_of_the_next_one_of_its_name() {
+        let root = tempfile::tempdir().unwrap();
+        let janitor = Janitor::start(|_| None);
+        let (folder, lock) = lock_folder(root.path()).unwrap();
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("old"), "").unwrap();
+        drop(lock);
+        remove_abandoned(root.path(), &janitor).unwrap();
+        let (next, _lock) = lock_folder(root.path()).unwrap();
+        assert_eq!(next, folder);
+        fs::create_dir(&next).unwrap();
+        janitor.finish();
+        let entries = fs::read_dir(root.path()).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["0", "0.lock"]);
+        assert_eq!(fs::read_dir(next).unwrap().count(), 0);
+    }
+}
