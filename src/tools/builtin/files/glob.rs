@@ -6,7 +6,7 @@ use serde_json::json;
 use super::edits::{current, with_ephemeral};
 use super::ignored::{include_ignored_schema, with_left_out};
 use super::listing::{Page, page_schemas};
-use super::paths::{MAX_PATH_LENGTH, directory_path, explained, shown};
+use super::paths::{directory_path, directory_schema, explained, shown};
 use super::select::{MAX_PATTERN_LENGTH, Pattern, selected};
 use crate::agent::ports::{ToolContext, ToolError, ToolOutput};
 use crate::json::Value;
@@ -35,12 +35,10 @@ pub(super) fn glob() -> FunctionTool {
                 "description": "The pattern, such as *.md, src/**/*.rs or **/*.{ts,tsx}. * matches within a name, \
                                 ** matches any directories. A pattern without / matches names at any depth.",
             },
-            "path": {
-                "type": "string",
-                "maxLength": MAX_PATH_LENGTH,
-                "description": "The directory to search in, to which the pattern is relative. Leave it out for \
+            "path": directory_schema(
+                "The directory to search in, to which the pattern is relative. Leave it out for \
                                 the whole workspace.",
-            },
+            ),
             "include_ignored": include_ignored_schema(),
             "offset": offset,
             "limit": limit,

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::edits::{current, with_ephemeral};
 use super::ignored::{include_ignored_schema, with_left_out};
 use super::listing::{Page, page_schemas};
-use super::paths::{MAX_PATH_LENGTH, directory_path, explained, shown};
+use super::paths::{directory_path, directory_schema, explained, shown};
 use super::select::everything_below;
 use super::text::counted;
 use crate::agent::ports::{ToolContext, ToolError, ToolOutput};
@@ -31,11 +31,9 @@ pub(super) fn list_files() -> FunctionTool {
     let parameters = json!({
         "type": "object",
         "properties": {
-            "path": {
-                "type": "string",
-                "maxLength": MAX_PATH_LENGTH,
-                "description": "The directory, relative to the workspace. Leave it out for the whole workspace.",
-            },
+            "path": directory_schema(
+                "The directory, relative to the workspace. Leave it out for the whole workspace.",
+            ),
             "recursive": {
                 "type": "boolean",
                 "description": "Whether to list everything below the directory. Use glob to find files by name.",

@@ -3,18 +3,35 @@
 use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
+use serde_json::json;
 
 use crate::agent::ports::ToolError;
+use crate::json::Value;
 use crate::spelling::nearest;
 use crate::tools::builtin::environment_tool::and_more;
 use crate::workspace::{ContentsError, Entry, FilePath, PathError, Tree, TreeError, WORKSPACE_NAME};
 
 /// The longest path of an argument, in characters.
-pub(super) const MAX_PATH_LENGTH: usize = 1_024;
+const MAX_PATH_LENGTH: usize = 1_024;
 /// The most entries of a directory that an error lists.
 const MAX_LISTED: usize = 20;
 /// In larger workspaces no file of the same name is searched for.
 const MAX_SEARCHED: u64 = 5_000;
+
+/// Describes the path of a file.
+pub(super) fn file_schema() -> Value {
+    json!({
+        "type": "string",
+        "minLength": 1,
+        "maxLength": MAX_PATH_LENGTH,
+        "description": "The file, relative to the workspace, such as src/main.rs.",
+    })
+}
+
+/// Describes the path of a directory, which may be left out.
+pub(super) fn directory_schema(description: &str) -> Value {
+    json!({"type": "string", "maxLength": MAX_PATH_LENGTH, "description": description})
+}
 
 /// Reads the path of a file.
 pub(super) async fn file_path(tree: &Tree, text: &str) -> Result<FilePath, ToolError> {

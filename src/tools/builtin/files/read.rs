@@ -11,7 +11,7 @@ use serde_json::json;
 use super::edits::{current, with_ephemeral};
 use super::line_ends;
 use super::media::{binary, media_type, visible};
-use super::paths::{MAX_PATH_LENGTH, explained, file_path};
+use super::paths::{explained, file_path, file_schema};
 use super::text::{counted, is_binary, line_count, lines, push_cut};
 use crate::agent::ports::{ToolContext, ToolError, ToolOutput, ToolSpec};
 use crate::json::Value;
@@ -52,12 +52,7 @@ pub(super) fn read_file() -> FunctionTool {
     let parameters = json!({
         "type": "object",
         "properties": {
-            "path": {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": MAX_PATH_LENGTH,
-                "description": "The file, relative to the workspace, such as src/main.rs.",
-            },
+            "path": file_schema(),
             "offset": {
                 "type": "integer",
                 "minimum": 1,

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::line_ends;
-use super::paths::{MAX_PATH_LENGTH, executable, explained, file_path};
+use super::paths::{executable, explained, file_path, file_schema};
 use super::text::{counted, line_count};
 use crate::agent::ports::{ToolContext, ToolError, ToolOutput};
 use crate::json::Value;
@@ -28,12 +28,7 @@ pub(super) fn write_file() -> FunctionTool {
     let parameters = json!({
         "type": "object",
         "properties": {
-            "path": {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": MAX_PATH_LENGTH,
-                "description": "The file, relative to the workspace, such as src/main.rs.",
-            },
+            "path": file_schema(),
             "content": {
                 "type": "string",
                 "maxLength": MAX_CONTENT_LENGTH,

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use self::replace::{Replacement, replace};
 use super::edits::{begin, finish, with_ephemeral_file};
-use super::paths::{MAX_PATH_LENGTH, executable, explained, file_path};
+use super::paths::{executable, explained, file_path, file_schema};
 use super::text::{counted, line_count};
 use crate::agent::ports::{ToolContext, ToolError, ToolOutput};
 use crate::json::Value;
@@ -42,12 +42,7 @@ pub(super) fn edit_file() -> FunctionTool {
     let parameters = json!({
         "type": "object",
         "properties": {
-            "path": {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": MAX_PATH_LENGTH,
-                "description": "The file, relative to the workspace, such as src/main.rs.",
-            },
+            "path": file_schema(),
             "edits": {
                 "type": "array",
                 "minItems": 1,

@@ -14,7 +14,7 @@ use self::render::{Display, FileMatches, Mode, matches_of};
 use self::search::{End, MAX_PATTERN_LENGTH, Query};
 use super::edits::{current, with_ephemeral};
 use super::ignored::{include_ignored_schema, with_left_out};
-use super::paths::{MAX_PATH_LENGTH, directory_path, explained};
+use super::paths::{directory_path, directory_schema, explained};
 use super::select::{self, Pattern, Selected, selected};
 use super::text::{counted, is_binary};
 use crate::agent::ports::{ToolContext, ToolError, ToolOutput};
@@ -74,11 +74,9 @@ pub(super) fn grep_files() -> FunctionTool {
                 "description": "The regular expression (syntax of RE2 and Rust, without lookaround and \
                                 backreferences), such as fn \\w+_tool or TODO|FIXME. It matches within a line.",
             },
-            "path": {
-                "type": "string",
-                "maxLength": MAX_PATH_LENGTH,
-                "description": "The directory or the file to search. Leave it out for the whole workspace.",
-            },
+            "path": directory_schema(
+                "The directory or the file to search. Leave it out for the whole workspace.",
+            ),
             "glob": {
                 "type": "string",
                 "minLength": 1,
