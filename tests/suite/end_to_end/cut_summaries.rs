@@ -72,6 +72,7 @@ async fn a_summary_that_is_not_whole_replaces_nothing(database: TestDatabase) {
             .await;
         let warnings = of_kind(&events, "hook.warned");
         assert_eq!(warnings.len(), 1, "{kind}: {events:#?}");
+        assert_eq!(warnings[0]["data"]["hook"], "summarisation", "{kind}");
         let words = warnings[0]["data"]["message"].as_str().unwrap();
         assert!(
             words.starts_with("the conversation is not summarised: "),

@@ -1,7 +1,5 @@
 //! A worker that is frozen until its leases have expired, while another one completes its runs.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::binary::Home;
@@ -9,7 +7,7 @@ use super::service::Service;
 use crate::support::databases::TestDatabase;
 use crate::support::gate::Gate;
 use crate::support::gated::numbers;
-use crate::support::mock_model::{MockModel, Reply, last_user_text};
+use crate::support::mock_model::MockModel;
 
 const RUNS: usize = 4;
 
@@ -19,12 +17,7 @@ async fn a_frozen_worker_leaves_the_runs_that_another_has_completed() {
         return;
     };
     let gate = Gate::new();
-    let behind = Arc::clone(&gate);
-    let mock = MockModel::start(move |request| match last_user_text(request).as_str() {
-        "wait" => Reply::Held(Arc::clone(&behind), "done".to_owned()),
-        text => Reply::text(&format!("echo: {text}")),
-    });
-    let mock = mock.await;
+    let mock = MockModel::waiting_behind(&gate).await;
     let home = Home::new(database.url())
         .with_mock(&mock)
         .variable("AGENT_RUNTIME__QUEUE__LEASE", "6s")

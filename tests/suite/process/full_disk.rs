@@ -4,7 +4,6 @@
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use reqwest::{Method, StatusCode};
 use serde_json::json;
@@ -13,18 +12,13 @@ use super::binary::Home;
 use super::sandbox::{Long, put_commands, results, signal_run};
 use super::service::Service;
 use crate::support::gate::Gate;
-use crate::support::mock_model::{MockModel, Reply, last_user_text};
+use crate::support::mock_model::MockModel;
 use crate::support::wait::until;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_is_reported_and_loses_no_run() {
     let gate = Gate::new();
-    let behind = Arc::clone(&gate);
-    let mock = MockModel::start(move |request| match last_user_text(request).as_str() {
-        "wait" => Reply::Held(Arc::clone(&behind), "done".to_owned()),
-        text => Reply::text(&format!("echo: {text}")),
-    });
-    let mock = mock.await;
+    let mock = MockModel::waiting_behind(&gate).await;
     let home = Home::new("sqlite://disk/store.db")
         .with_mock(&mock)
         .variable("AGENT_RUNTIME__QUEUE__LEASE", "10m")

@@ -78,6 +78,16 @@ impl MockModel {
         Self::start(|request| Reply::text(&format!("echo: {}", last_user_text(request)))).await
     }
 
+    /// Starts one that does so, too, but says "done" to "wait", once the gate lets it.
+    pub(crate) async fn waiting_behind(gate: &Arc<Gate>) -> Self {
+        let gate = Arc::clone(gate);
+        Self::start(move |request| match last_user_text(request).as_str() {
+            "wait" => Reply::Held(Arc::clone(&gate), "done".to_owned()),
+            text => Reply::text(&format!("echo: {text}")),
+        })
+        .await
+    }
+
     /// Returns the address for `base_url`.
     pub(crate) fn base_url(&self) -> String {
         self.server.url("/v1")
