@@ -9,19 +9,8 @@ use crate::workspace::TreeError;
 #[derive(Debug, thiserror::Error)]
 pub enum CheckoutError {
     /// An operation of the file system failed.
-    #[error("{operation} {} failed", path.display())]
+    #[error("{operation} {} failed{}", path.display(), of_disk(source))]
     FileSystem {
-        /// What was done.
-        operation: &'static str,
-        /// Where.
-        path: PathBuf,
-        /// The underlying failure.
-        #[source]
-        source: io::Error,
-    },
-    /// The disk is full, or a quota is used up.
-    #[error("{operation} {} failed: no space is left on the disk of commands", path.display())]
-    NoSpace {
         /// What was done.
         operation: &'static str,
         /// Where.
@@ -44,8 +33,8 @@ impl CheckoutError {
     pub fn of_files(&self) -> String {
         match self {
             Self::Tree(error) => format!(": {error}"),
-            Self::NoSpace { .. } => ": no space is left on the disk of commands".to_owned(),
-            Self::FileSystem { .. } | Self::Shutdown => String::new(),
+            Self::FileSystem { source, .. } => of_disk(source).to_owned(),
+            Self::Shutdown => String::new(),
         }
     }
 
@@ -59,20 +48,18 @@ impl CheckoutError {
 
     /// Returns a function that adds the operation and the path to a failure.
     pub(super) fn of<E: Into<io::Error>>(operation: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(E) -> Self {
-        move |source| {
-            let (path, source) = (path.into(), source.into());
-            match source.kind() {
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace {
-                    operation,
-                    path,
-                    source,
-                },
-                _ => Self::FileSystem {
-                    operation,
-                    path,
-                    source,
-                },
-            }
+        move |source| Self::FileSystem {
+            operation,
+            path: path.into(),
+            source: source.into(),
         }
+    }
+}
+
+/// Returns the words for a disk that is full, or a quota that is used up, after a colon.
+fn of_disk(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ": no space is left on the disk of commands",
+        _ => "",
     }
 }
