@@ -230,7 +230,7 @@ fn move_away(folder: &Path) -> Result<Option<Work>, CheckoutError> {
 
 /// Removes the folders of processes that have ended: those whose lock is free.
 fn remove_abandoned(root: &Path, janitor: &Janitor) -> Result<(), CheckoutError> {
-    let listed = fs::read_dir(root).and_then(|entries| entries.collect::<Result<Vec<_>, _>>());
+    let listed: io::Result<Vec<_>> = fs::read_dir(root).and_then(Iterator::collect);
     // Moving one makes entries, so they are listed before.
     for entry in listed.map_err(CheckoutError::of("listing", root))? {
         let path = entry.path();
