@@ -97,8 +97,9 @@ servers_install_missing() {
     command -v redis-server >/dev/null || packages+=(redis-server)
     # Tests of TLS make their certificates with it.
     command -v openssl >/dev/null || packages+=(openssl)
-    # The documents' commands are run as they stand, with curl.
+    # The documents' commands are run as they stand, with these.
     command -v curl >/dev/null || packages+=(curl)
+    command -v sqlite3 >/dev/null || packages+=(sqlite3)
     command -v setpriv >/dev/null || packages+=(util-linux)
     python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || packages+=(python3-venv)
     # The pooler is built with these. Tests build programs with them, too.

@@ -2,6 +2,7 @@
 //! provider's format.
 
 mod content;
+mod media_type;
 mod picture;
 mod tags;
 mod weight;
@@ -13,6 +14,7 @@ pub use self::content::{
     Citation, ContentPart, DocumentPart, ImagePart, MediaSource, OpaquePart, ReasoningPart, TextPart, ToolCall,
     ToolResult, is_plain_id,
 };
+pub use self::media_type::is_text_type;
 pub use self::picture::{picture_problem, picture_side};
 pub use self::tags::{Coverage, MessageTags, Section};
 pub use self::weight::{content_weight, message_json_weight, message_weight, weigh_content, weigh_message};

@@ -6,7 +6,7 @@ use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use crate::json::Value;
-use crate::message::{ContentPart, DocumentPart, ImagePart, MediaSource};
+use crate::message::{ContentPart, DocumentPart, ImagePart, MediaSource, is_text_type};
 
 /// Also accepts the output of lenient encoders.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -26,7 +26,7 @@ pub(super) fn as_words(part: &DocumentPart) -> Option<String> {
 /// Returns the text of an inline file; `None` if it is not text.
 pub(super) fn words_of(source: &MediaSource) -> Option<String> {
     match source {
-        MediaSource::Base64 { media_type, data } if is_text(media_type) => decoded_text(data),
+        MediaSource::Base64 { media_type, data } if is_text_type(media_type) => decoded_text(data),
         _ => None,
     }
 }
@@ -92,36 +92,6 @@ pub(super) fn inline_data(url: &str) -> Option<(&str, &str)> {
 /// Returns a `data:` URL with the data.
 pub(super) fn data_url(media_type: &str, data: &str) -> String {
     format!("data:{media_type};base64,{data}")
-}
-
-/// Media types below `application/` that are text, without the `x-` of unregistered ones.
-const TEXT_FORMATS: [&str; 13] = [
-    "ecmascript",
-    "javascript",
-    "json",
-    "json-lines",
-    "jsonl",
-    "jsonlines",
-    "ndjson",
-    "sh",
-    "sql",
-    "toml",
-    "typescript",
-    "xml",
-    "yaml",
-];
-
-/// Returns whether a file is text.
-pub(super) fn is_text(media_type: &str) -> bool {
-    let kind = media_type.split(';').next().unwrap_or_default().trim();
-    let kind = kind.to_ascii_lowercase();
-    let Some((group, name)) = kind.split_once('/') else {
-        return false;
-    };
-    let is_written_in = |ending: &str| name.ends_with(ending);
-    group == "text"
-        || ["+json", "+xml", "+yaml"].into_iter().any(is_written_in)
-        || (group == "application" && TEXT_FORMATS.contains(&name.trim_start_matches("x-")))
 }
 
 /// Decodes base64 (RFC 4648, with or without padding) to text; `None` if it is not UTF-8 or not

@@ -4,7 +4,7 @@
 //! The estimates use the size of the text, so budgets work with every server.
 
 use crate::agent::ports::ModelRequest;
-use crate::message::{ContentPart, MediaSource, Message};
+use crate::message::{ContentPart, MediaSource, Message, is_text_type};
 use crate::usage::Usage;
 
 /// Bytes of text that count as one token.
@@ -84,7 +84,7 @@ pub fn request_bytes(request: &ModelRequest) -> u64 {
 /// The bytes of text that count as many tokens as a picture: 1,600, what a large one has with most
 /// providers.
 const PICTURE_BYTES: u64 = 6_400;
-/// How many bytes of a file's base64 count as one byte of text. A page of a PDF has 20 to 50 KB and
+/// How many bytes of a file's base64 count as one byte of text, unless the file is text. A page of a PDF has 20 to 50 KB and
 /// 1,500 to 3,000 tokens.
 const FILE_BYTES_PER_BYTE: u64 = 8;
 
@@ -98,11 +98,108 @@ pub fn content_bytes(content: &[ContentPart]) -> u64 {
         ContentPart::ToolCall(call) => (call.name.len() + call.arguments.len()) as u64,
         ContentPart::ToolResult(result) => content_bytes(&result.content),
         ContentPart::Image(_) => PICTURE_BYTES,
-        ContentPart::Document(part) => match &part.source {
-            MediaSource::Base64 { data, .. } => PICTURE_BYTES.max(data.len() as u64 / FILE_BYTES_PER_BYTE),
-            _ => PICTURE_BYTES,
-        },
+        ContentPart::Document(part) => file_bytes(&part.source),
         _ => 0,
     };
     content.iter().map(part).sum()
+}
+
+fn file_bytes(source: &MediaSource) -> u64 {
+    match source {
+        MediaSource::Base64 { media_type, data } if is_text_type(media_type) => data.len() as u64 / 4 * 3,
+        // An address can hold the data.
+        MediaSource::Base64 { data, .. } | MediaSource::Url { url: data } => {
+            PICTURE_BYTES.max(data.len() as u64 / FILE_BYTES_PER_BYTE)
+        }
+        MediaSource::ProviderFile { .. } => PICTURE_BYTES,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Timestamp;
+    use crate::ids::{MessageId, UuidV7Source};
+    use crate::message::{DocumentPart, ImagePart, Role, ToolResult};
+
+    /// Returns the tokens of a message with these parts and a text of two tokens.
+    fn tokens_with(mut content: Vec<ContentPart>) -> u64 {
+        content.push(ContentPart::text("12345678"));
+        let id = MessageId::generate(&UuidV7Source);
+        message_tokens(&Message::new(id, Role::User, content, Timestamp::UNIX_EPOCH))
+    }
+
+    fn inline(media_type: &str, bytes: usize) -> MediaSource {
+        MediaSource::Base64 {
+            media_type: media_type.to_owned(),
+            data: "AAAA".repeat(bytes / 3),
+        }
+    }
+
+    fn at(url: &str) -> MediaSource {
+        MediaSource::Url { url: url.to_owned() }
+    }
+
+    fn sources() -> [MediaSource; 5] {
+        let (provider, file_id) = ("p".to_owned(), "f".to_owned());
+        [
+            MediaSource::ProviderFile { provider, file_id },
+            at("https://files.example.org/a"),
+            at(&format!("data:application/pdf;base64,{}", "AAAA".repeat(100_000))),
+            inline("application/pdf", 3_000),
+            inline("application/pdf", 300_000),
+        ]
+    }
+
+    fn picture(source: MediaSource) -> ContentPart {
+        ContentPart::Image(ImagePart { source, detail: None })
+    }
+
+    fn file(source: MediaSource) -> ContentPart {
+        ContentPart::Document(DocumentPart { source, name: None })
+    }
+
+    fn result(part: ContentPart) -> ContentPart {
+        ContentPart::ToolResult(ToolResult {
+            call_id: "c".to_owned(),
+            name: "read_file".to_owned(),
+            content: vec![part],
+            is_error: false,
+        })
+    }
+
+    #[test]
+    fn a_picture_counts_as_a_large_one_and_a_file_also_by_its_size() {
+        assert_eq!(tokens_with(Vec::new()), 2);
+        let pictures = [1_602; 5];
+        assert_eq!(sources().map(|source| tokens_with(vec![picture(source)])), pictures);
+        assert_eq!(
+            sources().map(|source| tokens_with(vec![result(picture(source))])),
+            pictures
+        );
+        let files = [1_602, 1_602, 12_503, 1_602, 12_502];
+        assert_eq!(sources().map(|source| tokens_with(vec![file(source)])), files);
+        assert_eq!(sources().map(|source| tokens_with(vec![result(file(source))])), files);
+        assert_eq!(tokens_with(sources().map(picture).to_vec()), 2 + 5 * 1_600);
+    }
+
+    #[test]
+    fn a_file_of_text_counts_as_its_text() {
+        for (media_type, bytes, tokens) in [
+            ("text/plain", 12, 3),
+            ("text/csv; charset=utf-8", 300_000, 75_000),
+            ("application/json", 300_000, 75_000),
+        ] {
+            let text = tokens_with(vec![file(inline(media_type, bytes))]);
+            assert_eq!(text, 2 + tokens, "{media_type}");
+        }
+    }
+
+    #[test]
+    fn a_page_of_a_pdf_counts_as_many_tokens_as_it_has() {
+        for bytes in [20_000, 50_000] {
+            let tokens = tokens_with(vec![file(inline("application/pdf", bytes))]);
+            assert!((1_500..=3_000).contains(&tokens), "{tokens} tokens of {bytes} bytes");
+        }
+    }
 }

@@ -13,7 +13,7 @@ use super::stop::{StopReason, StopSignal};
 use crate::clock::Timestamp;
 use crate::ids::AgentId;
 use crate::json::{Object, Unread, Value};
-use crate::message::{Message, Section, joined_text};
+use crate::message::{ContentPart, Message, Section};
 use crate::model_ref::{ModelRef, ResponseFormat};
 use crate::session::{Overrides, RememberedApproval, RequestPrefix, ToolPins};
 use crate::usage::Usage;
@@ -223,12 +223,14 @@ impl AgentState {
             .map_or(&[], |step| &step.output_messages)
     }
 
-    /// Returns the text of the final response.
+    /// Returns the text of the final response, also that of a refusal.
     pub fn final_text(&self) -> String {
-        self.final_response()
-            .iter()
-            .map(|message| joined_text(&message.content))
-            .collect()
+        let parts = self.final_response().iter().flat_map(|message| &message.content);
+        let texts = parts.filter_map(|part| match part {
+            ContentPart::Refusal { text } => Some(text.as_str()),
+            part => part.as_text(),
+        });
+        texts.collect()
     }
 
     /// Returns the value of the final response, if its format is JSON.

@@ -1,5 +1,12 @@
 //! Files that a process changes through memory. On a file system in memory, their times stay.
 
+use std::ffi::CString;
+use std::io;
+use std::path::PathBuf;
+
+use nix::sched::{CloneFlags, unshare};
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+
 use super::*;
 
 /// Reads a page of a mapped file, and writes to it then.
@@ -61,13 +68,48 @@ fn exact_times_are_found_out() {
         let Ok(root) = tempfile::tempdir_in(parent) else {
             continue;
         };
-        let magic = rustix::fs::statfs(root.path()).unwrap().f_type;
-        // A file system of another kind may do as it likes.
-        if [0x0102_1994, 0xef53].contains(&magic) {
+        if is_known(root.path()) {
             assert_eq!(exact_times::has_exact_times(root.path()), is_exact, "{parent}");
         }
         assert!(!root.path().join("mapped").exists());
     }
+}
+
+/// An overlay has the times of its upper layer.
+#[test]
+fn exact_times_of_an_overlay_are_found_out() {
+    for (parent, is_exact) in [("/dev/shm", false), ("/var/tmp", true)] {
+        let Ok(root) = tempfile::tempdir_in(parent) else {
+            continue;
+        };
+        // The mount is that of a thread, and ends with it.
+        let probe = || mount_overlay(root.path()).map(|overlay| exact_times::has_exact_times(&overlay));
+        match std::thread::scope(|scope| scope.spawn(probe).join().unwrap()) {
+            Ok(found) if is_known(root.path()) => assert_eq!(found, is_exact, "{parent}"),
+            Ok(_) => (),
+            Err(error) => eprintln!("SKIPPED: no overlay can be mounted in {parent}: {error}"),
+        }
+    }
+}
+
+/// Mounts an overlay whose layers are in a folder, for the calling thread alone. Only root can.
+fn mount_overlay(folder: &Path) -> io::Result<PathBuf> {
+    unshare(CloneFlags::CLONE_NEWNS)?;
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+    let [lower, upper, work, overlay] = ["lower", "upper", "work", "overlay"].map(|name| folder.join(name));
+    for directory in [&lower, &upper, &work, &overlay] {
+        fs::create_dir(directory)?;
+    }
+    let (lower, upper, work) = (lower.display(), upper.display(), work.display());
+    let layers = CString::new(format!("lowerdir={lower},upperdir={upper},workdir={work}"))?;
+    mount("overlay", &overlay, "overlay", MountFlags::empty(), layers.as_c_str())?;
+    Ok(overlay)
+}
+
+/// Returns whether the file system is tmpfs or ext4. One of another kind may do as it likes.
+fn is_known(folder: &Path) -> bool {
+    let magic = rustix::fs::statfs(folder).unwrap().f_type;
+    [0x0102_1994, 0xef53].contains(&magic)
 }
 
 fn change(file: &Path) {

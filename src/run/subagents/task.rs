@@ -76,9 +76,10 @@ pub(super) fn spec_of(subagent: &SubagentConfig, agent: &AgentDefinition) -> Too
 /// Returns the result of a subagent that completed its task.
 pub(super) fn completed(name: &str, state: &AgentState) -> String {
     let answer = state.final_text();
-    let cut = state.finish_reason().and_then(FinishReason::cut);
-    match cut {
-        _ if answer.trim().is_empty() => format!("[The agent {name} has ended without a word.]"),
+    let is_empty = answer.trim().is_empty();
+    match state.finish_reason().and_then(FinishReason::cut) {
+        None if is_empty => format!("[The agent {name} has ended without a word.]"),
+        Some(cut) if is_empty => format!("[The answer of the agent {name} is empty: {cut}.]"),
         Some(cut) => format!("{answer}\n\n[This answer of the agent {name} is not complete: {cut}.]"),
         None => answer,
     }

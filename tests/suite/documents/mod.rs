@@ -1,6 +1,7 @@
 //! Runs what the documents show and compares what they claim with the code: a document that drifts
 //! fails here.
 
+mod backups;
 mod blocks;
 mod change_lists;
 mod commands;

@@ -41,13 +41,7 @@ impl Service {
     /// Starts the binary on a free port, with these files in its folder. Returns `None` on a
     /// machine without curl, unless nothing may be left out. Also plays the API of the files.
     pub(super) async fn start(files: &[(String, String)]) -> Option<Self> {
-        let curl = Command::new("curl").arg("--version").stdout(Stdio::null()).status();
-        if curl.is_err() {
-            assert!(
-                std::env::var_os(REQUIRE).is_none(),
-                "{REQUIRE} is set and there is no curl"
-            );
-            eprintln!("SKIPPED: the documents' commands need curl");
+        if !has_program("curl") {
             return None;
         }
         let mock = MockModel::start(played).await;
@@ -142,6 +136,20 @@ impl Drop for Service {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// Returns whether a program that commands of the documents use is there. Panics if it is missing
+/// and nothing may be left out.
+pub(super) fn has_program(name: &str) -> bool {
+    let started = Command::new(name).arg("--version").stdout(Stdio::null()).status();
+    if started.is_err() {
+        assert!(
+            std::env::var_os(REQUIRE).is_none(),
+            "{REQUIRE} is set and there is no {name}"
+        );
+        eprintln!("SKIPPED: the documents' commands need {name}");
+    }
+    started.is_ok()
 }
 
 /// Returns a file with the address of the API that is played.

@@ -6,7 +6,8 @@
 //! `transfer`, `transfer_entries` and `transfer_lines`, `migrate` in `commands`, `keys` in `keys`,
 //! `gc` and `tenants` in `retention`, `check-config` in `configuration`, `healthcheck` and
 //! `openapi` in `start`. `sandbox`, `command_workers` and `worker_network` have the commands of
-//! agents. `coding_agent` runs `examples/coding-agent`.
+//! agents. `coding_agent` runs `examples/coding-agent`. `copy_sessions` and `packages` run what is
+//! in `scripts`.
 
 mod binary;
 mod service;
@@ -35,6 +36,8 @@ mod lost_events;
 mod memory;
 mod older_stores;
 mod outages;
+#[cfg(target_os = "linux")]
+mod packages;
 mod partitions;
 mod pooler;
 mod reading_commands;

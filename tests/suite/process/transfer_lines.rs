@@ -2,14 +2,20 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::iter::successors;
 use std::os::unix::fs::PermissionsExt as _;
 
+use agent_runtime::tenant::TenantId;
+use agent_runtime::workspace::Content;
 use reqwest::Method;
 use serde_json::json;
 
 use super::binary::Home;
 use super::service::Service;
 use super::transfer::{Filled, export, id, import, migrated};
+use crate::store::fixtures::Fixture;
+use crate::store::workspaces::{Node, below, directory, entry, file};
+use crate::support::databases::{Engine, TestDatabase};
 
 #[tokio::test]
 async fn a_store_that_is_missing_is_not_made() {
@@ -48,6 +54,53 @@ async fn a_long_line_is_refused_before_it_takes_memory() {
     encoder.finish().unwrap();
     let said = home.fail(&["sessions", "import", file.to_str().unwrap()]).await;
     assert!(said.contains("a line has more than 67108864 bytes"), "{said}");
+}
+
+/// All hashes of these files are right, so only their trees are at fault.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tree_that_no_workspace_can_have_is_refused() {
+    let here = Fixture {
+        tenant: TenantId::anonymous(),
+        ..Fixture::new(Engine::Sqlite).await.unwrap()
+    };
+    let home = Home::new(here.database.url());
+    let text = file("x");
+    let inner = directory(&[("f", entry(&text))]);
+    let levels = successors(Some(directory(&[])), |level| Some(directory(&[("d", below(level))])));
+    let no_directory = directory(&[("d", Node::Directory(text.hash, [0, 0, 0]))]);
+    let wrong_totals = directory(&[("d", Node::Directory(inner.hash, [2, 0, 1]))]);
+    let damaged = |content: &Content| {
+        let hash = content.hash;
+        format!("the contents of the workspace could not be read or written: the content {hash} is damaged")
+    };
+    let cases = [
+        (
+            levels.take(201).collect::<Vec<_>>(),
+            "the path is invalid: the path has more than 64 levels".to_owned(),
+        ),
+        (vec![text.clone()], damaged(&text)),
+        (vec![text.clone(), no_directory], damaged(&text)),
+        (vec![text, inner.clone(), wrong_totals], damaged(&inner)),
+    ];
+    for (contents, fault) in cases {
+        here.put(&contents).await;
+        let root = contents.last().unwrap().hash;
+        let session_id = here.with_tree(root).await.head.session_id.to_string();
+        let forged = home.path().join("forged.zst");
+        export(&home, &session_id, &forged).await;
+
+        let database = TestDatabase::sqlite();
+        let there = Home::new(database.url());
+        there.succeed(&["migrate"]).await;
+        let said = there.fail(&["sessions", "import", forged.to_str().unwrap()]).await;
+        let expected = format!("can't import {}: the session {session_id}: {fault}\n", forged.display());
+        assert!(said.ends_with(&expected), "{expected}{said}");
+        for table in ["sessions", "runs", "states", "history_segments", "history_branches"] {
+            let rows = database.number(&format!("select count(*) from {table}")).await;
+            assert_eq!(rows, 0, "{table}: {fault}");
+        }
+    }
+    here.store.close().await;
 }
 
 /// A whole line: its subagents, the records of its runs, and the agents that continue it.

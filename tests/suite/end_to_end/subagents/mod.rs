@@ -2,6 +2,7 @@
 
 mod bounds;
 mod by_hand;
+mod cut_answers;
 mod events;
 mod failures;
 mod faults;
