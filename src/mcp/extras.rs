@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use rmcp::model::{
-    ClientRequest, GetPromptRequest, GetPromptRequestParams, ListPromptsRequest, ListResourceTemplatesRequest,
-    ListResourcesRequest, PaginatedRequestParams, ReadResourceRequest, ReadResourceRequestParams, ServerResult,
+    ClientRequest, ErrorCode, GetPromptRequest, GetPromptRequestParams, ListPromptsRequest,
+    ListResourceTemplatesRequest, ListResourceTemplatesResult, ListResourcesRequest, PaginatedRequestParams,
+    ReadResourceRequest, ReadResourceRequestParams, ResourceTemplate, ServerResult,
 };
 use serde_json::json;
+use tokio::time::{Instant, timeout_at};
 
 use super::caller::Caller;
 use super::connection::Reply;
@@ -25,6 +27,9 @@ use crate::json::Value;
 use crate::message::ContentPart;
 use crate::off_thread::off_thread;
 use crate::tenant::TenantId;
+
+/// The most pages of templates.
+const MAX_TEMPLATE_PAGES: usize = 16;
 
 /// What a tool does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,31 +175,85 @@ impl ExtraTool {
         }
     }
 
-    /// Lists a page of resources. The first page also has the templates, which not every server
-    /// knows.
+    /// Lists a page of resources. The first page also has the templates.
     async fn list_resources(&self, cursor: Option<String>) -> Result<ToolOutput, ToolError> {
         let is_first = cursor.is_none();
+        let until = Instant::now() + self.caller.server.definition.timeout;
         let request = ClientRequest::ListResourcesRequest(ListResourcesRequest::with_param(page(cursor)));
-        let resources = match self.request(request).await? {
-            ServerResult::ListResourcesResult(list) => list,
-            other => return Err(self.unexpected(&other)),
+        let resources = match self.request(request).await {
+            Ok(ServerResult::ListResourcesResult(list)) => Ok(list),
+            Ok(other) => Err(self.unexpected(&other)),
+            Err(error) => Err(error),
         };
-        let request = ClientRequest::ListResourceTemplatesRequest(ListResourceTemplatesRequest::with_param(page(None)));
-        let templates = if is_first {
-            self.request(request).await.ok()
+        let (templates, mut problems) = if is_first {
+            self.templates(until).await
         } else {
-            None
+            (Vec::new(), Vec::new())
+        };
+        let resources = match resources {
+            Err(error) if !templates.is_empty() => {
+                problems.push(format!("the resources can't be listed: {error}"));
+                None
+            }
+            resources => Some(resources?),
         };
         let listed = move || {
-            let mut listed = json!({"resources": resources.resources, "next_cursor": resources.next_cursor});
-            let mut problems = left_out(resources.meta.as_ref());
-            if let Some(ServerResult::ListResourceTemplatesResult(list)) = templates {
-                listed["templates"] = json!(list.resource_templates);
+            let mut listed = json!({"resources": [], "next_cursor": null});
+            if let Some(list) = resources {
                 problems.extend(left_out(list.meta.as_ref()));
+                listed = json!({"resources": list.resources, "next_cursor": list.next_cursor});
+            }
+            if is_first {
+                listed["templates"] = json!(templates);
             }
             with_left_out(listed, &problems).to_string()
         };
         self.output(move || vec![ContentPart::text(listed())]).await
+    }
+
+    /// Lists the templates of all pages, and what is left out of them.
+    async fn templates(&self, until: Instant) -> (Vec<ResourceTemplate>, Vec<String>) {
+        let (mut templates, mut problems, mut cursor) = (Vec::new(), Vec::new(), None);
+        for number in 1..=MAX_TEMPLATE_PAGES {
+            let list = match self.page_of_templates(until, cursor).await {
+                Ok(list) => list,
+                // Not every server knows templates.
+                Err(RequestError::Refused { code, .. }) if number == 1 && code == ErrorCode::METHOD_NOT_FOUND.0 => {
+                    return (templates, problems);
+                }
+                Err(error) => {
+                    problems.push(format!("page {number} of the templates can't be read: {error}"));
+                    return (templates, problems);
+                }
+            };
+            problems.extend(left_out(list.meta.as_ref()));
+            templates.extend(list.resource_templates);
+            cursor = list.next_cursor;
+            if cursor.is_none() {
+                return (templates, problems);
+            }
+        }
+        problems.push(format!("the templates after page {MAX_TEMPLATE_PAGES} are left out"));
+        (templates, problems)
+    }
+
+    async fn page_of_templates(
+        &self,
+        until: Instant,
+        cursor: Option<String>,
+    ) -> Result<ListResourceTemplatesResult, RequestError> {
+        let Caller { server, tenant } = &self.caller;
+        let params = ListResourceTemplatesRequest::with_param(page(cursor));
+        let request = ClientRequest::ListResourceTemplatesRequest(params);
+        let reply = timeout_at(until, server.request(tenant, request, Interest::default())).await;
+        let late = RequestError::Timeout(server.definition.timeout);
+        match reply.unwrap_or(Err(late))? {
+            Reply::Result(result) => match *result {
+                ServerResult::ListResourceTemplatesResult(list) => Ok(list),
+                _ => Err(RequestError::Unexpected),
+            },
+            Reply::Asked(_) => Err(RequestError::Unexpected),
+        }
     }
 
     async fn request(&self, request: ClientRequest) -> Result<ServerResult, ToolError> {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, ServerResult, Tool as WireTool};
+use rmcp::model::{ClientRequest, ErrorCode, ListToolsRequest, PaginatedRequestParams, ServerResult, Tool as WireTool};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -45,13 +45,13 @@ struct Pages<'a> {
     left_out: Vec<String>,
 }
 
-/// Lists the tools of a server, within a limit of time. If the list has no usable end, the tools up
-/// to there are used.
+/// Lists the tools of a server until a time, which errors show as a limit. If the list has no
+/// usable end, the tools up to there are used.
 pub(super) async fn list(
     connection: &Connection,
     server: &str,
     tenant: &TenantId,
-    limit: Duration,
+    time: (Instant, Duration),
 ) -> Result<Listing, RequestError> {
     let capabilities = connection.capabilities();
     let mut pages = Pages {
@@ -63,7 +63,7 @@ pub(super) async fn list(
     };
     // A server without tools need not know the request.
     if capabilities.tools.is_some() {
-        pages.read(connection, tenant, limit).await?;
+        pages.read(connection, tenant, time).await?;
     }
     let found = std::mem::take(&mut pages.tools);
     let (tools, unusable) = off_thread(tenant, move || usable(found)).await;
@@ -80,21 +80,37 @@ pub(super) async fn list(
 }
 
 impl Pages<'_> {
-    async fn read(&mut self, connection: &Connection, tenant: &TenantId, limit: Duration) -> Result<(), RequestError> {
-        let until = Instant::now() + limit;
+    async fn read(
+        &mut self,
+        connection: &Connection,
+        tenant: &TenantId,
+        (until, limit): (Instant, Duration),
+    ) -> Result<(), RequestError> {
         let mut cursors = BTreeSet::new();
         let mut cursor = None;
         for number in 1..=MAX_PAGES {
             let left = until.saturating_duration_since(Instant::now());
             let next = match self.read_page(connection, tenant, cursor, left).await {
                 Ok(next) => next,
-                Err(RequestError::Timeout(_)) => return Err(RequestError::Timeout(limit)),
-                // The server does not know its own cursor, or the page is no list.
-                Err(error @ (RequestError::Refused { .. } | RequestError::Unexpected)) if number > 1 => {
+                Err(RequestError::Refused { code, message })
+                    if number == 1 && code == ErrorCode::METHOD_NOT_FOUND.0 =>
+                {
+                    self.leave_out(format!("the server has no list of tools: {message} (code {code})"));
+                    return Ok(());
+                }
+                Err(error) => {
+                    let error = match error {
+                        RequestError::Timeout(_) => RequestError::Timeout(limit),
+                        error => error,
+                    };
+                    if number == 1 {
+                        return Err(error);
+                    }
+                    // The page may be there the next time.
+                    self.lifetime = self.lifetime.min(Some(DEFAULT_LIFETIME));
                     self.end(&format!("page {number} can't be read: {error}"));
                     return Ok(());
                 }
-                Err(error) => return Err(error),
             };
             let Some(next) = next else { return Ok(()) };
             if !cursors.insert(next.clone()) {

@@ -99,16 +99,19 @@ impl McpServer {
     }
 
     async fn list(self: &Arc<Self>, tenant: &TenantId, limit: Duration) -> Result<Arc<Listing>, RequestError> {
+        // Before the whole is given up, so that the pages of the list up to there are used.
+        let until = Instant::now() + limit + GRACE / 2;
         let connection = self.connection(tenant).await?;
         if let Some(listing) = connection.listed() {
             return Ok(listing);
         }
         let (mut connection, name) = (connection, &self.definition.name);
-        let mut listed = list(&connection, name, tenant, limit).await;
+        let time = (until.min(Instant::now() + limit), limit);
+        let mut listed = list(&connection, name, tenant, time).await;
         // A server that has changed its revisions since it was listed needs a new connection.
         if listed.is_err() && connection.was_listed() && connection.is_outdated() {
             connection = self.connection(tenant).await?;
-            listed = list(&connection, name, tenant, limit).await;
+            listed = list(&connection, name, tenant, (until, limit)).await;
         }
         let listing = Arc::new(listed?);
         connection.retain(&listing);
@@ -127,7 +130,8 @@ impl McpServer {
         let connection = connection.unwrap_or(Err(RequestError::Timeout(limit)))?;
         if !connection.was_listed() && matches!(request, ClientRequest::CallToolRequest(_)) {
             // The transport of a modern server reads from the list which arguments are headers.
-            let listed = list(&connection, &self.definition.name, tenant, limit).await?;
+            let time = (Instant::now() + limit, limit);
+            let listed = list(&connection, &self.definition.name, tenant, time).await?;
             connection.retain(&Arc::new(listed));
         }
         connection.request(request, self.definition.timeout, interest).await

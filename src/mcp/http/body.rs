@@ -11,7 +11,8 @@ use futures_util::stream::{BoxStream, Stream, StreamExt as _};
 use rmcp::transport::streamable_http_client::SseError;
 use sse_stream::{Sse, SseStream};
 
-use crate::outgoing::{OutgoingError, OutgoingResponse};
+use super::text::text_of_events;
+use crate::outgoing::OutgoingError;
 
 /// A body that can't be read to its end.
 #[derive(Debug, thiserror::Error)]
@@ -36,20 +37,22 @@ pub(super) enum Counted {
     Each,
 }
 
-/// Returns the events of a response.
+/// Returns the events of a body.
 pub(super) fn events(
-    response: OutgoingResponse,
+    body: impl Stream<Item = Result<Bytes, OutgoingError>> + Send + 'static,
     max: usize,
     counted: Counted,
 ) -> BoxStream<'static, Result<Sse, SseError>> {
     let bytes = Limited {
-        inner: response.into_stream().boxed(),
+        inner: body.boxed(),
         left: max,
         max,
         counted,
         is_at_line_start: false,
     };
-    SseStream::from_bytes_stream(bytes).boxed()
+    // A stream that has no end is no JSON.
+    let text = text_of_events(bytes, counted == Counted::All);
+    SseStream::from_bytes_stream(text).boxed()
 }
 
 /// Pieces of a body up to a limit.

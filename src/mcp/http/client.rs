@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::stream::{BoxStream, StreamExt as _};
+use futures_util::stream::{self, BoxStream, Stream, StreamExt as _};
 use parking_lot::Mutex;
 use rmcp::model::{
     ClientJsonRpcMessage, ConstString as _, DiscoverRequestMethod, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
@@ -19,6 +19,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::body::{Counted, events};
 use super::credentials::Credentials;
 use super::events;
+use super::text::is_of_events;
 use crate::mcp::in_flight::Requests;
 use crate::mcp::incoming::{Awaited, Awaiting, Incoming, message};
 use crate::outgoing::{
@@ -91,24 +92,44 @@ impl GuardedHttp {
         done.unwrap_or(Err(Error::TransportChannelClosed))
     }
 
-    /// Returns the events of a response until the connection closes: those of the response to a
+    /// Returns the events of a body until the connection closes: those of the response to a
     /// request, or else of a stream that has no end.
     fn events(
         &self,
-        response: OutgoingResponse,
+        body: impl Stream<Item = Result<Bytes, OutgoingError>> + Send + 'static,
         request: Option<&Awaited>,
     ) -> BoxStream<'static, Result<Sse, SseError>> {
         let (requests, incoming) = (Arc::clone(&self.requests), self.incoming.clone());
         let request = request.cloned();
         let counted = if request.is_some() { Counted::All } else { Counted::Each };
-        let events = events(response, self.server.max_response_bytes, counted).then(move |event| {
+        let events = events(body, self.server.max_response_bytes, counted).then(move |event| {
             let (requests, incoming, request) = (Arc::clone(&requests), incoming.clone(), request.clone());
             async move {
                 let awaiting = request.map_or_else(|| requests.open.awaiting(), Awaiting::One);
                 events::read(&incoming, &requests, awaiting, event?).await
             }
         });
+        let events = events.flat_map(|read| {
+            let read = read.map_or_else(|error| vec![Err(error)], |events| events.into_iter().map(Ok).collect());
+            stream::iter(read)
+        });
         events.take_until(self.closed.clone().cancelled_owned()).boxed()
+    }
+
+    /// Returns the messages of a body that was read. Its beginning decides its type.
+    async fn messages(&self, body: &Bytes) -> Vec<Bytes> {
+        if !is_of_events(body) {
+            return self.incoming.messages(body.clone()).await;
+        }
+        let mut events = events(whole(body), self.server.max_response_bytes, Counted::All);
+        let mut messages = Vec::new();
+        while let Some(event) = events.next().await {
+            let data = event.ok().and_then(|event| event.data);
+            if let Some(data) = data.filter(|data| !data.trim().is_empty()) {
+                messages.extend(self.incoming.messages(data.into()).await);
+            }
+        }
+        messages
     }
 
     /// Sends a request. If the server refuses the access token, sends it again with a new one.
@@ -176,7 +197,7 @@ impl GuardedHttp {
             404 if has_session => Err(Error::SessionExpired),
             200..300 if media_type(&response).as_deref() == Some("text/event-stream") => {
                 let session_id = text(response.headers(), &SESSION_ID);
-                let events = self.events(response, Some(&request));
+                let events = self.events(response.into_stream(), Some(&request));
                 Ok(StreamableHttpPostResponse::Sse(events, session_id))
             }
             _ => self.reply(&request, response, has_session).await,
@@ -187,7 +208,7 @@ impl GuardedHttp {
         reply
     }
 
-    /// Reads the response to a request, which is one message.
+    /// Reads the response to a request, which is not a stream by its type.
     async fn reply(
         &self,
         request: &Awaited,
@@ -207,9 +228,16 @@ impl GuardedHttp {
         if is_success && !body.is_complete {
             return Err(Error::ResponseBodyTooLarge { max_size: max });
         }
+        let mut messages = self.messages(&body.bytes).await;
+        if is_success && messages.len() > 1 {
+            // The library takes several messages only from a stream.
+            let events = self.events(whole(&body.bytes), Some(request));
+            return Ok(StreamableHttpPostResponse::Sse(events, session_id));
+        }
         let is_empty = body.bytes.trim_ascii().is_empty();
+        let json = messages.pop().unwrap_or(body.bytes);
         let awaiting = Awaiting::One(request.clone());
-        let read = self.incoming.read(body.bytes, awaiting, |sent| {
+        let read = self.incoming.read(json, awaiting, |sent| {
             let is_unread = sent.is_unread;
             message(sent.value).map(|message| (message, is_unread))
         });
@@ -298,11 +326,16 @@ impl StreamableHttpClient for GuardedHttp {
         };
         let response = self.until_closed(self.send(plain)).await?;
         match (response.status(), media_type(&response).as_deref()) {
-            (200, Some("text/event-stream")) => Ok(self.events(response, None)),
+            (200, Some("text/event-stream")) => Ok(self.events(response.into_stream(), None)),
             // The stream is optional, and a server says so in different ways.
             _ => Err(Error::ServerDoesNotSupportSse),
         }
     }
+}
+
+/// Returns a body that was read, as a stream whose last event is complete.
+fn whole(body: &Bytes) -> impl Stream<Item = Result<Bytes, OutgoingError>> + Send + use<> {
+    stream::iter([body.clone(), Bytes::from_static(b"\n\n")].map(Ok))
 }
 
 /// Returns the headers of the protocol.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use rmcp::model::RequestId;
 use rmcp::transport::streamable_http_client::SseError;
 use serde::Deserialize as _;
@@ -26,37 +27,43 @@ const NO_MESSAGE: &str = "no message";
 #[error("a message that is no result of a call has more than {MAX_PARSED} bytes")]
 struct TooLarge;
 
-/// Reads an event. Returns it without secrets and with little to parse: a large result is set
-/// aside, and a small one stands for it.
+/// Reads an event, which may have a batch of messages. Returns an event for each, without secrets
+/// and with little to parse: a large result is set aside, and a small one stands for it.
 pub(super) async fn read(
     incoming: &Incoming,
     requests: &Arc<Requests>,
     awaiting: Awaiting,
     event: Sse,
-) -> Result<Sse, SseError> {
+) -> Result<Vec<Sse>, SseError> {
     let Sse { event, data, id, retry } = event;
-    let data = match data {
+    let mut read = Vec::new();
+    match data {
+        Some(data) if !data.trim().is_empty() => {
+            for message in incoming.messages(data.into()).await {
+                read.push(Some(parsed(incoming, requests, awaiting.clone(), message).await?));
+            }
+        }
         // An event that only has an id.
-        Some(data) if data.trim().is_empty() => Some(data),
-        Some(data) => Some(parsed(incoming, requests, awaiting, data).await?),
-        None => None,
-    };
-    Ok(Sse {
-        event,
+        data => read.push(data),
+    }
+    let id = id.map(|id| incoming.redacted(&id));
+    let with_data = |data| Sse {
+        event: event.clone(),
         data,
-        id: id.map(|id| incoming.redacted(&id)),
+        id: id.clone(),
         retry,
-    })
+    };
+    Ok(read.into_iter().map(with_data).collect())
 }
 
 async fn parsed(
     incoming: &Incoming,
     requests: &Arc<Requests>,
     awaiting: Awaiting,
-    data: String,
+    message: Bytes,
 ) -> Result<String, SseError> {
-    let (bytes, requests) = (data.len(), Arc::clone(requests));
-    let read = incoming.read(data.into(), awaiting, move |sent| to_parse(sent, bytes, &requests));
+    let (bytes, requests) = (message.len(), Arc::clone(requests));
+    let read = incoming.read(message, awaiting, move |sent| to_parse(sent, bytes, &requests));
     match read.await {
         Ok(text) => text.map_err(|error| SseError::Body(Box::new(error))),
         Err(_) => Ok(NO_MESSAGE.to_owned()),
@@ -109,8 +116,8 @@ mod tests {
     fn read_event(requests: &Arc<Requests>, message: &Value) -> Result<Value, SseError> {
         let incoming = Incoming::new("s", &Redactor::new([]), &TenantId::anonymous());
         let event = Sse::default().data(message.to_string());
-        let event = assert_beside(read(&incoming, requests, requests.open.awaiting(), event))?;
-        Ok(serde_json::from_str(&event.data.unwrap()).unwrap())
+        let events = assert_beside(read(&incoming, requests, requests.open.awaiting(), event))?;
+        Ok(serde_json::from_str(events[0].data.as_ref().unwrap()).unwrap())
     }
 
     /// Returns requests of which the one with the id 7 is in flight until the observer is dropped.

@@ -5,6 +5,7 @@ mod client;
 mod credentials;
 mod endpoint;
 mod events;
+mod text;
 mod token;
 
 pub(super) use self::endpoint::HttpEndpoint;

@@ -20,13 +20,22 @@ pub(in crate::mcp) struct Awaited {
 pub(in crate::mcp) enum Awaiting {
     /// The request of a POST. The response belongs to it also if it has another id.
     One(Awaited),
-    /// Those of a connection. A response without an id belongs to the only one.
-    Open(Vec<Awaited>),
+    /// Those of a connection. A response with an id that no request has had belongs to the only
+    /// one.
+    Open(SentRequests),
 }
 
 /// The requests of a connection without a response.
 #[derive(Debug, Default)]
-pub(in crate::mcp) struct OpenRequests(Mutex<Vec<Awaited>>);
+pub(in crate::mcp) struct OpenRequests(Mutex<SentRequests>);
+
+/// The requests that were sent on a connection.
+#[derive(Debug, Clone, Default)]
+pub(in crate::mcp) struct SentRequests {
+    open: Vec<Awaited>,
+    /// The id of the last request. Ids are numbers that grow.
+    last_id: u32,
+}
 
 impl Awaited {
     /// Returns the request that a message makes.
@@ -58,8 +67,8 @@ impl Awaiting {
         let id = fields.get("id").cloned().unwrap_or_default();
         let (request, had_id) = match self {
             Self::One(request) => (request, request.has_id(&id)),
-            Self::Open(requests) => match requests.as_slice() {
-                [request] if id.is_null() => (request, false),
+            Self::Open(sent) => match sent.open.as_slice() {
+                [request] if sent.is_unknown(&id) => (request, false),
                 requests => (requests.iter().find(|request| request.has_id(&id))?, true),
             },
         };
@@ -68,11 +77,25 @@ impl Awaiting {
     }
 }
 
+impl SentRequests {
+    /// Returns whether no request has had an id. A request that was cancelled has had one.
+    fn is_unknown(&self, id: &Value) -> bool {
+        let number = id.as_f64().or_else(|| id.as_str()?.parse().ok());
+        number.is_none_or(|number| number < 0.0 || number > f64::from(self.last_id))
+    }
+}
+
 impl OpenRequests {
     /// Notes what a message that is sent begins or cancels.
     pub(in crate::mcp) fn note_sent(&self, message: &ClientJsonRpcMessage) {
         match message {
-            JsonRpcMessage::Request(_) => self.0.lock().extend(Awaited::of(message)),
+            JsonRpcMessage::Request(request) => {
+                let mut sent = self.0.lock();
+                if let RequestId::Number(id) = request.id {
+                    sent.last_id = sent.last_id.max(u32::try_from(id).unwrap_or_default());
+                }
+                sent.open.extend(Awaited::of(message));
+            }
             JsonRpcMessage::Notification(sent) => {
                 if let ClientNotification::CancelledNotification(cancelled) = &sent.notification
                     && let Some(id) = &cancelled.params.request_id
@@ -86,11 +109,50 @@ impl OpenRequests {
 
     /// Notes that a request has its response.
     pub(in crate::mcp) fn end(&self, id: &RequestId) {
-        self.0.lock().retain(|request| request.id != *id);
+        self.0.lock().open.retain(|request| request.id != *id);
     }
 
     /// Returns the requests that a message may respond to.
     pub(in crate::mcp) fn awaiting(&self) -> Awaiting {
         Awaiting::Open(self.0.lock().clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::{ClientRequest, ListToolsRequest};
+
+    use super::*;
+
+    #[test]
+    fn an_id_that_no_request_has_had_is_that_of_the_only_request() {
+        let requests = OpenRequests::default();
+        for id in 0..3 {
+            let list = ClientRequest::ListToolsRequest(ListToolsRequest::default());
+            requests.note_sent(&ClientJsonRpcMessage::request(list, RequestId::Number(id)));
+        }
+        let claimed = |id: &Value| {
+            let (mut error, awaiting) = (json!({"id": id, "error": {}}), requests.awaiting());
+            awaiting.claim(&mut error).map(|(request, _)| request.id.to_string())
+        };
+        assert_eq!(claimed(&Value::Null), None);
+        for ended in [0, 1] {
+            requests.end(&RequestId::Number(ended));
+        }
+        for id in [
+            json!(2),
+            json!("2"),
+            json!(null),
+            json!(""),
+            json!(-1),
+            json!(3),
+            json!("lost"),
+        ] {
+            assert_eq!(claimed(&id).as_deref(), Some("2"), "{id}");
+        }
+        // A late response to a request that was cancelled is that of no other.
+        for id in [json!(0), json!(1), json!("1"), json!(1.0)] {
+            assert_eq!(claimed(&id), None, "{id}");
+        }
     }
 }

@@ -85,11 +85,13 @@ fn mend_result(result: &mut Value, method: &str, problems: &mut Problems) {
         DiscoverRequestMethod::VALUE => begun::<DiscoverResult>(result, problems),
         ListToolsRequestMethod::VALUE => list::<ListToolsResult>(result, ("tools", "name"), fit::<Tool>, problems),
         ListResourcesRequestMethod::VALUE => {
-            list::<ListResourcesResult>(result, ("resources", "uri"), resource, problems);
+            let mend = |one: &mut Value| addressed::<Resource>(one, "uri");
+            list::<ListResourcesResult>(result, ("resources", "uri"), mend, problems);
         }
         ListResourceTemplatesRequestMethod::VALUE => {
-            let key = ("resourceTemplates", "uriTemplate");
-            list::<ListResourceTemplatesResult>(result, key, fit::<ResourceTemplate>, problems);
+            let (key, address) = ("resourceTemplates", "uriTemplate");
+            let mend = |one: &mut Value| addressed::<ResourceTemplate>(one, address);
+            list::<ListResourceTemplatesResult>(result, (key, address), mend, problems);
         }
         ListPromptsRequestMethod::VALUE => {
             list::<ListPromptsResult>(result, ("prompts", "name"), fit::<Prompt>, problems);
@@ -159,26 +161,30 @@ fn rest<R: DeserializeOwned>(result: &mut Value, problems: &mut Problems) {
     }
 }
 
-fn resource(resource: &mut Value) -> Result<Vec<String>, String> {
-    if let Some(fields) = resource.as_object_mut()
-        && !fields.contains_key("name")
-        && let Some(uri) = fields.get("uri").cloned()
+/// Mends a resource, or a template of resources. The address stands for a name that is missing.
+fn addressed<T: DeserializeOwned>(value: &mut Value, address: &str) -> Result<Vec<String>, String> {
+    if let Some(fields) = value.as_object_mut()
+        && !fields.get("name").is_some_and(Value::is_string)
+        && let Some(address) = fields.get(address).cloned()
     {
-        fields.insert("name".to_owned(), uri);
+        fields.insert("name".to_owned(), address);
     }
-    fit::<Resource>(resource)
+    fit::<T>(value)
 }
 
-/// Mends the response that begins a connection. The name of the server is not needed, and `true`
-/// stands for a capability without options.
+/// Mends the response that begins a connection. The name of the server is not needed. A capability
+/// that can't be read stands for one without options: PHP writes `[]` for an empty object.
 fn begun<R: DeserializeOwned>(result: &mut Value, problems: &mut Problems) {
     let Some(fields) = result.as_object_mut() else { return };
     let capabilities = fields.entry("capabilities").or_insert(Value::Null);
     if !capabilities.is_object() {
-        *capabilities = json!({});
+        // Nothing says that it has no tools.
+        *capabilities = json!({"tools": {}});
     }
-    for capability in capabilities.as_object_mut().into_iter().flat_map(Object::values_mut) {
-        if *capability == json!(true) {
+    for (name, capability) in capabilities.as_object_mut().into_iter().flat_map(Object::iter_mut) {
+        // Some servers write `null` for what they lack. The list of tools shows whether it does.
+        let is_absent = *capability == json!(false) || capability.is_null() && name != "tools";
+        if !capability.is_object() && !is_absent {
             *capability = json!({});
         }
     }
@@ -201,13 +207,10 @@ fn call(result: &mut Value, problems: &mut Problems) {
         *result = json!({"content": [text_block(&shown(result))]});
         return;
     };
-    match fields.get("resultType") {
-        None => {}
-        Some(Value::String(kind)) if kind == "complete" => {}
-        // It needs input, or is a task.
-        Some(Value::String(_)) => return,
-        Some(_) => drop(fields.remove("resultType")),
+    if is_unfinished(fields) {
+        return;
     }
+    fields.remove("resultType");
     if fields.get("structuredContent").is_some_and(Value::is_null) {
         fields.remove("structuredContent");
     }
@@ -236,6 +239,24 @@ fn call(result: &mut Value, problems: &mut Problems) {
     fields.insert("content".to_owned(), Value::Array(parts));
     if let Some(is_error) = is_error {
         fields.insert("isError".to_owned(), json!(is_error));
+    }
+}
+
+/// Returns whether a call needs input, or goes on as a task. A server of an older revision may give
+/// these words another meaning, and has content then.
+fn is_unfinished(result: &Object) -> bool {
+    let is_empty = |name: &str| match result.get(name) {
+        None | Some(Value::Null) => true,
+        Some(Value::Array(parts)) => parts.is_empty(),
+        Some(_) => false,
+    };
+    let has_content = !is_empty("content") || !is_empty("structuredContent");
+    match result.get("resultType").and_then(Value::as_str) {
+        Some("input_required") => {
+            !has_content || result.contains_key("inputRequests") || result.contains_key("requestState")
+        }
+        Some("task") => !has_content,
+        _ => false,
     }
 }
 

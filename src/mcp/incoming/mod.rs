@@ -7,6 +7,7 @@
 mod awaiting;
 mod content;
 mod fitted;
+mod lenient;
 mod mended;
 
 use bytes::Bytes;
@@ -19,6 +20,9 @@ use crate::json::{Value, without_mark};
 use crate::off_thread::by_size;
 use crate::tenant::TenantId;
 use crate::tools::Redactor;
+
+/// The most messages of a batch.
+const MAX_BATCH: usize = 1_000;
 
 /// Reads what a server sends to a tenant.
 #[derive(Debug, Clone)]
@@ -45,6 +49,21 @@ impl Incoming {
         }
     }
 
+    /// Returns the messages of a batch, which servers of the revision 2025-03-26 may send. Other
+    /// JSON is one message.
+    pub(super) async fn messages(&self, json: Bytes) -> Vec<Bytes> {
+        if first_byte(&json) != Some(b'[') {
+            return vec![json];
+        }
+        let bytes = json.len() as u64;
+        by_size(&self.tenant, bytes, move || {
+            let messages = lenient::parse::<Vec<Value>>(&json).unwrap_or_default();
+            let messages = messages.into_iter().filter(Value::is_object).take(MAX_BATCH);
+            messages.map(|message| Bytes::from(message.to_string())).collect()
+        })
+        .await
+    }
+
     /// Reads JSON, and converts what it says: without secrets, and with parts that the library can
     /// read.
     pub(super) async fn read<T: Send + 'static>(
@@ -55,7 +74,7 @@ impl Incoming {
     ) -> Result<T, serde_json::Error> {
         let (incoming, bytes) = (self.clone(), json.len() as u64);
         by_size(&self.tenant, bytes, move || {
-            let mut value = serde_json::from_slice(without_mark(&json))?;
+            let mut value = lenient::parse(&json)?;
             incoming.redactor.redact(&mut value);
             Ok(convert(incoming.mended(value, &awaiting)))
         })
@@ -68,12 +87,6 @@ impl Incoming {
     }
 
     fn mended(&self, mut value: Value, awaiting: &Awaiting) -> Sent {
-        // Servers of the revision 2025-03-26 may send a batch.
-        if let Value::Array(messages) = &mut value
-            && let [message] = messages.as_mut_slice()
-        {
-            value = message.take();
-        }
         let Some((request, had_id)) = awaiting.claim(&mut value) else {
             return Sent {
                 value,
@@ -89,6 +102,11 @@ impl Incoming {
             value,
         }
     }
+}
+
+/// Returns the first byte of a text that is no blank.
+pub(super) fn first_byte(text: &[u8]) -> Option<u8> {
+    without_mark(text).trim_ascii_start().first().copied()
 }
 
 /// Converts a value to a message.

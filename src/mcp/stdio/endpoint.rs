@@ -1,6 +1,6 @@
 //! A server that is a program.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -106,6 +106,7 @@ impl StdioEndpoint {
             incoming: Incoming::new(&self.server, &self.redactor, tenant),
             requests: Arc::clone(requests),
             reading: None,
+            parts: VecDeque::new(),
             errors: ErrorLog::new(self.server.clone(), self.redactor.clone(), &link),
             link: Arc::clone(&link),
         };

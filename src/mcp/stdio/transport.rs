@@ -1,5 +1,6 @@
 //! Messages over the standard input and output of a process.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
@@ -13,9 +14,8 @@ use tokio::sync::mpsc::Receiver;
 use super::error_log::ErrorLog;
 use super::lines::{Lines, TooLong};
 use super::link::ProcessLink;
-use crate::json::without_mark;
 use crate::mcp::in_flight::Requests;
-use crate::mcp::incoming::{Awaiting, Incoming, Sent, message};
+use crate::mcp::incoming::{Awaiting, Incoming, Sent, first_byte, message};
 use crate::sandbox::{Output, ProcessInput};
 
 /// The transport of a connection to a process. Dropping it kills the process.
@@ -26,7 +26,9 @@ pub(in crate::mcp) struct StdioTransport {
     pub(super) incoming: Incoming,
     pub(super) requests: Arc<Requests>,
     /// Reads the last line. It stays here if `receive` is dropped.
-    pub(super) reading: Option<BoxFuture<'static, Line>>,
+    pub(super) reading: Option<BoxFuture<'static, VecDeque<Part>>>,
+    /// The parts of the last line that are not passed on yet.
+    pub(super) parts: VecDeque<Part>,
     pub(super) errors: ErrorLog,
     pub(super) link: Arc<ProcessLink>,
 }
@@ -66,22 +68,23 @@ impl Transport<RoleClient> for StdioTransport {
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
             if let Some(reading) = &mut self.reading {
-                let line = reading.await;
+                self.parts = reading.await;
                 self.reading = None;
-                match line {
-                    Line::Message(message) => return Some(*message),
-                    Line::Ignored => {}
-                    Line::Garbage => {
-                        self.link
-                            .fail("wrote an object to its standard output that is no message of the protocol");
-                        return None;
-                    }
+            }
+            match self.parts.pop_front() {
+                Some(Part::Message(message)) => return Some(*message),
+                Some(Part::Ignored) => continue,
+                Some(Part::Garbage) => {
+                    self.link
+                        .fail("wrote an object to its standard output that is no message of the protocol");
+                    return None;
                 }
+                None => {}
             }
             match self.lines.next() {
                 Ok(Some(line)) => {
                     let awaiting = self.requests.open.awaiting();
-                    self.reading = Some(Box::pin(Line::read(line, awaiting, self.incoming.clone())));
+                    self.reading = Some(Box::pin(Part::read_line(line, awaiting, self.incoming.clone())));
                     continue;
                 }
                 Ok(None) => {}
@@ -122,23 +125,31 @@ impl StdioTransport {
     }
 }
 
-/// What a line is.
+/// A part of a line: the whole line, or an element of a batch.
 #[derive(Debug)]
-pub(super) enum Line {
+pub(super) enum Part {
     Message(Box<RxJsonRpcMessage<RoleClient>>),
-    /// No JSON object, such as a greeting, or a notification that nobody knows.
+    /// A notification that nobody knows.
     Ignored,
     /// An object that is no message.
     Garbage,
 }
 
-impl Line {
-    async fn read(line: Bytes, awaiting: Awaiting, incoming: Incoming) -> Self {
+impl Part {
+    async fn read_line(line: Bytes, awaiting: Awaiting, incoming: Incoming) -> VecDeque<Self> {
+        let mut parts = VecDeque::new();
+        let first = first_byte(&line);
         // The protocol allows nothing but messages, yet many programs greet and log here.
-        if !without_mark(&line).trim_ascii_start().starts_with(b"{") {
-            return Self::Ignored;
+        if !matches!(first, Some(b'{' | b'[')) {
+            return parts;
         }
-        incoming.read(line, awaiting, Self::of).await.unwrap_or(Self::Garbage)
+        for message in incoming.messages(line).await {
+            let read = incoming.read(message, awaiting.clone(), Self::of).await;
+            parts.push_back(read.unwrap_or(Self::Garbage));
+        }
+        // A list of other objects may be a line of a log.
+        parts.retain(|part| first == Some(b'{') || !matches!(part, Self::Garbage));
+        parts
     }
 
     fn of(Sent { value, .. }: Sent) -> Self {

@@ -10,6 +10,7 @@ mod credentials;
 mod hanging;
 mod hostile;
 mod input;
+mod loose;
 mod parts;
 mod raw;
 mod redaction;

@@ -10,9 +10,15 @@ use crate::support::raw_server::RawReply;
 /// Starts a server that responds to a method with a result, and else as usual. It has tools,
 /// resources and prompts.
 async fn server_with(method: &'static str, result: impl Fn(&Value) -> Value + Send + Sync + 'static) -> RawMcp {
+    server_replying(method, move |request| raw_result(&request["id"], &result(request))).await
+}
+
+/// Starts the same server, which replies to a method in any way.
+async fn server_replying(method: &'static str, reply: impl Fn(&Value) -> RawReply + Send + Sync + 'static) -> RawMcp {
     RawMcp::start_all(move |request| {
         let id = &request["id"];
         match request["method"].as_str().unwrap_or_default() {
+            asked if asked == method => reply(request),
             "server/discover" => {
                 let capabilities = json!({"tools": {}, "resources": {}, "prompts": {}});
                 let versions = json!(["2026-07-28"]);
@@ -21,9 +27,8 @@ async fn server_with(method: &'static str, result: impl Fn(&Value) -> Value + Se
                     json!({"supportedVersions": versions, "capabilities": capabilities, "ttlMs": 0}),
                 )
             }
-            asked if asked == method => raw_result(id, &result(request)),
-            "resources/list" => response(id, json!({"resources": []})),
-            "resources/templates/list" => response(id, json!({"resourceTemplates": []})),
+            "resources/list" => response(id, json!({"resources": [{"uri": "a:1", "name": "one"}]})),
+            "resources/templates/list" => response(id, json!({"resourceTemplates": [{"uriTemplate": "b:{x}"}]})),
             _ => begin(request),
         }
     })
@@ -33,6 +38,11 @@ async fn server_with(method: &'static str, result: impl Fn(&Value) -> Value + Se
 /// Returns a response with a result as it is.
 fn raw_result(id: &Value, result: &Value) -> RawReply {
     let message = json!({"jsonrpc": "2.0", "id": id, "result": result});
+    RawReply::new(200, &[("content-type", "application/json")], message.to_string())
+}
+
+fn refused(id: &Value, code: i32) -> RawReply {
+    let message = json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": "Method not found"}});
     RawReply::new(200, &[("content-type", "application/json")], message.to_string())
 }
 
@@ -187,6 +197,80 @@ async fn a_list_of_tools_without_an_end_is_used_up_to_there() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_later_page_that_fails_ends_the_list_of_tools() {
+    type Page = fn() -> RawReply;
+    let cases: [(Page, &str); 5] = [
+        (|| RawReply::new(500, &[], "down"), "HTTP 500"),
+        (
+            || RawReply::new(200, &[("content-type", "application/json")], "{garbage"),
+            "",
+        ),
+        (|| RawReply::new(202, &[], ""), "HTTP 202"),
+        (|| RawReply::bytes(""), ""),
+        (|| RawReply::bytes("").then_hang(), "it did not respond within 5s"),
+    ];
+    for (page, expected) in cases {
+        let server = server_replying("tools/list", move |request| {
+            let first = json!({"tools": [named("t0")], "nextCursor": "2", "ttlMs": 3_600_000});
+            match request["params"]["cursor"].as_str() {
+                None => raw_result(&request["id"], &first),
+                _ => page(),
+            }
+        });
+        let server = server.await;
+        let app = McpApp::alone(&[("box", &server.url(), "connect_timeout = '5s'")]).await;
+        let problems = problems(&app).await;
+        assert_eq!(own_tools(&app), ["box_t0"], "{problems:?}");
+        assert!(
+            problems.len() == 1 && problems[0].contains("page 2 can't be read") && problems[0].contains(expected),
+            "{expected}: {problems:?}"
+        );
+        app.finish().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn capabilities_that_can_not_be_read_are_tried() {
+    let tools = vec!["box_t"];
+    for (capabilities, expected) in [
+        (
+            json!({"tools": [], "resources": []}),
+            vec!["box_t", "box_list_resources", "box_read_resource"],
+        ),
+        (json!({"tools": null, "resources": null}), tools.clone()),
+        (json!({"tools": "yes"}), tools.clone()),
+        (json!({"tools": true, "resources": false}), tools.clone()),
+        (json!(null), tools.clone()),
+        (json!([]), tools),
+        (json!({"tools": false}), vec![]),
+        (json!({}), vec![]),
+    ] {
+        let sent = capabilities.to_string();
+        let server = server_replying("server/discover", move |request| {
+            let result = json!({"supportedVersions": ["2026-07-28"], "capabilities": capabilities, "ttlMs": 0});
+            response(&request["id"], result)
+        });
+        let server = server.await;
+        let app = app_with(&server).await;
+        app.run_with(json!({"agent": "user", "input": "nothing"})).await;
+        assert_eq!(app.offered(), expected, "{sent}");
+        app.finish().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_knows_no_list_of_tools_has_none() {
+    let server = server_replying("tools/list", |request| refused(&request["id"], -32_601)).await;
+    let app = app_with(&server).await;
+    let problems = problems(&app).await;
+    assert!(problems[0].contains("Method not found"), "{problems:?}");
+    assert!(own_tools(&app).is_empty(), "{problems:?}");
+    let listed = app.use_tool("box_list_resources", json!({})).await;
+    assert!(listed.contains("a:1"), "{listed}");
+    app.finish().await;
+}
+
 fn named(name: &str) -> Value {
     json!({"name": name, "inputSchema": {"type": "object"}})
 }
@@ -243,6 +327,9 @@ async fn every_result_of_a_call_reaches_the_model() {
         (json!({"content": [text], "isError": "false", "_meta": 5}), vec!["kept"]),
         (json!({"toolResult": {"sum": 3}}), vec!["{\"sum\":3}"]),
         (json!({"tools": []}), vec!["tools"]),
+        (json!({"resultType": "text", "content": [text]}), vec!["kept"]),
+        (json!({"resultType": "task", "content": [text]}), vec!["kept"]),
+        (json!({"resultType": "input_required", "content": [text]}), vec!["kept"]),
         (json!("bare"), vec!["bare"]),
         (json!([text]), vec!["kept"]),
         (json!(null), vec!["null"]),
@@ -299,6 +386,53 @@ async fn resources_and_prompts_are_listed_without_those_that_can_not_be_read() {
         }
         app.finish().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn resources_and_templates_are_listed_without_each_other() {
+    type Page = fn(&Value) -> RawReply;
+    let cases: [(&str, Page, &[&str]); 3] = [
+        (
+            "resources/list",
+            |request| refused(&request["id"], -32_601),
+            &["b:{x}", "the resources can't be listed", "Method not found"],
+        ),
+        (
+            "resources/templates/list",
+            |_| RawReply::new(500, &[], "down"),
+            &["a:1", "page 1 of the templates can't be read", "HTTP 500"],
+        ),
+        (
+            "resources/templates/list",
+            |request| match request["params"]["cursor"].as_str() {
+                None => raw_result(
+                    &request["id"],
+                    &json!({"resourceTemplates": [{"uriTemplate": "b:1"}], "nextCursor": "2"}),
+                ),
+                Some("2") => raw_result(
+                    &request["id"],
+                    &json!({"resourceTemplates": [{"uriTemplate": "b:2"}], "nextCursor": "3"}),
+                ),
+                _ => RawReply::new(202, &[], ""),
+            },
+            &["a:1", "b:1", "b:2", "page 3 of the templates can't be read"],
+        ),
+    ];
+    for (method, page, expected) in cases {
+        let server = server_replying(method, page).await;
+        let app = app_with(&server).await;
+        let words = app.use_tool("box_list_resources", json!({})).await;
+        for part in expected {
+            assert!(words.contains(part), "{part}: {words}");
+        }
+        app.finish().await;
+    }
+    // A server need not know templates.
+    let server = server_replying("resources/templates/list", |request| refused(&request["id"], -32_601)).await;
+    let app = app_with(&server).await;
+    let words = app.use_tool("box_list_resources", json!({})).await;
+    assert!(words.contains("a:1") && !words.contains("left_out"), "{words}");
+    app.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -146,9 +146,24 @@ async fn a_greeting_on_standard_output_is_ignored() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_error_without_an_id_belongs_to_the_only_request() {
     let app = start("timeout = '10m'").await;
-    let error = ask(&app, "no id").await;
-    assert!(error.contains("lost the thread"), "{error}");
-    assert_eq!(ask(&app, "nothing").await, "well behaved");
+    for what in ["no id", "empty id", "negative id", "new id"] {
+        let error = ask(&app, what).await;
+        assert!(error.contains("lost the thread"), "{what}: {error}");
+        assert_eq!(ask(&app, "nothing").await, "well behaved");
+    }
+    app.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_result_in_a_batch_or_without_strict_json_reaches_the_model() {
+    let app = start("timeout = '10m'").await;
+    let process = process_of(&app).await;
+    for what in ["batch of one", "batch", "nan"] {
+        assert_eq!(ask(&app, what).await, "well behaved", "{what}");
+    }
+    let cut = execute(&app, r"result = 'EXECUTED \ud83d'").await;
+    assert_eq!(cut, "EXECUTED \u{fffd}");
+    assert_eq!(process_of(&app).await, process);
     app.finish().await;
 }
 
@@ -320,16 +335,50 @@ async fn a_program_that_can_not_be_started_is_a_missing_server() {
         } else {
             PATIENT
         };
-        let app = McpApp::alone_with(&[("stub", "", &format!("{more}{definition}\n"))], &settings).await;
-        app.use_tool("none", json!({})).await;
-        let request = app.mock.requests().pop().unwrap();
-        let tool = &request["tools"][0]["function"];
-        assert_eq!(tool["name"], "stub_unavailable", "{request:#}");
-        let description = tool["description"].as_str().unwrap();
+        let description = why_unavailable(&format!("{more}{definition}\n"), &settings).await;
         for part in expected {
             assert!(description.contains(part), "{description}\nshould have\n{part}");
         }
-        app.finish().await;
+    }
+}
+
+/// Returns what the model reads about a server that can't be started.
+async fn why_unavailable(definition: &str, settings: &[(&str, &str)]) -> String {
+    let app = McpApp::alone_with(&[("stub", "", definition)], settings).await;
+    app.use_tool("none", json!({})).await;
+    let request = app.mock.requests().pop().unwrap();
+    let tool = &request["tools"][0]["function"];
+    assert_eq!(tool["name"], "stub_unavailable", "{request:#}");
+    app.finish().await;
+    tool["description"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_script_that_can_not_be_started_names_its_interpreter() {
+    let write = |path: &Path, text: &str| {
+        std::fs::write(path, text).unwrap();
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    };
+    let elsewhere = tempfile::tempdir().unwrap();
+    let interpreter = elsewhere.path().join("interpreter");
+    write(&interpreter, "#!/bin/sh\nexit 0\n");
+    let outside = format!("#! {} -u", interpreter.display());
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script");
+    let definition = format!("{PATIENT}command = {script:?}\nread_only = [{:?}]\n", folder.path());
+    let shown = format!("`command`: the interpreter of {}: ", script.display());
+    for (first_line, problem) in [
+        ("#!/nope/python", "/nope/python is no file that can be executed"),
+        ("#!/bin/sh\r", r"/bin/sh\r is no file that can be executed"),
+        (
+            "#!/usr/bin/env nosuchprog",
+            "no directory of its `PATH` has the program nosuchprog",
+        ),
+        (outside.as_str(), "the sandbox does not let it execute "),
+    ] {
+        write(&script, &format!("{first_line}\nexit 0\n"));
+        let description = why_unavailable(&definition, &[]).await;
+        assert!(description.contains(&format!("{shown}{problem}")), "{description}");
     }
 }
 

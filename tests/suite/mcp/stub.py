@@ -7,6 +7,9 @@ import sys
 import time
 
 
+LOST_IDS = {"no id": None, "empty id": "", "negative id": -1, "new id": 4711}
+
+
 def send(message):
     sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
     sys.stdout.flush()
@@ -23,8 +26,8 @@ def misbehave(what):
     if what == "log":
         sys.stderr.write("the token is " + os.environ["TOKEN"] + "\n" + "y" * 2000 + "\nlast\n")
         sys.stderr.flush()
-    if what == "no id":
-        send({"id": None, "error": {"code": -32603, "message": "lost the thread"}})
+    if what in LOST_IDS:
+        send({"id": LOST_IDS[what], "error": {"code": -32603, "message": "lost the thread"}})
     if what == "garbage":
         send({"text": "no message"})
     while what == "endless line":
@@ -67,6 +70,14 @@ for line in sys.stdin:
         arguments = request["params"]["arguments"]
         text = do(arguments.get("what", "code"), arguments.get("code", ""))
         result = {"content": [{"type": "text", "text": text}]}
+        if arguments.get("what") == "nan":
+            result["structuredContent"] = {"x": float("nan")}
+        if arguments.get("what") in ("batch", "batch of one"):
+            note = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}}
+            response = {"jsonrpc": "2.0", "id": number, "result": result}
+            batch = [response] if arguments["what"] == "batch of one" else [note, response, {"text": "no message"}]
+            print(json.dumps(batch), flush=True)
+            continue
     else:
         if number is not None:
             send({"id": number, "error": {"code": -32601, "message": "Method not found"}})
