@@ -22,6 +22,9 @@ pub enum CheckoutError {
     /// The files of the workspace can't be read or changed.
     #[error(transparent)]
     Tree(#[from] TreeError),
+    /// What is at a path can't be part of a tree; the text says why.
+    #[error("{0}")]
+    Unusable(String),
     /// The service is shutting down.
     #[error("the service is shutting down")]
     Shutdown,
@@ -33,6 +36,7 @@ impl CheckoutError {
     pub fn of_files(&self) -> String {
         match self {
             Self::Tree(error) => format!(": {error}"),
+            Self::Unusable(reason) => format!(": {reason}"),
             Self::FileSystem { source, .. } => of_disk(source).to_owned(),
             Self::Shutdown => String::new(),
         }

@@ -203,11 +203,17 @@ impl Environment {
     }
 
     /// Returns files with what is at an ephemeral path, if a command has left something there. Does
-    /// not wait for a writer at work.
-    pub async fn with_ephemeral(&self, tree: &Tree, path: &FilePath) -> Result<Tree, EnvironmentError> {
+    /// not wait for a writer at work. `is_read` decides by path and size which files are read. Only
+    /// the size is known of the others.
+    pub async fn with_ephemeral(
+        &self,
+        tree: &Tree,
+        path: &FilePath,
+        is_read: fn(&FilePath, u64) -> bool,
+    ) -> Result<Tree, EnvironmentError> {
         match self.writer.try_lock().as_deref() {
             Ok(Some(checkout)) => checkout
-                .with_ephemeral(tree, path)
+                .with_ephemeral(tree, path, is_read)
                 .await
                 .map_err(EnvironmentError::Ephemeral),
             _ => Ok(tree.clone()),
@@ -393,7 +399,7 @@ impl WorkspaceEdit<'_> {
     pub async fn with_ephemeral(&self, tree: &Tree, path: &FilePath) -> Result<Tree, EnvironmentError> {
         match &*self.checkout {
             Some(checkout) => checkout
-                .with_ephemeral(tree, path)
+                .with_ephemeral(tree, path, |_, _| true)
                 .await
                 .map_err(EnvironmentError::Ephemeral),
             None => Ok(tree.clone()),

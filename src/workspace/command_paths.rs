@@ -8,7 +8,7 @@
 use super::path_error::PathError;
 
 /// Where commands with a mount namespace have the files: the name in the root directory.
-pub const WORKSPACE_NAME: &str = "workspace";
+const WORKSPACE_NAME: &str = "workspace";
 /// How the name of the directory of a run begins.
 pub const RUN_NAME_PREFIX: &str = "run-";
 /// How many hexadecimal digits follow.
@@ -39,6 +39,13 @@ pub(super) fn names_in_workspace(text: &str) -> Result<Vec<&str>, PathError> {
 /// Returns an absolute pattern relative to the root of the workspace.
 pub fn pattern_in_workspace(pattern: &str) -> Result<String, PathError> {
     names_in_workspace(pattern).map(|names| names.join("/"))
+}
+
+/// Returns the part of a relative path that leads to the root, if the path is an absolute one that
+/// has lost its first `/`.
+pub fn root_of_relative(text: &str) -> Option<String> {
+    let names: Vec<_> = text.split('/').collect();
+    below_root(&names).map(|below| names[..below].join("/"))
 }
 
 /// Returns how many of the names of an absolute path lead to the root of the workspace.

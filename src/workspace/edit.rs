@@ -36,6 +36,19 @@ impl Tree {
         self.with_slot(path, file).await
     }
 
+    /// Puts a file at a path of which only the size is known. For trees that are listed, and never
+    /// saved.
+    pub async fn with_unread_file(&self, path: &FilePath, size: u64, is_executable: bool) -> Result<Self, TreeError> {
+        let file = Slot::File(File {
+            hash: hash_content(b""),
+            size,
+            is_executable,
+            modified: self.now(),
+            unsaved: Some(Bytes::new()),
+        });
+        self.with_slot(path, file).await
+    }
+
     /// Puts an entry at a path, whose contents are stored or are those of a file of this tree.
     /// Makes the directories above it. Replaces a file or symlink by a file or symlink, and a
     /// directory by a directory.

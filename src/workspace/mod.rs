@@ -51,7 +51,7 @@ mod symlink;
 mod tests;
 
 pub use self::blob::{find_file, store_file};
-pub use self::command_paths::{RUN_FILES, RUN_NAME_DIGITS, RUN_NAME_PREFIX, WORKSPACE_NAME, pattern_in_workspace};
+pub use self::command_paths::{RUN_FILES, RUN_NAME_DIGITS, RUN_NAME_PREFIX, pattern_in_workspace, root_of_relative};
 pub use self::conflict::{ConflictKind, MergeConflict, Merged};
 pub use self::contents::{Content, ContentKind, Contents, ContentsError, StoredContent};
 pub use self::diff::{TreeChange, TreeDiff};

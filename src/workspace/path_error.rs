@@ -6,7 +6,7 @@ use super::limits::{MAX_LEVELS, MAX_NAME_BYTES, MAX_PATH_BYTES};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// The text, or a name in it, is empty.
-    #[error("a path and its names must not be empty")]
+    #[error("a path must not be empty, begin or end with `/`, or contain `//`")]
     Empty,
     /// A name is `.` or `..`.
     #[error("a path must not contain the names `.` and `..`")]

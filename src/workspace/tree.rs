@@ -75,6 +75,12 @@ impl Tree {
         &*self.contents
     }
 
+    /// Returns the tree with other limits.
+    #[must_use]
+    pub fn within(self, limits: WorkspaceLimits) -> Self {
+        Self { limits, ..self }
+    }
+
     /// Returns the limits of the workspace.
     pub fn limits(&self) -> WorkspaceLimits {
         self.limits

@@ -2,7 +2,7 @@
 
 use crate::agent::ports::{ToolContext, ToolError};
 use crate::environment::{EnvironmentError, WorkspaceEdit};
-use crate::workspace::{FilePath, Tree};
+use crate::workspace::{FilePath, Tree, WorkspaceLimits};
 
 use super::paths::explained;
 
@@ -13,18 +13,23 @@ pub(super) async fn current(context: &ToolContext) -> Result<Tree, ToolError> {
     Ok(context.environment.tree())
 }
 
-/// Returns files with what is at an ephemeral path, for a reader.
+/// Returns files with what is at an ephemeral path, for a reader. `is_read` decides by path and
+/// size which files it reads.
 pub(super) async fn with_ephemeral(
     context: &ToolContext,
     tree: &Tree,
     path: Option<&FilePath>,
+    is_read: fn(&FilePath, u64) -> bool,
 ) -> Result<Tree, ToolError> {
     let Some(path) = path else { return Ok(tree.clone()) };
-    let found = context.environment.with_ephemeral(tree, path).await;
+    // What is no part of the session does not count for its limits.
+    let tree = tree.clone().within(WorkspaceLimits::CEILINGS);
+    let found = context.environment.with_ephemeral(&tree, path, is_read).await;
     found.map_err(|error| ToolError::new(error.to_string()))
 }
 
-/// The same for a writer. What it changes becomes part of the session, and nothing else.
+/// The same for a writer. What it changes becomes part of the session, with the symlinks on the
+/// path, and nothing else.
 pub(super) async fn with_ephemeral_file(
     edit: &WorkspaceEdit<'_>,
     tree: &Tree,

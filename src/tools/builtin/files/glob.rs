@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::edits::{current, with_ephemeral};
-use super::ignored::{include_ignored_schema, with_left_out};
+use super::ignored::{include_ignored_schema, is_patterns_file, with_left_out};
 use super::listing::{Page, page_schemas};
 use super::paths::{directory_path, directory_schema, explained, shown};
 use super::select::{MAX_PATTERN_LENGTH, Pattern, selected};
@@ -56,7 +56,7 @@ async fn find(arguments: Value, context: &ToolContext) -> Result<ToolOutput, Too
     let arguments: Arguments = read_arguments(arguments)?;
     let tree = current(context).await?;
     let directory = directory_path(&tree, arguments.path.as_deref()).await?;
-    let tree = with_ephemeral(context, &tree, directory.as_ref()).await?;
+    let tree = with_ephemeral(context, &tree, directory.as_ref(), is_patterns_file).await?;
     let pattern = Pattern::read(&tree, &arguments.pattern).await?;
     let found = selected(&tree, directory.as_ref(), Some(pattern), arguments.include_ignored).await;
     let found = explained(&tree, found).await?;

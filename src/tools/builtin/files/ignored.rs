@@ -127,6 +127,11 @@ impl Ignored {
     }
 }
 
+/// Returns whether a file is read for its patterns. A listing reads no other one.
+pub(super) fn is_patterns_file(path: &FilePath, size: u64) -> bool {
+    path.name() == PATTERNS_FILE && size <= MAX_BYTES
+}
+
 /// Returns the schema of the argument `include_ignored`.
 pub(super) fn include_ignored_schema() -> Value {
     json!({

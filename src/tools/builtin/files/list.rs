@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::edits::{current, with_ephemeral};
-use super::ignored::{include_ignored_schema, with_left_out};
+use super::ignored::{include_ignored_schema, is_patterns_file, with_left_out};
 use super::listing::{Page, page_schemas};
 use super::paths::{directory_path, directory_schema, explained, shown};
 use super::select::everything_below;
@@ -54,7 +54,7 @@ async fn list(arguments: Value, context: &ToolContext) -> Result<ToolOutput, Too
     let arguments: Arguments = read_arguments(arguments)?;
     let tree = current(context).await?;
     let directory = directory_path(&tree, arguments.path.as_deref()).await?;
-    let tree = with_ephemeral(context, &tree, directory.as_ref()).await?;
+    let tree = with_ephemeral(context, &tree, directory.as_ref(), is_patterns_file).await?;
     let listed = if arguments.recursive {
         let below = everything_below(&tree, directory.as_ref(), arguments.include_ignored, |_, _| true);
         below

@@ -1,6 +1,7 @@
 //! Reads the paths that models write, and explains why nothing is there.
 
 use std::borrow::Cow;
+use std::iter::successors;
 
 use percent_encoding::percent_decode_str;
 use serde_json::json;
@@ -9,7 +10,7 @@ use crate::agent::ports::ToolError;
 use crate::json::Value;
 use crate::spelling::nearest;
 use crate::tools::builtin::environment_tool::and_more;
-use crate::workspace::{ContentsError, Entry, FilePath, PathError, Tree, TreeError, WORKSPACE_NAME};
+use crate::workspace::{ContentsError, Entry, FilePath, PathError, Tree, TreeError, root_of_relative};
 
 /// The longest path of an argument, in characters.
 const MAX_PATH_LENGTH: usize = 1_024;
@@ -51,8 +52,8 @@ pub(super) async fn directory_path(tree: &Tree, text: Option<&str>) -> Result<Op
     FilePath::resolve(&plain).map_err(|error| unusable(text, error))
 }
 
-/// Returns a path or a pattern without what is special about it but no part of it: `file://`, and
-/// the name of the workspace before a path that begins in it.
+/// Returns a path or a pattern without `file://`, and with the first `/` that an absolute path has
+/// lost: a patch has `b/workspace/a` for `/workspace/a`.
 pub(super) async fn plain<'a>(tree: &Tree, text: &'a str) -> Cow<'a, str> {
     if let Some(path) = ["file://localhost/", "file:///"]
         .iter()
@@ -62,8 +63,10 @@ pub(super) async fn plain<'a>(tree: &Tree, text: &'a str) -> Cow<'a, str> {
         return format!("/{path}").into();
     }
     // `workspace/a` is in a directory of that name only if there is one.
-    if text.split('/').next() == Some(WORKSPACE_NAME) {
-        let has_own = match FilePath::parse(WORKSPACE_NAME) {
+    if !text.starts_with('/')
+        && let Some(root) = root_of_relative(text)
+    {
+        let has_own = match FilePath::parse(&root) {
             Ok(root) => matches!(tree.entry(&root).await, Ok(Some(_))),
             Err(_) => false,
         };
@@ -120,10 +123,12 @@ pub(super) async fn explained<T>(tree: &Tree, result: Result<T, TreeError>) -> R
         Err(error) => error,
     };
     let message = match &error {
-        TreeError::NotFound { path } => {
-            let hint = existing(tree, path).await;
-            format!("{error}; {hint}")
-        }
+        TreeError::NotFound { path } => match dangling(tree, path).await {
+            Some((link, target)) => {
+                format!("{path} leads to nothing: {link} is a symlink to {target:?}, which does not exist")
+            }
+            None => format!("{error}; {}", existing(tree, path).await),
+        },
         TreeError::NotAFile { path } => {
             let hint = contents(tree, Some(path)).await;
             format!("{path} is a directory, not a file; {hint}")
@@ -139,6 +144,23 @@ pub(super) async fn explained<T>(tree: &Tree, result: Result<T, TreeError>) -> R
         _ => error.to_string(),
     };
     Err(ToolError::new(message))
+}
+
+/// Returns the symlink on a path that leads to nothing, with its target.
+async fn dangling(tree: &Tree, path: &FilePath) -> Option<(FilePath, String)> {
+    for link in successors(Some(path.clone()), FilePath::parent) {
+        let Ok(Some(entry)) = tree.entry(&link).await else {
+            continue;
+        };
+        let Entry::Symlink { target } = entry else { return None };
+        let leads_on = match tree.resolve(&link).await {
+            Ok(Some(to)) => matches!(tree.entry(&to).await, Ok(Some(_))),
+            Ok(None) => true,
+            Err(_) => false,
+        };
+        return (!leads_on).then_some((link, target));
+    }
+    None
 }
 
 /// Says what exists instead of a path: a similar name, a file of the same name elsewhere, or what

@@ -84,7 +84,7 @@ async fn read(arguments: Value, context: &ToolContext) -> Result<ToolOutput, Too
     let Arguments { path, offset, limit } = read_arguments(arguments)?;
     let tree = current(context).await?;
     let path = file_path(&tree, &path).await?;
-    let tree = with_ephemeral(context, &tree, Some(&path)).await?;
+    let tree = with_ephemeral(context, &tree, Some(&path), |_, _| true).await?;
     let bytes = explained(&tree, tree.read(&path).await).await?;
     let range = Range {
         first: offset.unwrap_or(1),

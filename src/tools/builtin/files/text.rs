@@ -6,6 +6,9 @@ use memchr::memchr_iter;
 
 use super::line_ends::terminator;
 
+/// The byte order mark, which some editors write at the beginning of a file.
+pub(super) const BYTE_ORDER_MARK: &str = "\u{feff}";
+
 /// A file with a NUL byte in its first bytes is binary, as git has it.
 const BINARY_PREFIX: usize = 8_000;
 
@@ -32,6 +35,11 @@ pub(super) fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 pub(super) fn without_end(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// Returns a file without its byte order mark, which is no part of the first line.
+pub(super) fn without_mark(file: &[u8]) -> &[u8] {
+    file.strip_prefix(BYTE_ORDER_MARK.as_bytes()).unwrap_or(file)
 }
 
 /// Returns the number of the line that has the byte at an offset, from 1.

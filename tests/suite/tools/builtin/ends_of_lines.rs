@@ -105,3 +105,25 @@ async fn a_match_far_along_a_line_is_found_and_shown() {
     let read = desk.call("read_file", json!({"path": "a.js"})).await.unwrap();
     assert_contains(&read, &["; 1 line cut to 2000 bytes]"]);
 }
+
+#[tokio::test]
+async fn a_byte_order_mark_is_no_part_of_the_first_line() {
+    for patch in [
+        "*** Begin Patch\n*** Update File: m.txt\n@@\n-one\n+ONE\n*** End Patch",
+        "\u{feff}*** Begin Patch\n*** Update File: m.txt\n@@\n-one\n+ONE\n*** End Patch",
+        "\u{feff}--- a/m.txt\n+++ b/m.txt\n@@ -1 +1 @@\n-one\n+ONE\n",
+        // As git shows the file.
+        "--- a/m.txt\n+++ b/m.txt\n@@ -1 +1 @@\n-\u{feff}one\n+\u{feff}ONE\n",
+    ] {
+        let desk = desk("\u{feff}one\ntwo\n").await;
+        let arguments = json!({"pattern": "^one", "context": 1});
+        let found = desk.call("grep", arguments).await.unwrap();
+        assert_eq!(found, "m.txt\n1: one\n2- two\n\n[1 matching line in 1 file]");
+        desk.call("apply_patch", json!({"patch": patch})).await.unwrap();
+        assert_eq!(desk.file("m.txt").await.unwrap(), "\u{feff}ONE\ntwo\n", "{patch}");
+    }
+    let desk = desk("\u{feff}one\n").await;
+    let patch = "--- a/m.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-one\n";
+    desk.call("apply_patch", json!({"patch": patch})).await.unwrap();
+    assert!(desk.paths().await.is_empty());
+}

@@ -52,7 +52,10 @@ async fn file_tools_see_what_commands_have_left_there() {
             .contains("ephemeral")
     );
     let error = desk.call("read_file", json!({"path": "target/out"})).await.unwrap_err();
-    assert_contains(&error, &["does not exist"]);
+    assert_contains(
+        &error,
+        &["target/out leads to \"/etc/passwd\"", "not inside the workspace"],
+    );
     assert_eq!(desk.paths().await, ["src/a.js"]);
 }
 
@@ -125,4 +128,137 @@ async fn any_number_of_ephemeral_files_counts_for_nothing() {
         .await
         .unwrap_err();
     assert_contains(&error, &["more than 2000 files", "with the shell"]);
+}
+
+/// As pnpm and `node_modules/.bin` have it.
+#[tokio::test(flavor = "multi_thread")]
+async fn links_lead_to_what_commands_have_left() {
+    let host = Host::new();
+    let desk = host.desk();
+    desk.sh(
+        "mkdir -p target/.pnpm/p target/.bin src; echo 'exports = 1' > target/.pnpm/p/i.js; ln -s .pnpm/p target/p; \
+         ln -s ../p/i.js target/.bin/p; ln -s ../target/p/i.js src/link",
+    )
+    .await;
+    let call = async |tool: &str, arguments| desk.call(tool, arguments).await.unwrap();
+    for path in ["target/p/i.js", "target/.bin/p", "src/link"] {
+        assert_contains(&call("read_file", json!({"path": path})).await, &["exports = 1"]);
+    }
+    let found = call("grep", json!({"pattern": "exports", "path": "target/p"})).await;
+    assert_contains(&found, &["target/p/i.js\n1: exports", "1 matching line"]);
+    assert_contains(
+        &call("glob", json!({"pattern": "*.js", "path": "target/p"})).await,
+        &["target/p/i.js\n[1 file]"],
+    );
+    assert_contains(
+        &call("list_files", json!({"path": "target/p"})).await,
+        &["i.js (12 bytes)"],
+    );
+    for (path, content) in [("target/p/i.js", "2\n"), ("target/.bin/p", "3\n"), ("src/link", "4\n")] {
+        let written = call("write_file", json!({"path": path, "content": content})).await;
+        assert_contains(&written, &["Replaced a file"]);
+        let shown = desk
+            .sh("readlink target/p target/.bin/p src/link; cat target/.pnpm/p/i.js")
+            .await;
+        assert_eq!(shown, format!(".pnpm/p\n../p/i.js\n../target/p/i.js\n{content}"));
+    }
+    assert_eq!(
+        desk.paths().await,
+        ["src/link", "target/.bin/p", "target/.pnpm/p/i.js", "target/p"]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn links_that_lead_out_or_nowhere_stay_as_they_are() {
+    let host = Host::new();
+    let desk = host.desk();
+    desk.sh(
+        "mkdir target; ln -s /etc target/out; ln -s ../../.. target/up; ln -s loop target/loop; ln -s gone target/none",
+    )
+    .await;
+    for (path, error) in [
+        ("target/out/passwd", "not inside the workspace"),
+        ("target/up/x", "not inside the workspace"),
+        ("target/loop", "too many symlinks"),
+        (
+            "target/none",
+            "target/none is a symlink to \"gone\", which does not exist",
+        ),
+    ] {
+        let read = desk.call("read_file", json!({"path": path})).await.unwrap_err();
+        assert_contains(&read, &[error]);
+    }
+    for path in ["target/out/passwd", "target/up/x", "target/loop"] {
+        let arguments = json!({"path": path, "content": "x"});
+        desk.call("write_file", arguments).await.unwrap_err();
+    }
+    let shown = desk.sh("readlink target/out target/up target/loop").await;
+    assert_eq!(shown, "/etc\n../../..\nloop\n");
+    assert!(desk.paths().await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_file_does_not_come_back() {
+    let host = Host::new();
+    let desk = host.desk();
+    desk.sh("mkdir -p target/p; echo a > target/p/i.js; echo b > target/p/other.js")
+        .await;
+    let edits = json!([{"old": "a", "new": "A"}]);
+    desk.call("edit_file", json!({"path": "target/p/i.js", "edits": edits}))
+        .await
+        .unwrap();
+    let patch = async |body: &str| {
+        let patch = format!("*** Begin Patch\n{body}\n*** End Patch");
+        desk.call("apply_patch", json!({"patch": patch})).await
+    };
+    for (body, error) in [
+        ("*** Delete File: target/p/i.js", "with the shell"),
+        (
+            "*** Update File: target/p/i.js\n*** Move to: target/p/j.js\n@@\n-A\n+B",
+            "with the shell",
+        ),
+        (
+            "*** Add File: new.js\n+c\n*** Update File: new.js\n*** Move to: target/p/other.js\n@@\n-c\n+d",
+            "target/p/other.js exists already",
+        ),
+    ] {
+        assert_contains(&patch(body).await.unwrap_err(), &[error]);
+    }
+    assert_eq!(desk.paths().await, ["target/p/i.js"]);
+    // What no command has left is deleted.
+    let mine = json!({"path": "target/p/mine.js", "content": "m"});
+    desk.call("write_file", mine).await.unwrap();
+    patch("*** Delete File: target/p/mine.js").await.unwrap();
+    // So is what a command has found there as a part of the session.
+    assert_eq!(desk.sh("cat target/p/*").await, "A\nb\n");
+    patch("*** Delete File: target/p/i.js").await.unwrap();
+    desk.call("read_file", json!({"path": "target/p/i.js"}))
+        .await
+        .unwrap_err();
+    assert_eq!(desk.sh("ls target/p").await, "other.js\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_files_are_listed_and_no_search_leaves_one_out_in_silence() {
+    let host = Host::new();
+    let desk = host.desk();
+    let command = "mkdir -p target/a target/b && for i in 1 2 3 4 5 6; do yes line | head -c 7000000 > target/a/$i; done; \
+                   truncate -s 40M target/b/huge; echo line > target/b/small";
+    desk.sh(command).await;
+    let call = async |tool: &str, arguments| desk.call(tool, arguments).await;
+    let listed = call("list_files", json!({"path": "target/a"})).await.unwrap();
+    assert_contains(&listed, &["1 (7000000 bytes)", "6 (7000000 bytes)", "[6 entries]"]);
+    let found = call("glob", json!({"pattern": "*", "path": "target/a"})).await.unwrap();
+    assert_contains(&found, &["[6 files]"]);
+    let error = call("grep", json!({"pattern": "line", "path": "target/a"}))
+        .await
+        .unwrap_err();
+    assert_contains(&error, &["more than 33554432 bytes", "with the shell"]);
+    // A search leaves out files that are too large for it, and says so.
+    let found = call("grep", json!({"pattern": "line", "path": "target/b"}))
+        .await
+        .unwrap();
+    assert_contains(&found, &["target/b/small\n1: line", "; skipped 1 file of more than"]);
+    let error = call("read_file", json!({"path": "target/b/huge"})).await.unwrap_err();
+    assert_contains(&error, &["has 41943040 bytes", "with the shell"]);
 }

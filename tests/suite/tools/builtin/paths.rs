@@ -176,3 +176,41 @@ async fn a_session_line_has_one_path() {
         assert_eq!(next(&host.restarted()).sh(check).await, expected);
     }
 }
+
+/// Patches have the prefix `b/` in the place of the first `/`.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_absolute_path_without_its_first_slash_means_the_same_file() {
+    for host in hosts() {
+        let desk = host.desk();
+        let root = desk.sh("pwd").await.trim().to_owned();
+        let patch = format!("--- /dev/null\n+++ b{root}/src/new.py\n@@ -0,0 +1 @@\n+x\n");
+        desk.call("apply_patch", json!({"patch": patch})).await.unwrap();
+        let path = format!("{}/src/c.py", root.trim_start_matches('/'));
+        let arguments = json!({"path": path, "content": "y"});
+        desk.call("write_file", arguments).await.unwrap();
+        assert_eq!(desk.paths().await, ["src/c.py", "src/new.py"]);
+        // A command may have made a directory of that name.
+        desk.sh("mkdir -p .$PWD/src").await;
+        let arguments = json!({"path": path, "content": "nested"});
+        desk.call("write_file", arguments).await.unwrap();
+        assert_eq!(desk.file("src/c.py").await.unwrap(), "y");
+        assert_eq!(desk.file(&path).await.unwrap(), "nested");
+    }
+}
+
+#[tokio::test]
+async fn a_dangling_link_is_named() {
+    let desk = Desk::with_files(&[("a.py", "1")]).await;
+    desk.link("dang", "nowhere").await;
+    let edits = json!([{"old": "1", "new": "2"}]);
+    for (tool, arguments) in [
+        ("read_file", json!({"path": "dang"})),
+        ("read_file", json!({"path": "dang/x"})),
+        ("edit_file", json!({"path": "dang", "edits": edits})),
+        ("list_files", json!({"path": "dang"})),
+        ("grep", json!({"pattern": "1", "path": "dang"})),
+    ] {
+        let error = desk.call(tool, arguments).await.unwrap_err();
+        assert_contains(&error, &["leads to nothing: dang is a symlink to \"nowhere\""]);
+    }
+}

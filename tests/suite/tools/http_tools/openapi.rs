@@ -222,6 +222,35 @@ fn references_in_circles_and_to_many_schemas_end() {
 }
 
 #[test]
+fn parameters_and_schemas_that_are_not_valid_are_a_mistake() {
+    let parameters = |parameters: Value| json!({"operationId": "op", "parameters": parameters});
+    let of_schema = |schema: Value| parameters(json!([{"name": "a", "in": "query", "schema": schema}]));
+    let not_valid = "`openapi`: op: the schema of the tool \"op\" can't be used: the schema is not valid: ";
+    for (operation, expected) in [
+        (parameters(json!([{"in": "query"}])), "a parameter has no name"),
+        (
+            parameters(json!([{"in": "query", "name": 5}])),
+            "a parameter has no name",
+        ),
+        (
+            parameters(json!({"name": "a", "in": "query"})),
+            "its `parameters` are no list",
+        ),
+        (of_schema(json!({"type": "int"})), not_valid),
+        (of_schema(json!(null)), not_valid),
+        (of_schema(json!("string")), not_valid),
+        (
+            parameters(json!([{"name": "a", "in": "query", "description": 5, "schema": {}}])),
+            not_valid,
+        ),
+        (with_body(&json!({"properties": {"a": null}})), not_valid),
+    ] {
+        let found = mistake(&operation, &json!({}));
+        assert!(found.contains(expected), "{found}");
+    }
+}
+
+#[test]
 fn what_is_not_supported_is_a_mistake() {
     let parameter = |parameter: Value| json!({"operationId": "op", "parameters": [parameter]});
     for (operation, expected) in [

@@ -127,7 +127,7 @@ async fn grep(arguments: Value, context: &ToolContext) -> Result<ToolOutput, Too
     let arguments: Arguments = read_arguments(arguments)?;
     let tree = current(context).await?;
     let path = directory_path(&tree, arguments.path.as_deref()).await?;
-    let tree = with_ephemeral(context, &tree, path.as_ref()).await?;
+    let tree = with_ephemeral(context, &tree, path.as_ref(), |_, size| size <= MAX_FILE_BYTES).await?;
     let pattern = match &arguments.glob {
         Some(glob) => Some(Pattern::read(&tree, glob).await?),
         None => None,

@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, Range};
 
 use super::search::{End, OutOfTime, Query, search};
 use crate::tools::builtin::files::line_ends::terminator;
-use crate::tools::builtin::files::text::{push_around, without_end};
+use crate::tools::builtin::files::text::{push_around, without_end, without_mark};
 use crate::workspace::FilePath;
 
 /// The most bytes of a line that are shown.
@@ -50,6 +50,7 @@ pub(super) struct FileMatches {
 
 /// Searches a file, and shows its matches.
 pub(super) fn matches_of(path: &FilePath, file: &[u8], query: &Query, display: Display, end: &End) -> FileMatches {
+    let file = without_mark(file);
     let mut matches = FileMatches::default();
     let mut lines = Lines {
         file,

@@ -3,7 +3,7 @@
 use super::locate::{Locator, Work};
 use super::model::{Hunk, HunkLine, LineKind};
 use crate::tools::builtin::files::line_ends::{end_of, terminator};
-use crate::tools::builtin::files::text::{line_count, without_end};
+use crate::tools::builtin::files::text::{BYTE_ORDER_MARK, line_count, without_end, without_mark};
 
 /// A file with more lines can't be patched.
 const MAX_LINES: usize = 1_000_000;
@@ -23,6 +23,13 @@ pub(super) fn apply(file: &[u8], hunks: &[Hunk], work: &mut Work) -> Result<Patc
             "it has more than {MAX_LINES} lines, which is too many for a patch"
         ));
     }
+    // A patch that has the byte order mark takes it for a part of the first line.
+    let has_mark = hunks
+        .iter()
+        .flat_map(Hunk::old_lines)
+        .any(|line| line.text.starts_with(BYTE_ORDER_MARK));
+    let text = if has_mark { file } else { without_mark(file) };
+    let (mark, file) = file.split_at(file.len() - text.len());
     // A patch with CR was made by a program that does not take CR for the end of a line.
     let has_cr = hunks
         .iter()
@@ -66,7 +73,13 @@ pub(super) fn apply(file: &[u8], hunks: &[Hunk], work: &mut Work) -> Result<Patc
         patched.added += count(hunk, LineKind::Added);
     }
     output.copy(&lines[next..]);
-    patched.bytes = output.bytes;
+    // An empty file needs no mark.
+    let is_complete = output.bytes.is_empty() || output.bytes.starts_with(mark);
+    patched.bytes = if is_complete {
+        output.bytes
+    } else {
+        [mark, &output.bytes].concat()
+    };
     Ok(patched)
 }
 

@@ -25,7 +25,7 @@ use self::model::{FileChange, FilePatch, Hunk};
 use self::unified::{is_unified, read_unified};
 use super::edits::{begin, finish, with_ephemeral_file};
 use super::paths::{executable, explained, file_path};
-use super::text::{counted, line_count};
+use super::text::{BYTE_ORDER_MARK, counted, line_count};
 use crate::agent::ports::{ToolContext, ToolError, ToolOutput, ToolSpec};
 use crate::environment::WorkspaceEdit;
 use crate::json::Value;
@@ -99,6 +99,7 @@ async fn patch(arguments: Value, context: &ToolContext) -> Result<ToolOutput, To
 
 /// Reads a patch in either format.
 fn read_patch(patch: &str) -> Result<Vec<FilePatch>, ToolError> {
+    let patch = patch.strip_prefix(BYTE_ORDER_MARK).unwrap_or(patch);
     let read = if is_envelope(patch) {
         read_envelope(patch)
     } else if is_unified(patch) {
@@ -131,14 +132,7 @@ struct Patching<'a> {
 impl Patching<'_> {
     async fn patch(&mut self, file: FilePatch) -> Result<(), ToolError> {
         let path = file_path(&self.tree, &file.path).await?;
-        let found = with_ephemeral_file(self.edit, &self.tree, &path).await?;
-        if !found.is_same(&self.tree) {
-            if file.change.removes_file() {
-                let message = "it is ephemeral, and no part of the session; move or delete it with the shell";
-                return Err(ToolError::new(message));
-            }
-            self.tree = found;
-        }
+        self.tree = with_ephemeral_file(self.edit, &self.tree, &path).await?;
         match file.change {
             FileChange::Add { content, is_executable } => self.add(&path, content, is_executable).await,
             FileChange::Delete { hunks } => self.delete(&path, hunks).await,
@@ -148,7 +142,11 @@ impl Patching<'_> {
                 is_executable,
             } => {
                 let new_path = match new_path {
-                    Some(path) => Some(file_path(&self.tree, &path).await?),
+                    Some(new_path) => {
+                        let new_path = file_path(&self.tree, &new_path).await?;
+                        self.tree = with_ephemeral_file(self.edit, &self.tree, &new_path).await?;
+                        Some(new_path)
+                    }
                     None => None,
                 };
                 self.update(&path, hunks, new_path.filter(|new| *new != path), is_executable)
@@ -237,8 +235,15 @@ impl Patching<'_> {
         Ok(())
     }
 
+    /// Removes a file. Refuses it if a command has left a file there, which would show again.
     async fn remove(&mut self, path: &FilePath) -> Result<(), ToolError> {
-        self.tree = explained(&self.tree, self.tree.without(path).await).await?;
+        let tree = explained(&self.tree, self.tree.without(path).await).await?;
+        let found = with_ephemeral_file(self.edit, &tree, path).await?;
+        if !found.is_same(&tree) {
+            let message = "a command has left it there, and it is ephemeral; move or delete it with the shell";
+            return Err(ToolError::new(message));
+        }
+        self.tree = tree;
         Ok(())
     }
 

@@ -24,13 +24,6 @@ pub(super) enum FileChange {
     },
 }
 
-impl FileChange {
-    /// Returns whether nothing is at the path afterwards.
-    pub(super) fn removes_file(&self) -> bool {
-        matches!(self, Self::Delete { .. } | Self::Update { new_path: Some(_), .. })
-    }
-}
-
 /// Lines of a file and what replaces them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Hunk {
