@@ -22,8 +22,10 @@ packages_install() {
     apt=(apt-get -q -o DPkg::Lock::Timeout=300)
     # The lists of packages that the machine has fit what is installed, so they come first.
     if ! plan=$(packages_plan "$@"); then
-        "${as_root[@]}" "${apt[@]}" update >&2 || echo "the package lists could not be renewed" >&2
-        plan=$(packages_plan "$@") || { echo "apt-get can't install $*" >&2 && return 1; }
+        if ! packages_renew || ! plan=$(packages_plan "$@"); then
+            echo "apt-get can't install $*" >&2
+            return 1
+        fi
     fi
     upgrades=$(sed -n 's/^Inst \([^ ]*\) \[.*/\1/p' <<<"$plan" | tr '\n' ' ')
     if [[ -n $upgrades ]]; then
@@ -31,8 +33,13 @@ packages_install() {
         echo "to upgrade these, run as root: apt-get install $*" >&2
         return 1
     fi
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive "${apt[@]}" install --yes --no-install-recommends \
-        --no-upgrade --no-remove "$@" >&2 || packages_install_renewed "$@"
+    if "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive "${apt[@]}" install --yes --no-install-recommends \
+        --no-upgrade --no-remove "$@" >&2; then
+        return 0
+    fi
+    # A mirror drops the old versions of packages, so new lists may help.
+    packages_renew || { echo "apt-get could not install $*" >&2 && return 1; }
+    packages_install "$@"
 }
 
 # Prints what would be installed.
@@ -40,9 +47,9 @@ packages_plan() {
     apt-get -q --simulate install --no-install-recommends --no-upgrade --no-remove "$@" 2>/dev/null
 }
 
-# Tries once more with new lists: a mirror drops the old versions of packages.
-packages_install_renewed() {
-    [[ -z ${PACKAGES_RENEWED-} ]] || { echo "apt-get could not install $*" >&2 && return 1; }
-    "${as_root[@]}" "${apt[@]}" update >&2 || return 1
-    PACKAGES_RENEWED=1 packages_install "$@"
+# Renews the lists of packages. Fails if they were renewed before.
+packages_renew() {
+    [[ -z ${PACKAGES_RENEWED-} ]] || return 1
+    PACKAGES_RENEWED=1
+    "${as_root[@]}" "${apt[@]}" update >&2 || echo "the package lists could not be renewed" >&2
 }

@@ -126,12 +126,16 @@ mod tests {
         let document = r#"{"openapi": "3.0.0", "paths": {"/a": {
             "get": {"operationId": "one"},
             "put": {"operationId": "two", "requestBody": {"$ref": "elsewhere.json#/a"}}
-        }, "/b": {"get": {"operationId": "three", "parameters": [{"in": "query", "name": "x", "style": "pipeDelimited"}]}}}}"#;
-        let definition =
-            "openapi = 'shop.json'\nbase_url = 'https://example.org'\noperations = ['two', 'three', 'one']\n";
+        }, "/b": {
+            "get": {"operationId": "three", "parameters": [{"in": "query", "name": "x", "style": "pipeDelimited"}]},
+            "put": {"operationId": "four", "parameters": [{"in": "query", "name": "x", "schema": {"type": "int"}}]},
+            "post": {"operationId": "::"}
+        }}}"#;
+        let definition = "openapi = 'shop.json'\nbase_url = 'https://example.org'\n\
+                          operations = ['two', 'three', 'four', '::', 'one']\n";
         let (_folder, names) = load(&[("a.toml", definition), ("shop.json", document)]);
         assert_eq!(names.unwrap(), ["one"]);
-        let only = definition.replace(", 'three', 'one'", "");
+        let only = definition.replace(", 'three', 'four', '::', 'one'", "");
         let (_folder, names) = load(&[("a.toml", only.as_str()), ("shop.json", document)]);
         assert!(names.unwrap_err().contains("a.toml: `openapi`: two: "));
         let (_folder, names) = load(&[("a.toml", &format!("\u{feff}{TOOL}"))]);

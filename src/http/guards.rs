@@ -180,6 +180,10 @@ pub(super) fn method_not_allowed(request: &Request, openapi: fn() -> OpenApi) ->
     let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let advice = match (request.method(), path) {
         (&Method::POST, Some("/v1/agents")) => "; PUT /v1/agents/{name} stores an agent",
+        (&Method::POST, Some("/v1/threads")) => "; POST /v1/runs with a `thread` makes the thread",
+        (&Method::POST, Some("/v1/sessions/{session_id}/messages")) => {
+            "; POST /v1/runs with a `base_session_id` and an `input` continues a session"
+        }
         _ => "",
     };
     let words = format!(

@@ -10,11 +10,45 @@ use crate::spelling::meant;
 
 /// The most characters of a decoder's message. It may quote values of the caller.
 const MAX_MESSAGE: usize = 400;
-/// Fields of other APIs, the fields to use instead, and how to write them.
+/// Names of fields and of types of content in other APIs, and the names to use instead.
+const RENAMED: &[(&str, &str)] = &[
+    ("message", "input"),
+    ("prompt", "input"),
+    ("prompt", "system_prompt"),
+    ("instructions", "system_prompt"),
+    ("system", "system_prompt"),
+    ("max_tokens", "max_output_tokens"),
+    ("max_completion_tokens", "max_output_tokens"),
+    ("model_settings", "parameters"),
+    ("generation_config", "parameters"),
+    ("thread_id", "thread"),
+    ("conversation", "thread"),
+    ("session", "base_session_id"),
+    ("session_id", "base_session_id"),
+    ("parent", "base_session_id"),
+    ("previous_response_id", "base_session_id"),
+    ("tool_outputs", "answers"),
+    ("functions", "client_tools"),
+    ("id", "call_id"),
+    ("tool_call_id", "call_id"),
+    ("output", "result"),
+    ("input_text", "text"),
+    ("output_text", "text"),
+    ("input_image", "image"),
+    ("input_file", "document"),
+    ("file", "document"),
+];
+
+/// Fields of other APIs for which another name is not enough, a field of the object that is meant,
+/// and what to write instead.
 const HABITS: &[(&str, &str, &str)] = &[
-    ("stream", "mode", "write `\"mode\": \"stream\"` instead"),
-    ("async", "mode", "write `\"mode\": \"async\"` instead"),
-    ("background", "mode", "write `\"mode\": \"async\"` instead"),
+    ("stream", "mode", STREAM),
+    ("stream", "client_tools", OF_RUNS),
+    ("mode", "client_tools", OF_RUNS),
+    ("messages", "client_tools", OF_RUNS),
+    ("input", "client_tools", OF_RUNS),
+    ("async", "mode", ASYNC),
+    ("background", "mode", ASYNC),
     (
         "messages",
         "input",
@@ -25,47 +59,42 @@ const HABITS: &[(&str, &str, &str)] = &[
         "message_history_state",
         "write `\"message_history_state\": {\"messages\": [...]}` instead",
     ),
-    ("message", "input", "write `input` instead"),
-    ("prompt", "input", "write `input` instead"),
-    ("instructions", "system_prompt", "write `system_prompt` instead"),
-    (
-        "json_schema",
-        "schema",
-        "write its `name`, `schema` and `strict` beside `type` instead",
-    ),
+    ("json_schema", "schema", BESIDE_TYPE),
     (
         "max_tokens",
         "parameters",
         "write `max_output_tokens` into `parameters`, or `max_tokens` of the whole run into `budget`",
     ),
-    ("max_tokens", "max_output_tokens", "write `max_output_tokens` instead"),
-    (
-        "max_completion_tokens",
-        "parameters",
-        "write `max_output_tokens` into `parameters` instead",
-    ),
-    (
-        "max_completion_tokens",
-        "max_output_tokens",
-        "write `max_output_tokens` instead",
-    ),
-    ("max_turns", "budget", "write `max_steps` into `budget` instead"),
-    ("max_iterations", "budget", "write `max_steps` into `budget` instead"),
-    ("system", "system_prompt", "write `system_prompt` instead"),
-    ("assistant_id", "agent", "write the agent's name as `agent` instead"),
-    ("agent_id", "agent", "write the agent's name as `agent` instead"),
-    ("thread_id", "thread", "write `thread` instead"),
-    ("session_id", "base_session_id", "write `base_session_id` instead"),
-    ("tool_outputs", "answers", "write `answers` instead"),
-    ("functions", "client_tools", "write `client_tools` instead"),
+    ("max_completion_tokens", "parameters", MAX_OUTPUT),
+    ("max_turns", "budget", MAX_STEPS),
+    ("max_iterations", "budget", MAX_STEPS),
+    ("timeout", "budget", "write `max_seconds` into `budget` instead"),
+    ("assistant_id", "agent", AGENT_NAME),
+    ("agent_id", "agent", AGENT_NAME),
     ("user", "metadata", "write it into `metadata` instead"),
     (
-        "previous_response_id",
+        "idempotency_key",
         "base_session_id",
-        "write `base_session_id` instead",
+        "send the header `Idempotency-Key` instead",
     ),
-    ("conversation", "thread", "write `thread` instead"),
+    ("mcp", "base_session_id", OF_AGENTS),
+    ("client_tools", "base_session_id", OF_AGENTS),
+    ("type", "response_schema", CLIENT_TOOL),
+    ("function", "response_schema", CLIENT_TOOL),
+    ("input_schema", "response_schema", "write `parameters` instead"),
+    ("approve", "decision", DECISION),
+    ("approved", "decision", DECISION),
 ];
+const STREAM: &str = "write `\"mode\": \"stream\"` instead";
+const ASYNC: &str = "write `\"mode\": \"async\"` instead";
+const BESIDE_TYPE: &str = "write its `name`, `schema` and `strict` beside `type` instead";
+const MAX_OUTPUT: &str = "write `max_output_tokens` into `parameters` instead";
+const MAX_STEPS: &str = "write `max_steps` into `budget` instead";
+const AGENT_NAME: &str = "write the agent's name as `agent` instead";
+const OF_RUNS: &str = "an agent has none: requests for runs have `input` and `mode`";
+const OF_AGENTS: &str = "the agent has them: PUT /v1/agents/{name} stores an agent";
+const CLIENT_TOOL: &str = "a client tool has its `name`, `description` and `parameters` in one object, without `type`";
+const DECISION: &str = "write `\"decision\": \"approve\"` or `\"decision\": \"deny\"` instead";
 
 /// The fields of an object in a request, by the object's own field.
 const PARTS: &[(&str, &[&str])] = &[
@@ -81,12 +110,21 @@ const PARTS: &[(&str, &[&str])] = &[
             "tool_choice",
         ],
     ),
-    ("budget", &["max_steps"]),
+    ("budget", &["max_steps", "max_seconds", "max_cost", "deadline"]),
 ];
 
-/// What to write instead of a tool with its schema, which other APIs take in a request.
-const TOOL_ADVICE: &str = "; write the name of a tool of the service. A tool that your application executes belongs to \
-                           the `client_tools` of the agent";
+/// Lists of names, and what to write instead of a value of another type in them.
+const NAMES: &[(&str, &str)] = &[
+    (
+        "tools",
+        "write the name of a tool of the service. A tool that your application executes belongs to the `client_tools` \
+         of the agent",
+    ),
+    (
+        "mcp",
+        "write the name of an MCP server that the operator has configured",
+    ),
+];
 
 /// Turns a decoder's error into a problem. `pointer` is the JSON pointer to the decoded value.
 pub(super) fn decode_problem(pointer: &str, error: &Error<serde_json::Error>) -> Problem {
@@ -101,20 +139,27 @@ pub(super) fn decode_problem(pointer: &str, error: &Error<serde_json::Error>) ->
         append(&mut pointer, named.first());
         (ProblemCode::MissingField, String::new())
     } else if message.starts_with("unknown variant") {
-        (ProblemCode::InvalidField, suggestion(&message))
-    } else if message.starts_with("invalid type: object") && is_tool(&pointer) {
-        (ProblemCode::InvalidField, TOOL_ADVICE.to_owned())
+        let advice = habit(&named).unwrap_or_else(|| suggestion(&message));
+        (ProblemCode::InvalidField, advice)
+    } else if message.starts_with("invalid type") {
+        (ProblemCode::InvalidField, name_advice(&pointer))
     } else {
         (ProblemCode::InvalidField, String::new())
     };
     Problem::of_field(code, pointer, format!("{message}{advice}"))
 }
 
-/// Returns whether a pointer points to an element of `tools`.
-fn is_tool(pointer: &str) -> bool {
+/// Returns what to write instead of a list of names, or of an element of one.
+fn name_advice(pointer: &str) -> String {
     let mut tokens = pointer.rsplit('/');
-    let index = tokens.next().unwrap_or_default();
-    tokens.next() == Some("tools") && index.parse::<usize>().is_ok()
+    let last = tokens.next().unwrap_or_default();
+    let is_element = last.parse::<usize>().is_ok();
+    let field = if is_element { tokens.next() } else { Some(last) };
+    match NAMES.iter().find(|(name, _)| field == Some(*name)) {
+        Some((_, advice)) if is_element => format!("; {advice}"),
+        Some((name, _)) => format!("; write a list of names, such as `\"{name}\": [\"NAME\"]`"),
+        None => String::new(),
+    }
 }
 
 /// Returns the error in JSON terms. Omits line and column, since the problem has a pointer.
@@ -149,16 +194,34 @@ fn suggestion(message: &str) -> String {
         .unwrap_or_default()
 }
 
-/// Returns what to write instead of a field of another API, or where to write it.
+/// Returns what to write instead of a name of another API, or where to write it. A name such as
+/// `maxTokens` counts as `max_tokens`.
 fn habit(named: &[&str]) -> Option<String> {
     let (given, known) = named.split_first()?;
+    let given = snake_case(given);
+    let given = given.as_str();
     let mut habits = HABITS.iter();
-    if let Some((.., advice)) = habits.find(|(habit, instead, _)| habit == given && known.contains(instead)) {
+    if let Some((.., advice)) = habits.find(|(habit, of, _)| *habit == given && known.contains(of)) {
         return Some(format!("; {advice}"));
     }
+    let mut renamed = RENAMED.iter();
+    if let Some((_, instead)) = renamed.find(|(habit, instead)| *habit == given && known.contains(instead)) {
+        return Some(format!("; write `{instead}` instead"));
+    }
     let mut parts = PARTS.iter();
-    let (object, _) = parts.find(|(object, fields)| fields.contains(given) && known.contains(object))?;
+    let (object, _) = parts.find(|(object, fields)| fields.contains(&given) && known.contains(object))?;
     Some(format!("; write it into `{object}`"))
+}
+
+fn snake_case(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len());
+    for c in name.chars() {
+        if c.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(c.to_ascii_lowercase());
+    }
+    snake
 }
 
 fn backticked(message: &str) -> Vec<&str> {

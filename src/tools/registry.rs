@@ -9,7 +9,7 @@ use crate::agent::ports::{Tool, ToolCatalog, ToolExecutor, ToolSetError, ToolSpe
 use crate::agent::{SEARCH_TOOLS, is_deferred};
 use crate::clock::Clock;
 use crate::ids::IdSource;
-use crate::json::{JsonSchema, SchemaError};
+use crate::json::{JsonSchema, SchemaError, Value};
 use crate::limits::Pattern;
 
 /// All tools of the service.
@@ -152,15 +152,20 @@ impl ToolCatalog for ToolRegistry {
 
 fn register(tool: Arc<dyn Tool>) -> Result<RegisteredTool, ToolRegistryError> {
     let ToolSpec { name, parameters, .. } = tool.spec();
-    if !ToolSpec::is_valid_name(name) {
-        return Err(ToolRegistryError::InvalidName { name: name.clone() });
-    }
-    let schema = tool
-        .compiled_parameters()
-        .map_or_else(|| JsonSchema::compile_object(parameters).map(Arc::new), Ok);
-    let schema = schema.map_err(|source| ToolRegistryError::InvalidSchema {
-        name: name.clone(),
-        source,
-    })?;
+    let schema = checked_schema(name, parameters, tool.compiled_parameters())?;
     Ok(RegisteredTool { tool, schema })
+}
+
+/// Checks the name of a tool. Returns the schema of its arguments, compiled unless it is already.
+pub(super) fn checked_schema(
+    name: &str,
+    parameters: &Value,
+    compiled: Option<Arc<JsonSchema>>,
+) -> Result<Arc<JsonSchema>, ToolRegistryError> {
+    let name = name.to_owned();
+    if !ToolSpec::is_valid_name(&name) {
+        return Err(ToolRegistryError::InvalidName { name });
+    }
+    let schema = compiled.map_or_else(|| JsonSchema::compile_object(parameters).map(Arc::new), Ok);
+    schema.map_err(|source| ToolRegistryError::InvalidSchema { name, source })
 }

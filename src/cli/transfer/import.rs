@@ -2,7 +2,9 @@
 //! import can be repeated.
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail, ensure};
@@ -25,7 +27,7 @@ const MAX_BATCH: usize = 4 << 20;
 /// What to import.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct ImportArgs {
-    /// The file that `sessions export` has written.
+    /// The file that `sessions export` has written, or `-` for standard input.
     file: PathBuf,
     /// The tenant that gets the sessions.
     #[arg(long, default_value_t = TenantId::anonymous())]
@@ -40,8 +42,13 @@ pub(in crate::cli) async fn import(
     args: ImportArgs,
 ) -> anyhow::Result<()> {
     let ImportArgs { file, tenant } = args;
-    let shown = file.display();
-    let opened = File::open(&file).with_context(|| format!("can't read {shown}"))?;
+    let (shown, opened) = if file == Path::new("-") {
+        let opened = io::stdin().as_fd().try_clone_to_owned().map(File::from);
+        ("standard input".to_owned(), opened)
+    } else {
+        (file.display().to_string(), File::open(&file))
+    };
+    let opened = opened.with_context(|| format!("can't read {shown}"))?;
     let mut lines = Lines::new(opened, config.store.max_session_bytes)?;
     let Some(Line::AgentRuntimeSessions(header)) = lines.next().with_context(|| format!("can't read {shown}"))? else {
         bail!("{shown} is no export of sessions");

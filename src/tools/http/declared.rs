@@ -37,6 +37,7 @@ pub(super) fn declared(name: &str, request: DeclaredRequest) -> Result<Operation
         name: name.to_owned(),
         description,
         parameters: parameters.unwrap_or_default(),
+        schema: None,
         plan,
     })
 }

@@ -4,13 +4,13 @@ use std::fs;
 use std::process::{Command, Stdio};
 
 /// Stands for `apt-get`. Prints the file `plan`, which is replaced by `later` when the lists are
-/// renewed. Installs nothing while there is a file `old`.
+/// renewed. Installs nothing while there is a file `old` or `broken`.
 const APT_GET: &str = r#"#!/bin/sh
 echo "$AS$*" >> calls
 case "$*" in
 *" --simulate "*) cat plan ;;
 *" update") if [ -e later ]; then mv later plan; rm -f old; fi ;;
-*) [ ! -e old ] ;;
+*) [ ! -e old ] && [ ! -e broken ] ;;
 esac
 "#;
 
@@ -65,6 +65,13 @@ fn packages_are_installed_without_an_upgrade() {
     check(&[("plan", NEW), ("old", ""), ("later", NEW)], 0, "", &retried);
     let failed = "apt-get could not install foo bar\n";
     check(&[("plan", NEW), ("old", "")], 1, failed, &retried);
+    // The lists are renewed once only.
+    check(
+        &[("later", NEW), ("broken", "")],
+        1,
+        failed,
+        &[PLAN, update, PLAN, install],
+    );
 }
 
 /// Installs packages, with these files for `apt-get`. Checks the exit code, the messages and the

@@ -37,6 +37,13 @@ async fn a_store_that_is_missing_is_not_made() {
     assert!(!filled.home.path().join("-").exists());
     let piped = fs::read(filled.home.path().join("piped.zst")).unwrap();
     assert_eq!(piped, fs::read(&file).unwrap());
+    let there = migrated().await;
+    let line = format!("agent-runtime sessions import - < '{}'", file.display());
+    let ended = there.start_shell(&line).end().await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.stderr.contains("4 sessions, 4 of them new"), "{}", ended.stderr);
+    let ended = there.start_shell("agent-runtime sessions import -").end().await;
+    assert!(ended.stderr.contains("standard input"), "{}", ended.stderr);
 }
 
 #[tokio::test]

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,6 +19,8 @@ use crate::sandbox::{CommandEnd, CommandSpec, Isolation, Output, ProcessInput, P
 
 /// No limit: a process may run for as long as the service.
 const FOREVER: Duration = Duration::MAX;
+/// How much of a script the kernel reads to find its interpreter, in bytes.
+const MAX_FIRST_LINE: u64 = 256;
 
 /// A process, and what it may use.
 #[derive(Debug, Clone)]
@@ -67,18 +70,28 @@ impl Commands {
     /// Finds the file that a process would execute. The error says why it can't be executed, and
     /// names the key that allows it.
     pub fn find_program(&self, settings: &ProcessSettings) -> Result<PathBuf, String> {
-        let program = &settings.program;
+        let found = self.find(&settings.program, settings)?;
+        for interpreter in interpreters(&found) {
+            let interpreter = self.find(&interpreter, settings);
+            interpreter.map_err(|problem| format!("the interpreter of {}: {problem}", found.display()))?;
+        }
+        Ok(found)
+    }
+
+    fn find(&self, program: &Path, settings: &ProcessSettings) -> Result<PathBuf, String> {
         let usual = CommandSpec::new(program, "", "");
         let path = settings.variables.get("PATH").or_else(|| usual.variables.get("PATH"));
         let path = path.map_or("", String::as_str);
         let candidates: Vec<_> = if program.is_absolute() {
-            vec![program.clone()]
+            vec![program.to_owned()]
         } else {
             std::env::split_paths(path)
                 .map(|directory| directory.join(program))
                 .collect()
         };
-        let shown = program.display();
+        let shown = program.to_string_lossy();
+        // A script from Windows names an interpreter that ends in \r.
+        let shown = shown.escape_debug();
         let Some(found) = candidates.into_iter().find(|path| is_executable(path)) else {
             return Err(if program.is_absolute() {
                 format!("{shown} is no file that can be executed")
@@ -151,6 +164,26 @@ impl Commands {
 fn is_executable(path: &Path) -> bool {
     let metadata = path.metadata();
     metadata.is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
+/// Returns the interpreter that the first line of a script names, and the program that `env` would
+/// look up.
+fn interpreters(script: &Path) -> Vec<PathBuf> {
+    let mut start = Vec::new();
+    // A program that can be executed and not read is no script.
+    let _unreadable = File::open(script).map(|file| file.take(MAX_FIRST_LINE).read_to_end(&mut start));
+    let start = String::from_utf8_lossy(&start);
+    let line = start.split('\n').next().and_then(|line| line.strip_prefix("#!"));
+    let mut words = line
+        .unwrap_or_default()
+        .split([' ', '\t'])
+        .filter(|word| !word.is_empty());
+    let interpreter = words.next();
+    let is_env = interpreter.is_some_and(|interpreter| Path::new(interpreter).ends_with("env"));
+    let looked_up = words.find(|word| *word != "-S").filter(|_| is_env);
+    // Other options and variables of `env` can change what it looks up.
+    let looked_up = looked_up.filter(|word| !word.starts_with('-') && !word.contains('='));
+    interpreter.into_iter().chain(looked_up).map(PathBuf::from).collect()
 }
 
 impl Process {

@@ -8,10 +8,12 @@ use super::found::Found;
 use super::parameters::{Location, Parameter, parameters};
 use super::references::Document;
 use super::schema::inlined;
+use crate::causes::with_causes;
 use crate::json::{Object, Value};
 use crate::outgoing::HeaderName;
 use crate::tools::http::operation::Operation;
 use crate::tools::http::plan::{BodyPlan, PathPlan, RequestPlan, Slot};
+use crate::tools::registry::checked_schema;
 
 /// The longest description of a tool, in bytes.
 const MAX_DESCRIPTION: usize = 4_000;
@@ -59,10 +61,12 @@ pub(super) fn operation<'d>(
             None => BodyPlan::None,
         },
     };
+    let compiled = checked_schema(&name, &schema, None).map_err(|error| with_causes(&error))?;
     Ok(Operation {
         name,
         description: description(found),
         parameters: schema,
+        schema: Some(compiled),
         plan,
     })
 }

@@ -40,8 +40,10 @@ pub(super) enum Location {
 pub(super) fn parameters<'d>(found: &Found<'d>, document: &Document<'d>) -> Result<Vec<Parameter>, String> {
     let mut written: BTreeMap<(Location, String), &'d Object> = BTreeMap::new();
     for source in [found.item, found.operation] {
-        let list = source.get("parameters").and_then(Value::as_array);
-        for parameter in list.into_iter().flatten() {
+        let Some(list) = source.get("parameters") else {
+            continue;
+        };
+        for parameter in list.as_array().ok_or("its `parameters` are no list")? {
             let parameter = document.followed(parameter)?.as_object();
             let parameter = parameter.ok_or("a parameter is no object")?;
             let text = |key: &str| parameter.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -52,7 +54,11 @@ pub(super) fn parameters<'d>(found: &Found<'d>, document: &Document<'d>) -> Resu
                 "cookie" if !is_required(parameter) => continue,
                 other => return Err(format!("a parameter in {other:?} is not supported")),
             };
-            written.insert((location, text("name").to_owned()), parameter);
+            let name = text("name");
+            if name.is_empty() {
+                return Err("a parameter has no name".to_owned());
+            }
+            written.insert((location, name.to_owned()), parameter);
         }
     }
     let mut taken = BTreeSet::new();

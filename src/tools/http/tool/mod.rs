@@ -21,7 +21,7 @@ use super::template::Template;
 use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use crate::clock::Clock;
 use crate::http_headers::CREDENTIAL_HEADERS;
-use crate::json::{Object, Value};
+use crate::json::{JsonSchema, Object, Value};
 use crate::outgoing::{
     AddressRules, HeaderMap, HeaderName, HeaderValue, OutgoingClient, OutgoingRequest, PrivateAddresses, RuleKeys,
 };
@@ -33,6 +33,7 @@ const GRACE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 struct HttpTool {
     spec: ToolSpec,
+    schema: Option<Arc<JsonSchema>>,
     plan: RequestPlan,
     attempts: Attempts,
     redactor: Redactor,
@@ -104,6 +105,7 @@ impl HttpTool {
             name,
             description,
             parameters,
+            schema,
             mut plan,
         } = operation;
         for (name, source) in &definition.headers {
@@ -134,6 +136,7 @@ impl HttpTool {
                 destructive: !plan.method.is_safe(),
                 timeout: Some(definition.timeout + GRACE),
             },
+            schema,
             attempts: Attempts {
                 client: client.clone(),
                 clock: Arc::clone(clock),
@@ -189,6 +192,10 @@ impl Tool for HttpTool {
             let arguments = arguments.as_object().cloned().unwrap_or_default();
             self.send(&arguments, context).await
         })
+    }
+
+    fn compiled_parameters(&self) -> Option<Arc<JsonSchema>> {
+        self.schema.clone()
     }
 
     fn stores_long_output(&self) -> bool {

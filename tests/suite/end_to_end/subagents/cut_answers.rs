@@ -1,5 +1,5 @@
-//! Subagents whose last completion is not whole or refuses the task: what the model that called them
-//! reads.
+//! Subagents whose last completion is not whole or refuses the task: what the model that called
+//! them reads.
 
 use serde_json::json;
 

@@ -259,6 +259,14 @@ async fn names_of_other_apis_are_explained() {
         assert_names(&answer.json(), pointer, words);
     }
     for (path, words) in [
+        ("/v1/threads", "POST /v1/runs with a `thread`"),
+        ("/v1/sessions/x/messages", "POST /v1/runs with a `base_session_id`"),
+    ] {
+        let answer = service.post(path, &json!({})).await;
+        answer.assert_problem("method_not_allowed");
+        assert!(answer.text().contains(words), "{path}: {}", answer.text());
+    }
+    for (path, words) in [
         ("/v1/chat/completions", "POST /v1/runs"),
         ("/v1/completions", "POST /v1/runs"),
         ("/v1/responses", "POST /v1/runs"),
@@ -272,4 +280,104 @@ async fn names_of_other_apis_are_explained() {
         assert!(answer.text().contains(words), "{path}: {}", answer.text());
     }
     service.finish().await;
+}
+
+const LIST: &str = "write a list of names, such as `\"tools\": [\"NAME\"]`";
+
+#[tokio::test]
+async fn a_wrong_agent_is_answered_with_what_to_write() {
+    let service = Service::start().await;
+    let function = json!({"type": "function", "function": {"name": "f"}});
+    let of_runs = "requests for runs have `input` and `mode`";
+    for (changes, pointer, words) in [
+        (
+            json!({"mcp": [{"url": "https://a.example/"}]}),
+            "/mcp/0",
+            "write the name of an MCP server",
+        ),
+        (json!({"tools": "shell"}), "/tools", LIST),
+        (json!({"tools": {"shell": true}}), "/tools", LIST),
+        (
+            json!({"client_tools": [function]}),
+            "/client_tools/0/",
+            "a client tool has its `name`",
+        ),
+        (
+            json!({"client_tools": [{"input_schema": {}}]}),
+            "/client_tools/0/input_schema",
+            "write `parameters` instead",
+        ),
+        (json!({"maxTokens": 5}), "/maxTokens", "write `max_output_tokens` into"),
+        (json!({"prompt": "x"}), "/prompt", "write `system_prompt` instead"),
+        (json!({"messages": []}), "/messages", of_runs),
+        (json!({"stream": true}), "/stream", of_runs),
+        (json!({"mode": "sync"}), "/mode", of_runs),
+        (
+            json!({"model_settings": {}}),
+            "/model_settings",
+            "write `parameters` instead",
+        ),
+    ] {
+        let mut body = changes.clone();
+        body["model"] = json!("mock/echo");
+        let answer = service.put("/v1/agents/a", &body).await;
+        assert_explains(&answer.json(), pointer, words);
+    }
+    service.finish().await;
+}
+
+#[tokio::test]
+async fn a_wrong_run_is_answered_with_what_to_write() {
+    let service = Service::start().await;
+    let base = "write `base_session_id` instead";
+    let of_agents = "the agent has them";
+    for (changes, pointer, words) in [
+        (json!({"tools": "shell"}), "/tools", LIST),
+        (json!({"session": "x"}), "/session", base),
+        (json!({"parent": "x"}), "/parent", base),
+        (
+            json!({"model_settings": {}}),
+            "/model_settings",
+            "write `parameters` instead",
+        ),
+        (
+            json!({"idempotency_key": "x"}),
+            "/idempotency_key",
+            "send the header `Idempotency-Key`",
+        ),
+        (json!({"mcp": ["x"]}), "/mcp", of_agents),
+        (json!({"client_tools": []}), "/client_tools", of_agents),
+        (json!({"timeout": 5}), "/timeout", "write `max_seconds` into `budget`"),
+        (json!({"maxSteps": 5}), "/maxSteps", "write it into `budget`"),
+        (
+            json!({"input": [{"type": "input_text", "text": "hi"}]}),
+            "/input/0",
+            "write `text` instead",
+        ),
+        (
+            json!({"answers": [{"id": "c"}]}),
+            "/answers/0/id",
+            "write `call_id` instead",
+        ),
+        (
+            json!({"answers": [{"approve": true}]}),
+            "/answers/0/approve",
+            "write `\"decision\": \"approve\"`",
+        ),
+    ] {
+        let mut body = changes.clone();
+        if body.get("input").is_none() {
+            body["input"] = json!("hi");
+        }
+        let answer = service.post("/v1/runs", &body).await;
+        assert_explains(&answer.json(), pointer, words);
+    }
+    service.finish().await;
+}
+
+/// Asserts that a problem has one error, whose pointer begins like this, with these words.
+fn assert_explains(problem: &Value, pointer: &str, words: &str) {
+    let error = &problem["errors"][0];
+    assert!(error["pointer"].as_str().unwrap().starts_with(pointer), "{problem:#}");
+    assert!(error["message"].as_str().unwrap().contains(words), "{problem:#}");
 }

@@ -124,6 +124,9 @@ async fn a_change_that_is_impossible_changes_nothing(service: &Service) {
             answer.text()
         );
     }
+    let answer = change(service, &base, &json!([{"path": "/x", "content": ""}])).await;
+    let words = "a path must not be empty, begin or end with `/`";
+    assert!(answer.text().contains(words), "{}", answer.text());
     assert_eq!(service.counts().await, count);
 }
 
