@@ -238,17 +238,20 @@ m = mmap.mmap(-1, 1 << 40, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000,
 for i in range(0, 1 << 40, 2 << 20): m[i]
 time.sleep(60)";
     ends(&area, tables, |_| (), Exit::MemoryExceeded).await;
+    // Fewer pairs than a process may have open files.
     let sockets = "
 held = []
-while True:
+for _ in range(400):
     a, b = socket.socketpair()
     held.append((a, b))
     for s in (a, b):
         s.setblocking(False)
         try:
             while True: s.send(bytes(65536))
-        except BlockingIOError: pass";
-    ends(&area, sockets, |_| (), Exit::MemoryExceeded).await;
+        except BlockingIOError: pass
+time.sleep(60)";
+    let less = |spec: &mut CommandSpec| spec.limits.memory_bytes = 100 << 20;
+    ends(&area, sockets, less, Exit::MemoryExceeded).await;
 }
 
 /// Lists go out of date while they are read.
