@@ -38,6 +38,8 @@ pub(super) struct Blocks {
     positions: HashMap<u64, usize>,
     room: Room,
     calls: CallMaker,
+    /// The position of a call that may repeat an earlier one. It is not emitted until that is known.
+    held: Option<usize>,
 }
 
 impl Blocks {
@@ -48,6 +50,7 @@ impl Blocks {
             positions: HashMap::new(),
             room: Room::new(caps.parts),
             calls: CallMaker::new(ids, caps.tool_calls),
+            held: None,
         }
     }
 
@@ -81,7 +84,17 @@ impl Blocks {
         Ok((&mut self.list[position], &mut self.room))
     }
 
-    /// Adds a call. Its beginning may be repeated while it is open.
+    /// Returns the number of blocks.
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Returns the first blocks.
+    pub(super) fn first(&self, count: usize) -> impl Iterator<Item = &Block> {
+        self.list.iter().take(count)
+    }
+
+    /// Adds a call. Its beginning may be repeated while it is open, and the whole call afterwards.
     pub(super) fn begin_call(
         &mut self,
         index: Option<u64>,
@@ -94,8 +107,36 @@ impl Blocks {
         {
             return Ok(());
         }
-        let call = self.calls.begin(beginning, events)?;
+        self.settle_held(events);
+        let id = beginning.id.as_deref();
+        let is_known = |block: &Block| matches!(block, Block::Call(call) if call.is_closed_with(id));
+        let may_repeat = self.list.iter().any(is_known);
+        let mut call = self.calls.make(beginning)?;
+        if may_repeat {
+            self.held = Some(self.list.len());
+        } else {
+            self.calls.start(&mut call, events);
+        }
         self.open(index, Block::Call(call)).map(|_| ())
+    }
+
+    /// Returns whether a call has neither ended nor complete arguments.
+    pub(super) fn has_open_calls(&self) -> bool {
+        let is_open = |block: &Block| matches!(block, Block::Call(call) if call.is_open());
+        self.list.iter().any(is_open)
+    }
+
+    /// Emits the call that may repeat an earlier one, unless it does.
+    fn settle_held(&mut self, events: &mut Vec<ModelEvent>) {
+        let Some(position) = self.held.take() else { return };
+        let (earlier, rest) = self.list.split_at_mut(position);
+        let Some(Block::Call(held)) = rest.first_mut() else {
+            return;
+        };
+        let is_repeated = |block: &Block| matches!(block, Block::Call(call) if call.is_repeated_by(held));
+        if !earlier.iter().any(is_repeated) {
+            self.calls.start(held, events);
+        }
     }
 
     /// Takes the end of a block.
@@ -108,20 +149,21 @@ impl Blocks {
     /// Returns the parts, without empty ones. Open blocks end here. `is_whole`: nothing cut the
     /// completion. `text_of` returns the JSON of a block for the provider.
     pub(super) fn finish(
-        self,
+        mut self,
         is_whole: bool,
         provider: &str,
         text_of: fn(Opaque) -> String,
         events: &mut Vec<ModelEvent>,
     ) -> Vec<ContentPart> {
-        let parts = self.list.into_iter().map(|block| match block {
-            Block::Text(part) => ContentPart::Text(part),
-            Block::Reasoning(part) => ContentPart::Reasoning(part),
-            Block::Call(call) => ContentPart::ToolCall(call.finish(is_whole, events)),
-            Block::Opaque(block) => ContentPart::Opaque(OpaquePart {
+        self.settle_held(events);
+        let parts = self.list.into_iter().filter_map(|block| match block {
+            Block::Text(part) => Some(ContentPart::Text(part)),
+            Block::Reasoning(part) => Some(ContentPart::Reasoning(part)),
+            Block::Call(call) => call.finish(is_whole, events).map(ContentPart::ToolCall),
+            Block::Opaque(block) => Some(ContentPart::Opaque(OpaquePart {
                 provider: provider.to_owned(),
                 raw: RawJson::new(text_of(block)),
-            }),
+            })),
         });
         parts.filter(|part| !is_empty(part)).collect()
     }
@@ -143,6 +185,14 @@ impl Block {
     /// Makes empty reasoning.
     pub(super) fn reasoning() -> Self {
         Self::Reasoning(ReasoningPart::default())
+    }
+
+    /// Returns the words of a text.
+    pub(super) fn words(&self) -> &str {
+        match self {
+            Self::Text(part) => &part.text,
+            _ => "",
+        }
     }
 
     /// Adds words to a text.

@@ -15,6 +15,7 @@ use super::errors::{ERROR_BYTES, error_of_response, reclassified, refused_part};
 use super::retry::{Attempt, AttemptError, Retry};
 use super::schema::{LastTools, Schemas, reduced};
 use super::settings::{CapSettings, ErrorWords, ProviderSettings};
+use super::strays;
 use super::transport::{Incoming, Transport};
 use crate::agent::ports::{Model, ModelAddress, ModelError, ModelEvent, ModelRequest, ModelStream, StructuredOutput};
 use crate::clock::{Clock, Timestamp};
@@ -142,7 +143,8 @@ impl Model for HttpModel {
     fn stream(&self, request: ModelRequest) -> ModelStream {
         let provider = Arc::clone(&self.provider);
         let (request, names) = reduced(request, provider.schemas, &provider.last_tools);
-        let asked = request.clone();
+        let asked = Arc::new(request.clone());
+        let sent = Arc::clone(&asked);
         let url = provider.wire.url(&provider.url, &request, provider.stream);
         let body = Bytes::from(provider.wire.encode(&request, provider.stream));
         let mut headers = provider.headers.clone();
@@ -151,7 +153,7 @@ impl Model for HttpModel {
         }
         let retry = provider.shared.retry.clone();
         let address = Arc::clone(&provider.address);
-        let events = retry.run(move || provider.attempt(url.clone(), headers.clone(), body.clone()));
+        let events = retry.run(move || provider.attempt(&sent, url.clone(), headers.clone(), body.clone()));
         let events = events.map(move |event| match event {
             Ok(ModelEvent::Completed(response)) => {
                 let response = response.made_by(&address.provider, &asked.model);
@@ -172,9 +174,10 @@ impl Model for HttpModel {
 }
 
 impl Provider {
-    fn attempt(self: &Arc<Self>, url: Url, headers: HeaderMap, body: Bytes) -> Attempt {
+    fn attempt(self: &Arc<Self>, request: &Arc<ModelRequest>, url: Url, headers: HeaderMap, body: Bytes) -> Attempt {
         let call = Call {
             provider: Arc::clone(self),
+            request: Arc::clone(request),
             phase: Phase::Send(url, headers, body),
         };
         let next = |mut call: Call| async move { call.next().await.map(|news| (news, call)) };
@@ -233,6 +236,7 @@ fn secrets(settings: &ProviderSettings) -> Vec<SecretString> {
 /// One attempt.
 struct Call {
     provider: Arc<Provider>,
+    request: Arc<ModelRequest>,
     phase: Phase,
 }
 
@@ -254,6 +258,7 @@ impl Call {
             Phase::Send(url, headers, body) => Box::pin(self.provider.send(url, headers, body)).await,
             Phase::Read(incoming, decoder) => read(incoming, decoder, &mut events).await,
         };
+        let outcome = outcome.and_then(|phase| strays::check(&mut events, &self.request).map(|()| phase));
         let failure = match outcome {
             Ok(phase) => {
                 self.phase = phase;

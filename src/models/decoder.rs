@@ -9,7 +9,7 @@ use super::errors::error_of_frame;
 use super::retry::AttemptError;
 use super::settings::CapSettings;
 use super::sse::Frame;
-use super::wire::Fields;
+use super::wire::{self, Fields};
 use crate::agent::ports::ModelEvent;
 use crate::agent::state::ModelResponse;
 use crate::ids::IdSource;
@@ -62,6 +62,12 @@ pub trait FrameReader: Send {
 
     /// Returns whether the provider has sent the finish reason.
     fn is_finished(&self) -> bool;
+
+    /// Returns whether a part began, and nothing shows that it is whole. False by default: parts of
+    /// such a protocol arrive whole.
+    fn has_open_parts(&self) -> bool {
+        false
+    }
 
     /// Returns the whole completion, after its last events. Whether its finish reason and its
     /// content agree is checked afterwards.
@@ -209,6 +215,7 @@ impl<C: FrameReader> Reading<C> {
                 return Err(protocol(C::NOTHING.to_owned(), ""));
             }
             Progress::Ended if !reader.is_finished() => return Err(truncated()),
+            Progress::Ended | Progress::Complete if reader.has_open_parts() => return Err(truncated()),
             Progress::Ended | Progress::Complete => {}
         }
         if let Some(reader) = self.reader.take() {
@@ -224,9 +231,19 @@ pub(super) fn is_error(name: &str, data: &str) -> bool {
     name == "error" && !data.is_empty() && data != DONE
 }
 
-/// Reads an object of a response.
+/// Reads an object of a response. If the text is a list of errors instead, returns its error.
 pub(super) fn read_object(text: &str) -> Result<Fields<'_>, AttemptError> {
-    serde_json::from_str(text).map_err(|error| not_json(&error, "the response is not a JSON object", text))
+    serde_json::from_str(text).map_err(|error| {
+        if is_error_list(text) {
+            return error_of_frame(text);
+        }
+        not_json(&error, "the response is not a JSON object", text)
+    })
+}
+
+fn is_error_list(text: &str) -> bool {
+    let first = wire::parse_list(text).and_then(|items| items.into_iter().next());
+    first.and_then(wire::object).is_some_and(|first| first.has_error())
 }
 
 /// Returns the error for a text that is not valid JSON or was cut off.

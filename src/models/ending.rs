@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use super::body::broken_down;
 use super::fault::Fault;
 use super::retry::AttemptError;
-use super::wire::Fields;
+use super::wire::{self, Fields};
 use crate::agent::ports::{ModelError, ModelErrorClass, ModelEvent};
 use crate::agent::state::{FinishReason, ModelResponse};
 use crate::message::ContentPart;
@@ -17,6 +17,21 @@ use crate::message::ContentPart;
 /// The reasons by the words of servers. A test reads the table.
 static REASONS: LazyLock<HashMap<String, FinishReason>> =
     LazyLock::new(|| toml::from_str(include_str!("finish_reasons.toml")).unwrap_or_default());
+
+/// The types and the fields of blocks with media, in all protocols.
+const MEDIA: [&str; 11] = [
+    "image",
+    "audio",
+    "video",
+    "document",
+    "file",
+    "output_image",
+    "output_audio",
+    "input_audio",
+    "image_generation_call",
+    "inlineData",
+    "fileData",
+];
 
 /// The finish reasons of a completion. Choices have one each, and streams may repeat them.
 #[derive(Debug, Default)]
@@ -57,6 +72,15 @@ impl Ending {
     }
 }
 
+/// Reads a reason, if there is one. A reason that is no text becomes its JSON, so it is unknown.
+pub(super) fn reason_of(fields: &Fields<'_>, name: &str) -> Option<String> {
+    let is_none = |word: &str| {
+        let word = word.trim().to_ascii_lowercase();
+        matches!(word.as_str(), "" | "null" | "none") || word.ends_with("_unspecified")
+    };
+    fields.words(name).filter(|word| !is_none(word))
+}
+
 /// Returns the neutral name of a provider's finish reason. A detail may follow a colon, as in
 /// `content_filter: SAFETY`.
 pub(super) fn finish_reason(word: Option<&str>) -> FinishReason {
@@ -72,6 +96,7 @@ pub(super) fn finish_reason(word: Option<&str>) -> FinishReason {
 /// Returns the completion if its reason and its content agree. Otherwise the attempt has failed.
 pub(super) fn settled(mut response: ModelResponse) -> Result<ModelResponse, AttemptError> {
     let has_calls = response.content.iter().any(is_call);
+    let is_refusal = |part: &ContentPart| matches!(part, ContentPart::Refusal { .. });
     match &response.finish_reason {
         FinishReason::Other(word) => {
             let message = format!("the provider ended its response with {word}");
@@ -81,12 +106,19 @@ pub(super) fn settled(mut response: ModelResponse) -> Result<ModelResponse, Atte
             let message = "the response ends for tool calls, and it has none";
             Err(broken_down(message.to_owned()))
         }
-        FinishReason::Stop | FinishReason::PauseTurn if !response.content.iter().any(is_said) => {
+        reason @ (FinishReason::Stop | FinishReason::PauseTurn)
+            if !response.content.iter().any(|part| is_said(part, reason)) =>
+        {
             Err(broken_down("the response has no text and no tool call".to_owned()))
         }
         // Many servers report a completion with calls as complete.
         FinishReason::Stop if has_calls => {
             response.finish_reason = FinishReason::ToolCalls;
+            Ok(response)
+        }
+        // Some protocols end a refusal like any other completion.
+        FinishReason::Stop if response.content.iter().any(is_refusal) => {
+            response.finish_reason = FinishReason::Refusal;
             Ok(response)
         }
         _ => Ok(response),
@@ -105,18 +137,31 @@ fn is_call(part: &ContentPart) -> bool {
     matches!(part, ContentPart::ToolCall(_))
 }
 
-/// Returns whether a caller or a tool gets anything from the part.
-fn is_said(part: &ContentPart) -> bool {
+/// Returns whether a caller or a tool gets anything from the part. In a pause, work of the
+/// provider's own tools is enough.
+fn is_said(part: &ContentPart, reason: &FinishReason) -> bool {
     match part {
-        ContentPart::Text(part) => !part.text.trim().is_empty() || !part.citations.is_empty(),
+        ContentPart::Text(part) => !part.text.trim().is_empty(),
         ContentPart::Reasoning(_) => false,
-        // Some protocols have reasoning in the provider's own form, too.
         ContentPart::Opaque(part) => {
-            let kind = Fields::parse(part.raw.as_str()).and_then(|block| block.borrowed_text("type"));
-            !matches!(kind.as_deref(), Some("reasoning" | "thinking"))
+            let block = Fields::parse(part.raw.as_str()).unwrap_or_default();
+            // Some protocols have reasoning in the provider's own form, too.
+            let is_reasoning = matches!(block.borrowed_text("type").as_deref(), Some("reasoning" | "thinking"));
+            is_media(&block) || (*reason == FinishReason::PauseTurn && !is_reasoning)
         }
         _ => true,
     }
+}
+
+/// Returns whether a block of the provider's own is a picture, a sound, a film or a file. Some
+/// protocols have a message around it.
+fn is_media(block: &Fields<'_>) -> bool {
+    let is_one = |block: &Fields<'_>| {
+        let kind = block.borrowed_text("type").unwrap_or_default();
+        MEDIA.iter().any(|name| kind == *name || block.get(name).is_some())
+    };
+    let parts = || block.list("content").unwrap_or_default();
+    is_one(block) || parts().into_iter().filter_map(wire::object).any(|part| is_one(&part))
 }
 
 #[cfg(test)]
@@ -177,6 +222,25 @@ mod tests {
         ] {
             assert_eq!(finish_reason(Some(word)), FinishReason::Other(word.to_owned()));
         }
+    }
+
+    #[test]
+    fn no_reason_has_several_spellings() {
+        for (raw, expected) in [
+            ("null", None),
+            ("\"\"", None),
+            ("\"null\"", None),
+            ("\"None\"", None),
+            ("\"FINISH_REASON_UNSPECIFIED\"", None),
+            ("\"stop\"", Some("stop")),
+            ("7", Some("7")),
+            ("{\"a\":1}", Some("{\"a\":1}")),
+        ] {
+            let text = format!("{{\"reason\":{raw}}}");
+            let fields = Fields::parse(&text).unwrap();
+            assert_eq!(reason_of(&fields, "reason").as_deref(), expected, "{raw}");
+        }
+        assert_eq!(reason_of(&Fields::default(), "reason"), None);
     }
 
     #[test]

@@ -31,6 +31,7 @@ mod parameters;
 mod room;
 mod schema;
 mod sources;
+mod strays;
 mod target;
 mod transport;
 mod turns;

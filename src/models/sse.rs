@@ -47,6 +47,8 @@ enum Event {
     /// It has no data yet.
     Empty,
     HasData,
+    /// Its data is JSON without fields of the standard.
+    Raw,
     /// It is the last one that was returned.
     Returned,
 }
@@ -136,6 +138,16 @@ impl SseDecoder {
     }
 
     fn take_field(&mut self, line: &[u8]) {
+        // After comments, some servers write an error as it is. No field begins with a bracket.
+        let begins_raw = self.event == Event::Empty && matches!(line.first(), Some(b'{' | b'['));
+        if begins_raw || self.event == Event::Raw {
+            self.event = Event::Raw;
+            if !line.starts_with(b"data:") {
+                self.data.extend_from_slice(line);
+                self.data.push(b'\n');
+            }
+            return;
+        }
         let (name, value) = match line.iter().position(|byte| *byte == b':') {
             Some(colon) => (&line[..colon], &line[colon + 1..]),
             None => (line, &[][..]),
@@ -252,6 +264,16 @@ mod tests {
     fn an_event_without_data_is_none_and_its_name_is_forgotten() {
         let events = decode(&[b"event: ping\n\n: comment\n\ndata\n\n"]).0;
         assert_eq!(events, [Frame::default()]);
+    }
+
+    #[test]
+    fn json_without_a_field_is_data() {
+        assert_eq!(
+            data(&[b": hi\n\n{\"a\": 1}\ndata: x\n\ndata: y\n\n"]),
+            ["{\"a\": 1}\n", "y"]
+        );
+        assert_eq!(data(&[b"{\r\n  \"a: 1\"\r\n}\r\n\r\n"]), ["{\n  \"a: 1\"\n}\n"]);
+        assert_eq!(data(&[b"data: x\n{no\n\n"]), ["x"]);
     }
 
     #[test]

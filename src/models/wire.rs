@@ -61,7 +61,9 @@ impl<'a> Fields<'a> {
     /// Returns whether the object is an error, by a field or by its own type.
     pub(super) fn is_error(&self) -> bool {
         let says = |name: &str| self.borrowed_text(name).as_deref() == Some("error");
-        self.has_error() || says("object") || says("type")
+        // MiniMax sends this with each completion; zero is success.
+        let status = self.object("base_resp").and_then(|status| status.count("status_code"));
+        self.has_error() || says("object") || says("type") || status.is_some_and(|status| status != 0)
     }
 
     /// Returns a text.

@@ -11,13 +11,14 @@ use crate::agent::state::{FinishReason, ModelResponse};
 use crate::ids::IdSource;
 use crate::message::{ContentPart, ReasoningPart};
 use crate::models::blocks::{Block, Blocks};
-use crate::models::calls::Beginning;
-use crate::models::ending::finish_reason;
+use crate::models::calls::{Beginning, is_call};
+use crate::models::delta::unsaid;
+use crate::models::ending::{finish_reason, reason_of};
 use crate::models::envelope::Envelope;
 use crate::models::fault::Fault;
 use crate::models::opaque::Opaque;
 use crate::models::settings::CapSettings;
-use crate::models::wire::{self, Fields, unknown_fields};
+use crate::models::wire::{self, Fields};
 
 /// A completion that is being assembled.
 #[derive(Debug)]
@@ -46,6 +47,11 @@ impl Completion {
         self.stop_reason.is_some()
     }
 
+    /// Returns whether a call has not ended.
+    pub(super) fn has_open_calls(&self) -> bool {
+        self.blocks.has_open_calls()
+    }
+
     /// Takes the fields of a message around its blocks.
     pub(super) fn take_envelope(&mut self, message: &Fields<'_>) {
         self.envelope.take(message, "model", "id");
@@ -55,7 +61,7 @@ impl Completion {
 
     /// Reads the finish reason, if present. The last one wins.
     pub(super) fn take_end(&mut self, fields: &Fields<'_>) {
-        self.stop_reason = fields.filled("stop_reason").or(self.stop_reason.take());
+        self.stop_reason = reason_of(fields, "stop_reason").or(self.stop_reason.take());
         let details = fields.object("stop_details");
         let explanation = details.and_then(|details| details.filled("explanation"));
         self.explanation = explanation.or(self.explanation.take());
@@ -111,21 +117,40 @@ impl Completion {
                 };
                 self.blocks.open(index, Block::Reasoning(part))?;
             }
-            Some("tool_use") => {
-                let beginning = Beginning {
-                    id: block.filled("id"),
-                    name: block.filled("name"),
-                    arguments: block.get("input").map(|raw| raw.get().to_owned()),
-                    // Unknown fields must return to the provider with the call.
-                    extras: unknown_fields(&block, &["type", "id", "name", "input"], usize::MAX),
-                };
-                self.blocks.begin_call(index, beginning, events)?;
+            Some(kind) if is_call(kind) => {
+                self.blocks.begin_call(index, Beginning::of(&block), events)?;
             }
             Some(_) => {
                 self.blocks.open(index, Block::Opaque(Opaque::new(raw.get())))?;
             }
             // An object without a type is not a block, but its pieces may be.
             None => {}
+        }
+        Ok(())
+    }
+
+    /// Reads the blocks of a whole message. After a stream, it repeats the blocks of the stream.
+    pub(super) fn take_blocks(&mut self, message: &Fields<'_>, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
+        let streamed = self.blocks.len();
+        let mut left: String = self.blocks.first(streamed).map(Block::words).collect();
+        // Some gateways send only the text, or nothing if there is no text.
+        for raw in message.items("content") {
+            let block = wire::object(raw).unwrap_or_default();
+            let text = wire::text(raw).or_else(|| block.text("text"));
+            match text.filter(|_| streamed > 0) {
+                Some(text) => {
+                    let text = unsaid(&mut left, text);
+                    if !text.is_empty() {
+                        let (opened, _) = self.blocks.get_or_open(None, Block::text())?;
+                        opened.add_text(text, events);
+                    }
+                }
+                None if self.blocks.first(streamed).any(|known| is_repeated(known, &block)) => {}
+                None => {
+                    self.begin(None, raw, events)?;
+                    self.end(None);
+                }
+            }
         }
         Ok(())
     }
@@ -205,6 +230,21 @@ impl Completion {
         ModelResponse {
             provider_tool_calls: server_tools::counted(&content),
             ..self.envelope.response(content, finish_reason)
+        }
+    }
+}
+
+/// Returns whether a block of a whole message repeats a block of the stream.
+fn is_repeated(known: &Block, block: &Fields<'_>) -> bool {
+    let kind = block.borrowed_text("type").unwrap_or_default();
+    match known {
+        Block::Text(_) => false,
+        Block::Reasoning(_) => matches!(kind.as_ref(), "thinking" | "redacted_thinking"),
+        Block::Call(call) => is_call(&kind) && call.is_of(&Beginning::of(block)),
+        Block::Opaque(known) => {
+            let known = Fields::parse(known.raw()).unwrap_or_default();
+            let is_like = |name: &str| known.borrowed_text(name) == block.borrowed_text(name);
+            is_like("type") && is_like("id") && is_like("tool_use_id")
         }
     }
 }

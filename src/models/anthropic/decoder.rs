@@ -9,7 +9,7 @@ use crate::agent::state::ModelResponse;
 use crate::ids::IdSource;
 use crate::models::body::protocol;
 use crate::models::decoder::{FrameReader, Progress, StreamDecoder, read_object};
-use crate::models::errors::error_of_frame;
+use crate::models::errors::error_in;
 use crate::models::fault::Fault;
 use crate::models::retry::AttemptError;
 use crate::models::settings::CapSettings;
@@ -37,10 +37,10 @@ impl FrameReader for MessagesReader {
 
     fn take_frame(&mut self, name: &str, data: &str, events: &mut Vec<ModelEvent>) -> Result<Progress, AttemptError> {
         let event = read_object(data)?;
-        if event.is_error() {
-            return Err(error_of_frame(data));
-        }
         let kind = event.borrowed_filled("type").unwrap_or(Cow::Borrowed(name));
+        if let Some(error) = error_in(&event, data, !name.is_empty()) {
+            return Err(error);
+        }
         match kind.as_ref() {
             "message_stop" if !self.has_begun => Err(protocol(Self::NOTHING.to_owned(), data)),
             "message_stop" => Ok(Progress::Complete),
@@ -52,8 +52,8 @@ impl FrameReader for MessagesReader {
 
     fn take_whole(&mut self, body: &str, events: &mut Vec<ModelEvent>) -> Result<Progress, AttemptError> {
         let message = read_object(body)?;
-        if message.is_error() {
-            return Err(error_of_frame(body));
+        if let Some(error) = error_in(&message, body, true) {
+            return Err(error);
         }
         self.take_message(&message, body, events)?;
         Ok(Progress::Complete)
@@ -65,6 +65,10 @@ impl FrameReader for MessagesReader {
 
     fn is_finished(&self) -> bool {
         self.completion.is_finished()
+    }
+
+    fn has_open_parts(&self) -> bool {
+        !self.completion.is_finished() && self.completion.has_open_calls()
     }
 
     fn finish(mut self, events: &mut Vec<ModelEvent>) -> Result<ModelResponse, AttemptError> {
@@ -116,16 +120,12 @@ impl MessagesReader {
     ) -> Result<(), AttemptError> {
         let is_message = message.borrowed_text("type").as_deref() == Some("message") && message.has("content");
         if !is_message && message.list("content").is_none() {
-            return Err(protocol("the response is not a message".to_owned(), text));
+            let error = error_in(message, text, false);
+            return Err(error.unwrap_or_else(|| protocol("the response is not a message".to_owned(), text)));
         }
         self.has_begun = true;
         let completion = &mut self.completion;
-        let mut outcome = Ok(());
-        // Some gateways send only the text, or nothing if there is no text.
-        for block in message.items("content") {
-            outcome = outcome.and_then(|()| completion.begin(None, block, events));
-            completion.end(None);
-        }
+        let outcome = completion.take_blocks(message, events);
         completion.take_envelope(message);
         events.extend(completion.changed_usage());
         outcome.map_err(|fault| fault.error(text))

@@ -12,8 +12,8 @@ use crate::ids::IdSource;
 use crate::json::{Object, Value};
 use crate::message::ContentPart;
 use crate::models::blocks::{Block, Blocks};
-use crate::models::calls::Beginning;
-use crate::models::ending::finish_reason;
+use crate::models::calls::{Beginning, arguments_of};
+use crate::models::ending::{finish_reason, reason_of};
 use crate::models::envelope::{Envelope, count_calls};
 use crate::models::fault::Fault;
 use crate::models::opaque::Opaque;
@@ -55,7 +55,7 @@ impl Completion {
 
     /// Reads the finish reason, if present.
     pub(super) fn take_end(&mut self, fields: &Fields<'_>) {
-        self.stop_reason = fields.filled("stopReason").or(self.stop_reason.take());
+        self.stop_reason = reason_of(fields, "stopReason").or(self.stop_reason.take());
     }
 
     /// Reads the usage, if present.
@@ -114,7 +114,7 @@ impl Completion {
                 let beginning = Beginning {
                     id: call.filled("toolUseId"),
                     name: call.filled("name"),
-                    arguments: call.get("input").map(|raw| raw.get().to_owned()),
+                    arguments: arguments_of(&call),
                     // Requests must not have the type that some models give our calls, `tool_use`.
                     extras: unknown_fields(&call, &["toolUseId", "name", "input", "type"], usize::MAX),
                 };

@@ -9,7 +9,7 @@ use crate::ids::IdSource;
 use crate::models::aws_events::EXCEPTION;
 use crate::models::body::{Body, protocol};
 use crate::models::decoder::{FrameReader, Progress, StreamDecoder, read_object};
-use crate::models::errors::error_of_frame;
+use crate::models::errors::{error_in, error_of_frame};
 use crate::models::retry::AttemptError;
 use crate::models::settings::CapSettings;
 use crate::models::wire::Fields;
@@ -77,12 +77,9 @@ impl FrameReader for ConverseReader {
     fn take_whole(&mut self, body: &str, events: &mut Vec<ModelEvent>) -> Result<Progress, AttemptError> {
         let whole = read_object(body)?;
         let Some(message) = whole.object("output").and_then(|output| output.object("message")) else {
-            let says = whole.has("message") || whole.has("error") || whole.has("__type");
-            return Err(if says {
-                error_of_frame(body)
-            } else {
-                protocol("the response has no message".to_owned(), body)
-            });
+            let error = whole.has("__type").then(|| error_of_frame(body));
+            let error = error.or_else(|| error_in(&whole, body, false));
+            return Err(error.unwrap_or_else(|| protocol("the response has no message".to_owned(), body)));
         };
         let completion = &mut self.completion;
         let mut outcome = Ok(());

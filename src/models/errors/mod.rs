@@ -8,12 +8,13 @@ mod words;
 
 use std::time::Duration;
 
-use self::classes::{class_of, lacks_quota};
+use self::classes::{class_of, is_bad_completion, lacks_quota};
 use self::details::{Details, readable};
 pub(super) use self::refusal::refused_part;
 use crate::agent::ports::{ModelError, ModelErrorClass};
 use crate::models::retry::AttemptError;
 use crate::models::settings::ErrorWords;
+use crate::models::wire::Fields;
 
 /// The most characters of a message.
 const MESSAGE_CHARS: usize = 1_000;
@@ -40,6 +41,16 @@ pub(super) fn error_of_frame(text: &str) -> AttemptError {
     failure(details, status, None, fallback, text)
 }
 
+/// Returns the failure for an object that says what went wrong. `is_part`: it is a known part of a
+/// completion. Other objects may be events of a later protocol version, which have a type.
+pub(super) fn error_in(fields: &Fields<'_>, text: &str, is_part: bool) -> Option<AttemptError> {
+    let names_error = |kind: &str| ["error", "Error", "xception"].iter().any(|word| kind.contains(word));
+    let is_other = |name: &str| fields.borrowed_text(name).is_some_and(|kind| !names_error(&kind));
+    let is_event = || !fields.has("code") && (is_other("type") || is_other("object"));
+    let has_words = || Details::parse(capped(text, ERROR_BYTES)).message.is_some();
+    (fields.is_error() || (!is_part && !is_event() && has_words())).then(|| error_of_frame(text))
+}
+
 /// Truncates a text to `bytes` bytes.
 fn capped(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
@@ -55,6 +66,7 @@ fn failure(
     let class = class_of(&details, status);
     // A limit that ends soon is not a missing quota, even if the message mentions a quota.
     let may_pass = details.retry_after.is_some() || !lacks_quota(&details);
+    let is_bad_completion = class == ModelErrorClass::Server && is_bad_completion(&details);
     let message = details.message.unwrap_or_else(fallback);
     let failure = AttemptError::judged(ModelError {
         status,
@@ -66,7 +78,7 @@ fn failure(
         )
     });
     AttemptError {
-        retryable: failure.retryable && may_pass,
+        retryable: (failure.retryable || is_bad_completion) && may_pass,
         ..failure
     }
 }

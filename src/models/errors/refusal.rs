@@ -1,7 +1,7 @@
 //! Finds the part of a request that a provider refuses, by the words of its error: a position in
-//! the request, or a name.
+//! the request, a name, or the only schema of the request.
 
-use super::classes::has_any;
+use super::classes::{has_any, is_bad_completion};
 use super::details::Details;
 use super::words::WORDS;
 use crate::agent::ports::{ModelError, ModelErrorClass, ModelRequest, RefusedPart, ToolSpec};
@@ -11,10 +11,16 @@ use crate::model_ref::ResponseFormat;
 const LISTS: [&str; 3] = ["function_declarations", "functiondeclarations", "tools"];
 /// Returns the part of the request that the provider refuses, if the request has it.
 pub(in crate::models) fn refused_part(error: &ModelError, request: &ModelRequest) -> Option<RefusedPart> {
-    if error.class != ModelErrorClass::Invalid {
+    let may_refuse = match error.class {
+        ModelErrorClass::Invalid => true,
+        // Some servers fail at what they can't read.
+        ModelErrorClass::Server => matches!(error.status, Some(500..=502)),
+        _ => false,
+    };
+    let details = Details::parse(error.body.as_deref().unwrap_or_default());
+    if !may_refuse || is_bad_completion(&details) {
         return None;
     }
-    let details = Details::parse(error.body.as_deref().unwrap_or_default());
     let field = details.field.unwrap_or_default();
     let words = format!("{field}\n{}\n{}", error.message, details.words).to_lowercase();
     if let Some(tool) = tool_at_position(&words, &request.tools).or_else(|| tool_by_name(&words, &request.tools)) {
@@ -32,10 +38,28 @@ pub(in crate::models) fn refused_part(error: &ModelError, request: &ModelRequest
         (RefusedPart::Reasoning, &WORDS.reasoning),
     ];
     let is_in = |part: &RefusedPart| request.messages.iter().any(|message| part.is_in(message));
-    let found = contents
-        .into_iter()
-        .find(|(part, names)| has_any(&words, names) && is_in(part));
-    found.map(|(part, _)| part)
+    let named = contents.into_iter().filter(|(part, _)| is_in(part));
+    let named = named.filter_map(|(part, names)| Some((position(&words, names)?, part)));
+    let first = named.min_by_key(|(at, _)| *at).map(|(_, part)| part);
+    let is_schema = has_any(&words, &WORDS.schemas);
+    first.or_else(|| only_schema(request).filter(|_| is_schema))
+}
+
+/// Returns where the first of these names begins. The word `revision` does not name `vision`.
+fn position(words: &str, names: &[String]) -> Option<usize> {
+    let found = names.iter().flat_map(|name| words.match_indices(name.as_str()));
+    let starts = found.map(|(at, _)| at);
+    starts
+        .filter(|at| !words[..*at].ends_with(|c: char| c.is_ascii_alphanumeric()))
+        .min()
+}
+
+/// Returns the part with the only schema of a request.
+fn only_schema(request: &ModelRequest) -> Option<RefusedPart> {
+    let is_format = matches!(request.response_format, ResponseFormat::JsonSchema { .. });
+    let tools = request.tools.iter().map(|tool| RefusedPart::Tool(tool.name.clone()));
+    let mut parts = tools.chain(is_format.then_some(RefusedPart::ResponseFormat));
+    parts.next().filter(|_| parts.next().is_none())
 }
 
 /// Finds `tools[3]`, `tools.3`, `tools/3` and `tools.4.member`: lists of AWS count from 1.

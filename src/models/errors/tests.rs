@@ -188,3 +188,66 @@ fn words_of_the_configuration_come_first() {
     assert_eq!(class(400, r#"{"fault": {"nr": "E_FULL"}}"#), (C::Overload, true));
     assert_eq!(class(400, r#"{"error": "other"}"#), (C::Invalid, false));
 }
+
+#[test]
+fn what_a_sentence_names_first_is_too_long() {
+    let is_context = |message: &str| {
+        let body = serde_json::json!({"error": {"message": message}}).to_string();
+        error(400, body.as_bytes()).0 == C::Context
+    };
+    for message in [
+        "The text you provided is too long for this model's context",
+        "This request would exceed the model's context window",
+        "context window is full",
+        "Request too large: 9000 tokens",
+        "message is too long",
+        "prompt 9000 > 8192",
+        "max_tokens (4096) plus prompt length (8000) exceeds the context window",
+        "输入内容超长",
+        "上下文长度超出限制",
+        "Messages have too many tokens",
+        "The total length of the messages must be below 8192",
+        "The model's context cannot hold 9000 tokens",
+        "Input exceeds maximum length",
+        "litellm.BadRequestError: No room. The prompt is larger than 8192",
+    ] {
+        assert!(is_context(message), "{message}");
+    }
+    for message in [
+        "The image in the request is too large",
+        "The prompt has too many images: the limit is 8",
+        "max_tokens must be at most 4096",
+        "Output token limit is 8192",
+        "maximum output tokens exceeds context",
+        "Invalid request: temperature must be <= 2",
+        "The session token is too long",
+        "CUDA out of memory while processing the prompt",
+        "Too many tools in request: 200, the maximum is 128",
+        "Request queue limit exceeded",
+        "file exceeds the maximum size for context",
+        "API token limit exceeded",
+        "description too long",
+        "Concurrent requests limit of prompts reached",
+        "cache_control: too many blocks in prompt, maximum 4",
+        "请求频率超过限制",
+    ] {
+        assert!(!is_context(message), "{message}");
+    }
+}
+
+#[test]
+fn the_field_that_an_error_names_is_too_long() {
+    for (field, is_context) in [
+        ("messages", true),
+        ("messages[1].content", true),
+        ("body.input", true),
+        ("image", false),
+        ("max_tokens", false),
+        ("tools[0].function.description", false),
+        ("input[3].call_id", false),
+    ] {
+        let error_body = serde_json::json!({"error": {"message": "It exceeds the context length.", "param": field}});
+        let class = error(400, error_body.to_string().as_bytes()).0;
+        assert_eq!(class == C::Context, is_context, "{field}");
+    }
+}

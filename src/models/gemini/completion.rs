@@ -11,9 +11,9 @@ use crate::agent::state::{FinishReason, ModelResponse};
 use crate::ids::IdSource;
 use crate::json::RawJson;
 use crate::message::{Citation, ContentPart, OpaquePart, ProviderFields, TextPart};
-use crate::models::calls::{Beginning, CallMaker};
+use crate::models::calls::{Beginning, CallMaker, arguments_of};
 use crate::models::delta::DeltaKind;
-use crate::models::ending::Ending;
+use crate::models::ending::{Ending, reason_of};
 use crate::models::envelope::Envelope;
 use crate::models::fault::Fault;
 use crate::models::room::Room;
@@ -79,7 +79,7 @@ impl Completion {
             self.counts.take(&usage);
         }
         if let Some(feedback) = chunk.object("promptFeedback")
-            && let Some(reason) = reason(&feedback, "blockReason")
+            && let Some(reason) = reason_of(&feedback, "blockReason")
         {
             self.finish_message = feedback.filled("blockReasonMessage").or(self.finish_message.take());
             self.block_reason = Some(reason);
@@ -104,7 +104,7 @@ impl Completion {
         self.take_sources(candidate)?;
         self.executed.take_candidate(candidate);
         self.finish_message = candidate.filled("finishMessage").or(self.finish_message.take());
-        if let Some(reason) = reason(candidate, "finishReason") {
+        if let Some(reason) = reason_of(candidate, "finishReason") {
             let reason = self.words(&reason);
             self.ending.take(&reason);
             self.last_reason = Some(reason);
@@ -168,16 +168,25 @@ impl Completion {
         self.push(kind.part(text, signature))
     }
 
-    /// Reads a call, which arrives whole. The other fields of its part must return with it.
+    /// Reads a call, which arrives whole, unless it repeats an earlier one. The other fields of its
+    /// part must return with it.
     fn take_call(&mut self, call: &Fields<'_>, part: &Fields<'_>, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
         let beginning = Beginning {
             id: call.filled("id"),
             name: call.filled("name"),
-            arguments: call.get("args").map(|raw| raw.get().to_owned()),
+            arguments: arguments_of(call),
             extras: unknown_fields(part, &["functionCall"], usize::MAX),
         };
-        let call = self.calls.begin(beginning, events)?;
-        self.push(ContentPart::ToolCall(call.finish(true, events)))
+        let mut call = self.calls.make(beginning)?;
+        let is_known = |part: &ContentPart| matches!(part, ContentPart::ToolCall(known) if call.repeats(known));
+        if self.parts.iter().any(is_known) {
+            return Ok(());
+        }
+        self.calls.start(&mut call, events);
+        match call.finish(true, events) {
+            Some(call) => self.push(ContentPart::ToolCall(call)),
+            None => Ok(()),
+        }
     }
 
     /// Reads the sources of the completion. Citations are separate sources. The result of a search
@@ -273,10 +282,6 @@ impl Completion {
             })),
         }
     }
-}
-
-fn reason(fields: &Fields<'_>, name: &str) -> Option<String> {
-    fields.filled(name).filter(|reason| !reason.ends_with("_UNSPECIFIED"))
 }
 
 /// Returns whether a part has data that must return only to its provider.

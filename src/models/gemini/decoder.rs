@@ -10,7 +10,7 @@ use crate::agent::state::ModelResponse;
 use crate::ids::IdSource;
 use crate::models::body::{protocol, truncated};
 use crate::models::decoder::{FrameReader, Progress, StreamDecoder, not_json, read_object};
-use crate::models::errors::error_of_frame;
+use crate::models::errors::error_in;
 use crate::models::retry::AttemptError;
 use crate::models::settings::CapSettings;
 use crate::models::wire;
@@ -80,8 +80,9 @@ impl FrameReader for GeminiReader {
 impl GeminiReader {
     fn take_chunk(&mut self, text: &str, events: &mut Vec<ModelEvent>) -> Result<(), AttemptError> {
         let chunk = read_object(text)?;
-        if chunk.has_error() {
-            return Err(error_of_frame(text));
+        let is_part = chunk.has("candidates") || chunk.has("usageMetadata");
+        if let Some(error) = error_in(&chunk, text, is_part) {
+            return Err(error);
         }
         let completion = &mut self.completion;
         completion.take_envelope(&chunk);

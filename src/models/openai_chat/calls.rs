@@ -9,11 +9,10 @@ use std::sync::Arc;
 
 use crate::agent::ports::ModelEvent;
 use crate::ids::IdSource;
-use crate::json::Value;
 use crate::message::ToolCall;
-use crate::models::calls::CallIds;
+use crate::models::calls::{CALL_FIELDS, CallIds, arguments_of, is_same, news};
 use crate::models::fault::Fault;
-use crate::models::wire::{self, Fields, MOST_UNKNOWN, object_text};
+use crate::models::wire::{Fields, MOST_UNKNOWN, object_text};
 
 /// A call under construction.
 #[derive(Debug, Default)]
@@ -35,6 +34,8 @@ struct Call {
     end: JsonEnd,
     extras: Vec<(String, String)>,
     started: bool,
+    /// Whether it began as a whole call.
+    whole: bool,
 }
 
 /// A piece of a call.
@@ -46,6 +47,8 @@ struct Fragment {
     name: Option<String>,
     arguments: String,
     extras: Vec<(String, String)>,
+    /// Whether nothing of it could be read.
+    is_unknown: bool,
 }
 
 /// The calls of one completion.
@@ -80,6 +83,11 @@ impl Calls {
         self.list.len()
     }
 
+    /// Returns whether the arguments of a call are not complete.
+    pub(super) fn has_open(&self) -> bool {
+        self.list.iter().any(|call| !call.end.is_reached())
+    }
+
     /// Begins to read a message of a choice.
     pub(super) fn begin_message(&mut self, choice: u64) {
         (self.choice, self.before) = (choice, self.list.len());
@@ -95,27 +103,36 @@ impl Calls {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), Fault> {
         let function = item.object("function").or_else(|| item.object("custom"));
-        let function = function.unwrap_or_default();
-        let known = ["index", "id", "type", "function", "custom"];
-        let extras = item.iter().filter(|(name, _)| !known.contains(name)).take(MOST_UNKNOWN);
+        let is_known = |name: &str| name == "custom" || CALL_FIELDS.contains(&name);
+        let extras = item.iter().filter(|(name, _)| !is_known(name)).take(MOST_UNKNOWN);
+        let extras: Vec<_> = extras
+            .map(|(name, raw)| (name.to_owned(), raw.get().to_owned()))
+            .collect();
+        let number = || item.text("index")?.trim().parse::<u64>().ok();
         let fragment = Fragment {
-            index: item.count("index"),
+            index: item.count("index").or_else(number),
             slot,
-            id: item.filled("id"),
-            extras: extras
-                .map(|(name, raw)| (name.to_owned(), raw.get().to_owned()))
-                .collect(),
-            ..Fragment::of_function(&function)
+            id: item.filled("id").or_else(|| item.filled("call_id")),
+            is_unknown: function.is_none() && !extras.is_empty(),
+            extras,
+            // Some servers write the call without an object around it.
+            ..Fragment::of_function(function.as_ref().unwrap_or(item))
         };
         self.add(fragment, whole, events)
     }
 
-    /// Reads a `function_call` of the protocol's legacy form. A completion has at most one.
+    /// Reads a `function_call` of the protocol's legacy form. A completion has at most one. Some
+    /// servers send the same call in both forms.
     pub(super) fn take_legacy(&mut self, function: &Fields<'_>, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
         let fragment = Fragment {
             index: Some(LEGACY_INDEX),
             ..Fragment::of_function(function)
         };
+        let mut own = self.list.iter().filter(|call| call.choice == self.choice);
+        let is_like = |call: &Call| fragment.name.as_ref().is_none_or(|name| *name == call.name);
+        if own.clone().all(|call| call.index != Some(LEGACY_INDEX)) && own.any(is_like) {
+            return Ok(());
+        }
         self.add(fragment, false, events)
     }
 
@@ -127,10 +144,14 @@ impl Calls {
     fn add(&mut self, fragment: Fragment, whole: bool, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
         let position = match self.find(&fragment, whole) {
             Some(position) => position,
-            None if fragment.is_empty() => return Ok(()),
-            None => self.begin(&fragment)?,
+            None if !fragment.is_empty() => self.begin(&fragment, whole)?,
+            None if fragment.is_unknown => return Err(Fault::Unreadable),
+            None => return Ok(()),
         };
         let call = &mut self.list[position];
+        if call.is_legacy() {
+            call.index = fragment.index;
+        }
         call.ids_change |= call.has_other_id(&fragment);
         call.given_id = call.given_id.take().or(fragment.id);
         if call.name.is_empty() {
@@ -142,7 +163,7 @@ impl Calls {
                 call.extras.push((name, raw));
             }
         }
-        let mut news = call.news(fragment.arguments);
+        let mut news = news(&call.arguments, fragment.arguments);
         call.end.push(&news);
         call.arguments.push_str(&news);
         if !call.started && !call.name.is_empty() {
@@ -163,22 +184,29 @@ impl Calls {
         Ok(())
     }
 
-    /// Finds the call that the fragment continues or repeats. A whole call only repeats a call of
-    /// an earlier message.
+    /// Finds the call that the fragment continues or repeats. A whole call repeats a call with its
+    /// id, or a call of an earlier message.
     fn find(&self, fragment: &Fragment, whole: bool) -> Option<usize> {
-        let among = if whole { &self.list[..self.before] } else { &self.list };
-        let last =
-            |fits: &dyn Fn(&Call) -> bool| among.iter().rposition(|call| call.choice == self.choice && fits(call));
+        let last_of = |among: &[Call], fits: &dyn Fn(&Call) -> bool| {
+            among.iter().rposition(|call| call.choice == self.choice && fits(call))
+        };
+        let last = |fits: &dyn Fn(&Call) -> bool| last_of(&self.list, fits);
         if whole {
-            return last(&|call| call.is_repeated_by(fragment));
+            let same_id = last(&|call| call.has_id_of(fragment) && call.is_repeated_by(fragment));
+            return same_id.or_else(|| last_of(&self.list[..self.before], &|call| call.is_repeated_by(fragment)));
         }
-        let same_index = |call: &Call| call.index == fragment.index || call.index.is_none() || fragment.index.is_none();
+        if let Some(position) = last(&|call| call.is_listed_again(fragment)) {
+            return Some(position);
+        }
+        let same_index = |call: &Call| {
+            call.index == fragment.index || call.index.is_none() || fragment.index.is_none() || call.is_legacy()
+        };
         let found = last(&|call| call.has_id_of(fragment) && same_index(call))
             .or_else(|| last(&|call| key_fits(call, fragment)));
         found.filter(|position| !self.list[*position].is_over_before(fragment))
     }
 
-    fn begin(&mut self, fragment: &Fragment) -> Result<usize, Fault> {
+    fn begin(&mut self, fragment: &Fragment, whole: bool) -> Result<usize, Fault> {
         if self.list.len() >= self.limit {
             return Err(Fault::TooManyCalls(self.limit));
         }
@@ -188,6 +216,7 @@ impl Calls {
             index: fragment.index,
             slot: fragment.slot,
             id,
+            whole,
             ..Call::default()
         });
         Ok(index)
@@ -196,20 +225,16 @@ impl Calls {
 
 fn key_fits(call: &Call, fragment: &Fragment) -> bool {
     match (call.index, fragment.index) {
-        (Some(left), Some(right)) => left == right,
+        (Some(left), Some(right)) if !call.is_legacy() => left == right,
         _ => call.slot == fragment.slot,
     }
 }
 
 impl Fragment {
     fn of_function(function: &Fields<'_>) -> Self {
-        let arguments = function
-            .get("arguments")
-            .or_else(|| function.get("input"))
-            .map(|raw| wire::text(raw).unwrap_or_else(|| raw.get().to_owned()));
         Self {
             name: function.filled("name"),
-            arguments: arguments.unwrap_or_default(),
+            arguments: arguments_of(function).unwrap_or_default(),
             ..Self::default()
         }
     }
@@ -231,6 +256,11 @@ impl Call {
         self.given_id.is_some() && fragment.id.is_some() && self.given_id != fragment.id
     }
 
+    /// Returns whether the call has only the legacy form so far.
+    fn is_legacy(&self) -> bool {
+        self.index == Some(LEGACY_INDEX)
+    }
+
     /// Returns whether a fragment with the key of this call begins another call. It needs a name.
     fn is_over_before(&self, fragment: &Fragment) -> bool {
         let Some(name) = fragment.name.as_ref().filter(|_| !self.name.is_empty()) else {
@@ -249,31 +279,26 @@ impl Call {
         is_whole && (has_other_id || !is_same_call || !self.has_arguments(&fragment.arguments))
     }
 
-    /// Returns whether a whole call is this one again.
+    /// Returns whether a whole call is this one again. One with another id repeats a call of the
+    /// stream if it has the same arguments.
     fn is_repeated_by(&self, fragment: &Fragment) -> bool {
-        let is_same = fragment.name.as_ref() == Some(&self.name) && (self.ids_change || !self.has_other_id(fragment));
-        is_same && (fragment.arguments.starts_with(&self.arguments) || self.has_arguments(&fragment.arguments))
+        if fragment.name.as_ref() != Some(&self.name) {
+            return false;
+        }
+        let may_differ = self.ids_change || !self.has_other_id(fragment);
+        (may_differ && fragment.arguments.starts_with(&self.arguments))
+            || ((may_differ || !self.whole) && self.has_arguments(&fragment.arguments))
+    }
+
+    /// Returns whether a complete call without a number and an id is this one, which has a number.
+    fn is_listed_again(&self, fragment: &Fragment) -> bool {
+        let is_listed = fragment.index.is_none() && fragment.id.is_none() && self.index.is_some();
+        is_listed && fragment.name.as_ref() == Some(&self.name) && self.has_arguments(&fragment.arguments)
     }
 
     /// Returns whether the arguments are complete, and the same value as these.
     fn has_arguments(&self, other: &str) -> bool {
-        let is_similar = self.arguments.len() / 4 <= other.len();
-        let read = |text: &str| serde_json::from_str::<Value>(text).ok();
-        self.end.is_reached()
-            && is_similar
-            && (other == self.arguments || read(other).is_some_and(|value| read(&self.arguments) == Some(value)))
-    }
-
-    /// Returns the part of a piece that is new. Some servers repeat the arguments so far.
-    fn news(&self, piece: String) -> String {
-        if self.has_arguments(&piece) {
-            return String::new();
-        }
-        let is_longer = self.arguments.starts_with('{') && piece.len() > self.arguments.len();
-        match piece.strip_prefix(&self.arguments) {
-            Some(rest) if is_longer => rest.to_owned(),
-            _ => piece,
-        }
+        is_same(&self.arguments, other)
     }
 
     fn finish(self) -> Result<ToolCall, Fault> {

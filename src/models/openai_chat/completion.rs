@@ -13,7 +13,8 @@ use crate::agent::state::ModelResponse;
 use crate::ids::IdSource;
 use crate::json::RawJson;
 use crate::message::{ContentPart, ImagePart, MediaSource, OpaquePart, TextPart};
-use crate::models::delta::DeltaKind;
+use crate::models::calls::is_call;
+use crate::models::delta::{DeltaKind, unsaid};
 use crate::models::ending::Ending;
 use crate::models::envelope::{Envelope, count_calls};
 use crate::models::fault::Fault;
@@ -33,6 +34,10 @@ const MAX_EXECUTED_TOOLS: u64 = 256;
 pub(super) struct Completion {
     parts: Vec<Part>,
     calls: Calls,
+    /// Whether a whole message arrived.
+    has_whole: bool,
+    /// The texts that a whole message after the pieces has not repeated yet.
+    left: Vec<(DeltaKind, String)>,
     /// How many of the calls are already among the parts.
     placed_calls: usize,
     room: Room,
@@ -63,6 +68,8 @@ impl Completion {
         Self {
             parts: Vec::new(),
             calls: Calls::new(ids, caps.tool_calls),
+            has_whole: false,
+            left: Vec::new(),
             placed_calls: 0,
             room: Room::new(caps.parts),
             sources: Sources::default(),
@@ -96,6 +103,11 @@ impl Completion {
         !self.parts.is_empty()
     }
 
+    /// Returns whether the arguments of a call are not complete.
+    pub(super) fn has_open_calls(&self) -> bool {
+        self.calls.has_open()
+    }
+
     /// Takes the fields around the choices.
     pub(super) fn take_envelope(&mut self, chunk: &Fields<'_>, usage: Option<Usage>, events: &mut Vec<ModelEvent>) {
         self.envelope.take(chunk, "model", "id");
@@ -108,7 +120,8 @@ impl Completion {
         self.ending.take(reason);
     }
 
-    /// Reads the message of a choice or, unless it is `whole`, a piece of one.
+    /// Reads the message of a choice or, unless it is `whole`, a piece of one. A whole message after
+    /// pieces repeats them.
     pub(super) fn take_message(
         &mut self,
         choice: u64,
@@ -117,6 +130,10 @@ impl Completion {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), Fault> {
         let (before, events_before) = (self.parts.len(), events.len());
+        if whole && !std::mem::replace(&mut self.has_whole, true) && self.has_content() {
+            self.left = self.texts();
+        }
+        self.calls.begin_message(choice);
         self.retained.take(message, whole, &mut self.room)?;
         self.add_delta(DeltaKind::Reasoning, reasoning_words(message), events);
         if let Some(content) = message.get("content") {
@@ -125,10 +142,10 @@ impl Completion {
         self.add_delta(DeltaKind::Refusal, message.words("refusal").unwrap_or_default(), events);
         self.ending.check_choice(choice, &events[events_before..])?;
         let images = message.list("images").unwrap_or_default();
-        self.parts
-            .extend(images.into_iter().filter_map(image).map(Part::Content));
+        for image in images.into_iter().filter_map(image) {
+            self.add_part(image);
+        }
         self.add_citations(&message.list("annotations").unwrap_or_default())?;
-        self.calls.begin_message(choice);
         for (slot, item) in message.items("tool_calls").into_iter().enumerate() {
             let item = wire::object(item).ok_or(Fault::Unreadable)?;
             self.calls.take(&item, slot, whole, events)?;
@@ -144,6 +161,7 @@ impl Completion {
         }
         self.parts.extend((self.placed_calls..self.calls.len()).map(Part::Call));
         self.placed_calls = self.calls.len();
+        self.left.clear();
         self.room.take(self.parts.len() - before)
     }
 
@@ -202,8 +220,8 @@ impl Completion {
                 None => self.add_delta(DeltaKind::Text, text.into_owned(), events),
             }
         } else {
-            for item in wire::items(content) {
-                self.take_block(item, whole, events)?;
+            for (slot, item) in wire::items(content).into_iter().enumerate() {
+                self.take_block(item, slot, whole, events)?;
             }
         }
         Ok(())
@@ -214,7 +232,13 @@ impl Completion {
         self.add_delta(DeltaKind::Text, split.text, events);
     }
 
-    fn take_block(&mut self, raw: &RawValue, whole: bool, events: &mut Vec<ModelEvent>) -> Result<(), Fault> {
+    fn take_block(
+        &mut self,
+        raw: &RawValue,
+        slot: usize,
+        whole: bool,
+        events: &mut Vec<ModelEvent>,
+    ) -> Result<(), Fault> {
         let Some(block) = wire::object(raw) else {
             self.add_delta(DeltaKind::Text, wire::words(raw), events);
             return Ok(());
@@ -228,19 +252,57 @@ impl Completion {
                 self.add_citations(&sources.unwrap_or_default())?;
             }
             Some("refusal") => self.add_delta(DeltaKind::Refusal, block.words("refusal").unwrap_or_default(), events),
-            Some("image_url") => self.parts.extend(image(raw).map(Part::Content)),
+            Some("image_url") => {
+                if let Some(image) = image(raw) {
+                    self.add_part(image);
+                }
+            }
+            Some(kind) if is_call(kind) => self.calls.take(&block, slot, whole, events)?,
             // Some servers send a structured response as an object.
             None if block.is_empty() => {}
             None => self.add_delta(DeltaKind::Text, raw.get().to_owned(), events),
             _ => {
                 let part = opaque(&self.envelope.provider, raw.get().to_owned());
-                self.parts.push(Part::Content(part));
+                self.add_part(part);
             }
         }
         Ok(())
     }
 
+    /// Returns the texts so far.
+    fn texts(&self) -> Vec<(DeltaKind, String)> {
+        let kinds = [DeltaKind::Text, DeltaKind::Reasoning, DeltaKind::Refusal];
+        let text = |kind: DeltaKind| {
+            let texts = self.parts.iter().filter_map(|part| match (kind, part) {
+                (DeltaKind::Text, Part::Content(ContentPart::Text(part))) => Some(part.text.as_str()),
+                (DeltaKind::Reasoning, Part::Content(ContentPart::Reasoning(part))) => Some(part.text.as_str()),
+                (DeltaKind::Reasoning, Part::Thinking { words, .. }) => Some(words.as_str()),
+                (DeltaKind::Refusal, Part::Content(ContentPart::Refusal { text })) => Some(text.as_str()),
+                _ => None,
+            });
+            texts.collect::<String>()
+        };
+        kinds.into_iter().map(|kind| (kind, text(kind))).collect()
+    }
+
+    /// Adds a part, unless a whole message repeats it.
+    fn add_part(&mut self, new: ContentPart) {
+        let is_same = |part: &Part| matches!(part, Part::Content(part) if *part == new);
+        if self.left.is_empty() || !self.parts.iter().any(is_same) {
+            self.parts.push(Part::Content(new));
+        }
+    }
+
+    /// Returns the part of a text that is new.
+    fn unsaid(&mut self, kind: DeltaKind, piece: String) -> String {
+        match self.left.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, left)) => unsaid(left, piece),
+            None => piece,
+        }
+    }
+
     fn add_delta(&mut self, kind: DeltaKind, piece: String, events: &mut Vec<ModelEvent>) {
+        let piece = self.unsaid(kind, piece);
         if piece.is_empty() {
             return;
         }
@@ -262,6 +324,11 @@ impl Completion {
         whole: bool,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), Fault> {
+        let has_words = !piece.is_empty();
+        let piece = self.unsaid(DeltaKind::Reasoning, piece);
+        if has_words && piece.is_empty() {
+            return Ok(());
+        }
         match self.parts.last_mut() {
             Some(Part::Thinking { words, block }) if !whole && continues_with(block, raw) => {
                 words.push_str(&piece);

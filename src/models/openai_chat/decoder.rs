@@ -7,8 +7,9 @@ use crate::agent::ports::ModelEvent;
 use crate::agent::state::ModelResponse;
 use crate::ids::IdSource;
 use crate::models::body::protocol;
-use crate::models::decoder::{FrameReader, Progress, StreamDecoder, not_json};
-use crate::models::errors::error_of_frame;
+use crate::models::decoder::{FrameReader, Progress, StreamDecoder, read_object};
+use crate::models::ending::reason_of;
+use crate::models::errors::{error_in, error_of_frame};
 use crate::models::openai_usage::{CHAT, read_usage};
 use crate::models::retry::AttemptError;
 use crate::models::settings::CapSettings;
@@ -49,12 +50,13 @@ impl FrameReader for ChatReader {
     }
 
     fn take_frame(&mut self, _name: &str, data: &str, events: &mut Vec<ModelEvent>) -> Result<Progress, AttemptError> {
-        let chunk = read_chunk(data)?;
+        let chunk = read_object(data)?;
         self.take_chunk(&chunk, data, false, events)?;
         Ok(Progress::Open)
     }
 
-    /// Completes the response, since some servers send the mark without a finish reason.
+    /// Completes the response, since some servers send the mark without a finish reason. Then the
+    /// arguments of a call must be complete.
     fn take_done(&mut self, events: &mut Vec<ModelEvent>) -> Progress {
         self.completion.end_text(events);
         if self.completion.is_finished() || self.completion.has_content() {
@@ -68,7 +70,7 @@ impl FrameReader for ChatReader {
         if body.is_empty() {
             return Err(protocol("the response is empty".to_owned(), body));
         }
-        let chunk = read_chunk(body)?;
+        let chunk = read_object(body)?;
         self.take_chunk(&chunk, body, true, events)?;
         if !self.saw_choices {
             return Err(protocol("the response is not a chat completion".to_owned(), body));
@@ -82,6 +84,10 @@ impl FrameReader for ChatReader {
 
     fn is_finished(&self) -> bool {
         self.completion.is_finished()
+    }
+
+    fn has_open_parts(&self) -> bool {
+        !self.completion.is_finished() && self.completion.has_open_calls()
     }
 
     fn finish(mut self, events: &mut Vec<ModelEvent>) -> Result<ModelResponse, AttemptError> {
@@ -111,10 +117,10 @@ impl ChatReader {
         whole: bool,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), AttemptError> {
-        if chunk.is_error() {
-            return Err(error_of_frame(text));
-        }
         let choices = chunk.list("choices");
+        if let Some(error) = error_in(chunk, text, choices.is_some() || chunk.get("usage").is_some()) {
+            return Err(error);
+        }
         self.saw_choices |= choices.as_ref().is_some_and(|choices| !whole || !choices.is_empty());
         for (position, raw) in (0..).zip(choices.into_iter().flatten()) {
             let Some(choice) = wire::object(raw) else { continue };
@@ -128,25 +134,10 @@ impl ChatReader {
                 let taken = self.completion.take_message(number, &message, whole, events);
                 taken.map_err(|fault| fault.error(raw.get()))?;
             }
-            if let Some(reason) = choice.filled("finish_reason") {
+            if let Some(reason) = reason_of(&choice, "finish_reason") {
                 self.completion.take_finish_reason(&reason);
             }
         }
         Ok(())
     }
-}
-
-/// Parses a chunk as an object. If the text is a list of errors instead, returns its error.
-fn read_chunk(text: &str) -> Result<Fields<'_>, AttemptError> {
-    serde_json::from_str(text).map_err(|error| {
-        if is_error_list(text) {
-            return error_of_frame(text);
-        }
-        not_json(&error, "the response is not a JSON object", text)
-    })
-}
-
-fn is_error_list(text: &str) -> bool {
-    let first = wire::parse_list(text).and_then(|items| items.into_iter().next());
-    first.and_then(wire::object).is_some_and(|first| first.has_error())
 }

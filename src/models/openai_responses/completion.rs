@@ -1,14 +1,14 @@
 //! Builds one completion from its items. Knows neither streams nor bytes.
 //!
 //! The last list of items from the provider is authoritative. Until it arrives, and if it is empty,
-//! the announced items count.
+//! the announced items count. Calls of the stream always count.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::call::Call;
+use super::call::{Call, Whole};
 use super::item::{Item, Parts, Slot};
 use super::message::{Holds, Message};
 use super::partial_text::Fragment;
@@ -16,7 +16,6 @@ use super::reasoning::{Reasoning, Section};
 use crate::agent::ports::ModelEvent;
 use crate::agent::state::{FinishReason, ModelResponse};
 use crate::ids::IdSource;
-use crate::message::ContentPart;
 use crate::models::calls::CallIds;
 use crate::models::fault::Fault;
 use crate::models::room::Room;
@@ -96,7 +95,14 @@ impl Completion {
             // stream.
             slot.item.fits(&item) && (same_id || (is_whole && !slot.is_whole()))
         });
-        let position = match found {
+        // Some servers repeat a call as an item of its own. Its announcement was not emitted.
+        let repeated = self.call(&item, Call::is_repeated_by).filter(|_| is_whole);
+        if let (Some(_), Some(found)) = (repeated, found)
+            && matches!(&self.slots[found].item, Item::Call(call) if !call.is_started())
+        {
+            self.slots[found].item = Item::Other;
+        }
+        let position = match repeated.or(found) {
             Some(position) => position,
             None => self.begin(Item::of(&item))?,
         };
@@ -186,22 +192,57 @@ impl Completion {
             let in_turn = self.slots.get(position).filter(|slot| !is_other(slot));
             let in_turn = in_turn.map(|_| position);
             let found = named.or(in_turn).filter(|position| !taken.contains(position));
-            let position = match found.filter(|position| self.slots[*position].item.fits(&item)) {
+            let found = found.filter(|position| self.slots[*position].item.fits(&item));
+            let repeated = self.call(&item, Call::is_repeated_by);
+            // The ids of a call may have changed.
+            let is_free = |position: &usize| !taken.contains(position) && !is_other(&self.slots[*position]);
+            let like = || self.call(&item, Call::is_like).filter(is_free);
+            let position = match repeated.or(found).or_else(like) {
                 Some(position) => position,
                 None => self.begin(Item::of(&item))?,
             };
-            taken.insert(position);
+            if !taken.insert(position) {
+                continue;
+            }
             positions.push(position);
             self.name(position, id.as_deref(), None);
             self.slots[position].settle(raw, &item, &mut self.call_ids, &mut self.room, events)?;
         }
+        self.settle_held(events);
         if !positions.is_empty() {
+            let is_call =
+                |position: &usize| matches!(&self.slots[*position].item, Item::Call(call) if call.is_started());
+            let unlisted = (0..self.slots.len()).filter(|position| !taken.contains(position));
+            positions.extend(unlisted.filter(is_call));
             self.listed = Some(positions);
         }
         Ok(())
     }
 
-    /// Returns the whole completion. A completed response that declines is a refusal.
+    /// Emits the calls that have the id of an earlier one, unless they repeat it.
+    fn settle_held(&mut self, events: &mut Vec<ModelEvent>) {
+        for position in 0..self.slots.len() {
+            let (earlier, rest) = self.slots.split_at_mut(position);
+            let Some(slot) = rest.first_mut() else { return };
+            let Item::Call(held) = &mut slot.item else { continue };
+            let is_again = |slot: &Slot| matches!(&slot.item, Item::Call(call) if call.is_again(held));
+            if held.is_started() {
+                continue;
+            }
+            if earlier.iter().any(is_again) {
+                slot.item = Item::Other;
+            } else {
+                held.start(&mut self.call_ids, events);
+            }
+        }
+    }
+
+    /// Returns whether a message or a call is incomplete.
+    pub(super) fn has_open_items(&self) -> bool {
+        self.slots.iter().any(Slot::is_open)
+    }
+
+    /// Returns the whole completion.
     pub(super) fn finish(self, reason: FinishReason, usage: Usage) -> Result<ModelResponse, Fault> {
         let mut slots: Vec<_> = self.slots.into_iter().map(Some).collect();
         let positions = self.listed.unwrap_or_else(|| (0..slots.len()).collect());
@@ -211,14 +252,9 @@ impl Completion {
                 parts.add(slot)?;
             }
         }
-        let is_call = |part: &ContentPart| matches!(part, ContentPart::ToolCall(_));
-        let has_calls = parts.content.iter().any(is_call);
         Ok(ModelResponse {
             provider_fields: parts.owner(),
-            finish_reason: match reason {
-                FinishReason::Stop if parts.refuses && !has_calls => FinishReason::Refusal,
-                reason => reason,
-            },
+            finish_reason: reason,
             content: parts.content,
             provider_tool_calls: parts.provider_tool_calls,
             usage,
@@ -230,6 +266,13 @@ impl Completion {
     fn find(&self, id: Option<&str>, index: Option<u64>) -> Option<usize> {
         let named = id.and_then(|id| self.by_id.get(id));
         named.or_else(|| self.by_index.get(&index?)).copied()
+    }
+
+    /// Returns the position of the last call that a whole call fits.
+    fn call(&self, item: &Fields<'_>, fits: fn(&Call, &Whole) -> bool) -> Option<usize> {
+        let whole = Whole::of(item).filter(|_| matches!(Item::of(item), Item::Call(_)))?;
+        let is_it = |slot: &Slot| matches!(&slot.item, Item::Call(call) if fits(call, &whole));
+        self.slots.iter().rposition(is_it)
     }
 
     fn begin(&mut self, item: Item) -> Result<usize, Fault> {

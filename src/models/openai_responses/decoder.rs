@@ -13,8 +13,8 @@ use crate::agent::state::{FinishReason, ModelResponse};
 use crate::ids::IdSource;
 use crate::models::body::protocol;
 use crate::models::decoder::{FrameReader, Progress, StreamDecoder, is_error, read_object};
-use crate::models::ending::finish_reason;
-use crate::models::errors::error_of_frame;
+use crate::models::ending::{finish_reason, reason_of};
+use crate::models::errors::{error_in, error_of_frame};
 use crate::models::openai_usage::{RESPONSES, read_usage};
 use crate::models::retry::AttemptError;
 use crate::models::settings::CapSettings;
@@ -62,7 +62,7 @@ impl FrameReader for ResponsesReader {
         }
         match kind.strip_prefix("response.") {
             Some(kind) => self.take_event(kind, &event, events),
-            None => Ok(Progress::Open),
+            None => error_in(&event, data, !name.is_empty()).map_or(Ok(Progress::Open), Err),
         }
     }
 
@@ -70,11 +70,9 @@ impl FrameReader for ResponsesReader {
         let response = read_object(body)?;
         let is_response =
             response.borrowed_text("object").as_deref() == Some("response") || response.list("output").is_some();
-        if !is_response && response.is_error() {
-            return Err(error_of_frame(body));
-        }
         if !is_response {
-            return Err(protocol("the body is not a response".to_owned(), body));
+            let error = error_in(&response, body, false);
+            return Err(error.unwrap_or_else(|| protocol("the body is not a response".to_owned(), body)));
         }
         self.take_end(&response, "completed", events)
     }
@@ -87,6 +85,10 @@ impl FrameReader for ResponsesReader {
     /// before it.
     fn is_finished(&self) -> bool {
         false
+    }
+
+    fn has_open_parts(&self) -> bool {
+        self.reason.is_whole() && self.completion.has_open_items()
     }
 
     fn finish(self, _events: &mut Vec<ModelEvent>) -> Result<ModelResponse, AttemptError> {
@@ -132,10 +134,10 @@ impl ResponsesReader {
         status: &str,
         events: &mut Vec<ModelEvent>,
     ) -> Result<Progress, AttemptError> {
-        let status = response.filled("status").unwrap_or_else(|| status.to_owned());
+        let status = reason_of(response, "status").unwrap_or_else(|| status.to_owned());
         let reason = match status.as_str() {
             status if status == "failed" || response.has_error() => Err(failure_of_response(response)),
-            "incomplete" => Ok(incomplete(response)),
+            status if status == "incomplete" || incomplete_reason(response).is_some() => Ok(incomplete(response)),
             "queued" | "in_progress" => Err(deferred()),
             "cancelled" => Err(cancelled()),
             status => Ok(finish_reason(Some(status))),
@@ -176,13 +178,16 @@ fn text_event(kind: &str) -> Option<TextEvent> {
 }
 
 fn incomplete(response: &Fields<'_>) -> FinishReason {
-    let details = response.object("incomplete_details");
-    let reason = details.and_then(|details| details.filled("reason"));
+    let reason = incomplete_reason(response);
     match finish_reason(Some(reason.as_deref().unwrap_or("incomplete"))) {
         // An incomplete response has not ended by itself.
         FinishReason::Stop | FinishReason::ToolCalls => FinishReason::Other("incomplete".to_owned()),
         reason => reason,
     }
+}
+
+fn incomplete_reason(response: &Fields<'_>) -> Option<String> {
+    reason_of(&response.object("incomplete_details")?, "reason")
 }
 
 /// Makes the error of a response that is still in progress. The provider bills it, and a retry

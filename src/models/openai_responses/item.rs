@@ -11,7 +11,7 @@ use super::reasoning::Reasoning;
 use crate::agent::ports::ModelEvent;
 use crate::json::RawJson;
 use crate::message::{ContentPart, OpaquePart, ProviderFields, ReasoningPart};
-use crate::models::calls::CallIds;
+use crate::models::calls::{CallIds, is_call};
 use crate::models::fault::Fault;
 use crate::models::room::Room;
 use crate::models::wire::Fields;
@@ -25,6 +25,8 @@ pub(super) struct Slot {
     pub(super) item: Item,
     /// The whole item, once it is complete.
     whole: Option<String>,
+    /// The status of the whole item.
+    status: Option<String>,
 }
 
 /// An item under construction.
@@ -47,12 +49,27 @@ impl Slot {
             id: None,
             item,
             whole: None,
+            status: None,
         }
     }
 
     /// Returns whether the item is complete.
     pub(super) fn is_whole(&self) -> bool {
         self.whole.is_some()
+    }
+
+    /// Returns whether the message or the call is incomplete. The end of a call may be missing if
+    /// its arguments are complete.
+    pub(super) fn is_open(&self) -> bool {
+        let status = self.status.as_deref();
+        let has_end = self.is_whole() && status != Some("in_progress");
+        match &self.item {
+            Item::Message(_) => status == Some("incomplete"),
+            Item::Call(call) => {
+                status == Some("incomplete") || (call.is_started() && !has_end && !call.has_whole_arguments())
+            }
+            Item::Reasoning(_) | Item::Other => false,
+        }
     }
 
     /// Takes the whole item.
@@ -65,6 +82,7 @@ impl Slot {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), Fault> {
         self.whole = Some(raw.get().to_owned());
+        self.status = item.text("status");
         match &mut self.item {
             Item::Message(message) => message.settle(item, room, events)?,
             Item::Reasoning(reasoning) => reasoning.settle(item, events),
@@ -81,7 +99,7 @@ impl Item {
         match item.borrowed_text("type").as_deref() {
             Some("message") => Self::Message(Message::default()),
             Some("reasoning") => Self::Reasoning(Reasoning::default()),
-            Some("function_call") => Self::Call(Call::default()),
+            Some(kind) if is_call(kind) => Self::Call(Call::default()),
             _ => Self::Other,
         }
     }
@@ -107,8 +125,6 @@ pub(super) struct Parts<'a> {
     /// The parts.
     pub(super) content: Vec<ContentPart>,
     has_marks: bool,
-    /// Whether a message declines.
-    pub(super) refuses: bool,
     /// The number of calls of the provider's own tools, by name.
     pub(super) provider_tool_calls: BTreeMap<String, u64>,
     after_message: bool,
@@ -121,7 +137,6 @@ impl<'a> Parts<'a> {
             provider,
             content: Vec::new(),
             has_marks: false,
-            refuses: false,
             provider_tool_calls: BTreeMap::new(),
             after_message: false,
         }
@@ -132,7 +147,6 @@ impl<'a> Parts<'a> {
         let after_message = std::mem::take(&mut self.after_message);
         match slot.item {
             Item::Message(message) => {
-                self.refuses |= message.refuses();
                 let id = slot.id.filter(|_| after_message);
                 self.has_marks |= message.finish(self.provider, id.as_deref(), &mut self.content);
                 self.after_message = true;

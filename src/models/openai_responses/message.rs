@@ -120,11 +120,6 @@ impl Message {
         mem::take(&mut self.made)
     }
 
-    /// Returns whether the model declines.
-    pub(super) fn refuses(&self) -> bool {
-        self.parts.keys().any(|(_, holds)| *holds == Holds::Refusal)
-    }
-
     /// Appends the parts. A text has the mark of its message if the message has additional fields,
     /// or if it must be distinguished from the message right before it: `id` is given then. Returns
     /// whether there is a mark.

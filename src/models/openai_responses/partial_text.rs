@@ -34,6 +34,11 @@ impl PartialText {
         &self.received
     }
 
+    /// Returns the words so far.
+    pub(super) fn text(&self) -> &str {
+        self.whole.as_deref().unwrap_or(&self.received)
+    }
+
     /// Returns the words.
     pub(super) fn finish(self) -> String {
         self.whole.unwrap_or(self.received)

@@ -10,6 +10,10 @@ use crate::json::{Object, Value, WITH_NAMED_SCHEMAS, WITH_SCHEMAS, modernise_lim
 
 /// The most characters of a keyword in a description.
 const MAX_REPORTED: usize = 200;
+/// Keywords whose value is a list of names of members.
+const LISTS_OF_MEMBERS: [&str; 2] = ["required", "propertyOrdering"];
+/// Keywords whose value has members by name: their schemas, or the names of others.
+const BY_MEMBER: [&str; 4] = ["properties", "dependentRequired", "dependentSchemas", "dependencies"];
 /// The most groups of members in a description.
 const MAX_GROUPS: usize = 20;
 
@@ -17,7 +21,7 @@ const MAX_GROUPS: usize = 20;
 #[derive(Debug)]
 pub(super) struct Reduced {
     pub(super) schema: Value,
-    /// What the root said about its members together.
+    /// What the root said about its members together, and what it lost.
     pub(super) note: Option<String>,
     /// Whether the rules can't express the schema.
     pub(super) is_loose: bool,
@@ -52,12 +56,23 @@ impl<'a> Reducer<'a> {
         let mut root = self.flattener.flat(root, 0);
         root.insert("type".to_owned(), Value::from("object"));
         let mut schema = self.object(root);
+        let mut notes = Vec::new();
         if !self.rules.at_root.is_empty() {
-            schema.retain(|keyword, _| self.rules.at_root.contains(keyword));
+            schema.retain(|keyword, value| {
+                let is_accepted = self.rules.at_root.contains(keyword);
+                match value {
+                    _ if is_accepted || has(&TABLE.silent, keyword) => {}
+                    Value::Bool(_) => {}
+                    Value::String(text) if keyword == "description" => notes.push(text.clone()),
+                    value => notes.push(report(keyword, value)),
+                }
+                is_accepted
+            });
         }
+        notes.extend(self.note());
         Reduced {
             schema: Value::Object(schema),
-            note: self.note(),
+            note: (!notes.is_empty()).then(|| notes.join("\n")),
             is_loose: self.is_loose,
         }
     }
@@ -97,6 +112,7 @@ impl<'a> Reducer<'a> {
         let has_items = schema.get("items").is_some_and(Value::is_object);
         for (keyword, value) in modern(schema) {
             let name = keyword.as_str();
+            let value = self.renamed(name, value);
             let (keyword, value) = match (name, value) {
                 ("$schema" | "$id", _) => continue,
                 ("$defs" | "definitions", _) if self.rules.inlines => continue,
@@ -111,12 +127,7 @@ impl<'a> Reducer<'a> {
                 ("prefixItems", Value::Array(items)) => ("items", serde_json::json!({"anyOf": items})),
                 (name, value) if !self.accepts_value(name, &value) => {
                     if !has(&TABLE.silent, name) {
-                        reported.push(
-                            format!("{name}: {value}")
-                                .chars()
-                                .take(MAX_REPORTED)
-                                .collect::<String>(),
-                        );
+                        reported.push(report(name, &value));
                     }
                     continue;
                 }
@@ -135,20 +146,26 @@ impl<'a> Reducer<'a> {
         reduced
     }
 
-    fn value(&mut self, keyword: &str, value: Value) -> Value {
+    /// Replaces the names of members in the value of a keyword.
+    fn renamed(&self, keyword: &str, value: Value) -> Value {
         match value {
-            Value::Object(members) if keyword == "properties" => members
+            Value::Object(members) if BY_MEMBER.contains(&keyword) => members
                 .into_iter()
-                .map(|(name, member)| (self.names.of_member(&name).to_owned(), self.schema(member)))
+                .map(|(name, value)| (self.names.of_member(&name).to_owned(), self.renamed("required", value)))
                 .collect(),
-            Value::Array(names) if keyword == "required" => names
+            Value::Array(names) if LISTS_OF_MEMBERS.contains(&keyword) => names
                 .into_iter()
-                .map(|name| {
-                    name.as_str()
-                        .map(|name| Value::from(self.names.of_member(name)))
-                        .unwrap_or(name)
+                .map(|name| match name {
+                    Value::String(name) => Value::from(self.names.of_member(&name)),
+                    other => other,
                 })
                 .collect(),
+            value => value,
+        }
+    }
+
+    fn value(&mut self, keyword: &str, value: Value) -> Value {
+        match value {
             Value::Object(schemas) if WITH_NAMED_SCHEMAS.contains(&keyword) => schemas
                 .into_iter()
                 .map(|(name, schema)| (name, self.schema(schema)))
@@ -241,6 +258,11 @@ impl<'a> Reducer<'a> {
         };
         fits && self.accepts(keyword)
     }
+}
+
+/// Returns a keyword in the words of a description.
+fn report(keyword: &str, value: &Value) -> String {
+    format!("{keyword}: {value}").chars().take(MAX_REPORTED).collect()
 }
 
 fn has(keywords: &[String], keyword: &str) -> bool {

@@ -12,6 +12,7 @@ on_every_store!(
     the_run_says_why_its_last_completion_ended,
     calls_that_were_cut_are_neither_executed_nor_left_open,
     a_completion_that_contradicts_its_end_is_retried,
+    a_call_without_its_end_is_not_executed,
 );
 
 fn chunk(delta: &Value, finish_reason: Option<&str>) -> Value {
@@ -117,6 +118,28 @@ async fn a_completion_that_contradicts_its_end_is_retried(database: TestDatabase
     assert_eq!(
         (&run["status"], &run["output_text"], mock.asked()),
         (&json!("completed"), &json!("here"), 4),
+        "{run:#}"
+    );
+    app.finish().await;
+}
+
+async fn a_call_without_its_end_is_not_executed(database: TestDatabase) {
+    let mock = MockModel::start(|request| {
+        if has_results(request) {
+            return Reply::text("done");
+        }
+        let function = json!({"name": "variables_set", "arguments": ""});
+        let calls = json!({"tool_calls": [{"index": 0, "id": "c", "function": function}]});
+        Reply::Events(vec![chunk(&json!({"content": "Let me"}), None), chunk(&calls, None)])
+    });
+    let mock = mock.await;
+    let app = TestApp::start(database.url(), &mock, &[]).await;
+    app.put_agent("careful", json!({"model": "mock/m", "tools": ["variables_set"]}))
+        .await;
+    let run = app.run_with(json!({"agent": "careful", "input": "go"})).await;
+    assert_eq!(
+        (&run["status"], &run["error"]["code"], mock.asked()),
+        (&json!("failed"), &json!("model_answer_truncated"), 1),
         "{run:#}"
     );
     app.finish().await;

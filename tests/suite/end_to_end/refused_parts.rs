@@ -12,6 +12,8 @@ on_every_store!(
     a_tool_whose_schema_is_refused_is_left_out_for_the_rest_of_the_run,
     every_tool_that_is_refused_is_left_out_and_a_chosen_one_is_not,
     pictures_that_are_refused_become_words,
+    pictures_and_files_are_left_out_with_any_status,
+    the_only_schema_of_a_request_needs_no_name,
     a_response_format_that_is_refused_moves_into_the_prompt,
     a_part_that_is_refused_again_ends_the_run
 );
@@ -127,6 +129,104 @@ async fn pictures_that_are_refused_become_words(database: TestDatabase) {
         .get(&format!("/v1/sessions/{}", run["session_id"].as_str().unwrap()))
         .await;
     assert!(session["message_history_state"].to_string().contains("iVBORw0KGgo="));
+    app.finish().await;
+}
+
+/// Refusals of a picture or of a file: the status, the words and the part.
+const OF_CONTENT: [(u16, &str, &str); 8] = [
+    (400, "At most 0 image(s) may be provided in one prompt.", "pictures"),
+    (404, "No endpoints found that support image input", "pictures"),
+    (
+        500,
+        "image input is not supported - you may need to provide the mmproj",
+        "pictures",
+    ),
+    (500, "could not decode the image", "pictures"),
+    (400, "Unknown part type: file", "documents"),
+    (
+        422,
+        "unknown variant `file`, expected `text` or `image_url`",
+        "documents",
+    ),
+    (404, "No endpoints found that support file input", "documents"),
+    (500, "Unsupported content part: file", "documents"),
+];
+
+async fn pictures_and_files_are_left_out_with_any_status(database: TestDatabase) {
+    let mock = MockModel::start(|request| {
+        let messages = request["messages"].to_string();
+        let mut cases = OF_CONTENT.iter().enumerate();
+        let (_, (status, message, part)) = cases
+            .find(|(number, _)| messages.contains(&format!("Case {number}.")))
+            .unwrap();
+        let name = if *part == "pictures" {
+            "image_url"
+        } else {
+            "\"type\":\"file\""
+        };
+        if messages.contains(name) {
+            Reply::Status(*status, json!({"error": {"message": message}}).to_string())
+        } else {
+            Reply::text("fine")
+        }
+    });
+    let mock = mock.await;
+    let app = TestApp::start(database.url(), &mock, &[]).await;
+    let source = |media_type: &str, data: &str| json!({"kind": "base64", "media_type": media_type, "data": data});
+    for (number, (status, message, part)) in OF_CONTENT.iter().enumerate() {
+        let content = json!([
+            {"type": "text", "text": format!("Case {number}.")},
+            {"type": "image", "source": source("image/png", "iVBORw0KGgo=")},
+            {"type": "document", "name": "a.pdf", "source": source("application/pdf", "JVBERi0=")},
+        ]);
+        let input = json!([{"role": "user", "content": content}]);
+        let run = app.run_with(json!({"agent": "echo", "input": input})).await;
+        assert_eq!(run["status"], "completed", "{status} {message}: {run:#}");
+        assert_eq!(
+            steps(&app, &run).await[0]["left_out"],
+            json!([part]),
+            "{status} {message}"
+        );
+    }
+    assert_eq!(mock.asked(), 2 * OF_CONTENT.len());
+    app.finish().await;
+}
+
+async fn the_only_schema_of_a_request_needs_no_name(database: TestDatabase) {
+    let refusals = [
+        "The provided JSON schema contains features not supported by xgrammar.",
+        "Grammar error: Unimplemented keys: [\"uniqueItems\"]",
+        "The specified schema produces a constraint that has too many states for serving.",
+        "The compiled grammar is too large. Simplify your schema or reduce its size.",
+    ];
+    let mock = MockModel::start(move |request| {
+        let messages = request["messages"].to_string();
+        let number = (0..refusals.len()).find(|number| messages.contains(&format!("Case {number}.")));
+        if request.get("response_format").is_some() {
+            Reply::Status(
+                400,
+                json!({"error": {"message": refusals[number.unwrap()]}}).to_string(),
+            )
+        } else {
+            Reply::text("{\"n\": 3}")
+        }
+    });
+    let mock = mock.await;
+    let app = TestApp::start(database.url(), &mock, &[]).await;
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    let format = json!({"type": "json_schema", "name": "n", "schema": schema});
+    for (number, message) in refusals.iter().enumerate() {
+        let input = format!("Case {number}.");
+        let run = app
+            .run_with(json!({"agent": "echo", "input": input, "response_format": format}))
+            .await;
+        assert_eq!(run["output_value"], json!({"n": 3}), "{message}: {run:#}");
+        assert_eq!(
+            steps(&app, &run).await[0]["left_out"],
+            json!(["response format"]),
+            "{message}"
+        );
+    }
     app.finish().await;
 }
 

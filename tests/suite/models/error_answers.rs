@@ -1,7 +1,7 @@
 //! The class of the errors of many servers, with a status and inside a stream.
 
-use agent_runtime::agent::ports::ModelErrorClass as Class;
-use serde_json::Value;
+use agent_runtime::agent::ports::{ModelErrorClass as Class, ModelRequest, ToolSpec};
+use serde_json::{Value, json};
 
 use super::support::{ask, client, impatient, request, user};
 use crate::support::error_answers::error_answers;
@@ -47,5 +47,50 @@ async fn only_what_may_pass_is_asked_again() {
         let status = matches!(answer.status, 408 | 409 | 429 | 500..=599);
         let expected = if class && status { 2 } else { 1 };
         assert_eq!(server.asked(), expected, "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_completion_that_the_server_itself_refuses_is_asked_for_again() {
+    let tool = ToolSpec {
+        name: "calculator".to_owned(),
+        parameters: json!({"type": "object"}),
+        ..ToolSpec::default()
+    };
+    for (status, message, code) in [
+        (
+            400,
+            "tool call validation failed: parameters for tool calculator did not match schema: errors: [no]",
+            "tool_use_failed",
+        ),
+        (
+            400,
+            "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.",
+            "tool_use_failed",
+        ),
+        (400, "attempted to call tool 'calc' which was not in request.tools", ""),
+        (
+            400,
+            "Generated JSON does not match the expected schema.",
+            "json_validate_failed",
+        ),
+        (500, "error parsing tool call: raw='{' for tool 'calculator'", ""),
+        (424, "Model produced invalid sequence as part of ToolUse.", ""),
+    ] {
+        let body = json!({"error": {"message": message, "type": "invalid_request_error", "code": code}});
+        let in_stream = Reply::events(format!("data: {body}\n\n"));
+        for reply in [Reply::json(status, &body), in_stream] {
+            let server = ModelServer::start(vec![reply.clone(), reply]).await;
+            let asked = ModelRequest {
+                tools: vec![tool.clone()].into(),
+                ..request(vec![user("hi")])
+            };
+            let error = ask(client(&server, &impatient(1)).as_ref(), asked)
+                .await
+                .end
+                .unwrap_err();
+            assert_eq!(error.class, Class::Server, "{body}");
+            assert_eq!((error.refused, server.asked()), (None, 2), "{body}");
+        }
     }
 }

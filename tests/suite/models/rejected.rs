@@ -51,7 +51,7 @@ fn a_rejected_completion_reports_its_usage() {
         for (names, is_rejected) in [
             (vec![name.clone()], false),
             (vec![none.clone()], true),
-            (vec![name.clone(), name.clone()], true),
+            (vec![name.clone(), json!("u")], true),
         ] {
             let mut decoder = make(Some("application/json"), caps);
             let mut events = Vec::new();

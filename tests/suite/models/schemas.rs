@@ -208,6 +208,34 @@ async fn references_are_replaced_below_every_keyword_with_schemas() {
 }
 
 #[tokio::test]
+async fn members_that_need_others_name_them_as_their_schemas_do() {
+    let schema = json!({"type": "object", "properties": {"$a": {"type": "string"}, "b": {"type": "string"}},
+        "description": "Both or none.", "dependentRequired": {"b": ["$a"]}, "additionalProperties": false});
+    let words = r#"dependentRequired: {"b":["_a"]}"#;
+    for kind in KINDS {
+        let asked = ModelRequest {
+            tools: vec![tool("t", schema.clone())].into(),
+            ..request(vec![user("hi")])
+        };
+        let body = sent(kind, asked).await;
+        let (_, description, sent) = tools_in(kind, &body).remove(0);
+        assert!(sent["properties"].get("_a").is_some(), "{kind:?}: {sent}");
+        match kind {
+            ProviderKind::Gemini => assert_eq!(sent["description"], format!("Both or none.\n{words}")),
+            ProviderKind::Bedrock => {
+                let lines: Vec<_> = description.lines().collect();
+                assert!(lines[0] == "The tool t." && lines.len() == 3, "{description}");
+                assert!(
+                    lines.contains(&"Both or none.") && lines.contains(&words),
+                    "{description}"
+                );
+            }
+            _ => assert_eq!(sent["dependentRequired"], json!({"b": ["_a"]}), "{kind:?}"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn calls_get_the_names_of_members_back() {
     let written = r#"{"_top_2": 1e2, "_top": "$top", "order": {"_by" : "a \"_by\": b"}, "page_size_":5}"#;
     let expected = r#"{"$top": 1e2, "_top": "$top", "order": {"$by" : "a \"_by\": b"}, "page[size]":5}"#;

@@ -289,6 +289,32 @@ async fn calls_of_the_provider_s_tools_are_counted_by_name() {
     }
 }
 
+#[tokio::test]
+async fn a_call_of_our_tool_that_looks_like_one_of_the_provider_is_not_lost() {
+    let call = json!({"type": "server_tool_use", "id": "s", "name": "t", "input": {}});
+    let found = json!({"type": "t_tool_result", "tool_use_id": "s", "content": []});
+    let text = json!({"type": "text", "text": "hi"});
+    let message = |content: Value| json!({"type": "message", "stop_reason": "end_turn", "content": content});
+    let converse = json!({"stopReason": "end_turn", "output": {"message": {"role": "assistant", "content": [
+        {"text": "hi"},
+        {"toolUse": {"toolUseId": "s", "name": "t", "type": "server_tool_use", "input": {}}}]}}});
+    for (kind, body, expected) in [
+        (ProviderKind::Anthropic, message(json!([text, call])), Value::Null),
+        (
+            ProviderKind::Anthropic,
+            message(json!([call, found, text])),
+            json!({"t": 1}),
+        ),
+        (ProviderKind::Bedrock, converse, Value::Null),
+    ] {
+        let request = ModelRequest {
+            tools: [tool()].into(),
+            ..request(vec![user("hi")])
+        };
+        assert_eq!(exchange(kind, request, body).await.1, expected, "{kind:?}");
+    }
+}
+
 fn stored_at(provider: &str) -> MediaSource {
     MediaSource::ProviderFile {
         provider: provider.to_owned(),

@@ -60,7 +60,7 @@ async fn the_model_reads_that_the_answer_of_a_subagent_is_not_complete(database:
     );
     let subagents = subagents(&steps);
     assert_eq!((subagents.len(), session_count(&app).await), (5, 6));
-    let reasons = ["stop", "length", "content_filter", "length", "stop"];
+    let reasons = ["stop", "length", "content_filter", "length", "refusal"];
     for (subagent, reason) in subagents.into_iter().zip(reasons) {
         assert_eq!(
             (&subagent["status"], &subagent["steps"][0]["finish_reason"]),

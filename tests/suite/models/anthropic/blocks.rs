@@ -6,7 +6,7 @@ use agent_runtime::message::{ContentPart, ReasoningPart};
 use agent_runtime::models::CapSettings;
 use serde_json::{Value, json};
 
-use super::support::{block, call, decode_with, delta, end, input_delta, start, stop, stream, tool_use};
+use super::support::{block, call, decode_with, delta, end, input_delta, start, stop, stream, text_delta, tool_use};
 use crate::models::support::generated_id;
 
 #[test]
@@ -77,6 +77,103 @@ fn missing_and_repeated_ids_and_indexes_have_an_outcome() {
         [ContentPart::text("aa")],
         "words open a block themselves"
     );
+}
+
+fn block_stop(index: u64) -> Value {
+    json!({"type": "content_block_stop", "index": index})
+}
+
+#[test]
+fn a_call_that_is_repeated_is_one_call() {
+    let whole = json!({"type": "tool_use", "id": "a", "name": "t", "input": {"n": 1}});
+    let again = json!({"type": "message", "role": "assistant", "content": [whole], "stop_reason": "tool_use"});
+    let first = [
+        start(),
+        block(0, &tool_use("a")),
+        input_delta(0, "{\"n\":1}"),
+        block_stop(0),
+    ];
+    for rest in [
+        vec![block(0, &whole), block_stop(0)],
+        vec![block(1, &tool_use("a")), input_delta(1, "{\"n\": 1}"), block_stop(1)],
+        vec![again],
+    ] {
+        let (events, response) = stream(&[&first[..], &rest[..], &[end("tool_use"), stop()]].concat());
+        assert_eq!(response.unwrap().content, [call("a", "{\"n\":1}")], "{rest:?}");
+        let is_start = |event: &&ModelEvent| matches!(event, ModelEvent::ToolCallStarted { .. });
+        assert_eq!(events.iter().filter(is_start).count(), 1, "{rest:?}");
+    }
+}
+
+#[test]
+fn repeated_arguments_count_once_and_may_follow_the_end_of_the_block() {
+    for pieces in [
+        &["{\"n\":", "{\"n\":1}"][..],
+        &["{\"n", "{\"n", "{\"n\":1}"],
+        &["{\"n\":1}", "{\"n\":1}"],
+    ] {
+        let deltas: Vec<_> = pieces.iter().map(|piece| input_delta(0, piece)).collect();
+        let (begin, close) = ([start(), block(0, &tool_use("a"))], [end("tool_use"), stop()]);
+        let response = stream(&[&begin[..], &deltas[..], &[block_stop(0)], &close].concat()).1;
+        assert_eq!(response.unwrap().content, [call("a", "{\"n\":1}")], "{pieces:?}");
+    }
+    let (_, response) = stream(&[
+        start(),
+        block(0, &tool_use("a")),
+        block_stop(0),
+        input_delta(0, "{\"n\":1}"),
+        end("tool_use"),
+        stop(),
+    ]);
+    assert_eq!(response.unwrap().content, [call("a", "{\"n\":1}")]);
+}
+
+#[test]
+fn a_whole_message_after_the_blocks_repeats_them() {
+    let message = |content: Value| json!({"type": "message", "content": content, "stop_reason": "end_turn"});
+    for (content, expected) in [
+        (json!([{"type": "text", "text": "Hello"}]), "Hello"),
+        (json!("Hello"), "Hello"),
+        (json!([{"type": "text", "text": "Hello!"}]), "Hello!"),
+    ] {
+        let (_, response) = stream(&[
+            start(),
+            block(0, &json!({"type": "text", "text": ""})),
+            text_delta(0, "Hello"),
+            block_stop(0),
+            message(content.clone()),
+            stop(),
+        ]);
+        assert_eq!(response.unwrap().content, [ContentPart::text(expected)], "{content}");
+    }
+}
+
+#[test]
+fn calls_are_understood_in_the_spellings_of_other_protocols() {
+    for spelled in [
+        json!({"type": "function_call", "id": "a", "name": "t", "input": {"n": 1}}),
+        json!({"type": "function_call", "call_id": "a", "name": "t", "arguments": "{\"n\":1}"}),
+        json!({"type": "tool_use", "id": "a", "name": "t", "input": "{\"n\":1}"}),
+    ] {
+        let body = json!({"content": [{"type": "text", "text": "I compute."}, spelled], "stop_reason": "end_turn"});
+        let (_, response) = decode_with(None, CapSettings::default(), &[body.to_string().as_bytes()]);
+        let content = response.unwrap().content;
+        assert_eq!(content[1..], [call("a", "{\"n\":1}")], "{spelled}");
+    }
+}
+
+#[test]
+fn blocks_that_only_the_provider_reads_are_no_answer() {
+    for kind in ["mcp_tool_use", "server_tool_use", "novel"] {
+        let only = json!({"type": kind, "id": "s", "name": "t", "input": {}});
+        let outcome = stream(&[start(), block(0, &only), end("end_turn"), stop()]);
+        assert_eq!(
+            outcome.1.unwrap_err().message,
+            "the response has no text and no tool call"
+        );
+        let paused = stream(&[start(), block(0, &only), end("pause_turn"), stop()]);
+        assert!(paused.1.is_ok(), "{kind}");
+    }
 }
 
 #[test]

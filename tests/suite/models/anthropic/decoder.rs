@@ -162,7 +162,7 @@ fn a_block_without_a_neutral_form_is_assembled_from_its_pieces() {
         block(0, &json!({"type": "compaction", "content": null})),
         piece("ab"),
         piece("c"),
-        end("end_turn"),
+        end("compaction"),
         stop(),
     ]);
     let content = response.unwrap().content;

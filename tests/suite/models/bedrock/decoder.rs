@@ -159,6 +159,39 @@ fn blocks_are_put_together_by_their_index() {
 }
 
 #[test]
+fn repeated_calls_and_arguments_count_once() {
+    let end = |index: u64| json!({"contentBlockStop": {"contentBlockIndex": index}});
+    let input = |index: u64, piece: &str| delta(index, &json!({"toolUse": {"input": piece}}));
+    for events in [
+        vec![
+            start(0, &tool_use("a")),
+            input(0, "{\"n\":"),
+            input(0, "{\"n\":1}"),
+            end(0),
+        ],
+        vec![
+            start(0, &tool_use("a")),
+            input(0, "{\"n\":1}"),
+            input(0, "{\"n\":1}"),
+            end(0),
+        ],
+        vec![
+            start(0, &tool_use("a")),
+            input(0, "{\"n\":1}"),
+            end(0),
+            start(0, &tool_use("a")),
+            input(0, "{\"n\":1}"),
+            end(0),
+        ],
+    ] {
+        let (_, response) = stream(&[&events[..], &[stop("tool_use"), metadata()]].concat());
+        assert_eq!(response.unwrap().content, [call("a", "{\"n\":1}")], "{events:?}");
+    }
+    let unknown = stream(&[delta(0, &json!({"mystery": {"a": "b"}})), stop("end_turn"), metadata()]);
+    assert_eq!(error(unknown).1, "the response has no text and no tool call");
+}
+
+#[test]
 fn whole_blocks_are_the_same_parts() {
     let source = json!({"title": "t"});
     let content = [
@@ -215,7 +248,7 @@ fn blocks_of_other_kinds_are_stored() {
         start(1, &json!({"toolResult": {"toolUseId": "s", "status": "success"}})),
         delta(1, &json!({"toolResult": [{"text": "found"}]})),
         delta(2, &json!({"hologram": {"depth": 3}})),
-        stop("end_turn"),
+        stop("pause_turn"),
         metadata(),
     ])
     .1
@@ -372,6 +405,6 @@ fn an_answer_is_bounded() {
     let sources = vec![delta(0, &json!({"citation": 1})); 16_385];
     assert_eq!(error(stream(&sources)).1, "the response has more than 16384 parts");
     let deep = format!("{{\"x\":{}1{}}}", "[".repeat(200_000), "]".repeat(200_000));
-    let deep = format!("{{\"output\":{{\"message\":{{\"content\":[{deep}]}}}}}}");
+    let deep = format!("{{\"output\":{{\"message\":{{\"content\":[{deep}]}}}},\"stopReason\":\"max_tokens\"}}");
     assert!(decode_with(CapSettings::default(), &[deep.as_bytes()]).1.is_ok());
 }

@@ -323,7 +323,7 @@ fn sources_stand_at_the_last_words() {
         .1
         .unwrap();
     assert_eq!(response.content[2], cited("b"));
-    let response = plain(&with(last(&[code], "STOP"))).1.unwrap();
+    let response = plain(&with(last(&[code], "MAX_TOKENS"))).1.unwrap();
     assert_eq!(response.content[1], cited(""));
 }
 
@@ -458,7 +458,7 @@ fn an_answer_is_bounded() {
         ModelErrorClass::Protocol
     );
     let deep = format!(
-        "{{\"candidates\":[{{\"content\":{{\"parts\":[{{\"x\":{}1{}}}]}}}}]}}",
+        "{{\"candidates\":[{{\"content\":{{\"parts\":[{{\"x\":{}1{}}},{{\"text\":\"a\"}}]}},\"finishReason\":\"STOP\"}}]}}",
         "[".repeat(200_000),
         "]".repeat(200_000)
     );

@@ -9,7 +9,7 @@ use agent_runtime::models::CapSettings;
 use super::decoder::{decode_with, stream};
 use crate::models::support::generated_id;
 
-const FINISH: &str = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}"#;
+pub(super) const FINISH: &str = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}"#;
 
 /// Decodes a stream of lists of fragments and returns the calls: id, name and arguments.
 fn calls(lists: &[&str]) -> Vec<(String, String, String)> {
@@ -39,7 +39,7 @@ fn call(part: ContentPart) -> Option<ToolCall> {
 }
 
 /// Returns the calls as the events tell them.
-fn reported(events: &[ModelEvent]) -> Vec<(String, String, String)> {
+pub(super) fn reported(events: &[ModelEvent]) -> Vec<(String, String, String)> {
     let mut calls: Vec<(String, String, String)> = Vec::new();
     for event in events {
         match event {
@@ -54,7 +54,7 @@ fn reported(events: &[ModelEvent]) -> Vec<(String, String, String)> {
     calls
 }
 
-fn expect(lists: &[&str], expected: &[(&str, &str, &str)]) {
+pub(super) fn expect(lists: &[&str], expected: &[(&str, &str, &str)]) {
     let owned =
         |(id, name, arguments): &(&str, &str, &str)| ((*id).to_owned(), (*name).to_owned(), (*arguments).to_owned());
     assert_eq!(
@@ -197,7 +197,7 @@ fn a_last_message_may_repeat_the_calls_of_the_stream() {
     }
 }
 
-fn call_of(part: ContentPart) -> Option<(String, String, String)> {
+pub(super) fn call_of(part: ContentPart) -> Option<(String, String, String)> {
     call(part).map(|call| (call.id, call.name, call.arguments))
 }
 
@@ -237,7 +237,7 @@ fn ids_are_unique_in_an_answer() {
         &[("a", "f", "{}"), (&generated_id(1), "g", "{}")],
     );
     let body = r#"{"choices":[{"message":{"tool_calls":[
-        {"id":"a","function":{"name":"f","arguments":"{}"}},{"id":"a","function":{"name":"f","arguments":"{}"}}]}}]}"#;
+        {"id":"a","function":{"name":"f","arguments":"{}"}},{"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}]}}]}"#;
     let (_, end) = decode_with(None, CapSettings::default(), &[body.as_bytes()]);
     let response = end.unwrap();
     assert_eq!(

@@ -62,7 +62,8 @@ fn an_end_that_was_announced_is_enough_and_another_is_none() {
     ] {
         assert_eq!(class(&stream(data)), ModelErrorClass::Truncated, "{data:?}");
     }
-    let call = r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"id":"c","function":{"name":"t"}}]}}]}"#;
+    let call =
+        r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"id":"c","function":{"name":"t","arguments":"{}"}}]}}]}"#;
     assert!(stream(&[role, call, DONE]).1.is_ok(), "a call is an answer");
     for text in [
         "",
@@ -170,7 +171,8 @@ fn an_unknown_reason_is_a_failure_and_one_other_than_success_stands() {
         (&["\"length\"", "null", "\"\""], FinishReason::Length),
         (&["\"stop\"", "\"length\""], FinishReason::Length),
         (&["\"MAX_TOKENS\""], FinishReason::Length),
-        (&["\"content_filter\"", "7"], FinishReason::ContentFilter),
+        (&["\"content_filter\"", "null"], FinishReason::ContentFilter),
+        (&["\"null\"", "\"None\"", "\"stop\""], FinishReason::Stop),
     ] {
         let data: Vec<_> = reasons.iter().map(|reason| finish(reason)).collect();
         let data: Vec<_> = [HELLO].into_iter().chain(data.iter().map(String::as_str)).collect();
@@ -182,6 +184,11 @@ fn an_unknown_reason_is_a_failure_and_one_other_than_success_stands() {
         (hello(), FinishReason::Stop),
         "text after the reason counts"
     );
+    for reason in [r#"{"type":"error","message":"x"}"#, "7"] {
+        let failure = stream(&[HELLO, &finish(reason), DONE]).1.unwrap_err();
+        assert_eq!(failure.class, ModelErrorClass::Server, "{reason}");
+        assert!(failure.message.ends_with(reason), "{}", failure.message);
+    }
     let (events, end) = stream(&[HELLO, &finish("\"error\"")]);
     let failure = end.unwrap_err();
     assert_eq!(

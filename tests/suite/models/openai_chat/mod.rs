@@ -6,4 +6,5 @@ mod choices;
 pub(super) mod decoder;
 pub(super) mod forms;
 mod left_out;
+mod repeats;
 mod request;

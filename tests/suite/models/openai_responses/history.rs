@@ -30,7 +30,7 @@ fn thought(n: u32) -> Value {
 fn answer(output: &[Value]) -> Message {
     let is_cut = output.iter().all(|item| item["type"] == "reasoning");
     let status = if is_cut { "incomplete" } else { "completed" };
-    let details = json!({"reason": "max_output_tokens"});
+    let details = is_cut.then(|| json!({"reason": "max_output_tokens"}));
     let body = json!({"object": "response", "status": status, "incomplete_details": details, "output": output});
     answered(&plain(&body).1.unwrap())
 }

@@ -139,9 +139,11 @@ fn items_are_distinguished_by_more_than_their_numbers() {
 #[test]
 fn a_call_without_an_id_of_its_own_gets_one() {
     let call = |id: Value, call_id: Value| json!({"type": "function_call", "id": id, "call_id": call_id, "name": "t", "arguments": {"a": 1}});
+    let mut other = call(json!("fc_2"), json!("same"));
+    other["name"] = json!("other");
     let calls = [
         call(json!("fc_1"), json!("same")),
-        call(json!("fc_2"), json!("same")),
+        other,
         call(json!("fc_3"), Value::Null),
         call(Value::Null, json!("")),
     ];
@@ -160,6 +162,97 @@ fn a_call_without_an_id_of_its_own_gets_one() {
         ids.collect::<Vec<_>>(),
         ["same".to_owned(), generated_id(1), "fc_3".to_owned(), generated_id(2)]
     );
+}
+
+/// Returns the calls of an answer, after checking that the events have the same.
+fn calls_of(events: &[Value]) -> Vec<(String, String)> {
+    let (emitted, answer) = stream(events);
+    let mut calls = Vec::new();
+    for event in emitted {
+        match event {
+            ModelEvent::ToolCallStarted { id, .. } => calls.push((id, String::new())),
+            ModelEvent::ToolCallDelta { index, arguments } => calls[index].1.push_str(&arguments),
+            _ => {}
+        }
+    }
+    let stored = answer.unwrap().content.into_iter().filter_map(|part| match part {
+        ContentPart::ToolCall(call) => Some((call.id, call.arguments)),
+        _ => None,
+    });
+    assert_eq!(stored.collect::<Vec<_>>(), calls, "{events:?}");
+    calls
+}
+
+#[test]
+fn a_call_that_is_repeated_is_one_call() {
+    let item = call_item("{\"a\":1}");
+    let mut other = item.clone();
+    other["id"] = json!("fc_2");
+    let delta = |id: &str, index: u64, piece: &str| json!({"type": "response.function_call_arguments.delta", "item_id": id, "output_index": index, "delta": piece});
+    let mut opened = other.clone();
+    opened["arguments"] = json!("");
+    let once = [("call_1".to_owned(), "{\"a\":1}".to_owned())];
+    for events in [
+        vec![done(0, &item), done(1, &other), end("completed", &[])],
+        vec![
+            done(0, &item),
+            done(1, &other),
+            end("completed", &[item.clone(), other.clone()]),
+        ],
+        vec![end("completed", &[item.clone(), other.clone()])],
+        vec![
+            done(0, &item),
+            added(1, &opened),
+            delta("fc_2", 1, "{\"a\":1}"),
+            done(1, &other),
+            end("completed", &[]),
+        ],
+        vec![
+            done(0, &item),
+            added(1, &opened),
+            delta("fc_2", 1, "{\"a\":1}"),
+            end("completed", &[]),
+        ],
+        vec![
+            added(0, &call_item("")),
+            delta("fc_1", 0, "{\"a\":"),
+            delta("fc_1", 0, "{\"a\":1}"),
+            end("completed", &[]),
+        ],
+    ] {
+        assert_eq!(calls_of(&events), once, "{events:?}");
+    }
+    let mut different = opened;
+    different["arguments"] = json!("{\"a\":2}");
+    let calls = calls_of(&[done(0, &item), done(1, &different), end("completed", &[])]);
+    assert_eq!(calls.len(), 2, "{calls:?}");
+}
+
+#[test]
+fn no_call_is_lost() {
+    let once = [("call_1".to_owned(), "{\"a\":1}".to_owned())];
+    let said = message_item("I compute.");
+    let unlisted = [
+        text_delta("I compute."),
+        done(0, &said),
+        done(1, &call_item("{\"a\":1}")),
+        end("completed", std::slice::from_ref(&said)),
+    ];
+    assert_eq!(calls_of(&unlisted), once);
+    let mut custom = call_item("");
+    custom["type"] = json!("custom_tool_call");
+    custom["input"] = json!("{\"a\":1}");
+    custom.as_object_mut().unwrap().remove("arguments");
+    assert_eq!(calls_of(&[end("completed", &[said, custom])]), once);
+}
+
+#[test]
+fn items_that_only_the_provider_reads_are_no_answer() {
+    let search = json!({"type": "web_search_call", "id": "ws_1", "status": "completed"});
+    let error = plain(&response("completed", &[search])).1.unwrap_err();
+    assert_eq!(error.message, "the response has no text and no tool call");
+    let picture = json!({"type": "image_generation_call", "id": "ig_1", "result": "AAAA"});
+    assert!(plain(&response("completed", &[picture])).1.is_ok());
 }
 
 #[test]
