@@ -38,7 +38,8 @@ pub(super) struct Blocks {
     positions: HashMap<u64, usize>,
     room: Room,
     calls: CallMaker,
-    /// The position of a call that may repeat an earlier one. It is not emitted until that is known.
+    /// The position of a call that may repeat an earlier one. It is not emitted until that is
+    /// known.
     held: Option<usize>,
 }
 

@@ -131,7 +131,8 @@ pub(super) struct Beginning {
 }
 
 impl Beginning {
-    /// Reads a call in the spelling of any protocol. Its unknown fields must return to the provider.
+    /// Reads a call in the spelling of any protocol. Its unknown fields must return to the
+    /// provider.
     pub(super) fn of(call: &Fields<'_>) -> Self {
         let function = call.object("function");
         let function = function.as_ref().unwrap_or(call);
@@ -242,8 +243,8 @@ impl Call {
         self.is_closed && self.index.is_some() && id == Some(self.id.as_str())
     }
 
-    /// Returns whether a whole call has the name and the arguments of this call. Some servers repeat
-    /// a call with another id.
+    /// Returns whether a whole call has the name and the arguments of this call. Some servers
+    /// repeat a call with another id.
     pub(super) fn is_of(&self, whole: &Beginning) -> bool {
         let arguments = whole.arguments.as_deref().unwrap_or(NO_ARGUMENTS);
         whole.name.as_ref() == Some(&self.name) && is_same(self.text(), arguments)
@@ -269,8 +270,9 @@ impl Call {
         }
     }
 
-    /// Returns the call; `None` if it was never emitted. Without pieces, it has the arguments of its
-    /// beginning. If something cut the completion, empty ones may be missing ones, so they stay out.
+    /// Returns the call; `None` if it was never emitted. Without pieces, it has the arguments of
+    /// its beginning. If something cut the completion, empty ones may be missing ones, so they stay
+    /// out.
     pub(super) fn finish(mut self, is_whole: bool, events: &mut Vec<ModelEvent>) -> Option<ToolCall> {
         self.index?;
         if self.arguments.trim().is_empty() && (is_whole || self.given != NO_ARGUMENTS) {

@@ -9,6 +9,7 @@ use crate::model_ref::ResponseFormat;
 
 /// Fields with the functions of a request. Gemini has a list of functions within a list of tools.
 const LISTS: [&str; 3] = ["function_declarations", "functiondeclarations", "tools"];
+
 /// Returns the part of the request that the provider refuses, if the request has it.
 pub(in crate::models) fn refused_part(error: &ModelError, request: &ModelRequest) -> Option<RefusedPart> {
     let may_refuse = match error.class {
@@ -42,7 +43,7 @@ pub(in crate::models) fn refused_part(error: &ModelError, request: &ModelRequest
     let named = named.filter_map(|(part, names)| Some((position(&words, names)?, part)));
     let first = named.min_by_key(|(at, _)| *at).map(|(_, part)| part);
     let is_schema = has_any(&words, &WORDS.schemas);
-    first.or_else(|| only_schema(request).filter(|_| is_schema))
+    first.or_else(|| only_schema(request).filter(|_| is_schema && !names_function(&words)))
 }
 
 /// Returns where the first of these names begins. The word `revision` does not name `vision`.
@@ -52,6 +53,14 @@ fn position(words: &str, names: &[String]) -> Option<usize> {
     starts
         .filter(|at| !words[..*at].ends_with(|c: char| c.is_ascii_alphanumeric()))
         .min()
+}
+
+/// Returns whether the words name a function in quotes. It is none of the request.
+fn names_function(words: &str) -> bool {
+    ["function", "tool"].iter().any(|head| {
+        let mut after = words.match_indices(head).map(|(at, _)| &words[at + head.len()..]);
+        after.any(|rest| rest.trim_start_matches([':', ' ']).starts_with(['\'', '"', '`']))
+    })
 }
 
 /// Returns the part with the only schema of a request.

@@ -120,8 +120,8 @@ impl Completion {
         self.ending.take(reason);
     }
 
-    /// Reads the message of a choice or, unless it is `whole`, a piece of one. A whole message after
-    /// pieces repeats them.
+    /// Reads the message of a choice or, unless it is `whole`, a piece of one. A whole message
+    /// after pieces repeats them.
     pub(super) fn take_message(
         &mut self,
         choice: u64,

@@ -408,7 +408,7 @@ async fn calls_share_a_connection() {
 
 #[tokio::test]
 async fn a_conversation_goes_back_and_forth() {
-    let first = json!({"choices": [{"message": {"reasoning": "hm", "tool_calls": [
+    let first = json!({"choices": [{"finish_reason": "tool_calls", "message": {"reasoning": "hm", "tool_calls": [
         {"function": {"name": "t", "arguments": "{\"x\": 1}"}}, {"function": {"name": "t", "arguments": "{"}}]}}]});
     let server = ModelServer::start(vec![Reply::json(200, &first), hello()]).await;
     let model = client(&server, &impatient(0));

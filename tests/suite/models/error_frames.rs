@@ -1,4 +1,4 @@
-//! Errors of a shape of their own, in the place of a completion and in the middle of one.
+//! Errors of a shape of their own, instead of a completion and in the middle of one.
 
 use agent_runtime::agent::ports::{ModelErrorClass as Class, ModelEvent};
 use agent_runtime::models::CapSettings;
@@ -54,7 +54,7 @@ fn errors() -> Vec<(Value, Class)> {
 }
 
 #[test]
-fn an_error_of_any_shape_is_one_in_the_place_of_a_completion() {
+fn an_error_of_any_shape_is_one_instead_of_a_completion() {
     for (error, expected) in errors() {
         for (protocol, (name, _)) in DECODERS.iter().enumerate() {
             let body = class(protocol, "application/json", &error.to_string());

@@ -290,7 +290,7 @@ async fn calls_of_the_provider_s_tools_are_counted_by_name() {
 }
 
 #[tokio::test]
-async fn a_call_of_our_tool_that_looks_like_one_of_the_provider_is_not_lost() {
+async fn a_call_of_our_tool_in_the_form_of_the_provider_s_own_is_not_lost() {
     let call = json!({"type": "server_tool_use", "id": "s", "name": "t", "input": {}});
     let found = json!({"type": "t_tool_result", "tool_use_id": "s", "content": []});
     let text = json!({"type": "text", "text": "hi"});

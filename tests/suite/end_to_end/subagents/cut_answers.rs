@@ -47,7 +47,7 @@ async fn the_model_reads_that_the_answer_of_a_subagent_is_not_complete(database:
             "So far\n\n[This answer of the agent worker is not complete: the limit of output tokens cut it.]",
             "So far\n\n[This answer of the agent worker is not complete: the provider's filter cut it.]",
             "[The answer of the agent worker is empty: the limit of output tokens cut it.]",
-            "I won't.",
+            "I won't.\n\n[This answer of the agent worker is not complete: it ended with a refusal.]",
         ]
     );
 

@@ -135,7 +135,7 @@ fn what_one_provider_gave_reaches_no_other() {
 
 #[test]
 fn calls_without_results_stay_out_with_the_reasoning_before_them() {
-    let call = json!({"type": "custom_tool_call", "id": "ctc_1", "call_id": "k1", "name": "sql", "input": "select 1"});
+    let call = json!({"type": "computer_call", "id": "cu_1", "call_id": "k1", "action": {"type": "screenshot"}});
     let shell = json!({"type": "shell_call", "id": "sh_1", "call_id": "k2", "action": {"commands": ["ls"]}});
     let output = json!({"type": "shell_call_output", "id": "so_1", "call_id": "k2", "output": []});
     let sent = sent(answer(&[
