@@ -130,16 +130,23 @@ async fn a_run_that_is_killed_in_a_command_has_the_files_of_the_calls_before(dat
     second.finish().await;
 }
 
+/// Returns a command that ends when a file exists.
+fn until_exists(file: &str) -> String {
+    format!("until [ -e {file} ]; do sleep 0.05; done")
+}
+
 async fn a_job_is_lost_with_its_process_and_the_model_reads_that(database: TestDatabase) {
     let seconds = format!("4000.{}", uuid::Uuid::now_v7().as_u128() % 1_000_000_000);
     let command = format!("echo early > early; setsid sleep {seconds} & wait");
     let calls = [
         ("shell", json!({"command": command, "background": true})),
+        ("shell", json!({"command": until_exists("early")})),
         ("shell_job", json!({"id": "job-1"})),
         (
             "shell",
-            json!({"command": "ls; sleep 60 & echo again", "background": true}),
+            json!({"command": "ls; sleep 60 & echo again; echo > again", "background": true}),
         ),
+        ("shell", json!({"command": until_exists("again")})),
         ("shell_job", json!({"id": "job-2", "action": "stop"})),
     ];
     // The process dies while a model is asked, when the job runs.
@@ -147,7 +154,7 @@ async fn a_job_is_lost_with_its_process_and_the_model_reads_that(database: TestD
     let answering = Arc::clone(&gate);
     let world = World::new(database, move |request| {
         let ended = results(request).len();
-        if ended == 1 && deaths.fetch_add(1, Ordering::SeqCst) == 0 {
+        if ended == 2 && deaths.fetch_add(1, Ordering::SeqCst) == 0 {
             return Reply::Held(Arc::clone(&answering), "unused".to_owned());
         }
         calls.get(ended).map_or(Reply::text("done"), |call| called(ended, call))
@@ -180,9 +187,11 @@ async fn a_job_is_lost_with_its_process_and_the_model_reads_that(database: TestD
     let requests = world.mock.requests();
     let results = results(&requests[requests.len() - 1]);
     assert!(results[0].contains("[job-1 has been running for"), "{results:#?}");
-    assert!(results[1].contains("job-1 and its output are gone"), "{results:#?}");
+    assert!(results[2].contains("job-1 and its output are gone"), "{results:#?}");
     // What it had written by the last call is there, and its number is not given again.
-    assert!(results[2].contains("early\nagain\n[job-2 has "), "{results:#?}");
-    assert!(results[3].contains("[job-2 has ended after "), "{results:#?}");
+    assert!(results[3].contains("[job-2 has "), "{results:#?}");
+    assert!(results[5].contains("[job-2 has ended after "), "{results:#?}");
+    let output = [results[3].as_str(), &results[5]].concat();
+    assert!(output.contains("early\n") && output.contains("again\n"), "{results:#?}");
     second.finish().await;
 }
