@@ -155,7 +155,7 @@ impl ModelParameters {
                 "must not have background: true, since an answer that comes later is not fetched",
             ),
             (
-                !self.extra.keys().any(|name| names_other_models(name)),
+                !FIELDS_OF_OTHER_MODELS.iter().any(|name| self.extra.contains_key(*name)),
                 "extra",
                 "must not have model, models, route, preset, fallbacks, context_window_fallbacks or content_policy_fallbacks: the \
                  models that may answer are the agent's own `models`",
@@ -164,11 +164,6 @@ impl ModelParameters {
         let fault = checks.into_iter().find(|(fits, ..)| !fits);
         fault.map_or(Ok(()), |(_, field, rule)| Err((field, rule)))
     }
-}
-
-/// Returns whether a field of a request would make the provider call another model.
-pub fn names_other_models(field: &str) -> bool {
-    FIELDS_OF_OTHER_MODELS.contains(&field)
 }
 
 #[cfg(test)]

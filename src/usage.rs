@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stored_usage_of_an_older_version_means_what_it_meant() {
+    fn a_stored_usage_without_a_known_part_means_that_all_or_nothing_is_known() {
         let read = |text: &str| serde_json::from_str::<Usage>(text).unwrap();
         let known = read(r#"{"output_tokens": 2, "total_tokens": 2, "cost": 0.5}"#);
         assert_eq!((known.cost, known.cost_known_part), (Cost::from_dollars(0.5), None));

@@ -10,9 +10,7 @@ use agent_runtime::json::{Object, Unread};
 use agent_runtime::message::{Coverage, Message, MessageTags, Role, Section};
 use agent_runtime::model_ref::ResponseFormat;
 use agent_runtime::record::{RunMode, RunRecord, RunStatus, RunSummary};
-use agent_runtime::session::{
-    Bundle, BundleDraft, ContextForm, ContextState, EnvironmentState, StoredContext, ToolPins,
-};
+use agent_runtime::session::{Bundle, BundleDraft, ContextState, EnvironmentState, StoredContext, ToolPins};
 use agent_runtime::store::{self, Commit, ConflictPolicy, RunEnd, Store, StoreSettings};
 use agent_runtime::tenant::TenantId;
 use agent_runtime::usage::Usage;
@@ -65,7 +63,6 @@ pub(crate) fn turn(parent: Option<&Arc<Bundle>>) -> Commit {
             |parent| Arc::clone(&parent.environment),
         ),
         context: context(parent),
-        context_form: ContextForm::WithoutAgent,
         history: history.with_messages([question, Arc::clone(&answer)]),
         new_branch_id: BranchId::generate(&UuidV7Source),
     };

@@ -81,7 +81,7 @@ pub enum JournalEntry {
         agent_id: AgentId,
         /// The version of its definition.
         agent_version: Hash,
-        /// The environment that it begins with; `None` in journals of earlier versions.
+        /// The environment that it begins with; `None` if it shares that of its parent agent.
         environment: Option<Box<EnvironmentState>>,
     },
     /// The environment has changed. Persisted together with the entries before it.

@@ -248,8 +248,7 @@ impl AgentView {
 /// Returns the name in the path if it is a possible name. Other names need no query.
 fn known_name(path: &PathParameters) -> Result<&str, Problem> {
     let name = path.text("name");
-    // Agents of earlier versions can have these two names, which are no longer allowed.
-    if AgentDefinition::is_valid_name(name) || matches!(name, "." | "..") {
+    if AgentDefinition::is_valid_name(name) {
         Ok(name)
     } else {
         Err(agent_not_found(name, None))

@@ -7,7 +7,7 @@ use super::encode::Body;
 use super::wire::{Fields, object_text};
 use crate::agent::ports::ModelRequest;
 use crate::json::{Object, Value};
-use crate::model_parameters::{ModelParameters, ToolChoice, names_other_models};
+use crate::model_parameters::{ModelParameters, ToolChoice};
 
 /// The most tokens that are requested if the server's limit is unknown. Servers reject a limit
 /// beyond what a model can write, and the rest of a budget may be any number. Current models can
@@ -85,8 +85,7 @@ fn known(request: &ModelRequest) -> u64 {
 }
 
 /// Adds further fields at the end of a request's body, sorted by name. Existing fields of the body
-/// stay, and objects are merged in the same way. Omits fields that name other models, which
-/// definitions of older versions may contain.
+/// stay, and objects are merged in the same way.
 pub(super) fn with_extra<'a>(body: Body<'a>, extra: &Object) -> Body<'a> {
     if extra.is_empty() {
         return body;
@@ -99,7 +98,7 @@ pub(super) fn with_extra<'a>(body: Body<'a>, extra: &Object) -> Body<'a> {
         let known = known.map(|(name, raw)| (name.to_owned(), merged(raw, extra.get(name))));
         known.collect::<Vec<_>>()
     };
-    let is_new = |name: &str| name != body.list && !before.has(name) && !after.has(name) && !names_other_models(name);
+    let is_new = |name: &str| name != body.list && !before.has(name) && !after.has(name);
     let new = extra.iter().filter(|(name, _)| is_new(name));
     let new = new.map(|(name, value)| (name.clone(), value.to_string()));
     let text = |fields: Vec<(String, String)>| object_text(fields.iter().map(|(name, value)| (name.as_str(), value)));
@@ -200,10 +199,6 @@ mod tests {
             (
                 json!({"a": {"z": 2, "k": {"l": 3}}}),
                 r#"{"b":1e2,"a":{"k":{"l":3},"z":1},"l":[1]}"#,
-            ),
-            (
-                json!({"models": ["dear"], "route": "fallback", "fallbacks": [], "c": "d"}),
-                r#"{"b":1e2,"a":{"z": 1},"l":[1],"c":"d"}"#,
             ),
         ] {
             assert_eq!(whole(r#"{"b":1e2,"a":{"z": 1}}"#, "{}", &extra), expected);

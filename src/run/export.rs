@@ -13,9 +13,7 @@ use crate::environment::Environment;
 use crate::ids::{BranchId, IdSource, MessageId, RunId};
 use crate::message::{Message, Role};
 use crate::record::RunSummary;
-use crate::session::{
-    Bundle, BundleDraft, ContextForm, ContextState, History, StoredContext, WaitingStep, close_open_tool_calls,
-};
+use crate::session::{Bundle, BundleDraft, ContextState, History, StoredContext, WaitingStep, close_open_tool_calls};
 
 /// The new sessions of a run: its own, and those of its subagents.
 #[derive(Debug)]
@@ -48,7 +46,6 @@ pub(super) async fn export(
         agent_version: Some(child.agent_version),
         environment: child.environment,
         context: exported_context(&child.state, None, run_id, at),
-        context_form: ContextForm::WithoutAgent,
         history: closed_history(ids, child.state.store().history(), at),
         new_branch_id: BranchId::generate(ids),
     });
@@ -63,7 +60,6 @@ pub(super) async fn export(
             agent_version: Some(plan.agent_version),
             environment,
             context: exported_context(&state, base, run_id, at),
-            context_form: ContextForm::WithoutAgent,
             history: closed_history(ids, state.store().history(), at),
             new_branch_id: BranchId::generate(ids),
         },

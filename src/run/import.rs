@@ -21,7 +21,7 @@ use crate::message::Message;
 use crate::model_ref::{ModelRef, ResponseFormat};
 use crate::off_thread::off_thread;
 use crate::session::{
-    Bundle, BundleDraft, ContextForm, ContextState, EnvironmentState, History, Overrides, StoredContext, ToolPins,
+    Bundle, BundleDraft, ContextState, EnvironmentState, History, Overrides, StoredContext, ToolPins,
     find_history_fault, find_history_start,
 };
 use crate::store::{Commit, CommitError, ConflictPolicy, Sessions, Store};
@@ -221,7 +221,6 @@ impl SessionImporter {
             agent_version: Some(agent.version),
             environment: Arc::new(request.environment),
             context: self.imported_context(request.context),
-            context_form: ContextForm::WithoutAgent,
             history,
             new_branch_id: BranchId::generate(&*self.ids),
         })

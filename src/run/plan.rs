@@ -14,9 +14,9 @@ use super::input::{counted, input_messages};
 use super::limits::Allowance;
 use super::models::{ModelSelection, check_prices};
 use super::overrides::overrides_of;
-use super::queue::AcceptedRequest;
+use super::queue::{AcceptedRequest, PinnedAgents};
 use super::read::RunReader;
-use super::request::{InputMessage, OnDisconnect, RunRequest};
+use super::request::{InputMessage, RunRequest};
 use super::subagents::{Team, TeamSearch};
 use crate::agent::drivers::ModelChain;
 use crate::agent::ports::{ToolCatalog, ToolServers};
@@ -30,7 +30,7 @@ use crate::message::Message;
 use crate::model_ref::ResponseFormat;
 use crate::record::{RunStatus, RunSummary};
 use crate::session::{Bundle, EnvironmentState, Hash, Overrides, check_history};
-use crate::store::{AgentRecord, IfBusy, NewAnswer, PinnedAgents, Sessions, Store};
+use crate::store::{AgentRecord, IfBusy, NewAnswer, Sessions, Store};
 use crate::tenant::TenantId;
 use crate::usage::Usage;
 
@@ -133,11 +133,7 @@ impl RunPlan {
     /// Returns the input of the plan, so that a worker can plan the run again.
     pub(super) fn accepted_request(&self) -> AcceptedRequest {
         AcceptedRequest {
-            request: RunRequest {
-                // A later attempt has no caller. An earlier version may not know all values.
-                on_disconnect: OnDisconnect::default(),
-                ..self.request.clone()
-            },
+            request: self.request.clone(),
             input: self.input.clone(),
             pinned: PinnedAgents {
                 agent: Some(self.agent_version),

@@ -17,19 +17,24 @@ use crate::record::{RunMode, ThreadName};
 use crate::session::{Hash, OverrideChanges};
 use crate::store::{ConflictPolicy, IfBusy};
 
-/// A request to run an agent.
-#[derive(Debug, Clone)]
+/// A request to run an agent. The queue stores it as JSON, together with what was fixed when it was
+/// accepted: see `run/queue/request.rs`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRequest {
     /// The session to continue; `None` for a new line of sessions. Beside a thread, the session to
     /// which the thread must point.
     pub base_session_id: Option<SessionId>,
     /// The session whose environment the run begins with; by default the base session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment_from: Option<SessionId>,
     /// The agent; by default the base session's, or else the configured default.
     pub agent: Option<String>,
-    /// The messages to add; at least one, unless the request answers open calls.
+    /// The messages to add; at least one, unless the request answers open calls. The queue stores
+    /// them beside the request, with their ids.
+    #[serde(skip)]
     pub input: Vec<InputMessage>,
     /// The answers to the open calls of the session.
+    #[serde(default, skip_serializing_if = "Answers::is_empty")]
     pub answers: Answers,
     /// How the caller follows the run.
     pub mode: RunMode,
@@ -49,6 +54,7 @@ pub struct RunRequest {
     /// The model to use instead of the session's or the agent's.
     pub model: Option<ModelRef>,
     /// Changes to the session's overrides of its agent's definition, from this run on.
+    #[serde(default, skip_serializing_if = "OverrideChanges::is_empty")]
     pub overrides: OverrideChanges,
     /// The limits of the run; absent ones come from the agent.
     pub budget: ExecutionBudget,
@@ -60,13 +66,17 @@ pub struct RunRequest {
     pub response_format: Option<ResponseFormat>,
     /// What to do when another run continues the same base.
     pub conflict: ConflictPolicy,
-    /// What to do when the caller disconnects.
+    /// What to do when the caller disconnects. The worker that executes a queued run has no caller.
+    #[serde(skip)]
     pub on_disconnect: OnDisconnect,
     /// What the caller's API key allows.
+    #[serde(default, skip_serializing_if = "RunLimits::is_empty")]
     pub limits: RunLimits,
     /// Which events the run emits in addition to its own.
+    #[serde(default)]
     pub events: EventOptions,
     /// The id of the HTTP request, for the log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
@@ -120,13 +130,15 @@ impl RunRequest {
 }
 
 /// The idempotency key of a request, and the hash of the request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestKey {
     /// The key.
     pub key: String,
     /// The hash.
     pub digest: Hash,
-    /// How long the caller may repeat the request at least; `None` for the configured retention.
+    /// How long the caller may repeat the request at least; `None` for the configured retention. Of
+    /// no use once the run is accepted, which claims the key.
+    #[serde(skip)]
     pub valid_until: Option<Timestamp>,
 }
 
@@ -142,7 +154,7 @@ impl RequestKey {
 }
 
 /// A message of the caller.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct InputMessage {
     /// The role of the speaker.
     pub role: Role,

@@ -196,7 +196,7 @@ fn state_of(bundle: &Bundle, metadata: Object) -> AgentState {
         system_prompt: bundle.context.system_prompt.clone(),
         response_format: bundle.context.response_format.clone(),
         overrides: bundle.context.overrides.clone(),
-        // The run finishes the open step, or an earlier version of the service has passed over it.
+        // The run finishes the open step.
         waiting: None,
         remembered_approvals: Vec::new(),
         tool_pins: ToolPins::default(),

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::context_form::ContextForm;
 use super::context_state::{AgentInstance, ContextState, StoredContext};
 use super::environment_state::EnvironmentState;
 use super::hash::Hash;
@@ -50,10 +49,9 @@ pub struct SessionHead {
     pub agent: String,
     /// The version of the agent's definition that was in force.
     pub agent_version: Option<Hash>,
-    /// The agent instance; none in a session that an earlier version made. There, only the context
-    /// contains it.
+    /// The agent instance.
     #[serde(skip)]
-    pub agent_instance: Option<AgentInstance>,
+    pub agent_instance: AgentInstance,
     /// The number of ancestors.
     pub depth: u64,
     /// The number of executions of the agent.
@@ -134,8 +132,6 @@ pub struct BundleDraft {
     pub environment: Arc<EnvironmentState>,
     /// The agent's session data; its `updated_at` becomes the session's `created_at`.
     pub context: ContextState,
-    /// How to store the context.
-    pub context_form: ContextForm,
     /// The history. It continues the parent's, and may lack messages that a run of the parent does
     /// not need.
     pub history: History,
@@ -147,14 +143,6 @@ impl BundleDraft {
     /// Returns the number of ancestors.
     pub fn depth(&self) -> u64 {
         self.parent.as_ref().map_or(0, |parent| parent.head.depth + 1)
-    }
-
-    /// Returns the agent instance, unless the context is stored with it.
-    pub fn agent_instance(&self) -> Option<AgentInstance> {
-        match self.context_form {
-            ContextForm::WithoutAgent => Some(self.context.stored.agent_instance()),
-            ContextForm::WithAgent => None,
-        }
     }
 
     /// Returns the number of messages that the session inherits from its parent.

@@ -100,7 +100,6 @@ impl StoredContext {
     pub fn agent_instance(&self) -> AgentInstance {
         AgentInstance {
             agent_id: self.agent_id,
-            // Earlier versions stored any fraction of a second that a caller imported.
             created_at: self.created_at.trunc_subsecs(6),
         }
     }

@@ -9,8 +9,6 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::context_form::ContextForm;
-
 /// A BLAKE3 hash of 32 bytes; text and JSON show it in lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
@@ -85,11 +83,8 @@ pub fn hash_environment(bytes: &[u8]) -> Hash {
 }
 
 /// Hashes the canonical bytes of a stored context.
-pub fn hash_context(bytes: &[u8], form: ContextForm) -> Hash {
-    match form {
-        ContextForm::WithoutAgent => hash_in("agent-runtime context v2", bytes),
-        ContextForm::WithAgent => hash_in("agent-runtime context v1", bytes),
-    }
+pub fn hash_context(bytes: &[u8]) -> Hash {
+    hash_in("agent-runtime context v1", bytes)
 }
 
 /// Hashes the encoded, uncompressed bytes of a segment of new messages.

@@ -1,7 +1,6 @@
 //! Sessions: immutable bundles of three states, their history, lineage and differences. No IO.
 
 mod bundle;
-mod context_form;
 mod context_state;
 mod coverage;
 mod diff;
@@ -18,7 +17,6 @@ mod validity;
 mod waiting;
 
 pub use self::bundle::{BranchPosition, Bundle, BundleDraft, SessionHead};
-pub use self::context_form::ContextForm;
 pub use self::context_state::{AgentInstance, ContextState, StoredContext};
 pub use self::coverage::{CoverageFault, find_history_start};
 pub use self::diff::{BundleDiff, StatesDiff, ValueChange, diff_bundles, diff_states};

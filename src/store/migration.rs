@@ -12,7 +12,7 @@ pub(crate) struct Migration {
 }
 
 /// The version that this code works with.
-pub(crate) const NEEDED_VERSION: i64 = 18;
+pub(crate) const NEEDED_VERSION: i64 = 1;
 
 /// Declares the steps. The folder of each engine has a file for each step, with the same name.
 macro_rules! migrations {
@@ -34,24 +34,7 @@ macro_rules! migrations {
 }
 
 migrations! {
-    1, "sessions, runs, agents, keys", "0001_sessions_runs_agents_keys.sql";
-    2, "history windows and subagents", "0002_history_windows_and_subagents.sql";
-    3, "queue, threads, webhooks, retention", "0003_queue_threads_webhooks.sql";
-    4, "limits", "0004_limits.sql";
-    5, "known costs and answering models", "0005_known_costs_and_answering_models.sql";
-    6, "webhook receivers", "0006_webhook_receivers.sql";
-    7, "removals beside commits", "0007_removals_beside_commits.sql";
-    8, "run filters", "0008_run_filters.sql";
-    9, "due deliveries", "0009_due_deliveries.sql";
-    10, "due deliveries of tenants", "0010_due_deliveries_of_tenants.sql";
-    11, "rows in place of locks", "0011_rows_in_place_of_locks.sql";
-    12, "workspaces", "0012_workspaces.sql";
-    13, "content totals and objects", "0013_content_totals_and_objects.sql";
-    14, "commands for workers", "0014_commands_for_workers.sql";
-    15, "bytes", "0015_bytes.sql";
-    16, "contexts without agents", "0016_contexts_without_agents.sql";
-    17, "answered runs", "0017_answered_runs.sql";
-    18, "write checks", "0018_write_checks.sql";
+    1, "initial", "0001_initial.sql";
 }
 
 /// Refuses a schema of another version, older or newer.

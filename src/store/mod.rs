@@ -61,10 +61,7 @@ mod driver_error;
 mod migration;
 
 pub use self::cache::Sessions;
-pub use self::codec::{
-    DecodeError, EncodeError, EncodedSegment, Payload, PinnedAgents, QueuedDisconnect, QueuedEventOptions, QueuedKey,
-    QueuedRequest, QueuedRunRequest, StoredPayload,
-};
+pub use self::codec::{DecodeError, EncodeError, EncodedSegment, Payload, StoredPayload};
 pub use self::commands::{
     CommandKey, CommandLease, CommandProgress, CommandStore, CommandTerms, CommandWakeUp, MAX_COMMAND_TEXT_BYTES,
     MAX_OUTPUT_PIECE_BYTES, NewCommand, OutputPiece, RenewedCommand, TakenCommand,

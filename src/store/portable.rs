@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::codec::{
-    ENVIRONMENT_VERSION, EncodeError, EncodedSegment, Payload, SEGMENT_VERSION, canonical_context, context_version,
+    CONTEXT_VERSION, ENVIRONMENT_VERSION, EncodeError, EncodedSegment, Payload, SEGMENT_VERSION, canonical_context,
     decode_context, decode_environment, encode_messages,
 };
 use super::error::StoreError;
@@ -20,8 +20,7 @@ use crate::ids::{BranchId, RunId, SessionId};
 use crate::json::{Object, canonical_bytes};
 use crate::message::Message;
 use crate::session::{
-    AgentInstance, Bundle, BundleDraft, ContextForm, ContextState, Hash, History, hash_context, hash_environment,
-    hash_segment,
+    AgentInstance, Bundle, BundleDraft, ContextState, Hash, History, hash_context, hash_environment, hash_segment,
 };
 
 const OPERATION: &str = "read a portable session";
@@ -40,24 +39,15 @@ pub struct PortableSession {
     subagent_of: Option<SessionId>,
     agent: String,
     agent_version: Option<Hash>,
-    /// None in sessions that earlier versions made.
-    #[serde(default)]
-    agent_instance: Option<AgentInstance>,
+    agent_instance: AgentInstance,
     execution_count: u64,
     message_count: u64,
     metadata: Object,
     created_at: Timestamp,
     environment: Box<RawValue>,
-    #[serde(default = "earlier_context_version")]
-    context_version: i16,
     context: Box<RawValue>,
     /// The messages that the session added.
     messages: Box<RawValue>,
-}
-
-/// Returns the version of contexts in files that do not state it.
-const fn earlier_context_version() -> i16 {
-    context_version(ContextForm::WithAgent)
 }
 
 /// Why a session can't be carried to another store.
@@ -101,7 +91,7 @@ impl PortableSession {
     pub fn of(states: &Bundle, messages: &[Arc<Message>]) -> Result<Self, PortableError> {
         let head = &states.head;
         let session_id = head.session_id;
-        let part = |encoded: Result<Vec<u8>, EncodeError>, hash: &dyn Fn(&[u8]) -> Hash, expected: Hash| {
+        let part = |encoded: Result<Vec<u8>, EncodeError>, hash: fn(&[u8]) -> Hash, expected: Hash| {
             let bytes = encoded.map_err(|source| PortableError::Encode { session_id, source })?;
             let text = String::from_utf8(bytes)
                 .ok()
@@ -110,16 +100,7 @@ impl PortableSession {
             raw.ok_or(PortableError::Differs { session_id })
         };
         let environment = canonical_bytes(&states.environment).map_err(EncodeError::Json);
-        let context = |form| {
-            let encoded = canonical_context(&states.context, form);
-            part(encoded, &|bytes| hash_context(bytes, form), head.context_hash)
-        };
-        // Only the hash tells the form: a session with an agent instance shares the context of its
-        // parent, which may be of an earlier version.
-        let (form, context) = match context(ContextForm::WithoutAgent) {
-            Err(PortableError::Differs { .. }) => (ContextForm::WithAgent, context(ContextForm::WithAgent)?),
-            context => (ContextForm::WithoutAgent, context?),
-        };
+        let context = canonical_context(&states.context);
         Ok(Self {
             session_id,
             parent_session_id: head.parent_session_id,
@@ -133,10 +114,9 @@ impl PortableSession {
             message_count: head.message_count,
             metadata: head.metadata.clone(),
             created_at: head.created_at,
-            environment: part(environment, &hash_environment, head.environment_hash)?,
-            context_version: context_version(form),
-            context,
-            messages: part(encode_messages(messages), &hash_segment, head.segment_hash)?,
+            environment: part(environment, hash_environment, head.environment_hash)?,
+            context: part(context, hash_context, head.context_hash)?,
+            messages: part(encode_messages(messages), hash_segment, head.segment_hash)?,
         })
     }
 
@@ -165,7 +145,7 @@ impl PortableSession {
     fn decoded(self, parent: Option<Arc<Bundle>>, new_branch_id: BranchId) -> Result<BundleDraft, StoreError> {
         let plain = |version, raw: &RawValue| Payload::plain(version, raw.get().as_bytes().to_vec());
         let environment = plain(ENVIRONMENT_VERSION, &self.environment);
-        let context = plain(self.context_version, &self.context);
+        let context = plain(CONTEXT_VERSION, &self.context);
         let context = decode_context(context.as_stored(), self.agent_instance);
         let inherited = parent.as_ref().map_or(0, |parent| parent.head.message_count);
         let count = i64::try_from(self.message_count.saturating_sub(inherited));
@@ -187,10 +167,6 @@ impl PortableSession {
                 metadata: self.metadata,
                 execution_count: self.execution_count,
                 updated_at: self.created_at,
-            },
-            context_form: match self.agent_instance {
-                Some(_) => ContextForm::WithoutAgent,
-                None => ContextForm::WithAgent,
             },
             history: history.with_messages(messages),
             new_branch_id,

@@ -211,7 +211,7 @@ fn prepare(tenant: &TenantId, draft: &BundleDraft, conflict: ConflictPolicy) -> 
         subagent_of: draft.subagent_of,
         agent: draft.agent.clone(),
         agent_version: draft.agent_version,
-        agent_instance: draft.agent_instance(),
+        agent_instance: draft.context.stored.agent_instance(),
         depth: draft.depth(),
         execution_count: draft.context.execution_count,
         message_count: draft.history.len() as u64,
@@ -265,10 +265,9 @@ fn prepare_context(draft: &BundleDraft) -> Result<(Hash, Option<Payload>, Arc<St
         return Ok((parent.head.context_hash, None, Arc::clone(&parent.context)));
     }
     let stored = &draft.context.stored;
-    let (hash, payload) = encode_context(stored, draft.context_form).map_err(DraftFault::Encode)?;
-    let in_row = draft.agent_instance();
+    let (hash, payload) = encode_context(stored).map_err(DraftFault::Encode)?;
     let stored = StoredContext {
-        created_at: in_row.map_or(stored.created_at, |agent| agent.created_at),
+        created_at: stored.agent_instance().created_at,
         ..stored.clone()
     };
     Ok((hash, Some(payload), Arc::new(stored)))

@@ -70,7 +70,7 @@ pub struct NewQueuedRun {
     pub tenant: TenantId,
     /// The record: queued, or running if the run is leased at once.
     pub summary: RunSummary,
-    /// The request, as [`QueuedRequest::to_json`](super::QueuedRequest::to_json) encodes it.
+    /// The request as JSON.
     pub request: String,
     /// The priority. Among the runs of a tenant and level, those of a higher priority are leased
     /// first.

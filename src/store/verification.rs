@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
 
-use super::codec::{ENVIRONMENT_VERSION, decode_environment, hash_stored_context, open_payload};
+use super::codec::{CONTEXT_VERSION, ENVIRONMENT_VERSION, decode_environment, open_payload};
 use super::error::StoreError;
 use super::retention::Ancestor;
 use super::rows::{SegmentRow, StateRow};
 use super::traits::{VerifyFault, VerifyReport};
 use crate::ids::SessionId;
-use crate::session::{BranchPosition, EnvironmentState, Hash, SessionHead, hash_environment};
+use crate::session::{BranchPosition, EnvironmentState, Hash, SessionHead, hash_context, hash_environment};
 
 /// The part of a fault in an environment.
 const ENVIRONMENT: &str = "environment_state";
@@ -74,7 +74,10 @@ impl StateCheck {
                 ENVIRONMENT,
                 open_payload(stored, ENVIRONMENT_VERSION).map(|bytes| hash_environment(&bytes)),
             ),
-            "context" => (CONTEXT, hash_stored_context(stored)),
+            "context" => (
+                CONTEXT,
+                open_payload(stored, CONTEXT_VERSION).map(|bytes| hash_context(&bytes)),
+            ),
             _ => return,
         };
         let Some(computed) = computed
@@ -89,13 +92,11 @@ impl StateCheck {
         }
     }
 
-    /// Compares the tree of an environment with the one in its row. Replicas of an earlier version
-    /// leave the column empty.
+    /// Compares the tree of an environment with the one in its row.
     fn push_tree(&mut self, hash: Hash, environment: Option<EnvironmentState>, stored: Option<&[u8]>) {
         let tree = environment.and_then(|environment| environment.tree());
         self.trees.extend(tree.map(|tree| (hash, tree)));
-        let is_unset = stored.is_some_and(<[u8]>::is_empty);
-        if !is_unset && stored != tree.as_ref().map(|tree| tree.as_bytes().as_slice()) {
+        if stored != tree.as_ref().map(|tree| tree.as_bytes().as_slice()) {
             self.wrong_trees.insert(hash);
         }
     }

@@ -23,7 +23,7 @@ use crate::record::{RunRecord, StepRecord};
 use crate::store::PortableSession;
 
 /// The version of the format.
-const VERSION: u32 = 3;
+const VERSION: u32 = 1;
 
 /// A line of the file.
 #[derive(Debug, Serialize, Deserialize)]
@@ -64,9 +64,7 @@ struct PortableRun {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Counts {
-    #[serde(default)]
     agents: u64,
-    #[serde(default)]
     runs: u64,
     sessions: u64,
     contents: u64,

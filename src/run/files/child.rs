@@ -6,7 +6,7 @@ use super::open::SessionFiles;
 use crate::ids::{BranchId, SessionId};
 use crate::run::error::Refusal;
 use crate::run::request::RequestKey;
-use crate::session::{Bundle, BundleDraft, ContextForm, ContextState, EnvironmentState};
+use crate::session::{Bundle, BundleDraft, ContextState, EnvironmentState};
 use crate::store::{Commit, CommitError, ConflictPolicy};
 use crate::tenant::TenantId;
 
@@ -127,7 +127,6 @@ impl SessionFiles {
                 updated_at: self.clock.now(),
                 ..base.context_state()
             },
-            context_form: ContextForm::WithoutAgent,
             history: base.history.clone(),
             parent: Some(base),
             new_branch_id: BranchId::generate(&*self.ids),

@@ -30,5 +30,5 @@ pub use self::leases::Leases;
 pub use self::progress::ProgressWriter;
 pub use self::quarantine::Quarantine;
 pub use self::renewal::LeaseRenewal;
-pub(super) use self::request::AcceptedRequest;
+pub(super) use self::request::{AcceptedRequest, PinnedAgents};
 pub use self::worker::QueueWorker;

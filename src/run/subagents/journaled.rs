@@ -18,7 +18,7 @@ pub(super) struct JournaledSubagent {
     pub(super) session_id: SessionId,
     /// The version of its definition.
     pub(super) agent_version: Hash,
-    /// The environment that it began with; `None` in journals of earlier versions.
+    /// The environment that it began with; `None` if it shares that of its parent agent.
     pub(super) begun_with: Option<Box<EnvironmentState>>,
     /// Its progress.
     pub(super) progress: Progress,

@@ -11,8 +11,8 @@ use crate::run::agents::AgentDirectory;
 use crate::run::error::Refusal;
 use crate::run::limits::Allowance;
 use crate::run::models::{ModelSelection, check_prices};
+use crate::run::queue::PinnedAgents;
 use crate::session::Hash;
-use crate::store::PinnedAgents;
 use crate::tenant::TenantId;
 
 /// The most agents of a team.

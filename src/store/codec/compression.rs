@@ -1,7 +1,7 @@
 //! Compresses payloads into zstd frames with a dictionary, and decompresses them. Payloads are
 //! mostly short and alike, so a dictionary halves many of them.
 //!
-//! A dictionary never changes, since stored payloads need it. A better one gets a new encoding.
+//! The dictionary never changes, since stored payloads need it. A better one gets a new encoding.
 
 use std::cell::RefCell;
 use std::io;
@@ -11,19 +11,12 @@ use zstd::bulk::{Compressor, Decompressor};
 use zstd::dict::{DecoderDictionary, EncoderDictionary};
 use zstd::zstd_safe::CParameter;
 
-/// Text that many payloads contain, the most frequent last, without a header.
-const TEXT_1: &[u8] = include_bytes!("dictionary_1.txt");
 /// Trained by `scripts/train-dictionary`. Also contains typical frequencies of bytes.
-const TRAINED_2: &[u8] = include_bytes!("dictionary_2.zdict");
+const DICTIONARY: &[u8] = include_bytes!("dictionary.zdict");
 const LEVEL: i32 = 3;
 
-/// The first dictionary. Frames without a dictionary can be read with it, too.
-pub(super) static DICTIONARY_1: LazyLock<DecoderDictionary<'static>> =
-    LazyLock::new(|| DecoderDictionary::copy(TEXT_1));
-/// The second dictionary, which frames are written with.
-pub(super) static DICTIONARY_2: LazyLock<DecoderDictionary<'static>> =
-    LazyLock::new(|| DecoderDictionary::copy(TRAINED_2));
-static FOR_WRITING: LazyLock<EncoderDictionary<'static>> = LazyLock::new(|| EncoderDictionary::copy(TRAINED_2, LEVEL));
+static FOR_READING: LazyLock<DecoderDictionary<'static>> = LazyLock::new(|| DecoderDictionary::copy(DICTIONARY));
+static FOR_WRITING: LazyLock<EncoderDictionary<'static>> = LazyLock::new(|| EncoderDictionary::copy(DICTIONARY, LEVEL));
 
 thread_local! {
     // Setting up a context costs more than compressing or decompressing a few kilobytes.
@@ -31,7 +24,7 @@ thread_local! {
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// Compresses bytes with the newest dictionary.
+/// Compresses bytes with the dictionary.
 pub(super) fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
     COMPRESSOR.with_borrow_mut(|slot| match slot {
         Some(compressor) => compressor.compress(bytes),
@@ -46,19 +39,13 @@ fn compressor() -> io::Result<Compressor<'static>> {
     Ok(compressor)
 }
 
-/// Decompresses a frame of so many bytes with the dictionary that it was compressed with.
-pub(super) fn decompress(
-    frame: &[u8],
-    size: usize,
-    dictionary: &'static DecoderDictionary<'static>,
-) -> io::Result<Vec<u8>> {
-    DECOMPRESSOR.with_borrow_mut(|slot| {
-        let decompressor = match slot {
-            Some(decompressor) => decompressor,
-            None => slot.insert(Decompressor::new()?),
-        };
-        decompressor.set_prepared_dictionary(dictionary)?;
-        decompressor.decompress(frame, size)
+/// Decompresses a frame whose content has `size` bytes.
+pub(super) fn decompress(frame: &[u8], size: usize) -> io::Result<Vec<u8>> {
+    DECOMPRESSOR.with_borrow_mut(|slot| match slot {
+        Some(decompressor) => decompressor.decompress(frame, size),
+        None => slot
+            .insert(Decompressor::with_prepared_dictionary(&FOR_READING)?)
+            .decompress(frame, size),
     })
 }
 
@@ -67,19 +54,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_dictionaries_never_change() {
-        for (dictionary, hash) in [
-            (
-                TEXT_1,
-                "c6b1860ed3ce988bb71b532cb5af8d7219d88a2cb95d95a35f04540509227df5",
-            ),
-            (
-                TRAINED_2,
-                "760c9a1f33e26e237ee982c7ada952f71b8360203498331338c2c0b13ac2ac20",
-            ),
-        ] {
-            let found = blake3::hash(dictionary).to_string();
-            assert_eq!(found, hash, "stored payloads are read by it");
-        }
+    fn the_dictionary_never_changes() {
+        let found = blake3::hash(DICTIONARY).to_string();
+        let hash = "760c9a1f33e26e237ee982c7ada952f71b8360203498331338c2c0b13ac2ac20";
+        assert_eq!(found, hash, "stored payloads are read by it");
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::payload::{DecodeError, EncodeError, Payload, StoredPayload, decode};
+use super::payload::{DecodeError, EncodeError, Payload, StoredPayload, decode, open_payload};
 use super::{DEFINITION_VERSION, ENVIRONMENT_VERSION, RUN_VERSION};
 use crate::agent::AgentDefinition;
 use crate::agent::state::{FinishReason, StopSignal};
@@ -63,16 +63,13 @@ pub(crate) fn encode_output(record: &RunRecord, has_messages: bool) -> Result<Pa
     Payload::encode(RUN_VERSION, if bytes == EMPTY_OUTPUT { Vec::new() } else { bytes })
 }
 
-/// Decodes the output of a run, of any version.
+/// Decodes the output of a run.
 pub(crate) fn decode_output(stored: StoredPayload<'_>) -> Result<StoredOutput, DecodeError> {
-    match stored.schema_version {
-        1 => Ok(StoredOutput {
-            messages: decode(stored, RUN_VERSION)?,
-            ..StoredOutput::default()
-        }),
-        3.. if stored.bytes.is_empty() => Ok(StoredOutput::default()),
-        _ => decode(stored, RUN_VERSION),
+    let bytes = open_payload(stored, RUN_VERSION)?;
+    if bytes.is_empty() {
+        return Ok(StoredOutput::default());
     }
+    serde_json::from_slice(&bytes).map_err(DecodeError::Json)
 }
 
 /// Encodes the steps of a run.

@@ -42,18 +42,15 @@ enum StoredEntry {
         addition: StateAddition,
     },
     CallDecided {
-        #[serde(rename = "place")]
         index: usize,
         tool_use: ToolUse,
         #[serde(with = "addition")]
         addition: StateAddition,
     },
     CallBegun {
-        #[serde(rename = "place")]
         index: usize,
     },
     CallEnded {
-        #[serde(rename = "place")]
         index: usize,
         execution: Box<ToolExecution>,
         #[serde(with = "addition")]

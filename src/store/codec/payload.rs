@@ -5,21 +5,16 @@ use std::borrow::Cow;
 use std::io;
 
 use serde::de::DeserializeOwned;
-use zstd::dict::DecoderDictionary;
 use zstd::zstd_safe::get_frame_content_size;
 
-use super::compression::{DICTIONARY_1, DICTIONARY_2, compress, decompress};
+use super::compression::{compress, decompress};
 
 /// The bytes without compression.
 const RAW: i16 = 0;
-/// One zstd frame with the size of its content. Older versions without a dictionary wrote it.
+/// One zstd frame with the size of its content, compressed with the dictionary.
 const ZSTD: i16 = 1;
-/// The same, compressed with the first dictionary.
-const ZSTD_1: i16 = 2;
-/// The same, compressed with the second dictionary.
-const ZSTD_2: i16 = 3;
 /// The newest encoding that this version reads.
-pub(crate) const NEWEST_ENCODING: i16 = ZSTD_2;
+pub(crate) const NEWEST_ENCODING: i16 = ZSTD;
 /// The most uncompressed bytes of a payload. Bounds the memory that a damaged or hostile row can
 /// allocate.
 const MAX_LENGTH: usize = 256 << 20;
@@ -32,7 +27,7 @@ pub struct Payload {
     /// The version of its content.
     pub schema_version: i16,
     /// How its bytes are compressed: 0 for no compression, 1 for a zstd frame with the size of its
-    /// content, 2 and 3 for such a frame with the first or second dictionary.
+    /// content, compressed with the dictionary.
     pub encoding: i16,
     /// The bytes, compressed.
     pub bytes: Vec<u8>,
@@ -66,7 +61,7 @@ impl Payload {
             if compressed.len() <= bytes.len() - bytes.len() / 8 {
                 return Ok(Self {
                     schema_version,
-                    encoding: ZSTD_2,
+                    encoding: ZSTD,
                     bytes: compressed,
                 });
             }
@@ -115,7 +110,7 @@ impl StoredPayload<'_> {
 /// stored size. Returns at most [`MAX_LENGTH`], since a damaged payload may state any number and
 /// callers add the sizes up.
 pub(crate) fn full_length(encoding: i16, beginning: &[u8], stored: u64) -> u64 {
-    let stated = matches!(encoding, ZSTD | ZSTD_1 | ZSTD_2).then(|| get_frame_content_size(beginning).ok().flatten());
+    let stated = (encoding == ZSTD).then(|| get_frame_content_size(beginning).ok().flatten());
     let stated = stated.flatten().map_or(0, |bytes| bytes.min(MAX_LENGTH as u64));
     stated.max(stored)
 }
@@ -157,9 +152,6 @@ pub enum DecodeError {
     /// It is damaged.
     #[error("the payload is no text")]
     Text(#[source] std::str::Utf8Error),
-    /// It is a context, and its agent instance is nowhere.
-    #[error("the session has no agent instance, and its context is stored without one")]
-    NoAgentInstance,
     /// Its row states another number of messages.
     #[error("the segment says that it has {stated} messages and holds {found}")]
     MessageCount {
@@ -182,7 +174,6 @@ impl DecodeError {
         match self {
             Self::NewerVersion { .. } | Self::UnknownVersion(_) => "schema_version",
             Self::NewerEncoding { .. } | Self::UnknownEncoding(_) => "encoding",
-            Self::NoAgentInstance => "agent_id",
             Self::MessageCount { .. } => "message_count",
             Self::TooLong | Self::Decompress(_) | Self::Json(_) | Self::Text(_) => payload,
         }
@@ -203,9 +194,7 @@ pub(crate) fn open_payload(stored: StoredPayload<'_>, known: i16) -> Result<Cow<
     check_version(stored.schema_version, known)?;
     match stored.encoding {
         RAW => Ok(Cow::Borrowed(stored.bytes)),
-        // A frame that was compressed without a dictionary does not use it.
-        ZSTD | ZSTD_1 => open_frame(stored.bytes, &DICTIONARY_1).map(Cow::Owned),
-        ZSTD_2 => open_frame(stored.bytes, &DICTIONARY_2).map(Cow::Owned),
+        ZSTD => open_frame(stored.bytes).map(Cow::Owned),
         found @ ..RAW => Err(DecodeError::UnknownEncoding(found)),
         found => Err(DecodeError::NewerEncoding {
             found,
@@ -226,11 +215,11 @@ pub(crate) fn decode_text(stored: StoredPayload<'_>, known: i16) -> Result<Strin
     String::from_utf8(bytes).map_err(|error| DecodeError::Text(error.utf8_error()))
 }
 
-fn open_frame(bytes: &[u8], dictionary: &'static DecoderDictionary<'static>) -> Result<Vec<u8>, DecodeError> {
+fn open_frame(bytes: &[u8]) -> Result<Vec<u8>, DecodeError> {
     let size = get_frame_content_size(bytes).ok().flatten();
     let size = size.and_then(|size| usize::try_from(size).ok());
     let size = size.filter(|size| *size <= MAX_LENGTH).ok_or(DecodeError::TooLong)?;
-    decompress(bytes, size, dictionary).map_err(DecodeError::Decompress)
+    decompress(bytes, size).map_err(DecodeError::Decompress)
 }
 
 #[cfg(test)]
@@ -240,7 +229,7 @@ mod tests {
     #[test]
     fn payloads_come_back_whether_or_not_compression_pays() {
         let noise: Vec<u8> = blake3::Hasher::new().finalize_xof().fill_into(vec![0; 4096]);
-        for (bytes, encoding) in [(b"[]".to_vec(), RAW), (noise, RAW), (b"\0\xff".repeat(3000), ZSTD_2)] {
+        for (bytes, encoding) in [(b"[]".to_vec(), RAW), (noise, RAW), (b"\0\xff".repeat(3000), ZSTD)] {
             let payload = Payload::encode(1, bytes.clone()).unwrap();
             assert_eq!(payload.encoding, encoding);
             assert_eq!(open_payload(payload.as_stored(), 1).unwrap(), bytes);
@@ -264,15 +253,12 @@ mod tests {
     fn a_length_is_bounded_even_if_a_damaged_payload_states_more() {
         for (stated, length) in [(0, 13), (12, 13), (1 << 20, 1 << 20), (u64::MAX - 2, MAX_LENGTH as u64)] {
             let bytes = [&[0x28, 0xb5, 0x2f, 0xfd, 0xe0][..], &stated.to_le_bytes()].concat();
-            for encoding in [ZSTD, ZSTD_1, ZSTD_2] {
-                let (schema_version, bytes) = (1, &bytes[..]);
-                let payload = StoredPayload {
-                    schema_version,
-                    encoding,
-                    bytes,
-                };
-                assert_eq!(payload.length(), length, "{stated}");
-            }
+            let payload = StoredPayload {
+                schema_version: 1,
+                encoding: ZSTD,
+                bytes: &bytes,
+            };
+            assert_eq!(payload.length(), length, "{stated}");
         }
     }
 
@@ -292,7 +278,7 @@ mod tests {
             ..good.clone()
         };
         let compressed_anew = Payload {
-            encoding: ZSTD_2 + 1,
+            encoding: ZSTD + 1,
             ..good.clone()
         };
         let unknown = Payload {

@@ -1,5 +1,5 @@
 //! Payloads that are stored exactly as the given text: messages of webhooks, since they are signed,
-//! and requests of runs, which `QueuedRequest` encodes.
+//! and requests of runs, which are JSON already.
 
 use super::payload::{DecodeError, EncodeError, Payload, StoredPayload, decode_text};
 use super::{DELIVERY_VERSION, REQUEST_VERSION};

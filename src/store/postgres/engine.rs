@@ -35,14 +35,9 @@ impl Engine for PostgresStore {
     const SKIP_LOCKED: &'static str = " for no key update skip locked";
     const SHARE: &'static str = " for share";
     const LOCK: &'static str = " for update";
-    // Replicas of the previous version lock a state with an advisory lock instead of its row. The
-    // next version can drop the last condition.
-    const UNUSED: &'static str = " where (
-            exists (
+    const UNUSED: &'static str = " where exists (
                 select 1 from states s where s.tenant = next.tenant and s.hash = next.hash for update skip locked)
-            or not exists (select 1 from states s where s.tenant = next.tenant and s.hash = next.hash)
-        ) and pg_try_advisory_xact_lock(
-            hashtextextended(tenant, 0) # ('x' || encode(substr(hash, 1, 8), 'hex'))::bit(64)::bigint)";
+            or not exists (select 1 from states s where s.tenant = next.tenant and s.hash = next.hash)";
     const TIME: &'static str = "select clock_timestamp()";
     const LISTED: &'static str = " = any ($2)";
 

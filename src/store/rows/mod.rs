@@ -37,7 +37,7 @@ pub(crate) use self::removed::RemovedSessionRow;
 pub(crate) use self::run::{NewRun, RunRecordRow, RunRow, StepsRow};
 pub(crate) use self::segment::{SegmentRow, SegmentSizeRow};
 pub(crate) use self::session::{BundleParts, BundleRow, PositionRow, SessionRow, StateRow};
-pub(crate) use self::state::{NewEnvironment, TreeRow};
+pub(crate) use self::state::NewEnvironment;
 pub(crate) use self::table::{Row, column_list, row, table_row, written_row};
 pub(crate) use self::thread::ThreadRow;
 pub(crate) use self::time::StoredTime;

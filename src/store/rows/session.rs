@@ -23,7 +23,7 @@ table_row! {
         parent_session_id: Option<Uuid>,
         run_id: Option<Uuid>,
         subagent_of: Option<Uuid>,
-        agent_id: Option<Uuid>,
+        agent_id: Uuid,
         branch_id: Uuid,
         position: i64,
         depth: i64,
@@ -31,7 +31,7 @@ table_row! {
         message_count: i64,
         history_start: i64,
         created_at: StoredTime,
-        agent_created_at: Option<StoredTime>,
+        agent_created_at: StoredTime,
         schema_version: i16,
         agent: String,
         agent_version: Option<Vec<u8>>,
@@ -52,7 +52,7 @@ impl SessionRow {
             parent_session_id: head.parent_session_id.map(SessionId::as_uuid),
             run_id: head.run_id.map(RunId::as_uuid),
             subagent_of: head.subagent_of.map(SessionId::as_uuid),
-            agent_id: head.agent_instance.map(|agent| agent.agent_id.as_uuid()),
+            agent_id: head.agent_instance.agent_id.as_uuid(),
             branch_id: position.branch_id.as_uuid(),
             position: stored_count(position.position),
             depth: stored_count(head.depth),
@@ -60,7 +60,7 @@ impl SessionRow {
             message_count: stored_count(head.message_count),
             history_start: stored_count(head.history_start),
             created_at: StoredTime(head.created_at),
-            agent_created_at: head.agent_instance.map(|agent| StoredTime(agent.created_at)),
+            agent_created_at: StoredTime(head.agent_instance.created_at),
             schema_version: SESSION_VERSION,
             agent: head.agent.clone(),
             agent_version: head.agent_version.map(bytes),
@@ -83,15 +83,6 @@ impl TryFrom<SessionRow> for SessionHead {
             .agent_version
             .map(|hash| name.hash("agent_version", &hash))
             .transpose()?;
-        let agent_instance = match (row.agent_id, row.agent_created_at) {
-            (Some(agent_id), Some(StoredTime(created_at))) => Some(AgentInstance {
-                agent_id: AgentId::from_uuid(agent_id),
-                created_at,
-            }),
-            (None, None) => None,
-            (None, Some(_)) => return Err(name.corrupt("agent_id", "it is absent")),
-            (Some(_), None) => return Err(name.corrupt("agent_created_at", "it is absent")),
-        };
         Ok(Self {
             session_id: SessionId::from_uuid(row.session_id),
             parent_session_id: row.parent_session_id.map(SessionId::from_uuid),
@@ -99,7 +90,10 @@ impl TryFrom<SessionRow> for SessionHead {
             subagent_of: row.subagent_of.map(SessionId::from_uuid),
             agent: row.agent,
             agent_version,
-            agent_instance,
+            agent_instance: AgentInstance {
+                agent_id: AgentId::from_uuid(row.agent_id),
+                created_at: row.agent_created_at.0,
+            },
             depth: name.count("depth", row.depth)?,
             execution_count: name.count("execution_count", row.execution_count)?,
             message_count: name.count("message_count", row.message_count)?,
@@ -164,8 +158,8 @@ impl BundleRow {
         );
         let context = (states.context_version, states.context_encoding, states.context_payload);
         Ok(BundleParts {
-            environment: decode_state(&head, head.environment_hash, environment, decode_environment)?,
-            context: decode_state(&head, head.context_hash, context, |stored| {
+            environment: decode_state(head.environment_hash, environment, decode_environment)?,
+            context: decode_state(head.context_hash, context, |stored| {
                 decode_context(stored, head.agent_instance)
             })?,
             head,
@@ -174,7 +168,6 @@ impl BundleRow {
 }
 
 fn decode_state<T>(
-    head: &SessionHead,
     hash: Hash,
     columns: (Option<i16>, Option<i16>, Option<Vec<u8>>),
     decode: impl FnOnce(StoredPayload<'_>) -> Result<T, DecodeError>,
@@ -188,13 +181,7 @@ fn decode_state<T>(
         encoding,
         bytes: &bytes,
     };
-    let state = decode(stored).map_err(|error| {
-        let at_fault = match error {
-            DecodeError::NoAgentInstance => RowName::new("sessions", &head.session_id),
-            _ => name,
-        };
-        at_fault.undecodable("payload", error)
-    })?;
+    let state = decode(stored).map_err(|error| name.undecodable("payload", error))?;
     Ok(Arc::new(state))
 }
 

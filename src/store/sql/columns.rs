@@ -37,7 +37,7 @@ pub(crate) use without_session;
 /// `pair`.
 macro_rules! due_in_pair {
     () => {
-        "status = 'pending' and tenant = pair.tenant and coalesce(receiver, '') = pair.receiver and due_at <= $1
+        "status = 'pending' and tenant = pair.tenant and receiver = pair.receiver and due_at <= $1
             order by due_at limit $4"
     };
 }

@@ -26,7 +26,7 @@ pub(super) async fn delivery_lease<E: Engine>(
 
 /// Finds the oldest deliveries that are due: 100 more than wanted, since other workers lock some.
 const OLDEST: &str = "with recursive oldest as materialized (
-        select tenant, delivery_id, due_at, coalesce(receiver, '') as receiver from webhook_deliveries
+        select tenant, delivery_id, due_at, receiver from webhook_deliveries
         where status = 'pending' and due_at <= $1
         order by due_at
         limit $4 + 100
@@ -42,17 +42,16 @@ const PAIRS: &str = "), pair (tenant, receiver) as (
             case when pair.receiver is null then (
                 select tenant from webhook_deliveries
                 where status = 'pending' and tenant > pair.tenant
-                order by tenant, coalesce(receiver, '')
+                order by tenant, receiver
                 limit 1
             ) else pair.tenant end,
             case when pair.receiver is null then '' else (
-                select coalesce(receiver, '') from webhook_deliveries
-                where status = 'pending' and tenant = pair.tenant and coalesce(receiver, '') > pair.receiver";
+                select receiver from webhook_deliveries
+                where status = 'pending' and tenant = pair.tenant and receiver > pair.receiver";
 
-/// Adds the oldest deliveries of each pair. Deliveries that earlier versions stored have no
-/// receiver.
+/// Adds the oldest deliveries of each pair.
 const CANDIDATES: &str = "
-                order by coalesce(receiver, '')
+                order by receiver
                 limit 1
             ) end
         from pair where pair.tenant is not null

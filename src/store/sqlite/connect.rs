@@ -147,8 +147,8 @@ async fn make_private_file(options: &SqliteConnectOptions) -> Result<(), OpenErr
     }
 }
 
-/// Removes the permissions of other users from files that an earlier version created. The
-/// permissions of the group stay, since an operator may have granted them.
+/// Removes the permissions of other users from files that exist already. The permissions of the
+/// group stay, since an operator may have granted them.
 async fn close_to_others(options: &SqliteConnectOptions) {
     for suffix in ["", "-wal", "-shm"] {
         let mut path = options.get_filename().as_os_str().to_owned();

@@ -34,7 +34,6 @@ mod logs;
 mod lost_events;
 #[cfg(target_os = "linux")]
 mod memory;
-mod older_stores;
 mod outages;
 #[cfg(target_os = "linux")]
 mod packages;

@@ -52,7 +52,7 @@ async fn a_long_line_is_refused_before_it_takes_memory() {
     let file = home.path().join("long.zst");
     let mut encoder = zstd::Encoder::new(fs::File::create(&file).unwrap(), 1).unwrap();
     let header =
-        json!({"agent_runtime_sessions": {"version": 3, "session_id": "01890000-0000-7000-8000-000000000000"}});
+        json!({"agent_runtime_sessions": {"version": 1, "session_id": "01890000-0000-7000-8000-000000000000"}});
     writeln!(encoder, "{header}").unwrap();
     let part = vec![b'x'; 1 << 20];
     for _ in 0..600 {

@@ -9,9 +9,7 @@ use agent_runtime::ids::{AgentId, BranchId, MessageId, RunId, SessionId, StepId,
 use agent_runtime::json::{Object, Unread};
 use agent_runtime::message::{ContentPart, Coverage, Message, MessageTags, Role, Section, ToolCall, ToolResult};
 use agent_runtime::record::{RunMode, RunRecord, RunStatus, RunSummary, StepRecord};
-use agent_runtime::session::{
-    Bundle, BundleDraft, ContextForm, ContextState, EnvironmentState, StoredContext, ToolPins,
-};
+use agent_runtime::session::{Bundle, BundleDraft, ContextState, EnvironmentState, StoredContext, ToolPins};
 use agent_runtime::store::{Commit, ConflictPolicy, RunEnd, Store, StoreSettings, open};
 use agent_runtime::tenant::TenantId;
 use agent_runtime::usage::{Cost, Usage};
@@ -184,7 +182,6 @@ pub(crate) fn draft(parent: Option<&Arc<Bundle>>, messages: Vec<Arc<Message>>) -
         agent_version: Some(agent_runtime::session::hash_definition(b"demo")),
         environment: parent.map_or_else(|| Arc::new(new_environment()), |parent| Arc::clone(&parent.environment)),
         context,
-        context_form: ContextForm::WithoutAgent,
         history: parent
             .map(|parent| parent.history.clone())
             .unwrap_or_default()

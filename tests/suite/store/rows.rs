@@ -10,7 +10,6 @@ use crate::support::databases::Engine;
 on_both_engines!(
     damaged_rows_name_their_table_column_and_id,
     newer_forms_are_refused,
-    a_context_lacks_its_agent_instance_with_the_row_of_the_session,
     a_missing_segment_is_no_shorter_history,
     metadata_with_nul_is_an_ordinary_matter,
 );
@@ -111,23 +110,6 @@ async fn newer_forms_are_refused(fixture: Fixture) {
             .await
             .unwrap();
         assert_eq!(fault_position(&fixture, root.head.session_id).await, (table, column));
-    }
-}
-
-async fn a_context_lacks_its_agent_instance_with_the_row_of_the_session(fixture: Fixture) {
-    let root = fixture.root(&["root"]).await;
-    let id = root.head.session_id;
-    fixture.database.allow_updates().await;
-    for (update, position) in [
-        ("sessions set agent_created_at = null", ("sessions", "agent_created_at")),
-        ("sessions set agent_id = null", ("sessions", "agent_id")),
-        (
-            "states set schema_version = 3 where kind = 'context'",
-            ("states", "schema_version"),
-        ),
-    ] {
-        fixture.database.execute(&format!("update {update}")).await.unwrap();
-        assert_eq!(fault_position(&fixture, id).await, position, "{update}");
     }
 }
 

@@ -479,17 +479,6 @@ pub(super) fn record() -> RunRecord {
     }
 }
 
-/// The steps as version 1 wrote them: without verdicts and without the work of subagents.
-pub(super) fn first_steps() -> Vec<StepRecord> {
-    let mut steps = steps();
-    for execution in steps.iter_mut().flat_map(|step| &mut step.tool_executions) {
-        execution.is_error = execution.is_error && execution.verdict == ToolVerdict::Executed;
-        execution.verdict = ToolVerdict::Executed;
-        execution.subagent = None;
-    }
-    steps
-}
-
 pub(super) fn steps() -> Vec<StepRecord> {
     let [.., state] = states();
     let steps = state.execution().unwrap().step_executions.iter();

@@ -5,7 +5,6 @@
 //! might write.
 
 mod fixtures;
-mod requests;
 mod waiting;
 
 use std::path::{Path, PathBuf};
@@ -13,14 +12,13 @@ use std::{env, fs};
 
 use serde_json::json;
 
-use super::context::CONTEXT_VERSION;
 use super::messages::{encode_messages, read_messages};
 use super::*;
 use crate::agent::state::{AgentState, ErrorKind, ExecutionStatus, StateAddition, StopReason, ToolVerdict};
 use crate::json::Value;
 use crate::message::ContentPart;
 use crate::model_ref::ResponseFormat;
-use crate::session::{ContextForm, StoredContext};
+use crate::session::StoredContext;
 
 /// A kind of payload.
 struct Kind {
@@ -28,8 +26,8 @@ struct Kind {
     newest: i16,
     /// Encodes the fixture.
     encode: fn() -> Payload,
-    /// Decodes the fixture as the given version wrote it, and compares it.
-    check: fn(i16, StoredPayload<'_>),
+    /// Decodes the file of a version, and compares it with the fixture.
+    check: fn(StoredPayload<'_>),
 }
 
 /// A journal entry: the fixture at the index.
@@ -39,7 +37,7 @@ macro_rules! journal_kind {
             name: $name,
             newest: JOURNAL_VERSION,
             encode: || encode_journal_entry(&fixtures::journal()[$index]).unwrap(),
-            check: |_, stored| assert_eq!(decode_journal_entry(stored).unwrap(), fixtures::journal()[$index]),
+            check: |stored| assert_eq!(decode_journal_entry(stored).unwrap(), fixtures::journal()[$index]),
         }
     };
 }
@@ -49,7 +47,7 @@ const KINDS: [Kind; 21] = [
         name: "messages",
         newest: SEGMENT_VERSION,
         encode: || payload(SEGMENT_VERSION, encode_messages(&fixtures::messages()).unwrap()),
-        check: |_, stored| {
+        check: |stored| {
             let bytes = open_payload(stored, SEGMENT_VERSION).unwrap();
             assert_eq!(read_messages(&bytes).unwrap().0, fixtures::messages());
         },
@@ -57,88 +55,64 @@ const KINDS: [Kind; 21] = [
     Kind {
         name: "context",
         newest: CONTEXT_VERSION,
-        encode: || {
-            encode_context(&fixtures::context(), ContextForm::WithoutAgent)
-                .unwrap()
-                .1
-        },
-        check: |version, stored| check_context(version, stored, &fixtures::context()),
+        encode: || encode_context(&fixtures::context()).unwrap().1,
+        check: |stored| check_context(stored, &fixtures::context()),
     },
     Kind {
         name: "context_overrides",
         newest: CONTEXT_VERSION,
-        encode: || {
-            encode_context(&fixtures::overriding_context(), ContextForm::WithoutAgent)
-                .unwrap()
-                .1
-        },
-        check: |version, stored| check_context(version, stored, &fixtures::overriding_context()),
+        encode: || encode_context(&fixtures::overriding_context()).unwrap().1,
+        check: |stored| check_context(stored, &fixtures::overriding_context()),
     },
     Kind {
         name: "context_waiting",
         newest: CONTEXT_VERSION,
-        encode: || {
-            encode_context(&waiting::waiting_context(), ContextForm::WithoutAgent)
-                .unwrap()
-                .1
-        },
-        check: |version, stored| check_context(version, stored, &waiting::waiting_context()),
+        encode: || encode_context(&waiting::waiting_context()).unwrap().1,
+        check: |stored| check_context(stored, &waiting::waiting_context()),
     },
     Kind {
         name: "environment",
         newest: ENVIRONMENT_VERSION,
         encode: || encode_environment(&fixtures::environment()).unwrap().1,
-        check: |_, stored| assert_eq!(decode_environment(stored).unwrap(), fixtures::environment()),
+        check: |stored| assert_eq!(decode_environment(stored).unwrap(), fixtures::environment()),
     },
     Kind {
         name: "environment_files",
         newest: ENVIRONMENT_VERSION,
         encode: || encode_environment(&fixtures::environment_with_files()).unwrap().1,
-        check: |_, stored| assert_eq!(decode_environment(stored).unwrap(), fixtures::environment_with_files()),
+        check: |stored| assert_eq!(decode_environment(stored).unwrap(), fixtures::environment_with_files()),
     },
     Kind {
         name: "run_output",
         newest: RUN_VERSION,
         encode: || encode_output(&fixtures::record(), false).unwrap(),
-        check: |version, stored| {
-            let (read, record) = (decode_output(stored).unwrap(), fixtures::record());
+        check: |stored| {
+            let read = decode_output(stored).unwrap();
             // The session has the messages.
-            let messages = if version > 2 { Vec::new() } else { record.output };
-            assert_eq!(read.messages, messages);
-            assert_eq!(read.value, record.value.filter(|_| version > 1));
-            assert_eq!(read.stop_signal, None);
+            assert_eq!((read.messages, read.stop_signal), (Vec::new(), None));
+            assert_eq!(read.value, fixtures::record().value);
         },
     },
     Kind {
         name: "run_output_waiting",
         newest: RUN_VERSION,
         encode: || encode_output(&waiting::waiting_record(), true).unwrap(),
-        check: |version, stored| {
-            // Version 1 knew no open calls.
-            if version > 1 {
-                let read = decode_output(stored).unwrap();
-                assert_eq!(read.open_calls, waiting::waiting_record().open_calls);
-            }
+        check: |stored| {
+            let (read, record) = (decode_output(stored).unwrap(), waiting::waiting_record());
+            assert_eq!((read.messages, read.open_calls), (record.output, record.open_calls));
         },
     },
     Kind {
         name: "steps",
         newest: RUN_VERSION,
         encode: || encode_steps(&fixtures::steps()).unwrap(),
-        check: |version, stored| {
-            let expected = if version == 1 {
-                fixtures::first_steps()
-            } else {
-                fixtures::steps()
-            };
-            assert_eq!(decode_steps(stored).unwrap(), expected);
-        },
+        check: |stored| assert_eq!(decode_steps(stored).unwrap(), fixtures::steps()),
     },
     Kind {
         name: "definition",
         newest: DEFINITION_VERSION,
         encode: || encode_definition(&fixtures::definition()).unwrap().1,
-        check: |_, stored| assert_eq!(decode_definition(stored).unwrap(), fixtures::definition()),
+        check: |stored| assert_eq!(decode_definition(stored).unwrap(), fixtures::definition()),
     },
     journal_kind!("journal_subagent_begun", 0),
     journal_kind!("journal_reached", 1),
@@ -153,20 +127,18 @@ const KINDS: [Kind; 21] = [
         name: "events",
         newest: EVENTS_VERSION,
         encode: || encode_events(&fixtures::events()).unwrap(),
-        check: |_, stored| assert_eq!(decode_events(stored).unwrap(), fixtures::events()),
+        check: |stored| assert_eq!(decode_events(stored).unwrap(), fixtures::events()),
     },
     Kind {
         name: "steering",
         newest: STEERING_VERSION,
         encode: || encode_steering(&fixtures::messages()[0]).unwrap(),
-        check: |_, stored| assert_eq!(decode_steering(stored).unwrap(), *fixtures::messages()[0]),
+        check: |stored| assert_eq!(decode_steering(stored).unwrap(), *fixtures::messages()[0]),
     },
 ];
 
-/// Decodes a context. From version 2 on, the agent instance is elsewhere.
-fn check_context(version: i16, stored: StoredPayload<'_>, expected: &StoredContext) {
-    let agent = (version > 1).then(|| expected.agent_instance());
-    assert_eq!(decode_context(stored, agent).unwrap(), *expected);
+fn check_context(stored: StoredPayload<'_>, expected: &StoredContext) {
+    assert_eq!(decode_context(stored, expected.agent_instance()).unwrap(), *expected);
 }
 
 fn payload(schema_version: i16, bytes: Vec<u8>) -> Payload {
@@ -207,7 +179,7 @@ fn what_every_version_wrote_is_read() {
     for kind in KINDS {
         for version in 1..=kind.newest {
             let stored = payload(version, read(&format!("{}-v{version}.json", kind.name)));
-            (kind.check)(version, stored.as_stored());
+            (kind.check)(stored.as_stored());
         }
         let newer = payload(kind.newest + 1, b"[]".to_vec());
         let error = open_payload(newer.as_stored(), kind.newest).unwrap_err();
@@ -239,18 +211,13 @@ fn what_is_written_now_is_the_newest_version() {
 
 #[test]
 fn a_payload_of_each_encoding_is_read() {
-    for (encoding, name) in [
-        (0, "messages-v1.json"),
-        (1, "messages-v1.json.zst"),
-        (2, "messages-v1.json.dictionary_1.zst"),
-        (3, "messages-v1.json.dictionary_2.zst"),
-    ] {
+    for (encoding, name) in [(0, "messages-v1.json"), (1, "messages-v1.json.zst")] {
         let stored = Payload {
             schema_version: 1,
             encoding,
             bytes: read(name),
         };
-        (KINDS[0].check)(1, stored.as_stored());
+        (KINDS[0].check)(stored.as_stored());
     }
 }
 
@@ -275,25 +242,14 @@ fn messages_of_the_future_are_read_and_retained() {
 
 #[test]
 fn states_of_bundles_of_the_future_are_read_and_retained() {
-    let encode = |context: &StoredContext| written(&encode_context(context, ContextForm::WithoutAgent).unwrap().1);
+    let encode = |context: &StoredContext| written(&encode_context(context).unwrap().1);
+    let agent = fixtures::context().agent_instance();
     let bytes = read("context-future.json");
-    let context = decode_context(payload(1, bytes.clone()).as_stored(), None).unwrap();
+    let context = decode_context(payload(CONTEXT_VERSION, bytes.clone()).as_stored(), agent).unwrap();
+    assert_eq!(context.agent_instance(), agent);
     assert_eq!(context.system_prompt, fixtures::context().system_prompt);
     assert_eq!(context.response_format, ResponseFormat::Text);
-    let with_agent = encode_context(&context, ContextForm::WithAgent).unwrap().1;
-    let mut stored: Value = serde_json::from_slice(&bytes).unwrap();
-    assert_eq!(written(&with_agent), stored);
-    let fields = stored.as_object_mut().unwrap();
-    assert!(
-        ["agent_id", "created_at"]
-            .map(|key| fields.remove(key))
-            .iter()
-            .all(Option::is_some)
-    );
-    assert_eq!(encode(&context), stored);
-    let stored = payload(CONTEXT_VERSION, stored.to_string().into_bytes());
-    let again = decode_context(stored.as_stored(), Some(context.agent_instance())).unwrap();
-    assert_eq!(again, context);
+    assert_eq!(encode(&context), serde_json::from_slice::<Value>(&bytes).unwrap());
     // A new format replaces the unknown one completely.
     let changed = StoredContext {
         response_format: ResponseFormat::JsonObject,
@@ -308,7 +264,7 @@ fn states_of_bundles_of_the_future_are_read_and_retained() {
     stored["overrides"]["parameters"]["zz_new"] = json!(1);
     let bytes = serde_json::to_vec(&stored).unwrap();
     let stored_now = payload(CONTEXT_VERSION, bytes);
-    let context = decode_context(stored_now.as_stored(), Some(overriding.agent_instance())).unwrap();
+    let context = decode_context(stored_now.as_stored(), overriding.agent_instance()).unwrap();
     assert_eq!(context.overrides, overriding.overrides);
     assert_eq!(encode(&context), stored);
 

@@ -7,11 +7,10 @@ use futures_util::TryStreamExt as _;
 
 use crate::off_thread::by_size;
 use crate::session::Hash;
-use crate::store::codec::decode_environment;
 use crate::store::contents::MAX_BATCH;
 use crate::store::driver_error::store_error;
 use crate::store::error::StoreError;
-use crate::store::rows::{ContentRow, RowName, StoredTime, TreeRow, is_node, values};
+use crate::store::rows::{ContentRow, RowName, StoredTime, is_node, values};
 use crate::store::sql::contents::contents_statement;
 use crate::store::sql::row_batches::{RowFold, rows_fold};
 use crate::store::sql::{Engine, EngineRow, Statement};
@@ -22,20 +21,12 @@ use crate::workspace::{Link, content_links};
 pub(super) const OPERATION: &str = "sweep contents";
 
 /// Selects the trees of all environments and journals, in one snapshot: a commit moves a tree from
-/// a journal to an environment. An environment that a replica of the version before stored has an
-/// empty tree, so its payload is decoded.
-const ROOTS: &str = "select distinct tree, cast(0 as smallint) as in_journal,
-        cast(1 as smallint) as schema_version, cast(0 as smallint) as encoding, substr(tree, 1, 0) as payload
+/// a journal to an environment.
+const ROOTS: &str = "select distinct tree, cast(0 as smallint) as in_journal
     from states
-    where tenant = $1 and kind = 'environment' and tree is not null and length(tree) > 0
+    where tenant = $1 and kind = 'environment' and tree is not null
     union all
-    select tree, cast(1 as smallint), cast(1 as smallint), cast(0 as smallint), substr(tree, 1, 0)
-    from run_journal
-    where tenant = $1 and tree is not null
-    union all
-    select tree, cast(0 as smallint), schema_version, encoding, payload
-    from states
-    where tenant = $1 and kind = 'environment' and tree is not null and length(tree) = 0";
+    select tree, cast(1 as smallint) from run_journal where tenant = $1 and tree is not null";
 
 const LIST: &str = "select hash, kind, cast(case when written_at < $2 then 1 else 0 end as smallint)
     from contents where tenant = $1
@@ -56,7 +47,7 @@ pub(super) async fn unreferenced<E: Engine>(
     since: StoredTime,
 ) -> Result<Unreferenced, StoreError> {
     // The roots are read before the list. So all that they reach is in the list.
-    let roots: Roots = rows_fold(engine, tenant, Statement::with(OPERATION, ROOTS, values![tenant])).await?;
+    let roots = roots(engine, tenant).await?;
     let has_journals = roots.has_journals;
     let mut marks = list(engine, tenant, since).await?;
     if marks.listed.iter().all(|content| !content.is_old) {
@@ -80,6 +71,20 @@ pub(super) async fn unreferenced<E: Engine>(
         hashes: doomed.map(|content| content.hash).collect(),
         has_journals,
     })
+}
+
+/// Reads the trees of a tenant's environments and journals.
+async fn roots(engine: &impl Engine, tenant: &TenantId) -> Result<Roots, StoreError> {
+    let failed = store_error(OPERATION);
+    let name = RowName::new("states", &"of a sweep");
+    let mut rows = engine.fetch(Statement::with(OPERATION, ROOTS, values![tenant]));
+    let mut roots = Roots::default();
+    while let Some(row) = rows.try_next().await.map_err(&failed)? {
+        let (tree, in_journal): (Vec<u8>, i16) = row.read().map_err(&failed)?;
+        roots.trees.push(name.hash("tree", &tree)?);
+        roots.has_journals |= in_journal != 0;
+    }
+    Ok(roots)
 }
 
 /// Lists the contents of a tenant, in the order of their hashes.
@@ -147,22 +152,6 @@ impl Marks {
 struct Roots {
     trees: Vec<Hash>,
     has_journals: bool,
-}
-
-impl RowFold for Roots {
-    type Row<'r> = TreeRow<'r>;
-
-    fn push_row(&mut self, row: TreeRow<'_>) -> Result<(), StoreError> {
-        let name = RowName::new("states", &"of a sweep");
-        if row.tree.is_empty() {
-            let environment = decode_environment(row.stored()).map_err(|error| name.undecodable("payload", error))?;
-            self.trees.extend(environment.tree());
-        } else {
-            self.trees.push(name.hash("tree", row.tree)?);
-        }
-        self.has_journals |= row.in_journal != 0;
-        Ok(())
-    }
 }
 
 /// The hashes to which directories and lists of chunks refer.

@@ -1,4 +1,4 @@
-//! Prompts that stand in the store, as an earlier version may have left them, and that would cost a
+//! Prompts that stand in the store, as another program may have left them, and that would cost a
 //! worker its stack: they fail their run and nothing else.
 
 use serde_json::{Value, json};

@@ -39,10 +39,13 @@ async fn a_request_of_a_newer_version_waits_for_one_that_reads_it(database: Test
     let front = world.replica_with(&ACCEPTS_ONLY).await;
     let run = front.begin("first", json!({"agent": "worker"})).await;
     let given_up = front.begin("second", json!({"agent": "worker"})).await;
-    let newer = bytes(&world.database, r#"{"version": 99, "accepted": "in words of its own"}"#);
+    let newer = bytes(&world.database, "in words of its own");
     let execute = async |sql: String| world.database.execute(&sql).await.unwrap();
-    execute("create table kept as select run_id, encoding, request from run_queue".to_owned()).await;
-    execute(format!("update run_queue set encoding = 0, request = {newer}")).await;
+    execute("create table kept as select run_id, schema_version, encoding, request from run_queue".to_owned()).await;
+    execute(format!(
+        "update run_queue set schema_version = 99, encoding = 0, request = {newer}"
+    ))
+    .await;
 
     let worker = world.replica_with(&[("queue.max_attempts", "1")]).await;
     // Deferred anew, after its lease was made to expire.
@@ -67,7 +70,8 @@ async fn a_request_of_a_newer_version_waits_for_one_that_reads_it(database: Test
 
     let run_id = of_run(&world.database, &run);
     execute(format!(
-        "update run_queue set encoding = (select encoding from kept where {run_id}),
+        "update run_queue set schema_version = (select schema_version from kept where {run_id}),
+            encoding = (select encoding from kept where {run_id}),
             request = (select request from kept where {run_id})"
     ))
     .await;
@@ -107,10 +111,10 @@ async fn a_request_that_no_worker_can_read_fails_and_others_go_on(database: Test
     let world = world(database).await;
     let front = world.replica_with(&ACCEPTS_ONLY).await;
     for spoil in [
-        format!("encoding = 0, request = {}", bytes(&world.database, "{\"version\":")),
+        format!("encoding = 0, request = {}", bytes(&world.database, "{\"request\":")),
         format!(
             "encoding = 0, request = {}",
-            bytes(&world.database, r#"{"version":1,"accepted":{}}"#)
+            bytes(&world.database, r#"{"request":{}}"#)
         ),
         "encoding = -1".to_owned(),
     ] {

@@ -264,7 +264,7 @@ const MANY_DUE: &str = "insert into webhook_deliveries (
     select
         case when n <= 120000 then 'acme' else 'tenant' || n % 5 end, gen_random_uuid(), gen_random_uuid(), 'run.completed',
         'https://example.org/', case when n <= 100000 then 'busy.example' when n <= 120000 then 'other.example'
-            when n % 4 > 0 then 'host' || n % 4 end,
+            else 'host' || n % 4 end,
         'pending', now() - interval '1 day', now() - interval '1 day' + n * interval '1 ms', 1, 0, '{}'
     from generate_series(1, 120400) n";
 

@@ -37,9 +37,6 @@ async fn the_oldest_are_leased_even_if_many_are_skipped(fixture: Fixture) {
         waiting.push((tenant, host, delivery.delivery_id));
     }
     fixture.database.execute(&insertions.join(";")).await.unwrap();
-    // Those that an earlier version wrote name no receiver.
-    let forgotten = "update webhook_deliveries set receiver = null where url = 'https://b.example/'";
-    fixture.database.execute(forgotten).await.unwrap();
     let now = time + TimeDelta::microseconds(297);
     let terms = LeaseTerms {
         worker: WorkerId::generate(&UuidV7Source),

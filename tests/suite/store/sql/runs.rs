@@ -2,17 +2,15 @@
 
 use agent_runtime::clock::Timestamp;
 use agent_runtime::ids::{RunId, SessionId};
-use agent_runtime::record::{RunError, RunPhase, RunRecord, RunStatus, RunSummary};
+use agent_runtime::record::{RunError, RunPhase, RunStatus, RunSummary};
 use agent_runtime::store::{Page, Recorded, RunEnd, RunFilter, TimeRange};
 use serde_json::json;
 
 use crate::store::fixtures::{Fixture, object, run_end, run_id, run_record, session_id, step, tenant, user};
-use crate::support::databases::Engine;
 
 on_both_engines!(
     a_failed_run_is_stored_once,
     a_committed_run_is_readable,
-    an_output_of_the_first_version_is_readable,
     runs_filter_and_page
 );
 
@@ -52,48 +50,6 @@ async fn a_failed_run_is_stored_once(fixture: Fixture) {
     assert_eq!(store.run_lookup(tenant_id, run_id()).await.unwrap(), None);
     assert_eq!(store.step_list(tenant_id, run_id()).await.unwrap(), None);
     assert_eq!(store.run_lookup(&tenant("other"), id).await.unwrap(), None);
-}
-
-async fn an_output_of_the_first_version_is_readable(fixture: Fixture) {
-    let run = run_record(run_id(), session_id(), RunStatus::Failed);
-    fixture
-        .store
-        .run_record(&fixture.tenant, &run_end(run.clone(), vec![step(1)]))
-        .await
-        .unwrap();
-    let digits = |byte: u8| [byte >> 4, byte & 15].map(|half| char::from_digit(half.into(), 16).unwrap());
-    let output = serde_json::to_vec(&run.output).unwrap();
-    let output: String = output.into_iter().flat_map(digits).collect();
-    let output = match fixture.database.engine {
-        Engine::Postgres => format!(r"'\x{output}'::bytea"),
-        Engine::Sqlite => format!("x'{output}'"),
-    };
-    let steps = fixture
-        .store
-        .step_list(&fixture.tenant, run.summary.run_id)
-        .await
-        .unwrap();
-    let update = format!("update runs set schema_version = 1, output_encoding = 0, output = {output}");
-    fixture.database.execute(&update).await.unwrap();
-    let found = fixture
-        .store
-        .run_lookup(&fixture.tenant, run.summary.run_id)
-        .await
-        .unwrap();
-    assert_eq!(
-        found,
-        Some(RunRecord {
-            value: None,
-            finish_reason: None,
-            ..run.clone()
-        })
-    );
-    let of_first = fixture
-        .store
-        .step_list(&fixture.tenant, run.summary.run_id)
-        .await
-        .unwrap();
-    assert_eq!((of_first.is_some(), of_first), (true, steps));
 }
 
 async fn a_committed_run_is_readable(fixture: Fixture) {

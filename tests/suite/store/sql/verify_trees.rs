@@ -258,14 +258,6 @@ async fn a_row_with_another_tree_is_found(fixture: Fixture) {
         let faults = fixture.faults_of(files.root.hash).await;
         assert!(faults.len() == 1 && faults[0].1.contains("another tree"), "{faults:?}");
     }
-    // Replicas of an earlier version leave it empty.
-    let empty = match fixture.database.engine {
-        Engine::Postgres => "''",
-        Engine::Sqlite => "x''",
-    };
-    let update = format!("update states set tree = {empty} where kind = 'environment'");
-    fixture.database.execute(&update).await.unwrap();
-    assert_eq!(fixture.faults_of(files.root.hash).await, []);
 }
 
 async fn trees_that_no_workspace_can_have_are_found(fixture: Fixture) {

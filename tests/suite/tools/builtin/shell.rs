@@ -241,7 +241,7 @@ async fn a_cancelled_command_dies_with_all_its_processes_and_its_files_stay() {
         cancel.cancel();
         Instant::now()
     };
-    let command = json!({"command": "setsid sleep 61 & echo x > begun; sleep 61", "timeout_seconds": 60});
+    let command = json!({"command": "setsid sleep 61 & echo x > x; mv x begun; sleep 61", "timeout_seconds": 60});
     let (ended, cancelled_at) = tokio::join!(desk.call("shell", command), cancelling);
     assert_eq!(
         ended.unwrap_err(),

@@ -1,40 +1,22 @@
-//! Contexts: conversations share them. Those of earlier versions contain the agent instance; they
-//! are continued, exported and imported as they are.
+//! Contexts: conversations share them, since they are stored without the agent instance.
 
 use std::sync::Arc;
 
 use agent_runtime::clock::Timestamp;
 use agent_runtime::ids::{BranchId, UuidV7Source};
-use agent_runtime::session::{Bundle, ContextForm};
+use agent_runtime::session::Bundle;
 use agent_runtime::store::{Commit, ConflictPolicy, PortableSession};
 use agent_runtime::tenant::TenantId;
 use chrono::SubsecRound as _;
 
 use crate::store::fixtures::{Fixture, tenant};
 
-on_both_engines!(
-    conversations_share_a_context,
-    contexts_of_earlier_versions_are_continued,
-    lines_with_contexts_of_both_forms_are_copied,
-);
+on_both_engines!(conversations_share_a_context, a_line_is_copied_with_its_agent_instance,);
 
 const CONTEXTS: &str = "states where kind = 'context'";
 
 fn with_nanoseconds() -> Timestamp {
     "2026-01-01T00:00:00.123456789Z".parse().unwrap()
-}
-
-/// A session of an earlier version, one that continues it, and one with another context.
-async fn line_of_both_forms(fixture: &Fixture) -> [Arc<Bundle>; 3] {
-    let mut commit = fixture.commit(None, &["earlier"]);
-    commit.draft.context_form = ContextForm::WithAgent;
-    commit.draft.context.stored.created_at = with_nanoseconds();
-    let earlier = fixture.publish(&commit).await;
-    let same = fixture.child(&earlier, &["same"]).await;
-    let mut commit = fixture.commit(Some(&same), &["changed"]);
-    commit.draft.context.stored.system_prompt.push('!');
-    let changed = fixture.publish(&commit).await;
-    [earlier, same, changed]
 }
 
 /// Checks that the tenant has the sessions as they were published, and that the hashes of their
@@ -65,7 +47,7 @@ async fn conversations_share_a_context(fixture: Fixture) {
     // Each has the agent instance that it was published with, in whole microseconds.
     assert_eq!(two.context.created_at, with_nanoseconds().trunc_subsecs(6));
     for root in [one, two, three, four] {
-        assert_eq!(root.head.agent_instance, Some(root.context.agent_instance()));
+        assert_eq!(root.head.agent_instance, root.context.agent_instance());
         let child = fixture.child(&root, &["more"]).await;
         assert_eq!(child.context, root.context);
         assert_sound(&fixture, &fixture.tenant, &[root, child]).await;
@@ -73,23 +55,13 @@ async fn conversations_share_a_context(fixture: Fixture) {
     assert_eq!(fixture.count(CONTEXTS).await, 1);
 }
 
-async fn contexts_of_earlier_versions_are_continued(fixture: Fixture) {
-    let line = line_of_both_forms(&fixture).await;
-    let [earlier, same, changed] = &line;
-    assert_eq!(earlier.head.agent_instance, None);
-    assert_eq!(same.head.context_hash, earlier.head.context_hash);
-    assert_eq!(fixture.count(CONTEXTS).await, 2);
-    for bundle in [same, changed] {
-        assert_eq!(bundle.head.agent_instance, Some(earlier.context.agent_instance()));
-    }
-    let created = line.each_ref().map(|bundle| bundle.context.created_at);
-    let whole = with_nanoseconds().trunc_subsecs(6);
-    assert_eq!(created, [with_nanoseconds(), with_nanoseconds(), whole]);
-    assert_sound(&fixture, &fixture.tenant, &line).await;
-}
-
-async fn lines_with_contexts_of_both_forms_are_copied(fixture: Fixture) {
-    let line = line_of_both_forms(&fixture).await;
+async fn a_line_is_copied_with_its_agent_instance(fixture: Fixture) {
+    let root = fixture.root(&["root"]).await;
+    let same = fixture.child(&root, &["same"]).await;
+    let mut commit = fixture.commit(Some(&same), &["changed"]);
+    commit.draft.context.stored.system_prompt.push('!');
+    let changed = fixture.publish(&commit).await;
+    let line = [root, same, changed];
     let copies = tenant("copies");
     let mut copied: Vec<Arc<Bundle>> = Vec::new();
     for bundle in &line {

@@ -21,7 +21,6 @@ on_both_engines!(
     a_sweep_that_was_cut_off_is_repeated,
     a_damaged_directory_stops_the_sweep_of_its_tenant_alone,
     a_dry_run_counts_what_the_sweep_removes,
-    environments_of_an_earlier_version_keep_their_files,
 );
 
 /// Long after all that was written.
@@ -269,24 +268,4 @@ async fn a_dry_run_counts_what_the_sweep_removes(fixture: Fixture) {
     let plan = fixture.store.retention_plan(KEEP_ALL, later()).await.unwrap();
     assert_eq!((plan.contents, plan.bytes), (42, 840));
     assert_eq!(fixture.sweep(KEEP_ALL, later(), 10).await, plan);
-}
-
-/// Replicas of the version before do not write the tree of an environment.
-async fn environments_of_an_earlier_version_keep_their_files(fixture: Fixture) {
-    let [kept, root] = tree_of("kept");
-    fixture.put(&[kept.clone(), root.clone(), file("stray")]).await;
-    fixture.with_tree(root.hash).await;
-    fixture.root(&["no files"]).await;
-    fixture.database.allow_updates().await;
-    let empty = match fixture.database.engine {
-        Engine::Postgres => "default",
-        Engine::Sqlite => "x''",
-    };
-    fixture
-        .database
-        .execute(&format!("update states set tree = {empty}"))
-        .await
-        .unwrap();
-    assert_eq!(fixture.sweep_contents(later()).await, 1);
-    assert!(fixture.has(&kept).await && fixture.has(&root).await);
 }

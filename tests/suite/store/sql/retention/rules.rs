@@ -81,8 +81,8 @@ pub(crate) async fn add_remains(fixture: &Fixture, hours: i64) -> String {
         insert into run_messages (run_id, position, received_at, schema_version, encoding, size, tenant, message_key, status, payload)
         values ({run_id}, 1, {at}, 1, 0, 1, '{tenant}', 'key', 'applied', {payload});
         insert into webhook_deliveries (
-            delivery_id, run_id, created_at, schema_version, encoding, tenant, status, event, url, payload)
-        values ({delivery}, {run_id}, {at}, 1, 0, '{tenant}', 'dead', 'run.completed', 'https://example.com', {payload});
+            delivery_id, run_id, created_at, schema_version, encoding, tenant, status, event, url, receiver, payload)
+        values ({delivery}, {run_id}, {at}, 1, 0, '{tenant}', 'dead', 'run.completed', 'https://example.com', 'example.com', {payload});
         insert into idempotency_keys (resource_id, expires_at, tenant, key, digest)
         values ({run_id}, {at}, '{tenant}', '{key}', {payload})",
         key = RunId::generate(&UuidV7Source),
