@@ -21,13 +21,17 @@
 # stays outside, since rustup would fetch rustfmt and clippy on its account.
 ARG RUST_VERSION=1.95.0
 
+FROM rust:${RUST_VERSION}-slim-bookworm AS stand-ins
+WORKDIR /src
+COPY . .
+RUN sh scripts/lib/stand-ins.sh /stand-ins
+
 FROM rust:${RUST_VERSION}-slim-bookworm AS build
 WORKDIR /src
 
 # The dependencies form a layer of their own: it is built from stand-ins for
-# our sources and lasts until the manifest or the lock file changes.
-COPY Cargo.toml Cargo.lock ./
-RUN mkdir src && touch src/lib.rs && echo 'fn main() {}' > src/main.rs
+# our sources and lasts until a manifest or the lock file changes.
+COPY --from=stand-ins /stand-ins ./
 RUN --mount=type=cache,id=agent-runtime-registry,target=/usr/local/cargo/registry,sharing=locked \
     cargo build --profile dist --locked --bin agent-runtime
 
@@ -36,7 +40,7 @@ RUN --mount=type=cache,id=agent-runtime-registry,target=/usr/local/cargo/registr
 # stand-ins; cargo would take them for built.
 COPY . .
 RUN --mount=type=cache,id=agent-runtime-registry,target=/usr/local/cargo/registry,sharing=locked \
-    touch src/lib.rs src/main.rs \
+    touch src/main.rs src/lib.rs crates/*/src/lib.rs \
     && cargo build --profile dist --locked --bin agent-runtime \
     && mkdir -p /out/var/lib/agent-runtime
 

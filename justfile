@@ -14,11 +14,11 @@ test *ARGS:
 
 # Format the code.
 fmt:
-    cargo fmt
+    cargo fmt --all
 
 # Check the lints as CI does.
 lint:
-    cargo clippy --locked --all-targets -- -D warnings
+    cargo clippy --locked --workspace --all-targets -- -D warnings
 
 # Run the benchmarks against private servers.
 bench *ARGS:

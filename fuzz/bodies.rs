@@ -7,19 +7,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent_runtime::agent::hooks::{HookRegistry, builtin_hooks};
-use agent_runtime::agent::state::{AgentState, StateAddition};
-use agent_runtime::agent::{CompiledFormat, HookConfig, check_prompt, render_prompt};
-use agent_runtime::ids::UuidV7Source;
-use agent_runtime::json::{Object, Value};
-use agent_runtime::model_ref::ResponseFormat;
-use agent_runtime::models::anthropic::MessagesDecoder;
-use agent_runtime::models::bedrock::ConverseDecoder;
-use agent_runtime::models::gemini::GeminiDecoder;
-use agent_runtime::models::openai_chat::ChatDecoder;
-use agent_runtime::models::openai_responses::ResponsesDecoder;
-use agent_runtime::models::{CapSettings, Decoder, Frame, SseDecoder};
-use agent_runtime::store::{EncodedSegment, Payload};
+use agent::hooks::{HookRegistry, builtin_hooks};
+use agent::state::{AgentState, StateAddition};
+use agent::{CompiledFormat, HookConfig, check_prompt, render_prompt};
+use models::anthropic::MessagesDecoder;
+use models::bedrock::ConverseDecoder;
+use models::gemini::GeminiDecoder;
+use models::openai_chat::ChatDecoder;
+use models::openai_responses::ResponsesDecoder;
+use models::{CapSettings, Decoder, Frame, SseDecoder};
+use store::{EncodedSegment, Payload};
+use values::ids::UuidV7Source;
+use values::json::{Object, Value};
+use values::model_ref::ResponseFormat;
 
 /// Far above what any bytes may take: neither builds of tests nor those of fuzzers are fast.
 const LONG: Duration = Duration::from_mins(1);

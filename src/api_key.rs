@@ -3,7 +3,7 @@
 
 use secrecy::SecretString;
 
-use crate::session::Hash;
+use values::session::Hash;
 
 /// The prefix of every secret, by which people and scanners recognise it.
 pub const PREFIX: &str = "ark_";

@@ -3,28 +3,28 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use agent_runtime::agent::compilers::{Sections, Traces};
-use agent_runtime::agent::drivers::{Driver, DriverPorts, ModelChain, ModelChoice};
-use agent_runtime::agent::hooks::{ErrorPolicyHook, ExecutionGuard, HookStack};
-use agent_runtime::agent::ports::{
+use agent::compilers::{Sections, Traces};
+use agent::drivers::{Driver, DriverPorts, ModelChain, ModelChoice};
+use agent::hooks::{ErrorPolicyHook, ExecutionGuard, HookStack};
+use agent::ports::{
     Model, ModelEvent, ModelRequest, ModelStream, Tool, ToolCatalog as _, ToolContext, ToolError, ToolOutput, ToolSpec,
 };
-use agent_runtime::agent::state::{AgentState, ExecutionBudget, FinishReason, ModelResponse};
-use agent_runtime::agent::{AgentEvent, AgentLoop, CallSeed, DriverKind, ErrorPolicy, EventSink, ExecutionControl};
-use agent_runtime::clock::{Clock as _, SystemClock};
-use agent_runtime::environment::Environment;
-use agent_runtime::ids::{AgentId, UuidV7Source};
-use agent_runtime::json::Value;
-use agent_runtime::message::{ContentPart, ToolCall};
-use agent_runtime::session::EnvironmentState;
-use agent_runtime::tenant::TenantId;
-use agent_runtime::tools::{ToolRegistry, ToolSettings};
-use agent_runtime::usage::Usage;
+use agent::state::{AgentState, ExecutionBudget, FinishReason, ModelResponse};
+use agent::{AgentEvent, AgentLoop, CallSeed, DriverKind, ErrorPolicy, EventSink, ExecutionControl};
 use criterion::Criterion;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
+use tools::{ToolRegistry, ToolSettings};
+use values::clock::{Clock as _, SystemClock};
+use values::ids::{AgentId, UuidV7Source};
+use values::json::Value;
+use values::message::{ContentPart, ToolCall};
+use values::session::EnvironmentState;
+use values::tenant::TenantId;
+use values::usage::Usage;
+use workspace::environment::Environment;
 
 use crate::fixtures::message;
 

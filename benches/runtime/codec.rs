@@ -2,8 +2,8 @@
 
 use std::hint::black_box;
 
-use agent_runtime::store::EncodedSegment;
 use criterion::{BenchmarkId, Criterion, Throughput};
+use store::EncodedSegment;
 
 use crate::fixtures::messages;
 

@@ -8,13 +8,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent_runtime::checkout::{Checkout, Checkouts};
-use agent_runtime::path_patterns::PathPatterns;
-use agent_runtime::sandbox::{CommandSpec, Exit, Sandbox, SandboxSettings};
-use agent_runtime::workspace::{FilePath, InMemoryContents, Tree, WorkspaceLimits};
 use criterion::{Bencher, BenchmarkId, Criterion};
+use sandbox::{CommandSpec, Exit, Sandbox, SandboxSettings};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
+use values::path_patterns::PathPatterns;
+use workspace::checkout::{Checkout, Checkouts};
+use workspace::{FilePath, InMemoryContents, Tree, WorkspaceLimits};
 
 const FILES: usize = 10_000;
 const FILES_OF_A_DIRECTORY: usize = 100;

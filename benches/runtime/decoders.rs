@@ -3,11 +3,11 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use agent_runtime::ids::UuidV7Source;
-use agent_runtime::json::Value;
-use agent_runtime::models::openai_chat::ChatDecoder;
-use agent_runtime::models::{CapSettings, Decoder as _, SseDecoder};
 use criterion::{Criterion, Throughput};
+use models::openai_chat::ChatDecoder;
+use models::{CapSettings, Decoder as _, SseDecoder};
+use values::ids::UuidV7Source;
+use values::json::Value;
 
 const RECORDING: &str = include_str!("../../tests/recordings/openrouter_streaming_reasoning.json");
 /// What a TCP segment usually brings.

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::agent::Durability;
-use agent_runtime::clock::{Clock as _, SystemClock};
-use agent_runtime::ids::{AgentId, BranchId, MessageId, RunId, SessionId, UuidV7Source};
-use agent_runtime::json::{Object, Unread};
-use agent_runtime::message::{Coverage, Message, MessageTags, Role, Section};
-use agent_runtime::model_ref::ResponseFormat;
-use agent_runtime::record::{RunMode, RunRecord, RunStatus, RunSummary};
-use agent_runtime::session::{Bundle, BundleDraft, ContextState, EnvironmentState, StoredContext, ToolPins};
-use agent_runtime::store::{self, Commit, ConflictPolicy, RunEnd, Store, StoreSettings};
-use agent_runtime::tenant::TenantId;
-use agent_runtime::usage::Usage;
+use agent::Durability;
+use agent::record::{RunMode, RunRecord, RunStatus, RunSummary};
+use store::{self, Commit, ConflictPolicy, RunEnd, Store, StoreSettings};
+use values::clock::{Clock as _, SystemClock};
+use values::ids::{AgentId, BranchId, MessageId, RunId, SessionId, UuidV7Source};
+use values::json::{Object, Unread};
+use values::message::{Coverage, Message, MessageTags, Role, Section};
+use values::model_ref::ResponseFormat;
+use values::session::{Bundle, BundleDraft, ContextState, EnvironmentState, StoredContext, ToolPins};
+use values::tenant::TenantId;
+use values::usage::Usage;
 
 const QUESTION: &str = "Which of the two routes to the coast is shorter, and does it have a place to rest on the way?";
 const ANSWER: &str = "The one along the river is 12 km shorter. After about an hour it passes a village with two inns; the \

@@ -3,20 +3,20 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::compilers::{CompilerConfig, Traces};
-use agent_runtime::agent::drivers::request_bytes;
-use agent_runtime::agent::ports::ModelRequest;
-use agent_runtime::agent::state::{AgentContext, AgentState, MessageStore};
-use agent_runtime::clock::{Clock as _, SystemClock};
-use agent_runtime::ids::{AgentId, ExecutionId, StepId, UuidV7Source};
-use agent_runtime::message::{Message, MessageTags};
-use agent_runtime::model_parameters::ToolChoice;
-use agent_runtime::model_ref::ResponseFormat;
-use agent_runtime::models::ProviderCapabilities;
-use agent_runtime::models::anthropic::{self, MessagesDialect};
-use agent_runtime::models::openai_responses::{self, Dialect};
-use agent_runtime::session::History;
+use agent::compilers::{CompilerConfig, Traces};
+use agent::drivers::request_bytes;
+use agent::ports::ModelRequest;
+use agent::state::{AgentContext, AgentState, MessageStore};
 use criterion::{Bencher, Criterion};
+use models::ProviderCapabilities;
+use models::anthropic::{self, MessagesDialect};
+use models::openai_responses::{self, Dialect};
+use values::clock::{Clock as _, SystemClock};
+use values::ids::{AgentId, ExecutionId, StepId, UuidV7Source};
+use values::message::{Message, MessageTags};
+use values::model_parameters::ToolChoice;
+use values::model_ref::ResponseFormat;
+use values::session::History;
 
 use crate::fixtures::messages;
 

@@ -3,19 +3,19 @@
 use std::fs;
 use std::sync::Arc;
 
-use agent_runtime::agent::AgentDefinition;
+use agent::AgentDefinition;
+use agent::record::{RunMode, RunStatus};
 use agent_runtime::app::{App, Extensions};
 use agent_runtime::config::{self, Sources};
-use agent_runtime::ids::SessionId;
-use agent_runtime::message::ContentPart;
-use agent_runtime::record::{RunMode, RunStatus};
 use agent_runtime::run::{ChangeRequest, FileChange, FileSource, InputMessage, OnDisconnect, RunRequest};
-use agent_runtime::store::ConflictPolicy;
-use agent_runtime::tenant::TenantId;
-use agent_runtime::workspace::FilePath;
 use criterion::Criterion;
 use serde_json::json;
+use store::ConflictPolicy;
 use tokio::runtime::Runtime;
+use values::ids::SessionId;
+use values::message::ContentPart;
+use values::tenant::TenantId;
+use workspace::FilePath;
 
 const SCRIPT: &str = r#"
 [[turn]]

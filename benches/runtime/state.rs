@@ -3,11 +3,11 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use agent_runtime::agent::state::{AgentContext, AgentState, MessageStore};
-use agent_runtime::clock::{Clock as _, SystemClock};
-use agent_runtime::ids::{AgentId, UuidV7Source};
-use agent_runtime::session::History;
+use agent::state::{AgentContext, AgentState, MessageStore};
 use criterion::{BatchSize, Criterion};
+use values::clock::{Clock as _, SystemClock};
+use values::ids::{AgentId, UuidV7Source};
+use values::session::History;
 
 use crate::fixtures::{message, messages};
 

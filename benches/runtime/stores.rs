@@ -4,13 +4,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent_runtime::session::Bundle;
-use agent_runtime::store::Store;
-use agent_runtime::tenant::TenantId;
 use criterion::{Bencher, BenchmarkId, Criterion};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions as _};
+use store::Store;
 use tokio::runtime::Runtime;
+use values::session::Bundle;
+use values::tenant::TenantId;
 
 use crate::fixtures::{compaction, grow, open, turn};
 

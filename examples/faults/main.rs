@@ -32,7 +32,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use agent_runtime::sandbox;
 use clap::Parser;
 
 /// What the suite is asked for.

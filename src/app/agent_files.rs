@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context as _, anyhow, ensure};
 
 use super::toml_file::parse;
-use crate::agent::AgentDefinition;
 use crate::run::{AgentChecks, AgentSource, ConfiguredAgent};
+use agent::AgentDefinition;
 
 /// The agent that every service has. A file with an agent of the same name replaces it.
 const DEMO: &str = include_str!("../../config/agents/demo.toml");

@@ -14,13 +14,13 @@ use super::agent_files::AgentFiles;
 use super::extensions::Extensions;
 use super::ingredients::Ingredients;
 use super::{require_keys_beyond_loopback, settings};
-use crate::board::Board;
-use crate::causes::with_causes;
 use crate::config::{Config, Loaded, Origin};
 use crate::run::{ConfiguredAgent, suggestion};
-use crate::spelling::nearest;
-use crate::store::{self, OpenError, Store, StoreError, StoreSettings};
-use crate::tenant::TenantId;
+use board::Board;
+use store::{self, OpenError, Store, StoreError, StoreSettings};
+use values::causes::with_causes;
+use values::spelling::nearest;
+use values::tenant::TenantId;
 
 /// The timeout of opening the store, and that of a query.
 const STORE_PATIENCE: Duration = Duration::from_secs(5);

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use anyhow::{Context as _, ensure};
 
 use crate::config::Config;
-use crate::egress::{EgressLimits, EgressPorts, EgressProxy, HostSecret};
-use crate::http_client;
-use crate::outgoing::{AddressRules, HostPattern, PrivateAddresses, RuleKeys, SystemResolver};
-use crate::tools::CommandNetwork;
+use net::egress::{EgressLimits, EgressPorts, EgressProxy, HostSecret};
+use net::http_client;
+use net::outgoing::{AddressRules, HostPattern, PrivateAddresses, RuleKeys, SystemResolver};
+use tools::CommandNetwork;
 
 /// Returns the network of commands, if they have one.
 pub(super) fn network(config: &Config) -> anyhow::Result<Option<CommandNetwork>> {

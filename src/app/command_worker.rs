@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::{open_store, settings, tool_settings};
 use crate::app::Extensions;
-use crate::clock::{Clock, SystemClock};
 use crate::command_queue::CommandWorker;
 use crate::config::Config;
-use crate::ids::UuidV7Source;
-use crate::store::Store;
-use crate::tools::Commands;
+use store::Store;
+use tools::Commands;
+use values::clock::{Clock, SystemClock};
+use values::ids::UuidV7Source;
 
 /// A worker for commands, assembled.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::agent::ports::Tool;
+use agent::ports::Tool;
 
 /// Additions to the service; by default none.
 #[derive(Debug, Clone, Default)]

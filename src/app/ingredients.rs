@@ -8,21 +8,21 @@ use super::extensions::Extensions;
 use super::mcp_files::mcp_servers_of;
 use super::tool_files::http_tools_of;
 use super::{settings, tool_settings};
-use crate::agent::hooks::{HookRegistry, SummarisationFactory, builtin_hooks};
-use crate::agent::ports::Tool;
-use crate::clock::{Clock, SystemClock};
 use crate::command_queue::QueuedCommands;
 use crate::config::{Backend, Config};
-use crate::ids::{IdSource, UuidV7Source};
-use crate::limits::Limits;
-use crate::mcp::McpServers;
-use crate::models::Catalog;
-use crate::outgoing::{NameResolver, OutgoingClient, SystemResolver};
 use crate::run::{AgentChecks, AgentDirectory};
-use crate::store::Store;
-use crate::tools::{CommandBackend, Commands, ToolRegistry, builtin_tools, http_fetch, shell, shell_job};
-use crate::usage::PriceTable;
-use crate::webhooks::{SenderRules, WebhookHookFactory, WebhookSecret, WebhookSender};
+use agent::hooks::{HookRegistry, SummarisationFactory, builtin_hooks};
+use agent::ports::Tool;
+use models::Catalog;
+use net::outgoing::{NameResolver, OutgoingClient, SystemResolver};
+use store::Store;
+use tools::mcp::McpServers;
+use tools::webhooks::{SenderRules, WebhookHookFactory, WebhookSecret, WebhookSender};
+use tools::{CommandBackend, Commands, ToolRegistry, builtin_tools, http_fetch, shell, shell_job};
+use values::clock::{Clock, SystemClock};
+use values::ids::{IdSource, UuidV7Source};
+use values::limits::Limits;
+use values::usage::PriceTable;
 
 /// The available models, tools and hooks, and their shared resources.
 #[derive(Debug)]

@@ -9,9 +9,9 @@ use anyhow::Context as _;
 use super::toml_file::{parse, toml_files};
 use super::tool_settings;
 use crate::config::Config;
-use crate::mcp::{McpDefinition, McpServers};
-use crate::outgoing::{NameResolver, OutgoingClient};
-use crate::tools::Commands;
+use net::outgoing::{NameResolver, OutgoingClient};
+use tools::Commands;
+use tools::mcp::{McpDefinition, McpServers};
 
 /// Reads every `*.toml` of the folder. The folder need not exist. Connects to nothing.
 pub(super) fn mcp_servers_of(
@@ -50,8 +50,8 @@ fn add(
 mod tests {
     use super::super::definition_folder::folder;
     use super::*;
-    use crate::agent::ports::ToolServers as _;
-    use crate::outgoing::SystemResolver;
+    use agent::ports::ToolServers as _;
+    use net::outgoing::SystemResolver;
 
     /// Reads a folder with these files. Returns what the agent's check of a missing server says,
     /// which names all servers.

@@ -4,22 +4,22 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 
-use crate::agent::RequestRoom;
-use crate::agent::hooks::HookRegistry;
-use crate::agent::ports::{ModelCatalog, ToolCatalog, ToolServers};
-use crate::board::Board;
-use crate::clock::Clock;
-use crate::ids::IdSource;
-use crate::limits::Limits;
 use crate::run::{
     ActiveRuns, AgentDirectory, AgentLoops, Attempts, Callers, Executor, Followers, IdempotencyKeys, LeaseRenewal,
     Leases, LightSlots, ModelSelection, Planner, ProgressWriter, Publisher, Quarantine, QueueLength, QueueSlots,
     QueueWorker, Redelivery, RequestRates, RunController, RunLifecycle, RunQueue, RunReader, RunSettings, RunStarter,
     RunTasks, Runs, SessionFiles, SessionImporter, SessionRemover, SubagentPorts, SubagentSlots,
 };
-use crate::store::{Sessions, Store};
-use crate::supervision::Supervisor;
-use crate::usage::PriceTable;
+use agent::RequestRoom;
+use agent::hooks::HookRegistry;
+use agent::ports::{ModelCatalog, ToolCatalog, ToolServers};
+use board::Board;
+use store::{Sessions, Store};
+use tasks::supervision::Supervisor;
+use values::clock::Clock;
+use values::ids::IdSource;
+use values::limits::Limits;
+use values::usage::PriceTable;
 
 /// The resources of runs.
 #[derive(Debug, Clone)]

@@ -8,22 +8,22 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use secrecy::ExposeSecret as _;
 
-use crate::agent::AnswerExpiry;
-use crate::agent::state::ExecutionBudget;
-use crate::board::{BoardSettings, RedisSettings};
 use crate::command_queue::CommandWorkerSettings;
 use crate::config::{self, ALL_TENANTS, Config, PriorityScope, Role};
 use crate::http::{HttpLimits, McpSettings};
-use crate::models::{
-    AwsCredentials, AwsSettings, CapSettings, ClientSettings, ProviderSettings, RetrySettings, TimeoutSettings,
-};
 use crate::outbox::OutboxSettings;
 use crate::retention::RetentionSettings;
 use crate::run::{QueueSettings, RunSettings, SubagentSettings};
-use crate::store::{ContentSettings, ObjectSettings, RetentionRules, StoreSettings};
-use crate::tools::ToolSettings;
-use crate::webhooks::{SecretTenants, SenderSettings, SigningKeys, WebhookSecret};
-use crate::workspace::WorkspaceLimits;
+use agent::AnswerExpiry;
+use agent::state::ExecutionBudget;
+use board::{BoardSettings, RedisSettings};
+use models::{
+    AwsCredentials, AwsSettings, CapSettings, ClientSettings, ProviderSettings, RetrySettings, TimeoutSettings,
+};
+use store::{ContentSettings, ObjectSettings, RetentionRules, StoreSettings};
+use tools::ToolSettings;
+use tools::webhooks::{SecretTenants, SenderSettings, SigningKeys, WebhookSecret};
+use workspace::WorkspaceLimits;
 
 pub(super) fn store(config: &Config) -> StoreSettings {
     StoreSettings {

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow};
 use serde::de::DeserializeOwned;
 
-use crate::json::plain_words;
-use crate::spelling::meant;
+use values::json::plain_words;
+use values::spelling::meant;
 
 /// Reads a definition. The error names the line of a mistake, if it is known, and its key.
 pub(super) fn parse<T: DeserializeOwned>(text: &str) -> anyhow::Result<T> {

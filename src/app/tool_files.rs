@@ -9,12 +9,12 @@ use anyhow::{Context as _, bail, ensure};
 
 use super::toml_file::{parse, toml_files};
 use super::tool_settings;
-use crate::agent::ports::Tool;
-use crate::clock::Clock;
 use crate::config::Config;
-use crate::json::{Value, without_mark};
-use crate::outgoing::{NameResolver, OutgoingClient};
-use crate::tools::{HttpToolDefinition, HttpToolSource, http_tools};
+use agent::ports::Tool;
+use net::outgoing::{NameResolver, OutgoingClient};
+use tools::{HttpToolDefinition, HttpToolSource, http_tools};
+use values::clock::Clock;
+use values::json::{Value, without_mark};
 
 /// The largest OpenAPI document.
 const MAX_DOCUMENT: u64 = 16 << 20;
@@ -89,8 +89,8 @@ fn document(path: &Path) -> anyhow::Result<Value> {
 mod tests {
     use super::super::definition_folder::folder;
     use super::*;
-    use crate::clock::SystemClock;
-    use crate::outgoing::SystemResolver;
+    use net::outgoing::SystemResolver;
+    use values::clock::SystemClock;
 
     /// Makes the tools of a folder with these files. Returns their names.
     fn load(files: &[(&str, &str)]) -> (tempfile::TempDir, Result<Vec<String>, String>) {

@@ -7,10 +7,10 @@ use anyhow::Context as _;
 
 use super::command_network;
 use crate::config::Config;
-use crate::mcp::McpDefinition;
-use crate::outgoing::{AddressRules, ClientSettings, HeaderValue, PrivateAddresses, RuleKeys};
-use crate::sandbox::{SandboxLimits, SandboxSettings};
-use crate::tools::{CommandSettings, HttpFetchSettings, MaxJobs, ToolSecrets};
+use net::outgoing::{AddressRules, ClientSettings, HeaderValue, PrivateAddresses, RuleKeys};
+use sandbox::{SandboxLimits, SandboxSettings};
+use tools::mcp::McpDefinition;
+use tools::{CommandSettings, HttpFetchSettings, MaxJobs, ToolSecrets};
 
 /// How long connecting for an HTTP tool may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

@@ -2,10 +2,10 @@
 
 use anyhow::anyhow;
 
-use crate::ids::{RunId, SessionId};
 use crate::run::no_session;
-use crate::store::Store;
-use crate::tenant::TenantId;
+use store::Store;
+use values::ids::{RunId, SessionId};
+use values::tenant::TenantId;
 
 /// Makes the error of an unknown session. It says whether the id belongs to a run.
 pub(super) async fn absent(store: &dyn Store, tenant: &TenantId, session_id: SessionId) -> anyhow::Error {

@@ -8,12 +8,12 @@ use clap::Subcommand;
 use super::ReadArgs;
 use super::output::{print_json, print_list, print_note};
 use crate::app::{self, Extensions};
-use crate::causes::with_causes;
 use crate::config::Config;
 use crate::http::AgentView;
 use crate::run::{AgentDirectory, suggestion};
-use crate::store::{AgentPage, AgentRecord, Store};
-use crate::tenant::TenantId;
+use store::{AgentPage, AgentRecord, Store};
+use values::causes::with_causes;
+use values::tenant::TenantId;
 
 /// The most agents that one query returns.
 const PAGE: u32 = 200;

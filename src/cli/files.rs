@@ -7,11 +7,11 @@ use anyhow::Context as _;
 use super::absent::absent;
 use super::output::{print_bytes, print_list};
 use crate::http::FileEntry;
-use crate::ids::SessionId;
 use crate::run::{list_after, open_tree};
-use crate::store::Store;
-use crate::tenant::TenantId;
-use crate::workspace::{Entry, FilePath, Tree, WorkspaceLimits};
+use store::Store;
+use values::ids::SessionId;
+use values::tenant::TenantId;
+use workspace::{Entry, FilePath, Tree, WorkspaceLimits};
 
 /// Which files to show.
 #[derive(Debug, clap::Args)]

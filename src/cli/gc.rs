@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::output::{JsonArgs, print_json, print_line, print_note};
 use crate::app;
 use crate::config::Config;
-use crate::store::{RemovalFigures, Store};
+use store::{RemovalFigures, Store};
 
 /// How to sweep.
 #[derive(Debug, clap::Args)]

@@ -8,15 +8,15 @@ use serde_json::json;
 use super::output::{JsonArgs, print_line, print_list, print_note};
 use super::{moment, store};
 use crate::api_key;
-use crate::clock::{Clock as _, SystemClock};
 use crate::config::Config;
-use crate::ids::{ApiKeyId, ParseIdError, UuidV7Source};
-use crate::json::Value;
-use crate::limits::{ParsePatternError, Pattern, RunLimits};
-use crate::session::Hash;
-use crate::store::{ApiKeyRecord, Scope, Store};
-use crate::tenant::TenantId;
-use crate::usage::Cost;
+use ::store::{ApiKeyRecord, Scope, Store};
+use values::clock::{Clock as _, SystemClock};
+use values::ids::{ApiKeyId, ParseIdError, UuidV7Source};
+use values::json::Value;
+use values::limits::{ParsePatternError, Pattern, RunLimits};
+use values::session::Hash;
+use values::tenant::TenantId;
+use values::usage::Cost;
 
 /// What to do with keys.
 #[derive(Debug, Subcommand)]

@@ -27,12 +27,11 @@ use clap::{Parser, Subcommand};
 
 use self::output::{EndedBySignal, print_line};
 use crate::app::Extensions;
-use crate::clock::Timestamp;
 use crate::config::{self, Config, Loaded, Sources};
 use crate::http;
-use crate::sandbox;
-use crate::store::Store;
-use crate::tenant::TenantId;
+use ::store::Store;
+use values::clock::Timestamp;
+use values::tenant::TenantId;
 
 /// Runs LLM agents over immutable, forkable sessions.
 #[derive(Debug, Parser)]

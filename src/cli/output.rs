@@ -5,8 +5,8 @@ use std::io::{self, Write as _};
 
 use serde::Serialize;
 
-use crate::causes::with_causes;
 use crate::lifecycle::StopSignal;
+use values::causes::with_causes;
 
 /// The number of SIGPIPE.
 const PIPE: u8 = 13;

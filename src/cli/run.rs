@@ -10,16 +10,16 @@ use tokio::time::timeout;
 
 use super::output::{EndedBySignal, is_broken_pipe, print_json, print_line, print_note, print_piece};
 use super::{ReadArgs, store};
-use crate::agent::{AgentEvent, Answers};
 use crate::app::{App, Extensions};
 use crate::config::Loaded;
-use crate::ids::{RunId, SessionId};
 use crate::lifecycle::StopSignals;
-use crate::message::ContentPart;
-use crate::model_ref::ModelRef;
-use crate::record::{RunControl, RunEventPayload, RunMode, RunRecord, RunStatus, RunSummary, RunView, ThreadName};
 use crate::run::{Followed, InputMessage, OnDisconnect, Refusal, RunHandle, RunRequest};
-use crate::store::IfBusy;
+use ::store::IfBusy;
+use agent::record::{RunControl, RunEventPayload, RunMode, RunRecord, RunStatus, RunSummary, RunView, ThreadName};
+use agent::{AgentEvent, Answers};
+use values::ids::{RunId, SessionId};
+use values::message::ContentPart;
+use values::model_ref::ModelRef;
 
 /// Options of `run`.
 #[derive(Debug, clap::Args)]

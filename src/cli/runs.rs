@@ -7,12 +7,12 @@ use clap::Subcommand;
 
 use super::output::{print_json, print_list};
 use super::{ReadArgs, moment};
-use crate::ids::{RunId, SessionId};
-use crate::model_ref::ModelRef;
-use crate::record::{RunStatus, RunSummary, RunSummaryView, RunView, ThreadName};
 use crate::run::no_run;
-use crate::store::{Page, RunFilter, Store};
-use crate::tenant::TenantId;
+use agent::record::{RunStatus, RunSummary, RunSummaryView, RunView, ThreadName};
+use store::{Page, RunFilter, Store};
+use values::ids::{RunId, SessionId};
+use values::model_ref::ModelRef;
+use values::tenant::TenantId;
 
 /// What to show.
 #[derive(Debug, Subcommand)]

@@ -12,11 +12,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::output::print_line;
 use crate::app::{self, App, Extensions};
-use crate::causes::with_causes;
 use crate::config::{Config, Loaded, Role};
 use crate::http;
 use crate::lifecycle::{ReloadSignals, StopSignals};
 use crate::telemetry;
+use values::causes::with_causes;
 
 /// How long callers may take to read their responses after the last run has ended.
 const RESPONSE_GRACE: Duration = Duration::from_secs(2);

@@ -11,16 +11,16 @@ use super::output::{print_json, print_line, print_list};
 use super::transfer::{ExportArgs, ImportArgs, export, import};
 use super::{ReadArgs, moment};
 use crate::app::{self, Extensions};
-use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::http::{SessionDiff, SessionView};
-use crate::ids::SessionId;
-use crate::record::ThreadName;
 use crate::run::{diff_files, open_tree};
-use crate::session::{Bundle, SessionHead};
-use crate::store::{Ancestor, Page, SessionFilter, Sessions, Store};
-use crate::tenant::TenantId;
-use crate::workspace::WorkspaceLimits;
+use agent::record::ThreadName;
+use store::{Ancestor, Page, SessionFilter, Sessions, Store};
+use values::clock::SystemClock;
+use values::ids::SessionId;
+use values::session::{Bundle, SessionHead};
+use values::tenant::TenantId;
+use workspace::WorkspaceLimits;
 
 /// The most sessions that a tree shows.
 const MAX_TREE: usize = 1_000;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::output::{print_line, print_note};
 use crate::app;
 use crate::config::Config;
-use crate::store::{self, Store};
+use store::{self, Store};
 
 /// Opens the store for a command that needs existing data. Does not create a missing store.
 pub(super) async fn open_existing(config: &Config) -> anyhow::Result<Arc<dyn Store>> {

@@ -8,11 +8,11 @@ use clap::Subcommand;
 
 use super::output::{print_line, print_note};
 use crate::app;
-use crate::board::Board;
 use crate::config::Config;
-use crate::store::Store;
-use crate::supervision::Supervisor;
-use crate::tenant::TenantId;
+use board::Board;
+use store::Store;
+use tasks::supervision::Supervisor;
+use values::tenant::TenantId;
 
 /// The most rows of a table that one transaction removes.
 const BATCH: u32 = 1_000;

@@ -7,9 +7,9 @@ use clap::Subcommand;
 
 use super::output::{print_json, print_list};
 use super::{ReadArgs, moment};
-use crate::record::{ThreadName, ThreadRecord};
-use crate::store::{Store, ThreadPage};
-use crate::tenant::TenantId;
+use agent::record::{ThreadName, ThreadRecord};
+use store::{Store, ThreadPage};
+use values::tenant::TenantId;
 
 /// The most threads that one query returns.
 const PAGE: u32 = 200;

@@ -10,9 +10,9 @@ use tokio::time::timeout;
 use super::output::print_line;
 use super::serve::begin_log;
 use crate::app::{CommandWorkerApp, Extensions};
-use crate::causes::with_causes;
 use crate::config::{Config, Loaded};
 use crate::lifecycle::StopSignals;
+use values::causes::with_causes;
 
 /// How long closing the store may take.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(2);

@@ -12,16 +12,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::messages::{Outcome, Request};
 use super::{LEASE, PAUSE, RENEWAL};
-use crate::checkout::{Skipped, SkippedFiles};
-use crate::clock::Clock;
-use crate::ids::{CommandId, ExecutionId, IdSource, WorkerId};
-use crate::sandbox::{Exit, Output};
-use crate::session::ShellState;
-use crate::store::{
+use sandbox::{Exit, Output};
+use store::{
     CommandKey, CommandProgress, CommandWakeUp, LeaseClock, MAX_COMMAND_TEXT_BYTES, NewCommand, Store, StoreError,
 };
-use crate::tools::{BackendError, CommandBackend, CommandOutcome, ShellCommand, restorable_shell};
-use crate::workspace::Tree;
+use tools::{BackendError, CommandBackend, CommandOutcome, ShellCommand, restorable_shell};
+use values::clock::Clock;
+use values::ids::{CommandId, ExecutionId, IdSource, WorkerId};
+use values::session::ShellState;
+use workspace::Tree;
+use workspace::checkout::{Skipped, SkippedFiles};
 
 /// Of how many executions it is known which worker has their files.
 const MAX_KNOWN: usize = 1_000;

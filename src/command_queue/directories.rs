@@ -6,10 +6,10 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::checkout::Checkout;
-use crate::ids::ExecutionId;
-use crate::tenant::TenantId;
-use crate::workspace::Tree;
+use values::ids::ExecutionId;
+use values::tenant::TenantId;
+use workspace::Tree;
+use workspace::checkout::Checkout;
 
 /// How long a directory waits for the next command of its execution.
 const IDLE: Duration = Duration::from_mins(10);

@@ -13,14 +13,12 @@ use super::PAUSE;
 use super::host::Host;
 use super::messages::{End, Outcome, Request};
 use super::running::{Reason, Running};
-use crate::causes::with_causes;
-use crate::checkout::SkippedFiles;
-use crate::sandbox::{Exit, Output};
-use crate::store::{
-    CommandLease, MAX_COMMAND_TEXT_BYTES, MAX_OUTPUT_PIECE_BYTES, OutputPiece, PatientContents, TakenCommand,
-};
-use crate::tools::{BackendError, CommandBackend as _, CommandOutcome, ShellCommand};
-use crate::workspace::Tree;
+use sandbox::{Exit, Output};
+use store::{CommandLease, MAX_COMMAND_TEXT_BYTES, MAX_OUTPUT_PIECE_BYTES, OutputPiece, PatientContents, TakenCommand};
+use tools::{BackendError, CommandBackend as _, CommandOutcome, ShellCommand};
+use values::causes::with_causes;
+use workspace::Tree;
+use workspace::checkout::SkippedFiles;
 
 /// How often output is stored.
 const OUTPUT_INTERVAL: Duration = Duration::from_millis(100);

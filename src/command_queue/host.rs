@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::directories::Directories;
-use crate::store::{LeaseClock, Store};
-use crate::tools::Commands;
-use crate::workspace::WorkspaceLimits;
+use store::{LeaseClock, Store};
+use tools::Commands;
+use workspace::WorkspaceLimits;
 
 /// What all commands of a worker share.
 #[derive(Debug)]

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Timestamp;
-use crate::sandbox::Exit;
-use crate::session::{Hash, ShellState};
+use sandbox::Exit;
+use values::clock::Timestamp;
+use values::session::{Hash, ShellState};
 
 /// What to run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -68,7 +68,7 @@ impl Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::hash_directory;
+    use values::session::hash_directory;
 
     #[test]
     fn texts_are_read_as_they_were_written_and_unknown_keys_are_ignored() {

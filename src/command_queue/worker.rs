@@ -16,13 +16,13 @@ use super::execution::Execution;
 use super::host::Host;
 use super::running::{AllRunning, Reason, Running};
 use super::{HEAD_START, LEASE, RENEWAL};
-use crate::clock::Clock;
-use crate::ids::{IdSource, WorkerId};
-use crate::store::{
+use store::{
     CommandKey, CommandLease, CommandTerms, CommandWakeUp, LeaseClock, Outage, Store, StoreError, TakenCommand,
 };
-use crate::tools::Commands;
-use crate::workspace::WorkspaceLimits;
+use tools::Commands;
+use values::clock::Clock;
+use values::ids::{IdSource, WorkerId};
+use workspace::WorkspaceLimits;
 
 /// How many leases are renewed at the same time.
 const AT_ONCE: usize = 4;

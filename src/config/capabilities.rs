@@ -8,8 +8,8 @@ use super::error::Fault;
 use super::prices::check_name;
 use super::providers::ProviderConfig;
 use super::values::optional_integer;
-use crate::model_ref::ModelRef;
-use crate::models::{Capabilities, Files, Roles};
+use models::{Capabilities, Files, Roles};
+use values::model_ref::ModelRef;
 
 /// What a model can take. The model `*` is for all models of the provider.
 #[derive(Clone, Copy, Debug, Deserialize)]

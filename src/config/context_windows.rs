@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 use super::error::Fault;
 use super::prices::check_name;
 use super::providers::ProviderConfig;
-use crate::model_ref::ContextWindows;
+use values::model_ref::ContextWindows;
 
 /// Builds the table of context windows for summaries. Checked entries are never dropped.
 pub(super) fn table(windows: &BTreeMap<String, NonZeroU64>) -> ContextWindows {

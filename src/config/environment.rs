@@ -13,7 +13,7 @@ use super::schema::{Shape, keys_below, known_keys, shape};
 use super::secrets::read_secret;
 use super::settings::{KeyPath, Origin, Settings, dotted, key_path};
 use super::toml_layer::{read_text, unknown};
-use crate::spelling::nearest;
+use values::spelling::nearest;
 
 const PREFIX: &str = "AGENT_RUNTIME__";
 

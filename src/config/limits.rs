@@ -7,9 +7,9 @@ use serde::Deserialize;
 
 use super::error::Fault;
 use super::values::{optional_cost, optional_integer};
-use crate::limits::{Limits, Pattern, RequestRate, RunLimits, TenantLimits};
-use crate::tenant::TenantId;
-use crate::usage::Cost;
+use values::limits::{Limits, Pattern, RequestRate, RunLimits, TenantLimits};
+use values::tenant::TenantId;
+use values::usage::Cost;
 
 /// What tenants may do at most.
 #[derive(Clone, Debug, Deserialize)]

@@ -25,8 +25,8 @@ use super::sources::Sources;
 use super::toml_layer::{read_document, read_text};
 use super::tools;
 use super::webhooks;
-use crate::models::ProviderKind;
-use crate::spelling::{meant, nearest};
+use models::ProviderKind;
+use values::spelling::{meant, nearest};
 
 /// The default paths of the configuration file.
 const FILE_NAMES: [&str; 2] = ["agent-runtime.toml", "config/agent-runtime.toml"];

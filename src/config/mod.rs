@@ -86,10 +86,10 @@ use std::num::NonZeroU64;
 
 use serde::Deserialize;
 
-use crate::limits::Limits;
-use crate::model_ref::ContextWindows;
-use crate::models::Capabilities;
-use crate::usage::PriceTable;
+use ::models::Capabilities;
+use ::values::limits::Limits;
+use ::values::model_ref::ContextWindows;
+use ::values::usage::PriceTable;
 
 /// Every setting of the service, checked and typed.
 #[derive(Clone, Debug, Deserialize)]

@@ -7,10 +7,10 @@ use serde::Deserialize;
 use super::error::Fault;
 use super::providers::ProviderConfig;
 use super::values::{dollars, optional_dollars};
-use crate::model_ref::ModelRef;
-use crate::models::ProviderKind;
-use crate::spelling::nearest;
-use crate::usage::{Price, PriceTable};
+use models::ProviderKind;
+use values::model_ref::ModelRef;
+use values::spelling::nearest;
+use values::usage::{Price, PriceTable};
 
 /// What a model's tokens cost, in US dollars per million.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
@@ -80,7 +80,7 @@ pub(super) fn check_name(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::usage::Usage;
+    use values::usage::Usage;
 
     #[test]
     fn the_table_charges_the_configured_price() {

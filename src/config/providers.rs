@@ -12,9 +12,9 @@ use serde::{Deserialize, Deserializer};
 use super::aws::AwsConfig;
 use super::error::Fault;
 use super::values::{Text, path, variable_name};
-use crate::agent::ports::StructuredOutput;
-use crate::http_headers::CREDENTIAL_HEADERS;
-use crate::models::{ErrorWords, ProviderKind};
+use agent::ports::StructuredOutput;
+use models::{ErrorWords, ProviderKind};
+use values::http_headers::CREDENTIAL_HEADERS;
 
 /// Where a provider's models are reached.
 #[derive(Clone, Debug, Deserialize)]

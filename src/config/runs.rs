@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::values::{duration, filled, integer, optional_cost, optional_integer};
-use crate::usage::Cost;
+use values::usage::Cost;
 
 /// Limits of runs.
 #[derive(Clone, Debug, Deserialize)]

@@ -9,8 +9,8 @@ use serde::{Deserialize, Deserializer};
 use super::error::Fault;
 use super::sandbox_network::{self, NetworkConfig};
 use super::values::{duration, integer};
-use crate::path_patterns::PathPatterns;
-use crate::sandbox::{Isolation, Namespaces};
+use sandbox::{Isolation, Namespaces};
+use values::path_patterns::PathPatterns;
 
 /// The sandbox and the limits of commands.
 #[derive(Clone, Debug, Deserialize)]

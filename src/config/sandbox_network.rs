@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::error::Fault;
 use super::values::{duration, integer};
-use crate::outgoing::{HostPattern, Network};
+use net::outgoing::{HostPattern, Network};
 
 /// The network of commands. They have none if no host is allowed.
 #[derive(Clone, Debug, Deserialize)]

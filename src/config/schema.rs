@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use super::overrides::split_key;
 use super::settings::{KeyPath, dotted};
-use crate::spelling::nearest;
+use values::spelling::nearest;
 
 /// The lowest layer: every key with its default and its meaning.
 pub(super) const DEFAULTS: &str = include_str!("../../config/default.toml");

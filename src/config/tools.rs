@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::error::Fault;
 use super::values::{Text, duration, filled, integer, path, variable_name};
-use crate::outgoing::{HostPattern, HttpMethod, Network};
+use net::outgoing::{HostPattern, HttpMethod, Network};
 
 /// Settings of tools that do more than compute.
 #[derive(Clone, Debug, Deserialize)]

@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize as _, Deserializer};
 
-use crate::usage::Cost;
+use values::usage::Cost;
 
 /// Reads a duration such as `"30s"` or `"250ms"`, within limits in milliseconds.
 pub(super) fn duration<'de, const MIN_MS: u64, const MAX_MS: u64, D: Deserializer<'de>>(

@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::error::Fault;
 use super::values::{duration, integer, path, variable_name};
-use crate::tenant::TenantId;
+use values::tenant::TenantId;
 
 /// Means all tenants in `tenants`.
 pub const ALL_TENANTS: &str = "*";

@@ -20,11 +20,11 @@ use super::paging::{ListPage, PAGE_BYTES, Paging};
 use super::parameters::{NoParameters, PathParameters, QueryParameters};
 use super::problem::Problem;
 use super::state::Api;
-use crate::agent::AgentDefinition;
-use crate::clock::Timestamp;
 use crate::run::{AgentDirectory, suggestion};
-use crate::session::Hash;
-use crate::store::{AgentPage, AgentRecord};
+use agent::AgentDefinition;
+use store::{AgentPage, AgentRecord};
+use values::clock::Timestamp;
+use values::session::Hash;
 
 /// The current version of an agent's definition.
 ///

@@ -15,10 +15,10 @@ use super::problem::Problem;
 use super::state::Api;
 use super::tenant_limits::limit_rate;
 use crate::api_key::hash_secret;
-use crate::ids::ApiKeyId;
-use crate::limits::RunLimits;
-use crate::store::{ApiKeyRecord, Scope};
-use crate::tenant::TenantId;
+use store::{ApiKeyRecord, Scope};
+use values::ids::ApiKeyId;
+use values::limits::RunLimits;
+use values::tenant::TenantId;
 
 /// A request whose caller is known; handlers take it as an argument.
 #[derive(Debug, Clone)]

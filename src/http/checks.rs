@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use super::parameters::{YEAR_RULE, has_plain_year};
 use super::problem::Problem;
-use crate::agent::AgentDefinition;
-use crate::agent::state::ExecutionBudget;
-use crate::clock::Timestamp;
-use crate::json::{Object, Value};
-use crate::message::Section;
-use crate::session;
+use agent::AgentDefinition;
+use agent::state::ExecutionBudget;
+use values::clock::Timestamp;
+use values::json::{Object, Value};
+use values::message::Section;
+use values::session;
 
 const MAX_STEPS: u32 = 1_000_000;
 const MAX_TOKENS: u64 = 1_000_000_000_000;

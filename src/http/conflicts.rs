@@ -4,7 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::run::{ConflictPart, EnvironmentConflict};
-use crate::workspace::ConflictKind;
+use workspace::ConflictKind;
 
 /// Something that can't be merged.
 #[derive(Debug, Clone, Serialize, ToSchema)]

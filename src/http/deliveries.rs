@@ -10,10 +10,10 @@ use super::idempotency::{KeyedRequest, mark_replay};
 use super::paging::{ListPage, Paging};
 use super::parameters::{NoParameters, PathParameters, QueryParameters};
 use super::problem::Problem;
-use crate::ids::DeliveryId;
-use crate::record::{DeliveryRecord, DeliveryStatus};
 use crate::run::Redelivered;
-use crate::store::DeliveryFilter;
+use agent::record::{DeliveryRecord, DeliveryStatus};
+use store::DeliveryFilter;
+use values::ids::DeliveryId;
 
 /// A page of messages to webhooks.
 type Deliveries = ListPage<DeliveryRecord>;

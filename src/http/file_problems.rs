@@ -4,9 +4,9 @@ use super::codes::ProblemCode;
 use super::conflicts::Conflict;
 use super::problem::Problem;
 use crate::run::EnvironmentConflict;
-use crate::session::Hash;
-use crate::store::StoreError;
-use crate::workspace::{ContentsError, TreeError};
+use store::StoreError;
+use values::session::Hash;
+use workspace::{ContentsError, TreeError};
 
 /// The most conflicts in a problem.
 const MAX_CONFLICTS: usize = 1_000;

@@ -14,9 +14,9 @@ use super::json_body::{check_media_type, decode_body, read_body};
 use super::observe::RequestId;
 use super::problem::Problem;
 use super::state::Api;
-use crate::json::{Value, canonical_bytes};
 use crate::run::RequestKey;
-use crate::session::Hash;
+use values::json::{Value, canonical_bytes};
+use values::session::Hash;
 
 /// The header with the caller's key.
 const KEY: &str = "idempotency-key";

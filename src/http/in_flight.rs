@@ -20,9 +20,9 @@ use tokio::time::timeout;
 
 use super::codes::ProblemCode;
 use super::problem::Problem;
-use crate::fair_share::{FairShare, Share};
-use crate::off_thread::by_size;
-use crate::tenant::TenantId;
+use tasks::fair_share::{FairShare, Share};
+use tasks::off_thread::by_size;
+use values::tenant::TenantId;
 
 /// The largest response that does not wait for room, in bytes. The number of connections bounds the
 /// memory of these.

@@ -9,9 +9,9 @@ use super::checks::{check_metadata, check_section};
 use super::codes::ProblemCode;
 use super::json_body::decode_part;
 use super::problem::Problem;
-use crate::json::Object;
-use crate::message::{ContentPart, DocumentPart, ImagePart, MediaSource, Role, Section, ToolCall, ToolResult};
 use crate::run::InputMessage;
+use values::json::Object;
+use values::message::{ContentPart, DocumentPart, ImagePart, MediaSource, Role, Section, ToolCall, ToolResult};
 
 const POINTER: &str = "/input";
 const MAX_NAME: usize = 64;

@@ -18,10 +18,10 @@ use super::json_errors::decode_problem;
 use super::limits::HttpLimits;
 use super::problem::Problem;
 use super::state::Api;
-use crate::fair_share::Share;
-use crate::json::{ScanFault, scan_json};
-use crate::off_thread::by_size;
-use crate::tenant::TenantId;
+use tasks::fair_share::Share;
+use tasks::off_thread::by_size;
+use values::json::{ScanFault, scan_json};
+use values::tenant::TenantId;
 
 /// The error message for an integer that would be rounded.
 pub(super) const LARGE_INTEGER: &str = "an integer of more than 64 bits would be rounded: send it as a string";

@@ -5,8 +5,8 @@ use serde_path_to_error::{Error, Path, Segment};
 
 use super::codes::ProblemCode;
 use super::problem::Problem;
-use crate::json::{escape_token, plain_words};
-use crate::spelling::meant;
+use values::json::{escape_token, plain_words};
+use values::spelling::meant;
 
 /// The most characters of a decoder's message. It may quote values of the caller.
 const MAX_MESSAGE: usize = 400;

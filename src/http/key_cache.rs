@@ -15,8 +15,8 @@ use tokio::time::Instant;
 
 use super::codes::ProblemCode;
 use super::problem::Problem;
-use crate::session::Hash;
-use crate::store::{ApiKeyRecord, Store, StoreError};
+use store::{ApiKeyRecord, Store, StoreError};
+use values::session::Hash;
 
 /// How long a found key is used without a new look-up.
 const LIFETIME: Duration = Duration::from_secs(5);
@@ -236,10 +236,10 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
-    use crate::clock::Timestamp;
-    use crate::ids::ApiKeyId;
-    use crate::limits::RunLimits;
-    use crate::tenant::TenantId;
+    use values::clock::Timestamp;
+    use values::ids::ApiKeyId;
+    use values::limits::RunLimits;
+    use values::tenant::TenantId;
 
     fn hash(number: u32) -> Hash {
         Hash::from(*blake3::hash(&number.to_le_bytes()).as_bytes())

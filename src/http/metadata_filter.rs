@@ -5,7 +5,7 @@ use serde_json::json;
 use super::json_body::LARGE_INTEGER;
 use super::parameters::{QueryParameters, invalid};
 use super::problem::Problem;
-use crate::json::{Object, ScanFault, Value, scan_json};
+use values::json::{Object, ScanFault, Value, scan_json};
 
 /// The deepest nesting of metadata to filter by.
 const MAX_METADATA_DEPTH: usize = 32;

@@ -12,7 +12,7 @@ use tracing::field::{Empty, display};
 
 use super::auth::Call;
 use super::problem::Problem;
-use crate::ids::{IdSource, RunId};
+use values::ids::{IdSource, RunId};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The longest request id that is accepted from a caller.

@@ -15,11 +15,11 @@ use uuid::Uuid;
 use super::codes::ProblemCode;
 use super::parameters::{QueryParameters, invalid};
 use super::problem::Problem;
-use crate::ids::{DeliveryId, RunId, SessionId};
-use crate::json::json_length;
-use crate::record::ThreadName;
-use crate::store::Page;
-use crate::workspace::{FilePath, MAX_PATH_BYTES};
+use agent::record::ThreadName;
+use store::Page;
+use values::ids::{DeliveryId, RunId, SessionId};
+use values::json::json_length;
+use workspace::{FilePath, MAX_PATH_BYTES};
 
 const DEFAULT_LIMIT: u32 = 50;
 const MAX_LIMIT: u32 = 200;

@@ -14,9 +14,9 @@ use percent_encoding::percent_decode_str;
 use super::codes::ProblemCode;
 use super::pretty::PRETTY;
 use super::problem::Problem;
-use crate::clock::Timestamp;
-use crate::ids::ParseIdError;
-use crate::spelling::nearest;
+use values::clock::Timestamp;
+use values::ids::ParseIdError;
+use values::spelling::nearest;
 
 /// The error message for an instant whose year does not have four digits (RFC 3339).
 pub(super) const YEAR_RULE: &str = "a time has a year from 0000 to 9999";

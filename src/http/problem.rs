@@ -16,10 +16,10 @@ use utoipa::ToSchema;
 
 use super::codes::ProblemCode;
 use super::conflicts::Conflict;
-use crate::causes::with_causes;
-use crate::ids::{RunId, SessionId};
-use crate::record::{RequiredActionView, RunStatus};
 use crate::run::OpenCalls;
+use agent::record::{RequiredActionView, RunStatus};
+use values::causes::with_causes;
+use values::ids::{RunId, SessionId};
 
 /// The longest text of a problem, in bytes.
 const MAX_TEXT: usize = 1_000;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::store::{Store, StoreError};
+use store::{Store, StoreError};
 
 /// How long the result of a check is used.
 const INTERVAL: Duration = Duration::from_secs(1);

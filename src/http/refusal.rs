@@ -5,13 +5,13 @@ use std::time::Duration;
 use super::codes::ProblemCode;
 use super::file_problems::{change_problem, merge_conflict, tree_problem, unknown_blob};
 use super::problem::Problem;
-use crate::agent::hooks::HookConfigError;
-use crate::agent::ports::ModelLookupError;
-use crate::causes::with_causes;
-use crate::ids::{RunId, SessionId};
-use crate::record::RunStatus;
 use crate::run::{AgentFilesError, Refusal};
-use crate::store::StoreError;
+use agent::hooks::HookConfigError;
+use agent::ports::ModelLookupError;
+use agent::record::RunStatus;
+use store::StoreError;
+use values::causes::with_causes;
+use values::ids::{RunId, SessionId};
 
 /// When to try again after the store was unavailable.
 const STORE_RETRY_AFTER: Duration = Duration::from_secs(1);

@@ -28,7 +28,7 @@ use super::pretty::{indent, wants_indented};
 use super::readiness::Readiness;
 use super::state::{Api, HttpState};
 use super::{agents, deliveries, guides, health, mcp, runs, sessions, threads};
-use crate::store::Scope;
+use store::Scope;
 
 /// The routes, and the resources that they share.
 #[derive(Debug)]

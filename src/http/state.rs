@@ -8,11 +8,11 @@ use super::limits::HttpLimits;
 use super::mcp::McpSettings;
 use super::readiness::Readiness;
 use super::runs::Frames;
-use crate::clock::Clock;
-use crate::ids::IdSource;
-use crate::limits::{Limits, TenantShares};
 use crate::run::{AgentDirectory, Runs};
-use crate::store::Store;
+use store::Store;
+use values::clock::Clock;
+use values::ids::IdSource;
+use values::limits::{Limits, TenantShares};
 
 /// The parts of the service that the handlers call.
 #[derive(Debug, Clone)]

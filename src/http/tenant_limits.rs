@@ -8,8 +8,8 @@ use axum::response::{IntoResponse as _, Response};
 use super::codes::ProblemCode;
 use super::problem::Problem;
 use super::state::Api;
-use crate::limits::{RateStanding, TenantShare};
-use crate::tenant::TenantId;
+use values::limits::{RateStanding, TenantShare};
+use values::tenant::TenantId;
 
 // draft-ietf-httpapi-ratelimit-headers-10
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
@@ -83,7 +83,7 @@ mod tests {
     use std::num::NonZeroU32;
 
     use super::*;
-    use crate::limits::RequestRate;
+    use values::limits::RequestRate;
 
     #[test]
     fn headers_show_what_is_left_and_when_it_is_back() {

@@ -15,10 +15,10 @@ use super::paging::{ListPage, Paging};
 use super::parameters::{NoParameters, PathParameters, QueryParameters, parse_id};
 use super::problem::Problem;
 use super::sessions::{MessageList, MessageRange, absent_session};
-use crate::ids::SessionId;
-use crate::record::{ParseThreadNameError, ThreadName, ThreadRecord};
 use crate::run::Refusal;
-use crate::store::{ThreadDelete, ThreadExpectation, ThreadPage, ThreadPut};
+use agent::record::{ParseThreadNameError, ThreadName, ThreadRecord};
+use store::{ThreadDelete, ThreadExpectation, ThreadPage, ThreadPut};
+use values::ids::SessionId;
 
 /// The longest part of a name that is quoted, in characters.
 const MAX_SHOWN: usize = 128;

@@ -9,7 +9,7 @@ use super::codes::ProblemCode;
 use super::guards::{MAX_URI, headers_too_large, uri_too_long};
 use super::limits::HttpLimits;
 use super::problem::Problem;
-use crate::clock::Timestamp;
+use values::clock::Timestamp;
 
 /// How dates are written in headers (RFC 9110).
 const DATE: &str = "%a, %d %b %Y %H:%M:%S GMT";

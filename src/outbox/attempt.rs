@@ -7,11 +7,11 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::backoff::Backoff;
-use crate::clock::Timestamp;
-use crate::record::{DeliveryRecord, DeliveryStatus};
-use crate::store::{DeliveryOutcome, DueDelivery};
-use crate::tenant::TenantId;
-use crate::webhooks::{Delivery, EndpointFault, SendError, SigningKeys, WebhookSecret, WebhookSender};
+use agent::record::{DeliveryRecord, DeliveryStatus};
+use store::{DeliveryOutcome, DueDelivery};
+use tools::webhooks::{Delivery, EndpointFault, SendError, SigningKeys, WebhookSecret, WebhookSender};
+use values::clock::Timestamp;
+use values::tenant::TenantId;
 
 /// The HTTP status of a receiver that wants no more messages.
 const GONE: u16 = 410;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::ids::DeliveryId;
+use values::ids::DeliveryId;
 
 /// The delays of failed messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

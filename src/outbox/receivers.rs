@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::record::receiver_of;
-use crate::store::DueDelivery;
-use crate::tenant::TenantId;
+use agent::record::receiver_of;
+use store::DueDelivery;
+use values::tenant::TenantId;
 
 /// Counts the messages in flight.
 #[derive(Debug)]

@@ -13,12 +13,12 @@ use tokio_util::sync::CancellationToken;
 use super::attempt::{AttemptError, attempt, outcome};
 use super::backoff::Backoff;
 use super::receivers::{Busy, Receivers, Share};
-use crate::clock::{Clock, Timestamp};
-use crate::ids::{IdSource, WorkerId};
-use crate::record::{DeliveryRecord, DeliveryStatus};
-use crate::store::{DeliveryOutcome, DueDelivery, DueFilter, LeaseTerms, Outage, OutboxStore, StoreError};
-use crate::tenant::TenantId;
-use crate::webhooks::{WebhookSecret, WebhookSender};
+use agent::record::{DeliveryRecord, DeliveryStatus};
+use store::{DeliveryOutcome, DueDelivery, DueFilter, LeaseTerms, Outage, OutboxStore, StoreError};
+use tools::webhooks::{WebhookSecret, WebhookSender};
+use values::clock::{Clock, Timestamp};
+use values::ids::{IdSource, WorkerId};
+use values::tenant::TenantId;
 
 /// How long a worker tries to record a result while the store is unavailable.
 const RECORD_TIMEOUT: Duration = Duration::from_secs(10);

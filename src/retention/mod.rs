@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::store::{RemovalFigures, RetentionRules, Store, StoreError, SweepCursor};
+use store::{RemovalFigures, RetentionRules, Store, StoreError, SweepCursor};
 
 /// The pause after a step that removed something. It leaves most of the time to other removals and,
 /// on SQLite, to commits.

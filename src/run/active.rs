@@ -10,12 +10,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
 use super::inbox::SteeringInbox;
-use crate::agent::{ExecutionControl, RunWebhook};
-use crate::ids::RunId;
-use crate::record::{RunControl, RunEvent};
-use crate::store::Lease;
-use crate::tenant::TenantId;
-use crate::usage::Usage;
+use agent::record::{RunControl, RunEvent};
+use agent::{ExecutionControl, RunWebhook};
+use store::Lease;
+use values::ids::RunId;
+use values::tenant::TenantId;
+use values::usage::Usage;
 
 /// The control handle of an active run.
 #[derive(Debug)]

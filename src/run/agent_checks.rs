@@ -5,16 +5,16 @@ use std::sync::Arc;
 use super::error::{Refusal, UnusableAgent};
 use super::limits::Allowance;
 use super::models::unpriced;
-use crate::agent::hooks::HookRegistry;
-use crate::agent::ports::{ModelCatalog, ModelLookupError, ToolCatalog, ToolServers, WebhookRules};
-use crate::agent::state::ExecutionBudget;
-use crate::agent::{AgentDefinition, ApprovalRule, CompiledFormat, RunWebhook, check_prompt};
-use crate::json::contains_nul;
-use crate::limits::{Limits, RunLimits};
-use crate::model_ref::ModelRef;
-use crate::session::check_metadata;
-use crate::tenant::TenantId;
-use crate::usage::PriceTable;
+use agent::hooks::HookRegistry;
+use agent::ports::{ModelCatalog, ModelLookupError, ToolCatalog, ToolServers, WebhookRules};
+use agent::state::ExecutionBudget;
+use agent::{AgentDefinition, ApprovalRule, CompiledFormat, RunWebhook, check_prompt};
+use values::json::contains_nul;
+use values::limits::{Limits, RunLimits};
+use values::model_ref::ModelRef;
+use values::session::check_metadata;
+use values::tenant::TenantId;
+use values::usage::PriceTable;
 
 /// An agent of a configuration file.
 #[derive(Debug, Clone)]

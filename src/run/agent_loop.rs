@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::failure::Failure;
 use super::subagents::{SubagentPorts, subagent_tools};
 use super::work::{LoopFactory, Work};
-use crate::agent::drivers::{Driver, DriverPorts};
-use crate::agent::hooks::{ErrorPolicyHook, ExecutionGuard, ExecutionPorts, HookRegistry, HookStack, StackSlot};
-use crate::agent::ports::{Tool, ToolCatalog};
-use crate::agent::{AgentLoop, AnswerExpiry, AnswerRules, RequestRoom};
+use agent::drivers::{Driver, DriverPorts};
+use agent::hooks::{ErrorPolicyHook, ExecutionGuard, ExecutionPorts, HookRegistry, HookStack, StackSlot};
+use agent::ports::{Tool, ToolCatalog};
+use agent::{AgentLoop, AnswerExpiry, AnswerRules, RequestRoom};
 
 /// Guards run before all hooks that an agent attaches, and policies after them.
 const GUARD_PRIORITY: i32 = 1_000;

@@ -14,15 +14,15 @@ use parking_lot::{Mutex, RwLock};
 
 use super::agent_checks::{AgentChecks, ConfiguredAgent};
 use super::error::{AgentFilesError, Refusal, UnusableAgent};
-use crate::agent::ports::ModelLookupError;
-use crate::agent::{AgentDefinition, RunWebhook};
-use crate::clock::Clock;
-use crate::json::{canonical_bytes, count_reaching, json_length};
-use crate::off_thread::off_thread;
-use crate::session::{Hash, hash_definition};
-use crate::spelling::nearest;
-use crate::store::{AgentList, AgentPage, AgentRecord, Store, StoreError};
-use crate::tenant::TenantId;
+use agent::ports::ModelLookupError;
+use agent::{AgentDefinition, RunWebhook};
+use store::{AgentList, AgentPage, AgentRecord, Store, StoreError};
+use tasks::off_thread::off_thread;
+use values::clock::Clock;
+use values::json::{canonical_bytes, count_reaching, json_length};
+use values::session::{Hash, hash_definition};
+use values::spelling::nearest;
+use values::tenant::TenantId;
 
 /// How long a replica may still use a definition that another replica has replaced.
 const MAX_AGE: Duration = Duration::from_millis(100);

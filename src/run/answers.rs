@@ -7,13 +7,13 @@
 use std::sync::Arc;
 
 use super::error::{OpenCalls, Refusal};
-use crate::agent::{AnswerFault, AnsweredStep, Answers, ResolvedAnswers, resolve_answers};
-use crate::clock::Timestamp;
-use crate::ids::RunId;
-use crate::off_thread::off_thread;
-use crate::session::{Bundle, PinnedTool, RememberedApproval, ToolPins};
-use crate::store::StoreError;
-use crate::tenant::TenantId;
+use agent::{AnswerFault, AnsweredStep, Answers, ResolvedAnswers, resolve_answers};
+use store::StoreError;
+use tasks::off_thread::off_thread;
+use values::clock::Timestamp;
+use values::ids::RunId;
+use values::session::{Bundle, PinnedTool, RememberedApproval, ToolPins};
+use values::tenant::TenantId;
 
 /// The most approvals that a session remembers. The oldest are forgotten.
 const MAX_REMEMBERED: usize = 256;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::error::Refusal;
-use crate::ids::SessionId;
-use crate::session::Bundle;
-use crate::store::{Page, SessionFilter, Store, StoreError};
-use crate::tenant::TenantId;
+use store::{Page, SessionFilter, Store, StoreError};
+use values::ids::SessionId;
+use values::session::Bundle;
+use values::tenant::TenantId;
 
 /// The base of a run.
 #[derive(Debug)]

@@ -17,12 +17,12 @@ use super::queue::{Attempts, LeaseRenewal, Leases};
 use super::read::RunReader;
 use super::request::InputMessage;
 use super::tasks::RunTasks;
-use crate::board::{AddressedMessage, Board, ControlMessage};
-use crate::clock::Clock;
-use crate::ids::{MessageId, RunId};
-use crate::record::{RunControl, RunRecord, RunSummary, SteeringMessage, SteeringStatus};
-use crate::store::{MessagePut, Store, StoreError};
-use crate::tenant::TenantId;
+use agent::record::{RunControl, RunRecord, RunSummary, SteeringMessage, SteeringStatus};
+use board::{AddressedMessage, Board, ControlMessage};
+use store::{MessagePut, Store, StoreError};
+use values::clock::Clock;
+use values::ids::{MessageId, RunId};
+use values::tenant::TenantId;
 
 /// The most runs whose requests wait to be read after a message. The requests of further runs are
 /// read when their leases are renewed.

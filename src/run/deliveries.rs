@@ -9,12 +9,12 @@ use tokio::sync::Notify;
 use super::error::Refusal;
 use super::idempotency::IdempotencyKeys;
 use super::request::RequestKey;
-use crate::agent::{RunWebhook, WebhookEvent};
-use crate::clock::{Clock, Timestamp};
-use crate::ids::{DeliveryId, IdSource};
-use crate::record::{DeliveryRecord, NewDelivery, RunRecord, RunStatus, RunView};
-use crate::store::{Restarted, Store};
-use crate::tenant::TenantId;
+use agent::record::{DeliveryRecord, NewDelivery, RunRecord, RunStatus, RunView};
+use agent::{RunWebhook, WebhookEvent};
+use store::{Restarted, Store};
+use values::clock::{Clock, Timestamp};
+use values::ids::{DeliveryId, IdSource};
+use values::tenant::TenantId;
 
 /// A message, in the form that the Standard Webhooks specification recommends.
 #[derive(Serialize)]
@@ -128,11 +128,11 @@ fn event_of(status: RunStatus) -> WebhookEvent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::Durability;
-    use crate::ids::{RunId, SessionId, UuidV7Source};
-    use crate::json::Object;
-    use crate::record::{RunMode, RunSummary};
-    use crate::usage::Usage;
+    use agent::Durability;
+    use agent::record::{RunMode, RunSummary};
+    use values::ids::{RunId, SessionId, UuidV7Source};
+    use values::json::Object;
+    use values::usage::Usage;
 
     fn record(status: RunStatus) -> RunRecord {
         let at: Timestamp = "2026-01-02T03:04:05.000006Z".parse().unwrap();
@@ -208,7 +208,7 @@ mod tests {
             ("https://example.org/ends", Some("main"))
         );
         assert_eq!(Some(delivery.created_at), record.summary.completed_at);
-        let body: crate::json::Value = serde_json::from_str(&delivery.body).unwrap();
+        let body: values::json::Value = serde_json::from_str(&delivery.body).unwrap();
         assert_eq!(
             (&body["type"], &body["timestamp"], &body["tenant"]),
             (

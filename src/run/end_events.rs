@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
-use crate::record::{RunEvent, RunEventPayload, RunRecord, RunStatus};
-use crate::session::SessionHead;
-use crate::store::{Store, StoreError};
-use crate::tenant::TenantId;
+use agent::record::{RunEvent, RunEventPayload, RunRecord, RunStatus};
+use store::{Store, StoreError};
+use values::session::SessionHead;
+use values::tenant::TenantId;
 
 /// The last events of a run that has ended. They may be large, so all readers share them.
 #[derive(Debug, Clone)]

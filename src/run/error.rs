@@ -6,16 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::files::EnvironmentConflict;
-use crate::agent::hooks::HookConfigError;
-use crate::agent::ports::{ModelLookupError, UnknownTool};
-use crate::agent::{FormatError, PromptError};
-use crate::clock::Timestamp;
-use crate::ids::{RunId, SessionId};
-use crate::model_ref::ModelRef;
-use crate::record::{MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES, RunStatus, ThreadName};
-use crate::session::{Hash, HistoryFault, PartTooLarge, SessionHead, WaitingStep};
-use crate::store::StoreError;
-use crate::workspace::TreeError;
+use agent::hooks::HookConfigError;
+use agent::ports::{ModelLookupError, UnknownTool};
+use agent::record::{MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES, RunStatus, ThreadName};
+use agent::{FormatError, PromptError};
+use store::StoreError;
+use values::clock::Timestamp;
+use values::ids::{RunId, SessionId};
+use values::model_ref::ModelRef;
+use values::session::{Hash, HistoryFault, PartTooLarge, SessionHead, WaitingStep};
+use workspace::TreeError;
 
 /// The reason why the agents of configuration files can't be used. None of them is loaded.
 #[derive(Debug, thiserror::Error)]

@@ -17,11 +17,11 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::end_events::EndEvents;
-use crate::board::Board;
-use crate::ids::RunId;
-use crate::record::{RunEvent, RunEventPayload};
-use crate::store::{Store, StoreError};
-use crate::tenant::TenantId;
+use agent::record::{RunEvent, RunEventPayload};
+use board::Board;
+use store::{Store, StoreError};
+use values::ids::RunId;
+use values::tenant::TenantId;
 
 /// The most events of one read.
 pub(super) const BATCH: u32 = 256;

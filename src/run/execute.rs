@@ -27,11 +27,11 @@ use super::request::RunRequest;
 use super::run_slots::{LightSlots, RunSlot};
 use super::span::run_span;
 use super::tasks::RunTasks;
-use crate::board::{Board, LiveRun};
-use crate::clock::Clock;
-use crate::record::RunStatus;
-use crate::store::{ConflictPolicy, Store};
-use crate::tenant::TenantId;
+use agent::record::RunStatus;
+use board::{Board, LiveRun};
+use store::{ConflictPolicy, Store};
+use values::clock::Clock;
+use values::tenant::TenantId;
 
 /// Starts runs.
 #[derive(Debug)]

@@ -21,16 +21,16 @@ use super::run_slots::RunSlot;
 use super::served_tools::ServedTools;
 use super::subagents::{Children, SubagentSlots, restore_children};
 use super::work::{LoopFactory as _, Work, with_own_approvals};
-use crate::agent::ports::ToolServers;
-use crate::agent::state::AgentState;
-use crate::agent::{AgentLoop, CallSeed, ExecutionControl, Progress, RecordSize};
-use crate::board::Board;
-use crate::clock::Clock;
-use crate::ids::IdSource;
-use crate::record::{RunRecord, RunSummary};
-use crate::store::Store;
-use crate::tenant::TenantId;
-use crate::workspace::WorkspaceLimits;
+use agent::ports::ToolServers;
+use agent::record::{RunRecord, RunSummary};
+use agent::state::AgentState;
+use agent::{AgentLoop, CallSeed, ExecutionControl, Progress, RecordSize};
+use board::Board;
+use store::Store;
+use values::clock::Clock;
+use values::ids::IdSource;
+use values::tenant::TenantId;
+use workspace::WorkspaceLimits;
 
 /// Executes planned runs.
 #[derive(Debug)]

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use super::failure::Failure;
 use super::plan::RunPlan;
 use super::subagents::ChildSession;
-use crate::agent::state::AgentState;
-use crate::clock::Timestamp;
-use crate::environment::Environment;
-use crate::ids::{BranchId, IdSource, MessageId, RunId};
-use crate::message::{Message, Role};
-use crate::record::RunSummary;
-use crate::session::{Bundle, BundleDraft, ContextState, History, StoredContext, WaitingStep, close_open_tool_calls};
+use agent::record::RunSummary;
+use agent::state::AgentState;
+use values::clock::Timestamp;
+use values::ids::{BranchId, IdSource, MessageId, RunId};
+use values::message::{Message, Role};
+use values::session::{Bundle, BundleDraft, ContextState, History, StoredContext, WaitingStep, close_open_tool_calls};
+use workspace::environment::Environment;
 
 /// The new sessions of a run: its own, and those of its subagents.
 #[derive(Debug)]

@@ -3,15 +3,15 @@
 use std::error::Error;
 
 use super::error::Refusal;
-use crate::agent::RunErrorCode;
-use crate::agent::hooks::HookConfigError;
-use crate::agent::ports::ToolSetError;
-use crate::agent::state::{AgentError, AgentState, ErrorKind, StopSignal};
-use crate::environment::EnvironmentError;
-use crate::ids::RunId;
-use crate::record::{RunError, RunPhase};
-use crate::session::PartTooLarge;
-use crate::store::{CommitError, StoreError};
+use agent::RunErrorCode;
+use agent::hooks::HookConfigError;
+use agent::ports::ToolSetError;
+use agent::record::{RunError, RunPhase};
+use agent::state::{AgentError, AgentState, ErrorKind, StopSignal};
+use store::{CommitError, StoreError};
+use values::ids::RunId;
+use values::session::PartTooLarge;
+use workspace::environment::EnvironmentError;
 
 /// Returns the error that ended a failed execution: the newest error that the deciding signal
 /// names. If the signal names none, such as the signal of a webhook, the error is the signal's own

@@ -38,10 +38,10 @@ use super::event_sources::{
 use super::followed::{Followed, SHUTTING_DOWN, TOO_FAR_BEHIND, UNKNOWN, UNREADABLE};
 use super::read::RunReader;
 use super::shared_reads::{ReadSlot, SharedReads};
-use crate::ids::RunId;
-use crate::record::{RunEvent, RunEventPayload, event_weight};
-use crate::store::StoreError;
-use crate::tenant::TenantId;
+use agent::record::{RunEvent, RunEventPayload, event_weight};
+use store::StoreError;
+use values::ids::RunId;
+use values::tenant::TenantId;
 
 /// About the most bytes of events that a follower holds before it passes them on. A single event
 /// may be larger.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::record::RunEvent;
+use agent::record::RunEvent;
 
 /// The reasons for dropping readers, as readers see them.
 pub const DROP_REASONS: [&str; 4] = [TOO_FAR_BEHIND, UNREADABLE, UNKNOWN, SHUTTING_DOWN];

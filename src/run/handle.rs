@@ -13,10 +13,10 @@ use super::followed::Followed;
 use super::read::RunReader;
 use super::request::OnDisconnect;
 use super::tasks::RunTasks;
-use crate::ids::{RunId, SessionId};
-use crate::record::{RunControl, RunRecord, RunStatus, RunSummary};
-use crate::store::StoreError;
-use crate::tenant::TenantId;
+use agent::record::{RunControl, RunRecord, RunStatus, RunSummary};
+use store::StoreError;
+use values::ids::{RunId, SessionId};
+use values::tenant::TenantId;
 
 /// The caller's handle of a run. Dropped before the end, it counts as the disconnection of the
 /// caller, unless it was detached.

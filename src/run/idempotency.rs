@@ -12,8 +12,8 @@ use uuid::Uuid;
 use super::error::Refusal;
 use super::queue::Leases;
 use super::request::RequestKey;
-use crate::store::{IdempotencyKey, Store};
-use crate::tenant::TenantId;
+use store::{IdempotencyKey, Store};
+use values::tenant::TenantId;
 
 /// Recognizes repeated requests by their keys.
 #[derive(Debug)]

@@ -10,24 +10,24 @@ use super::files::open_tree;
 use super::idempotency::IdempotencyKeys;
 use super::limits::Allowance;
 use super::request::RequestKey;
-use crate::agent::ports::ModelCatalog;
-use crate::agent::{FormatCache, check_prompt};
-use crate::causes::with_causes;
-use crate::clock::{Clock, Timestamp};
-use crate::ids::{AgentId, BranchId, IdSource, SessionId};
-use crate::json::{Object, Unread, Value};
-use crate::limits::{Limits, RunLimits};
-use crate::message::Message;
-use crate::model_ref::{ModelRef, ResponseFormat};
-use crate::off_thread::off_thread;
-use crate::session::{
+use agent::ports::ModelCatalog;
+use agent::{FormatCache, check_prompt};
+use store::{Commit, CommitError, ConflictPolicy, Sessions, Store};
+use tasks::off_thread::off_thread;
+use values::causes::with_causes;
+use values::clock::{Clock, Timestamp};
+use values::ids::{AgentId, BranchId, IdSource, SessionId};
+use values::json::{Object, Unread, Value};
+use values::limits::{Limits, RunLimits};
+use values::message::Message;
+use values::model_ref::{ModelRef, ResponseFormat};
+use values::session::{
     Bundle, BundleDraft, ContextState, EnvironmentState, History, Overrides, StoredContext, ToolPins,
     find_history_fault, find_history_start,
 };
-use crate::store::{Commit, CommitError, ConflictPolicy, Sessions, Store};
-use crate::tenant::TenantId;
-use crate::usage::PriceTable;
-use crate::workspace::{ContentsError, TreeError, WorkspaceLimits};
+use values::tenant::TenantId;
+use values::usage::PriceTable;
+use workspace::{ContentsError, TreeError, WorkspaceLimits};
 
 /// The field that names the files.
 const TREE: &str = "environment_state.workspace.tree";

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use parking_lot::Mutex;
 
-use crate::agent::Inbox;
-use crate::ids::MessageId;
-use crate::message::Message;
-use crate::record::{MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES, SteeringMessage, SteeringStatus};
+use agent::Inbox;
+use agent::record::{MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES, SteeringMessage, SteeringStatus};
+use values::ids::MessageId;
+use values::message::Message;
 
 /// Holds messages until the loop takes them. Each key is accepted once.
 #[derive(Debug, Default)]
@@ -116,9 +116,9 @@ impl Inbox for SteeringInbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Timestamp;
-    use crate::ids::UuidV7Source;
-    use crate::message::Role;
+    use values::clock::Timestamp;
+    use values::ids::UuidV7Source;
+    use values::message::Role;
 
     fn message(key: &str) -> SteeringMessage {
         let id = MessageId::generate(&UuidV7Source);

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use super::error::Refusal;
 use super::request::RunRequest;
-use crate::agent::ports::ToolExecutor;
-use crate::agent::{AgentDefinition, Durability};
-use crate::json::{Object, Value};
-use crate::model_ref::ResponseFormat;
-use crate::session::{Bundle, EnvironmentState, check_metadata, check_variables};
+use agent::ports::ToolExecutor;
+use agent::{AgentDefinition, Durability};
+use values::json::{Object, Value};
+use values::model_ref::ResponseFormat;
+use values::session::{Bundle, EnvironmentState, check_metadata, check_variables};
 
 /// Sets the variables of the request in the environment of a session: the one that the request
 /// names, or else the base. The result must meet the same limits as the variables of a request.

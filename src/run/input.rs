@@ -2,14 +2,14 @@
 
 use super::error::Refusal;
 use super::request::InputMessage;
-use crate::clock::Timestamp;
-use crate::ids::{IdSource, MessageId};
-use crate::json::json_length;
-use crate::message::Message;
-use crate::off_thread::by_size;
-use crate::session::find_history_fault;
-use crate::store::message_bytes;
-use crate::tenant::TenantId;
+use store::message_bytes;
+use tasks::off_thread::by_size;
+use values::clock::Timestamp;
+use values::ids::{IdSource, MessageId};
+use values::json::json_length;
+use values::message::Message;
+use values::session::find_history_fault;
+use values::tenant::TenantId;
 
 /// Assigns ids and a time to the caller's messages. Refuses messages that no provider would accept.
 /// A request that answers open calls needs no message.
@@ -49,9 +49,9 @@ pub(super) async fn counted(tenant: &TenantId, messages: Vec<Message>) -> (usize
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::UuidV7Source;
-    use crate::message::Role;
-    use crate::off_thread::assert_beside;
+    use tasks::off_thread::assert_beside;
+    use values::ids::UuidV7Source;
+    use values::message::Role;
 
     #[test]
     fn a_large_input_is_counted_beside_the_async_workers() {
@@ -59,6 +59,6 @@ mod tests {
         let message = Message::text(id, Role::User, "x".repeat(100_000), Timestamp::UNIX_EPOCH);
         let expected = (json_length(&message), vec![message.clone()]);
         let tenant = "inputs".parse().unwrap();
-        assert_eq!(assert_beside(counted(&tenant, vec![message])), expected);
+        assert_eq!(assert_beside(counted(&tenant, vec![message])).unwrap(), expected);
     }
 }

@@ -9,8 +9,8 @@ use super::control::RunController;
 use super::queue::{LeaseRenewal, ProgressWriter, QueueWorker};
 use super::run_slots::{LightSlots, QueueSlots};
 use super::tasks::RunTasks;
-use crate::store::StoreError;
-use crate::supervision::Supervisor;
+use store::StoreError;
+use tasks::supervision::Supervisor;
 
 /// How long runs cancelled at shutdown may take to store their records.
 const LAST_RECORDS: Duration = Duration::from_secs(5);

@@ -6,10 +6,10 @@
 //! request.
 
 use super::error::Refusal;
-use crate::agent::state::ExecutionBudget;
-use crate::limits::{Pattern, RunLimits};
-use crate::model_ref::ModelRef;
-use crate::usage::{Cost, PriceTable};
+use agent::state::ExecutionBudget;
+use values::limits::{Pattern, RunLimits};
+use values::model_ref::ModelRef;
+use values::usage::{Cost, PriceTable};
 
 /// The limits of a caller's runs.
 #[derive(Debug, Clone, Copy)]

@@ -10,13 +10,13 @@ use super::active::{ActiveGuard, ActiveRun};
 use super::end_events::EndEvents;
 use super::failure::Failure;
 use super::run_slots::RunSlot;
-use crate::agent::state::{AgentState, StepExecution};
-use crate::agent::{AgentEvent, EventSink};
-use crate::board::{Board, LiveRun};
-use crate::clock::{Clock, Timestamp};
-use crate::record::{RunEvent, RunEventPayload, RunRecord, RunStatus, RunSummary, StepRecord};
-use crate::session::SessionHead;
-use crate::usage::Usage;
+use agent::record::{RunEvent, RunEventPayload, RunRecord, RunStatus, RunSummary, StepRecord};
+use agent::state::{AgentState, StepExecution};
+use agent::{AgentEvent, EventSink};
+use board::{Board, LiveRun};
+use values::clock::{Clock, Timestamp};
+use values::session::SessionHead;
+use values::usage::Usage;
 
 /// Receives all events of one run.
 #[derive(Debug)]

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt as _};
 
-use crate::agent::RequestRoom;
-use crate::agent::ports::{Model, ModelEvent, ModelRequest, ModelStream, StructuredOutput};
-use crate::json::{escaped_length, json_length};
-use crate::message::{message_json_weight, message_weight};
-use crate::off_thread::{by_size, by_size_of};
-use crate::tenant::TenantId;
+use agent::RequestRoom;
+use agent::ports::{Model, ModelEvent, ModelRequest, ModelStream, StructuredOutput};
+use tasks::off_thread::{by_size, by_size_of};
+use values::json::{escaped_length, json_length};
+use values::message::{message_json_weight, message_weight};
+use values::tenant::TenantId;
 
 /// A model whose large requests wait for memory.
 #[derive(Debug)]
@@ -95,13 +95,13 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::*;
-    use crate::agent::ports::ToolSpec;
-    use crate::ids::{MessageId, UuidV7Source};
-    use crate::json::{RawJson, Value};
-    use crate::message::{Message, ProviderFields, Role};
-    use crate::model_parameters::{ModelParameters, ToolChoice};
-    use crate::model_ref::ResponseFormat;
-    use crate::usage::Usage;
+    use agent::ports::ToolSpec;
+    use values::ids::{MessageId, UuidV7Source};
+    use values::json::{RawJson, Value};
+    use values::message::{Message, ProviderFields, Role};
+    use values::model_parameters::{ModelParameters, ToolChoice};
+    use values::model_ref::ResponseFormat;
+    use values::usage::Usage;
 
     /// A request to a model whose completion is awaited: the thread that sent it, and the sender
     /// that releases the completion.

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use super::error::Refusal;
 use super::limits::Allowance;
 use super::model_room::SharingModel;
-use crate::agent::drivers::{ModelChain, ModelChoice};
-use crate::agent::hooks::HookRegistry;
-use crate::agent::ports::ModelCatalog;
-use crate::agent::{AgentDefinition, RequestRoom};
-use crate::model_ref::ModelRef;
-use crate::tenant::TenantId;
-use crate::usage::PriceTable;
+use agent::drivers::{ModelChain, ModelChoice};
+use agent::hooks::HookRegistry;
+use agent::ports::ModelCatalog;
+use agent::{AgentDefinition, RequestRoom};
+use values::model_ref::ModelRef;
+use values::tenant::TenantId;
+use values::usage::PriceTable;
 
 /// Finds the models of agents.
 #[derive(Debug)]

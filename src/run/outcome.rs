@@ -4,11 +4,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::failure::{Failure, execution_error};
 use super::live::LiveEvents;
-use crate::agent::AgentEvent;
-use crate::agent::state::{AgentState, ExecutionStatus, StopReason};
-use crate::record::{RunEventPayload, RunRecord, RunStatus, RunSummary, StepRecord};
-use crate::session::OpenCall;
-use crate::usage::Usage;
+use agent::AgentEvent;
+use agent::record::{RunEventPayload, RunRecord, RunStatus, RunSummary, StepRecord};
+use agent::state::{AgentState, ExecutionStatus, StopReason};
+use values::session::OpenCall;
+use values::usage::Usage;
 
 /// How the work of this process on a run ended.
 #[derive(Debug)]

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::error::Refusal;
-use crate::agent::ports::ToolServers;
-use crate::agent::{AgentDefinition, check_prompt};
-use crate::off_thread::off_thread;
-use crate::session::{Bundle, OverrideChanges, Overrides};
-use crate::tenant::TenantId;
+use agent::ports::ToolServers;
+use agent::{AgentDefinition, check_prompt};
+use tasks::off_thread::off_thread;
+use values::session::{Bundle, OverrideChanges, Overrides};
+use values::tenant::TenantId;
 
 /// Returns the overrides of a run's session. A request can remove tools of the agent but not add
 /// any, since the agent's author chooses the tools.

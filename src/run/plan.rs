@@ -18,21 +18,21 @@ use super::queue::{AcceptedRequest, PinnedAgents};
 use super::read::RunReader;
 use super::request::{InputMessage, RunRequest};
 use super::subagents::{Team, TeamSearch};
-use crate::agent::drivers::ModelChain;
-use crate::agent::ports::{ToolCatalog, ToolServers};
-use crate::agent::state::ExecutionBudget;
-use crate::agent::{AgentDefinition, ClientTool, Durability, FormatCache};
-use crate::clock::Clock;
-use crate::ids::{AgentId, IdSource, RunId, SessionId};
-use crate::json::Object;
-use crate::limits::Limits;
-use crate::message::Message;
-use crate::model_ref::ResponseFormat;
-use crate::record::{RunStatus, RunSummary};
-use crate::session::{Bundle, EnvironmentState, Hash, Overrides, check_history};
-use crate::store::{AgentRecord, IfBusy, NewAnswer, Sessions, Store};
-use crate::tenant::TenantId;
-use crate::usage::Usage;
+use agent::drivers::ModelChain;
+use agent::ports::{ToolCatalog, ToolServers};
+use agent::record::{RunStatus, RunSummary};
+use agent::state::ExecutionBudget;
+use agent::{AgentDefinition, ClientTool, Durability, FormatCache};
+use store::{AgentRecord, IfBusy, NewAnswer, Sessions, Store};
+use values::clock::Clock;
+use values::ids::{AgentId, IdSource, RunId, SessionId};
+use values::json::Object;
+use values::limits::Limits;
+use values::message::Message;
+use values::model_ref::ResponseFormat;
+use values::session::{Bundle, EnvironmentState, Hash, Overrides, check_history};
+use values::tenant::TenantId;
+use values::usage::Usage;
 
 /// A run that may begin.
 #[derive(Debug)]

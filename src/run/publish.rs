@@ -20,10 +20,10 @@ use super::live::LiveEvents;
 use super::outcome::{Outcome, Performed};
 use super::plan::RunPlan;
 use super::tasks::RunTasks;
-use crate::ids::IdSource;
-use crate::record::{RunRecord, RunStatus, StepRecord, ThreadName};
-use crate::session::Bundle;
-use crate::store::{Commit, CommitError, Recorded, RunEnd, Sessions, Store, StoreError};
+use agent::record::{RunRecord, RunStatus, StepRecord, ThreadName};
+use store::{Commit, CommitError, Recorded, RunEnd, Sessions, Store, StoreError};
+use values::ids::IdSource;
+use values::session::Bundle;
 
 /// How long to retry storing the end of a light run, which no other worker would take over.
 const RECORD_PATIENCE: Duration = Duration::from_mins(5);

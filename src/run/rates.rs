@@ -13,9 +13,9 @@ use governor::middleware::StateInformationMiddleware;
 use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
 
-use crate::board::Board;
-use crate::limits::{Limits, RateStanding, RequestRate};
-use crate::tenant::TenantId;
+use board::Board;
+use values::limits::{Limits, RateStanding, RequestRate};
+use values::tenant::TenantId;
 
 /// After this number of requests, the counts of inactive tenants are dropped.
 const SWEEP_EVERY: u32 = 10_000;

@@ -10,14 +10,14 @@ use super::active::ActiveRuns;
 use super::error::Refusal;
 use super::shared_reads::{self, RunReading, SharedReads};
 use super::tasks::RunTasks;
-use crate::board::Board;
-use crate::fair_share::FairShare;
-use crate::ids::{RunId, SessionId};
-use crate::json::{is_same, json_length};
-use crate::off_thread::off_thread;
-use crate::record::{RunRecord, RunStatus, RunSummary, StepRecord};
-use crate::store::{Page, RunFilter, Store, StoreError};
-use crate::tenant::TenantId;
+use agent::record::{RunRecord, RunStatus, RunSummary, StepRecord};
+use board::Board;
+use store::{Page, RunFilter, Store, StoreError};
+use tasks::fair_share::FairShare;
+use tasks::off_thread::off_thread;
+use values::ids::{RunId, SessionId};
+use values::json::{is_same, json_length};
+use values::tenant::TenantId;
 
 /// How long a run that began in another process may take to appear on the shared board. A caller
 /// may know its id before that.

@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use super::tasks::RunTasks;
-use crate::board::Board;
-use crate::ids::{RunId, SessionId};
-use crate::store::{SessionRemoval, Sessions, StoreError, Unavailability};
-use crate::tenant::TenantId;
+use board::Board;
+use store::{SessionRemoval, Sessions, StoreError, Unavailability};
+use values::ids::{RunId, SessionId};
+use values::tenant::TenantId;
 
 const OPERATION: &str = "remove sessions";
 

@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::error::Refusal;
-use crate::agent::state::ExecutionBudget;
-use crate::agent::{Answers, DurabilityChoice, RunWebhook};
-use crate::clock::Timestamp;
-use crate::ids::{MessageId, SessionId};
-use crate::json::{Object, Value};
-use crate::limits::RunLimits;
-use crate::message::{ContentPart, Message, MessageTags, Role, Section};
-use crate::model_ref::{ModelRef, ResponseFormat};
-use crate::record::{RunMode, ThreadName};
-use crate::session::{Hash, OverrideChanges};
-use crate::store::{ConflictPolicy, IfBusy};
+use agent::record::{RunMode, ThreadName};
+use agent::state::ExecutionBudget;
+use agent::{Answers, DurabilityChoice, RunWebhook};
+use store::{ConflictPolicy, IfBusy};
+use values::clock::Timestamp;
+use values::ids::{MessageId, SessionId};
+use values::json::{Object, Value};
+use values::limits::RunLimits;
+use values::message::{ContentPart, Message, MessageTags, Role, Section};
+use values::model_ref::{ModelRef, ResponseFormat};
+use values::session::{Hash, OverrideChanges};
 
 /// A request to run an agent. The queue stores it as JSON, together with what was fixed when it was
 /// accepted: see `run/queue/request.rs`.

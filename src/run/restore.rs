@@ -10,15 +10,15 @@ use super::live::LiveEvents;
 use super::plan::RunPlan;
 use super::queue::{RunJournal, read_journal};
 use super::work::WorkJournal;
-use crate::agent::state::{AgentContext, AgentState, MessageStore};
-use crate::agent::{Durability, Journals as _, PersistedEnvironment, Progress, Recorder};
-use crate::clock::Clock;
-use crate::environment::Environment;
-use crate::json::Object;
-use crate::session::{Bundle, Overrides, ToolPins};
-use crate::store::{PatientContents, Store};
-use crate::usage::Usage;
-use crate::workspace::{Contents, WorkspaceLimits};
+use agent::state::{AgentContext, AgentState, MessageStore};
+use agent::{Durability, Journals as _, PersistedEnvironment, Progress, Recorder};
+use store::{PatientContents, Store};
+use values::clock::Clock;
+use values::json::Object;
+use values::session::{Bundle, Overrides, ToolPins};
+use values::usage::Usage;
+use workspace::environment::Environment;
+use workspace::{Contents, WorkspaceLimits};
 
 /// The scope of the run's own agent in its journal.
 const OWN_SCOPE: &str = "";

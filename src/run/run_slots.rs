@@ -7,9 +7,9 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
 use super::error::Refusal;
-use crate::fair_share::{FairShare, Share};
-use crate::limits::{Limits, TenantShare, TenantShares};
-use crate::tenant::TenantId;
+use tasks::fair_share::{FairShare, Share};
+use values::limits::{Limits, TenantShare, TenantShares};
+use values::tenant::TenantId;
 
 /// When a refused caller may retry. Short, since slots often become free.
 const RETRY_AFTER: Duration = Duration::from_secs(1);

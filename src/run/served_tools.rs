@@ -9,9 +9,9 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::plan::RunPlan;
-use crate::agent::ports::{OfferedTools, ServedTool, Tool, ToolServers};
-use crate::agent::{AgentDefinition, AgentEvent, EventSink, SubagentConfig};
-use crate::session::{PinnedTool, ToolPins};
+use agent::ports::{OfferedTools, ServedTool, Tool, ToolServers};
+use agent::{AgentDefinition, AgentEvent, EventSink, SubagentConfig};
+use values::session::{PinnedTool, ToolPins};
 
 /// The tools of servers that an execution has.
 #[derive(Debug, Clone, Default)]

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::agent::AnswerExpiry;
-use crate::agent::state::ExecutionBudget;
-use crate::workspace::WorkspaceLimits;
+use agent::AnswerExpiry;
+use agent::state::ExecutionBudget;
+use workspace::WorkspaceLimits;
 
 /// The settings of runs.
 #[derive(Debug, Clone)]

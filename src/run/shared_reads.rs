@@ -12,10 +12,10 @@ use parking_lot::Mutex;
 use tokio::sync::Mutex as TaskMutex;
 use tokio::time::Instant;
 
-use crate::fair_share::FairShare;
-use crate::record::RunRecord;
-use crate::store::StoreError;
-use crate::tenant::TenantId;
+use agent::record::RunRecord;
+use store::StoreError;
+use tasks::fair_share::FairShare;
+use values::tenant::TenantId;
 
 /// The most reads in flight.
 pub(super) const AT_ONCE: usize = 8;

@@ -2,8 +2,8 @@
 
 use tracing::Span;
 
-use crate::ids::RunId;
-use crate::tenant::TenantId;
+use values::ids::RunId;
+use values::tenant::TenantId;
 
 /// Creates the span of one attempt at a run. Every log line within it has these fields.
 ///

@@ -9,10 +9,10 @@ use futures_util::FutureExt as _;
 use tokio::time::{Instant, sleep_until};
 
 use super::read::{ON_ITS_WAY, RunReader};
-use crate::ids::RunId;
-use crate::record::RunRecord;
-use crate::store::StoreError;
-use crate::tenant::TenantId;
+use agent::record::RunRecord;
+use store::StoreError;
+use values::ids::RunId;
+use values::tenant::TenantId;
 
 /// How long to wait for a notification before the run is read without one.
 const POLL: Duration = Duration::from_secs(1);

@@ -8,16 +8,16 @@ use std::sync::Arc;
 use super::failure::Failure;
 use super::served_tools::ServedTools;
 use super::subagents::{Children, Slot, Team};
-use crate::agent::drivers::ModelChain;
-use crate::agent::state::AgentState;
-use crate::agent::{
+use agent::drivers::ModelChain;
+use agent::state::AgentState;
+use agent::{
     AgentDefinition, AgentLoop, ApprovalRule, CallSeed, ClientTool, EventSink, ExecutionControl, FormatCache,
     HookConfig, Inbox, JournalEntry, Journals, Recorder,
 };
-use crate::environment::Environment;
-use crate::ids::SessionId;
-use crate::session::Hash;
-use crate::tenant::TenantId;
+use values::ids::SessionId;
+use values::session::Hash;
+use values::tenant::TenantId;
+use workspace::environment::Environment;
 
 /// Creates the loops of executions. The loop of an agent uses the same factory for its subagents.
 pub(super) trait LoopFactory: fmt::Debug + Send + Sync {

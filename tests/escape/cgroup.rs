@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use agent_runtime::sandbox::{CommandEnd, CommandSpec, Exit, Sandbox, SandboxSettings};
 use rustix::process::{Pid, Signal, kill_process};
+use sandbox::{CommandEnd, CommandSpec, Exit, Sandbox, SandboxSettings};
 use tokio_util::sync::CancellationToken;
 
 use super::harness::{Area, names, until};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
-use agent_runtime::sandbox::{Exit, Namespaces, SandboxSettings};
+use sandbox::{Exit, Namespaces, SandboxSettings};
 
 use super::harness::{Area, SECRET};
 

@@ -1,7 +1,7 @@
 //! What floods the machine, so that a test beside it may fail: `scripts/escape` runs these alone,
 //! one after the other.
 
-use agent_runtime::sandbox::Exit;
+use sandbox::Exit;
 
 use super::harness::Area;
 use super::limits::ends;

@@ -8,9 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use agent_runtime::sandbox::{
-    CommandEnd, CommandSpec, Exit, Namespaces, Output, Sandbox, SandboxSettings, SandboxUnavailable,
-};
+use sandbox::{CommandEnd, CommandSpec, Exit, Namespaces, Output, Sandbox, SandboxSettings, SandboxUnavailable};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 

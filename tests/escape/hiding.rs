@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use agent_runtime::sandbox::{CommandSpec, Exit};
+use sandbox::{CommandSpec, Exit};
 
 use super::harness::Area;
 

@@ -1,6 +1,6 @@
 //! System calls that reach past files, sockets and signals.
 
-use agent_runtime::sandbox::Exit;
+use sandbox::Exit;
 
 use super::harness::Area;
 

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use agent_runtime::sandbox::{Exit, Output, Sandbox};
+use sandbox::{Exit, Output, Sandbox};
 use tokio_util::sync::CancellationToken;
 
 use super::harness::Area;

@@ -4,7 +4,7 @@
 use std::fs;
 use std::time::Duration;
 
-use agent_runtime::sandbox::{Exit, Isolation, Namespaces, Sandbox, SandboxSettings, SandboxUnavailable};
+use sandbox::{Exit, Isolation, Namespaces, Sandbox, SandboxSettings, SandboxUnavailable};
 
 use super::harness::{Area, SECRET};
 

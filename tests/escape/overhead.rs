@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use agent_runtime::sandbox::{Exit, Output};
+use sandbox::{Exit, Output};
 use tokio_util::sync::CancellationToken;
 
 use super::harness::Area;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use agent_runtime::sandbox::Exit;
+use sandbox::Exit;
 use tokio_util::sync::CancellationToken;
 
 use super::harness::{Area, until};

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use agent_runtime::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
+use agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};

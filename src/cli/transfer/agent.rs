@@ -7,15 +7,15 @@ use std::sync::Arc;
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
-use crate::agent::AgentDefinition;
-use crate::causes::with_causes;
 use crate::cli::output::print_note;
-use crate::clock::{Clock as _, SystemClock};
-use crate::json::canonical_bytes;
 use crate::run::AgentDirectory;
-use crate::session::{Hash, SessionHead, hash_definition};
-use crate::store::{AgentRecord, Store};
-use crate::tenant::TenantId;
+use agent::AgentDefinition;
+use store::{AgentRecord, Store};
+use values::causes::with_causes;
+use values::clock::{Clock as _, SystemClock};
+use values::json::canonical_bytes;
+use values::session::{Hash, SessionHead, hash_definition};
+use values::tenant::TenantId;
 
 /// A version of an agent's definition.
 #[derive(Debug, Serialize, Deserialize)]

@@ -6,10 +6,10 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::session::{Hash, hash_content, hash_directory};
-use crate::store::Store;
-use crate::tenant::TenantId;
-use crate::workspace::{Content, ContentKind, InvalidContent, Link, content_links};
+use store::Store;
+use values::session::{Hash, hash_content, hash_directory};
+use values::tenant::TenantId;
+use workspace::{Content, ContentKind, InvalidContent, Link, content_links};
 
 /// How many chunks of a file are read at once.
 const BATCH: usize = 16;

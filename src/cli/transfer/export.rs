@@ -12,12 +12,12 @@ use super::output::Output;
 use super::{Counts, Header, Line, PortableRun, VERSION};
 use crate::cli::absent::absent;
 use crate::cli::output::print_note;
-use crate::ids::{RunId, SessionId};
 use crate::run::AgentDirectory;
-use crate::session::{Hash, SessionHead};
-use crate::store::{Ancestor, Page, PortableSession, SessionFilter, Store};
-use crate::tenant::TenantId;
-use crate::workspace::{Content, ContentKind, content_links};
+use store::{Ancestor, Page, PortableSession, SessionFilter, Store};
+use values::ids::{RunId, SessionId};
+use values::session::{Hash, SessionHead};
+use values::tenant::TenantId;
+use workspace::{Content, ContentKind, content_links};
 
 /// The level of compression.
 const LEVEL: i32 = 6;

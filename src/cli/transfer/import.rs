@@ -14,12 +14,12 @@ use super::{Counts, Line, PortableRun, VERSION};
 use crate::app;
 use crate::cli::output::print_note;
 use crate::config::Config;
-use crate::ids::{BranchId, SessionId, UuidV7Source};
 use crate::run::{AgentDirectory, open_tree};
-use crate::session::Bundle;
-use crate::store::{Commit, ConflictPolicy, PortableSession, RunEnd, Store};
-use crate::tenant::TenantId;
-use crate::workspace::{Content, WorkspaceLimits};
+use store::{Commit, ConflictPolicy, PortableSession, RunEnd, Store};
+use values::ids::{BranchId, SessionId, UuidV7Source};
+use values::session::Bundle;
+use values::tenant::TenantId;
+use workspace::{Content, WorkspaceLimits};
 
 /// The most bytes of contents that are stored at once.
 const MAX_BATCH: usize = 4 << 20;

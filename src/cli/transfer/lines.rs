@@ -7,8 +7,8 @@ use anyhow::ensure;
 use zstd::Decoder;
 
 use super::Line;
-use crate::json::without_mark;
-use crate::store::MAX_CONTENT_BYTES;
+use store::MAX_CONTENT_BYTES;
+use values::json::without_mark;
 
 /// The least bytes of the longest line. The bytes of a content take up to six as JSON.
 const LEAST_LIMIT: usize = 7 * MAX_CONTENT_BYTES;

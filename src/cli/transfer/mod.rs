@@ -18,9 +18,9 @@ use self::agent::PortableAgent;
 use self::content::PortableContent;
 pub(super) use self::export::{ExportArgs, export};
 pub(super) use self::import::{ImportArgs, import};
-use crate::ids::SessionId;
-use crate::record::{RunRecord, StepRecord};
-use crate::store::PortableSession;
+use ::agent::record::{RunRecord, StepRecord};
+use store::PortableSession;
+use values::ids::SessionId;
 
 /// The version of the format.
 const VERSION: u32 = 1;

@@ -10,8 +10,8 @@ use secrecy::ExposeSecret as _;
 use super::{environment, file};
 use crate::config::schema::DEFAULTS;
 use crate::config::*;
-use crate::models::ProviderKind;
-use crate::outgoing::HttpMethod;
+use ::models::ProviderKind;
+use net::outgoing::HttpMethod;
 
 #[test]
 fn the_defaults_are_the_documented_ones() {

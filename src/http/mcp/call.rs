@@ -19,11 +19,11 @@ use super::server::McpServer;
 use super::start::{answering, start};
 use super::{questions, tasks};
 use crate::http::problem::Problem;
-use crate::ids::{RunId, SessionId};
-use crate::json::{Object, Value};
-use crate::record::{RunMode, RunRecord, RunStatus};
 use crate::run::{RunHandle, RunRequest};
-use crate::store::Scope;
+use agent::record::{RunMode, RunRecord, RunStatus};
+use store::Scope;
+use values::ids::{RunId, SessionId};
+use values::json::{Object, Value};
 
 /// The longest name that an error repeats, in bytes.
 const MAX_NAME: usize = 128;

@@ -21,8 +21,8 @@ use crate::http::guards::within;
 use crate::http::json_body::{check_media_type, read_body};
 use crate::http::problem::Problem;
 use crate::http::state::Api;
-use crate::json::Value;
-use crate::off_thread::by_size;
+use tasks::off_thread::by_size;
+use values::json::Value;
 
 /// The header by which clients of revision 2025-03-26 and later name it.
 const PROTOCOL_VERSION: &str = "mcp-protocol-version";

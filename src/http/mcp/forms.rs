@@ -7,10 +7,10 @@ use rmcp::ErrorData;
 use rmcp::model::{ElicitResult, ElicitationAction, ElicitationSchema};
 use serde_json::json;
 
-use crate::agent::AnswerContent;
 use crate::http::problem::Problem;
-use crate::json::{JsonSchema, Object, Value};
-use crate::session::{OpenCall, OpenCallKind};
+use agent::AnswerContent;
+use values::json::{JsonSchema, Object, Value};
+use values::session::{OpenCall, OpenCallKind};
 
 /// The longest arguments or schema that a question shows, in bytes.
 const MAX_SHOWN: usize = 32 << 10;

@@ -6,8 +6,8 @@ use serde_json::json;
 use super::server::McpServer;
 use crate::http::in_flight::SMALL;
 use crate::http::problem::Problem;
-use crate::json::json_length;
-use crate::record::{RequiredActionView, RunRecord, RunStatus};
+use agent::record::{RequiredActionView, RunRecord, RunStatus};
+use values::json::json_length;
 
 /// How often a result has the texts of a run in memory: as text, as a value and as JSON.
 const COPIES: usize = 4;

@@ -4,9 +4,9 @@ use rmcp::RoleServer;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::Peer;
 
-use crate::agent::AgentEvent;
-use crate::record::RunEventPayload;
 use crate::run::{Followed, Follower};
+use agent::AgentEvent;
+use agent::record::RunEventPayload;
 
 /// Sends a notification for each step and each call of the run, until the run or the client ends.
 pub(super) async fn report(mut events: Follower, peer: Peer<RoleServer>, token: ProgressToken) {

@@ -12,13 +12,13 @@ use super::errors::invalid;
 use super::forms::{Form, FormKind, content_of, forms_of, shown};
 use super::outcome::hold_room;
 use super::server::McpServer;
-use crate::agent::{Answer, Answers};
-use crate::clock::Timestamp;
-use crate::ids::RunId;
-use crate::json::escape_token;
-use crate::off_thread::{by_size, off_thread};
-use crate::record::RunRecord;
-use crate::session::{OpenCall, OpenCallKind};
+use agent::record::RunRecord;
+use agent::{Answer, Answers};
+use tasks::off_thread::{by_size, off_thread};
+use values::clock::Timestamp;
+use values::ids::RunId;
+use values::json::escape_token;
+use values::session::{OpenCall, OpenCallKind};
 
 /// Returns whether the client can ask its user for a form.
 pub(super) fn can_ask(capabilities: Option<&ClientCapabilities>) -> bool {

@@ -10,11 +10,11 @@ use serde_json::json;
 
 use super::errors::invalid;
 use super::server::McpServer;
-use crate::clock::Timestamp;
 use crate::http::problem::Problem;
-use crate::ids::RunId;
-use crate::json::{Object, canonical_bytes};
-use crate::record::RunRecord;
+use agent::record::RunRecord;
+use values::clock::Timestamp;
+use values::ids::RunId;
+use values::json::{Object, canonical_bytes};
 
 /// What a state is bound to.
 #[derive(Debug)]

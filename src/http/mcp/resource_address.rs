@@ -2,8 +2,8 @@
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
-use crate::ids::SessionId;
-use crate::workspace::FilePath;
+use values::ids::SessionId;
+use workspace::FilePath;
 
 /// The scheme, with its separator.
 const SCHEME: &str = "session://";

@@ -20,12 +20,12 @@ use crate::http::problem::Problem;
 use crate::http::sessions::{
     FileEntry, MessageList, MessageRange, absent_session, directory_room, file_entry, media_type,
 };
-use crate::ids::SessionId;
-use crate::off_thread::by_size;
 use crate::run::list_after;
-use crate::session::SessionHead;
-use crate::store::{Page, SessionFilter};
-use crate::workspace::{Entry, FilePath, TreeError};
+use store::{Page, SessionFilter};
+use tasks::off_thread::by_size;
+use values::ids::SessionId;
+use values::session::SessionHead;
+use workspace::{Entry, FilePath, TreeError};
 
 /// The most sessions of a page.
 const PAGE: u32 = 50;

@@ -1,11 +1,11 @@
 //! Makes the requests for runs. They are those of `POST /v1/runs`.
 
-use crate::agent::Answers;
 use crate::http::auth::Call;
-use crate::ids::SessionId;
-use crate::message::ContentPart;
-use crate::record::{RunMode, RunRecord};
 use crate::run::{InputMessage, OnDisconnect, RequestKey, RunRequest};
+use agent::Answers;
+use agent::record::{RunMode, RunRecord};
+use values::ids::SessionId;
+use values::message::ContentPart;
 
 /// Makes the request for a run of an agent.
 pub(super) fn new_run(

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::settings::McpSettings;
-use crate::fair_share::Share;
 use crate::http::auth::Call;
-use crate::store::Scope;
+use store::Scope;
+use tasks::fair_share::Share;
 
 /// The server of one HTTP request.
 #[derive(Debug, Clone)]

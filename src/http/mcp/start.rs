@@ -6,12 +6,12 @@ use super::errors::error_of;
 use super::request_state::expires_at;
 use super::run_request::answering_run;
 use super::server::McpServer;
-use crate::agent::Answers;
 use crate::http::problem::Problem;
-use crate::json::canonical_bytes;
-use crate::record::{RunMode, RunRecord};
 use crate::run::{RequestKey, RunHandle, RunRequest};
-use crate::session::hash_content;
+use agent::Answers;
+use agent::record::{RunMode, RunRecord};
+use values::json::canonical_bytes;
+use values::session::hash_content;
 
 /// Makes the request for the run that answers the open calls of another one. The key lets one set
 /// of answers win, and a repeated request get the same run for as long as its state is valid.

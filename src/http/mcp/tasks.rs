@@ -18,10 +18,10 @@ use super::server::McpServer;
 use super::start::{answering, start};
 use crate::http::checks::TASK_METADATA as TASK;
 use crate::http::problem::Problem;
-use crate::ids::RunId;
-use crate::json::{Object, Value};
-use crate::record::{RunControl, RunMode, RunRecord, RunStatus, RunSummary};
-use crate::store::{Page, RunFilter};
+use agent::record::{RunControl, RunMode, RunRecord, RunStatus, RunSummary};
+use store::{Page, RunFilter};
+use values::ids::RunId;
+use values::json::{Object, Value};
 
 /// The most runs of a task.
 const MAX_RUNS: usize = 256;
@@ -153,7 +153,7 @@ fn completed(result: &rmcp::model::CallToolResult) -> Result<TaskPayload, ErrorD
 
 fn task(task_id: RunId, first: &RunSummary, last: &RunSummary, status: TaskStatus) -> Task {
     let updated = last.completed_at.or(last.started_at).unwrap_or(last.created_at);
-    let text = |time: crate::clock::Timestamp| time.to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
+    let text = |time: values::clock::Timestamp| time.to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
     Task::new(task_id.to_string(), status, text(first.created_at), text(updated))
         .with_poll_interval_ms(POLL_INTERVAL_MS)
 }

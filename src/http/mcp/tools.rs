@@ -10,8 +10,8 @@ use super::errors::invalid;
 use super::server::McpServer;
 use crate::http::paging::{PAGE_BYTES, decode_cursor, encode_cursor};
 use crate::http::problem::Problem;
-use crate::json::{Object, Value};
-use crate::store::AgentPage;
+use store::AgentPage;
+use values::json::{Object, Value};
 
 /// The most tools of a page.
 const PAGE: u32 = 200;

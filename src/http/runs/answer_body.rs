@@ -4,10 +4,10 @@
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::agent::{Answer, AnswerContent, Answers};
 use crate::http::problem::Problem;
-use crate::json::{Object, Value};
-use crate::session::Hash;
+use agent::{Answer, AnswerContent, Answers};
+use values::json::{Object, Value};
+use values::session::Hash;
 
 /// The most answers of a request.
 const MAX_ANSWERS: usize = 1024;

@@ -13,9 +13,9 @@ use crate::http::auth::Call;
 use crate::http::idempotency::KeyedBody;
 use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::Problem;
-use crate::ids::RunId;
-use crate::record::{RunStatus, RunView};
 use crate::run::Refusal;
+use agent::record::{RunStatus, RunView};
+use values::ids::RunId;
 
 /// Answers the open calls of a run, and so continues its session.
 ///

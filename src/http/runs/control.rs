@@ -12,10 +12,10 @@ use crate::http::idempotency::{KeyedBody, KeyedRequest};
 use crate::http::input::{RunInput, decode_input};
 use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::Problem;
-use crate::ids::RunId;
-use crate::message::Role;
-use crate::record::{MAX_MESSAGE_KEY_BYTES, RunControl, RunSummaryView, SteeringStatus};
 use crate::run::{ControlOutcome, InputMessage, RequestKey};
+use agent::record::{MAX_MESSAGE_KEY_BYTES, RunControl, RunSummaryView, SteeringStatus};
+use values::ids::RunId;
+use values::message::Role;
 
 /// A message to a run at work.
 #[derive(Debug, Deserialize, ToSchema)]

@@ -18,10 +18,10 @@ use crate::http::idempotency::{KeyedBody, mark_replay};
 use crate::http::observe::StartedRun;
 use crate::http::parameters::QueryParameters;
 use crate::http::problem::Problem;
-use crate::limits::TenantShare;
-use crate::off_thread::by_size;
-use crate::record::{RunMode, RunRecord, RunView};
 use crate::run::{RunHandle, RunRequest};
+use agent::record::{RunMode, RunRecord, RunView};
+use tasks::off_thread::by_size;
+use values::limits::TenantShare;
 
 /// Runs an agent.
 ///

@@ -8,11 +8,11 @@ use utoipa::openapi::schema::{KnownFormat, Object, SchemaFormat, Type};
 use utoipa::openapi::{ObjectBuilder, OneOfBuilder, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::agent::AgentEvent;
 use crate::http::described_schemas::instant;
-use crate::ids::{RunId, SessionId};
-use crate::record::{RunSummaryView, RunView};
-use crate::session::Hash;
+use agent::AgentEvent;
+use agent::record::{RunSummaryView, RunView};
+use values::ids::{RunId, SessionId};
+use values::session::Hash;
 
 /// What the line `data` of an event holds.
 #[derive(Debug)]

@@ -16,15 +16,15 @@ use tokio::time::timeout;
 use super::event_forms::EventForm;
 use super::frames::{NoRoom, RunFrames, write_data};
 use super::read::found;
-use crate::fair_share::Share;
 use crate::http::auth::Call;
 use crate::http::guards::within;
 use crate::http::headers;
 use crate::http::parameters::{PathParameters, QueryParameters, parse_number};
 use crate::http::problem::Problem;
-use crate::ids::RunId;
-use crate::limits::TenantShare;
 use crate::run::{CallerGuard, Followed, Follower};
+use tasks::fair_share::Share;
+use values::ids::RunId;
+use values::limits::TenantShare;
 
 /// The header with the number of the last event that a reader received.
 const LAST_EVENT_ID: &str = "last-event-id";

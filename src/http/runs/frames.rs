@@ -17,13 +17,13 @@ use serde::Serialize;
 use tokio::sync::OnceCell;
 
 use super::recent_frames::RecentFrames;
-use crate::clock::Timestamp;
-use crate::fair_share::Share;
 use crate::http::in_flight::{InFlight, SMALL, held};
-use crate::ids::RunId;
-use crate::off_thread::by_size;
-use crate::record::{RunEvent, RunEventPayload, RunSummaryView, RunView, event_weight};
-use crate::tenant::TenantId;
+use agent::record::{RunEvent, RunEventPayload, RunSummaryView, RunView, event_weight};
+use tasks::fair_share::Share;
+use tasks::off_thread::by_size;
+use values::clock::Timestamp;
+use values::ids::RunId;
+use values::tenant::TenantId;
 
 /// The memory to encode one byte of an event. The last event of a run contains its text twice, and
 /// is copied before encoding.

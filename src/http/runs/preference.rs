@@ -7,7 +7,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::Response;
 
-use crate::record::RunMode;
+use agent::record::RunMode;
 
 /// Asks for a response before the work is done.
 const RESPOND_ASYNC: &str = "respond-async";

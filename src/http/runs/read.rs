@@ -13,13 +13,13 @@ use crate::http::metadata_filter::take_metadata;
 use crate::http::paging::{ListPage, Paging, StepIndex};
 use crate::http::parameters::{PathParameters, QueryParameters, invalid, parse_number};
 use crate::http::problem::Problem;
-use crate::ids::RunId;
-use crate::json::json_length;
-use crate::message::message_json_weight;
-use crate::model_ref::ModelRef;
-use crate::off_thread::by_size;
-use crate::record::{RunRecord, RunSummary, RunSummaryView, RunView, StepRecord, ThreadName, record_weight};
-use crate::store::{RunFilter, TimeRange};
+use agent::record::{RunRecord, RunSummary, RunSummaryView, RunView, StepRecord, ThreadName, record_weight};
+use store::{RunFilter, TimeRange};
+use tasks::off_thread::by_size;
+use values::ids::RunId;
+use values::json::json_length;
+use values::message::message_json_weight;
+use values::model_ref::ModelRef;
 
 /// The longest wait for a run.
 const MAX_WAIT: Duration = Duration::from_mins(1);
@@ -31,7 +31,7 @@ type Steps = ListPage<StepRecord>;
 
 /// Lists runs, live and ended, newest first.
 #[utoipa::path(get, path = "/v1/runs", tag = "runs", params(
-    ("status" = Option<crate::record::RunStatus>, Query, description = "Only of this status"),
+    ("status" = Option<agent::record::RunStatus>, Query, description = "Only of this status"),
     ("agent" = Option<String>, Query, description = "Only of this agent"),
     ("model" = Option<ModelRef>, Query, description = "Only with this model, as PROVIDER/MODEL, as the one that is asked first"),
     ("metadata" = Option<String>, Query, description = "Only with all key-value pairs of this JSON object; `metadata.KEY=VALUE` asks for one text, where the key has no dot"),

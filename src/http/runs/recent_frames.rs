@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 
-use crate::record::{RunEvent, event_weight};
+use agent::record::{RunEvent, event_weight};
 
 /// The most bytes of frames and their events that are retained: half of what a single reader may
 /// hold of events that it has read and not sent.

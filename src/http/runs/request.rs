@@ -9,23 +9,23 @@ use utoipa::ToSchema;
 
 use super::answer_body::{AnswerBody, into_answers};
 use super::preference::Preference;
-use crate::agent::state::ExecutionBudget;
-use crate::agent::{DurabilityChoice, RunWebhook};
 use crate::http::checks::{check_agent_name, check_budget, check_metadata, check_reserved, check_variables};
 use crate::http::codes::ProblemCode;
 use crate::http::input::{RunInput, decode_input};
 use crate::http::limits::HttpLimits;
 use crate::http::parameters::parse_id;
 use crate::http::problem::Problem;
-use crate::ids::SessionId;
-use crate::json::{Object, Value};
-use crate::limits::RunLimits;
-use crate::model_parameters::ModelParameters;
-use crate::model_ref::{ModelRef, ResponseFormat};
-use crate::record::{RunMode, ThreadName};
 use crate::run::{EventOptions, OnDisconnect, RequestKey, RunRequest};
-use crate::session::{OverrideChanges, Setting};
-use crate::store::{ConflictPolicy, IfBusy};
+use agent::record::{RunMode, ThreadName};
+use agent::state::ExecutionBudget;
+use agent::{DurabilityChoice, RunWebhook};
+use store::{ConflictPolicy, IfBusy};
+use values::ids::SessionId;
+use values::json::{Object, Value};
+use values::limits::RunLimits;
+use values::model_parameters::ModelParameters;
+use values::model_ref::{ModelRef, ResponseFormat};
+use values::session::{OverrideChanges, Setting};
 
 /// The highest priority. The lowest one is its negative.
 const MAX_PRIORITY: i16 = 100;

@@ -8,19 +8,19 @@ use utoipa::ToSchema;
 use super::files::FileChange;
 use super::stream::{Page, PageReader};
 use super::view::found;
-use crate::fair_share::Share;
 use crate::http::auth::Call;
 use crate::http::file_problems::tree_problem;
 use crate::http::in_flight::{reading, respond_with};
 use crate::http::paging::PAGE_BYTES;
 use crate::http::parameters::{NoParameters, PathParameters};
 use crate::http::problem::Problem;
-use crate::ids::SessionId;
-use crate::json::{count_reaching, json_length};
-use crate::off_thread::by_size;
 use crate::run::{FilesDiff, diff_files};
-use crate::session::{Bundle, BundleDiff, StatesDiff, diff_bundles, diff_states};
-use crate::store::VerifyReport;
+use store::VerifyReport;
+use tasks::fair_share::Share;
+use tasks::off_thread::by_size;
+use values::ids::SessionId;
+use values::json::{count_reaching, json_length};
+use values::session::{Bundle, BundleDiff, StatesDiff, diff_bundles, diff_states};
 
 /// How a session, the left one, differs from another.
 #[derive(Debug, Serialize, ToSchema)]

@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
-use crate::session::Hash;
+use values::session::Hash;
 
 /// Returns whether the caller already has the session with this root hash (RFC 9110,
 /// `If-None-Match`, weak comparison).

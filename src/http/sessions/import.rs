@@ -17,10 +17,10 @@ use crate::http::idempotency::{KeyedBody, mark_replay};
 use crate::http::in_flight::{SMALL, respond_with};
 use crate::http::parameters::QueryParameters;
 use crate::http::problem::Problem;
-use crate::json::json_length;
-use crate::off_thread::by_size;
 use crate::run::Imported;
-use crate::session::SessionHead;
+use tasks::off_thread::by_size;
+use values::json::json_length;
+use values::session::SessionHead;
 
 /// Makes a session of given states, without a run.
 ///

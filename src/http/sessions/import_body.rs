@@ -6,18 +6,18 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::import_part::decode_parts;
-use crate::clock::Timestamp;
 use crate::http::checks::{check_agent_name, check_metadata, check_section, check_variables, check_year};
 use crate::http::codes::ProblemCode;
 use crate::http::json_body::decode_part;
 use crate::http::problem::Problem;
 use crate::http::state::HttpState;
-use crate::ids::MessageId;
-use crate::json::{Object, Unread, escape_token};
-use crate::message::{ContentPart, Message, MessageTags, ProviderFields, Role};
 use crate::run::{ImportContext, ImportRequest, RequestKey};
-use crate::session::{ContextState, EnvironmentState};
-use crate::spelling::misspelt;
+use values::clock::Timestamp;
+use values::ids::MessageId;
+use values::json::{Object, Unread, escape_token};
+use values::message::{ContentPart, Message, MessageTags, ProviderFields, Role};
+use values::session::{ContextState, EnvironmentState};
+use values::spelling::misspelt;
 
 /// The most messages of a history to make.
 const MAX_MESSAGES: usize = 20_000;

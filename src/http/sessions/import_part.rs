@@ -11,12 +11,12 @@ use crate::http::input::InputSource;
 use crate::http::json_body::decode_part;
 use crate::http::json_errors::decode_problem;
 use crate::http::problem::Problem;
-use crate::json::{Object, RawJson, Value};
-use crate::message::{
+use values::json::{Object, RawJson, Value};
+use values::message::{
     Citation, ContentPart, DocumentPart, ImagePart, MediaSource, OpaquePart, ReasoningPart, TextPart, ToolCall,
     ToolResult,
 };
-use crate::spelling::misspelt;
+use values::spelling::misspelt;
 
 const TYPE: &str = "type";
 

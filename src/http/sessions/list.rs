@@ -8,10 +8,10 @@ use crate::http::metadata_filter::take_metadata;
 use crate::http::paging::{ListPage, Paging};
 use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::Problem;
-use crate::ids::SessionId;
-use crate::record::ThreadName;
-use crate::session::SessionHead;
-use crate::store::{Ancestor, SessionFilter, TimeRange};
+use agent::record::ThreadName;
+use store::{Ancestor, SessionFilter, TimeRange};
+use values::ids::SessionId;
+use values::session::SessionHead;
 
 /// A page of sessions.
 type Sessions = ListPage<SessionHead>;

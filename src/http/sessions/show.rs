@@ -11,15 +11,15 @@ use utoipa::ToSchema;
 use super::stream::PageReader;
 use super::view::{Include, SessionView, found};
 use super::{etag, stream};
-use crate::fair_share::Share;
 use crate::http::auth::Call;
 use crate::http::in_flight::{held, json_response, reading, respond_with};
 use crate::http::paging::{ListPage, MessageIndex, Paging};
 use crate::http::parameters::{PathParameters, QueryParameters, invalid};
 use crate::http::problem::Problem;
-use crate::ids::SessionId;
-use crate::message::Message;
-use crate::off_thread::by_size;
+use tasks::fair_share::Share;
+use tasks::off_thread::by_size;
+use values::ids::SessionId;
+use values::message::Message;
 
 /// A page of messages.
 type Messages = ListPage<Message>;

@@ -14,16 +14,16 @@ use std::sync::Arc;
 use axum::body::{Body, Bytes};
 use futures_util::{Stream, StreamExt as _, stream};
 
-use crate::fair_share::Share;
 use crate::http::auth::Call;
 use crate::http::in_flight::reading;
 use crate::http::paging::PAGE_BYTES;
 use crate::http::problem::Problem;
-use crate::ids::SessionId;
-use crate::json::{count_reaching, json_length};
-use crate::message::Message;
-use crate::off_thread::by_size;
-use crate::store::SegmentSize;
+use store::SegmentSize;
+use tasks::fair_share::Share;
+use tasks::off_thread::by_size;
+use values::ids::SessionId;
+use values::json::{count_reaching, json_length};
+use values::message::Message;
 
 /// About how many bytes are encoded at once.
 const CHUNK_BYTES: usize = 64 << 10;

@@ -8,9 +8,9 @@ use utoipa::ToSchema;
 use crate::http::auth::Call;
 use crate::http::parameters::{QueryParameters, invalid};
 use crate::http::problem::Problem;
-use crate::ids::SessionId;
-use crate::message::Message;
-use crate::session::{Bundle, ContextState, EnvironmentState, History, SessionHead};
+use values::ids::SessionId;
+use values::message::Message;
+use values::session::{Bundle, ContextState, EnvironmentState, History, SessionHead};
 
 /// A session with the states that were asked for.
 #[derive(Debug, Serialize, ToSchema)]

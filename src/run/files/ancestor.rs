@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 
 use super::open::SessionFiles;
-use crate::ids::SessionId;
 use crate::run::error::Refusal;
-use crate::store::{Ancestor, Page};
-use crate::tenant::TenantId;
+use store::{Ancestor, Page};
+use values::ids::SessionId;
+use values::tenant::TenantId;
 
 /// How many sessions of a line are read at once.
 const PAGE: u32 = 200;

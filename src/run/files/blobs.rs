@@ -6,10 +6,10 @@ use bytes::Bytes;
 
 use super::open::SessionFiles;
 use crate::run::error::Refusal;
-use crate::session::Hash;
-use crate::store::TenantContents;
-use crate::tenant::TenantId;
-use crate::workspace::{TreeError, find_file, store_file};
+use store::TenantContents;
+use values::session::Hash;
+use values::tenant::TenantId;
+use workspace::{TreeError, find_file, store_file};
 
 /// A blob that was stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,14 +4,14 @@ use bytes::Bytes;
 
 use super::child::{ChildSession, NewChild};
 use super::open::SessionFiles;
-use crate::clock::nanoseconds;
-use crate::ids::SessionId;
 use crate::run::error::Refusal;
 use crate::run::request::RequestKey;
-use crate::session::{EnvironmentState, Hash, WorkspaceState};
-use crate::store::{ConflictPolicy, TenantContents};
-use crate::tenant::TenantId;
-use crate::workspace::{Entry, FilePath, Tree, TreeError, find_file};
+use store::{ConflictPolicy, TenantContents};
+use values::clock::nanoseconds;
+use values::ids::SessionId;
+use values::session::{EnvironmentState, Hash, WorkspaceState};
+use values::tenant::TenantId;
+use workspace::{Entry, FilePath, Tree, TreeError, find_file};
 
 /// A request to change files.
 #[derive(Debug, Clone)]

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::open::SessionFiles;
-use crate::ids::{BranchId, SessionId};
 use crate::run::error::Refusal;
 use crate::run::request::RequestKey;
-use crate::session::{Bundle, BundleDraft, ContextState, EnvironmentState};
-use crate::store::{Commit, CommitError, ConflictPolicy};
-use crate::tenant::TenantId;
+use store::{Commit, CommitError, ConflictPolicy};
+use values::ids::{BranchId, SessionId};
+use values::session::{Bundle, BundleDraft, ContextState, EnvironmentState};
+use values::tenant::TenantId;
 
 /// A session that a request without a run published.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! What two sessions did to the same part of their environments.
 
-use crate::workspace::ConflictKind;
+use workspace::ConflictKind;
 
 /// Something that can't be merged.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! Compares the files of two sessions. The number of files, their bytes and the bytes of the result
 //! are bounded.
 
-use crate::off_thread::by_size;
-use crate::tenant::TenantId;
-use crate::workspace::{Entry, FileDiff, Tree, TreeChange, TreeError, unified_diff};
+use tasks::off_thread::by_size;
+use values::tenant::TenantId;
+use workspace::{Entry, FileDiff, Tree, TreeChange, TreeError, unified_diff};
 
 /// The most files that are compared.
 const MAX_CHANGES: usize = 1_000;

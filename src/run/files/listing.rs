@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::workspace::{Entry, FilePath, PathError, Tree, TreeError};
+use workspace::{Entry, FilePath, PathError, Tree, TreeError};
 
 /// A directory whose entries are being listed.
 struct Level {
@@ -67,7 +67,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::workspace::{InMemoryContents, WorkspaceLimits};
+    use workspace::{InMemoryContents, WorkspaceLimits};
 
     fn path(text: &str) -> FilePath {
         FilePath::parse(text).unwrap()

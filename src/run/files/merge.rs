@@ -9,15 +9,15 @@ use super::change::with_files;
 use super::child::{ChildSession, NewChild};
 use super::conflict::{ConflictPart, EnvironmentConflict};
 use super::open::SessionFiles;
-use crate::clock::nanoseconds;
-use crate::ids::SessionId;
-use crate::json::Value;
 use crate::run::error::Refusal;
 use crate::run::request::RequestKey;
-use crate::session::{Bundle, EnvironmentState, check_resources, check_variables};
-use crate::store::{Ancestor, ConflictPolicy};
-use crate::tenant::TenantId;
-use crate::workspace::{ConflictKind, MergeConflict, Merged, merge};
+use store::{Ancestor, ConflictPolicy};
+use values::clock::nanoseconds;
+use values::ids::SessionId;
+use values::json::Value;
+use values::session::{Bundle, EnvironmentState, check_resources, check_variables};
+use values::tenant::TenantId;
+use workspace::{ConflictKind, MergeConflict, Merged, merge};
 
 /// A request to merge.
 #[derive(Debug, Clone)]

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::clock::Clock;
-use crate::ids::{IdSource, SessionId};
 use crate::run::error::Refusal;
 use crate::run::idempotency::IdempotencyKeys;
 use crate::run::read::RunReader;
-use crate::session::{Bundle, EnvironmentState};
-use crate::store::{Sessions, Store, TenantContents};
-use crate::tenant::TenantId;
-use crate::workspace::{Tree, WorkspaceLimits};
+use store::{Sessions, Store, TenantContents};
+use values::clock::Clock;
+use values::ids::{IdSource, SessionId};
+use values::session::{Bundle, EnvironmentState};
+use values::tenant::TenantId;
+use workspace::{Tree, WorkspaceLimits};
 
 /// Reads and changes the files of sessions.
 #[derive(Debug)]

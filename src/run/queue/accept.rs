@@ -10,10 +10,6 @@ use tracing::Instrument as _;
 
 use super::attempt::{AcceptedHere, Attempts};
 use super::leases::Leases;
-use crate::clock::Timestamp;
-use crate::ids::RunId;
-use crate::limits::Limits;
-use crate::record::{RunMode, RunStatus};
 use crate::run::base::refuse_continued;
 use crate::run::error::Refusal;
 use crate::run::handle::{Callers, OnDeparture, ResultSource, RunHandle};
@@ -22,10 +18,14 @@ use crate::run::plan::{Planner, RunPlan};
 use crate::run::request::RequestKey;
 use crate::run::run_slots::{QueueSlots, RunSlot};
 use crate::run::tasks::RunTasks;
-use crate::store::{
+use agent::record::{RunMode, RunStatus};
+use store::{
     ConflictPolicy, Enqueued, IfBusy, KnownRequest, Lease, LeasedRun, NewQueuedRun, Store, StoreError, StoredRequest,
 };
-use crate::tenant::TenantId;
+use values::clock::Timestamp;
+use values::ids::RunId;
+use values::limits::Limits;
+use values::tenant::TenantId;
 
 /// When a caller may retry after a full queue.
 const RETRY_AFTER: Duration = Duration::from_secs(5);

@@ -16,11 +16,6 @@ use super::leases::Leases;
 use super::progress::ProgressWriter;
 use super::renewal::LeaseRenewal;
 use super::request::AcceptedRequest;
-use crate::agent::RunWebhook;
-use crate::board::{Board, LiveRun};
-use crate::clock::{Clock, Timestamp};
-use crate::ids::RunId;
-use crate::record::{RunControl, RunRecord};
 use crate::run::active::{ActiveRun, ActiveRuns, HeldLease};
 use crate::run::base::Base;
 use crate::run::error::Refusal;
@@ -33,7 +28,12 @@ use crate::run::request::RunRequest;
 use crate::run::run_slots::RunSlot;
 use crate::run::span::{record_request, run_span};
 use crate::run::tasks::RunTasks;
-use crate::store::{Lease, LeasedRun, Store, StoreError, UNREADABLE_ATTEMPTS, UnreadableRequest};
+use agent::RunWebhook;
+use agent::record::{RunControl, RunRecord};
+use board::{Board, LiveRun};
+use store::{Lease, LeasedRun, Store, StoreError, UNREADABLE_ATTEMPTS, UnreadableRequest};
+use values::clock::{Clock, Timestamp};
+use values::ids::RunId;
 
 /// Makes attempts at queued runs.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use super::attempt::Attempts;
 use crate::run::outcome::Spent;
-use crate::store::{LeasedRun, StoreError};
+use store::{LeasedRun, StoreError};
 
 /// The most events of one read.
 const BATCH: u32 = 1_000;

@@ -10,9 +10,9 @@ use backon::{ExponentialBuilder, Retryable as _};
 use futures_util::future::BoxFuture;
 use tokio::sync::Mutex;
 
-use crate::agent::{Journal, JournalEntry, JournalError, Journals};
 use crate::run::active::{ActiveRun, HeldLease};
-use crate::store::{JournalRecord, Lease, Store, StoreError};
+use agent::{Journal, JournalEntry, JournalError, Journals};
+use store::{JournalRecord, Lease, Store, StoreError};
 
 /// Persists the entries of all executions of a run, in one order.
 #[derive(Debug)]

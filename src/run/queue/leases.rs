@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use crate::clock::{Clock, Timestamp};
-use crate::ids::{IdSource, WorkerId};
-use crate::store::{LeaseClock, LeaseTerms, Store, StoreError};
+use store::{LeaseClock, LeaseTerms, Store, StoreError};
+use values::clock::{Clock, Timestamp};
+use values::ids::{IdSource, WorkerId};
 
 /// The leases of this process.
 #[derive(Debug)]

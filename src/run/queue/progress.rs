@@ -10,11 +10,11 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use tracing::Instrument as _;
 
 use super::leases::Leases;
-use crate::board::Board;
 use crate::run::active::{ActiveRun, ActiveRuns, HeldLease};
 use crate::run::tasks::RunTasks;
-use crate::store::{Store, StoreError};
-use crate::tenant::TenantId;
+use board::Board;
+use store::{Store, StoreError};
+use values::tenant::TenantId;
 
 /// How often events, usage and applied messages are persisted.
 const PERIOD: Duration = Duration::from_secs(1);

@@ -10,10 +10,10 @@ use tracing::Instrument as _;
 
 use super::leases::Leases;
 use super::progress::ticks;
-use crate::record::SteeringStatus;
 use crate::run::active::{ActiveRun, ActiveRuns};
 use crate::run::tasks::RunTasks;
-use crate::store::{Outage, RenewedLease, Store, StoreError};
+use agent::record::SteeringStatus;
+use store::{Outage, RenewedLease, Store, StoreError};
 
 /// The longest time between two checks of the leases.
 const PERIOD: Duration = Duration::from_secs(1);

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::AgentId;
-use crate::message::Message;
-use crate::off_thread::by_size_of;
 use crate::run::request::RunRequest;
-use crate::session::Hash;
-use crate::store::{StoredRequest, UnreadableRequest};
-use crate::tenant::TenantId;
+use store::{StoredRequest, UnreadableRequest};
+use tasks::off_thread::by_size_of;
+use values::ids::AgentId;
+use values::message::Message;
+use values::session::Hash;
+use values::tenant::TenantId;
 
 /// A request, with the ids and versions that were fixed when it was accepted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::off_thread::assert_beside;
+    use tasks::off_thread::assert_beside;
 
     /// The stored form, in a file that never changes. A changed form needs another version of the
     /// payload, whose decoder reads both.
@@ -145,7 +145,7 @@ mod tests {
     fn a_large_request_is_read_beside_the_async_workers() {
         let tenant = "requests".parse().unwrap();
         let request = StoredRequest::new(format!(r#"{{"request": "{}"}}"#, "x".repeat(100_000)));
-        let read = assert_beside(AcceptedRequest::read(&tenant, &request));
+        let read = assert_beside(AcceptedRequest::read(&tenant, &request)).unwrap();
         assert!(matches!(read, Err(UnreadableRequest::Damaged(_))), "{read:?}");
     }
 }

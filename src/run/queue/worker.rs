@@ -12,7 +12,7 @@ use super::leases::Leases;
 use super::quarantine::Quarantine;
 use crate::run::run_slots::{QueueSlots, RunSlot};
 use crate::run::tasks::RunTasks;
-use crate::store::{LeaseLimits, LeasedRun, Outage, SUSPECT_ATTEMPTS, Store, StoreError};
+use store::{LeaseLimits, LeasedRun, Outage, SUSPECT_ATTEMPTS, Store, StoreError};
 
 /// The most runs of one lease request.
 const BATCH: usize = 16;

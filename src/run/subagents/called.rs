@@ -5,14 +5,14 @@ use std::sync::Arc;
 use super::children::ChildSession;
 use super::task;
 use super::trace::Trace;
-use crate::agent::AgentEvent;
-use crate::agent::ports::{ToolError, ToolOutput};
-use crate::agent::state::{AgentState, ExecutionStatus, StopReason, SubagentExecution, ToolTrace};
-use crate::environment::{EnvironmentError, Merge};
-use crate::ids::AgentId;
 use crate::run::work::Work;
-use crate::session::EnvironmentState;
-use crate::workspace::Tree;
+use agent::AgentEvent;
+use agent::ports::{ToolError, ToolOutput};
+use agent::state::{AgentState, ExecutionStatus, StopReason, SubagentExecution, ToolTrace};
+use values::ids::AgentId;
+use values::session::EnvironmentState;
+use workspace::Tree;
+use workspace::environment::{EnvironmentError, Merge};
 
 /// A tool call in progress.
 pub(super) struct Called<'a> {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::agent::state::AgentState;
-use crate::ids::SessionId;
-use crate::session::{EnvironmentState, Hash};
+use agent::state::AgentState;
+use values::ids::SessionId;
+use values::session::{EnvironmentState, Hash};
 
 /// The session of a subagent that has ended.
 #[derive(Debug)]

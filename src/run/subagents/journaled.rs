@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use super::children::{ChildSession, Children};
-use crate::agent::state::{AdditionGap, AgentState};
-use crate::agent::{CallSeed, JournalEntry, Journals, Progress};
-use crate::clock::Timestamp;
-use crate::ids::SessionId;
 use crate::run::work::Work;
-use crate::session::{EnvironmentState, Hash};
+use agent::state::{AdditionGap, AgentState};
+use agent::{CallSeed, JournalEntry, Journals, Progress};
+use values::clock::Timestamp;
+use values::ids::SessionId;
+use values::session::{EnvironmentState, Hash};
 
 /// A subagent, as read from its journal.
 #[derive(Debug)]

@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::agent::Progress;
-use crate::agent::state::StepExecution;
-use crate::fair_share::{FairShare, Share};
 use crate::run::settings::SubagentSettings;
-use crate::tenant::TenantId;
+use agent::Progress;
+use agent::state::StepExecution;
+use tasks::fair_share::{FairShare, Share};
+use values::tenant::TenantId;
 
 /// The slots that the subagents of all runs of this process share.
 #[derive(Debug)]

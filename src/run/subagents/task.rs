@@ -3,13 +3,13 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::agent::ports::ToolSpec;
-use crate::agent::state::{AgentState, FinishReason};
-use crate::agent::{AgentDefinition, SubagentConfig};
-use crate::json::Value;
-use crate::message::{Role, joined_text};
 use crate::run::failure::execution_error;
-use crate::workspace::MergeConflict;
+use agent::ports::ToolSpec;
+use agent::state::{AgentState, FinishReason};
+use agent::{AgentDefinition, SubagentConfig};
+use values::json::Value;
+use values::message::{Role, joined_text};
+use workspace::MergeConflict;
 
 /// The most paths that a note about conflicts names.
 const MAX_NAMED_CONFLICTS: usize = 20;

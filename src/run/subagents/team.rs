@@ -4,16 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::agent::drivers::ModelChain;
-use crate::agent::state::ExecutionBudget;
-use crate::agent::{AgentDefinition, SubagentConfig};
 use crate::run::agents::AgentDirectory;
 use crate::run::error::Refusal;
 use crate::run::limits::Allowance;
 use crate::run::models::{ModelSelection, check_prices};
 use crate::run::queue::PinnedAgents;
-use crate::session::Hash;
-use crate::tenant::TenantId;
+use agent::drivers::ModelChain;
+use agent::state::ExecutionBudget;
+use agent::{AgentDefinition, SubagentConfig};
+use values::session::Hash;
+use values::tenant::TenantId;
 
 /// The most agents of a team.
 const MAX_MEMBERS: usize = 64;

@@ -15,18 +15,18 @@ use super::slots::Slot;
 use super::task::{Task, spec_of};
 use super::team::Member;
 use super::trace::{Relay, Trace};
-use crate::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
-use crate::agent::state::{AgentState, ExecutionBudget};
-use crate::agent::{CallSeed, HookConfig, JournalEntry, PendingStep, Progress, SubagentConfig, SubagentWorkspace};
-use crate::clock::{Clock, Deadline, Timestamp};
-use crate::environment::Environment;
-use crate::ids::{AgentId, IdSource, MessageId, SessionId};
-use crate::json::Value;
-use crate::message::{Message, Role};
 use crate::run::tasks::RunTasks;
 use crate::run::work::{LoopFactory, Work, WorkJournal, with_own_approvals};
-use crate::session::EnvironmentState;
-use crate::workspace::Tree;
+use agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
+use agent::state::{AgentState, ExecutionBudget};
+use agent::{CallSeed, HookConfig, JournalEntry, PendingStep, Progress, SubagentConfig, SubagentWorkspace};
+use values::clock::{Clock, Deadline, Timestamp};
+use values::ids::{AgentId, IdSource, MessageId, SessionId};
+use values::json::Value;
+use values::message::{Message, Role};
+use values::session::EnvironmentState;
+use workspace::Tree;
+use workspace::environment::Environment;
 
 /// The dependencies of subagents' executions.
 #[derive(Debug, Clone)]

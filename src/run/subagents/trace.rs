@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::agent::state::{AgentState, StepExecution};
-use crate::agent::{AgentEvent, EventSink};
-use crate::ids::{AgentId, ExecutionId};
+use agent::state::{AgentState, StepExecution};
+use agent::{AgentEvent, EventSink};
+use values::ids::{AgentId, ExecutionId};
 
 /// Collects the steps of an execution. They survive even if the execution panics and its state is
 /// lost.

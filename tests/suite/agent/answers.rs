@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use agent_runtime::agent::hooks::{HookContext, HookPoint, HookSubject, ToolDecision, ToolUse};
-use agent_runtime::agent::state::{AgentContext, AgentState, ExecutionStatus, StopReason, StopSignal};
-use agent_runtime::agent::{AnswerRules, AnsweredStep, Progress, ResolvedAnswer};
-use agent_runtime::clock::Clock as _;
-use agent_runtime::message::{ContentPart, joined_text};
-use agent_runtime::session::WaitingStep;
+use agent::hooks::{HookContext, HookPoint, HookSubject, ToolDecision, ToolUse};
+use agent::state::{AgentContext, AgentState, ExecutionStatus, StopReason, StopSignal};
+use agent::{AnswerRules, AnsweredStep, Progress, ResolvedAnswer};
 use serde_json::json;
+use values::clock::Clock as _;
+use values::message::{ContentPart, joined_text};
+use values::session::WaitingStep;
 
 use super::hooks::probe::Probe;
 use super::setup::{Setup, transcript};

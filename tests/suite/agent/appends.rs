@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::agent::JournalEntry;
-use agent_runtime::agent::hooks::{Hook, HookContext, HookError, HookPoint};
-use agent_runtime::agent::ports::ToolSpec;
+use agent::JournalEntry;
+use agent::hooks::{Hook, HookContext, HookError, HookPoint};
+use agent::ports::ToolSpec;
 use futures_util::future::BoxFuture;
 
 use crate::agent::setup::Setup;

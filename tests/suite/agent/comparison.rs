@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
-use agent_runtime::agent::state::AgentState;
-use agent_runtime::json::Value;
+use agent::state::AgentState;
+use values::json::Value;
 
 /// The code of a call whose effect nobody knows.
 const UNCERTAIN: &str = "tool_effect_uncertain";
@@ -38,7 +38,7 @@ pub(super) fn normal(state: &AgentState) -> Value {
                 if is_id {
                     let next = ids.len();
                     *text = format!("id {}", ids.entry(text.clone()).or_insert(next));
-                } else if text.parse::<agent_runtime::clock::Timestamp>().is_ok() {
+                } else if text.parse::<values::clock::Timestamp>().is_ok() {
                     "time".clone_into(text);
                 }
             }

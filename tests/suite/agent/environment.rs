@@ -4,17 +4,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use agent_runtime::agent::hooks::{HookContext, HookPoint};
-use agent_runtime::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
-use agent_runtime::agent::state::{AgentState, ExecutionStatus};
-use agent_runtime::agent::{AgentEvent, JournalEntry, Progress, StatePart};
-use agent_runtime::environment::Environment;
-use agent_runtime::json::Value;
-use agent_runtime::session::EnvironmentState;
-use agent_runtime::workspace::FilePath;
+use agent::hooks::{HookContext, HookPoint};
+use agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
+use agent::state::{AgentState, ExecutionStatus};
+use agent::{AgentEvent, JournalEntry, Progress, StatePart};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use serde_json::json;
+use values::json::Value;
+use values::session::EnvironmentState;
+use workspace::FilePath;
+use workspace::environment::Environment;
 
 use crate::agent::hooks::probe::Probe;
 use crate::agent::setup::Setup;
@@ -132,7 +132,7 @@ async fn a_change_by_a_hook_shows_in_the_next_prompt_and_in_an_event() {
         changes,
         [(
             vec![StatePart::Variables, StatePart::Resources],
-            agent_runtime::json::Object::new()
+            values::json::Object::new()
         )]
     );
     let exported = setup.environment.export().await.unwrap();

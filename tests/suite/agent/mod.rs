@@ -1,5 +1,5 @@
 //! The loop, the drivers, the hooks and the state, against a scripted model and a clock that tests
-//! move. The folders are those of `src/agent`.
+//! move. The folders are those of `crates/agent/src`.
 
 mod comparison;
 mod setup;

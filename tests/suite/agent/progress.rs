@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::agent::hooks::{Hook, HookContext, HookError, HookPoint};
-use agent_runtime::agent::state::{AgentState, ExecutionBudget, ExecutionStatus, StopReason};
-use agent_runtime::agent::{AgentEvent, DriverKind, JournalEntry, Progress};
-use agent_runtime::clock::Clock as _;
-use agent_runtime::ids::{MessageId, UuidV7Source};
-use agent_runtime::json::{Object, Value};
-use agent_runtime::message::{Message, Role, ToolCall};
+use agent::hooks::{Hook, HookContext, HookError, HookPoint};
+use agent::state::{AgentState, ExecutionBudget, ExecutionStatus, StopReason};
+use agent::{AgentEvent, DriverKind, JournalEntry, Progress};
 use futures_util::future::BoxFuture;
 use serde_json::json;
+use values::clock::Clock as _;
+use values::ids::{MessageId, UuidV7Source};
+use values::json::{Object, Value};
+use values::message::{Message, Role, ToolCall};
 
 use crate::agent::comparison::{assert_retained, difference, normal, uncertain, without_ends};
 use crate::agent::setup::Setup;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use agent_runtime::agent::hooks::{Hook, HookContext, HookError, HookPoint};
-use agent_runtime::agent::state::{AgentState, ExecutionStatus, StopReason};
+use agent::hooks::{Hook, HookContext, HookError, HookPoint};
+use agent::state::{AgentState, ExecutionStatus, StopReason};
 use futures_util::future::BoxFuture;
 
 use crate::agent::setup::Setup;
@@ -98,7 +98,7 @@ async fn an_execution_whose_journal_fails_at_any_entry_fails_and_does_nothing_mo
         let retained = journal.entries();
         let begun = retained
             .iter()
-            .filter(|entry| matches!(entry, agent_runtime::agent::JournalEntry::CallBegun { .. }));
+            .filter(|entry| matches!(entry, agent::JournalEntry::CallBegun { .. }));
         let made: usize = tools.iter().map(|tool| tool.begun()).sum();
         assert_eq!(
             made,

@@ -2,29 +2,29 @@
 
 use std::sync::{Arc, OnceLock};
 
-use agent_runtime::agent::compilers::{Sections, Traces};
-use agent_runtime::agent::drivers::{Driver, DriverPorts, ModelChain, ModelChoice};
-use agent_runtime::agent::hooks::{
+use agent::compilers::{Sections, Traces};
+use agent::drivers::{Driver, DriverPorts, ModelChain, ModelChoice};
+use agent::hooks::{
     ErrorPolicyHook, ExecutionGuard, ExecutionPorts, Hook, HookRegistry, HookStack, StackSlot, builtin_hooks,
 };
-use agent_runtime::agent::ports::{Tool, ToolCatalog as _};
-use agent_runtime::agent::state::{AgentState, ExecutionBudget};
-use agent_runtime::agent::{
+use agent::ports::{Tool, ToolCatalog as _};
+use agent::state::{AgentState, ExecutionBudget};
+use agent::{
     AgentLoop, AnswerRules, AnsweredStep, CallSeed, DriverKind, ErrorPolicy, ErrorPolicyPreset, ExecutionControl,
     HookConfig, Inbox, Journal, Progress, RecordSize, Recorder as JournalRecorder, RequestRoom, ScriptStep,
 };
-use agent_runtime::clock::Clock as _;
-use agent_runtime::environment::Environment;
-use agent_runtime::ids::{AgentId, MessageId, UuidV7Source};
-use agent_runtime::json::Value;
-use agent_runtime::message::{Message, Role, joined_text};
-use agent_runtime::model_parameters::{ModelParameters, ProviderTools, ToolChoice};
-use agent_runtime::model_ref::ResponseFormat;
-use agent_runtime::session::EnvironmentState;
-use agent_runtime::tenant::TenantId;
-use agent_runtime::tools::{ToolRegistry, ToolSettings};
-use agent_runtime::usage::{Price, Usage};
 use tokio_util::sync::CancellationToken;
+use tools::{ToolRegistry, ToolSettings};
+use values::clock::Clock as _;
+use values::ids::{AgentId, MessageId, UuidV7Source};
+use values::json::Value;
+use values::message::{Message, Role, joined_text};
+use values::model_parameters::{ModelParameters, ProviderTools, ToolChoice};
+use values::model_ref::ResponseFormat;
+use values::session::EnvironmentState;
+use values::tenant::TenantId;
+use values::usage::{Price, Usage};
+use workspace::environment::Environment;
 
 use crate::support::clock::TestClock;
 use crate::support::fake_model::{Beat, FakeModel};

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use agent_runtime::board::Board;
-use agent_runtime::ids::RunId;
-use agent_runtime::record::RunStatus;
+use agent::record::RunStatus;
+use board::Board;
 use futures_util::future::join_all;
+use values::ids::RunId;
 
 use super::{ended, listed, lookup, new_run, new_session_id, new_tenant, open, with_step};
 

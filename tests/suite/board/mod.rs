@@ -8,7 +8,7 @@ macro_rules! contract {
             $(
                 #[tokio::test]
                 async fn $promise() {
-                    super::$promise(&agent_runtime::board::Board::default()).await;
+                    super::$promise(&board::Board::default()).await;
                 }
             )+
         }
@@ -35,16 +35,16 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::agent::state::{AgentStepType, ErrorList, FinishReason};
-use agent_runtime::agent::{AgentEvent, Durability};
-use agent_runtime::board::{Board, LiveRun};
-use agent_runtime::clock::{Clock as _, SystemClock};
-use agent_runtime::ids::{MessageId, RunId, SessionId, StepId, UuidV7Source};
-use agent_runtime::json::Object;
-use agent_runtime::message::{Message, Role};
-use agent_runtime::record::{RunEvent, RunEventPayload, RunMode, RunStatus, RunSummary, StepRecord};
-use agent_runtime::tenant::TenantId;
-use agent_runtime::usage::Usage;
+use agent::record::{RunEvent, RunEventPayload, RunMode, RunStatus, RunSummary, StepRecord};
+use agent::state::{AgentStepType, ErrorList, FinishReason};
+use agent::{AgentEvent, Durability};
+use board::{Board, LiveRun};
+use values::clock::{Clock as _, SystemClock};
+use values::ids::{MessageId, RunId, SessionId, StepId, UuidV7Source};
+use values::json::Object;
+use values::message::{Message, Role};
+use values::tenant::TenantId;
+use values::usage::Usage;
 
 use self::server::{EXPIRY, PrivateServer, board, shared_url};
 

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use agent_runtime::board::{Board, RedisSettings};
-use agent_runtime::supervision::Supervisor;
+use board::{Board, RedisSettings};
+use tasks::supervision::Supervisor;
 
 use crate::support::ports::free_port;
 

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use agent_runtime::agent::AgentDefinition;
+use agent::AgentDefinition;
 use agent_runtime::config::{self, Sources};
-use agent_runtime::mcp::McpDefinition;
-use agent_runtime::tools::HttpToolDefinition;
+use tools::HttpToolDefinition;
+use tools::mcp::McpDefinition;
 
 use super::blocks::{blocks, code_spans, pages, read};
 

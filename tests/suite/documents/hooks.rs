@@ -1,6 +1,6 @@
 //! Compares the page on hooks with the code: the table of permissions and the hooks that there are.
 
-use agent_runtime::agent::hooks::{PERMISSIONS, builtin_hooks};
+use agent::hooks::{PERMISSIONS, builtin_hooks};
 
 use super::blocks::{read, spans_of, tables};
 

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use agent_runtime::json::Value;
+use values::json::Value;
 
 use super::words::{Piece, pieces, without_durations, without_times};
 

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent_runtime::agent::AgentEvent;
-use agent_runtime::agent::state::{ErrorKind, StopReason};
+use agent::AgentEvent;
+use agent::record::{RunEvent, RunStatus};
+use agent::state::{ErrorKind, StopReason};
 use agent_runtime::http::{ProblemCode, openapi};
-use agent_runtime::json::Value;
-use agent_runtime::record::{RunEvent, RunStatus};
 use agent_runtime::run::DROP_REASONS;
 use serde_json::json;
+use values::json::Value;
 
 use super::blocks::{Table, pages, read, spans_of, tables};
 
@@ -197,7 +197,7 @@ fn merged(left: &Value, right: Value) -> Value {
 
 /// The names of all events, from the attributes that give them.
 fn event_names() -> BTreeSet<String> {
-    let source = read("src/record/event.rs") + &read("src/agent/events.rs");
+    let source = read("crates/agent/src/record/event.rs") + &read("crates/agent/src/events.rs");
     let names = source
         .split("rename = \"")
         .skip(1)
@@ -318,11 +318,11 @@ fn every_problem_that_a_document_links_exists() {
 #[test]
 fn the_codes_of_errors_in_runs_are_those_of_the_code() {
     let sources = [
-        "src/tools/executor.rs",
-        "src/agent/drivers/call_ends.rs",
+        "crates/tools/src/executor.rs",
+        "crates/agent/src/drivers/call_ends.rs",
         "src/run/failure.rs",
-        "src/agent/agent_loop.rs",
-        "src/agent/drivers/tool_calling.rs",
+        "crates/agent/src/agent_loop.rs",
+        "crates/agent/src/drivers/tool_calling.rs",
     ];
     let source: String = sources.map(read).concat();
     for (_, table) in marked(PAGE, "tool errors") {
@@ -332,7 +332,7 @@ fn the_codes_of_errors_in_runs_are_those_of_the_code() {
                 "no part of the code makes {code}"
             );
         }
-        let made = read("src/tools/executor.rs") + &read("src/agent/drivers/call_ends.rs");
+        let made = read("crates/tools/src/executor.rs") + &read("crates/agent/src/drivers/call_ends.rs");
         let made = made.split("\"tool_").skip(1).filter_map(|rest| rest.split('"').next());
         let made: BTreeSet<String> = made.map(|code| format!("tool_{code}")).collect();
         assert_eq!(column(&table, 0), made);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use agent_runtime::agent::RunErrorCode;
+use agent::RunErrorCode;
 
 use super::blocks::{read, spans_of, tables};
 
@@ -13,10 +13,10 @@ const PAGE: &str = "docs/problems/run-errors.md";
 /// Where errors of runs are made. No other text in these files has the form of a code.
 const SOURCES: [&str; 5] = [
     "src/run/failure.rs",
-    "src/agent/ports/model.rs",
-    "src/agent/hooks/stack.rs",
-    "src/agent/recorder.rs",
-    "src/agent/drivers",
+    "crates/agent/src/ports/model.rs",
+    "crates/agent/src/hooks/stack.rs",
+    "crates/agent/src/recorder.rs",
+    "crates/agent/src/drivers",
 ];
 
 /// The sources of a file, or of all files of a folder, without their tests.

@@ -5,9 +5,9 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use agent_runtime::json::Value;
 use serde_json::json;
 use tempfile::TempDir;
+use values::json::Value;
 
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
 use crate::support::raw_server::{RawReply, RawRequest, RawServer};

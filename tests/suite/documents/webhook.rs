@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent_runtime::agent::AgentDefinition;
-use agent_runtime::agent::hooks::HookPoint;
-use agent_runtime::json::Value;
+use agent::AgentDefinition;
+use agent::hooks::HookPoint;
 use serde_json::json;
+use values::json::Value;
 
 use super::blocks::{Block, blocks, read};
 use super::known::{Known, parse_shown};

@@ -1,9 +1,9 @@
 //! Runs in the background: accepted at once, waited for, followed, stopped and cancelled.
 
-use agent_runtime::store::Scope;
 use futures_util::StreamExt as _;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use store::Scope;
 
 use super::on_every_store;
 use crate::support::answer::{read, with_json};

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use agent_runtime::tenant::TenantId;
 use futures_util::StreamExt as _;
 use reqwest::Method;
 use serde_json::{Value, json};
+use values::tenant::TenantId;
 
 use super::on_every_store;
 use crate::support::databases::TestDatabase;

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use agent_runtime::board::{Board, ControlMessage, RedisSettings};
-use agent_runtime::record::RunControl;
-use agent_runtime::supervision::Supervisor;
-use agent_runtime::tenant::TenantId;
+use agent::record::RunControl;
+use board::{Board, ControlMessage, RedisSettings};
 use serde_json::json;
 use sqlx::{Connection as _, PgConnection};
+use tasks::supervision::Supervisor;
+use values::tenant::TenantId;
 
 use crate::board::server::PrivateServer;
 use crate::support::databases::{Engine, TestDatabase};

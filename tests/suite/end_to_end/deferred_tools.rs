@@ -1,7 +1,7 @@
 //! Deferred tools: which tools each request offers, and which calls are executed.
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use super::on_every_store;
 use crate::support::databases::TestDatabase;

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use super::on_every_store;
 use crate::support::databases::TestDatabase;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_runtime::retention::{RetentionSettings, Sweeper};
-use agent_runtime::store::{RetentionRules, Scope, open};
 use reqwest::{Method, StatusCode, header};
 use serde_json::{Value, json};
+use store::{RetentionRules, Scope, open};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 

@@ -1,7 +1,7 @@
 //! Sections of the input over HTTP: a model is sent those that the agent's compiler names.
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use super::on_every_store;
 use crate::support::databases::TestDatabase;

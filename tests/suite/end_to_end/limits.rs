@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::limits::RunLimits;
-use agent_runtime::store::Scope;
 use futures_util::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use store::Scope;
 use tokio::time::timeout;
+use values::limits::RunLimits;
 
 use super::on_every_store;
 use crate::support::answer::{Answer, read, with_json};

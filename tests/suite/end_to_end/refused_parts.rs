@@ -1,7 +1,7 @@
 //! A provider that refuses one part of a request: the run goes on without this part, and says so.
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use super::on_every_store;
 use crate::support::databases::TestDatabase;

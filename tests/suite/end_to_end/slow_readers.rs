@@ -4,13 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::tenant::TenantId;
 use futures_util::StreamExt as _;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
+use values::tenant::TenantId;
 
 use super::on_every_store;
 use crate::support::databases::TestDatabase;

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use agent_runtime::json::Value;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
+use values::json::Value;
 
 use super::on_every_store;
 use crate::support::answer::read;

@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use agent_runtime::json::Value;
-use agent_runtime::session::hash_content;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
+use values::json::Value;
+use values::session::hash_content;
 
 use super::on_every_store;
 use crate::support::answer::read;

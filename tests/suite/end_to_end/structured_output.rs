@@ -1,8 +1,8 @@
 //! Answers in a shape, over HTTP: what each kind of provider is sent, and the value that callers
 //! and stores keep.
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use super::on_every_store;
 use crate::support::databases::TestDatabase;

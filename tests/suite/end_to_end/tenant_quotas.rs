@@ -3,11 +3,11 @@
 
 use std::time::Instant;
 
-use agent_runtime::store::Scope;
 use futures_util::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 use sqlx::{Connection as _, PgConnection};
+use store::Scope;
 
 use super::on_every_store;
 use crate::board::server::PrivateServer;

@@ -1,6 +1,6 @@
 //! The hook `summarisation` understands every server that finds a conversation too long.
 
-use agent_runtime::agent::ports::ModelErrorClass;
+use agent::ports::ModelErrorClass;
 use serde_json::json;
 
 use super::compaction::{id, is_summary, long, said, start};

@@ -1,7 +1,7 @@
 //! Tools inside runs: results reach the model, errors are results, and every call has exactly one.
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use super::on_every_store;
 use crate::support::databases::TestDatabase;

@@ -1,11 +1,11 @@
 //! API keys: who may do what, and what others never see.
 
-use agent_runtime::clock::Clock as _;
-use agent_runtime::store::Scope;
 use chrono::TimeDelta;
 use futures_util::future::join_all;
 use reqwest::{Method, header};
 use serde_json::{Value, json};
+use store::Scope;
+use values::clock::Clock as _;
 
 use super::docs::ROUTES;
 use super::service::{NOWHERE, Service};

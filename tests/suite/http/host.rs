@@ -1,8 +1,8 @@
 //! Which hosts and pages a service without keys responds to, and that a key ends these limits.
 
-use agent_runtime::store::Scope;
 use reqwest::{Method, RequestBuilder, header};
 use serde_json::json;
+use store::Scope;
 
 use super::service::Service;
 use crate::support::answer::{read, with_json};

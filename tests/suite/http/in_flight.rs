@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::store::Scope;
 use reqwest::Method;
 use serde_json::{Value, json};
+use store::Scope;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 

@@ -1,9 +1,9 @@
 //! The request id, and the log line of each request: it has the cause, which the caller never
 //! reads, and nothing that the caller sent.
 
-use agent_runtime::store::Scope;
 use reqwest::{Method, header};
 use serde_json::{Value, json};
+use store::Scope;
 
 use super::service::{NOWHERE, Service};
 use crate::support::answer::{read, with_json};

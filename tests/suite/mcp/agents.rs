@@ -1,7 +1,7 @@
 //! The tools of servers beside the other features of agents: subagents, deferred tools, durability.
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use super::McpApp;
 use super::server::{Era, McpServer};

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::agent::ports::ToolServers as _;
-use agent_runtime::json::Value;
-use agent_runtime::outgoing::SystemResolver;
-use agent_runtime::session::ToolPins;
-use agent_runtime::store::Scope;
-use agent_runtime::tenant::TenantId;
-use agent_runtime::tools::ToolSecrets;
+use agent::ports::ToolServers as _;
+use net::outgoing::SystemResolver;
 use reqwest::Method;
 use serde_json::json;
+use store::Scope;
 use tokio::time;
+use tools::ToolSecrets;
+use values::json::Value;
+use values::session::ToolPins;
+use values::tenant::TenantId;
 
 use super::server::{Era, McpServer, tool};
 use super::{ERAS, McpApp, servers_with};

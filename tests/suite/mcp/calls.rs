@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use agent_runtime::json::Value;
 use reqwest::Method;
 use serde_json::json;
 use tokio::time::timeout;
+use values::json::Value;
 
 use super::server::{Era, McpServer, PNG, tool};
 use super::{ERAS, McpApp};

@@ -1,7 +1,7 @@
 //! Definitions of tools that change after a session has accepted them.
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use super::McpApp;
 use super::server::{Era, McpServer, tool};

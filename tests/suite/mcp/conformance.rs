@@ -5,10 +5,10 @@ use std::fs::File;
 use std::process;
 use std::time::Duration;
 
-use agent_runtime::json::Value;
 use serde_json::json;
 use tokio::process::Command;
 use tokio::time::timeout;
+use values::json::Value;
 
 use super::McpApp;
 use crate::support::databases::variable;

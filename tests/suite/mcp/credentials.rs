@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use agent_runtime::agent::ports::ToolServers as _;
-use agent_runtime::json::Value;
-use agent_runtime::session::ToolPins;
-use agent_runtime::tenant::TenantId;
-use agent_runtime::tools::ToolSecrets;
+use agent::ports::ToolServers as _;
 use serde_json::json;
+use tools::ToolSecrets;
+use values::json::Value;
+use values::session::ToolPins;
+use values::tenant::TenantId;
 
 use super::raw::{begin, response};
 use super::server::{Era, McpServer};
@@ -224,7 +224,7 @@ async fn each_tenant_has_a_connection_of_its_own() {
     let server = McpServer::start(Era::Legacy);
     let app = McpApp::with(&server, "").await;
     for tenant in ["a", "b", "a"] {
-        let (_, key) = app.make_key(tenant, &[agent_runtime::store::Scope::Admin]).await;
+        let (_, key) = app.make_key(tenant, &[store::Scope::Admin]).await;
         let authorization = format!("Bearer {key}");
         let agent = json!({"model": "mock/m", "mcp": ["box"]});
         let request = app.request(reqwest::Method::PUT, "/v1/agents/user");

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use agent_runtime::agent::ports::ToolServers as _;
-use agent_runtime::json::Value;
-use agent_runtime::outgoing::SystemResolver;
-use agent_runtime::session::ToolPins;
-use agent_runtime::tenant::TenantId;
-use agent_runtime::tools::ToolSecrets;
+use agent::ports::ToolServers as _;
+use net::outgoing::SystemResolver;
 use serde_json::json;
 use tokio::time;
+use tools::ToolSecrets;
+use values::json::Value;
+use values::session::ToolPins;
+use values::tenant::TenantId;
 
 use super::raw::{RawMcp, begin, response, sse};
 use super::servers_with;

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use agent_runtime::agent::ports::ToolServers as _;
-use agent_runtime::json::Value;
-use agent_runtime::session::ToolPins;
-use agent_runtime::tenant::TenantId;
-use agent_runtime::tools::ToolSecrets;
+use agent::ports::ToolServers as _;
 use serde_json::json;
 use tokio::time::timeout;
+use tools::ToolSecrets;
+use values::json::Value;
+use values::session::ToolPins;
+use values::tenant::TenantId;
 
 use super::raw::{RawMcp, response, sse};
 use super::{McpApp, servers_with};

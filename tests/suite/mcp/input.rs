@@ -1,7 +1,7 @@
 //! Input that a server asks for during a call: the run waits for the caller, also across a restart.
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use super::server::{Era, McpServer};
 use super::{ERAS, McpApp};

@@ -1,8 +1,8 @@
 //! Servers whose JSON is not strict, that send several messages at once, or that send a body of
 //! another type than they say. What they have executed is not lost.
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use super::McpApp;
 use super::raw::{RawMcp, begin};

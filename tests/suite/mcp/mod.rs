@@ -24,13 +24,13 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::json::Value;
-use agent_runtime::mcp::{McpDefinition, McpFault, McpServers};
-use agent_runtime::outgoing::{ClientSettings, NameResolver, OutgoingClient};
-use agent_runtime::path_patterns::PathPatterns;
-use agent_runtime::sandbox::{SandboxLimits, SandboxSettings};
-use agent_runtime::tools::{CommandSettings, Commands, MaxJobs, ToolSecrets};
+use net::outgoing::{ClientSettings, NameResolver, OutgoingClient};
+use sandbox::{SandboxLimits, SandboxSettings};
 use serde_json::json;
+use tools::mcp::{McpDefinition, McpFault, McpServers};
+use tools::{CommandSettings, Commands, MaxJobs, ToolSecrets};
+use values::json::Value;
+use values::path_patterns::PathPatterns;
 
 use self::server::{Era, McpServer};
 use crate::support::databases::TestDatabase;

@@ -1,7 +1,7 @@
 //! Servers of which a part can't be read: a tool, a resource, a part of a result. The rest is used.
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use super::McpApp;
 use super::raw::{RawMcp, begin, response};

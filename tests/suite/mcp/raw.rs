@@ -1,7 +1,7 @@
 //! A server of the revision 2026-07-28 by hand, so that it may do anything wrong.
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use crate::support::raw_server::{RawReply, RawServer, head};
 

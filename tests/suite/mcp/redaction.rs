@@ -3,9 +3,9 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use agent_runtime::json::Value;
 use serde_json::json;
 use tracing::Level;
+use values::json::Value;
 
 use super::McpApp;
 use super::raw::{response, sse};

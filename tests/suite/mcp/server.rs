@@ -6,7 +6,6 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agent_runtime::json::Value;
 use axum::extract::Request;
 use axum::http::{HeaderMap, Method};
 use axum::middleware::{self, Next};
@@ -25,6 +24,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::time::sleep;
+use values::json::Value;
 
 /// A pixel.
 pub(super) const PNG: &str =

@@ -4,10 +4,10 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::Stdio;
 
-use agent_runtime::json::Value;
 use serde_json::json;
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
+use values::json::Value;
 
 use super::McpApp;
 use crate::sandbox_network::has_namespaces;

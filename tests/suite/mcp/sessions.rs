@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use agent_runtime::json::Value;
 use serde_json::json;
 use tokio::time::timeout;
+use values::json::Value;
 
 use super::McpApp;
 use super::raw::{RawMcp, begin, response};

@@ -1,9 +1,9 @@
 //! How often memory is allocated while text arrives: once for each event, whose text leaves the
 //! decoder. Names, numbers and fields that are not retained are read where they are.
 
-use agent_runtime::agent::ports::ModelEvent;
-use agent_runtime::models::CapSettings;
+use agent::ports::ModelEvent;
 use allocation_counter::measure;
+use models::CapSettings;
 
 use super::small_frames::of_aws;
 use super::worst::DECODERS;

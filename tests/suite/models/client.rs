@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use agent_runtime::agent::ports::{ModelError, ModelErrorClass, ModelEvent};
-use agent_runtime::message::ContentPart;
-use agent_runtime::models::{ClientSettings, ProviderSettings, RetrySettings, TimeoutSettings};
+use agent::ports::{ModelError, ModelErrorClass, ModelEvent};
 use futures_util::StreamExt as _;
+use models::{ClientSettings, ProviderSettings, RetrySettings, TimeoutSettings};
 use serde_json::json;
 use tokio::net::TcpListener;
+use values::message::ContentPart;
 
 use super::support::{
     Outcome, answered, ask, client, generated_id, impatient, model_of, provider, request, result, user,

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::ModelEvent;
-use agent_runtime::agent::state::{FinishReason, ModelResponse};
-use agent_runtime::ids::UuidV7Source;
-use agent_runtime::message::ContentPart;
-use agent_runtime::models::openai_chat::ChatDecoder;
-use agent_runtime::models::{CapSettings, Decoder};
+use agent::ports::ModelEvent;
+use agent::state::{FinishReason, ModelResponse};
+use models::openai_chat::ChatDecoder;
+use models::{CapSettings, Decoder};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
+use values::ids::UuidV7Source;
+use values::message::ContentPart;
 
 use super::bedrock::support::event;
 use super::support::decode;

@@ -1,6 +1,6 @@
 //! The class of the errors of many servers, with a status and inside a stream.
 
-use agent_runtime::agent::ports::{ModelErrorClass as Class, ModelRequest, ToolSpec};
+use agent::ports::{ModelErrorClass as Class, ModelRequest, ToolSpec};
 use serde_json::{Value, json};
 
 use super::support::{ask, client, impatient, request, user};

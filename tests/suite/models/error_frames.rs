@@ -1,7 +1,7 @@
 //! Errors of a shape of their own, instead of a completion and in the middle of one.
 
-use agent_runtime::agent::ports::{ModelErrorClass as Class, ModelEvent};
-use agent_runtime::models::CapSettings;
+use agent::ports::{ModelErrorClass as Class, ModelEvent};
+use models::CapSettings;
 use serde_json::{Value, json};
 
 use super::worst::DECODERS;

@@ -3,27 +3,25 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::compilers::{CompilerConfig, Traces};
-use agent_runtime::agent::drivers::request_bytes;
-use agent_runtime::agent::ports::ModelRequest;
-use agent_runtime::agent::state::{AgentContext, AgentState, MessageStore, Messages};
-use agent_runtime::ids::{AgentId, ExecutionId, MessageId, StepId, UuidV7Source};
-use agent_runtime::json::RawJson;
-use agent_runtime::message::{
-    ContentPart, DocumentPart, ImagePart, MediaSource, Message, MessageTags, OpaquePart, ProviderFields, ReasoningPart,
-    Role, TextPart, ToolCall, ToolResult,
-};
-use agent_runtime::models::openai_chat::Dialect;
-use agent_runtime::models::{
-    IdRule, MaxTokensField, ProviderCapabilities, anthropic, bedrock, gemini, openai_chat, openai_responses,
-};
-use agent_runtime::session::{History, PrefixChoice, RequestPrefix};
+use agent::compilers::{CompilerConfig, Traces};
+use agent::drivers::request_bytes;
+use agent::ports::ModelRequest;
+use agent::state::{AgentContext, AgentState, MessageStore, Messages};
 use chrono::DateTime;
+use models::openai_chat::Dialect;
+use models::{IdRule, MaxTokensField, ProviderCapabilities, anthropic, bedrock, gemini, openai_chat, openai_responses};
 use proptest::option::of;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::json;
 use uuid::Uuid;
+use values::ids::{AgentId, ExecutionId, MessageId, StepId, UuidV7Source};
+use values::json::RawJson;
+use values::message::{
+    ContentPart, DocumentPart, ImagePart, MediaSource, Message, MessageTags, OpaquePart, ProviderFields, ReasoningPart,
+    Role, TextPart, ToolCall, ToolResult,
+};
+use values::session::{History, PrefixChoice, RequestPrefix};
 
 use crate::support::model_request::model_request;
 

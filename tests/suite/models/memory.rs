@@ -1,8 +1,8 @@
 //! The memory that a response of a provider takes while it is decoded: a bounded multiple of the
 //! bytes that are allowed, for each content.
 
-use agent_runtime::models::CapSettings;
 use allocation_counter::measure;
+use models::CapSettings;
 
 use super::small_frames::{SMALL_FRAMES_OF_AWS, of_aws, small_frames};
 use super::worst::{DECODERS, Make, decode_within};

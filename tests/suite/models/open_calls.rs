@@ -1,9 +1,9 @@
 //! Completions without a finish reason, and items that are incomplete: text may be whole, a call
 //! without an end is not.
 
-use agent_runtime::agent::ports::{ModelError, ModelErrorClass, ModelEvent};
-use agent_runtime::agent::state::{FinishReason, ModelResponse};
-use agent_runtime::models::CapSettings;
+use agent::ports::{ModelError, ModelErrorClass, ModelEvent};
+use agent::state::{FinishReason, ModelResponse};
+use models::CapSettings;
 use serde_json::{Value, json};
 
 use super::worst::DECODERS;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::ModelRequest;
-use agent_runtime::models::openai_chat::{Dialect, encode_request};
-use agent_runtime::models::{IdRule, MaxTokensField, ProviderCapabilities};
+use agent::ports::ModelRequest;
+use models::openai_chat::{Dialect, encode_request};
+use models::{IdRule, MaxTokensField, ProviderCapabilities};
 use serde_json::{Value, json};
 
 use super::support::{message, request, user};
@@ -71,7 +71,7 @@ fn a_limit_of_the_agents_own_is_sent_as_it_is() {
 fn the_next_request_begins_with_the_bytes_of_this_one() {
     let parameters =
         json!({"temperature": 1.0, "stop": ["x"], "extra": {"response_format": {"type": "text"}, "seed": 1}});
-    let answer = message(agent_runtime::message::Role::Assistant, vec![]);
+    let answer = message(values::message::Role::Assistant, vec![]);
     let history = [user("one"), answer, user("two")];
     let of = |count: usize, limit| ModelRequest {
         messages: history[..count].iter().cloned().map(Arc::new).collect(),

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use agent_runtime::models::{ProviderKind, ProviderSettings};
-use agent_runtime::usage::Usage;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use models::{ProviderKind, ProviderSettings};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use values::usage::Usage;
 
 use super::anthropic::forms as anthropic_forms;
 use super::openai_chat::forms as chat_forms;

@@ -1,9 +1,9 @@
 //! Which part of a request an error names, in the words of many providers.
 
-use agent_runtime::agent::ports::{ModelRequest, RefusedPart, ToolSpec};
-use agent_runtime::message::{ContentPart, ImagePart, MediaSource, ReasoningPart, Role};
-use agent_runtime::model_ref::ResponseFormat;
+use agent::ports::{ModelRequest, RefusedPart, ToolSpec};
 use serde_json::{Value, json};
+use values::message::{ContentPart, ImagePart, MediaSource, ReasoningPart, Role};
+use values::model_ref::ResponseFormat;
 
 use super::support::{ask, client, impatient, message, request, user};
 use crate::support::model_server::{ModelServer, Reply};

@@ -1,8 +1,8 @@
 //! Whole answers that can't be used: what they have used is told all the same, since it is paid
 //! for.
 
-use agent_runtime::agent::ports::ModelEvent;
-use agent_runtime::models::CapSettings;
+use agent::ports::ModelEvent;
+use models::CapSettings;
 use serde_json::{Value, json};
 
 use super::worst::DECODERS;

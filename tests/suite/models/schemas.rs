@@ -1,10 +1,10 @@
 //! What each protocol is sent of the schemas of tools and of response formats, and what calls get
 //! back.
 
-use agent_runtime::agent::ports::{ModelRequest, StructuredOutput, ToolSpec};
-use agent_runtime::model_ref::ResponseFormat;
-use agent_runtime::models::{ProviderKind, ProviderSettings};
+use agent::ports::{ModelRequest, StructuredOutput, ToolSpec};
+use models::{ProviderKind, ProviderSettings};
 use serde_json::{Value, json};
+use values::model_ref::ResponseFormat;
 
 use super::support::{Outcome, ask, impatient, model_of, provider, request, user};
 use crate::support::model_server::{ModelServer, Reply};

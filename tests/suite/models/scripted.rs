@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::agent::ports::{ModelErrorClass, ModelEvent, ModelRequest};
-use agent_runtime::agent::state::FinishReason;
-use agent_runtime::message::{ContentPart, Role};
-use agent_runtime::models::scripted::{Script, Scripted};
-use agent_runtime::usage::Usage;
+use agent::ports::{ModelErrorClass, ModelEvent, ModelRequest};
+use agent::state::FinishReason;
+use models::scripted::{Script, Scripted};
+use values::message::{ContentPart, Role};
+use values::usage::Usage;
 
 use super::support::{Counted, answered, ask, generated_id, message, request, result, user};
 
@@ -19,7 +19,7 @@ fn demo() -> Scripted {
     Scripted::new(Script::demo().unwrap(), Arc::new(Counted::default()))
 }
 
-fn said(text: &str) -> agent_runtime::message::Message {
+fn said(text: &str) -> values::message::Message {
     message(Role::Assistant, vec![ContentPart::text(text)])
 }
 

@@ -1,8 +1,8 @@
 //! Sources that a stream names again with each chunk: an answer keeps each of them once.
 
-use agent_runtime::json::RawJson;
-use agent_runtime::message::{Citation, ContentPart, TextPart};
 use serde_json::{Value, json};
+use values::json::RawJson;
+use values::message::{Citation, ContentPart, TextPart};
 
 use super::gemini::support::{chunk, last, stream as gemini};
 use super::openai_chat::decoder::stream as chat;

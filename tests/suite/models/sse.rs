@@ -1,7 +1,7 @@
 //! The decoder of server-sent events against another one, on random texts cut at random positions.
 
-use agent_runtime::models::SseDecoder;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
+use models::SseDecoder;
 use proptest::prelude::*;
 
 /// Decodes with the other decoder, and returns the name and the data of each event. It tells apart

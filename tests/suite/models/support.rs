@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use agent_runtime::agent::ports::{Model, ModelCatalog as _, ModelError, ModelErrorClass, ModelEvent, ModelRequest};
-use agent_runtime::agent::state::ModelResponse;
-use agent_runtime::clock::{Clock, SystemClock, Timestamp};
-use agent_runtime::ids::{IdSource, MessageId};
-use agent_runtime::json::RawJson;
-use agent_runtime::message::{ContentPart, Message, OpaquePart, ProviderFields, Role, ToolResult};
-use agent_runtime::models::{Catalog, ClientSettings, Decoder, ProviderKind, ProviderSettings, RetrySettings};
+use agent::ports::{Model, ModelCatalog as _, ModelError, ModelErrorClass, ModelEvent, ModelRequest};
+use agent::state::ModelResponse;
 use futures_util::StreamExt as _;
+use models::{Catalog, ClientSettings, Decoder, ProviderKind, ProviderSettings, RetrySettings};
 use proptest::sample::Index;
 use uuid::Uuid;
+use values::clock::{Clock, SystemClock, Timestamp};
+use values::ids::{IdSource, MessageId};
+use values::json::RawJson;
+use values::message::{ContentPart, Message, OpaquePart, ProviderFields, Role, ToolResult};
 
 pub(super) use crate::support::model_request::model_request as request;
 use crate::support::model_server::ModelServer;

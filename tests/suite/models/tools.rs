@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::{ModelRequest, ToolSpec};
-use agent_runtime::message::{ContentPart, DocumentPart, ImagePart, MediaSource, Role};
-use agent_runtime::model_parameters::ToolChoice;
-use agent_runtime::models::{ProviderKind, ProviderSettings};
+use agent::ports::{ModelRequest, ToolSpec};
+use models::{ProviderKind, ProviderSettings};
 use serde_json::{Value, json};
+use values::message::{ContentPart, DocumentPart, ImagePart, MediaSource, Role};
+use values::model_parameters::ToolChoice;
 
 use super::support::{ask, impatient, message, model_of, provider, request, result, user};
 use crate::support::model_server::{Captured, ModelServer, Reply};

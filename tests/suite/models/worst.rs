@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use agent_runtime::ids::UuidV7Source;
-use agent_runtime::models::anthropic::MessagesDecoder;
-use agent_runtime::models::bedrock::ConverseDecoder;
-use agent_runtime::models::gemini::GeminiDecoder;
-use agent_runtime::models::openai_chat::ChatDecoder;
-use agent_runtime::models::openai_responses::ResponsesDecoder;
-use agent_runtime::models::{CapSettings, Decoder};
+use models::anthropic::MessagesDecoder;
+use models::bedrock::ConverseDecoder;
+use models::gemini::GeminiDecoder;
+use models::openai_chat::ChatDecoder;
+use models::openai_responses::ResponsesDecoder;
+use models::{CapSettings, Decoder};
+use values::ids::UuidV7Source;
 
 use super::small_frames::of_aws;
 

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
-use agent_runtime::clock::Clock as _;
-use agent_runtime::record::{DeliveryRecord, DeliveryStatus};
-use agent_runtime::store::Restarted;
-use agent_runtime::tenant::TenantId;
-use agent_runtime::webhooks::SenderSettings;
+use agent::record::{DeliveryRecord, DeliveryStatus};
 use chrono::TimeDelta;
+use store::Restarted;
+use tools::webhooks::SenderSettings;
+use values::clock::Clock as _;
+use values::tenant::TenantId;
 
 use super::setup::{LOCAL_SENDER, Outbox, SETTINGS};
 use crate::support::ports::RefusingAddress;

@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::agent::WebhookEvent;
-use agent_runtime::clock::{Clock, Timestamp};
-use agent_runtime::ids::{DeliveryId, RunId, UuidV7Source};
+use agent::WebhookEvent;
+use agent::record::{DeliveryRecord, DeliveryStatus, NewDelivery};
 use agent_runtime::outbox::{OutboxPorts, OutboxSettings, OutboxWorker};
-use agent_runtime::record::{DeliveryRecord, DeliveryStatus, NewDelivery};
-use agent_runtime::store::{Store, open};
-use agent_runtime::tenant::TenantId;
-use agent_runtime::webhooks::{SecretTenants, SenderSettings, SigningKeys, WebhookSecret, WebhookSender};
 use chrono::TimeDelta;
+use store::{Store, open};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tools::webhooks::{SecretTenants, SenderSettings, SigningKeys, WebhookSecret, WebhookSender};
+use values::clock::{Clock, Timestamp};
+use values::ids::{DeliveryId, RunId, UuidV7Source};
+use values::tenant::TenantId;
 
 use crate::support::clock::ManualClock;
 use crate::support::databases::{Engine, TestDatabase};

@@ -4,9 +4,9 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use agent_runtime::clock::{Clock as _, SystemClock};
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::clock::{Clock as _, SystemClock};
+use values::json::Value;
 
 use super::setup::{LOCAL_SENDER, Outbox};
 use crate::support::languages::python;

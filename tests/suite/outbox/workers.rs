@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use agent_runtime::clock::Clock as _;
+use agent::record::DeliveryStatus;
 use agent_runtime::outbox::OutboxSettings;
-use agent_runtime::record::DeliveryStatus;
-use agent_runtime::webhooks::{SecretTenants, SenderSettings};
 use chrono::TimeDelta;
 use tokio_util::sync::CancellationToken;
+use tools::webhooks::{SecretTenants, SenderSettings};
+use values::clock::Clock as _;
 
 use super::setup::{LOCAL_SENDER, Outbox, SETTINGS};
 use crate::support::databases::Engine;

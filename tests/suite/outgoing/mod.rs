@@ -7,7 +7,7 @@ mod responses;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::outgoing::{
+use net::outgoing::{
     AddressRules, ClientSettings, HeaderMap, Method, NameResolver, OutgoingClient, OutgoingError, OutgoingRequest,
     OutgoingResponse, PrivateAddresses, RuleKeys, SystemResolver,
 };

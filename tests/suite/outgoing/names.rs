@@ -2,7 +2,7 @@
 //!
 //! `127.0.0.1` is the permitted host in these tests. `127.0.0.2` is the internal one.
 
-use agent_runtime::outgoing::{OutgoingError, UrlFault};
+use net::outgoing::{OutgoingError, UrlFault};
 
 use super::{client_for, send};
 use crate::support::dns::{DnsServer, Record};

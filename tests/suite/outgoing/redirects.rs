@@ -1,7 +1,7 @@
 //! Redirects: each one is checked, their number is bounded, and credentials stay at their origin.
 
-use agent_runtime::outgoing::{HeaderMap, HeaderValue, Method, OutgoingError, OutgoingRequest, UrlFault};
 use bytes::Bytes;
+use net::outgoing::{HeaderMap, HeaderValue, Method, OutgoingError, OutgoingRequest, UrlFault};
 
 use super::{client_for, get, local_client, send};
 use crate::support::dns::{DnsServer, Record};

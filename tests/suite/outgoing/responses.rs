@@ -3,9 +3,9 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use agent_runtime::outgoing::{OutgoingError, ReadBody, within};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use net::outgoing::{OutgoingError, ReadBody, within};
 
 use super::{local_client, send};
 use crate::support::raw_server::{RawReply, RawServer, head};

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use agent_runtime::clock::{Clock as _, SystemClock, Timestamp};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
+use values::clock::{Clock as _, SystemClock, Timestamp};
 
 use super::binary::{Ended, Home, PATIENCE};
 use super::service::Service;

@@ -5,15 +5,15 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::session::Bundle;
-use agent_runtime::store::open;
-use agent_runtime::tenant::TenantId;
 use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::json;
+use store::open;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{sleep, timeout};
+use values::session::Bundle;
+use values::tenant::TenantId;
 
 use super::binary::{Home, PATIENCE};
 use super::service::Service;

@@ -5,10 +5,10 @@ use std::io::Write as _;
 use std::iter::successors;
 use std::os::unix::fs::PermissionsExt as _;
 
-use agent_runtime::tenant::TenantId;
-use agent_runtime::workspace::Content;
 use reqwest::Method;
 use serde_json::json;
+use values::tenant::TenantId;
+use workspace::Content;
 
 use super::binary::Home;
 use super::service::Service;

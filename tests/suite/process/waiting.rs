@@ -1,10 +1,10 @@
 //! Waiting runs at two replicas that share a database and a Redis: calls that one of them has left
 //! open are answered at the other one.
 
-use agent_runtime::clock::Timestamp;
 use chrono::Utc;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use values::clock::Timestamp;
 
 use super::replicas::{Replicas, replicas_with};
 use super::service::{Service, read};

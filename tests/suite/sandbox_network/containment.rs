@@ -6,7 +6,7 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::time::Duration;
 
-use agent_runtime::sandbox::{Exit, NetworkSlot};
+use sandbox::{Exit, NetworkSlot};
 
 use super::{World, proxy_for};
 use crate::support::raw_server::{RawReply, RawServer};

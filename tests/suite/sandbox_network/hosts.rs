@@ -2,7 +2,7 @@
 //!
 //! `127.0.0.1` is the permitted host in these tests. `127.0.0.2` is the internal one.
 
-use agent_runtime::sandbox::Exit;
+use sandbox::Exit;
 
 use super::{World, proxy_for, proxy_with};
 use crate::support::dns::{DnsServer, Record};

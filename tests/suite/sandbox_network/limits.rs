@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use agent_runtime::egress::EgressLimits;
+use net::egress::EgressLimits;
 
 use super::{LIMITS, World, proxy_within};
 use crate::support::raw_server::{RawReply, RawServer, head};

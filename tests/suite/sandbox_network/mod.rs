@@ -11,12 +11,12 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::egress::{EgressLimits, EgressPorts, EgressProxy};
-use agent_runtime::outgoing::{AddressRules, NameResolver, PrivateAddresses, RuleKeys, SystemResolver};
-use agent_runtime::sandbox::{CommandSpec, Exit, NetworkSlot, Output, Sandbox, SandboxSettings, SandboxUnavailable};
+use net::egress::{EgressLimits, EgressPorts, EgressProxy};
+use net::outgoing::{AddressRules, NameResolver, PrivateAddresses, RuleKeys, SystemResolver};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
+use sandbox::{CommandSpec, Exit, NetworkSlot, Output, Sandbox, SandboxSettings, SandboxUnavailable};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -197,7 +197,7 @@ fn certificate(name: &str) -> PathBuf {
 
 #[tokio::test]
 async fn without_namespaces_the_reason_is_named() {
-    use agent_runtime::sandbox::{Isolation, Namespaces};
+    use sandbox::{Isolation, Namespaces};
 
     let directory = tempfile::tempdir().unwrap();
     for settings in [

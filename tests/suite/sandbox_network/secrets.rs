@@ -3,14 +3,14 @@
 use std::fs;
 use std::sync::Arc;
 
-use agent_runtime::egress::{EgressProxy, HostSecret};
-use agent_runtime::outgoing::SystemResolver;
-use agent_runtime::sandbox::Exit;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use net::egress::{EgressProxy, HostSecret};
+use net::outgoing::SystemResolver;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use sandbox::Exit;
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;

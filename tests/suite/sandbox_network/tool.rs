@@ -1,7 +1,7 @@
 //! The tool `shell` in the whole service, with a network that the configuration allows.
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use super::has_namespaces;
 use crate::support::databases::TestDatabase;

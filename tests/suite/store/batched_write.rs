@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use agent_runtime::record::RunEvent;
-use agent_runtime::session::Bundle;
-use agent_runtime::store::{
+use agent::record::RunEvent;
+use store::{
     Commit, CommitError, Committed, Enqueued, JournalRecord, KnownRequest, Lease, NewQueuedRun, RunEnd, Store,
 };
-use agent_runtime::tenant::TenantId;
+use values::session::Bundle;
+use values::tenant::TenantId;
 
 use super::fixtures::{Fixture, run_of};
 use super::sql::queue::fixtures::{at, events, journal, key, queued_run, terms, worker};

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::compilers::{CompilerConfig, Traces};
-use agent_runtime::agent::ports::ModelRequest;
-use agent_runtime::agent::state::{AgentContext, AgentState, MessageStore, Messages};
-use agent_runtime::clock::SystemClock;
-use agent_runtime::ids::{AgentId, ExecutionId, MessageId, StepId, UuidV7Source};
-use agent_runtime::json::Value;
-use agent_runtime::message::{ContentPart, Message, MessageTags, Role};
-use agent_runtime::models::{ProviderCapabilities, anthropic, openai_responses};
-use agent_runtime::session::History;
-use agent_runtime::store::{SessionRemoval, Sessions};
+use agent::compilers::{CompilerConfig, Traces};
+use agent::ports::ModelRequest;
+use agent::state::{AgentContext, AgentState, MessageStore, Messages};
 use chrono::TimeDelta;
 use futures_util::future::join_all;
+use models::{ProviderCapabilities, anthropic, openai_responses};
 use serde_json::json;
+use store::{SessionRemoval, Sessions};
+use values::clock::SystemClock;
+use values::ids::{AgentId, ExecutionId, MessageId, StepId, UuidV7Source};
+use values::json::Value;
+use values::message::{ContentPart, Message, MessageTags, Role};
+use values::session::History;
 
 use super::fixtures::{Fixture, now, object, session_id, tenant, user};
 use crate::support::clock::MovableClock;

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::Durability;
-use agent_runtime::agent::state::{AgentStepType, ErrorList, FinishReason, StopReason};
-use agent_runtime::clock::{Clock as _, SystemClock, Timestamp};
-use agent_runtime::ids::{AgentId, BranchId, MessageId, RunId, SessionId, StepId, UuidV7Source};
-use agent_runtime::json::{Object, Unread};
-use agent_runtime::message::{ContentPart, Coverage, Message, MessageTags, Role, Section, ToolCall, ToolResult};
-use agent_runtime::record::{RunMode, RunRecord, RunStatus, RunSummary, StepRecord};
-use agent_runtime::session::{Bundle, BundleDraft, ContextState, EnvironmentState, StoredContext, ToolPins};
-use agent_runtime::store::{Commit, ConflictPolicy, RunEnd, Store, StoreSettings, open};
-use agent_runtime::tenant::TenantId;
-use agent_runtime::usage::{Cost, Usage};
+use agent::Durability;
+use agent::record::{RunMode, RunRecord, RunStatus, RunSummary, StepRecord};
+use agent::state::{AgentStepType, ErrorList, FinishReason, StopReason};
 use serde_json::json;
+use store::{Commit, ConflictPolicy, RunEnd, Store, StoreSettings, open};
+use values::clock::{Clock as _, SystemClock, Timestamp};
+use values::ids::{AgentId, BranchId, MessageId, RunId, SessionId, StepId, UuidV7Source};
+use values::json::{Object, Unread};
+use values::message::{ContentPart, Coverage, Message, MessageTags, Role, Section, ToolCall, ToolResult};
+use values::session::{Bundle, BundleDraft, ContextState, EnvironmentState, StoredContext, ToolPins};
+use values::tenant::TenantId;
+use values::usage::{Cost, Usage};
 
 use crate::support::databases::{Engine, TestDatabase};
 
@@ -179,7 +179,7 @@ pub(crate) fn draft(parent: Option<&Arc<Bundle>>, messages: Vec<Arc<Message>>) -
         run_id: None,
         subagent_of: None,
         agent: "demo".to_owned(),
-        agent_version: Some(agent_runtime::session::hash_definition(b"demo")),
+        agent_version: Some(values::session::hash_definition(b"demo")),
         environment: parent.map_or_else(|| Arc::new(new_environment()), |parent| Arc::clone(&parent.environment)),
         context,
         history: parent

@@ -7,19 +7,19 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::agent::JournalEntry;
-use agent_runtime::agent::hooks::{ToolDecision, ToolUse};
-use agent_runtime::agent::state::{
+use agent::JournalEntry;
+use agent::hooks::{ToolDecision, ToolUse};
+use agent::record::RunStatus;
+use agent::state::{
     AgentContext, AgentState, AgentStep, MessageStore, StateAddition, ToolExecution, ToolTrace, ToolVerdict,
 };
-use agent_runtime::clock::SystemClock;
-use agent_runtime::ids::{AgentId, StepId, ToolExecutionId, UuidV7Source};
-use agent_runtime::json::RawJson;
-use agent_runtime::message::{ContentPart, Message, ProviderFields, ToolCall};
-use agent_runtime::record::RunStatus;
-use agent_runtime::session::EnvironmentState;
-use agent_runtime::store::{Commit, CommitError, Enqueued, JournalRecord, RunEnd, Sessions};
 use serde_json::json;
+use store::{Commit, CommitError, Enqueued, JournalRecord, RunEnd, Sessions};
+use values::clock::SystemClock;
+use values::ids::{AgentId, StepId, ToolExecutionId, UuidV7Source};
+use values::json::RawJson;
+use values::message::{ContentPart, Message, ProviderFields, ToolCall};
+use values::session::EnvironmentState;
 
 use super::fixtures::{Fixture, now, object, run_end, run_id, run_record, session_id, step, summary, user};
 use crate::store::sql::queue::fixtures::{delivery, events, failed_end, queued_run};

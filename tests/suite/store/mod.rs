@@ -1,5 +1,5 @@
 //! What the storage traits promise, stated once and run on both engines. The folders are those of
-//! `src/store`.
+//! `crates/store/src`.
 
 /// Runs each of the functions on both engines, each on a database of its own.
 macro_rules! on_both_engines {

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use agent_runtime::clock::SystemClock;
-use agent_runtime::json::Value;
-use agent_runtime::session::{Bundle, EnvironmentState};
-use agent_runtime::store::{CommitError, ConflictPolicy, Sessions};
 use proptest::prelude::*;
 use serde_json::json;
+use store::{CommitError, ConflictPolicy, Sessions};
+use values::clock::SystemClock;
+use values::json::Value;
+use values::session::{Bundle, EnvironmentState};
 
 use super::fixtures::{Fixture, summary, user};
 use super::model_check::check;
@@ -30,7 +30,7 @@ struct Turn {
 /// What the naive model knows of a session.
 #[derive(Debug, Clone)]
 struct Known {
-    id: agent_runtime::ids::SessionId,
+    id: values::ids::SessionId,
     parent: Option<usize>,
     texts: Vec<String>,
     /// Where the newest summary ends.

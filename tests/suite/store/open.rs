@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use agent_runtime::store::{CommitError, OpenError, StoreError, StoreSettings, migrate, open};
 use futures_util::future::join_all;
+use store::{CommitError, OpenError, StoreError, StoreSettings, migrate, open};
 
 use super::fixtures::Fixture;
 use crate::support::databases::{Engine, TestDatabase};
@@ -170,10 +170,7 @@ async fn a_closed_store_is_unavailable(fixture: Fixture) {
     fixture.store.close().await;
     let error = fixture.store.session_commit(&commit).await.unwrap_err();
     assert!(
-        matches!(
-            error,
-            agent_runtime::store::CommitError::Store(StoreError::Unavailable { .. })
-        ),
+        matches!(error, store::CommitError::Store(StoreError::Unavailable { .. })),
         "{error:?}"
     );
     let error = fixture

@@ -1,6 +1,6 @@
 //! What is logged about a store that is unavailable.
 
-use agent_runtime::store::{Outage, StoreError, Unavailability};
+use store::{Outage, StoreError, Unavailability};
 
 use crate::support::logs::CapturedLog;
 

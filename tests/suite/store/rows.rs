@@ -1,8 +1,8 @@
 //! Unreadable rows are errors that name table, column and row; never a panic, never a shorter
 //! history.
 
-use agent_runtime::store::StoreError;
 use serde_json::json;
+use store::StoreError;
 
 use super::fixtures::{Fixture, object};
 use crate::support::databases::Engine;
@@ -14,7 +14,7 @@ on_both_engines!(
     metadata_with_nul_is_an_ordinary_matter,
 );
 
-async fn fault_position(fixture: &Fixture, id: agent_runtime::ids::SessionId) -> (&'static str, &'static str) {
+async fn fault_position(fixture: &Fixture, id: values::ids::SessionId) -> (&'static str, &'static str) {
     let error = fixture.store.bundle_load(&fixture.tenant, id).await.unwrap_err();
     let StoreError::Corrupt { table, column, id, .. } = error else {
         panic!("{error:?}");
@@ -156,10 +156,7 @@ async fn metadata_with_nul_is_an_ordinary_matter(fixture: Fixture) {
         (Engine::Postgres, published) => {
             let error = published.unwrap_err();
             assert!(
-                matches!(
-                    error,
-                    agent_runtime::store::CommitError::Store(StoreError::Failed { .. })
-                ),
+                matches!(error, store::CommitError::Store(StoreError::Failed { .. })),
                 "{error:?}"
             );
             assert_eq!(fixture.count("history_segments").await, 0);

@@ -1,9 +1,9 @@
 //! Trees of files to store. Directories are encoded here by hand, so that the stored form is
 //! checked as well.
 
-use agent_runtime::session::{Hash, hash_content, hash_directory};
-use agent_runtime::workspace::{Content, ContentKind};
 use bytes::Bytes;
+use values::session::{Hash, hash_content, hash_directory};
+use workspace::{Content, ContentKind};
 
 /// What a directory of a test has under a name.
 #[derive(Debug, Clone, Copy)]

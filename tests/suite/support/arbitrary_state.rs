@@ -2,25 +2,25 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::state::{
+use agent::state::{
     AgentError, AgentState, AgentStep, ErrorKind, ErrorList, ExecutionContinuation, ExecutionStatus, FinishReason,
     ModelResponse, StepExecution, StopReason, StopSignal, SubagentExecution, ToolExecution, ToolTrace, ToolVerdict,
 };
-use agent_runtime::clock::Timestamp;
-use agent_runtime::ids::{AgentId, ExecutionId, MessageId, SessionId, StepId, ToolExecutionId};
-use agent_runtime::json::{Object, RawJson, Unread};
-use agent_runtime::message::{
-    Citation, ContentPart, Coverage, DocumentPart, ImagePart, MediaSource, Message, MessageTags, OpaquePart,
-    ProviderFields, ReasoningPart, Role, Section, TextPart, ToolCall, ToolResult,
-};
-use agent_runtime::model_ref::ResponseFormat;
-use agent_runtime::usage::{Cost, Usage};
 use chrono::TimeDelta;
 use proptest::option::of;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::json;
 use uuid::Uuid;
+use values::clock::Timestamp;
+use values::ids::{AgentId, ExecutionId, MessageId, SessionId, StepId, ToolExecutionId};
+use values::json::{Object, RawJson, Unread};
+use values::message::{
+    Citation, ContentPart, Coverage, DocumentPart, ImagePart, MediaSource, Message, MessageTags, OpaquePart,
+    ProviderFields, ReasoningPart, Role, Section, TextPart, ToolCall, ToolResult,
+};
+use values::model_ref::ResponseFormat;
+use values::usage::{Cost, Usage};
 
 /// Words that no name of a field is part of.
 const WORDS: &str = "[ A-Z0-9{}\"\\\\€\u{1F600}\n]{0,6}";

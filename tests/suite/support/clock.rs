@@ -4,10 +4,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
-use agent_runtime::clock::{Clock, SystemClock, Timestamp};
-use agent_runtime::json::Value;
 use chrono::{SubsecRound as _, TimeDelta};
 use tokio::time::Instant;
+use values::clock::{Clock, SystemClock, Timestamp};
+use values::json::Value;
 
 use super::outages::INTERNALS;
 

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use agent_runtime::clock::Timestamp;
-use agent_runtime::ids::RunId;
-use agent_runtime::record::{NewDelivery, receiver_of};
+use agent::record::{NewDelivery, receiver_of};
+use values::clock::Timestamp;
+use values::ids::RunId;
 
 use super::databases::{Engine, TestDatabase};
 

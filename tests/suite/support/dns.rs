@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use agent_runtime::outgoing::NameResolver;
 use futures_util::future::BoxFuture;
+use net::outgoing::NameResolver;
 use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;

@@ -1,6 +1,6 @@
 //! Errors of many servers, each with its class.
 
-use agent_runtime::agent::ports::ModelErrorClass;
+use agent::ports::ModelErrorClass;
 use serde::Deserialize;
 
 /// An error of a server.

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::compilers::{Sections, Traces};
-use agent_runtime::agent::drivers::{ModelChain, ModelChoice};
-use agent_runtime::agent::hooks::{ExecutionPorts, StackSlot};
-use agent_runtime::agent::{ExecutionControl, RequestRoom};
-use agent_runtime::ids::UuidV7Source;
-use agent_runtime::tenant::TenantId;
+use agent::compilers::{Sections, Traces};
+use agent::drivers::{ModelChain, ModelChoice};
+use agent::hooks::{ExecutionPorts, StackSlot};
+use agent::{ExecutionControl, RequestRoom};
+use values::ids::UuidV7Source;
+use values::tenant::TenantId;
 
 use super::fake_model::FakeModel;
 use super::recorder::Recorder;

@@ -4,13 +4,11 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agent_runtime::agent::ports::{
-    Model, ModelError, ModelErrorClass, ModelEvent, ModelRequest, ModelStream, StructuredOutput,
-};
-use agent_runtime::agent::state::{FinishReason, ModelResponse};
-use agent_runtime::message::{ContentPart, ToolCall};
-use agent_runtime::usage::{Cost, Usage};
+use agent::ports::{Model, ModelError, ModelErrorClass, ModelEvent, ModelRequest, ModelStream, StructuredOutput};
+use agent::state::{FinishReason, ModelResponse};
 use futures_util::{StreamExt as _, stream};
+use values::message::{ContentPart, ToolCall};
+use values::usage::{Cost, Usage};
 
 use super::provider_rules::assert_provider_valid;
 

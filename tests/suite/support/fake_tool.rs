@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agent_runtime::agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
-use agent_runtime::json::Value;
-use agent_runtime::workspace::FilePath;
+use agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use futures_util::future::BoxFuture;
 use serde_json::json;
+use values::json::Value;
+use workspace::FilePath;
 
 use super::gate::Gate;
 

@@ -5,9 +5,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::json::Value;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
+use values::json::Value;
 
 use super::answer::{Answer, read, with_json};
 use super::databases::TestDatabase;

@@ -3,12 +3,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent_runtime::agent::hooks::ToolUse;
-use agent_runtime::agent::state::{AgentStep, StateAddition, ToolExecution};
-use agent_runtime::agent::{Journal, JournalEntry, JournalError};
-use agent_runtime::session::EnvironmentState;
+use agent::hooks::ToolUse;
+use agent::state::{AgentStep, StateAddition, ToolExecution};
+use agent::{Journal, JournalEntry, JournalError};
 use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
+use values::session::EnvironmentState;
 
 /// How it breaks off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

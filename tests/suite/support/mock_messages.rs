@@ -1,7 +1,7 @@
 //! The responses of the mock provider in Anthropic Messages.
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use super::mock_model::Reply;
 use super::model_server::{self, Piece};

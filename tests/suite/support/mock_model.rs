@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use super::gate::Gate;
 use super::mock_messages;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::ModelRequest;
-use agent_runtime::message::Message;
-use agent_runtime::model_parameters::ToolChoice;
-use agent_runtime::model_ref::ResponseFormat;
+use agent::ports::ModelRequest;
+use values::message::Message;
+use values::model_parameters::ToolChoice;
+use values::model_ref::ResponseFormat;
 
 /// Makes a request with these messages and nothing else.
 pub(crate) fn model_request(messages: Vec<Message>) -> ModelRequest {

@@ -4,9 +4,9 @@ use std::num::NonZeroUsize;
 use std::sync::mpsc;
 use std::thread::available_parallelism;
 
-use agent_runtime::off_thread::off_thread;
-use agent_runtime::tenant::TenantId;
+use tasks::off_thread::off_thread;
 use tokio::sync::mpsc::unbounded_channel;
+use values::tenant::TenantId;
 
 /// The processors of a tenant; dropping it releases them.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::ModelRequest;
-use agent_runtime::message::{Message, Role};
+use agent::ports::ModelRequest;
+use values::message::{Message, Role};
 
 /// Panics unless every provider would accept the request.
 #[track_caller]

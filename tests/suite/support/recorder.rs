@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Mutex;
 
-use agent_runtime::agent::{AgentEvent, EventSink};
+use agent::{AgentEvent, EventSink};
 
 /// Retains events in their order, and does something at one of them.
 #[derive(Debug, Default)]

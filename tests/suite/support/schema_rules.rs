@@ -1,6 +1,6 @@
 //! What providers publish about the schemas that they accept.
 
-use agent_runtime::models::ProviderKind;
+use models::ProviderKind;
 use serde_json::Value;
 
 const NEVER_AT_ROOT: [&str; 7] = ["anyOf", "oneOf", "allOf", "not", "enum", "if", "$ref"];

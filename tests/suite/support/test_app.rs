@@ -6,22 +6,22 @@ use std::time::Duration;
 
 use agent_runtime::api_key;
 use agent_runtime::app::{App, Extensions};
-use agent_runtime::clock::Clock as _;
 use agent_runtime::config::{self, Config, Sources};
 use agent_runtime::http::{self, HttpState};
-use agent_runtime::ids::{ApiKeyId, UuidV7Source};
-use agent_runtime::json::Value;
-use agent_runtime::limits::RunLimits;
-use agent_runtime::store::{ApiKeyRecord, Scope};
-use agent_runtime::tenant::TenantId;
 use reqwest::{Client, Method, RequestBuilder, StatusCode, redirect};
 use secrecy::ExposeSecret as _;
 use serde_json::json;
+use store::{ApiKeyRecord, Scope};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
+use values::clock::Clock as _;
+use values::ids::{ApiKeyId, UuidV7Source};
+use values::json::Value;
+use values::limits::RunLimits;
+use values::tenant::TenantId;
 
 use super::answer::{Answer, read, with_json};
 use super::clock::MovableClock;

@@ -6,7 +6,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use agent_runtime::json::Value;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Response, Uri};
@@ -14,6 +13,7 @@ use futures_util::stream::{self, StreamExt as _};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use values::json::Value;
 
 /// What the receiver replies.
 #[derive(Debug, Clone)]

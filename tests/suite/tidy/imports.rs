@@ -1,4 +1,4 @@
-//! Which files of a module import each other, read from their `use` lines and paths.
+//! Which files of a package import each other, read from their `use` lines and paths.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
@@ -6,9 +6,9 @@ use std::path::Path;
 
 use super::rust_files;
 
-/// Which file imports an item of which other file of its module. An import of a re-exported name is
-/// an import of the file that defines it. Tests inside a file don't count: they
-/// may import anything.
+/// Which file imports an item of which other file of its package. An import of a re-exported name
+/// is an import of the file that defines it. Tests inside a file don't count: they may import
+/// anything.
 pub(super) struct ImportGraph {
     /// The code of each file, by the path of its module: `run::queue::worker`.
     files: BTreeMap<Vec<String>, SourceFile>,
@@ -65,17 +65,14 @@ impl ImportGraph {
         circles
     }
 
-    /// Returns the files of the same module that a file imports from. What it only re-exports, it
-    /// does not use.
+    /// Returns the files that a file imports from. What it only re-exports, it does not use.
     fn imports(&self, from: &[String]) -> BTreeSet<Vec<String>> {
         let exports = exports_of(&self.files[from].code);
         let paths = paths_of(&self.files[from].code).into_iter();
         let paths = paths.filter(|path| !exports.contains(path));
         let absolute = paths.filter_map(|path| absolute(from, &path));
         let targets = absolute.filter_map(|path| self.target(&path, 0));
-        targets
-            .filter(|to| to[..] != *from && to.first() == from.first())
-            .collect()
+        targets.filter(|to| to[..] != *from).collect()
     }
 
     /// Finds the file that defines what a path leads to.

@@ -9,131 +9,34 @@ use std::path::{Path, PathBuf};
 
 use imports::{ImportGraph, identifier};
 
-/// Plain values: no IO, no async, nothing of ours but each other.
-const PLAIN: &[&str] = &[
-    "api_key",
-    "causes",
-    "clock",
-    "http_headers",
-    "ids",
-    "json",
-    "limits",
-    "message",
-    "model_parameters",
-    "model_ref",
-    "path_patterns",
-    "secret_forms",
-    "spelling",
-    "tenant",
-    "usage",
-];
-
-/// What each module may import besides plain values and itself. Anything else is a layering fault.
+/// What each module of the service may import besides itself. Cargo decides what crates may import.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
-    ("egress", &["http_client", "outgoing"]),
-    ("fair_share", &[]),
-    ("http_client", &[]),
-    ("off_thread", &["fair_share"]),
-    ("outgoing", &["http_client"]),
-    ("sandbox", &[]),
-    ("session", &[]),
-    ("workspace", &["off_thread", "session"]),
-    ("checkout", &["off_thread", "session", "workspace"]),
-    ("environment", &["checkout", "session", "workspace"]),
-    ("agent", &["environment", "fair_share", "off_thread", "session"]),
-    ("record", &["agent", "session"]),
-    ("models", &["agent", "http_client", "session"]),
-    (
-        "tools",
-        &[
-            "agent",
-            "checkout",
-            "egress",
-            "environment",
-            "fair_share",
-            "off_thread",
-            "outgoing",
-            "sandbox",
-            "session",
-            "workspace",
-        ],
-    ),
-    (
-        "webhooks",
-        &["agent", "fair_share", "off_thread", "outgoing", "session"],
-    ),
-    (
-        "store",
-        &[
-            "agent",
-            "fair_share",
-            "off_thread",
-            "record",
-            "session",
-            "supervision",
-            "workspace",
-        ],
-    ),
-    (
-        "mcp",
-        &["agent", "off_thread", "outgoing", "sandbox", "session", "tools"],
-    ),
-    ("board", &["agent", "record", "session", "supervision"]),
-    (
-        "command_queue",
-        &["checkout", "sandbox", "session", "store", "tools", "workspace"],
-    ),
-    ("outbox", &["record", "store", "webhooks"]),
-    ("retention", &["store"]),
-    (
-        "run",
-        &[
-            "agent",
-            "board",
-            "environment",
-            "fair_share",
-            "off_thread",
-            "record",
-            "session",
-            "store",
-            "supervision",
-            "workspace",
-        ],
-    ),
-    (
-        "http",
-        &[
-            "agent",
-            "api_key",
-            "fair_share",
-            "off_thread",
-            "record",
-            "run",
-            "session",
-            "store",
-            "workspace",
-        ],
-    ),
-    ("api_key", &["session"]),
-    ("config", &["agent", "models", "outgoing", "sandbox"]),
+    ("command_queue", &[]),
+    ("outbox", &[]),
+    ("retention", &[]),
+    ("run", &[]),
+    ("api_key", &[]),
+    ("http", &["api_key", "run"]),
+    ("config", &[]),
     ("telemetry", &["config"]),
     ("lifecycle", &[]),
-    ("supervision", &[]),
 ];
 
-/// Crates that belong to one module, and the modules that may name them.
-const OWNED_CRATES: &[(&str, &[&str])] = &[
-    ("axum", &["http"]),
-    ("axum_server", &["http"]),
-    ("governor", &["run"]),
-    ("object_store", &["store"]),
-    ("redis", &["board"]),
-    ("reqwest", &["http_client", "models", "outgoing"]),
-    ("rustls", &["egress", "http_client"]),
-    ("sqlx", &["store"]),
-    ("utoipa_axum", &["http"]),
-    ("utoipa_swagger_ui", &["http"]),
+/// Dependencies that belong to few packages, and these packages. The service is at the root.
+const OWNED_DEPENDENCIES: &[(&str, &[&str])] = &[
+    ("axum", &["."]),
+    ("governor", &["."]),
+    ("object_store", &["crates/store"]),
+    ("redis", &["crates/board"]),
+    ("reqwest", &["crates/models", "crates/net"]),
+    ("rustls", &["crates/net"]),
+    ("sqlx", &["crates/store"]),
+    ("utoipa-axum", &["."]),
+    ("utoipa-swagger-ui", &["."]),
 ];
+
+/// The modules of the service that may name axum.
+const MAY_NAME_AXUM: &[&str] = &["http"];
 
 /// A file is one idea.
 const MAX_LINES: usize = 500;
@@ -141,15 +44,15 @@ const MAX_LINES: usize = 500;
 /// Folders whose files may import each other in a circle, and why.
 const MAY_HAVE_CIRCLES: &[(&str, &str)] = &[
     (
-        "src/agent/state",
+        "crates/agent/src/state",
         "a step holds the executions of subagents, which hold steps",
     ),
     (
-        "src/workspace/node",
+        "crates/workspace/src/node",
         "a directory holds entries, which hold directories",
     ),
     (
-        "src/record",
+        "crates/agent/src/record",
         "the record of a step holds those of subagents, which hold steps",
     ),
 ];
@@ -160,8 +63,7 @@ fn modules_import_only_downwards() {
     let mut faults = Vec::new();
     for file in rust_files(Path::new("src")) {
         let module = top_module(&file);
-        let is_plain = PLAIN.contains(&module.as_str());
-        let Some(imports) = allowed.get(module.as_str()).copied().or(is_plain.then_some(&[][..])) else {
+        let Some(imports) = allowed.get(module.as_str()) else {
             let composes = ["app", "cli", "lib", "main"].contains(&module.as_str());
             assert!(
                 composes,
@@ -172,7 +74,7 @@ fn modules_import_only_downwards() {
         };
         let text = fs::read_to_string(&file).unwrap();
         for (offset, target) in crate_roots(&text) {
-            if target != module && !PLAIN.contains(&target) && !imports.contains(&target) {
+            if target != module && !imports.contains(&target) {
                 let line = text[..offset].lines().count();
                 faults.push(format!(
                     "{}:{line}: `{module}` must not use `crate::{target}`",
@@ -180,23 +82,26 @@ fn modules_import_only_downwards() {
                 ));
             }
         }
+        let names_axum = text
+            .lines()
+            .any(|line| !line.trim_start().starts_with("//") && mentions(line.trim_start(), "axum"));
+        if names_axum && !MAY_NAME_AXUM.contains(&module.as_str()) {
+            faults.push(format!("{}: only {MAY_NAME_AXUM:?} may use axum", file.display()));
+        }
     }
     assert!(faults.is_empty(), "layering faults:\n{}", faults.join("\n"));
 }
 
 #[test]
-fn crates_stay_in_the_modules_that_own_them() {
+fn dependencies_stay_in_the_packages_that_own_them() {
     let mut faults = Vec::new();
-    for file in rust_files(Path::new("src")) {
-        let module = top_module(&file);
-        let text = fs::read_to_string(&file).unwrap();
-        for (name, owners) in OWNED_CRATES {
-            let named = text.lines().any(|line| {
-                let code = line.trim_start();
-                !code.starts_with("//") && mentions(code, name)
-            });
-            if named && !owners.contains(&module.as_str()) {
-                faults.push(format!("{}: only {owners:?} may use `{name}`", file.display()));
+    for package in packages() {
+        let manifest = fs::read_to_string(package.join("Cargo.toml")).unwrap();
+        let manifest: toml::Table = toml::from_str(&manifest).unwrap();
+        let dependencies = manifest["dependencies"].as_table().unwrap();
+        for (name, owners) in OWNED_DEPENDENCIES {
+            if dependencies.contains_key(*name) && !owners.contains(&package.to_str().unwrap()) {
+                faults.push(format!("{}: only {owners:?} may use {name}", package.display()));
             }
         }
     }
@@ -204,11 +109,13 @@ fn crates_stay_in_the_modules_that_own_them() {
 }
 
 #[test]
-fn files_of_a_module_do_not_import_each_other_in_a_circle() {
-    let graph = ImportGraph::read(Path::new("src"));
+fn files_of_a_package_do_not_import_each_other_in_a_circle() {
     let mut faults = Vec::new();
     let mut excused = BTreeSet::new();
-    for circle in graph.circles() {
+    for circle in packages()
+        .iter()
+        .flat_map(|package| ImportGraph::read(&package.join("src")).circles())
+    {
         let is_inside = |folder: &&str| circle.iter().all(|file| file.starts_with(&format!("{folder}/")));
         match MAY_HAVE_CIRCLES.iter().map(|(folder, _)| *folder).find(is_inside) {
             Some(folder) => {
@@ -227,8 +134,9 @@ fn files_of_a_module_do_not_import_each_other_in_a_circle() {
 #[test]
 fn files_are_short_and_documented() {
     let mut faults = Vec::new();
-    for root in ["src", "tests", "benches", "examples"] {
-        for file in rust_files(Path::new(root)) {
+    let roots = ["tests", "benches", "examples"].map(PathBuf::from);
+    for root in sources().into_iter().chain(roots) {
+        for file in rust_files(&root) {
             let text = fs::read_to_string(&file).unwrap();
             if !text.starts_with("//!") {
                 faults.push(format!("{}: does not say what it is for", file.display()));
@@ -243,7 +151,7 @@ fn files_are_short_and_documented() {
 
 #[test]
 fn lints_are_not_switched_off() {
-    for file in rust_files(Path::new("src")) {
+    for file in sources().iter().flat_map(|root| rust_files(root)) {
         let text = fs::read_to_string(&file).unwrap();
         assert!(
             !text.contains("#[allow") && !text.contains("#![allow"),
@@ -251,6 +159,19 @@ fn lints_are_not_switched_off() {
             file.display()
         );
     }
+}
+
+/// The folders of all packages: the service, and the crates that it composes.
+fn packages() -> Vec<PathBuf> {
+    let crates = fs::read_dir("crates").unwrap().map(|entry| entry.unwrap().path());
+    let mut packages: Vec<_> = crates.chain([PathBuf::from(".")]).collect();
+    packages.sort();
+    packages
+}
+
+/// The folders with the sources of all packages.
+fn sources() -> Vec<PathBuf> {
+    packages().iter().map(|package| package.join("src")).collect()
 }
 
 /// The module right below `src` that a file belongs to.

@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use super::rust_files;
+use super::{rust_files, sources};
 
 /// The most characters of a line of text. `rustfmt.toml` has the width of code.
 const TEXT_WIDTH: usize = 100;
@@ -135,8 +135,8 @@ fn is_prose(line: &str, is_example: &mut bool) -> bool {
 }
 
 fn code_files() -> Vec<PathBuf> {
-    let roots = ["src", "tests", "benches", "examples", "fuzz/fuzz_targets"];
-    let files = roots.into_iter().flat_map(|root| rust_files(Path::new(root)));
+    let roots = ["tests", "benches", "examples", "fuzz/fuzz_targets"].map(PathBuf::from);
+    let files = sources().into_iter().chain(roots).flat_map(|root| rust_files(&root));
     // The words themselves stand here.
     files.filter(|file| !file.ends_with("tidy/text.rs")).collect()
 }

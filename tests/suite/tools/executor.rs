@@ -3,18 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::agent::ports::{Tool, ToolCatalog as _, ToolContext};
-use agent_runtime::agent::state::{ErrorKind, ToolExecution};
-use agent_runtime::clock::{Clock, Deadline, Timestamp};
-use agent_runtime::environment::Environment;
-use agent_runtime::ids::{AgentId, ExecutionId, UuidV7Source};
-use agent_runtime::message::{ToolCall, joined_text};
-use agent_runtime::session::EnvironmentState;
-use agent_runtime::tools::{ToolRegistry, ToolSettings, builtin_tools};
+use agent::ports::{Tool, ToolCatalog as _, ToolContext};
+use agent::state::{ErrorKind, ToolExecution};
 use chrono::TimeDelta;
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use tokio_util::sync::CancellationToken;
+use tools::{ToolRegistry, ToolSettings, builtin_tools};
+use values::clock::{Clock, Deadline, Timestamp};
+use values::ids::{AgentId, ExecutionId, UuidV7Source};
+use values::message::{ToolCall, joined_text};
+use values::session::EnvironmentState;
+use workspace::environment::Environment;
 
 use crate::support::clock::TestClock;
 use crate::support::fake_tool::{Behaviour, FakeTool};

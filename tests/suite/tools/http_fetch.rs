@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::agent::ports::Tool;
-use agent_runtime::json::Value;
-use agent_runtime::outgoing::{
+use agent::ports::Tool;
+use net::outgoing::{
     AddressRules, ClientSettings, HttpMethod, NameResolver, OutgoingClient, PrivateAddresses, RuleKeys, SystemResolver,
 };
-use agent_runtime::tools::{HttpFetchSettings, http_fetch};
 use serde_json::json;
+use tools::{HttpFetchSettings, http_fetch};
+use values::json::Value;
 
 use super::setup::call;
 use crate::support::dns::{DnsServer, Record};

@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::Tool;
-use agent_runtime::json::Value;
-use agent_runtime::outgoing::NameResolver;
+use agent::ports::Tool;
+use net::outgoing::NameResolver;
 use serde_json::json;
+use values::json::Value;
 
 use super::setup::call;
 use super::{http_fetch, http_tools};

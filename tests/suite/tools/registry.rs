@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::{Tool, ToolCatalog as _, ToolSetError, ToolSpec, UnknownTool};
-use agent_runtime::clock::{Clock, SystemClock};
-use agent_runtime::ids::UuidV7Source;
-use agent_runtime::json::SchemaError;
-use agent_runtime::json::Value;
-use agent_runtime::tools::{ToolRegistry, ToolRegistryError, ToolSettings, builtin_tools};
+use agent::ports::{Tool, ToolCatalog as _, ToolSetError, ToolSpec, UnknownTool};
 use serde_json::json;
+use tools::{ToolRegistry, ToolRegistryError, ToolSettings, builtin_tools};
+use values::clock::{Clock, SystemClock};
+use values::ids::UuidV7Source;
+use values::json::SchemaError;
+use values::json::Value;
 
 use crate::support::fake_tool::{Behaviour, FakeTool};
 

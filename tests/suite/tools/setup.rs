@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::{Tool, ToolCatalog as _, ToolContext};
-use agent_runtime::clock::SystemClock;
-use agent_runtime::environment::Environment;
-use agent_runtime::ids::{AgentId, ExecutionId, UuidV7Source};
-use agent_runtime::json::Value;
-use agent_runtime::message::{ToolCall, joined_text};
-use agent_runtime::session::EnvironmentState;
-use agent_runtime::tools::{ToolRegistry, ToolSettings};
+use agent::ports::{Tool, ToolCatalog as _, ToolContext};
 use tokio_util::sync::CancellationToken;
+use tools::{ToolRegistry, ToolSettings};
+use values::clock::SystemClock;
+use values::ids::{AgentId, ExecutionId, UuidV7Source};
+use values::json::Value;
+use values::message::{ToolCall, joined_text};
+use values::session::EnvironmentState;
+use workspace::environment::Environment;
 
 /// The idempotency key of every call.
 pub(super) const KEY: &str = "key-of-the-call";

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use agent_runtime::clock::Timestamp;
-use agent_runtime::webhooks::{Delivery, Endpoint, SendError, SenderSettings, SigningKeys, WebhookSender};
 use axum::http::{HeaderMap, HeaderValue};
 use bytes::Bytes;
+use tools::webhooks::{Delivery, Endpoint, SendError, SenderSettings, SigningKeys, WebhookSender};
+use values::clock::Timestamp;
 
 use crate::support::webhook_receiver::{Reaction, WebhookReceiver};
 

@@ -11,15 +11,15 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::view::FileBytes;
-use crate::fair_share::Share;
 use crate::http::auth::Call;
 use crate::http::codes::ProblemCode;
 use crate::http::json_body::read_bytes;
 use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::Problem;
 use crate::http::state::Api;
-use crate::off_thread::by_size;
-use crate::session::{Hash, hash_content};
+use tasks::fair_share::Share;
+use tasks::off_thread::by_size;
+use values::session::{Hash, hash_content};
 
 /// How often a byte of the body is in memory: as it was received, and as it is compressed.
 const COPIES: u64 = 2;

@@ -10,11 +10,11 @@ use utoipa::ToSchema;
 use crate::http::codes::ProblemCode;
 use crate::http::json_body::decode_part;
 use crate::http::problem::Problem;
-use crate::ids::SessionId;
 use crate::run::{ChangeRequest, FileChange, FileSource, RequestKey};
-use crate::session::Hash;
-use crate::store::ConflictPolicy;
-use crate::workspace::FilePath;
+use store::ConflictPolicy;
+use values::ids::SessionId;
+use values::session::Hash;
+use workspace::FilePath;
 
 /// The most changes of a request.
 const MAX_CHANGES: usize = 1_000;

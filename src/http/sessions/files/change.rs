@@ -9,7 +9,7 @@ use crate::http::idempotency::KeyedBody;
 use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::Problem;
 use crate::http::sessions::SessionView;
-use crate::off_thread::by_size;
+use tasks::off_thread::by_size;
 
 /// Changes files of a session: all changes or none. Makes a session that continues it with the same
 /// messages and context, without a run.

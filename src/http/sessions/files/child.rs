@@ -10,8 +10,8 @@ use crate::http::in_flight::{SMALL, respond_with};
 use crate::http::problem::Problem;
 use crate::http::sessions::etag;
 use crate::http::sessions::view::{Include, SessionView};
-use crate::json::json_length;
 use crate::run::ChildSession;
+use values::json::json_length;
 
 /// Responds with the session and its environment, if the key may read them. The session is stored
 /// already, and an error would make the caller repeat the request. So without room the session is

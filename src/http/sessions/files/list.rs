@@ -10,7 +10,7 @@ use crate::http::paging::{ListPage, PAGE_BYTES, Paging};
 use crate::http::parameters::{PathParameters, QueryParameters, invalid};
 use crate::http::problem::Problem;
 use crate::run::list_after;
-use crate::workspace::{Entry, FilePath, Totals, Tree, TreeError};
+use workspace::{Entry, FilePath, Totals, Tree, TreeError};
 
 /// A page of files.
 type Files = ListPage<FileEntry>;

@@ -12,7 +12,7 @@ use crate::http::parameters::{NoParameters, PathParameters, QueryParameters, par
 use crate::http::problem::Problem;
 use crate::http::sessions::SessionView;
 use crate::run::MergeRequest;
-use crate::store::{Ancestor, ConflictPolicy};
+use store::{Ancestor, ConflictPolicy};
 
 /// A session to merge.
 #[derive(Debug, Deserialize, ToSchema)]

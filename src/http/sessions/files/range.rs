@@ -3,7 +3,7 @@
 use axum::http::{HeaderMap, header};
 
 use crate::http::parameters::parse_number;
-use crate::session::Hash;
+use values::session::Hash;
 
 /// A range of bytes that a file has, with both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +84,7 @@ fn parse(text: &str, size: u64) -> Wanted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::hash_content;
+    use values::session::hash_content;
 
     #[test]
     fn one_range_is_read_and_all_else_is_ignored() {

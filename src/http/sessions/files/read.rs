@@ -19,9 +19,9 @@ use crate::http::in_flight::held;
 use crate::http::parameters::{NoParameters, PathParameters};
 use crate::http::problem::Problem;
 use crate::http::sessions::etag;
-use crate::ids::SessionId;
-use crate::session::Hash;
-use crate::workspace::{Entry, FilePath, Tree, TreeError};
+use values::ids::SessionId;
+use values::session::Hash;
+use workspace::{Entry, FilePath, Tree, TreeError};
 
 /// The policy for a browser that shows a file in spite of the other headers: it loads nothing and
 /// runs nothing.

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::session::Hash;
-use crate::workspace::{Entry, FileDiff, FilePath, TreeChange};
+use values::session::Hash;
+use workspace::{Entry, FileDiff, FilePath, TreeChange};
 
 /// The bytes of a file.
 #[derive(ToSchema)]

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use agent_runtime::agent::ErrorPolicyPreset;
-use agent_runtime::agent::ports::ModelErrorClass;
-use agent_runtime::agent::state::{AgentState, ExecutionBudget};
-use agent_runtime::clock::Clock as _;
+use agent::ErrorPolicyPreset;
+use agent::ports::ModelErrorClass;
+use agent::state::{AgentState, ExecutionBudget};
 use proptest::prelude::*;
+use values::clock::Clock as _;
 
 use crate::agent::comparison::summary;
 use crate::agent::setup::Setup;

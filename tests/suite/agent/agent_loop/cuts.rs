@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use agent_runtime::agent::AgentEvent;
-use agent_runtime::agent::hooks::{Hook, HookContext, HookError, HookPoint};
-use agent_runtime::agent::ports::ModelErrorClass;
-use agent_runtime::agent::state::{AgentState, ExecutionBudget, ExecutionStatus, FinishReason, StopReason};
-use agent_runtime::clock::Clock as _;
+use agent::AgentEvent;
+use agent::hooks::{Hook, HookContext, HookError, HookPoint};
+use agent::ports::ModelErrorClass;
+use agent::state::{AgentState, ExecutionBudget, ExecutionStatus, FinishReason, StopReason};
 use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
+use values::clock::Clock as _;
 
 use crate::agent::setup::Setup;
 use crate::support::fake_model::{Beat, asks_for, says, text, usage};

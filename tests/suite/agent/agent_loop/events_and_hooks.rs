@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent_runtime::agent::hooks::{Hook, HookContext, HookError, HookPoint};
-use agent_runtime::agent::state::{ErrorKind, ExecutionStatus, StopReason, StopSignal};
-use agent_runtime::agent::{AgentEvent, ContinuationDecision};
-use agent_runtime::clock::Clock as _;
+use agent::hooks::{Hook, HookContext, HookError, HookPoint};
+use agent::state::{ErrorKind, ExecutionStatus, StopReason, StopSignal};
+use agent::{AgentEvent, ContinuationDecision};
 use futures_util::future::BoxFuture;
+use values::clock::Clock as _;
 
 use crate::agent::setup::{Setup, transcript};
 use crate::support::clock::TestClock;

@@ -3,12 +3,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent_runtime::agent::hooks::HookPoint;
-use agent_runtime::agent::state::{AgentState, ExecutionBudget, ExecutionStatus, FinishReason, StopReason, StopSignal};
-use agent_runtime::agent::{AgentEvent, Inbox, Progress};
-use agent_runtime::clock::Clock as _;
-use agent_runtime::ids::{MessageId, UuidV7Source};
-use agent_runtime::message::{ContentPart, Message, Role};
+use agent::hooks::HookPoint;
+use agent::state::{AgentState, ExecutionBudget, ExecutionStatus, FinishReason, StopReason, StopSignal};
+use agent::{AgentEvent, Inbox, Progress};
+use values::clock::Clock as _;
+use values::ids::{MessageId, UuidV7Source};
+use values::message::{ContentPart, Message, Role};
 
 use crate::agent::hooks::probe::Probe;
 use crate::agent::setup::{Setup, transcript};
@@ -90,9 +90,7 @@ async fn a_message_that_comes_at_any_event_joins_the_conversation_or_stays_waiti
             assert_eq!(applied.len(), 1, "{case}");
             assert_eq!(applied[0].1, id, "{case}");
             // The request of its step was the first that had it.
-            let has_it = |request: &agent_runtime::agent::ports::ModelRequest| {
-                request.messages.iter().any(|message| message.id == id)
-            };
+            let has_it = |request: &agent::ports::ModelRequest| request.messages.iter().any(|message| message.id == id);
             let first = setup.model.requests().iter().position(has_it);
             assert_eq!(first.map(|at| at + 1), Some(applied[0].0), "{case}");
         } else {

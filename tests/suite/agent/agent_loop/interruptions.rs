@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use agent_runtime::agent::ports::{ModelErrorClass, ModelEvent};
-use agent_runtime::agent::state::{
-    AgentState, AgentStep, AgentStepType, ErrorKind, ExecutionStatus, FinishReason, StopReason,
-};
-use agent_runtime::clock::Clock as _;
+use agent::ports::{ModelErrorClass, ModelEvent};
+use agent::state::{AgentState, AgentStep, AgentStepType, ErrorKind, ExecutionStatus, FinishReason, StopReason};
 use chrono::TimeDelta;
+use values::clock::Clock as _;
 
 use crate::agent::setup::{Setup, last_words, transcript};
 use crate::support::fake_model::{Beat, asks_for, says, text, usage};

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::Progress;
-use agent_runtime::agent::state::ExecutionStatus;
+use agent::Progress;
+use agent::state::ExecutionStatus;
 
 use crate::agent::setup::{Setup, transcript};
 use crate::support::fake_model::{asks_for, says};

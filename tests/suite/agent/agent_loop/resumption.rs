@@ -5,16 +5,14 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agent_runtime::agent::ErrorPolicyPreset;
-use agent_runtime::agent::hooks::{Hook, HookContext, HookError, HookPoint};
-use agent_runtime::agent::ports::ModelRequest;
-use agent_runtime::agent::state::{
-    AdditionGap, AgentState, ExecutionBudget, ExecutionStatus, StateAddition, StopReason, StopSignal,
-};
-use agent_runtime::clock::Clock as _;
-use agent_runtime::ids::{MessageId, UuidV7Source};
-use agent_runtime::message::{Message, Role};
+use agent::ErrorPolicyPreset;
+use agent::hooks::{Hook, HookContext, HookError, HookPoint};
+use agent::ports::ModelRequest;
+use agent::state::{AdditionGap, AgentState, ExecutionBudget, ExecutionStatus, StateAddition, StopReason, StopSignal};
 use futures_util::future::BoxFuture;
+use values::clock::Clock as _;
+use values::ids::{MessageId, UuidV7Source};
+use values::message::{Message, Role};
 
 use crate::agent::comparison::{summary, without_execution};
 use crate::agent::setup::{Setup, shown};

@@ -6,14 +6,14 @@ mod traces;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use agent_runtime::agent::compilers::{CompilerConfig, Traces};
-use agent_runtime::agent::state::{AgentContext, AgentState, MessageStore};
-use agent_runtime::clock::{Clock as _, SystemClock};
-use agent_runtime::ids::{AgentId, ExecutionId, MessageId, StepId, UuidV7Source};
-use agent_runtime::message::{ContentPart, Coverage, Message, MessageTags, Role, Section, ToolCall, ToolResult};
-use agent_runtime::session::History;
+use agent::compilers::{CompilerConfig, Traces};
+use agent::state::{AgentContext, AgentState, MessageStore};
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use values::clock::{Clock as _, SystemClock};
+use values::ids::{AgentId, ExecutionId, MessageId, StepId, UuidV7Source};
+use values::message::{ContentPart, Coverage, Message, MessageTags, Role, Section, ToolCall, ToolResult};
+use values::session::History;
 
 use crate::agent::setup::shown;
 use crate::support::provider_rules::assert_history_valid;

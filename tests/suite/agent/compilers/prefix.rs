@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::compilers::{CompilerConfig, Traces};
-use agent_runtime::agent::state::{AgentContext, AgentState, MessageStore};
-use agent_runtime::ids::{ExecutionId, UuidV7Source};
-use agent_runtime::session::{History, RequestPrefix};
+use agent::compilers::{CompilerConfig, Traces};
+use agent::state::{AgentContext, AgentState, MessageStore};
 use proptest::prelude::*;
 use serde_json::json;
+use values::ids::{ExecutionId, UuidV7Source};
+use values::session::{History, RequestPrefix};
 
 use super::{CURRENT, Line, histories, state};
 

@@ -1,8 +1,8 @@
 //! Traces of earlier executions: which of them each compiler sends, as the agent wants.
 
-use agent_runtime::agent::compilers::Traces;
-use agent_runtime::message::Role;
+use agent::compilers::Traces;
 use serde_json::json;
+use values::message::Role;
 
 use super::{Line, answer, check, compiled, compiled_with, line, state, user, work};
 use crate::agent::setup::shown;

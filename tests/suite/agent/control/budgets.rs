@@ -3,18 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::agent::hooks::HookPoint;
-use agent_runtime::agent::ports::{ModelErrorClass, ModelEvent};
-use agent_runtime::agent::state::{AgentState, ExecutionBudget, ExecutionStatus, FinishReason, StopReason};
-use agent_runtime::agent::{JournalEntry, Progress};
-use agent_runtime::clock::Clock as _;
-use agent_runtime::message::ContentPart;
-use agent_runtime::models::openai_chat::{Dialect, encode_request};
-use agent_runtime::models::{IdRule, MaxTokensField, ProviderCapabilities};
-use agent_runtime::usage::{Cost, Price, Usage};
+use agent::hooks::HookPoint;
+use agent::ports::{ModelErrorClass, ModelEvent};
+use agent::state::{AgentState, ExecutionBudget, ExecutionStatus, FinishReason, StopReason};
+use agent::{JournalEntry, Progress};
 use chrono::TimeDelta;
 use futures_util::FutureExt as _;
+use models::openai_chat::{Dialect, encode_request};
+use models::{IdRule, MaxTokensField, ProviderCapabilities};
 use serde_json::{Value, json};
+use values::clock::Clock as _;
+use values::message::ContentPart;
+use values::usage::{Cost, Price, Usage};
 
 use crate::agent::hooks::probe::Probe;
 use crate::agent::setup::{Setup, last_words, transcript};

@@ -4,11 +4,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use agent_runtime::agent::ports::{ModelErrorClass, ModelEvent};
-use agent_runtime::agent::state::{AgentState, ExecutionBudget, ExecutionStatus, FinishReason, StopReason};
-use agent_runtime::json::Value;
-use agent_runtime::message::ContentPart;
-use agent_runtime::usage::{Cost, Price, Usage};
+use agent::ports::{ModelErrorClass, ModelEvent};
+use agent::state::{AgentState, ExecutionBudget, ExecutionStatus, FinishReason, StopReason};
+use values::json::Value;
+use values::message::ContentPart;
+use values::usage::{Cost, Price, Usage};
 
 use crate::agent::setup::{Setup, last_words, transcript};
 use crate::support::fake_model::{Beat, FakeModel, completed, counted, says, text, usage};

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use agent_runtime::agent::ErrorPolicyPreset;
-use agent_runtime::agent::hooks::{Hook, HookContext, HookError, HookPoint};
-use agent_runtime::agent::state::{AgentState, ExecutionStatus, FinishReason, StopReason};
-use agent_runtime::clock::Clock as _;
+use agent::ErrorPolicyPreset;
+use agent::hooks::{Hook, HookContext, HookError, HookPoint};
+use agent::state::{AgentState, ExecutionStatus, FinishReason, StopReason};
 use futures_util::future::BoxFuture;
+use values::clock::Clock as _;
 
 use crate::agent::setup::{Setup, last_words, transcript};
 use crate::support::clock::TestClock;

@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::ModelRequest;
-use agent_runtime::agent::state::{
+use agent::ports::ModelRequest;
+use agent::state::{
     AgentState, AgentStep, AgentStepType, ErrorKind, ExecutionBudget, ExecutionStatus, FinishReason, StopReason,
 };
-use agent_runtime::agent::{AgentEvent, DriverKind, ErrorPolicyPreset};
-use agent_runtime::message::{ContentPart, Message, Role};
-use agent_runtime::model_ref::ResponseFormat;
+use agent::{AgentEvent, DriverKind, ErrorPolicyPreset};
 use proptest::prelude::*;
 use serde_json::json;
+use values::message::{ContentPart, Message, Role};
+use values::model_ref::ResponseFormat;
 
 use crate::agent::setup::{Setup, last_words, transcript};
 use crate::support::fake_model::{Beat, FakeModel, asks_for, completed, says, text, usage};

@@ -1,9 +1,9 @@
 //! The scripted driver: no model is asked, tools work, and the script's end is an error.
 
-use agent_runtime::agent::ErrorPolicyPreset;
-use agent_runtime::agent::state::{ErrorKind, ExecutionBudget, ExecutionStatus, StopReason, ToolExecution};
-use agent_runtime::model_ref::ResponseFormat;
+use agent::ErrorPolicyPreset;
+use agent::state::{ErrorKind, ExecutionBudget, ExecutionStatus, StopReason, ToolExecution};
 use serde_json::json;
+use values::model_ref::ResponseFormat;
 
 use crate::agent::setup::Setup;
 use crate::support::fake_tool::{Behaviour, FakeTool};

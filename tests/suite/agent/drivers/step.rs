@@ -1,11 +1,11 @@
 //! The tool choice: a call is forced until the model has made its first completion, and forbidden
 //! throughout.
 
-use agent_runtime::agent::ports::{ModelErrorClass, StructuredOutput};
-use agent_runtime::agent::state::ExecutionStatus;
-use agent_runtime::agent::{DriverKind, ErrorPolicyPreset};
-use agent_runtime::model_parameters::ToolChoice;
-use agent_runtime::model_ref::ResponseFormat;
+use agent::ports::{ModelErrorClass, StructuredOutput};
+use agent::state::ExecutionStatus;
+use agent::{DriverKind, ErrorPolicyPreset};
+use values::model_parameters::ToolChoice;
+use values::model_ref::ResponseFormat;
 
 use crate::agent::setup::Setup;
 use crate::support::fake_model::{Beat, FakeModel, asks_for, says};

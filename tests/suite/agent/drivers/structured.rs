@@ -2,15 +2,13 @@
 
 use std::time::Duration;
 
-use agent_runtime::agent::ports::{ModelErrorClass, StructuredOutput};
-use agent_runtime::agent::state::{
-    AgentState, AgentStep, AgentStepType, ExecutionBudget, ExecutionStatus, FinishReason, StopReason,
-};
-use agent_runtime::agent::{AgentEvent, ErrorPolicyPreset};
-use agent_runtime::json::Value;
-use agent_runtime::message::ContentPart;
-use agent_runtime::model_ref::ResponseFormat;
+use agent::ports::{ModelErrorClass, StructuredOutput};
+use agent::state::{AgentState, AgentStep, AgentStepType, ExecutionBudget, ExecutionStatus, FinishReason, StopReason};
+use agent::{AgentEvent, ErrorPolicyPreset};
 use serde_json::json;
+use values::json::Value;
+use values::message::ContentPart;
+use values::model_ref::ResponseFormat;
 
 use crate::agent::setup::{Setup, transcript};
 use crate::support::fake_model::{Beat, FakeModel, asks_for, completed, says, text, usage};
@@ -157,7 +155,7 @@ async fn a_final_call_beside_other_calls_is_too_early_and_text_beside_it_is_no_p
     let early = asks_for(&[("c0", "weather", r#"{"celsius": 0}"#), ("c1", "look", "{}")]);
     let mut late = vec![text("Here it is:")];
     late.extend(asks_for(&[("c2", "weather", GOOD)]));
-    let Some(Beat::Event(agent_runtime::agent::ports::ModelEvent::Completed(response))) = late.last_mut() else {
+    let Some(Beat::Event(agent::ports::ModelEvent::Completed(response))) = late.last_mut() else {
         panic!("an answer ends with its response")
     };
     response.content.insert(0, ContentPart::text("Here it is:"));

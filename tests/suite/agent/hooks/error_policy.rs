@@ -1,9 +1,9 @@
 //! The error policy as a table: every kind of error against every decision, the presets, and what
 //! counts as in a row.
 
-use agent_runtime::agent::ports::{ModelError, ModelErrorClass};
-use agent_runtime::agent::state::{AgentState, ErrorKind, ExecutionStatus, StopReason};
-use agent_runtime::agent::{AgentEvent, ErrorDecision, ErrorPolicy, ErrorPolicyPreset};
+use agent::ports::{ModelError, ModelErrorClass};
+use agent::state::{AgentState, ErrorKind, ExecutionStatus, StopReason};
+use agent::{AgentEvent, ErrorDecision, ErrorPolicy, ErrorPolicyPreset};
 use serde_json::json;
 
 use crate::agent::setup::{Setup, last_words, transcript};

@@ -4,23 +4,23 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use agent_runtime::agent::hooks::{
+use agent::hooks::{
     HookContext, HookField, HookPoint, HookStack, HookSubject, PERMISSIONS, ToolDecision, ToolUse, is_permitted,
 };
-use agent_runtime::agent::ports::ModelRequest;
-use agent_runtime::agent::state::{
+use agent::ports::ModelRequest;
+use agent::state::{
     AgentContext, AgentError, AgentState, ErrorKind, ErrorList, ExecutionStatus, FinishReason, MessageStore,
     ModelResponse, StopReason, StopSignal, ToolExecution, ToolTrace, ToolVerdict,
 };
-use agent_runtime::clock::Timestamp;
-use agent_runtime::environment::EnvironmentValues;
-use agent_runtime::ids::{AgentId, ExecutionId, MessageId, ToolExecutionId, UuidV7Source};
-use agent_runtime::json::Object;
-use agent_runtime::message::{ContentPart, Message, Role, ToolCall};
-use agent_runtime::model_ref::ResponseFormat;
-use agent_runtime::usage::Usage;
 use chrono::TimeDelta;
 use serde_json::json;
+use values::clock::Timestamp;
+use values::ids::{AgentId, ExecutionId, MessageId, ToolExecutionId, UuidV7Source};
+use values::json::Object;
+use values::message::{ContentPart, Message, Role, ToolCall};
+use values::model_ref::ResponseFormat;
+use values::usage::Usage;
+use workspace::environment::EnvironmentValues;
 
 use crate::agent::comparison::without_execution;
 use crate::agent::hooks::probe::Probe;

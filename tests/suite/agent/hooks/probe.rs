@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use agent_runtime::agent::hooks::{Hook, HookContext, HookError, HookPoint};
+use agent::hooks::{Hook, HookContext, HookError, HookPoint};
 use futures_util::future::BoxFuture;
 
 type Change = Arc<dyn Fn(HookContext) -> Result<HookContext, HookError> + Send + Sync>;

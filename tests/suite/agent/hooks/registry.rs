@@ -1,10 +1,10 @@
 //! Hooks by name: what can't be attached is refused with a reason, and each execution has instances
 //! of its own.
 
-use agent_runtime::agent::HookConfig;
-use agent_runtime::agent::hooks::{HookConfigError, HookRegistry, builtin_hooks};
-use agent_runtime::json::Value;
+use agent::HookConfig;
+use agent::hooks::{HookConfigError, HookRegistry, builtin_hooks};
 use serde_json::json;
+use values::json::Value;
 
 fn hook(name: &str, config: impl Into<Value>) -> HookConfig {
     serde_json::from_value(json!({"name": name, "config": config.into()})).unwrap()

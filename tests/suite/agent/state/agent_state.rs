@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent_runtime::agent::hooks::{Hook, HookContext, HookError, HookPoint};
-use agent_runtime::agent::state::AgentState;
-use agent_runtime::clock::Clock as _;
-use agent_runtime::ids::{MessageId, UuidV7Source};
-use agent_runtime::message::{Message, Role};
+use agent::hooks::{Hook, HookContext, HookError, HookPoint};
+use agent::state::AgentState;
 use futures_util::future::BoxFuture;
 use serde_json::json;
+use values::clock::Clock as _;
+use values::ids::{MessageId, UuidV7Source};
+use values::message::{Message, Role};
 
 use crate::agent::setup::Setup;
 use crate::support::fake_model::{asks_for, says};

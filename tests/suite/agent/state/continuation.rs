@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::state::{AgentState, AgentStep, ExecutionContinuation, Messages, StopReason, StopSignal};
-use agent_runtime::clock::Clock as _;
-use agent_runtime::ids::{AgentId, ExecutionId, MessageId, StepId, UuidV7Source};
-use agent_runtime::message::{ContentPart, Message, Role, ToolCall};
+use agent::state::{AgentState, AgentStep, ExecutionContinuation, Messages, StopReason, StopSignal};
+use values::clock::Clock as _;
+use values::ids::{AgentId, ExecutionId, MessageId, StepId, UuidV7Source};
+use values::message::{ContentPart, Message, Role, ToolCall};
 
 use crate::agent::comparison::without_execution;
 use crate::support::clock::TestClock;

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::state::{AgentState, ExecutionState, Messages, StateAddition, StepExecution};
-use agent_runtime::json::Value;
+use agent::state::{AgentState, ExecutionState, Messages, StateAddition, StepExecution};
 use proptest::prelude::*;
 use serde_json::json;
+use values::json::Value;
 
 use crate::agent::comparison::without_execution;
 use crate::support::arbitrary_state::states;

@@ -3,23 +3,23 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use agent_runtime::agent::state::{AgentError, AgentState, AgentStep, ErrorKind, StopReason, StopSignal};
-use agent_runtime::clock::Timestamp;
-use agent_runtime::ids::{AgentId, ExecutionId, MessageId, StepId, UuidV7Source};
-use agent_runtime::message::{Coverage, Message, Role};
-use agent_runtime::model_ref::ResponseFormat;
-use agent_runtime::session::{Overrides, RememberedApproval, ToolPins, WaitingStep, hash_arguments};
-use agent_runtime::usage::Usage;
+use agent::state::{AgentError, AgentState, AgentStep, ErrorKind, StopReason, StopSignal};
 use chrono::TimeDelta;
 use serde_json::json;
+use values::clock::Timestamp;
+use values::ids::{AgentId, ExecutionId, MessageId, StepId, UuidV7Source};
+use values::message::{Coverage, Message, Role};
+use values::model_ref::ResponseFormat;
+use values::session::{Overrides, RememberedApproval, ToolPins, WaitingStep, hash_arguments};
+use values::usage::Usage;
 
 const BEGUN: Timestamp = Timestamp::UNIX_EPOCH;
 
 /// Where transitions stand.
 const SOURCES: [&str; 3] = [
-    include_str!("../../../../src/agent/state/agent_state.rs"),
-    include_str!("../../../../src/agent/state/conversation.rs"),
-    include_str!("../../../../src/agent/state/transitions.rs"),
+    include_str!("../../../../crates/agent/src/state/agent_state.rs"),
+    include_str!("../../../../crates/agent/src/state/conversation.rs"),
+    include_str!("../../../../crates/agent/src/state/transitions.rs"),
 ];
 
 /// Returns the public transitions, each with whether it is told the time.

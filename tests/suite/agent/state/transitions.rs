@@ -1,10 +1,10 @@
 //! The status of an execution, from its beginning to each of its ends.
 
-use agent_runtime::agent::state::{
+use agent::state::{
     AgentError, AgentState, AgentStep, ErrorKind, ErrorList, ExecutionStatus, Messages, StopReason, StopSignal,
 };
-use agent_runtime::clock::Clock as _;
-use agent_runtime::ids::{AgentId, ExecutionId, StepId, UuidV7Source};
+use values::clock::Clock as _;
+use values::ids::{AgentId, ExecutionId, StepId, UuidV7Source};
 
 use crate::support::clock::TestClock;
 

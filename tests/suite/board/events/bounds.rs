@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::board::{Board, BoardSettings, LiveRun};
-use agent_runtime::record::event_weight;
-use agent_runtime::tenant::TenantId;
+use agent::record::event_weight;
 use allocation_counter::measure;
+use board::{Board, BoardSettings, LiveRun};
 use tokio::time::advance;
+use values::tenant::TenantId;
 
 use crate::board::{append, event, new_run, new_tenant, open, read, terminal};
 

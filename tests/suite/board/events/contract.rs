@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use agent_runtime::board::{Board, ControlMessage, LiveRun};
-use agent_runtime::record::{RunControl, RunStatus};
+use agent::record::{RunControl, RunStatus};
+use board::{Board, ControlMessage, LiveRun};
 use futures_util::{FutureExt as _, StreamExt as _};
 
 use crate::board::{append, ended, event, lookup, new_run, new_tenant, open, read, terminal, until, with_step};

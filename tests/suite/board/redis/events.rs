@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::board::{Board, BoardSettings, LiveRun, RedisSettings};
-use agent_runtime::record::RunStatus;
-use agent_runtime::supervision::Supervisor;
-use agent_runtime::tenant::TenantId;
+use agent::record::RunStatus;
+use board::{Board, BoardSettings, LiveRun, RedisSettings};
+use tasks::supervision::Supervisor;
 use tokio::time::timeout;
+use values::tenant::TenantId;
 
 use crate::board::server::{EXPIRY, PrivateServer, SLACK, TIMEOUT, board, settings};
 use crate::board::{append, close, ended, event, new_run, new_tenant, open, private_replicas, read, terminal, until};
@@ -71,7 +71,7 @@ async fn another_replica_follows_a_run_by_its_changes() {
     close([&here, &there]).await;
 }
 
-async fn terminal_of(board: &Board, tenant: &TenantId, run: &LiveRun) -> Arc<agent_runtime::record::RunEvent> {
+async fn terminal_of(board: &Board, tenant: &TenantId, run: &LiveRun) -> Arc<agent::record::RunEvent> {
     let events = board.event_read(tenant, run.summary.run_id, 100, 1).await.unwrap();
     Arc::clone(&events[0])
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent_runtime::board::Board;
+use board::Board;
 
 use crate::board::server::{EXPIRY, PrivateServer, SLACK, TIMEOUT, board};
 use crate::board::{

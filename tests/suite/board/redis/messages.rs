@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use agent_runtime::board::{Board, ControlMessage, LiveRun};
-use agent_runtime::record::RunControl;
-use agent_runtime::tenant::TenantId;
+use agent::record::RunControl;
+use board::{Board, ControlMessage, LiveRun};
 use futures_util::StreamExt as _;
 use tokio::time::timeout;
+use values::tenant::TenantId;
 
 use crate::board::server::{EXPIRY, SLACK, TIMEOUT};
 use crate::board::{append, close, new_run, open, private_replicas, until};

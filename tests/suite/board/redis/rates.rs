@@ -4,8 +4,8 @@
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
-use agent_runtime::board::Board;
-use agent_runtime::limits::RequestRate;
+use board::Board;
+use values::limits::RequestRate;
 
 use crate::board::{close, new_tenant, replicas};
 

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::board::{Board, RedisSettings};
-use agent_runtime::ids::RunId;
-use agent_runtime::record::RunStatus;
-use agent_runtime::supervision::Supervisor;
+use agent::record::RunStatus;
+use board::{Board, RedisSettings};
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
+use tasks::supervision::Supervisor;
+use values::ids::RunId;
 
 use crate::board::server::{EXPIRY, PrivateServer, board};
 use crate::board::{

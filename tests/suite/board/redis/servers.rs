@@ -6,9 +6,9 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::board::{Board, ControlMessage, LiveRun, RedisSettings};
-use agent_runtime::supervision::Supervisor;
-use agent_runtime::tenant::TenantId;
+use board::{Board, ControlMessage, LiveRun, RedisSettings};
+use tasks::supervision::Supervisor;
+use values::tenant::TenantId;
 
 use crate::board::server::{PrivateServer, board, settings, skip};
 use crate::board::{

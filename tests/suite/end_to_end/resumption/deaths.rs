@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use super::world::{ACCEPTS_ONLY, Replica, World, messages_of};
 use crate::end_to_end::on_every_store;

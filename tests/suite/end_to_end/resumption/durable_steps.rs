@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use super::world::{World, execution_of, messages_of, resumed_events, steps_of};
 use crate::end_to_end::on_every_store;

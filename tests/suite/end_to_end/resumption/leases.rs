@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use agent_runtime::board::{Board, RedisSettings};
-use agent_runtime::json::Value;
-use agent_runtime::supervision::Supervisor;
-use agent_runtime::tenant::TenantId;
+use board::{Board, RedisSettings};
 use serde_json::json;
+use tasks::supervision::Supervisor;
+use values::json::Value;
+use values::tenant::TenantId;
 
 use super::world::{World, messages_of, resumed_events};
 use crate::board::server::PrivateServer;

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use agent_runtime::store::Scope;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
+use store::Scope;
 
 use super::world::World;
 use crate::end_to_end::on_every_store;

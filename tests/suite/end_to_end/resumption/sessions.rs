@@ -1,7 +1,7 @@
 //! Durability `session`: a run whose process dies starts over, and is the same run.
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use super::world::{World, messages_of, resumed_events};
 use crate::end_to_end::on_every_store;

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use super::world::{Replica, World, execution_of, resumed_events};
 use crate::end_to_end::on_every_store;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_runtime::app::Extensions;
-use agent_runtime::json::Value;
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 use tracing_subscriber::layer::SubscriberExt as _;
 use uuid::Uuid;
+use values::json::Value;
 
 use crate::support::databases::{Engine, TestDatabase};
 use crate::support::fake_tool::{Behaviour, FakeTool};

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent_runtime::json::Value;
-use agent_runtime::store::Scope;
 use reqwest::Method;
 use serde_json::json;
+use store::Scope;
+use values::json::Value;
 
 use super::{end, leading, requests_of, results, session, steps_of, subagents};
 use crate::end_to_end::on_every_store;

@@ -4,30 +4,30 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::agent::hooks::{HookFactory, HookRegistry};
-use agent_runtime::agent::ports::{Model, ModelCatalog, ModelLookupError, WebhookFault, WebhookRules};
-use agent_runtime::agent::state::ExecutionBudget;
-use agent_runtime::agent::{AnswerExpiry, RunWebhook};
+use agent::hooks::{HookFactory, HookRegistry};
+use agent::ports::{Model, ModelCatalog, ModelLookupError, WebhookFault, WebhookRules};
+use agent::record::{RunMode, RunRecord, StepRecord};
+use agent::state::ExecutionBudget;
+use agent::{AnswerExpiry, RunWebhook};
 use agent_runtime::app::{RunPorts, assemble_runs};
-use agent_runtime::board::Board;
-use agent_runtime::clock::SystemClock;
-use agent_runtime::ids::UuidV7Source;
-use agent_runtime::json::Value;
-use agent_runtime::mcp::McpServers;
-use agent_runtime::message::ContentPart;
-use agent_runtime::model_ref::ModelRef;
-use agent_runtime::record::{RunMode, RunRecord, StepRecord};
 use agent_runtime::run::{
     AgentChecks, AgentDirectory, AgentSource, ConfiguredAgent, InputMessage, QueueSettings, RunRequest, RunSettings,
     Runs, SubagentSettings,
 };
-use agent_runtime::session::Bundle;
-use agent_runtime::store::{self, Sessions};
-use agent_runtime::supervision::Supervisor;
-use agent_runtime::tenant::TenantId;
-use agent_runtime::tools::{ToolRegistry, ToolSettings, builtin_tools};
-use agent_runtime::usage::PriceTable;
-use agent_runtime::workspace::WorkspaceLimits;
+use board::Board;
+use store::{self, Sessions};
+use tasks::supervision::Supervisor;
+use tools::mcp::McpServers;
+use tools::{ToolRegistry, ToolSettings, builtin_tools};
+use values::clock::SystemClock;
+use values::ids::UuidV7Source;
+use values::json::Value;
+use values::message::ContentPart;
+use values::model_ref::ModelRef;
+use values::session::Bundle;
+use values::tenant::TenantId;
+use values::usage::PriceTable;
+use workspace::WorkspaceLimits;
 
 use crate::support::databases::TestDatabase;
 use crate::support::fake_model::FakeModel;

@@ -1,8 +1,8 @@
 //! The events of subagents, where the caller asks for them, and those that say why an execution
 //! ended and what hooks changed.
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use super::{leading, results};
 use crate::end_to_end::on_every_store;

@@ -1,9 +1,9 @@
 //! Subagents that fail, and those whose run fails or is cancelled: no session of theirs is ever
 //! seen, their traces are.
 
-use agent_runtime::json::Value;
 use reqwest::Method;
 use serde_json::json;
+use values::json::Value;
 
 use super::{assert_no_session, end, leading, results, session_count, steps_of, subagents};
 use crate::end_to_end::on_every_store;

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::agent::hooks::{ExecutionPorts, Hook, HookFactory};
-use agent_runtime::agent::state::{ExecutionStatus, StopReason};
-use agent_runtime::json::Object;
-use agent_runtime::record::RunStatus;
+use agent::hooks::{ExecutionPorts, Hook, HookFactory};
+use agent::record::RunStatus;
+use agent::state::{ExecutionStatus, StopReason};
 use serde_json::json;
+use values::json::Object;
 
 use super::by_hand::{published, run, service};
 use crate::support::databases::TestDatabase;

@@ -3,14 +3,12 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agent_runtime::agent::hooks::{
-    ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookPoint, HookSubject, ToolDecision,
-};
-use agent_runtime::json::{Object, Value};
-use agent_runtime::message::joined_text;
-use agent_runtime::record::RunStatus;
+use agent::hooks::{ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookPoint, HookSubject, ToolDecision};
+use agent::record::RunStatus;
 use futures_util::future::BoxFuture;
 use serde_json::json;
+use values::json::{Object, Value};
+use values::message::joined_text;
 
 use super::by_hand::{run, service};
 use crate::support::databases::TestDatabase;

@@ -11,9 +11,9 @@ mod limits;
 mod refusals;
 mod work;
 
-use agent_runtime::json::Value;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
+use values::json::Value;
 
 use crate::support::mock_model::{Reply, content_text};
 use crate::support::test_app::TestApp;

@@ -1,8 +1,8 @@
 //! Subagents that can't work: refused when an agent is stored, or when a run is planned.
 
-use agent_runtime::json::Value;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
+use values::json::Value;
 
 use super::session_count;
 use crate::end_to_end::on_every_store;

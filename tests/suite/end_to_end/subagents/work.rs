@@ -1,7 +1,7 @@
 //! Subagents that do their work: what they are given, what they answer, what is left of them.
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use super::{end, leading, offered, requests_of, session, session_count, steps_of, subagents};
 use crate::end_to_end::on_every_store;

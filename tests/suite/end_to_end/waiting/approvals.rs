@@ -1,7 +1,7 @@
 //! Decisions about calls: approved, denied, edited, remembered, and by the pattern of an argument.
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use super::{WaitingApp, answer_to, asker, open_calls};
 use crate::end_to_end::on_every_store;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use agent_runtime::app::Extensions;
-use agent_runtime::json::Value;
-use agent_runtime::session::hash_arguments;
 use serde_json::json;
+use values::json::Value;
+use values::session::hash_arguments;
 
 use super::{WaitingApp, answer_to, asker, mixed, open_calls};
 use crate::end_to_end::on_every_store;

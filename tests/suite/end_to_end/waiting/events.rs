@@ -1,7 +1,7 @@
 //! What readers and webhooks learn of a run that waits, in every mode.
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use super::{WaitingApp, answer_to, mixed};
 use crate::end_to_end::on_every_store;

@@ -1,8 +1,8 @@
 //! Open calls that nobody answers in time count as denied.
 
-use agent_runtime::json::Value;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
+use values::json::Value;
 
 use super::{WaitingApp, answer_to, asker};
 use crate::end_to_end::on_every_store;

@@ -17,8 +17,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use agent_runtime::app::Extensions;
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use crate::support::answer::Answer;
 use crate::support::databases::TestDatabase;

@@ -1,8 +1,8 @@
 //! Answers that do not fit the open calls. Nothing begins, and the problem has what is to be filled
 //! in.
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use super::{WaitingApp, answer_to, mixed};
 use crate::end_to_end::on_every_store;

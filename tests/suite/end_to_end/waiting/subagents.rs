@@ -1,8 +1,8 @@
 //! Subagents can't wait: their calls that need an approval are denied, and they have no client
 //! tools. The rules of the agents above them apply to their calls.
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use super::{WaitingApp, answer_to, asker};
 use crate::end_to_end::on_every_store;

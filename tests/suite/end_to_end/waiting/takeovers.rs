@@ -1,7 +1,7 @@
 //! Processes that die before, while and after a run waits, with durability `step`.
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use super::{answer_to, model, open_calls};
 use crate::end_to_end::on_every_store;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use agent_runtime::app::Extensions;
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use super::{WaitingApp, answer_to};
 use crate::end_to_end::on_every_store;

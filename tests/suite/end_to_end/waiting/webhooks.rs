@@ -1,8 +1,8 @@
 //! The message about a run that waits, from the commit to a receiver: signed, sent once, and with
 //! everything that is needed to answer.
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use super::{WaitingApp, answer_to, mixed};
 use crate::end_to_end::on_every_store;

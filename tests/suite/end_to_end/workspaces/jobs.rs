@@ -4,8 +4,8 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use super::operations::plain_shell;
 use super::shell::LIST;

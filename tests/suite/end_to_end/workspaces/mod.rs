@@ -12,8 +12,8 @@ pub(super) mod shell;
 mod subagents;
 mod untouched;
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use crate::support::test_app::TestApp;
 

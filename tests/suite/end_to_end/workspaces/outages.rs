@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use agent_runtime::app::Extensions;
-use agent_runtime::json::Value;
 use serde_json::json;
 use tracing::Level;
+use values::json::Value;
 
 use super::{assert_valid, file};
 use crate::support::databases::{Engine, TestDatabase};

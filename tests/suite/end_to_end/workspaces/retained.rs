@@ -1,7 +1,7 @@
 //! Runs that get the directory of the run before.
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use super::{calls, put_scripted, results};
 use crate::end_to_end::on_every_store;

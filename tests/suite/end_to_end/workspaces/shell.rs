@@ -5,8 +5,8 @@
 
 use std::path::Path;
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use super::operations::{Operation, cases, plain_shell, sequences};
 use super::{assert_valid, calls, outcomes, put_scripted, results, tree};

@@ -1,7 +1,7 @@
 //! The files of subagents: a fork that is merged, those of the parent agent, or none.
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use super::{assert_valid, calls, file, files, put_scripted, results, write};
 use crate::end_to_end::on_every_store;

@@ -1,9 +1,9 @@
 //! A turn that touches no file costs the same with ten thousand files as without any.
 
-use agent_runtime::json::Value;
 use serde_json::json;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::Registry;
+use values::json::Value;
 
 use super::tree;
 use crate::support::databases::TestDatabase;

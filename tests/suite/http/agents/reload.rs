@@ -1,8 +1,8 @@
 //! The files of agents are read again.
 
-use agent_runtime::store::Scope;
 use reqwest::Method;
 use serde_json::json;
+use store::Scope;
 
 use crate::http::service::Service;
 use crate::support::answer::read;

@@ -1,9 +1,9 @@
 //! Agents are stored, shown, listed and deleted.
 
-use agent_runtime::limits::RunLimits;
-use agent_runtime::store::Scope;
 use reqwest::Method;
 use serde_json::json;
+use store::Scope;
+use values::limits::RunLimits;
 
 use crate::http::agents::reload::reload;
 use crate::http::in_flight::PAGE;

@@ -1,9 +1,9 @@
 //! The limits of `/v1` hold here, too; progress, and what happens when a client leaves.
 
-use agent_runtime::store::Scope;
 use futures_util::future::join_all;
 use reqwest::StatusCode;
 use serde_json::json;
+use store::Scope;
 
 use super::McpApp;
 use crate::support::wait::until;

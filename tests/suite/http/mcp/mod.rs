@@ -12,9 +12,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use agent_runtime::app::Extensions;
-use agent_runtime::json::Value;
 use reqwest::{Method, RequestBuilder, header};
 use serde_json::json;
+use values::json::Value;
 
 use crate::support::answer::{Answer, read};
 use crate::support::databases::{Engine, TestDatabase};

@@ -1,7 +1,7 @@
 //! Agents as tools.
 
-use agent_runtime::store::Scope;
 use serde_json::{Value, json};
+use store::Scope;
 
 use super::McpApp;
 

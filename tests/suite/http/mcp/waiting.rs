@@ -1,8 +1,8 @@
 //! Calls that wait for answers: questions, signed states and replays.
 
-use agent_runtime::store::Scope;
 use chrono::TimeDelta;
 use serde_json::{Value, json};
+use store::Scope;
 
 use super::{Client, McpApp};
 use crate::support::answer::{read, with_json};

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::record::RunStatus;
-use agent_runtime::store::{Page, RunFilter, Scope};
+use agent::record::RunStatus;
 use futures_util::future::join_all;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
+use store::{Page, RunFilter, Scope};
 use tokio::net::TcpStream;
 
 use crate::http::in_flight::{history, stop_reading};

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use agent_runtime::board::{Board, RedisSettings};
-use agent_runtime::ids::{RunId, UuidV7Source};
-use agent_runtime::store::Scope;
-use agent_runtime::supervision::Supervisor;
-use agent_runtime::tenant::TenantId;
+use board::{Board, RedisSettings};
 use chrono::Utc;
 use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
+use store::Scope;
+use tasks::supervision::Supervisor;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
+use values::ids::{RunId, UuidV7Source};
+use values::tenant::TenantId;
 
 use crate::board::new_run;
 use crate::board::server::PrivateServer;

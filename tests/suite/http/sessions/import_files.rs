@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use agent_runtime::session::{Hash, hash_directory};
-use agent_runtime::store::{Store, open};
-use agent_runtime::tenant::TenantId;
-use agent_runtime::workspace::{Content, ContentKind};
 use reqwest::Method;
 use serde_json::json;
+use store::{Store, open};
+use values::session::{Hash, hash_directory};
+use values::tenant::TenantId;
+use workspace::{Content, ContentKind};
 
 use crate::http::service::Service;
 use crate::support::answer::{Answer, read};

@@ -1,10 +1,10 @@
 //! Sessions of subagents: shown with the session of their starter, found by it, and continued like
 //! any other.
 
-use agent_runtime::session::BundleDraft;
-use agent_runtime::store::{Commit, ConflictPolicy, open};
-use agent_runtime::tenant::TenantId;
 use serde_json::{Value, json};
+use store::{Commit, ConflictPolicy, open};
+use values::session::BundleDraft;
+use values::tenant::TenantId;
 
 use crate::http::service::Service;
 use crate::store::fixtures::{draft, run_of, session_id, user};

@@ -1,10 +1,10 @@
 //! Blocks of answers: calls with their input, thinking with its signature, and numbers and ids that
 //! are missing or used twice.
 
-use agent_runtime::agent::ports::ModelEvent;
-use agent_runtime::message::{ContentPart, ReasoningPart};
-use agent_runtime::models::CapSettings;
+use agent::ports::ModelEvent;
+use models::CapSettings;
 use serde_json::{Value, json};
+use values::message::{ContentPart, ReasoningPart};
 
 use super::support::{block, call, decode_with, delta, end, input_delta, start, stop, stream, text_delta, tool_use};
 use crate::models::support::generated_id;

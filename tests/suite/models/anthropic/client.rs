@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::{Model, ModelErrorClass, StructuredOutput};
-use agent_runtime::message::ContentPart;
-use agent_runtime::models::{ClientSettings, ProviderKind, ProviderSettings};
+use agent::ports::{Model, ModelErrorClass, StructuredOutput};
+use models::{ClientSettings, ProviderKind, ProviderSettings};
 use serde_json::json;
+use values::message::ContentPart;
 
 use super::support::{block, end, start, stop, text_delta};
 use crate::models::support::{answered, ask, impatient, model_of, provider, request, result, user};

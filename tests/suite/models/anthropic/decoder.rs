@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::{ModelErrorClass, ModelEvent};
-use agent_runtime::agent::state::FinishReason;
-use agent_runtime::message::ContentPart;
-use agent_runtime::models::anthropic::MessagesDecoder;
-use agent_runtime::models::{CapSettings, Decoder as _};
-use agent_runtime::usage::Usage;
+use agent::ports::{ModelErrorClass, ModelEvent};
+use agent::state::FinishReason;
+use models::anthropic::MessagesDecoder;
+use models::{CapSettings, Decoder as _};
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use values::message::ContentPart;
+use values::usage::Usage;
 
 use super::support::{
     block, decode_with, delta, end, input_delta, ping, plain, start, stop, stream, text_delta, tool_use,

@@ -1,10 +1,10 @@
 //! Builds histories and encodes them as requests of Anthropic Messages.
 
-use agent_runtime::agent::ports::{ModelRequest, ToolSpec};
-use agent_runtime::message::{ContentPart, Message, ProviderFields, ReasoningPart, Role};
-use agent_runtime::models::ProviderCapabilities;
-use agent_runtime::models::anthropic::{MessagesDialect, encode_request};
+use agent::ports::{ModelRequest, ToolSpec};
+use models::ProviderCapabilities;
+use models::anthropic::{MessagesDialect, encode_request};
 use serde_json::{Value, json};
+use values::message::{ContentPart, Message, ProviderFields, ReasoningPart, Role};
 
 use crate::models::support::{message, request};
 

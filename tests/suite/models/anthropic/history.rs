@@ -1,14 +1,14 @@
 //! Histories on the wire: turns alternate, each part has its place, and what belongs to a provider
 //! goes back to it alone.
 
-use agent_runtime::agent::ports::ModelRequest;
-use agent_runtime::json::RawJson;
-use agent_runtime::message::{
+use agent::ports::ModelRequest;
+use models::anthropic::encode_request;
+use serde_json::json;
+use values::json::RawJson;
+use values::message::{
     Citation, ContentPart, ImagePart, MediaSource, OpaquePart, ReasoningPart, Role, TextPart, ToolCall, ToolResult,
 };
-use agent_runtime::model_ref::ResponseFormat;
-use agent_runtime::models::anthropic::encode_request;
-use serde_json::json;
+use values::model_ref::ResponseFormat;
 
 use super::histories::{dialect, encoded, owned, said, text, thought, turns};
 use super::support::call;

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::{ModelRequest, ToolSpec};
-use agent_runtime::message::{ContentPart, ImagePart, MediaSource, Role, ToolCall, ToolResult};
-use agent_runtime::model_parameters::ModelParameters;
-use agent_runtime::models::CapSettings;
+use agent::ports::{ModelRequest, ToolSpec};
+use models::CapSettings;
 use serde_json::{Value, json};
+use values::message::{ContentPart, ImagePart, MediaSource, Role, ToolCall, ToolResult};
+use values::model_parameters::ModelParameters;
 
 use super::forms::{plain_of_stream, stream_of_plain};
 use super::histories::{encoded, owned, text, thought, turns};

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::ModelRequest;
-use agent_runtime::message::{ContentPart, ImagePart, MediaSource, Role};
-use agent_runtime::model_parameters::ModelParameters;
-use agent_runtime::model_ref::ResponseFormat;
-use agent_runtime::models::ProviderCapabilities;
-use agent_runtime::models::anthropic::{MessagesDialect, encode_request};
+use agent::ports::ModelRequest;
+use models::ProviderCapabilities;
+use models::anthropic::{MessagesDialect, encode_request};
 use serde_json::{Value, json};
+use values::message::{ContentPart, ImagePart, MediaSource, Role};
+use values::model_parameters::ModelParameters;
+use values::model_ref::ResponseFormat;
 
 use super::histories::{dialect, encoded, owned, thought, tool};
 use super::support::call;

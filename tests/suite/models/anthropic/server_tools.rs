@@ -1,9 +1,9 @@
 //! The provider's own tools in histories: no call goes without its result, and no result without
 //! its call.
 
-use agent_runtime::json::RawJson;
-use agent_runtime::message::{ContentPart, MessageTags, OpaquePart, Role};
 use serde_json::{Value, json};
+use values::json::RawJson;
+use values::message::{ContentPart, MessageTags, OpaquePart, Role};
 
 use super::histories::{owned, said, text, turns};
 use super::support::call;

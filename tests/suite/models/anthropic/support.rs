@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use agent_runtime::message::{ContentPart, ToolCall};
-use agent_runtime::models::CapSettings;
-use agent_runtime::models::anthropic::MessagesDecoder;
+use models::CapSettings;
+use models::anthropic::MessagesDecoder;
 use serde_json::{Value, json};
+use values::message::{ContentPart, ToolCall};
 
 use crate::models::support::{Counted, Decoded, decode};
 

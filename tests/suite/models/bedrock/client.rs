@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::{Model, ModelErrorClass, ModelRequest, StructuredOutput};
-use agent_runtime::models::{AwsCredentials, AwsSettings, ClientSettings, ProviderKind, ProviderSettings};
+use agent::ports::{Model, ModelErrorClass, ModelRequest, StructuredOutput};
+use models::{AwsCredentials, AwsSettings, ClientSettings, ProviderKind, ProviderSettings};
 use serde_json::json;
 
 use super::support::{event, exception, metadata, stop, stream_bytes, text_delta};

@@ -1,12 +1,12 @@
 //! The rules that the decoder keeps, one test each.
 
-use agent_runtime::agent::ports::{ModelErrorClass, ModelEvent};
-use agent_runtime::agent::state::FinishReason;
-use agent_runtime::json::RawJson;
-use agent_runtime::message::{Citation, ContentPart, OpaquePart, TextPart};
-use agent_runtime::models::CapSettings;
-use agent_runtime::usage::Usage;
+use agent::ports::{ModelErrorClass, ModelEvent};
+use agent::state::FinishReason;
+use models::CapSettings;
 use serde_json::{Value, json};
+use values::json::RawJson;
+use values::message::{Citation, ContentPart, OpaquePart, TextPart};
+use values::usage::Usage;
 
 use super::support::{
     call, decode_with, delta, event, exception, frame, metadata, plain, redacted, start, stop, stream, stream_bytes,

@@ -1,8 +1,8 @@
 //! Histories as the protocol's messages.
 
-use agent_runtime::json::RawJson;
-use agent_runtime::message::{Citation, ContentPart, Message, Role, TextPart, ToolResult};
 use serde_json::{Value, json};
+use values::json::RawJson;
+use values::message::{Citation, ContentPart, Message, Role, TextPart, ToolResult};
 
 use super::support::{call, encoded, owned, redacted, thought};
 use crate::models::support::{message, opaque, request, result, user};

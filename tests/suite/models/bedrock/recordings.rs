@@ -1,10 +1,10 @@
 //! Replays the recorded exchanges through a real local server, as a stream and as one body, and
 //! sends the answers back as they came.
 
-use agent_runtime::agent::ports::ModelRequest;
-use agent_runtime::message::ContentPart;
-use agent_runtime::models::{CapSettings, ProviderKind, ProviderSettings};
+use agent::ports::ModelRequest;
+use models::{CapSettings, ProviderKind, ProviderSettings};
 use serde_json::{Map, Value, json};
+use values::message::ContentPart;
 
 use super::support::{decode_with, encoded, stream_bytes};
 use crate::models::recordings::{check, exchanges_where, expectations};

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::{ModelRequest, ToolSpec};
-use agent_runtime::message::{ContentPart, Role};
-use agent_runtime::model_parameters::{ModelParameters, ToolChoice};
-use agent_runtime::model_ref::ResponseFormat;
-use agent_runtime::models::ProviderCapabilities;
-use agent_runtime::models::bedrock::{ConverseDialect, encode_request};
+use agent::ports::{ModelRequest, ToolSpec};
+use models::ProviderCapabilities;
+use models::bedrock::{ConverseDialect, encode_request};
 use serde_json::{Value, json};
+use values::message::{ContentPart, Role};
+use values::model_parameters::{ModelParameters, ToolChoice};
+use values::model_ref::ResponseFormat;
 
 use super::support::{bytes_of, call, encoded, owned};
 use crate::models::support::{message, opaque, request, result, user};

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::ModelRequest;
-use agent_runtime::message::{ContentPart, Message, ProviderFields, ReasoningPart, Role, ToolCall};
-use agent_runtime::models::bedrock::{ConverseDecoder, ConverseDialect, encode_request};
-use agent_runtime::models::{CapSettings, ProviderCapabilities};
+use agent::ports::ModelRequest;
 use aws_smithy_eventstream::frame::write_message_to;
 use aws_smithy_types::event_stream::{Header, HeaderValue, Message as Frame};
+use models::bedrock::{ConverseDecoder, ConverseDialect, encode_request};
+use models::{CapSettings, ProviderCapabilities};
 use serde_json::{Value, json};
+use values::message::{ContentPart, Message, ProviderFields, ReasoningPart, Role, ToolCall};
 
 use crate::models::support::{Counted, Decoded, decode, message};
 

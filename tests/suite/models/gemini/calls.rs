@@ -1,7 +1,7 @@
 //! Calls that are repeated, and completions that only the provider can read.
 
-use agent_runtime::message::ContentPart;
 use serde_json::json;
+use values::message::ContentPart;
 
 use super::support::{chunk, last, plain, stream};
 use crate::models::support::error;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::agent::ports::{Model, ModelErrorClass, StructuredOutput};
-use agent_runtime::message::ContentPart;
-use agent_runtime::models::{ClientSettings, ProviderKind, ProviderSettings};
+use agent::ports::{Model, ModelErrorClass, StructuredOutput};
+use models::{ClientSettings, ProviderKind, ProviderSettings};
 use serde_json::{Value, json};
+use values::message::ContentPart;
 
 use super::support::{chunk, last, stream_text};
 use crate::models::support::{answered, ask, impatient, model_of, provider, request, result, user};

@@ -1,8 +1,8 @@
 //! Histories as the protocol's contents.
 
-use agent_runtime::agent::ports::ModelRequest;
-use agent_runtime::message::{ContentPart, Message, Role, ToolResult};
+use agent::ports::ModelRequest;
 use serde_json::{Value, json};
+use values::message::{ContentPart, Message, Role, ToolResult};
 
 use super::support::{call, encoded, owned, signed, thought};
 use crate::models::support::{made_by, message, opaque, request, result, user};

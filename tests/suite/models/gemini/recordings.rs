@@ -1,9 +1,9 @@
 //! Replays the recorded exchanges through a real local server, as a stream, as one body and as a
 //! list of chunks, and sends the answers back as they came.
 
-use agent_runtime::message::ContentPart;
-use agent_runtime::models::{CapSettings, ProviderKind, ProviderSettings};
+use models::{CapSettings, ProviderKind, ProviderSettings};
 use serde_json::{Value, json};
+use values::message::ContentPart;
 
 use super::support::{decode_with, encoded, stream_text};
 use crate::models::recordings::{Exchange, check, exchanges_where, expectations};
@@ -98,7 +98,7 @@ async fn every_recording_gives_what_it_shows_in_each_form() {
             };
             let path = exchange.request.plain_path().replace(":streamGenerate", ":generate");
             let model = path.strip_prefix("/v1beta/models/").unwrap();
-            let request = agent_runtime::agent::ports::ModelRequest {
+            let request = agent::ports::ModelRequest {
                 model: model.strip_suffix(":generateContent").unwrap().to_owned(),
                 ..request(vec![user("hi")])
             };

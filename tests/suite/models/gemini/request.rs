@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::{ModelRequest, ToolSpec};
-use agent_runtime::json::Object;
-use agent_runtime::message::{ContentPart, Role};
-use agent_runtime::model_parameters::{ModelParameters, ProviderTools};
-use agent_runtime::model_ref::ResponseFormat;
-use agent_runtime::models::ProviderCapabilities;
-use agent_runtime::models::gemini::{GeminiDialect, encode_request};
+use agent::ports::{ModelRequest, ToolSpec};
+use models::ProviderCapabilities;
+use models::gemini::{GeminiDialect, encode_request};
 use serde_json::{Value, json};
+use values::json::Object;
+use values::message::{ContentPart, Role};
+use values::model_parameters::{ModelParameters, ProviderTools};
+use values::model_ref::ResponseFormat;
 
 use super::support::{call, encoded, owned};
 use crate::models::support::{message, request, result, user};

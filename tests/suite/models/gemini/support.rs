@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::ModelRequest;
-use agent_runtime::message::{ContentPart, Message, ProviderFields, ReasoningPart, Role, TextPart, ToolCall};
-use agent_runtime::models::gemini::{GeminiDecoder, GeminiDialect, encode_request};
-use agent_runtime::models::{CapSettings, ProviderCapabilities};
+use agent::ports::ModelRequest;
+use models::gemini::{GeminiDecoder, GeminiDialect, encode_request};
+use models::{CapSettings, ProviderCapabilities};
 use serde_json::{Value, json};
+use values::message::{ContentPart, Message, ProviderFields, ReasoningPart, Role, TextPart, ToolCall};
 
 use crate::models::support::{Counted, Decoded, decode, message};
 

@@ -3,14 +3,14 @@
 
 use std::sync::{Arc, LazyLock};
 
-use agent_runtime::message::{Message, Role};
-use agent_runtime::models::anthropic::MessagesDecoder;
-use agent_runtime::models::bedrock::ConverseDecoder;
-use agent_runtime::models::gemini::GeminiDecoder;
-use agent_runtime::models::openai_chat::ChatDecoder;
-use agent_runtime::models::openai_responses::ResponsesDecoder;
-use agent_runtime::models::{CapSettings, Decoder};
+use models::anthropic::MessagesDecoder;
+use models::bedrock::ConverseDecoder;
+use models::gemini::GeminiDecoder;
+use models::openai_chat::ChatDecoder;
+use models::openai_responses::ResponsesDecoder;
+use models::{CapSettings, Decoder};
 use serde_json::{Value, json};
+use values::message::{Message, Role};
 
 use crate::models::recordings::{CHAT, MESSAGES, RESPONSES, exchanges};
 use crate::models::support::{Counted, Decoded, decode, message};

@@ -8,13 +8,13 @@ mod order;
 mod pictures;
 mod targets;
 
-use agent_runtime::agent::ports::ModelRequest;
-use agent_runtime::json::RawJson;
-use agent_runtime::message::{ContentPart, DocumentPart, ImagePart, MediaSource, Message, Role, ToolResult};
-use agent_runtime::session::find_history_fault;
+use agent::ports::ModelRequest;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
+use values::json::RawJson;
+use values::message::{ContentPart, DocumentPart, ImagePart, MediaSource, Message, Role, ToolResult};
+use values::session::find_history_fault;
 
 use self::answers::{Answer, answers};
 use self::targets::{Target, targets};

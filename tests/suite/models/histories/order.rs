@@ -1,10 +1,10 @@
 //! The order of roles in chat completions.
 
-use agent_runtime::agent::ports::ModelRequest;
-use agent_runtime::message::{ContentPart, Message, Role, ToolCall};
-use agent_runtime::models::openai_chat::{Dialect, encode_request};
-use agent_runtime::models::{IdRule, MaxTokensField, ProviderCapabilities};
+use agent::ports::ModelRequest;
+use models::openai_chat::{Dialect, encode_request};
+use models::{IdRule, MaxTokensField, ProviderCapabilities};
 use serde_json::{Value, json};
+use values::message::{ContentPart, Message, Role, ToolCall};
 
 use super::picture;
 use crate::models::support::{message, request, result, user};

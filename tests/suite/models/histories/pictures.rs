@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::ModelRequest;
-use agent_runtime::message::{ContentPart, ImagePart, MediaSource, Message, Role, ToolCall};
-use agent_runtime::models::anthropic::{MessagesDialect, encode_request};
-use agent_runtime::models::{Capabilities, Files, ProviderCapabilities, ProviderKind, ProviderSettings};
+use agent::ports::ModelRequest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use models::anthropic::{MessagesDialect, encode_request};
+use models::{Capabilities, Files, ProviderCapabilities, ProviderKind, ProviderSettings};
 use serde_json::{Value, json};
+use values::message::{ContentPart, ImagePart, MediaSource, Message, Role, ToolCall};
 
 use super::{base64, file, picture};
 use crate::models::support::{ask, impatient, message, model_of, provider, request, result, user};

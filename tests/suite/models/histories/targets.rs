@@ -1,9 +1,7 @@
 //! The models to which histories are sent, with the rules of their servers.
 
-use agent_runtime::agent::ports::ModelRequest;
-use agent_runtime::models::{
-    IdRule, MaxTokensField, ProviderCapabilities, anthropic, bedrock, gemini, openai_chat, openai_responses,
-};
+use agent::ports::ModelRequest;
+use models::{IdRule, MaxTokensField, ProviderCapabilities, anthropic, bedrock, gemini, openai_chat, openai_responses};
 use serde_json::Value;
 
 use crate::support::wire_rules::{Order, check_chat, check_contents, check_converse, check_input, check_messages};

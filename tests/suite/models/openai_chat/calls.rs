@@ -1,10 +1,10 @@
 //! Tool calls in the forms of many servers: none is lost, none is doubled, none is merged with
 //! another.
 
-use agent_runtime::agent::ports::{ModelErrorClass, ModelEvent};
-use agent_runtime::agent::state::FinishReason;
-use agent_runtime::message::{ContentPart, ToolCall};
-use agent_runtime::models::CapSettings;
+use agent::ports::{ModelErrorClass, ModelEvent};
+use agent::state::FinishReason;
+use models::CapSettings;
+use values::message::{ContentPart, ToolCall};
 
 use super::decoder::{decode_with, stream};
 use crate::models::support::generated_id;

@@ -1,9 +1,9 @@
 //! Choices and contents in the forms of many servers: all are read, or the response is refused.
 
-use agent_runtime::agent::ports::ModelErrorClass;
-use agent_runtime::agent::state::FinishReason;
-use agent_runtime::message::ContentPart;
-use agent_runtime::models::CapSettings;
+use agent::ports::ModelErrorClass;
+use agent::state::FinishReason;
+use models::CapSettings;
+use values::message::ContentPart;
 
 use super::decoder::{decode_with, stream};
 

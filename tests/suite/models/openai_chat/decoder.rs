@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::{ModelErrorClass, ModelEvent};
-use agent_runtime::agent::state::FinishReason;
-use agent_runtime::message::{Citation, ContentPart, ImagePart, MediaSource, TextPart};
-use agent_runtime::models::openai_chat::ChatDecoder;
-use agent_runtime::models::{CapSettings, Decoder as _};
-use agent_runtime::usage::Usage;
+use agent::ports::{ModelErrorClass, ModelEvent};
+use agent::state::FinishReason;
+use models::openai_chat::ChatDecoder;
+use models::{CapSettings, Decoder as _};
 use proptest::prelude::*;
+use values::message::{Citation, ContentPart, ImagePart, MediaSource, TextPart};
+use values::usage::Usage;
 
 use crate::models::recordings::{CHAT, exchanges};
 use crate::models::support::{Counted, Decoded, decode};
@@ -317,7 +317,7 @@ fn refusals_and_sources_are_stored() {
     let expected = [
         ContentPart::Text(TextPart {
             text: "see".to_owned(),
-            citations: vec![Citation(agent_runtime::json::RawJson::new(source))],
+            citations: vec![Citation(values::json::RawJson::new(source))],
             signature: None,
         }),
         ContentPart::Refusal {

@@ -1,10 +1,10 @@
 //! Requests leave out reasoning, fields and completions that a server would refuse.
 
-use agent_runtime::json::RawJson;
-use agent_runtime::message::{ContentPart, Message, OpaquePart, ProviderFields, ReasoningPart, Role};
-use agent_runtime::models::ProviderCapabilities;
-use agent_runtime::models::openai_chat::{Dialect, encode_request};
+use models::ProviderCapabilities;
+use models::openai_chat::{Dialect, encode_request};
 use serde_json::json;
+use values::json::RawJson;
+use values::message::{ContentPart, Message, OpaquePart, ProviderFields, ReasoningPart, Role};
 
 use super::request::{dialect, encoded};
 use crate::models::support::{message, request, user};

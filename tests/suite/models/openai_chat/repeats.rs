@@ -1,8 +1,8 @@
 //! Calls in other spellings, and calls and texts that servers repeat: each is there once.
 
-use agent_runtime::agent::state::FinishReason;
-use agent_runtime::message::ContentPart;
-use agent_runtime::models::CapSettings;
+use agent::state::FinishReason;
+use models::CapSettings;
+use values::message::ContentPart;
 
 use super::calls::{FINISH, call_of, expect, reported};
 use super::decoder::{decode_with, stream};

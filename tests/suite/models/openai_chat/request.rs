@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::{ModelRequest, ToolSpec};
-use agent_runtime::json::RawJson;
-use agent_runtime::message::{
+use agent::ports::{ModelRequest, ToolSpec};
+use models::openai_chat::{Dialect, encode_request};
+use models::{IdRule, MaxTokensField, ProviderCapabilities};
+use serde_json::{Value, json};
+use values::json::RawJson;
+use values::message::{
     ContentPart, DocumentPart, ImagePart, MediaSource, Message, OpaquePart, ProviderFields, Role, ToolCall,
 };
-use agent_runtime::model_ref::ResponseFormat;
-use agent_runtime::models::openai_chat::{Dialect, encode_request};
-use agent_runtime::models::{IdRule, MaxTokensField, ProviderCapabilities};
-use serde_json::{Value, json};
+use values::model_ref::ResponseFormat;
 
 use crate::models::recordings::{CHAT, exchanges};
 use crate::models::support::{answered, ask, client, impatient, made_by, message, request, result, user};

@@ -1,6 +1,6 @@
 //! Bytes of any kind, in pieces of any size.
 
-use agent_runtime::models::CapSettings;
+use models::CapSettings;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Responses over a real connection: the address, the headers, repeated attempts and errors.
 
-use agent_runtime::agent::ports::{ModelErrorClass, StructuredOutput};
-use agent_runtime::models::{ProviderKind, ProviderSettings};
+use agent::ports::{ModelErrorClass, StructuredOutput};
+use models::{ProviderKind, ProviderSettings};
 use serde_json::json;
 
 use super::super::support::{ask, impatient, model_of, provider, request, user};

@@ -2,12 +2,12 @@
 
 use std::slice;
 
-use agent_runtime::agent::ports::{ModelErrorClass, ModelEvent};
-use agent_runtime::agent::state::FinishReason;
-use agent_runtime::message::ContentPart;
-use agent_runtime::models::CapSettings;
-use agent_runtime::usage::Usage;
+use agent::ports::{ModelErrorClass, ModelEvent};
+use agent::state::FinishReason;
+use models::CapSettings;
 use serde_json::{Value, json};
+use values::message::ContentPart;
+use values::usage::Usage;
 
 use super::support::{
     added, call_item, decode_with, done, end, message_item, plain, response, said, stream, stream_text, text_delta,

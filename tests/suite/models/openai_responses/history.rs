@@ -1,12 +1,10 @@
 //! The way of an answer through the history: the items that come are the items that go back, in
 //! their order.
 
-use agent_runtime::json::RawJson;
-use agent_runtime::message::{
-    ContentPart, Message, OpaquePart, ProviderFields, ReasoningPart, Role, TextPart, ToolCall,
-};
-use agent_runtime::models::openai_responses::encode_request;
+use models::openai_responses::encode_request;
 use serde_json::{Value, json};
+use values::json::RawJson;
+use values::message::{ContentPart, Message, OpaquePart, ProviderFields, ReasoningPart, Role, TextPart, ToolCall};
 
 use super::super::support::{answered, message, request, result, user};
 use super::support::{dialect, encoded, plain};
@@ -184,7 +182,7 @@ fn unknown_items_and_parts_survive_byte_for_byte() {
     let body = format!(
         r#"{{"output":[{item},{reasoning},{{"type":"message","id":"m","role":"assistant","content":[{{"type":"output_text","text":"a"}},{part},{{"type":"output_text","text":"b"}}]}}]}}"#
     );
-    let caps = agent_runtime::models::CapSettings::default();
+    let caps = models::CapSettings::default();
     let response = super::support::decode_with(None, caps, &[body.as_bytes()]).1.unwrap();
     let text = encode_request(&request(vec![answered(&response)]), &dialect("p"), true);
     let text = String::from_utf8(text).unwrap();

@@ -1,9 +1,9 @@
 //! How items are assembled. Servers name and number them in different ways.
 
-use agent_runtime::agent::ports::{ModelErrorClass, ModelEvent};
-use agent_runtime::message::{ContentPart, ToolCall};
-use agent_runtime::models::CapSettings;
+use agent::ports::{ModelErrorClass, ModelEvent};
+use models::CapSettings;
 use serde_json::{Value, json};
+use values::message::{ContentPart, ToolCall};
 
 use super::super::support::generated_id;
 use super::support::{

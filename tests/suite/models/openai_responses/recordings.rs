@@ -1,11 +1,11 @@
 //! The recorded traffic of responses, both ways: answers mean what they show, and go back as the
 //! items that they were.
 
-use agent_runtime::agent::ports::{ModelRequest, ToolSpec};
-use agent_runtime::message::{ContentPart, Message, Role, ToolCall};
-use agent_runtime::models::CapSettings;
-use agent_runtime::models::openai_responses::encode_request;
+use agent::ports::{ModelRequest, ToolSpec};
+use models::CapSettings;
+use models::openai_responses::encode_request;
 use serde_json::{Value, json};
+use values::message::{ContentPart, Message, Role, ToolCall};
 
 use super::super::recordings::{Exchange, RESPONSES, exchanges};
 use super::super::support::{answered, made_by, message, request, result, user};

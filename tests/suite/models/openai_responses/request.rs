@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::{ModelRequest, ToolSpec};
-use agent_runtime::message::{ContentPart, DocumentPart, ImagePart, MediaSource, Role, ToolCall};
-use agent_runtime::model_parameters::ModelParameters;
-use agent_runtime::model_ref::ResponseFormat;
-use agent_runtime::models::ProviderCapabilities;
-use agent_runtime::models::openai_responses::{Dialect, encode_request};
+use agent::ports::{ModelRequest, ToolSpec};
+use models::ProviderCapabilities;
+use models::openai_responses::{Dialect, encode_request};
 use serde_json::{Value, json};
+use values::message::{ContentPart, DocumentPart, ImagePart, MediaSource, Role, ToolCall};
+use values::model_parameters::ModelParameters;
+use values::model_ref::ResponseFormat;
 
 use super::super::support::{message, request, result, user};
 use super::support::{dialect, encoded};

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::{ModelEvent, ModelRequest};
-use agent_runtime::models::openai_responses::{Dialect, ResponsesDecoder, encode_request};
-use agent_runtime::models::{CapSettings, ProviderCapabilities};
+use agent::ports::{ModelEvent, ModelRequest};
+use models::openai_responses::{Dialect, ResponsesDecoder, encode_request};
+use models::{CapSettings, ProviderCapabilities};
 use serde_json::{Value, json};
 
 use super::super::support::{Counted, Decoded, decode};

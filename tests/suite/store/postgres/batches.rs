@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use agent_runtime::ids::BranchId;
-use agent_runtime::session::{BranchPosition, Bundle, BundleDraft};
-use agent_runtime::store::{Commit, CommitError, Committed, ConflictPolicy, Store, StoreSettings, open};
 use futures_util::future::join_all;
 use serde_json::json;
+use store::{Commit, CommitError, Committed, ConflictPolicy, Store, StoreSettings, open};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::Registry;
+use values::ids::BranchId;
+use values::session::{BranchPosition, Bundle, BundleDraft};
 
 use super::held::{Held, until_waiting};
 use crate::store::fixtures::{Fixture, object, run_of};

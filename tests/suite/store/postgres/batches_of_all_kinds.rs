@@ -1,7 +1,7 @@
 //! Writes of all kinds that are executed at once. What happens to one of them happens to no other.
 
-use agent_runtime::store::{CommitError, Enqueued, StoreError};
 use futures_util::future::join_all;
+use store::{CommitError, Enqueued, StoreError};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::Registry;
 

@@ -1,8 +1,8 @@
 //! Connections to PostgreSQL: commits that are durable with any defaults of the server, servers
 //! that can't be reached, and connections that are dropped.
 
-use agent_runtime::record::RunStatus;
-use agent_runtime::store::open;
+use agent::record::RunStatus;
+use store::open;
 
 use crate::store::fixtures::{Fixture, run_end, run_id, run_record, session_id, tenant};
 use crate::support::databases::{Engine, TestDatabase};
@@ -60,7 +60,7 @@ async fn a_server_that_drops_its_connections_is_unavailable_and_then_back() {
     let outage = fixture.database.begin_outage().await;
     for _ in 0..6 {
         let error = fixture.store.session_commit(&commit).await.unwrap_err();
-        let agent_runtime::store::CommitError::Store(error) = error else {
+        let store::CommitError::Store(error) = error else {
             panic!("{error:?}")
         };
         assert!(error.is_transient(), "{error:?}");

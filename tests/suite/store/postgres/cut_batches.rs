@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use agent_runtime::session::Bundle;
-use agent_runtime::store::{CommitError, Store, StoreSettings, open};
 use futures_util::future::join_all;
+use store::{CommitError, Store, StoreSettings, open};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
+use values::session::Bundle;
 
 use crate::store::batched_write::{BatchedWrite, LeasedTestRun, Written, keyed_run};
 use crate::store::fixtures::Fixture;

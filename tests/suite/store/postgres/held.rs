@@ -1,9 +1,9 @@
 //! Transactions on PostgreSQL that stay open, so that others meet them.
 
-use agent_runtime::ids::RunId;
-use agent_runtime::session::Bundle;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use uuid::Uuid;
+use values::ids::RunId;
+use values::session::Bundle;
 
 use crate::store::fixtures::Fixture;
 use crate::support::wait::until;

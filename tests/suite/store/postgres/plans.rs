@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use agent_runtime::store::{DueFilter, LeaseTerms, Page, SessionFilter, Store, StoreSettings, open};
-use agent_runtime::tenant::TenantId;
 use chrono::TimeDelta;
+use store::{DueFilter, LeaseTerms, Page, SessionFilter, Store, StoreSettings, open};
+use values::tenant::TenantId;
 
 use crate::store::fixtures::{Fixture, now, tenant};
 use crate::store::sql::queue::fixtures::{all, commit_of, events, journal, queued_run, terms, thread_name, worker};

@@ -5,9 +5,9 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use agent_runtime::store::{DueFilter, IfBusy, Page, RunFilter, open};
 use futures_util::future::join_all;
 use sqlx::{Connection as _, PgConnection};
+use store::{DueFilter, IfBusy, Page, RunFilter, open};
 use tokio::time::timeout;
 
 use crate::store::fixtures::{Fixture, run_id};

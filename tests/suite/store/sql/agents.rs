@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::AgentDefinition;
-use agent_runtime::session::hash_definition;
-use agent_runtime::store::{AgentPage, AgentRecord};
+use agent::AgentDefinition;
 use serde_json::json;
+use store::{AgentPage, AgentRecord};
+use values::session::hash_definition;
 
 use crate::store::fixtures::{Fixture, now, tenant};
 
@@ -99,7 +99,7 @@ async fn agents_list_by_name(fixture: Fixture) {
 
 async fn a_version_can_be_stored_without_a_name(fixture: Fixture) {
     let definition = definition("file", "");
-    let version = hash_definition(&agent_runtime::json::canonical_bytes(&definition).unwrap());
+    let version = hash_definition(&values::json::canonical_bytes(&definition).unwrap());
     let record = AgentRecord {
         definition: Arc::new(definition),
         version,

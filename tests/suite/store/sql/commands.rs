@@ -1,13 +1,13 @@
 //! The queue of commands for workers: who takes which command, which writes a lease allows, and
 //! what is removed.
 
-use agent_runtime::clock::Timestamp;
-use agent_runtime::ids::{CommandId, ExecutionId, UuidV7Source, WorkerId};
-use agent_runtime::store::{
-    CommandKey, CommandLease, CommandTerms, CommandWakeUp, NewCommand, OutputPiece, RenewedCommand, TakenCommand,
-};
 use chrono::TimeDelta;
 use futures_util::StreamExt as _;
+use store::{
+    CommandKey, CommandLease, CommandTerms, CommandWakeUp, NewCommand, OutputPiece, RenewedCommand, TakenCommand,
+};
+use values::clock::Timestamp;
+use values::ids::{CommandId, ExecutionId, UuidV7Source, WorkerId};
 
 use super::retention::KEEP_ALL;
 use crate::store::fixtures::{Fixture, now, tenant};

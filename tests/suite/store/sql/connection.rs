@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use agent_runtime::store::{Page, SessionFilter};
+use store::{Page, SessionFilter};
 use tokio::time::timeout;
 
 use crate::store::fixtures::Fixture;

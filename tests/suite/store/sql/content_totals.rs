@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use agent_runtime::limits::{Limits, TenantLimits};
-use agent_runtime::store::{ContentSettings, Store, StoreError, open_with};
-use agent_runtime::workspace::Content;
 use chrono::TimeDelta;
 use futures_util::future::join_all;
+use store::{ContentSettings, Store, StoreError, open_with};
+use values::limits::{Limits, TenantLimits};
+use workspace::Content;
 
 use super::contents::noise;
 use super::retention::KEEP_ALL;

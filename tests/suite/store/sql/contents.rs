@@ -3,10 +3,10 @@
 
 use std::error::Error as _;
 
-use agent_runtime::session::{EnvironmentState, Hash, WorkspaceState, hash_content};
-use agent_runtime::store::{CommitError, MAX_CONTENT_BYTES, StoreError};
-use agent_runtime::workspace::{Content, ContentKind};
 use futures_util::future::join_all;
+use store::{CommitError, MAX_CONTENT_BYTES, StoreError};
+use values::session::{EnvironmentState, Hash, WorkspaceState, hash_content};
+use workspace::{Content, ContentKind};
 
 use super::queue::fixtures::journal;
 use crate::store::fixtures::{Fixture, now, tenant};
@@ -90,7 +90,7 @@ pub(crate) fn environment_of(tree: Hash, variable: &str) -> EnvironmentState {
         variables: [("which".to_owned(), variable.into())].into(),
         workspace: Some(WorkspaceState {
             tree,
-            other: agent_runtime::json::Object::new(),
+            other: values::json::Object::new(),
         }),
         ..EnvironmentState::default()
     }

@@ -1,10 +1,10 @@
 //! Which deliveries are leased next, where those of many are due.
 
-use agent_runtime::agent::WebhookEvent;
-use agent_runtime::ids::{DeliveryId, UuidV7Source, WorkerId};
-use agent_runtime::record::NewDelivery;
-use agent_runtime::store::{DueFilter, LeaseTerms};
+use agent::WebhookEvent;
+use agent::record::NewDelivery;
 use chrono::TimeDelta;
+use store::{DueFilter, LeaseTerms};
+use values::ids::{DeliveryId, UuidV7Source, WorkerId};
 
 use crate::store::fixtures::{Fixture, now, run_id, tenant};
 use crate::support::deliveries::insertion_of;

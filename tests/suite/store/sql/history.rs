@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use agent_runtime::clock::SystemClock;
-use agent_runtime::ids::SessionId;
-use agent_runtime::message::Message;
-use agent_runtime::session::{Bundle, diff_bundles};
-use agent_runtime::store::{CommitError, Sessions, StoreError};
+use store::{CommitError, Sessions, StoreError};
+use values::clock::SystemClock;
+use values::ids::SessionId;
+use values::message::Message;
+use values::session::{Bundle, diff_bundles};
 
 use crate::store::fixtures::{Fixture, call, result, summary, user};
 
@@ -175,7 +175,7 @@ async fn publish_root(fixture: &Fixture, messages: Vec<Arc<Message>>) -> Arc<Bun
     fixture.publish(&fixture.commit_of(None, messages)).await
 }
 
-async fn refused(fixture: &Fixture, commit: &agent_runtime::store::Commit) {
+async fn refused(fixture: &Fixture, commit: &store::Commit) {
     let before = fixture.count("history_segments").await;
     let error = fixture.store.session_commit(commit).await.unwrap_err();
     assert!(
@@ -191,7 +191,7 @@ async fn bad_coverages_are_refused(fixture: Fixture) {
     let root = fixture.root(&["0", "1", "2", "3"]).await;
     let compacted = publish(&fixture, &root, vec![summary("a", 0, 3)]).await;
     let mut elsewhere = (*summary("a", 0, 1)).clone();
-    elsewhere.tags.section = agent_runtime::message::Section::default();
+    elsewhere.tags.section = values::message::Section::default();
     for (parent, message) in [
         (&root, Arc::new(elsewhere)),
         (&root, summary("empty", 2, 2)),

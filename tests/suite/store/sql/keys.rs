@@ -1,9 +1,9 @@
 //! Keys are found by the hash of their secret, revoked ones too.
 
-use agent_runtime::ids::{ApiKeyId, UuidV7Source};
-use agent_runtime::limits::RunLimits;
-use agent_runtime::session::hash_segment;
-use agent_runtime::store::{ApiKeyRecord, Scope};
+use store::{ApiKeyRecord, Scope};
+use values::ids::{ApiKeyId, UuidV7Source};
+use values::limits::RunLimits;
+use values::session::hash_segment;
 
 use crate::store::fixtures::{Fixture, now, tenant};
 

@@ -4,8 +4,8 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use agent_runtime::store::{OpenError, OpenObjectsError, Store, StoreError, open_with};
 use chrono::TimeDelta;
+use store::{OpenError, OpenObjectsError, Store, StoreError, open_with};
 
 use super::objects::{contents_in, large, later, load, load_from, opened, put, put_into};
 use super::retention::KEEP_ALL;

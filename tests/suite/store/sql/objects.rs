@@ -6,15 +6,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use agent_runtime::clock::Timestamp;
-use agent_runtime::store::{
-    ContentSettings, ObjectSettings, OpenError, OpenObjectsError, Store, StoreError, open_with,
-};
-use agent_runtime::tenant::TenantId;
-use agent_runtime::workspace::{Content, ContentKind};
 use chrono::TimeDelta;
 use futures_util::future::join_all;
+use store::{ContentSettings, ObjectSettings, OpenError, OpenObjectsError, Store, StoreError, open_with};
 use tempfile::TempDir;
+use values::clock::Timestamp;
+use values::tenant::TenantId;
+use workspace::{Content, ContentKind};
 
 use super::contents::noise;
 use super::retention::KEEP_ALL;

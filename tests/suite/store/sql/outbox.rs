@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use agent_runtime::agent::WebhookEvent;
-use agent_runtime::clock::Timestamp;
-use agent_runtime::ids::{DeliveryId, RunId, UuidV7Source, WorkerId};
-use agent_runtime::record::{DeliveryRecord, DeliveryStatus, NewDelivery};
-use agent_runtime::session::hash_definition;
-use agent_runtime::store::{
+use agent::WebhookEvent;
+use agent::record::{DeliveryRecord, DeliveryStatus, NewDelivery};
+use chrono::TimeDelta;
+use store::{
     DeliveryFilter, DeliveryOutcome, DueDelivery, DueFilter, IdempotencyKey, KnownRequest, LeaseTerms, Page, Restarted,
 };
-use chrono::TimeDelta;
+use values::clock::Timestamp;
+use values::ids::{DeliveryId, RunId, UuidV7Source, WorkerId};
+use values::session::hash_definition;
 
 use crate::store::fixtures::{Fixture, now, run_id, tenant};
 use crate::support::deliveries::insert;

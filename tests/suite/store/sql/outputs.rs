@@ -1,8 +1,8 @@
 //! The output of a run is stored once: its record refers to the messages of its session.
 
-use agent_runtime::agent::state::FinishReason;
-use agent_runtime::record::RunRecord;
-use agent_runtime::store::{Commit, StoreError};
+use agent::record::RunRecord;
+use agent::state::FinishReason;
+use store::{Commit, StoreError};
 
 use crate::store::fixtures::{Fixture, call, result, user};
 

@@ -4,9 +4,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::session::Bundle;
-use agent_runtime::store::{StoreSettings, open};
 use futures_util::future::{join, join_all};
+use store::{StoreSettings, open};
+use values::session::Bundle;
 
 use crate::store::fixtures::{Fixture, tenant};
 use crate::support::databases::{Engine, TestDatabase};

@@ -1,10 +1,10 @@
 //! Runs are stored once, with their output and steps, and listed without them.
 
-use agent_runtime::clock::Timestamp;
-use agent_runtime::ids::{RunId, SessionId};
-use agent_runtime::record::{RunError, RunPhase, RunStatus, RunSummary};
-use agent_runtime::store::{Page, Recorded, RunEnd, RunFilter, TimeRange};
+use agent::record::{RunError, RunPhase, RunStatus, RunSummary};
 use serde_json::json;
+use store::{Page, Recorded, RunEnd, RunFilter, TimeRange};
+use values::clock::Timestamp;
+use values::ids::{RunId, SessionId};
 
 use crate::store::fixtures::{Fixture, object, run_end, run_id, run_record, session_id, step, tenant, user};
 

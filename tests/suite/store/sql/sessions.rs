@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use agent_runtime::ids::SessionId;
-use agent_runtime::session::{Bundle, SessionHead};
-use agent_runtime::store::{Ancestor, Page, RunFilter, SessionFilter, TimeRange};
 use serde_json::json;
+use store::{Ancestor, Page, RunFilter, SessionFilter, TimeRange};
+use values::ids::SessionId;
+use values::session::{Bundle, SessionHead};
 
 use crate::store::fixtures::{Fixture, object, run_of, session_id};
 

@@ -1,8 +1,8 @@
 //! Threads point to sessions, and move only from where they are expected to be.
 
-use agent_runtime::ids::SessionId;
-use agent_runtime::record::{ThreadName, ThreadRecord};
-use agent_runtime::store::{ThreadDelete, ThreadExpectation, ThreadPage, ThreadPut};
+use agent::record::{ThreadName, ThreadRecord};
+use store::{ThreadDelete, ThreadExpectation, ThreadPage, ThreadPut};
+use values::ids::SessionId;
 
 use crate::store::fixtures::{Fixture, now, session_id, tenant};
 

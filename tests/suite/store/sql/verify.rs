@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::Arc;
 
-use agent_runtime::session::{Bundle, EnvironmentState};
 use serde_json::json;
+use values::session::{Bundle, EnvironmentState};
 
 use crate::store::fixtures::{Fixture, summary, tenant, user};
 use crate::support::databases::Engine;

@@ -1,7 +1,7 @@
 //! Verification of files: each directory, file and chunk must be there and match its hash.
 
-use agent_runtime::session::{Hash, hash_content};
-use agent_runtime::workspace::Content;
+use values::session::{Hash, hash_content};
+use workspace::Content;
 
 use super::contents::{environment_of, hash_literal};
 use crate::store::fixtures::Fixture;

@@ -6,16 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use agent_runtime::clock::{Clock, Deadline, SystemClock};
-use agent_runtime::environment::Environment;
-use agent_runtime::session::{EnvironmentState, Hash};
-use agent_runtime::tenant::TenantId;
-use agent_runtime::workspace::{
-    Content, ContentKind, Contents, ContentsError, InMemoryContents, StoredContent, WorkspaceLimits,
-};
 use async_trait::async_trait;
 use serde_json::json;
 use tokio::time::timeout;
+use values::clock::{Clock, Deadline, SystemClock};
+use values::session::{EnvironmentState, Hash};
+use values::tenant::TenantId;
+use workspace::environment::Environment;
+use workspace::{Content, ContentKind, Contents, ContentsError, InMemoryContents, StoredContent, WorkspaceLimits};
 
 use super::shell::Host;
 use super::{Desk, assert_contains};

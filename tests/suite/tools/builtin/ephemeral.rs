@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use agent_runtime::session::EnvironmentState;
-use agent_runtime::workspace::WorkspaceLimits;
 use serde_json::json;
+use values::session::EnvironmentState;
+use workspace::WorkspaceLimits;
 
 use super::shell::Host;
 use super::{Desk, assert_contains};

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::session::EnvironmentState;
-use agent_runtime::workspace::WorkspaceLimits;
 use serde_json::json;
 use tracing::Level;
+use values::session::EnvironmentState;
+use workspace::WorkspaceLimits;
 
 use super::shell::{Host, Shown, until};
 use super::{Desk, assert_contains};

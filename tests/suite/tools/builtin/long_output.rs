@@ -1,8 +1,8 @@
 //! Long results of tools that want them stored: the whole text is in a file.
 
-use agent_runtime::tools::ToolSettings;
-use agent_runtime::workspace::WorkspaceLimits;
 use serde_json::json;
+use tools::ToolSettings;
+use workspace::WorkspaceLimits;
 
 use super::{Desk, assert_contains};
 

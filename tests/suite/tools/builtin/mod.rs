@@ -23,18 +23,18 @@ mod write;
 
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::{OutputSink, Tool, ToolCatalog as _, ToolContext, ToolExecutor};
-use agent_runtime::agent::state::ToolExecution;
-use agent_runtime::clock::{Clock, Deadline};
-use agent_runtime::environment::Environment;
-use agent_runtime::ids::{AgentId, ExecutionId, UuidV7Source};
-use agent_runtime::json::Value;
-use agent_runtime::message::{ToolCall, joined_text};
-use agent_runtime::session::EnvironmentState;
-use agent_runtime::tools::{ToolRegistry, ToolSettings, builtin_tools};
-use agent_runtime::workspace::{Entry, FilePath, InMemoryContents, WorkspaceLimits};
+use agent::ports::{OutputSink, Tool, ToolCatalog as _, ToolContext, ToolExecutor};
+use agent::state::ToolExecution;
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
+use tools::{ToolRegistry, ToolSettings, builtin_tools};
+use values::clock::{Clock, Deadline};
+use values::ids::{AgentId, ExecutionId, UuidV7Source};
+use values::json::Value;
+use values::message::{ToolCall, joined_text};
+use values::session::EnvironmentState;
+use workspace::environment::Environment;
+use workspace::{Entry, FilePath, InMemoryContents, WorkspaceLimits};
 
 use crate::support::clock::TestClock;
 

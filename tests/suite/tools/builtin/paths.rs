@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use agent_runtime::sandbox::Namespaces;
+use sandbox::Namespaces;
 use serde_json::json;
 
 use super::shell::Host;

@@ -1,7 +1,7 @@
 //! `read_file`: lines and their numbers, limits, images, and what it says about missing files.
 
-use agent_runtime::message::{ContentPart, MediaSource};
 use serde_json::json;
+use values::message::{ContentPart, MediaSource};
 
 use super::{Desk, assert_contains};
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use agent_runtime::environment::Environment;
-use agent_runtime::session::EnvironmentState;
-use agent_runtime::workspace::{InMemoryContents, WorkspaceLimits};
 use serde_json::json;
+use values::session::EnvironmentState;
+use workspace::environment::Environment;
+use workspace::{InMemoryContents, WorkspaceLimits};
 
 use super::shell::{Host, until};
 use super::{Desk, assert_contains};

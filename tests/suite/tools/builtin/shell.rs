@@ -5,16 +5,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent_runtime::agent::ports::OutputSink;
-use agent_runtime::clock::Clock;
-use agent_runtime::path_patterns::PathPatterns;
-use agent_runtime::sandbox::{SandboxLimits, SandboxSettings};
-use agent_runtime::session::{EnvironmentState, ShellState};
-use agent_runtime::tools::{CommandSettings, Commands, MaxJobs, ToolSettings, builtin_tools, shell, shell_job};
-use agent_runtime::workspace::WorkspaceLimits;
+use agent::ports::OutputSink;
 use parking_lot::Mutex;
+use sandbox::{SandboxLimits, SandboxSettings};
 use serde_json::json;
 use tempfile::TempDir;
+use tools::{CommandSettings, Commands, MaxJobs, ToolSettings, builtin_tools, shell, shell_job};
+use values::clock::Clock;
+use values::path_patterns::PathPatterns;
+use values::session::{EnvironmentState, ShellState};
+use workspace::WorkspaceLimits;
 
 use super::{Desk, assert_contains, parsed};
 use crate::support::clock::TestClock;

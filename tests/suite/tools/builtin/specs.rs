@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::{Tool, ToolSpec};
-use agent_runtime::clock::Clock;
-use agent_runtime::json::Value;
-use agent_runtime::outgoing::{HttpMethod, SystemResolver};
-use agent_runtime::tools::{HttpFetchSettings, builtin_tools, shell, shell_job};
+use agent::ports::{Tool, ToolSpec};
+use net::outgoing::{HttpMethod, SystemResolver};
 use serde_json::json;
+use tools::{HttpFetchSettings, builtin_tools, shell, shell_job};
+use values::clock::Clock;
+use values::json::Value;
 
 use super::super::http_fetch;
 use super::shell::Host;

@@ -1,8 +1,8 @@
 //! `write_file`: whole files, directories above them, and the limits of the workspace.
 
-use agent_runtime::tools::ToolSettings;
-use agent_runtime::workspace::WorkspaceLimits;
 use serde_json::json;
+use tools::ToolSettings;
+use workspace::WorkspaceLimits;
 
 use super::{Desk, assert_contains};
 

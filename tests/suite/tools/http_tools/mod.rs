@@ -9,11 +9,11 @@ mod secrets;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::agent::ports::Tool;
-use agent_runtime::clock::{Clock, SystemClock};
-use agent_runtime::json::Value;
-use agent_runtime::outgoing::{ClientSettings, NameResolver, OutgoingClient, SystemResolver};
-use agent_runtime::tools::{HttpToolDefinition, ToolSecrets, http_tools};
+use agent::ports::Tool;
+use net::outgoing::{ClientSettings, NameResolver, OutgoingClient, SystemResolver};
+use tools::{HttpToolDefinition, ToolSecrets, http_tools};
+use values::clock::{Clock, SystemClock};
+use values::json::Value;
 
 /// The secret that the definitions of these tests name.
 const SECRET: &str = "s3cr3t/t0ken\"&";

@@ -1,7 +1,7 @@
 //! Tools made of an OpenAPI document, also of a hostile one.
 
-use agent_runtime::json::{JsonSchema, Value};
 use serde_json::json;
+use values::json::{JsonSchema, Value};
 
 use super::super::setup::{KEY, call};
 use super::tools;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use agent_runtime::agent::ports::Tool;
+use agent::ports::Tool;
 use serde_json::json;
 
 use super::super::setup::call;

@@ -3,19 +3,19 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::hooks::{HookContext, HookPoint, HookStack, HookSubject, ToolDecision, ToolUse};
-use agent_runtime::agent::state::{
+use agent::hooks::{HookContext, HookPoint, HookStack, HookSubject, ToolDecision, ToolUse};
+use agent::state::{
     AgentError, AgentState, ErrorKind, ExecutionBudget, FinishReason, ModelResponse, StopReason, ToolExecution,
     ToolTrace, ToolVerdict,
 };
-use agent_runtime::agent::{ExecutionControl, HookConfig};
-use agent_runtime::clock::{Clock as _, SystemClock};
-use agent_runtime::ids::{AgentId, ExecutionId, ToolExecutionId, UuidV7Source};
-use agent_runtime::message::{ContentPart, ProviderFields, ToolCall};
-use agent_runtime::tenant::TenantId;
-use agent_runtime::usage::Usage;
+use agent::{ExecutionControl, HookConfig};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
+use values::clock::{Clock as _, SystemClock};
+use values::ids::{AgentId, ExecutionId, ToolExecutionId, UuidV7Source};
+use values::message::{ContentPart, ProviderFields, ToolCall};
+use values::tenant::TenantId;
+use values::usage::Usage;
 
 use super::setup::webhook_hooks;
 use crate::support::execution_ports::execution_ports;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use agent_runtime::json::Value;
 use serde_json::json;
+use values::json::Value;
 
 use super::setup::{LOCAL, Service, hooked};
 use crate::support::mock_model::{MockModel, Reply, content_text, last_user_text};

@@ -4,19 +4,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::agent::hooks::{ExecutionPorts, HookContext, HookPoint, HookStack, HookSubject};
-use agent_runtime::agent::ports::ModelRequest;
-use agent_runtime::agent::state::{AgentState, ExecutionBudget, StopReason};
-use agent_runtime::agent::{ExecutionControl, HookConfig, RequestRoom};
-use agent_runtime::clock::{Clock as _, SystemClock};
-use agent_runtime::ids::{AgentId, ExecutionId, MessageId, UuidV7Source};
-use agent_runtime::json::Value;
-use agent_runtime::message::{Message, Role};
-use agent_runtime::tenant::TenantId;
+use agent::hooks::{ExecutionPorts, HookContext, HookPoint, HookStack, HookSubject};
+use agent::ports::ModelRequest;
+use agent::state::{AgentState, ExecutionBudget, StopReason};
+use agent::{ExecutionControl, HookConfig, RequestRoom};
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use values::clock::{Clock as _, SystemClock};
+use values::ids::{AgentId, ExecutionId, MessageId, UuidV7Source};
+use values::json::Value;
+use values::message::{Message, Role};
+use values::tenant::TenantId;
 
 use super::setup::webhook_hooks;
 use crate::support::execution_ports::execution_ports;

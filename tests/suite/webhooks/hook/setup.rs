@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::hooks::HookRegistry;
-use agent_runtime::json::Value;
-use agent_runtime::webhooks::{SenderSettings, WebhookHookFactory, WebhookSender};
+use agent::hooks::HookRegistry;
 use serde_json::json;
+use tools::webhooks::{SenderSettings, WebhookHookFactory, WebhookSender};
+use values::json::Value;
 
 use crate::support::databases::TestDatabase;
 use crate::support::mock_model::MockModel;

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use agent_runtime::store::Scope;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use reqwest::Method;
 use serde_json::json;
 use sha2::Sha256;
+use store::Scope;
 
 use super::setup::{LOCAL, Service, agent};
 use crate::support::answer::{Answer, read, with_json};
@@ -66,8 +66,7 @@ async fn every_message_is_signed_with_each_secret_in_force() {
     for message in &received {
         assert!(is_signed(message, &NEW) && is_signed(message, &OLD));
         assert!(!is_signed(message, &[3; 32]));
-        let sent_at: agent_runtime::clock::Timestamp =
-            serde_json::from_value(message.json()["timestamp"].clone()).unwrap();
+        let sent_at: values::clock::Timestamp = serde_json::from_value(message.json()["timestamp"].clone()).unwrap();
         assert_eq!(message.header("webhook-timestamp"), sent_at.timestamp().to_string());
     }
     let definition = service.app.get("/v1/agents/hooked").await.to_string();

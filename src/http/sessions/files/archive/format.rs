@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::tar::TarWriter;
 use super::zip::ZipArchive;
-use crate::workspace::{Entry, FilePath};
+use workspace::{Entry, FilePath};
 
 /// The format of an archive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -17,15 +17,15 @@ use futures_util::stream;
 use self::format::{ArchiveFormat, Writer};
 use super::read::protect;
 use super::view::FileBytes;
-use crate::causes::with_causes;
-use crate::fair_share::Share;
 use crate::http::auth::Call;
 use crate::http::file_problems::tree_problem;
 use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::Problem;
-use crate::ids::SessionId;
-use crate::off_thread::by_size;
-use crate::workspace::{Entry, FilePath, Totals, Tree, TreeError};
+use tasks::fair_share::Share;
+use tasks::off_thread::by_size;
+use values::causes::with_causes;
+use values::ids::SessionId;
+use workspace::{Entry, FilePath, Totals, Tree, TreeError};
 
 /// About how many bytes are sent at once, unless a file has more.
 const CHUNK_BYTES: usize = 64 << 10;

@@ -6,7 +6,7 @@ use std::mem::take;
 use tar::{Builder, EntryType, Header};
 use zstd::Encoder;
 
-use crate::workspace::{Entry, FilePath};
+use workspace::{Entry, FilePath};
 
 /// The level of compression: fast, since files are compressed while they are sent.
 const LEVEL: i32 = 3;

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use zip::write::{SimpleFileOptions, StreamWriter};
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
-use crate::workspace::{Entry, FilePath};
+use workspace::{Entry, FilePath};
 
 /// A zip in memory.
 pub(super) struct ZipArchive {

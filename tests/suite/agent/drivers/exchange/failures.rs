@@ -3,10 +3,10 @@
 use std::io;
 use std::sync::Arc;
 
-use agent_runtime::agent::ports::{ModelAddress, ModelError, ModelErrorClass};
-use agent_runtime::agent::state::{ExecutionStatus, FinishReason};
-use agent_runtime::message::ContentPart;
+use agent::ports::{ModelAddress, ModelError, ModelErrorClass};
+use agent::state::{ExecutionStatus, FinishReason};
 use serde_json::{Value, json};
+use values::message::ContentPart;
 
 use crate::agent::setup::Setup;
 use crate::support::fake_model::{Beat, completed, text, usage};

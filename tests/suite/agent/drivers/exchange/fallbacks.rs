@@ -1,11 +1,11 @@
 //! Fallback chains: a later model is called when those before it fail, and only before any delta
 //! was emitted.
 
-use agent_runtime::agent::AgentEvent;
-use agent_runtime::agent::hooks::{HookError, HookPoint, HookSubject};
-use agent_runtime::agent::ports::{ModelErrorClass, ModelEvent};
-use agent_runtime::agent::state::{ExecutionBudget, ExecutionStatus, StopReason};
-use agent_runtime::usage::{Cost, Price, Usage};
+use agent::AgentEvent;
+use agent::hooks::{HookError, HookPoint, HookSubject};
+use agent::ports::{ModelErrorClass, ModelEvent};
+use agent::state::{ExecutionBudget, ExecutionStatus, StopReason};
+use values::usage::{Cost, Price, Usage};
 
 use crate::agent::hooks::probe::Probe;
 use crate::agent::setup::{Setup, last_words, transcript};
@@ -172,7 +172,7 @@ async fn each_step_asks_the_preferred_model_first() {
 async fn a_fallback_is_bounded_by_what_is_left_at_its_own_price() {
     let second = FakeModel::new([vec![completed(
         vec![],
-        agent_runtime::agent::state::FinishReason::Length,
+        agent::state::FinishReason::Length,
         usage(0, 500),
     )]]);
     let budget = ExecutionBudget {

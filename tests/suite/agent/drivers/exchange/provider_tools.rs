@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use agent_runtime::agent::AgentEvent;
-use agent_runtime::agent::ports::{ModelErrorClass, ModelEvent};
-use agent_runtime::agent::state::{ExecutionBudget, ExecutionStatus, StopReason};
-use agent_runtime::usage::{Cost, Price, Usage};
+use agent::AgentEvent;
+use agent::ports::{ModelErrorClass, ModelEvent};
+use agent::state::{ExecutionBudget, ExecutionStatus, StopReason};
+use values::usage::{Cost, Price, Usage};
 
 use crate::agent::setup::Setup;
 use crate::support::fake_model::{Beat, FakeModel, asks_for, says, text, usage};

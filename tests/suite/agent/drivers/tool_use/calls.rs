@@ -1,9 +1,9 @@
 //! Steps that call tools: at once, with one result for each call, and under each error policy.
 
-use agent_runtime::agent::state::{AgentStep, AgentStepType, ExecutionStatus, StopReason};
-use agent_runtime::agent::{AgentEvent, ErrorPolicyPreset};
-use agent_runtime::tools::ToolSettings;
+use agent::state::{AgentStep, AgentStepType, ExecutionStatus, StopReason};
+use agent::{AgentEvent, ErrorPolicyPreset};
 use chrono::TimeDelta;
+use tools::ToolSettings;
 
 use crate::agent::setup::{Setup, shown, transcript};
 use crate::support::fake_model::{asks_for, says};

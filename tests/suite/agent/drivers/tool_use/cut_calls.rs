@@ -1,8 +1,8 @@
 //! Calls of completions that are not whole: none is executed, none waits for the caller, and the
 //! model reads why.
 
-use agent_runtime::agent::state::{ExecutionStatus, FinishReason};
-use agent_runtime::message::{ContentPart, ToolCall};
+use agent::state::{ExecutionStatus, FinishReason};
+use values::message::{ContentPart, ToolCall};
 
 use crate::agent::setup::{Setup, transcript};
 use crate::support::fake_model::{Beat, completed, says, usage};

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use agent_runtime::agent::hooks::{HookContext, HookPoint};
-use agent_runtime::agent::state::{AgentState, ExecutionStatus, StopReason};
-use agent_runtime::agent::{AgentEvent, ContinuationDecision, ErrorPolicyPreset, JournalEntry, Progress};
+use agent::hooks::{HookContext, HookPoint};
+use agent::state::{AgentState, ExecutionStatus, StopReason};
+use agent::{AgentEvent, ContinuationDecision, ErrorPolicyPreset, JournalEntry, Progress};
 use serde_json::json;
 
 use crate::agent::hooks::probe::Probe;

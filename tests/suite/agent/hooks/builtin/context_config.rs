@@ -1,7 +1,7 @@
 //! `context_config`: what it sets is in force for the execution, and stays in the state.
 
-use agent_runtime::model_ref::ResponseFormat;
 use serde_json::json;
+use values::model_ref::ResponseFormat;
 
 use crate::agent::setup::Setup;
 use crate::support::fake_model::says;

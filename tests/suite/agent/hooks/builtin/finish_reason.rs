@@ -1,8 +1,8 @@
 //! `finish_reason`: which reasons end an execution, and what the end is called.
 
-use agent_runtime::agent::state::{ExecutionStatus, FinishReason, StopReason};
-use agent_runtime::message::ContentPart;
+use agent::state::{ExecutionStatus, FinishReason, StopReason};
 use serde_json::json;
+use values::message::ContentPart;
 
 use crate::agent::setup::Setup;
 use crate::support::fake_model::{asks_for, completed, says, usage};

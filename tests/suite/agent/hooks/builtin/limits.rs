@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use agent_runtime::agent::hooks::{HookContext, HookPoint};
-use agent_runtime::agent::state::{ExecutionStatus, StopReason};
-use agent_runtime::json::Value;
-use agent_runtime::usage::Price;
+use agent::hooks::{HookContext, HookPoint};
+use agent::state::{ExecutionStatus, StopReason};
 use serde_json::json;
+use values::json::Value;
+use values::usage::Price;
 
 use crate::agent::hooks::probe::Probe;
 use crate::agent::setup::Setup;

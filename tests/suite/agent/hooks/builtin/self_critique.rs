@@ -1,13 +1,13 @@
 //! `self_critique`: rounds, what the critic reads, what it costs, and a critic that fails.
 
-use agent_runtime::agent::AgentEvent;
-use agent_runtime::agent::hooks::{HookError, HookPoint, HookSubject};
-use agent_runtime::agent::ports::ModelErrorClass;
-use agent_runtime::agent::state::{AgentState, ExecutionBudget, ExecutionStatus, FinishReason, StopReason};
-use agent_runtime::clock::Clock as _;
-use agent_runtime::json::Value;
-use agent_runtime::message::{ContentPart, Role};
+use agent::AgentEvent;
+use agent::hooks::{HookError, HookPoint, HookSubject};
+use agent::ports::ModelErrorClass;
+use agent::state::{AgentState, ExecutionBudget, ExecutionStatus, FinishReason, StopReason};
 use serde_json::json;
+use values::clock::Clock as _;
+use values::json::Value;
+use values::message::{ContentPart, Role};
 
 use crate::agent::hooks::probe::Probe;
 use crate::agent::setup::{Setup, transcript};

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::AgentEvent;
-use agent_runtime::agent::hooks::{HookContext, HookPoint, HookSubject};
-use agent_runtime::agent::ports::{ModelEvent, ModelRequest};
-use agent_runtime::json::Value;
-use agent_runtime::message::{ContentPart, ReasoningPart};
+use agent::AgentEvent;
+use agent::hooks::{HookContext, HookPoint, HookSubject};
+use agent::ports::{ModelEvent, ModelRequest};
 use serde_json::json;
+use values::json::Value;
+use values::message::{ContentPart, ReasoningPart};
 
 use crate::agent::hooks::probe::Probe;
 use crate::agent::setup::{Setup, transcript};

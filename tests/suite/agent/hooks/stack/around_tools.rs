@@ -1,11 +1,11 @@
 //! Hooks around tools: a call blocked, a result supplied, arguments changed, and a state that goes
 //! from hook to hook.
 
-use agent_runtime::agent::hooks::{HookContext, HookPoint, HookSubject, ToolDecision, ToolUse};
-use agent_runtime::agent::state::{ExecutionStatus, StopReason, StopSignal, ToolVerdict};
-use agent_runtime::json::Object;
-use agent_runtime::message::{ContentPart, joined_text};
+use agent::hooks::{HookContext, HookPoint, HookSubject, ToolDecision, ToolUse};
+use agent::state::{ExecutionStatus, StopReason, StopSignal, ToolVerdict};
 use serde_json::json;
+use values::json::Object;
+use values::message::{ContentPart, joined_text};
 
 use crate::agent::hooks::probe::Probe;
 use crate::agent::setup::{Setup, transcript};

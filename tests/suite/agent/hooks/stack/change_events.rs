@@ -1,10 +1,10 @@
 //! The event for a hook's changes of the state: the parts, and the new metadata.
 
-use agent_runtime::agent::hooks::{HookPoint, HookSubject};
-use agent_runtime::json::{Object, Value};
-use agent_runtime::message::ContentPart;
-use agent_runtime::model_ref::ResponseFormat;
+use agent::hooks::{HookPoint, HookSubject};
 use serde_json::json;
+use values::json::{Object, Value};
+use values::message::ContentPart;
+use values::model_ref::ResponseFormat;
 
 use crate::agent::hooks::probe::Probe;
 use crate::agent::setup::Setup;

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use agent_runtime::agent::hooks::{Hook, HookContext, HookError, HookPoint};
-use agent_runtime::agent::state::{ExecutionBudget, ExecutionStatus, StopReason, StopSignal};
-use agent_runtime::agent::{AgentEvent, ContinuationDecision};
-use agent_runtime::usage::{Cost, Price};
+use agent::hooks::{Hook, HookContext, HookError, HookPoint};
+use agent::state::{ExecutionBudget, ExecutionStatus, StopReason, StopSignal};
+use agent::{AgentEvent, ContinuationDecision};
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
+use values::usage::{Cost, Price};
 
 use crate::agent::hooks::probe::Probe;
 use crate::agent::setup::{Setup, transcript};

@@ -1,8 +1,8 @@
 //! A hook that fails or panics, at every point: the run fails with the hook's name, and no output
 //! is lost.
 
-use agent_runtime::agent::hooks::{HookError, HookPoint, HookSubject};
-use agent_runtime::agent::state::{ErrorKind, ExecutionStatus, StopReason, ToolVerdict};
+use agent::hooks::{HookError, HookPoint, HookSubject};
+use agent::state::{ErrorKind, ExecutionStatus, StopReason, ToolVerdict};
 
 use crate::agent::hooks::probe::Probe;
 use crate::agent::setup::{Setup, transcript};

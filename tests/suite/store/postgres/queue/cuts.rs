@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use agent_runtime::record::RunStatus;
-use agent_runtime::store::{Commit, CommitError, Enqueued, Lease, NewQueuedRun, Recorded, Store, StoreSettings, open};
+use agent::record::RunStatus;
+use store::{Commit, CommitError, Enqueued, Lease, NewQueuedRun, Recorded, Store, StoreSettings, open};
 
 use crate::store::fixtures::{Fixture, object};
 use crate::store::sql::queue::fixtures::{
@@ -58,11 +58,7 @@ async fn a_commit_that_is_cut_anywhere_is_whole_or_nothing() {
         return;
     };
     for (turn, (mark, is_done)) in marks.into_iter().enumerate() {
-        let mut run = thread_run(
-            &fixture.tenant,
-            &format!("t{turn}"),
-            agent_runtime::store::IfBusy::Reject,
-        );
+        let mut run = thread_run(&fixture.tenant, &format!("t{turn}"), store::IfBusy::Reject);
         run.summary.metadata = object(serde_json::json!({"mark": MARK}));
         fixture.enqueue(&run).await;
         let leased = fixture.lease_one().await;
@@ -163,7 +159,7 @@ async fn what_is_repeated_after_a_lost_response_returns_the_first_result() {
     };
     for run in [
         marked(queued_run(&fixture.tenant)),
-        marked(thread_run(&fixture.tenant, "t", agent_runtime::store::IfBusy::Reject)),
+        marked(thread_run(&fixture.tenant, "t", store::IfBusy::Reject)),
     ] {
         let (store, proxy) = cut_store(&fixture, MARK).await;
         let error = store.run_enqueue(&run).await.unwrap_err();

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::ids::RunId;
-use agent_runtime::record::RunControl;
-use agent_runtime::store::{Enqueued, IfBusy, NewQueuedRun, Recorded};
-use agent_runtime::usage::Usage;
+use agent::record::RunControl;
 use futures_util::future::join_all;
+use store::{Enqueued, IfBusy, NewQueuedRun, Recorded};
 use tokio::time::timeout;
+use values::ids::RunId;
+use values::usage::Usage;
 
 use crate::store::fixtures::{Fixture, session_id, tenant};
 use crate::store::postgres::held::{Held, RIVAL, until_waiting};

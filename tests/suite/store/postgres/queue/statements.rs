@@ -1,7 +1,7 @@
 //! How many statements the queue costs on PostgreSQL, beside those that begin transactions and
 //! those that wake workers.
 
-use agent_runtime::store::{IfBusy, NewQueuedRun};
+use store::{IfBusy, NewQueuedRun};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::Registry;
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use agent_runtime::message::ContentPart;
-use agent_runtime::session::EnvironmentState;
-use agent_runtime::store::{Commit, CommitError, ConflictPolicy, Page, SessionFilter, StoreError};
 use serde_json::json;
+use store::{Commit, CommitError, ConflictPolicy, Page, SessionFilter, StoreError};
+use values::message::ContentPart;
+use values::session::EnvironmentState;
 
 use crate::store::fixtures::{Fixture, call, draft, object, result, run_of, session_id, tenant, user};
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use agent_runtime::ids::{BranchId, UuidV7Source};
-use agent_runtime::store::{Commit, CommitError, ConflictPolicy, Recorded};
 use futures_util::future::join_all;
+use store::{Commit, CommitError, ConflictPolicy, Recorded};
+use values::ids::{BranchId, UuidV7Source};
 
 use crate::store::fixtures::{Fixture, now, run_of};
 
@@ -75,7 +75,7 @@ async fn a_rejected_commit_names_the_other_run(fixture: Fixture) {
         ..fixture.commit(Some(&root), &["imported"])
     };
     let imported = Commit {
-        draft: agent_runtime::session::BundleDraft {
+        draft: values::session::BundleDraft {
             run_id: None,
             ..imported.draft
         },

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use agent_runtime::clock::Timestamp;
-use agent_runtime::ids::{BranchId, UuidV7Source};
-use agent_runtime::session::Bundle;
-use agent_runtime::store::{Commit, ConflictPolicy, PortableSession};
-use agent_runtime::tenant::TenantId;
 use chrono::SubsecRound as _;
+use store::{Commit, ConflictPolicy, PortableSession};
+use values::clock::Timestamp;
+use values::ids::{BranchId, UuidV7Source};
+use values::session::Bundle;
+use values::tenant::TenantId;
 
 use crate::store::fixtures::{Fixture, tenant};
 

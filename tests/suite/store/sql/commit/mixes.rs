@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use agent_runtime::ids::RunId;
-use agent_runtime::session::{Bundle, EnvironmentState};
-use agent_runtime::store::{Commit, CommitError, Committed, ConflictPolicy, Enqueued, NewQueuedRun};
-use agent_runtime::tenant::TenantId;
 use futures_util::future::join_all;
 use proptest::prelude::*;
 use serde_json::json;
+use store::{Commit, CommitError, Committed, ConflictPolicy, Enqueued, NewQueuedRun};
 use uuid::Uuid;
+use values::ids::RunId;
+use values::session::{Bundle, EnvironmentState};
+use values::tenant::TenantId;
 
 use crate::store::batched_write::{BatchedWrite, LeasedTestRun, Written, keyed_run, leased_run};
 use crate::store::fixtures::{Fixture, run_of, session_id, tenant};

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::session::Bundle;
-use agent_runtime::store::{Commit, CommitError, ConflictPolicy, Recorded, StoreError};
 use futures_util::future::join_all;
+use store::{Commit, CommitError, ConflictPolicy, Recorded, StoreError};
 use tokio::time::timeout;
+use values::session::Bundle;
 
 use super::subagents::{assert_sound, family, publish, subagent};
 use crate::store::fixtures::{Fixture, call, run_id, session_id, summary, tenant};

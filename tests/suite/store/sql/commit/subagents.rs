@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use agent_runtime::clock::SystemClock;
-use agent_runtime::ids::SessionId;
-use agent_runtime::session::{Bundle, BundleDraft, EnvironmentState};
-use agent_runtime::store::{Commit, Committed, ConflictPolicy, Page, SessionFilter, Sessions};
+use store::{Commit, Committed, ConflictPolicy, Page, SessionFilter, Sessions};
+use values::clock::SystemClock;
+use values::ids::SessionId;
+use values::session::{Bundle, BundleDraft, EnvironmentState};
 
 use crate::store::fixtures::{Fixture, draft, tenant, user};
 

@@ -1,9 +1,9 @@
 //! Open calls of a run: of the runs that answer them, one is accepted.
 
-use agent_runtime::ids::RunId;
-use agent_runtime::record::{RunStatus, RunSummary};
-use agent_runtime::store::{Enqueued, IfBusy, LeasedRun, NewAnswer, NewQueuedRun, RunEnd};
+use agent::record::{RunStatus, RunSummary};
 use futures_util::future::join_all;
+use store::{Enqueued, IfBusy, LeasedRun, NewAnswer, NewQueuedRun, RunEnd};
+use values::ids::RunId;
 
 use super::fixtures::{at, commit_of, end_of, key, queued_run, thread_run};
 use crate::store::fixtures::Fixture;

@@ -1,14 +1,14 @@
 //! The ends of queued runs: the final record, and everything that is written and deleted with it,
 //! in one transaction.
 
-use agent_runtime::record::RunEvent;
-use agent_runtime::store::{Commit, CommitError, Recorded, RunEnd};
+use agent::record::RunEvent;
 use std::sync::Arc;
+use store::{Commit, CommitError, Recorded, RunEnd};
 
 use super::fixtures::{commit_of, delivery, events, failed_end, journal, other_commit_of, steering};
 use crate::store::fixtures::{Fixture, run_end, run_id, run_record, session_id};
 use crate::store::sql::commit::subagents::subagent;
-use agent_runtime::record::RunStatus;
+use agent::record::RunStatus;
 
 on_both_engines!(
     a_commit_takes_its_run_out_of_the_queue,
@@ -23,7 +23,7 @@ on_both_engines!(
 const LEFT_BEHIND: [&str; 2] = ["run_queue", "run_journal"];
 
 /// A run with a journal, events and a message, all of which another worker would need.
-async fn run_at_work(fixture: &Fixture) -> agent_runtime::store::LeasedRun {
+async fn run_at_work(fixture: &Fixture) -> store::LeasedRun {
     let run = fixture.enqueue_new().await.summary.run_id;
     let leased = fixture.lease_one().await;
     assert!(
@@ -48,7 +48,7 @@ async fn run_at_work(fixture: &Fixture) -> agent_runtime::store::LeasedRun {
     leased
 }
 
-fn with_extras(end: RunEnd, run: agent_runtime::ids::RunId) -> RunEnd {
+fn with_extras(end: RunEnd, run: values::ids::RunId) -> RunEnd {
     RunEnd {
         events: events(run, 5, 7),
         deliveries: vec![delivery(), delivery()],
@@ -56,7 +56,7 @@ fn with_extras(end: RunEnd, run: agent_runtime::ids::RunId) -> RunEnd {
     }
 }
 
-async fn all_events(fixture: &Fixture, run: agent_runtime::ids::RunId) -> Vec<Arc<RunEvent>> {
+async fn all_events(fixture: &Fixture, run: values::ids::RunId) -> Vec<Arc<RunEvent>> {
     fixture.store.event_read(&fixture.tenant, run, 0, 100).await.unwrap()
 }
 

@@ -1,10 +1,8 @@
 //! Accepting runs: the record, the slot in the queue and the idempotency key.
 
-use agent_runtime::record::{RunRecord, RunStatus, RunSummary};
-use agent_runtime::store::{
-    Enqueued, IdempotencyKey, KnownRequest, Lease, LeaseTerms, NewQueuedRun, Page, Recorded, RunFilter,
-};
+use agent::record::{RunRecord, RunStatus, RunSummary};
 use futures_util::future::join_all;
+use store::{Enqueued, IdempotencyKey, KnownRequest, Lease, LeaseTerms, NewQueuedRun, Page, Recorded, RunFilter};
 
 use super::fixtures::{all, at, key, queued_run, terms, worker};
 use crate::store::fixtures::{Fixture, run_end, session_id, tenant};

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent_runtime::ids::RunId;
-use agent_runtime::store::{Lease, NewQueuedRun};
 use futures_util::future::join_all;
+use store::{Lease, NewQueuedRun};
+use values::ids::RunId;
 
 use super::fixtures::{ids, queued_run};
 use crate::store::fixtures::{Fixture, tenant};

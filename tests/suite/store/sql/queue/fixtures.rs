@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use agent_runtime::agent::state::StopReason;
-use agent_runtime::agent::{AgentEvent, JournalEntry, WebhookEvent};
-use agent_runtime::clock::Timestamp;
-use agent_runtime::ids::{DeliveryId, MessageId, RunId, SessionId, UuidV7Source, WorkerId};
-use agent_runtime::message::{Message, Role};
-use agent_runtime::record::{
+use agent::record::{
     NewDelivery, RunEvent, RunEventPayload, RunMode, RunStatus, RunSummary, SteeringMessage, ThreadName,
 };
-use agent_runtime::session::hash_definition;
-use agent_runtime::store::{
+use agent::state::StopReason;
+use agent::{AgentEvent, JournalEntry, WebhookEvent};
+use chrono::TimeDelta;
+use store::{
     Commit, Committed, Enqueued, IdempotencyKey, IfBusy, JournalRecord, Lease, LeaseLimits, LeaseTerms, LeasedRun,
     NewQueuedRun, Recorded, RunEnd,
 };
-use agent_runtime::tenant::TenantId;
-use agent_runtime::usage::Usage;
-use chrono::TimeDelta;
+use values::clock::Timestamp;
+use values::ids::{DeliveryId, MessageId, RunId, SessionId, UuidV7Source, WorkerId};
+use values::message::{Message, Role};
+use values::session::hash_definition;
+use values::tenant::TenantId;
+use values::usage::Usage;
 
 use crate::store::fixtures::{Fixture, now, run_end, run_id, run_record, session_id, step};
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use agent_runtime::record::{RunControl, RunStatus};
-use agent_runtime::store::{Lease, LeaseLimits, LeasedRun, RenewedLease, open};
+use agent::record::{RunControl, RunStatus};
 use futures_util::future::join_all;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+use store::{Lease, LeaseLimits, LeasedRun, RenewedLease, open};
 use tokio::time::timeout;
 
 use super::fixtures::{all, at, failed_end, ids, queued_run, steering, terms, worker};

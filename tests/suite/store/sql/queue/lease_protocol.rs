@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use agent_runtime::record::RunStatus;
-use agent_runtime::store::{CommitError, LeasedRun, Recorded};
+use agent::record::RunStatus;
+use store::{CommitError, LeasedRun, Recorded};
 
 use super::fixtures::{all, at, commit_of, events, failed_end, journal, other_commit_of, queued_run, terms, worker};
 use crate::store::fixtures::Fixture;
@@ -114,7 +114,7 @@ struct Course<'f> {
     fixture: &'f Fixture,
     model: Model,
     leases: [Option<LeasedRun>; 2],
-    workers: [agent_runtime::ids::WorkerId; 2],
+    workers: [values::ids::WorkerId; 2],
     done: Vec<Act>,
 }
 

@@ -1,8 +1,8 @@
 //! Callers control runs that have not ended: they stop or cancel them, and send them messages.
 
-use agent_runtime::message::{Message, Role};
-use agent_runtime::record::{MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES, RunControl, SteeringStatus};
-use agent_runtime::store::{MessagePut, Recorded, RunEnd, SteeringRecord};
+use agent::record::{MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES, RunControl, SteeringStatus};
+use store::{MessagePut, Recorded, RunEnd, SteeringRecord};
+use values::message::{Message, Role};
 
 use super::fixtures::{at, commit_of, failed_end, steering};
 use crate::store::fixtures::{Fixture, run_id, tenant};

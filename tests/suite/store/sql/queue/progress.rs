@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use agent_runtime::record::RunEvent;
-use agent_runtime::store::{StoreSettings, open};
-use agent_runtime::usage::{Cost, Usage};
+use agent::record::RunEvent;
+use store::{StoreSettings, open};
+use values::usage::{Cost, Usage};
 
 use super::fixtures::{events, failed_end, journal, queued_run, steering};
 use crate::store::fixtures::{Fixture, run_id, tenant};

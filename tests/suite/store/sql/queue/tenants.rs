@@ -1,7 +1,7 @@
 //! The limit of waiting runs of a tenant: it binds, and other tenants do not suffer.
 
-use agent_runtime::store::{Enqueued, IfBusy, NewQueuedRun};
 use futures_util::future::join_all;
+use store::{Enqueued, IfBusy, NewQueuedRun};
 
 use super::fixtures::{at, key, queued_run, terms, thread_run, worker};
 use crate::store::fixtures::{Fixture, tenant};

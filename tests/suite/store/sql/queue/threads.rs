@@ -1,12 +1,12 @@
 //! Runs on threads: which are refused, which wait, which are interrupted, and where the thread
 //! points to at the end.
 
-use agent_runtime::ids::RunId;
-use agent_runtime::record::{RunControl, RunStatus};
-use agent_runtime::store::{
+use agent::record::{RunControl, RunStatus};
+use futures_util::future::join_all;
+use store::{
     Enqueued, IfBusy, LeasedRun, NewQueuedRun, Page, RunFilter, ThreadDelete, ThreadExpectation, ThreadPut, ThreadStart,
 };
-use futures_util::future::join_all;
+use values::ids::RunId;
 
 use super::fixtures::{commit_of, ids, queued_run, terms, thread_name, thread_run, thread_session, worker};
 use crate::store::fixtures::{Fixture, now, tenant};

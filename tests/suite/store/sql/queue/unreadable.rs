@@ -1,8 +1,8 @@
 //! Unreadable rows of the queue: they wait for a version that can read them, or end, and do not
 //! hold up others.
 
-use agent_runtime::record::RunStatus;
-use agent_runtime::store::{IfBusy, UNREADABLE_ATTEMPTS, UnreadableRequest};
+use agent::record::RunStatus;
+use store::{IfBusy, UNREADABLE_ATTEMPTS, UnreadableRequest};
 
 use super::fixtures::{at, events, ids, queued_run, steering, terms, thread_run, worker};
 use crate::store::fixtures::Fixture;
@@ -26,14 +26,14 @@ const DAMAGES: [&str; 5] = [
 ];
 
 /// The condition on the row of a run.
-fn of_run(fixture: &Fixture, run_id: agent_runtime::ids::RunId) -> String {
+fn of_run(fixture: &Fixture, run_id: values::ids::RunId) -> String {
     match fixture.database.engine {
         crate::support::databases::Engine::Postgres => format!("run_id = '{run_id}'"),
         crate::support::databases::Engine::Sqlite => format!("run_id = x'{}'", run_id.as_uuid().simple()),
     }
 }
 
-async fn damage(fixture: &Fixture, damage: &str, run_id: agent_runtime::ids::RunId) {
+async fn damage(fixture: &Fixture, damage: &str, run_id: values::ids::RunId) {
     let condition = of_run(fixture, run_id);
     fixture
         .database

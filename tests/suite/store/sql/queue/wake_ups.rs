@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use agent_runtime::record::RunControl;
-use agent_runtime::store::{Enqueued, IfBusy, open};
+use agent::record::RunControl;
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use futures_util::stream::BoxStream;
 use sqlx::postgres::PgListener;
+use store::{Enqueued, IfBusy, open};
 use tokio::join;
 use tokio::time::timeout;
 

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use agent_runtime::clock::SystemClock;
-use agent_runtime::session::Bundle;
-use agent_runtime::store::{Commit, CommitError, Enqueued, SessionRemoval, Sessions, ThreadExpectation, ThreadPut};
 use futures_util::future::join_all;
+use store::{Commit, CommitError, Enqueued, SessionRemoval, Sessions, ThreadExpectation, ThreadPut};
 use tracing_subscriber::layer::SubscriberExt as _;
+use values::clock::SystemClock;
+use values::session::Bundle;
 
 use super::races::run_from;
 use super::{KEEP_ALL, aged, older_than};

@@ -2,8 +2,8 @@
 
 use std::cell::Cell;
 
-use agent_runtime::session::Bundle;
-use agent_runtime::store::{Enqueued, IfBusy, NewQueuedRun, SessionRemoval, SweepCursor, ThreadExpectation, ThreadPut};
+use store::{Enqueued, IfBusy, NewQueuedRun, SessionRemoval, SweepCursor, ThreadExpectation, ThreadPut};
+use values::session::Bundle;
 
 use super::beside_commits::remove;
 use super::older_than;

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use agent_runtime::session::{Bundle, Hash};
-use agent_runtime::store::{CommitError, VerifyFault};
-use agent_runtime::workspace::Content;
 use chrono::TimeDelta;
 use futures_util::future::join_all;
+use store::{CommitError, VerifyFault};
+use values::session::{Bundle, Hash};
+use workspace::Content;
 
 use super::KEEP_ALL;
 use crate::store::fixtures::{Fixture, now};

@@ -1,10 +1,10 @@
 //! Sweeps of contents: what a session or a journal has stays, and all else goes after a while.
 
-use agent_runtime::clock::Timestamp;
-use agent_runtime::session::{Bundle, Hash};
-use agent_runtime::store::{RemovalFigures, SessionRemoval};
-use agent_runtime::workspace::Content;
 use chrono::TimeDelta;
+use store::{RemovalFigures, SessionRemoval};
+use values::clock::Timestamp;
+use values::session::{Bundle, Hash};
+use workspace::Content;
 
 use super::KEEP_ALL;
 use crate::store::fixtures::{Fixture, now, tenant};

@@ -16,11 +16,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::clock::Timestamp;
-use agent_runtime::ids::SessionId;
-use agent_runtime::session::Bundle;
-use agent_runtime::store::{Ancestor, Commit, Page, RemovalFigures, RetentionRules, Store, StoreError, SweepCursor};
 use chrono::TimeDelta;
+use store::{Ancestor, Commit, Page, RemovalFigures, RetentionRules, Store, StoreError, SweepCursor};
+use values::clock::Timestamp;
+use values::ids::SessionId;
+use values::session::Bundle;
 
 use crate::store::fixtures::Fixture;
 use crate::support::databases::Engine;

@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::clock::Timestamp;
-use agent_runtime::ids::SessionId;
-use agent_runtime::session::{BranchPosition, Bundle, EnvironmentState};
-use agent_runtime::store::{
-    Commit, CommitError, ConflictPolicy, RemovalFigures, RetentionRules, SessionRemoval, ThreadExpectation, ThreadPut,
-};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::json;
+use store::{
+    Commit, CommitError, ConflictPolicy, RemovalFigures, RetentionRules, SessionRemoval, ThreadExpectation, ThreadPut,
+};
+use values::clock::Timestamp;
+use values::ids::SessionId;
+use values::session::{BranchPosition, Bundle, EnvironmentState};
 
 use super::{KEEP_ALL, aged};
 use crate::store::fixtures::{Fixture, now, summary, user};

@@ -5,12 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agent_runtime::session::{Bundle, EnvironmentState};
-use agent_runtime::store::{
-    CommitError, Enqueued, IfBusy, NewQueuedRun, RetentionRules, SessionRemoval, ThreadExpectation,
-};
 use futures_util::future::join_all;
 use serde_json::json;
+use store::{CommitError, Enqueued, IfBusy, NewQueuedRun, RetentionRules, SessionRemoval, ThreadExpectation};
+use values::session::{Bundle, EnvironmentState};
 
 use super::{KEEP_ALL, aged, older_than};
 use crate::store::fixtures::{Fixture, now};

@@ -4,12 +4,10 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use agent_runtime::clock::SystemClock;
-use agent_runtime::store::{
-    Commit, CommitError, ConflictPolicy, SessionRemoval, Sessions, ThreadExpectation, ThreadPut,
-};
 use futures_util::future::{Either, join_all, select};
 use futures_util::poll;
+use store::{Commit, CommitError, ConflictPolicy, SessionRemoval, Sessions, ThreadExpectation, ThreadPut};
+use values::clock::SystemClock;
 
 use super::rules::queue;
 use super::{aged, older_than};
@@ -31,7 +29,7 @@ on_both_engines!(
 /// Sessions that go in five steps.
 const LARGE: usize = 500;
 
-async fn remove(fixture: &Fixture, id: agent_runtime::ids::SessionId, descendants: bool) -> SessionRemoval {
+async fn remove(fixture: &Fixture, id: values::ids::SessionId, descendants: bool) -> SessionRemoval {
     fixture
         .store
         .session_remove(&fixture.tenant, id, descendants, now())

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use agent_runtime::ids::{DeliveryId, RunId, SessionId, UuidV7Source};
-use agent_runtime::record::RunStatus;
-use agent_runtime::store::{RemovalFigures, RetentionRules, ThreadExpectation};
+use agent::record::RunStatus;
 use chrono::TimeDelta;
+use store::{RemovalFigures, RetentionRules, ThreadExpectation};
+use values::ids::{DeliveryId, RunId, SessionId, UuidV7Source};
 
 use super::{KEEP_ALL, aged, literal, older_than};
 use crate::store::fixtures::{Fixture, now, run_end, run_id, run_record, session_id};

@@ -1,10 +1,8 @@
 //! A removed tenant leaves no row in any table, and nothing of other tenants is removed.
 
-use agent_runtime::ids::{ApiKeyId, CommandId, ExecutionId, UuidV7Source, WorkerId};
-use agent_runtime::store::{
-    ApiKeyRecord, CommandKey, CommandLease, CommandTerms, NewCommand, OutputPiece, Scope, ThreadExpectation,
-};
 use chrono::TimeDelta;
+use store::{ApiKeyRecord, CommandKey, CommandLease, CommandTerms, NewCommand, OutputPiece, Scope, ThreadExpectation};
+use values::ids::{ApiKeyId, CommandId, ExecutionId, UuidV7Source, WorkerId};
 
 use super::rules::add_remains;
 use super::{KEEP_ALL, aged, older_than};
@@ -51,11 +49,11 @@ async fn fill(fixture: &Fixture) {
     let key_id = ApiKeyId::generate(&UuidV7Source);
     let key = ApiKeyRecord {
         key_id,
-        secret_hash: agent_runtime::session::hash_definition(key_id.as_uuid().as_bytes()),
+        secret_hash: values::session::hash_definition(key_id.as_uuid().as_bytes()),
         tenant: fixture.tenant.clone(),
         scopes: vec![Scope::Admin],
         label: String::new(),
-        limits: agent_runtime::limits::RunLimits::default(),
+        limits: values::limits::RunLimits::default(),
         created_at: now(),
         revoked_at: None,
     };

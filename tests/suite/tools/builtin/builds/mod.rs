@@ -5,11 +5,11 @@ mod packages;
 
 use std::sync::Arc;
 
-use agent_runtime::clock::SystemClock;
-use agent_runtime::environment::Environment;
-use agent_runtime::sandbox::Namespaces;
-use agent_runtime::session::EnvironmentState;
+use sandbox::Namespaces;
 use serde_json::json;
+use values::clock::SystemClock;
+use values::session::EnvironmentState;
+use workspace::environment::Environment;
 
 use super::shell::Host;
 use super::{Desk, assert_contains};

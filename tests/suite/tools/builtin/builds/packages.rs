@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use agent_runtime::path_patterns::PathPatterns;
 use serde_json::json;
+use values::path_patterns::PathPatterns;
 
 use super::super::assert_contains;
 use super::super::shell::Host;

@@ -5,22 +5,22 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use agent_runtime::agent::hooks::{
+use agent::hooks::{
     HookContext, HookPoint, HookRegistry, HookStack, HookSubject, ToolDecision, ToolUse, builtin_hooks,
 };
-use agent_runtime::agent::ports::ModelRequest;
-use agent_runtime::agent::state::{
+use agent::ports::ModelRequest;
+use agent::state::{
     AgentError, AgentState, ErrorKind, ExecutionBudget, ExecutionStatus, FinishReason, ModelResponse, StopReason,
     ToolExecution, ToolTrace, ToolVerdict,
 };
-use agent_runtime::agent::{ExecutionControl, HookConfig};
-use agent_runtime::clock::{Clock as _, SystemClock};
-use agent_runtime::ids::{AgentId, ExecutionId, MessageId, ToolExecutionId, UuidV7Source};
-use agent_runtime::message::{ContentPart, Message, Role, ToolCall};
-use agent_runtime::tenant::TenantId;
-use agent_runtime::usage::Usage;
+use agent::{ExecutionControl, HookConfig};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+use values::clock::{Clock as _, SystemClock};
+use values::ids::{AgentId, ExecutionId, MessageId, ToolExecutionId, UuidV7Source};
+use values::message::{ContentPart, Message, Role, ToolCall};
+use values::tenant::TenantId;
+use values::usage::Usage;
 
 use crate::agent::setup::Setup;
 use crate::support::clock::TestClock;

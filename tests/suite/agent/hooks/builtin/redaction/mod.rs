@@ -2,13 +2,13 @@
 
 mod bounds;
 
-use agent_runtime::agent::ports::{ModelErrorClass, ModelEvent};
-use agent_runtime::agent::state::{AgentState, ExecutionStatus, FinishReason};
-use agent_runtime::clock::Clock as _;
-use agent_runtime::ids::{MessageId, UuidV7Source};
-use agent_runtime::json::Value;
-use agent_runtime::message::{ContentPart, Message, ReasoningPart, Role, ToolCall};
+use agent::ports::{ModelErrorClass, ModelEvent};
+use agent::state::{AgentState, ExecutionStatus, FinishReason};
 use serde_json::json;
+use values::clock::Clock as _;
+use values::ids::{MessageId, UuidV7Source};
+use values::json::Value;
+use values::message::{ContentPart, Message, ReasoningPart, Role, ToolCall};
 
 use crate::agent::setup::{Setup, shown, transcript};
 use crate::support::fake_model::{Beat, asks_for, completed, says, text, usage};

@@ -1,0 +1,148 @@
+//! Tools that the caller executes. The service shows them to the model and never calls them.
+
+use futures_util::future::{BoxFuture, ready};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::approval::check_expiry;
+use crate::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
+use values::json::{JsonSchema, Value};
+
+/// The most client tools of an agent.
+const MAX_CLIENT_TOOLS: usize = 128;
+
+/// A tool that the caller executes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClientTool {
+    /// The name that models call.
+    #[schema(pattern = "^[A-Za-z0-9_-]{1,64}$")]
+    pub name: String,
+    /// What it does, for the model.
+    #[serde(default)]
+    pub description: String,
+    /// The JSON Schema of its arguments: an object. By default it has no arguments.
+    #[serde(default = "no_arguments")]
+    #[schema(value_type = Object)]
+    pub parameters: Value,
+    /// The JSON Schema of its result. By default any result fits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub response_schema: Option<Value>,
+    /// When an open call expires, in seconds; by default the service's setting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 31_536_000)]
+    pub expires_after_seconds: Option<u32>,
+}
+
+fn no_arguments() -> Value {
+    json!({"type": "object", "additionalProperties": false})
+}
+
+impl ClientTool {
+    /// Checks the client tools of an agent that has the named other tools. The error says what is
+    /// wrong.
+    pub fn check_all(tools: &[Self], others: &[String]) -> Result<(), String> {
+        if tools.len() > MAX_CLIENT_TOOLS {
+            return Err(format!("the most are {MAX_CLIENT_TOOLS}"));
+        }
+        for (index, tool) in tools.iter().enumerate() {
+            let name = &tool.name;
+            if !ToolSpec::is_valid_name(name) {
+                let rule = "a tool is named by 1 to 64 letters, digits, `-` and `_`";
+                return Err(format!("{rule}, not {name:?}"));
+            }
+            if others.contains(name) || tools[..index].iter().any(|other| other.name == *name) {
+                return Err(format!("two tools would be named {name:?}"));
+            }
+            tool.check().map_err(|fault| format!("the tool {name:?}: {fault}"))?;
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), String> {
+        JsonSchema::compile_object(&self.parameters).map_err(|error| format!("its parameters: {error}"))?;
+        if let Some(schema) = &self.response_schema {
+            JsonSchema::compile(schema).map_err(|error| format!("its response_schema: {error}"))?;
+        }
+        check_expiry(self.expires_after_seconds)
+    }
+
+    /// Returns the tool as executors know it.
+    pub fn to_tool(&self) -> impl Tool + 'static {
+        let spec = ToolSpec {
+            name: self.name.clone(),
+            description: self.description.clone(),
+            parameters: self.parameters.clone(),
+            ..ToolSpec::default()
+        };
+        Shown { spec }
+    }
+}
+
+/// A client tool as the model sees it.
+#[derive(Debug)]
+struct Shown {
+    spec: ToolSpec,
+}
+
+impl Tool for Shown {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    /// Fails: the driver leaves the call open before it gets here.
+    fn call<'a>(&'a self, _: Value, _: &'a ToolContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        let name = &self.spec.name;
+        Box::pin(ready(Err(ToolError::new(format!(
+            "{name} is executed by the caller, and this call can't wait for it"
+        )))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn client_tools_that_can_not_work_are_refused() {
+        let tool = |name: &str, fields: Value| {
+            let mut value = fields;
+            value["name"] = name.into();
+            serde_json::from_value::<ClientTool>(value).unwrap()
+        };
+        let others = ["calculator".to_owned()];
+        let plain = || json!({});
+        assert_eq!(
+            ClientTool::check_all(&[tool("ask", plain()), tool("tell", plain())], &others),
+            Ok(())
+        );
+        for (tools, words) in [
+            (vec![tool("a.b", plain())], "not \"a.b\""),
+            (
+                vec![tool("calculator", plain())],
+                "two tools would be named \"calculator\"",
+            ),
+            (
+                vec![tool("a", plain()), tool("a", plain())],
+                "two tools would be named \"a\"",
+            ),
+            (
+                vec![tool("a", json!({"parameters": {"type": "string"}}))],
+                "its parameters",
+            ),
+            (
+                vec![tool("a", json!({"response_schema": {"type": "nothing"}}))],
+                "its response_schema",
+            ),
+            (
+                vec![tool("a", json!({"expires_after_seconds": 31_536_001}))],
+                "to 31536000",
+            ),
+            (vec![tool("a", plain()); 129], "the most are 128"),
+        ] {
+            let fault = ClientTool::check_all(&tools, &others).unwrap_err();
+            assert!(fault.contains(words), "{fault}: {words}");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The part of a completion that has arrived, retained in case the rest never arrives.
+
+use std::collections::BTreeMap;
+
+use super::estimate::{chars_at_least, estimated_usage, least_tokens};
+use crate::ports::ModelEvent;
+use crate::state::{FinishReason, ModelResponse};
+use values::message::{ContentPart, ReasoningPart};
+use values::usage::Usage;
+
+/// Collects the deltas of a completion.
+///
+/// Tool calls are left out: arguments that are cut short must not run, and a call without a result
+/// must not be stored.
+#[derive(Debug)]
+pub(super) struct PartialCompletion {
+    /// The size of the request.
+    asked: u64,
+    reasoning: String,
+    text: String,
+    refusal: String,
+    usage: Usage,
+    /// The usage of failed attempts before this one.
+    failed_usage: Usage,
+    /// The characters that have arrived.
+    chars: u64,
+    has_begun: bool,
+    /// The bytes that have arrived since the provider last counted.
+    uncounted: u64,
+}
+
+impl PartialCompletion {
+    /// Makes an empty completion of a request of `asked` bytes.
+    pub(super) fn new(asked: u64) -> Self {
+        Self {
+            asked,
+            reasoning: String::new(),
+            text: String::new(),
+            refusal: String::new(),
+            usage: Usage::default(),
+            failed_usage: Usage::default(),
+            chars: 0,
+            has_begun: false,
+            uncounted: 0,
+        }
+    }
+
+    /// Adds one event.
+    pub(super) fn push(&mut self, event: &ModelEvent) {
+        let delta = match event {
+            ModelEvent::TextDelta { text } => push(&mut self.text, text),
+            ModelEvent::ReasoningDelta { text } => push(&mut self.reasoning, text),
+            ModelEvent::RefusalDelta { text } => push(&mut self.refusal, text),
+            ModelEvent::ToolCallDelta { arguments, .. } => arguments,
+            ModelEvent::Usage(usage) => {
+                self.usage = *usage;
+                self.uncounted = 0;
+                ""
+            }
+            ModelEvent::AttemptFailed { usage } => {
+                self.failed_usage = self.failed_usage + *usage;
+                self.usage = Usage::default();
+                ""
+            }
+            ModelEvent::ToolCallStarted { .. } | ModelEvent::Completed(_) => "",
+        };
+        self.has_begun |= !matches!(event, ModelEvent::Usage(_) | ModelEvent::AttemptFailed { .. });
+        self.chars += chars_at_least(delta);
+        self.uncounted += delta.len() as u64;
+    }
+
+    /// Returns the fewest tokens that the characters so far can have.
+    pub(super) fn least_tokens(&self) -> u64 {
+        least_tokens(self.chars)
+    }
+
+    /// Returns whether any output has arrived. A count of tokens is not output.
+    pub(super) fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    /// Returns the output tokens that have been counted.
+    pub(super) fn output_tokens(&self) -> u64 {
+        self.usage.output_tokens
+    }
+
+    /// Returns the usage of the request, once the provider has counted it.
+    pub(super) fn input_usage(&self) -> Option<Usage> {
+        let usage = self.usage;
+        (usage.input_tokens > 0).then(|| Usage {
+            output_tokens: 0,
+            reasoning_tokens: 0,
+            total_tokens: usage.total_tokens.saturating_sub(usage.output_tokens),
+            ..usage
+        })
+    }
+
+    /// Returns the usage of failed attempts.
+    pub(super) fn failed_usage(&self) -> Usage {
+        self.failed_usage
+    }
+
+    /// Ends the completion with what has arrived. Estimates usage that was not counted: servers
+    /// count the output only at the end, and some also count the request only then.
+    pub(super) fn into_response(self) -> ModelResponse {
+        let unasked = if self.usage.total_tokens == 0 { self.asked } else { 0 };
+        let usage = if self.uncounted > 0 {
+            self.usage + estimated_usage(unasked, self.uncounted)
+        } else {
+            self.usage
+        };
+        let reasoning = (!self.reasoning.is_empty()).then(|| {
+            ContentPart::Reasoning(ReasoningPart {
+                text: self.reasoning,
+                ..ReasoningPart::default()
+            })
+        });
+        let text = (!self.text.is_empty()).then(|| ContentPart::text(self.text));
+        let refusal = (!self.refusal.is_empty()).then_some(ContentPart::Refusal { text: self.refusal });
+        ModelResponse {
+            content: [reasoning, text, refusal].into_iter().flatten().collect(),
+            provider_fields: None,
+            finish_reason: FinishReason::Interrupted,
+            usage,
+            provider_tool_calls: BTreeMap::new(),
+            model: None,
+            response_id: None,
+        }
+    }
+}
+
+fn push<'a>(text: &mut String, delta: &'a str) -> &'a str {
+    text.push_str(delta);
+    delta
+}

@@ -1,0 +1,408 @@
+//! The events of an execution, emitted as it proceeds. Payloads contain what is new, never whole
+//! histories.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::hooks::HookPoint;
+use super::state::{
+    AgentError, AgentStepType, ExecutionStatus, FinishReason, StepExecution, StopReason, ToolExecution, ToolVerdict,
+};
+use values::clock::Timestamp;
+use values::ids::{AgentId, ExecutionId, MessageId, ModelRequestId, SessionId, StepId};
+use values::json::{Object, is_default};
+use values::message::ContentPart;
+use values::model_ref::ModelRef;
+use values::usage::Usage;
+
+/// Receives events. It never waits and never fails.
+pub trait EventSink: Send + Sync + fmt::Debug {
+    /// Receives one event.
+    fn emit(&self, event: AgentEvent);
+
+    /// Receives a step that was just archived. Steps are numbered from 1.
+    fn step_recorded(&self, step_number: usize, step: &Arc<StepExecution>) {
+        self.emit(AgentEvent::step_completed(step_number, step));
+    }
+}
+
+/// Whether the loop continues after a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ContinuationDecision {
+    /// Another step follows.
+    Continue,
+    /// The execution ends.
+    Stop,
+}
+
+/// A part of the state that a hook has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StatePart {
+    /// The key-value pairs of the context.
+    Metadata,
+    /// The variables of the environment.
+    Variables,
+    /// The resources of the environment.
+    Resources,
+    /// The instructions above the conversation.
+    SystemPrompt,
+    /// The format of final completions.
+    ResponseFormat,
+    /// The messages of the history: some were added.
+    Messages,
+    /// The messages that the execution begins with.
+    Input,
+}
+
+/// Something that happened. Steps are numbered from 1.
+///
+/// Most events are small deltas, so large and rare fields are boxed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(tag = "type", content = "data")]
+pub enum AgentEvent {
+    /// An execution begins.
+    #[serde(rename = "execution.started")]
+    ExecutionStarted {
+        /// The execution.
+        execution_id: ExecutionId,
+        /// The agent instance.
+        agent_id: AgentId,
+        /// The agent instance that it works for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_agent_id: Option<AgentId>,
+        /// How many executions the agent instance has had, this one included.
+        execution_count: u64,
+    },
+    /// A step begins.
+    #[serde(rename = "step.started")]
+    StepStarted {
+        /// The step's number.
+        step_number: usize,
+        /// The step's id.
+        step_id: StepId,
+        /// When it began.
+        #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+        started_at: Timestamp,
+    },
+    /// A message that came while the execution was at work has joined its conversation.
+    #[serde(rename = "message.applied")]
+    MessageApplied {
+        /// The number of the step that follows.
+        step_number: usize,
+        /// The message.
+        message_id: MessageId,
+    },
+    /// A model is asked.
+    #[serde(rename = "model.requested")]
+    ModelRequested {
+        /// The step's number.
+        step_number: usize,
+        /// Names the request.
+        request_id: ModelRequestId,
+        /// The model.
+        model: ModelRef,
+        /// The number of messages that it is sent.
+        message_count: usize,
+        /// The number of tools that it may ask for.
+        tool_count: usize,
+        /// The most output tokens.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_output_tokens: Option<u64>,
+    },
+    /// A completion ended: complete, cut or failed.
+    #[serde(rename = "model.responded")]
+    ModelResponded {
+        /// The step's number.
+        step_number: usize,
+        /// Names the request.
+        request_id: ModelRequestId,
+        /// The model.
+        model: ModelRef,
+        /// Why it ended; none when there was no completion.
+        #[schema(value_type = Option<String>)]
+        finish_reason: Option<FinishReason>,
+        /// What the request used.
+        usage: Box<Usage>,
+        /// Why it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<Box<AgentError>>,
+        /// The parts of the request that the provider refused and that later requests leave out.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        left_out: Vec<String>,
+        /// How long it took, in milliseconds.
+        duration_ms: i64,
+    },
+    /// More text of the model.
+    #[serde(rename = "message.delta")]
+    MessageDelta {
+        /// The step's number.
+        step_number: usize,
+        /// The words.
+        text: String,
+        /// Whether the words decline the request.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        refusal: bool,
+    },
+    /// The model reasons on.
+    #[serde(rename = "reasoning.delta")]
+    ReasoningDelta {
+        /// The step's number.
+        step_number: usize,
+        /// The words.
+        text: String,
+    },
+    /// The model asks for a tool.
+    #[serde(rename = "tool_call.started")]
+    ToolCallStarted {
+        /// The step's number.
+        step_number: usize,
+        /// The index of the call in the step, from 0.
+        index: usize,
+        /// The call's id.
+        call_id: String,
+        /// The tool's name.
+        name: String,
+    },
+    /// The model writes more of a call's arguments.
+    #[serde(rename = "tool_call.delta")]
+    ToolCallDelta {
+        /// The step's number.
+        step_number: usize,
+        /// The index of the call in the step, from 0.
+        index: usize,
+        /// The call's id.
+        call_id: String,
+        /// A piece of the arguments' text.
+        arguments: String,
+    },
+    /// A call that runs has more output. Its result has all of it.
+    #[serde(rename = "tool_call.output")]
+    ToolCallOutput {
+        /// The step's number.
+        step_number: usize,
+        /// The call's id.
+        call_id: String,
+        /// A piece of the output.
+        text: String,
+    },
+    /// A tool call ended.
+    #[serde(rename = "tool_call.completed")]
+    ToolCallCompleted {
+        /// The step's number.
+        step_number: usize,
+        /// The call's id.
+        call_id: String,
+        /// The tool's name.
+        name: String,
+        /// The call's arguments, as the model wrote them.
+        arguments: String,
+        /// What the model reads.
+        content: Vec<ContentPart>,
+        /// Whether it is an error.
+        is_error: bool,
+        /// Who made the result, if not the tool.
+        #[serde(default, skip_serializing_if = "is_default")]
+        verdict: ToolVerdict,
+        /// How long the tool took, in milliseconds.
+        duration_ms: i64,
+    },
+    /// A hook has changed the state.
+    #[serde(rename = "state.changed")]
+    StateChanged {
+        /// The number of the step that is in progress or would be next.
+        step_number: usize,
+        /// The hook's name.
+        hook: String,
+        /// Where it was called.
+        point: HookPoint,
+        /// What it has changed.
+        changes: Vec<StatePart>,
+        /// The key-value pairs of the metadata that are new or have changed.
+        #[serde(default, skip_serializing_if = "Object::is_empty")]
+        metadata: Object,
+    },
+    /// Another agent begins to work on a call.
+    #[serde(rename = "subagent.started")]
+    SubagentStarted {
+        /// The step's number.
+        step_number: usize,
+        /// The call's id.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        call_id: String,
+        /// The other agent's name.
+        agent: String,
+        /// The other agent instance.
+        agent_id: AgentId,
+        /// The session that it will publish with this run's.
+        session_id: SessionId,
+    },
+    /// Something happened in the execution of an agent below, where the caller asks for it.
+    #[serde(rename = "subagent.event")]
+    SubagentEvent {
+        /// The number of the step of the agent right above, to which the call belongs.
+        step_number: usize,
+        /// The call that the agent works on.
+        call_id: String,
+        /// The agent instance.
+        agent_id: AgentId,
+        /// How many levels it is below the run's own agent, from 1.
+        depth: u32,
+        /// What happened.
+        #[schema(no_recursion)]
+        event: Box<AgentEvent>,
+    },
+    /// Another agent's work on a call ended; the run's steps have its trace.
+    #[serde(rename = "subagent.completed")]
+    SubagentCompleted {
+        /// The step's number.
+        step_number: usize,
+        /// The call's id.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        call_id: String,
+        /// The other agent's name.
+        agent: String,
+        /// The other agent instance.
+        agent_id: AgentId,
+        /// The session that it publishes with this run's, unless it failed.
+        session_id: SessionId,
+        /// How it ended.
+        status: ExecutionStatus,
+        /// Why it ended.
+        stop_reason: Option<StopReason>,
+        /// Why its last completion ended.
+        #[serde(default)]
+        #[schema(value_type = Option<String>)]
+        finish_reason: Option<FinishReason>,
+        /// The number of its steps.
+        step_count: usize,
+        /// What it used.
+        usage: Box<Usage>,
+    },
+    /// Older messages are summarised; they stay in the history.
+    #[serde(rename = "history.compacted")]
+    HistoryCompacted {
+        /// The number of the step that follows.
+        step_number: usize,
+        /// The summary.
+        message_id: MessageId,
+        /// The index of the first message that it covers.
+        from: u64,
+        /// The index after the last message that it covers.
+        to: u64,
+        /// What writing it used.
+        usage: Box<Usage>,
+    },
+    /// A server lists tools that can't be used.
+    #[serde(rename = "server.warned")]
+    ServerWarned {
+        /// The name of the MCP server.
+        server: String,
+        /// Which parts of its list, and why.
+        problems: Vec<String>,
+    },
+    /// A hook failed, and the execution continues without it.
+    #[serde(rename = "hook.warned")]
+    HookWarned {
+        /// The step's number.
+        step_number: usize,
+        /// The hook's name.
+        hook: String,
+        /// What happened.
+        message: String,
+    },
+    /// A step ended and is archived.
+    #[serde(rename = "step.completed")]
+    StepCompleted {
+        /// The step's number.
+        step_number: usize,
+        /// The step's id.
+        step_id: StepId,
+        /// What it was.
+        step_type: AgentStepType,
+        /// Why the model ended its completion.
+        #[schema(value_type = Option<String>)]
+        finish_reason: Option<FinishReason>,
+        /// What its model call used.
+        usage: Box<Usage>,
+        /// How long it took, in milliseconds.
+        duration_ms: i64,
+    },
+    /// The loop has decided whether to continue.
+    #[serde(rename = "continuation.evaluated")]
+    ContinuationEvaluated {
+        /// The step's number.
+        step_number: usize,
+        /// Whether another step follows.
+        decision: ContinuationDecision,
+        /// Why the execution ends.
+        reason: Option<StopReason>,
+        /// Who gave the deciding signal.
+        source: Option<String>,
+        /// The signal's words.
+        message: Option<String>,
+        /// The signal's figures, such as the limit that is reached.
+        #[serde(default, skip_serializing_if = "Object::is_empty")]
+        context: Object,
+    },
+    /// An execution ended; the last event of every one. A loop that is dropped ends as failed.
+    #[serde(rename = "execution.ended")]
+    ExecutionEnded {
+        /// The execution.
+        execution_id: ExecutionId,
+        /// How it ended.
+        status: ExecutionStatus,
+        /// Why it ended.
+        reason: StopReason,
+        /// Whether it ended before its work was done.
+        was_force_stopped: bool,
+        /// Who gave the deciding signal.
+        source: Option<String>,
+        /// The signal's words.
+        message: Option<String>,
+        /// The signal's figures, such as the limit that is reached.
+        #[serde(default, skip_serializing_if = "Object::is_empty")]
+        context: Object,
+        /// The number of its steps.
+        step_count: usize,
+        /// What it used.
+        usage: Box<Usage>,
+        /// How long it took, in milliseconds.
+        duration_ms: i64,
+    },
+}
+
+impl AgentEvent {
+    /// Makes the event of a tool call that ended.
+    pub fn tool_call_completed(step_number: usize, execution: &ToolExecution) -> Self {
+        Self::ToolCallCompleted {
+            step_number,
+            call_id: execution.call.id.clone(),
+            name: execution.call.name.clone(),
+            arguments: execution.call.arguments.clone(),
+            content: execution.content.clone(),
+            is_error: execution.is_error_result(),
+            verdict: execution.verdict,
+            duration_ms: execution.duration().num_milliseconds(),
+        }
+    }
+
+    /// Makes the event of a step that is archived.
+    pub fn step_completed(step_number: usize, execution: &StepExecution) -> Self {
+        Self::StepCompleted {
+            step_number,
+            step_id: execution.id(),
+            step_type: execution.step.step_type(),
+            finish_reason: execution
+                .step
+                .response
+                .as_ref()
+                .map(|response| response.finish_reason.clone()),
+            usage: Box::new(execution.step.usage()),
+            duration_ms: execution.duration().num_milliseconds(),
+        }
+    }
+}

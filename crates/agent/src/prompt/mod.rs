@@ -1,0 +1,301 @@
+//! System prompts as templates: values, conditions and loops over `variables` and `metadata`. An
+//! undefined name is an error.
+//!
+//! A prompt is written by a tenant, so its cost is bounded. The guard rejects templates that could
+//! build ever larger values or exhaust the stack. The rendering counts its steps and the bytes that
+//! they touch.
+
+mod guard;
+mod template_values;
+#[cfg(test)]
+mod worst_case;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::{StringInput, Value as Shown};
+use minijinja::{Environment, ErrorKind, UndefinedBehavior, context, filters, tests};
+
+use self::guard::{Fault, Scanned, scan};
+use self::template_values::{Allowance, longest_entry, object_of};
+use values::json::{Object, Value};
+
+/// The most instructions of one rendering. Real prompts need far fewer, and these take no
+/// noticeable time.
+const FUEL: u64 = 100_000;
+/// The most instructions times bytes of the longest text, since one instruction may compare or
+/// search a text.
+const MAX_TEXT_WORK: u64 = 512 << 20;
+/// The most bytes that a rendering may read from lists and objects and pass through filters.
+const MAX_TOUCHED: u64 = 32 << 20;
+/// The most bytes of a template, and of a rendered prompt.
+const MAX_BYTES: usize = 1 << 20;
+
+/// A prompt that is an invalid template, exceeds a limit, or reads an undefined value.
+#[derive(Debug, thiserror::Error)]
+#[error("the system prompt can't be rendered: {message}")]
+pub struct PromptError {
+    /// What is wrong, with the line.
+    message: String,
+    /// The template engine's error.
+    #[source]
+    source: Option<minijinja::Error>,
+}
+
+/// Returns whether a prompt contains a tag to render.
+pub(super) fn is_template(prompt: &str) -> bool {
+    ["{{", "{%", "{#"].iter().any(|mark| prompt.contains(mark))
+}
+
+/// Renders a prompt. In the worst case it takes a noticeable part of a second.
+pub fn render_prompt(
+    template: &str,
+    variables: &BTreeMap<String, Value>,
+    metadata: &Object,
+) -> Result<String, PromptError> {
+    if !is_template(template) {
+        return Ok(template.to_owned());
+    }
+    let scanned = checked(template)?;
+    let longest = longest_entry(variables)
+        .max(longest_entry(metadata))
+        .max(scanned.longest_text);
+    let allowance = Allowance::new(MAX_TOUCHED);
+    let context = context! {
+        variables => object_of(variables, &allowance),
+        metadata => object_of(metadata, &allowance),
+    };
+    let mut prompt = BoundedText(Vec::new());
+    let rendered = environment(&allowance).and_then(|mut environment| {
+        environment.set_fuel(Some(FUEL.min(MAX_TEXT_WORK / longest.max(1) as u64)));
+        let template = environment.template_from_str(template)?;
+        template.render_captured_to(context, &mut prompt).map(drop)
+    });
+    if allowance.is_spent() {
+        return Err(PromptError::new("it reads, compares and searches too much"));
+    }
+    rendered.map_err(PromptError::from)?;
+    String::from_utf8(prompt.0).map_err(|_| PromptError::new("the rendered prompt is no text"))
+}
+
+/// Checks before storage that a prompt is a valid template and reads only values that can be set.
+pub fn check_prompt(template: &str) -> Result<(), PromptError> {
+    check_length(template)?;
+    if !is_template(template) {
+        return Ok(());
+    }
+    let scanned = checked(template)?;
+    let compiled = environment(&Allowance::new(MAX_TOUCHED))
+        .and_then(|environment| environment.template_from_str(template).map(drop));
+    compiled.map_err(PromptError::from)?;
+    scanned
+        .unknown
+        .map_or(Ok(()), |fault| Err(PromptError::at(template, &fault)))
+}
+
+fn check_length(template: &str) -> Result<(), PromptError> {
+    if template.len() > MAX_BYTES {
+        return Err(PromptError::new(format!("it has more than {MAX_BYTES} bytes")));
+    }
+    Ok(())
+}
+
+fn checked(template: &str) -> Result<Scanned, PromptError> {
+    check_length(template)?;
+    scan(template).map_err(|fault| PromptError::at(template, &fault))
+}
+
+/// Makes an environment with only what prompts need: no functions, and only filters whose output is
+/// hardly larger than their input.
+fn environment(allowance: &Arc<Allowance>) -> Result<Environment<'static>, minijinja::Error> {
+    let mut environment = Environment::empty();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_syntax(SyntaxConfig::builder().keep_trailing_newline(true).build()?);
+    // Otherwise, errors of optimised builds don't name the undefined value.
+    environment.set_debug(true);
+    let spent = Arc::clone(allowance);
+    environment.add_filter("length", move |value: &Shown| {
+        spent.charge(value.as_str().map_or(0, str::len))?;
+        filters::length(value)
+    });
+    let spent = Arc::clone(allowance);
+    environment.add_filter("lower", move |text: StringInput<'_>| {
+        spent.charge(text.as_str().len()).map(|()| filters::lower(text))
+    });
+    let spent = Arc::clone(allowance);
+    environment.add_filter("upper", move |text: StringInput<'_>| {
+        spent.charge(text.as_str().len()).map(|()| filters::upper(text))
+    });
+    let spent = Arc::clone(allowance);
+    environment.add_filter("trim", move |text: StringInput<'_>, ends: Option<Cow<'_, str>>| {
+        // Trimming compares each character with those to trim.
+        let ends_length = ends.as_ref().map_or(1, |ends| ends.len());
+        let bytes = text.as_str().len().saturating_mul(ends_length);
+        spent.charge(bytes).map(|()| filters::trim(text, ends))
+    });
+    environment.add_filter("default", filters::default);
+    environment.add_test("defined", tests::is_defined);
+    environment.add_test("undefined", tests::is_undefined);
+    environment.add_test("none", tests::is_none);
+    Ok(environment)
+}
+
+impl PromptError {
+    fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            source: None,
+        }
+    }
+
+    fn at(template: &str, fault: &Fault) -> Self {
+        let line = template[..fault.at].matches('\n').count() + 1;
+        Self::new(format!("line {line}: {}", fault.words))
+    }
+}
+
+impl From<minijinja::Error> for PromptError {
+    fn from(source: minijinja::Error) -> Self {
+        // Writing fails only if the rendered prompt is too large.
+        let detail = match source.kind() {
+            ErrorKind::WriteFailure => format!("it comes to more than {MAX_BYTES} bytes"),
+            ErrorKind::OutOfFuel => "it takes too many steps".to_owned(),
+            kind => source.detail().map_or_else(|| kind.to_string(), ToOwned::to_owned),
+        };
+        let message = source
+            .line()
+            .map_or_else(|| detail.clone(), |line| format!("line {line}: {detail}"));
+        Self {
+            message,
+            source: Some(source),
+        }
+    }
+}
+
+/// The buffer of a rendered prompt. Writing fails once the prompt is too large.
+struct BoundedText(Vec<u8>);
+
+impl io::Write for BoundedText {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() + bytes.len() > MAX_BYTES {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod unit_tests {
+    use super::*;
+
+    fn render(template: &str) -> Result<String, String> {
+        let cities = Value::from(vec!["Bern", "Basel"]);
+        let variables = BTreeMap::from([
+            ("city".to_owned(), Value::from("Bern")),
+            ("cities".to_owned(), cities),
+            ("long".to_owned(), Value::from("x".repeat(200_000))),
+        ]);
+        let metadata = Object::from_iter([
+            ("tier".to_owned(), Value::from(2)),
+            ("a b".to_owned(), Value::from("c")),
+        ]);
+        render_prompt(template, &variables, &metadata).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn prompts_read_variables_and_metadata() {
+        for (template, prompt) in [
+            (
+                "In {{ variables.city }},\ntier {{ metadata.tier }}.\n",
+                "In Bern,\ntier 2.\n",
+            ),
+            ("{ plain }\n", "{ plain }\n"),
+            ("{{ metadata['a b'] }} {{ variables.cities[1] }}", "c Basel"),
+            ("{% if metadata.tier >= 2 %}gold{% else %}tin{% endif %}", "gold"),
+            (
+                "{% for city in variables.cities %}{{ city | upper }};{% endfor %}",
+                "BERN;BASEL;",
+            ),
+            ("{{ variables.tone | default('dry') }}", "dry"),
+            ("{% if variables.tone is defined %}a{% endif %}{# c #}b", "b"),
+            ("{{ 'a ~ b * c' }}", "a ~ b * c"),
+        ] {
+            assert_eq!(render(template).as_deref(), Ok(prompt), "{template}");
+        }
+    }
+
+    #[test]
+    fn errors_name_the_line_and_what_is_not_there() {
+        for (template, message) in [
+            ("a\n{{ variables.town }}", "line 2: `variables.town` is undefined"),
+            ("{{ variables.a.b.c }}", "line 1: `variables.a` is undefined"),
+            ("\n\n{{ nope }}", "line 3: `nope` is undefined"),
+            ("{{ variables['x y'] }}", "line 1: `variables['x y']` is undefined"),
+            (
+                "{% for x in metadata.nope %}{% endfor %}",
+                "line 1: `metadata.nope` is undefined",
+            ),
+            (
+                "{% if metadata.nope == 2 %}{% endif %}",
+                "line 1: `metadata.nope` is undefined",
+            ),
+            (
+                "\n{{ variables.town | upper }}",
+                "line 2: `variables.town` is undefined",
+            ),
+            ("{{ variables.city | shout }}", "line 1: filter shout is unknown"),
+            ("a\n{% for x in %}", "line 2: "),
+            ("a\n{{ nope", "line 2: "),
+            ("a\n\n{% set s = 'x' %}", "line 3: a prompt may use "),
+            ("a\n{{ 'x'\n* 2 }}", "line 3: a prompt shows values "),
+        ] {
+            let error = render(template).unwrap_err();
+            assert!(error.contains(message), "{template:?}: {error}");
+        }
+        assert!(check_prompt("{{ variables.town }}").is_ok(), "a later run may have it");
+        assert!(check_prompt("{{ nope").is_err());
+    }
+
+    #[test]
+    fn a_template_can_not_run_without_end() {
+        let cities = "{% for a in variables.cities %}".repeat(18) + "x" + &"{% endfor %}".repeat(18);
+        assert!(render(&cities).is_err());
+    }
+
+    #[test]
+    fn a_template_can_not_fill_the_memory() {
+        let doubling = format!("{{% set s = 'x' %}}{}", "{% set s = s ~ s %}".repeat(40));
+        for template in [
+            doubling.as_str(),
+            "{% set s %}{{ variables.long }}{% endset %}",
+            "{{ variables.long ~ variables.long }}",
+            "{{ variables.long + variables.long }}",
+            "{{ 'x' * 1000000000 }}",
+            "{{ [variables.long, variables.long] | upper }}",
+            "{{ {'a': variables.long} }}",
+            "{{ range(100000000) }}",
+            "{% macro m() %}{% endmacro %}",
+            "{% raw %}{% endraw %}",
+            "{% filter upper %}{% endfilter %}",
+            "{% include 'x' %}",
+        ] {
+            assert!(
+                check_prompt(template).is_err() || render(template).is_err(),
+                "{template}"
+            );
+        }
+        let many = "{{ variables.long }}".repeat(6);
+        assert!(
+            render(&many).unwrap_err().contains("bytes"),
+            "what is written is bounded"
+        );
+    }
+}

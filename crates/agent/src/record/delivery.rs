@@ -1,0 +1,105 @@
+//! Webhook messages of runs, and the state of their delivery.
+
+use serde::Serialize;
+use url::Url;
+
+use super::named::named_values;
+use crate::WebhookEvent;
+use values::clock::Timestamp;
+use values::ids::{DeliveryId, RunId};
+
+/// A message to send, stored in the transaction that ends the run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewDelivery {
+    /// The id of the message, by which receivers recognize a repeated one.
+    pub delivery_id: DeliveryId,
+    /// What it reports.
+    pub event: WebhookEvent,
+    /// Where it goes.
+    pub url: String,
+    /// The name of the secret that signs it; `None` for an unsigned message.
+    pub secret: Option<String>,
+    /// The message: JSON.
+    pub body: String,
+    /// When it was stored, and is first due.
+    pub created_at: Timestamp,
+}
+
+/// Returns the host of the address, in lower case and without a port; empty if the address has no
+/// host.
+///
+/// Messages to one host share its slots, however their addresses are written.
+pub fn receiver_of(url: &str) -> String {
+    let url = Url::parse(url).ok();
+    let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
+    host.trim_end_matches('.').to_owned()
+}
+
+named_values! {
+    /// The status of a delivery.
+    DeliveryStatus {
+        /// It is sent, or sent again, when it is due.
+        Pending = "pending",
+        /// The receiver has replied with success.
+        Delivered = "delivered",
+        /// All attempts have failed.
+        Dead = "dead",
+    }
+}
+
+/// A message to a webhook, without its body.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = Delivery)]
+pub struct DeliveryRecord {
+    /// Names the message; its `webhook-id`.
+    pub delivery_id: DeliveryId,
+    /// The run that it reports.
+    pub run_id: RunId,
+    /// The event that it reports.
+    pub event: WebhookEvent,
+    /// Where it goes.
+    pub url: String,
+    /// The name of the secret that signs it.
+    pub secret: Option<String>,
+    /// Its status.
+    pub status: DeliveryStatus,
+    /// How often it was sent.
+    pub attempts: u32,
+    /// The HTTP status of the last response.
+    #[schema(minimum = 100, maximum = 999)]
+    pub response_status: Option<u16>,
+    /// Why the last attempt failed.
+    pub error: Option<String>,
+    /// When the run ended.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    pub created_at: Timestamp,
+    /// When it is sent next; null once it is over.
+    #[serde(rename = "next_attempt_at")]
+    #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>)]
+    pub due_at: Option<Timestamp>,
+    /// When it was delivered.
+    #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>)]
+    pub delivered_at: Option<Timestamp>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_receiver_is_its_host_however_the_address_is_written() {
+        for (url, expected) in [
+            ("https://example.org", "example.org"),
+            ("http://EXAMPLE.org:8080/a/b?c#d", "example.org"),
+            ("https://example.org.:443/x", "example.org"),
+            ("HTTPS://example.org?run=1", "example.org"),
+            ("https://zürich.example", "xn--zrich-kva.example"),
+            ("https://0x7f.1/", "127.0.0.1"),
+            ("https://[0:0::1]:1/#x", "[::1]"),
+            ("a/b", ""),
+            ("", ""),
+        ] {
+            assert_eq!(receiver_of(url), expected, "{url}");
+        }
+    }
+}

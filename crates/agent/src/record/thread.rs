@@ -1,0 +1,106 @@
+//! Threads: named, mutable pointers to sessions.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use values::clock::Timestamp;
+use values::ids::SessionId;
+
+/// The longest name of a thread, in bytes.
+const MAX_LENGTH: usize = 128;
+
+/// Names a thread of a tenant: 1 to 128 letters, digits, `-`, `_`, `.`, `:` and `@`, but neither
+/// `.` nor `..`, which no address can hold.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schema(value_type = String, pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._:@-]{1,128}$")]
+pub struct ThreadName(Arc<str>);
+
+/// A text that can't name a thread.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a thread's name has 1 to 128 letters, digits, `-`, `_`, `.`, `:` and `@`, and is neither `.` nor `..`")]
+pub struct ParseThreadNameError;
+
+/// A thread: a named pointer to a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = Thread)]
+pub struct ThreadRecord {
+    /// Names it.
+    pub name: ThreadName,
+    /// The session that it points to; null until its first run has published one.
+    pub session_id: Option<SessionId>,
+    /// How often it was moved.
+    pub version: u64,
+    /// When it was made.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    pub created_at: Timestamp,
+    /// When it was moved last.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    pub updated_at: Timestamp,
+}
+
+impl ThreadName {
+    /// Returns the name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for ThreadName {
+    type Err = ParseThreadNameError;
+
+    fn from_str(text: &str) -> Result<Self, ParseThreadNameError> {
+        let allowed = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.' | b':' | b'@');
+        let valid = (1..=MAX_LENGTH).contains(&text.len()) && text.bytes().all(allowed);
+        // Clients treat these two as relative path segments, even if they are escaped.
+        if valid && !matches!(text, "." | "..") {
+            Ok(Self(Arc::from(text)))
+        } else {
+            Err(ParseThreadNameError)
+        }
+    }
+}
+
+impl TryFrom<String> for ThreadName {
+    type Error = ParseThreadNameError;
+
+    fn try_from(text: String) -> Result<Self, ParseThreadNameError> {
+        text.parse()
+    }
+}
+
+impl From<ThreadName> for String {
+    fn from(name: ThreadName) -> Self {
+        name.as_str().to_owned()
+    }
+}
+
+impl fmt::Display for ThreadName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for ThreadName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ThreadName({})", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_that_an_address_can_hold() {
+        for name in ["a", "...", ".a", "a.", "-", "A:b@c_d-9.", &"x".repeat(MAX_LENGTH)] {
+            assert_eq!(name.parse::<ThreadName>().as_ref().map(ThreadName::as_str), Ok(name));
+        }
+        for name in ["", ".", "..", "a b", "a/b", "%2e", "café", &"x".repeat(MAX_LENGTH + 1)] {
+            assert_eq!(name.parse::<ThreadName>(), Err(ParseThreadNameError), "{name}");
+        }
+    }
+}

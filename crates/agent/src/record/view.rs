@@ -1,0 +1,171 @@
+//! Runs as callers see them, in responses, events and webhooks. Data only.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::required_action::RequiredActionView;
+use super::run::{RunError, RunMode, RunRecord, RunStatus, RunSummary};
+use super::thread::ThreadName;
+use crate::Durability;
+use crate::state::{FinishReason, StopReason, StopSignal};
+use values::clock::Timestamp;
+use values::ids::{RunId, SessionId};
+use values::json::{Object, Value};
+use values::message::Message;
+use values::model_ref::ModelRef;
+use values::session::Hash;
+use values::usage::Usage;
+
+/// A run without its output.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RunSummary)]
+pub struct RunSummaryView {
+    /// Names the run.
+    run_id: RunId,
+    /// The session that it publishes; readable once the run has completed or stopped.
+    session_id: SessionId,
+    /// The session that it continues.
+    base_session_id: Option<SessionId>,
+    /// The agent's name.
+    agent: String,
+    /// The version of the agent's definition.
+    agent_version: Option<Hash>,
+    /// The model that is asked first.
+    model: ModelRef,
+    /// The model of the chain that answered last.
+    answered_by: Option<ModelRef>,
+    /// How the caller follows it.
+    mode: RunMode,
+    /// How much of it outlives its worker.
+    durability: Durability,
+    /// The thread that it continues and moves.
+    thread: Option<ThreadName>,
+    /// Whether the run moved its thread to its session when it ended. Null if it does not move a
+    /// thread or has no session, and in messages to webhooks, which are written before the move.
+    thread_moved: Option<bool>,
+    /// The number of attempts.
+    attempts: u32,
+    /// Its status.
+    status: RunStatus,
+    /// The run that has answered its calls; null unless the run has the status `answered`.
+    answer_run_id: Option<RunId>,
+    /// Why it ended.
+    stop_reason: Option<StopReason>,
+    /// What it used, also when it failed.
+    usage: Usage,
+    /// The number of completed steps.
+    step_count: u64,
+    /// Why it failed.
+    error: Option<RunError>,
+    /// The caller's key-value pairs.
+    metadata: Object,
+    /// When it was accepted.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    created_at: Timestamp,
+    /// When its work began.
+    #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>)]
+    started_at: Option<Timestamp>,
+    /// When it ended.
+    #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>)]
+    completed_at: Option<Timestamp>,
+    /// How long it worked, in milliseconds.
+    duration_ms: Option<i64>,
+}
+
+/// A run with its output: the response of a synchronous run, and the last event of a stream.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Run)]
+pub struct RunView {
+    /// All but the output.
+    #[serde(flatten)]
+    summary: RunSummaryView,
+    /// The text of the final step.
+    output_text: String,
+    /// The messages of the final step.
+    output: Vec<Arc<Message>>,
+    /// The final response as a value, if the run has a `response_format` and the response matches
+    /// it.
+    output_value: Option<Value>,
+    /// Why the last completion ended, for example `stop` or `length`; null if there is none. A
+    /// final response that was cut has another reason than `stop`.
+    #[schema(value_type = Option<String>)]
+    finish_reason: Option<FinishReason>,
+    /// The signal that ended its execution; null if no signal did.
+    stop_signal: Option<StopSignalView>,
+    /// What the caller must do before the session can go on; null unless the run has the status
+    /// `waiting`.
+    required_action: Option<RequiredActionView>,
+}
+
+/// A signal that ended an execution.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = StopSignal)]
+pub struct StopSignalView {
+    /// The reason.
+    reason: StopReason,
+    /// What sent it: `budget`, `cancellation`, `stop`, `record`, a hook or a tool.
+    source: Option<String>,
+    /// The reason in words.
+    message: String,
+    /// Figures that explain it, such as the limit that is reached.
+    context: Object,
+}
+
+impl From<StopSignal> for StopSignalView {
+    fn from(signal: StopSignal) -> Self {
+        Self {
+            reason: signal.reason,
+            source: signal.source,
+            message: signal.message,
+            context: signal.context,
+        }
+    }
+}
+
+impl From<RunSummary> for RunSummaryView {
+    fn from(run: RunSummary) -> Self {
+        let worked = run.started_at.zip(run.completed_at).map(|(from, until)| until - from);
+        Self {
+            run_id: run.run_id,
+            session_id: run.session_id,
+            base_session_id: run.base_session_id,
+            agent: run.agent,
+            agent_version: run.agent_version,
+            model: run.model,
+            answered_by: run.answered_by,
+            mode: run.mode,
+            durability: run.durability,
+            thread: run.thread,
+            thread_moved: run.thread_moved,
+            attempts: run.attempts,
+            status: run.status,
+            answer_run_id: run.answer_run_id,
+            stop_reason: run.stop_reason,
+            usage: run.usage,
+            step_count: run.step_count,
+            error: run.error,
+            metadata: run.metadata,
+            created_at: run.created_at,
+            started_at: run.started_at,
+            completed_at: run.completed_at,
+            duration_ms: worked.map(|duration| duration.num_milliseconds()),
+        }
+    }
+}
+
+impl From<RunRecord> for RunView {
+    fn from(run: RunRecord) -> Self {
+        let is_waiting = run.summary.status == RunStatus::Waiting;
+        Self {
+            output_text: run.output_text(),
+            required_action: is_waiting.then(|| RequiredActionView::new(&run.open_calls)).flatten(),
+            summary: run.summary.into(),
+            output: run.output,
+            output_value: run.value,
+            finish_reason: run.finish_reason,
+            stop_signal: run.stop_signal.map(Into::into),
+        }
+    }
+}

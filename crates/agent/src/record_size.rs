@@ -1,0 +1,78 @@
+//! The size of a run's record, counted as steps are archived.
+//!
+//! When the size reaches its limit, all executions of the run stop before their next step. So a run
+//! ends before its record is too large to store.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::progress::Progress;
+use super::state::{AgentStep, StepExecution};
+use values::message::message_json_weight;
+
+/// The size of a step or a call without its content: ids, times, usage.
+const ENTRY_BYTES: u64 = 512;
+
+/// Counts what the executions of a run have recorded; all of them share it.
+#[derive(Debug)]
+pub struct RecordSize {
+    bytes: AtomicU64,
+    max_bytes: u64,
+}
+
+impl RecordSize {
+    /// Bounds a record.
+    pub fn new(max_bytes: u64) -> Self {
+        Self {
+            bytes: AtomicU64::new(0),
+            max_bytes,
+        }
+    }
+
+    /// Counts a step. The executions of subagents count their own steps.
+    pub(super) fn add(&self, step: &AgentStep) {
+        self.bytes.fetch_add(bytes_of(step), Ordering::Relaxed);
+    }
+
+    /// Counts the steps that another process has recorded, including those of subagents.
+    pub fn add_progress(&self, progress: &Progress) {
+        let steps: u64 = progress.state.steps().map(bytes_of).sum();
+        let below = progress.ended_calls();
+        let below = below.filter_map(|(_, _, execution)| execution.trace.subagent.as_deref());
+        let below: u64 = below.map(|subagent| bytes_below(&subagent.steps)).sum();
+        self.bytes.fetch_add(steps + below, Ordering::Relaxed);
+    }
+
+    /// Returns the bound, if it is reached.
+    pub(super) fn reached(&self) -> Option<u64> {
+        (self.bytes.load(Ordering::Relaxed) >= self.max_bytes).then_some(self.max_bytes)
+    }
+}
+
+impl Default for RecordSize {
+    fn default() -> Self {
+        Self::new(u64::MAX)
+    }
+}
+
+fn bytes_below(steps: &[Arc<StepExecution>]) -> u64 {
+    let of_step = |step: &AgentStep| {
+        let below = step.tool_executions.iter();
+        let below = below.filter_map(|execution| execution.trace.subagent.as_deref());
+        bytes_of(step) + below.map(|subagent| bytes_below(&subagent.steps)).sum::<u64>()
+    };
+    steps.iter().map(|done| of_step(&done.step)).sum()
+}
+
+/// Estimates the bytes of the record of the step as JSON: its messages, errors and entries.
+fn bytes_of(step: &AgentStep) -> u64 {
+    let calls = step.tool_executions.len() as u64;
+    let errors = step
+        .all_errors()
+        .iter()
+        .map(|error| error.message.len() as u64)
+        .sum::<u64>();
+    let messages = step.output_messages.iter();
+    let messages: u64 = messages.map(|message| message_json_weight(message) as u64).sum();
+    ENTRY_BYTES * (calls + 1) + errors + messages
+}

@@ -1,0 +1,87 @@
+//! The script of an agent without a model: its texts and tool calls, step by step. Data only.
+
+use serde::{Deserialize, Serialize};
+
+use super::state::ErrorKind;
+use values::json::{Object, is_default};
+use values::usage::Usage;
+
+/// One step of a script: text, tool calls, or an error after them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ScriptStep {
+    /// The text; that of a step without calls is the final completion.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// The tools that it calls.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ScriptedCall>,
+    /// How it fails.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<ScriptedError>,
+    /// What it uses.
+    #[serde(skip_serializing_if = "is_default")]
+    pub usage: Usage,
+}
+
+/// A call of a tool in a script.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScriptedCall {
+    /// The tool.
+    pub name: String,
+    /// What it is given.
+    #[serde(default)]
+    pub arguments: Object,
+}
+
+/// An error in a script.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScriptedError {
+    /// What fails.
+    #[serde(default = "model")]
+    pub kind: ErrorKind,
+    /// What happened.
+    pub message: String,
+}
+
+fn model() -> ErrorKind {
+    ErrorKind::Model
+}
+
+impl ScriptStep {
+    /// Checks that the step can be played. The error says what can't.
+    pub fn check(&self) -> Result<(), &'static str> {
+        let has_calls = !self.tool_calls.is_empty();
+        if self.text.is_empty() && !has_calls && self.error.is_none() {
+            return Err("a step has text, tool_calls or an error");
+        }
+        if has_calls && self.error.is_some() {
+            return Err("a step with an error calls no tools");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_that_can_not_be_played_are_named() {
+        for (json, expected) in [
+            (r#"{"text": "x"}"#, Ok(())),
+            (r#"{"text": "x", "error": {"message": "m"}}"#, Ok(())),
+            (r#"{"tool_calls": [{"name": "t"}]}"#, Ok(())),
+            ("{}", Err("a step has text, tool_calls or an error")),
+            (
+                r#"{"tool_calls": [{"name": "t"}], "error": {"kind": "timeout", "message": "m"}}"#,
+                Err("a step with an error calls no tools"),
+            ),
+        ] {
+            let step: ScriptStep = serde_json::from_str(json).unwrap();
+            assert_eq!(step.check(), expected, "{json}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! One execution of a tool: the call, its outcome and its timing.
+
+use std::sync::Arc;
+
+use chrono::TimeDelta;
+use serde::{Deserialize, Serialize};
+
+use super::error::AgentError;
+use super::execution::ExecutionStatus;
+use super::step::StepExecution;
+use super::stop::StopReason;
+use values::clock::Timestamp;
+use values::ids::{AgentId, ExecutionId, SessionId, ToolExecutionId};
+use values::json::{Value, is_default};
+use values::message::{ContentPart, ToolCall, ToolResult};
+use values::usage::Usage;
+
+/// A call with its outcome. There is one for every call that the model asks for, also for those
+/// that could not run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolExecution {
+    /// Names the execution.
+    pub id: ToolExecutionId,
+    /// What the model asked for.
+    pub call: ToolCall,
+    /// What the model reads.
+    pub content: Vec<ContentPart>,
+    /// Why it failed; none when it worked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<AgentError>,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub completed_at: Timestamp,
+    /// Who answered: the tool, or a hook in its place.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub verdict: ToolVerdict,
+    /// What the call did besides its result.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub trace: ToolTrace,
+}
+
+/// Who answered a call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolVerdict {
+    /// The tool.
+    #[default]
+    Executed,
+    /// A hook forbade the call; the model reads why.
+    Blocked,
+    /// A hook supplied the result.
+    Supplied,
+    /// A verdict that this version does not know.
+    #[serde(other)]
+    Unknown,
+}
+
+/// What a call did beside answering.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ToolTrace {
+    /// What models used on behalf of the call.
+    pub usage: Usage,
+    /// The agent that worked on it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subagent: Option<Arc<SubagentExecution>>,
+    /// Whether the execution stops after this step, at the request of the tool.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub ends_run: bool,
+    /// The input without which the tool can't go on. The call is left open for it, so the trace of
+    /// a call that has ended has none.
+    #[serde(skip)]
+    pub needs_input: Option<Box<NeededInput>>,
+}
+
+/// The input that a tool asks the caller for during a call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NeededInput {
+    /// What is asked, for the caller.
+    pub message: String,
+    /// The JSON Schema of the input.
+    pub schema: Value,
+    /// What the tool needs to continue the call, besides the input.
+    pub state: Value,
+}
+
+/// An execution of another agent on behalf of a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SubagentExecution {
+    /// The agent's name.
+    pub agent: String,
+    /// The agent instance.
+    pub agent_id: AgentId,
+    /// Its session; committed with its parent's unless it failed.
+    pub session_id: SessionId,
+    /// The execution.
+    pub execution_id: ExecutionId,
+    /// How it ended.
+    pub status: ExecutionStatus,
+    /// Why it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_reason: Option<StopReason>,
+    /// Its steps, oldest first.
+    #[serde(default)]
+    pub steps: Vec<Arc<StepExecution>>,
+}
+
+impl ToolExecution {
+    /// Returns whether the call failed.
+    pub fn has_error(&self) -> bool {
+        self.error.is_some()
+    }
+
+    /// Returns whether the model reads the result as an error: the call failed or was blocked.
+    pub fn is_error_result(&self) -> bool {
+        self.has_error() || self.verdict == ToolVerdict::Blocked
+    }
+
+    /// Replaces the result with a notice, since a hook that must check it first was not called.
+    pub fn withhold(&mut self, notice: &str) {
+        self.content = vec![ContentPart::text(notice)];
+        if let Some(error) = &mut self.error {
+            notice.clone_into(&mut error.message);
+        }
+    }
+
+    /// Returns its duration.
+    pub fn duration(&self) -> TimeDelta {
+        self.completed_at - self.started_at
+    }
+
+    /// Returns the result that the model reads.
+    pub fn to_result(&self) -> ToolResult {
+        ToolResult {
+            call_id: self.call.id.clone(),
+            name: self.call.name.clone(),
+            content: self.content.clone(),
+            is_error: self.is_error_result(),
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! Shares data between replicas over Redis: live runs, their events, control messages and counts of
+//! requests.
+//!
+//! The memory of this process is authoritative for its own runs and is read first. Redis adds the
+//! runs of other replicas. While Redis is down, runs of other replicas are invisible, but nothing
+//! fails and nothing waits long. The commit then decides between two runs of different replicas
+//! from the same base. The runs of a killed replica expire.
+//!
+//! Data that Redis lost is not repaired. After an outage, or if a stream lacks events, the writer
+//! sends the data in this process's memory again. Readers find everything else in the store. No
+//! other module uses Redis, and Redis is never the only copy of anything.
+//!
+//! | looking for | go to |
+//! |---|---|
+//! | what this process writes | `queue.rs`, `writer.rs`, `events.rs`, `keys.rs`, `stored.rs` |
+//! | what it reads of other processes | `events.rs`, `subscription.rs`, `messages.rs` |
+//! | the server and its outages | `address.rs`, `servers.rs`, `link.rs`, `request.rs` |
+//! | rates of requests | `rates.rs`, `rate.lua` |
+//!
+//! The code is long for three reasons. There are three kinds of servers, an outage costs a caller
+//! at most one timeout, and neither a run nor its events wait for a write. The commit decides
+//! between exclusive runs in any case. `show.lua` only rejects most of the losing runs before they
+//! call their models, in a few lines.
+
+mod address;
+mod events;
+mod keys;
+mod link;
+mod link_error;
+mod messages;
+mod queue;
+mod rates;
+mod request;
+mod servers;
+mod stored;
+mod subscription;
+mod writer;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use redis::Cmd;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+
+use self::keys::{index_key, remove_some, run_key, session_key};
+use self::link::Link;
+use self::link_error::LinkError;
+use self::messages::Origin;
+use self::queue::Queue;
+use self::request::Request;
+use self::servers::Servers;
+use self::subscription::Subscription;
+use self::writer::Writer;
+use super::control::AddressedMessage;
+use super::error::BoardError;
+use super::live_run::LiveRun;
+use super::local::LocalBoard;
+use super::settings::RedisSettings;
+use agent::record::RunEvent;
+use tasks::supervision::Supervisor;
+use values::ids::{RunId, SessionId};
+use values::limits::{RateStanding, RequestRate};
+use values::tenant::TenantId;
+
+/// The part of a board that processes share.
+#[derive(Debug)]
+pub(super) struct SharedBoard {
+    local: Arc<LocalBoard>,
+    queue: Arc<Queue>,
+    writer: Arc<Writer>,
+    link: Arc<Link>,
+    origin: Origin,
+    /// Whether this process is among the subscribers.
+    is_subscribed: Arc<AtomicBool>,
+    tasks: TaskTracker,
+    end: CancellationToken,
+    _end_on_drop: DropGuard,
+}
+
+/// A run that the server may already show. If the run does not begin, dropping this removes it from
+/// the server.
+#[derive(Debug)]
+struct Opening<'a> {
+    queue: &'a Queue,
+    tenant: &'a TenantId,
+    run: Option<Arc<LiveRun>>,
+}
+
+type Parts = (Option<Vec<u8>>, Option<Vec<u8>>);
+
+impl SharedBoard {
+    /// Opens the shared part at a URL. An unreachable server is retried.
+    pub(super) async fn open(
+        url: &str,
+        settings: RedisSettings,
+        supervisor: &Supervisor,
+        local: &Arc<LocalBoard>,
+    ) -> Result<Self, BoardError> {
+        let queue = Arc::<Queue>::default();
+        let servers = Servers::new(url, settings.ca.as_deref(), settings.timeout)?;
+        let link = Arc::new(Link::new(servers, settings.timeout, Arc::clone(&queue.wake)));
+        if let Err(error) = link.reconnect().await {
+            link.lose(link.epoch(), &error);
+        }
+        let (origin, is_subscribed) = (Origin::new(), Arc::<AtomicBool>::default());
+        let end = CancellationToken::new();
+        let tasks = TaskTracker::new();
+        let writer = Arc::new(Writer {
+            local: Arc::clone(local),
+            queue: Arc::clone(&queue),
+            link: Arc::clone(&link),
+            origin,
+            expiry: settings.expiry,
+            event_retention: settings.board.event_retention,
+            end: end.clone(),
+        });
+        let writing = Arc::clone(&writer);
+        let writing = move || Arc::clone(&writing).run();
+        tasks.spawn(supervisor.clone().keep("write to the board", writing));
+        let subscription = Arc::new(Subscription {
+            local: Arc::clone(local),
+            link: Arc::clone(&link),
+            origin,
+            is_subscribed: Arc::clone(&is_subscribed),
+            pulse: settings.expiry / 3,
+            end: end.clone(),
+        });
+        let receiving = move || Arc::clone(&subscription).run();
+        tasks.spawn(supervisor.clone().keep("receive from the board", receiving));
+        Ok(Self {
+            local: Arc::clone(local),
+            queue,
+            writer,
+            link,
+            origin,
+            is_subscribed,
+            tasks,
+            _end_on_drop: end.clone().drop_guard(),
+            end,
+        })
+    }
+
+    /// Checks that the server responds now.
+    pub(super) async fn check(url: &str, settings: RedisSettings) -> Result<(), BoardError> {
+        let servers = Servers::new(url, settings.ca.as_deref(), settings.timeout)?;
+        let connected = servers.connect().await;
+        connected.map(drop).map_err(failed("connect to its server"))
+    }
+
+    /// Adds a run that begins, here and, as soon as possible, on the server.
+    pub(super) async fn run_open(&self, tenant: &TenantId, run: Arc<LiveRun>, exclusive: bool) -> Result<(), RunId> {
+        if exclusive && let Some(rival) = self.local.rival(tenant, &run) {
+            return Err(rival);
+        }
+        let run_id = run.summary.run_id;
+        let mut opening = Opening {
+            queue: &self.queue,
+            tenant,
+            run: Some(Arc::clone(&run)),
+        };
+        // Read before the request, since a run of this process may end during the request.
+        let own = if exclusive {
+            self.own_runs(tenant)
+        } else {
+            BTreeSet::new()
+        };
+        let shown = self.writer.show(tenant, &run, exclusive).await;
+        let is_shown = shown.as_ref().is_ok_and(Vec::is_empty);
+        let mut rivals = shown.unwrap_or_default();
+        rivals.retain(|rival| !own.contains(rival));
+        if !rivals.is_empty() {
+            // Others of this process may have begun meanwhile.
+            let own = self.own_runs(tenant);
+            if let Some(rival) = rivals.into_iter().find(|rival| !own.contains(rival)) {
+                opening.run = None;
+                return Err(rival);
+            }
+        }
+        // Another attempt at a queued run must find all events that readers saw.
+        let is_durable_at_once = run.fence == 0;
+        self.local.open(tenant, run, exclusive, is_durable_at_once)?;
+        opening.run = None;
+        if !is_shown {
+            self.queue.show(tenant, run_id);
+        }
+        Ok(())
+    }
+
+    /// Lists the runs of this process that the server may show. For these, this process knows
+    /// better than the server whether they are active.
+    fn own_runs(&self, tenant: &TenantId) -> BTreeSet<RunId> {
+        // Reads the live runs first, since a run that ends moves from these to the ended ones.
+        let live = self.local.list(tenant);
+        let mut own = self.queue.ended(tenant);
+        own.extend(live.iter().map(|run| run.summary.run_id));
+        own
+    }
+
+    /// Queues the current state of a run for the server.
+    pub(super) fn run_update(&self, tenant: &TenantId, run_id: RunId) {
+        self.queue.show(tenant, run_id);
+    }
+
+    /// Queues the removal of a run from the server.
+    pub(super) fn run_close(&self, tenant: &TenantId, run: &LiveRun) {
+        self.queue.remove(tenant, run);
+    }
+
+    /// Queues the new events of a run for the server.
+    pub(super) fn event_append(&self, tenant: &TenantId, run_id: RunId) {
+        self.queue.share((tenant.clone(), run_id));
+    }
+
+    /// Finds a live run of another process.
+    pub(super) async fn run_lookup(&self, tenant: &TenantId, run_id: RunId) -> Option<Arc<LiveRun>> {
+        if self.queue.ended(tenant).contains(&run_id) {
+            return None;
+        }
+        let request = Request::of(tenant, Cmd::hmget(run_key(tenant, run_id), &["summary", "work"]));
+        let ((summary, work),): (Parts,) = self.link.send(&request).await.ok()?;
+        stored::decode(summary.as_deref(), work.as_deref()).map(Arc::new)
+    }
+
+    /// Finds the live run of another process that has reserved the session id.
+    pub(super) async fn run_lookup_by_session(&self, tenant: &TenantId, session_id: SessionId) -> Option<RunId> {
+        let ended = self.queue.ended(tenant);
+        let request = Request::of(tenant, Cmd::get(session_key(tenant, session_id)));
+        let (run_id,): (Option<String>,) = self.link.send(&request).await.ok()?;
+        run_id?.parse().ok().filter(|run_id| !ended.contains(run_id))
+    }
+
+    /// Lists the live runs that the server shows, without their steps and output.
+    pub(super) async fn run_list(&self, tenant: &TenantId) -> Vec<Arc<LiveRun>> {
+        let ended = self.queue.ended(tenant);
+        let request = Request::of(tenant, Cmd::zrange(index_key(tenant), 0, -1));
+        let ids: Result<(Vec<String>,), _> = self.link.send(&request).await;
+        let (ids,) = ids.unwrap_or_default();
+        let ids = ids.iter().filter_map(|id| id.parse().ok());
+        let mut request = Request::default();
+        for run_id in ids.filter(|run_id| !ended.contains(run_id)) {
+            request.add(tenant, Cmd::hget(run_key(tenant, run_id), "summary"));
+        }
+        if request.is_empty() {
+            return Vec::new();
+        }
+        let summaries: Vec<Option<Vec<u8>>> = self.link.send(&request).await.unwrap_or_default();
+        let readable = summaries
+            .iter()
+            .filter_map(|summary| stored::decode_summary(summary.as_deref()));
+        readable.map(Arc::new).collect()
+    }
+
+    /// Reads events that other processes share.
+    pub(super) async fn event_read(
+        &self,
+        tenant: &TenantId,
+        run_id: RunId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Arc<RunEvent>>, BoardError> {
+        let events = events::read(&self.link, tenant, run_id, after, limit).await;
+        events.map_err(failed("read events"))
+    }
+
+    /// Returns the number of the last shared event.
+    pub(super) async fn event_last(&self, tenant: &TenantId, run_id: RunId) -> Result<u64, BoardError> {
+        let last = events::last(&self.link, tenant, run_id).await;
+        last.map_err(failed("read events"))
+    }
+
+    /// Publishes a control message. Returns whether another process received it.
+    pub(super) async fn control_send(&self, message: AddressedMessage) -> bool {
+        let Ok(published) = self.origin.publish_control(message) else {
+            return false;
+        };
+        let mut request = Request::default();
+        request.publish(published);
+        let own = u64::from(self.is_subscribed.load(Ordering::SeqCst));
+        let subscribers: Result<(u64,), _> = self.link.send(&request).await;
+        subscribers.is_ok_and(|(subscribers,)| subscribers > own || !self.link.counts_subscribers())
+    }
+
+    /// Counts a request of a tenant.
+    pub(super) async fn rate_take(&self, tenant: &TenantId, rate: RequestRate) -> Option<RateStanding> {
+        rates::take(&self.link, tenant, rate).await
+    }
+
+    /// Removes all keys of a tenant from the server, and returns their number.
+    pub(super) async fn tenant_remove(&self, tenant: &TenantId) -> Result<u64, BoardError> {
+        let (mut from, mut removed) = ("0".to_owned(), 0);
+        loop {
+            let request = Request::of(tenant, remove_some(tenant, &from));
+            let answer: Result<((String, u64),), _> = self.link.send(&request).await;
+            let ((next, gone),) = answer.map_err(failed("remove a tenant"))?;
+            removed += gone;
+            if next == "0" {
+                return Ok(removed);
+            }
+            from = next;
+        }
+    }
+
+    /// Sends pending changes and ends.
+    pub(super) async fn close(&self) {
+        self.end.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        // Runs after the earlier request, since both use the same connection.
+        if let Some(run) = self.run.take() {
+            self.queue.remove(self.tenant, &run);
+        }
+    }
+}
+
+fn failed(operation: &'static str) -> impl Fn(LinkError) -> BoardError {
+    move |error| BoardError {
+        operation,
+        source: error.into(),
+    }
+}

@@ -1,0 +1,186 @@
+//! The queue of the writer: runs to show, runs that have ended, and runs with events to share.
+//! Adding to it never waits.
+//!
+//! The queue contains only the ids of runs, and the writer reads the state from memory. So an
+//! outage clears the queue, and afterwards the writer sends everything again. Ended runs are no
+//! longer in memory. So they stay in the queue until the server has removed them or they have
+//! expired there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::keys::RunKeys;
+use crate::LiveRun;
+use values::ids::RunId;
+use values::tenant::TenantId;
+
+/// The name of a run.
+pub(super) type RunName = (TenantId, RunId);
+
+/// The queue of the writer.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    state: Mutex<QueueState>,
+    pub(super) wake: Arc<Notify>,
+}
+
+#[derive(Debug, Default)]
+struct QueueState {
+    /// Runs whose current state must be sent.
+    changed: BTreeSet<RunName>,
+    /// Runs with events that the server may lack. Their logs have the events.
+    unshared: BTreeSet<RunName>,
+    /// Runs that have ended here but that the server may still show: when they ended, and their
+    /// keys.
+    ended: BTreeMap<RunName, (Instant, Arc<RunKeys>)>,
+}
+
+/// A change of a run to send to the server.
+#[derive(Debug)]
+pub(super) enum Change {
+    /// Show its state at the time of the write.
+    Show,
+    /// Remove it, since it has ended.
+    Remove(Arc<RunKeys>),
+}
+
+/// The next changes and runs with events, changes first.
+#[derive(Debug)]
+pub(super) struct Batch {
+    pub(super) changes: Vec<(RunName, Change)>,
+    pub(super) unshared: Vec<RunName>,
+}
+
+impl Queue {
+    /// Queues a run whose state must be sent.
+    pub(super) fn show(&self, tenant: &TenantId, run_id: RunId) {
+        self.show_all([(tenant.clone(), run_id)]);
+        self.wake.notify_one();
+    }
+
+    /// Queues many runs whose state must be sent. Does not wake the writer.
+    pub(super) fn show_all(&self, runs: impl IntoIterator<Item = RunName>) {
+        self.state.lock().changed.extend(runs);
+    }
+
+    /// Queues a run whose events must be sent.
+    pub(super) fn share(&self, run: RunName) {
+        self.share_all([run]);
+        self.wake.notify_one();
+    }
+
+    /// Queues many runs whose events must be sent. Does not wake the writer.
+    pub(super) fn share_all(&self, runs: impl IntoIterator<Item = RunName>) {
+        self.state.lock().unshared.extend(runs);
+    }
+
+    /// Queues the removal of a run.
+    pub(super) fn remove(&self, tenant: &TenantId, run: &LiveRun) {
+        let keys = Arc::new(RunKeys::new(tenant, &run.summary));
+        let name = (tenant.clone(), run.summary.run_id);
+        self.state.lock().ended.insert(name, (Instant::now(), keys));
+        self.wake.notify_one();
+    }
+
+    /// Lists the runs of a tenant that have ended here but that the server may still show.
+    pub(super) fn ended(&self, tenant: &TenantId) -> BTreeSet<RunId> {
+        let state = self.state.lock();
+        let from = (tenant.clone(), RunId::from_uuid(Uuid::nil()));
+        let of_tenant = state.ended.range(from..).map(|(run, _)| run);
+        let of_tenant = of_tenant.take_while(|(owner, _)| owner == tenant);
+        of_tenant.map(|(_, run_id)| *run_id).collect()
+    }
+
+    /// Takes the next batch; empty if there is nothing to do. Returns an ended run again each time
+    /// until it is [done](Self::done).
+    pub(super) fn take(&self, limit: usize) -> Batch {
+        let mut state = self.state.lock();
+        let ended = state.ended.iter().take(limit);
+        let removals = ended.map(|(run, (_, keys))| (run.clone(), Change::Remove(Arc::clone(keys))));
+        let mut changes: Vec<_> = removals.collect();
+        while changes.len() < limit
+            && let Some(run) = state.changed.pop_first()
+        {
+            changes.push((run, Change::Show));
+        }
+        let unshared = std::iter::from_fn(|| state.unshared.pop_first());
+        Batch {
+            changes,
+            unshared: unshared.take(limit).collect(),
+        }
+    }
+
+    /// Records changes that the server has received.
+    pub(super) fn done(&self, changes: impl IntoIterator<Item = (RunName, Change)>) {
+        let mut state = self.state.lock();
+        for (run, change) in changes {
+            if let Change::Remove(_) = change {
+                state.ended.remove(&run);
+            }
+        }
+    }
+
+    /// Clears the queue in an outage. Retains runs that ended less than the expiry ago, since the
+    /// server may still show them.
+    pub(super) fn clear(&self, expiry: Duration) {
+        let mut state = self.state.lock();
+        state.changed.clear();
+        state.unshared.clear();
+        state.ended.retain(|_, (at, _)| at.elapsed() < expiry);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tokio::time::advance;
+
+    use super::*;
+    use values::ids::UuidV7Source;
+
+    const EXPIRY: Duration = Duration::from_secs(30);
+
+    fn run() -> LiveRun {
+        let id = RunId::generate(&UuidV7Source);
+        let summary = json!({
+            "run_id": id, "session_id": id, "agent": "demo", "model": "demo/scripted", "mode": "sync",
+            "status": "running", "usage": {}, "step_count": 0, "metadata": {}, "created_at": "2026-01-01T00:00:00Z",
+        });
+        LiveRun::begun(serde_json::from_value(summary).unwrap())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_outage_leaves_the_runs_that_the_server_may_still_show() {
+        let (queue, tenant) = (Queue::default(), TenantId::anonymous());
+        let [live, first, second] = [run(), run(), run()];
+        queue.show(&tenant, live.summary.run_id);
+        queue.share((tenant.clone(), live.summary.run_id));
+        queue.remove(&tenant, &first);
+        advance(EXPIRY / 2).await;
+        queue.remove(&tenant, &second);
+        queue.clear(EXPIRY);
+        let ids = [&first, &second].map(|run| run.summary.run_id);
+        assert_eq!(queue.ended(&tenant), BTreeSet::from(ids));
+        let Batch { changes, unshared } = queue.take(10);
+        let removed = changes
+            .iter()
+            .map(|((_, run_id), change)| (*run_id, matches!(change, Change::Remove(_))));
+        assert_eq!(
+            removed.collect::<BTreeSet<_>>(),
+            BTreeSet::from(ids.map(|run_id| (run_id, true)))
+        );
+        assert!(unshared.is_empty());
+
+        advance(EXPIRY / 2).await;
+        queue.clear(EXPIRY);
+        assert_eq!(queue.ended(&tenant), BTreeSet::from([ids[1]]));
+        queue.done(queue.take(10).changes);
+        assert!(queue.take(10).changes.is_empty());
+    }
+}

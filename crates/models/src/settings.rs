@@ -1,0 +1,237 @@
+//! Settings of providers and of their HTTP client: plain data, filled by the composition root.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use secrecy::SecretString;
+use serde::Deserialize;
+
+use super::capability_settings::Capabilities;
+use agent::ports::{ModelErrorClass, StructuredOutput};
+
+/// The protocol that a provider speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProviderKind {
+    /// OpenAI chat completions, which most servers offer.
+    #[serde(rename = "openai_chat")]
+    OpenAiChat,
+    /// OpenAI responses.
+    #[serde(rename = "openai_responses")]
+    OpenAiResponses,
+    /// Anthropic messages.
+    Anthropic,
+    /// Gemini's `generateContent`.
+    Gemini,
+    /// Amazon Bedrock's Converse.
+    Bedrock,
+    /// Plays a script.
+    Scripted,
+}
+
+/// A provider.
+#[derive(Debug, Clone)]
+pub struct ProviderSettings {
+    /// The name before the slash of a model's name.
+    pub name: String,
+    /// The protocol.
+    pub kind: ProviderKind,
+    /// The base address of the protocol's paths; `None` for the public address of the protocol's
+    /// owner.
+    pub base_url: Option<String>,
+    /// The API key.
+    pub api_key: Option<SecretString>,
+    /// Where the key is configured, for error messages; empty when the provider needs none.
+    pub api_key_source: String,
+    /// The models that it offers; empty for any.
+    pub models: Vec<String>,
+    /// Whether responses are streamed.
+    pub stream: bool,
+    /// How its models are asked for structured output; `None` leaves it to the client of the
+    /// protocol.
+    pub structured_output: Option<StructuredOutput>,
+    /// Further headers of each request. A value may be a credential.
+    pub headers: BTreeMap<String, SecretString>,
+    /// The region and the credentials of AWS.
+    pub aws: AwsSettings,
+    /// The script of a scripted provider; `None` for the built-in demo.
+    pub script: Option<PathBuf>,
+    /// The most tokens that a request may ask for; `None` if it is not known.
+    pub max_output_tokens: Option<u64>,
+    /// The field that limits the output tokens; `None` lets the address decide.
+    pub max_tokens_field: Option<MaxTokensField>,
+    /// Whether its models write their reasoning into the text, between `<think>` and `</think>`;
+    /// `None` lets the address decide.
+    pub think_tags: Option<bool>,
+    /// What its models can take, by model, on top of what is known of them.
+    pub capabilities: Arc<BTreeMap<String, Capabilities>>,
+    /// Words of its errors beyond those that all servers share.
+    pub error_words: ErrorWords,
+}
+
+/// Codes and phrases that tell the class of a provider's error, in any case.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ErrorWords {
+    /// The conversation is too long.
+    pub context: Vec<String>,
+    /// Too many requests for now.
+    pub rate_limit: Vec<String>,
+    /// The provider has no capacity.
+    pub overload: Vec<String>,
+    /// The provider's rules for contents forbid the request.
+    pub content_policy: Vec<String>,
+}
+
+impl ProviderSettings {
+    /// Makes the settings of a provider with streamed responses, any model and no key.
+    pub fn new(name: impl Into<String>, kind: ProviderKind) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            base_url: None,
+            api_key: None,
+            api_key_source: String::new(),
+            models: Vec::new(),
+            stream: true,
+            structured_output: None,
+            headers: BTreeMap::new(),
+            aws: AwsSettings::default(),
+            script: None,
+            max_output_tokens: None,
+            max_tokens_field: None,
+            think_tags: None,
+            error_words: ErrorWords::default(),
+            capabilities: Arc::default(),
+        }
+    }
+}
+
+impl ErrorWords {
+    /// Iterates over all words, with the class that each tells.
+    pub fn all(&self) -> impl Iterator<Item = (ModelErrorClass, &str)> {
+        let words = [
+            (ModelErrorClass::Context, &self.context),
+            (ModelErrorClass::RateLimit, &self.rate_limit),
+            (ModelErrorClass::Overload, &self.overload),
+            (ModelErrorClass::Policy, &self.content_policy),
+        ];
+        words
+            .into_iter()
+            .flat_map(|(class, words)| words.iter().map(move |word| (class, word.as_str())))
+    }
+}
+
+/// The settings of requests to AWS.
+#[derive(Debug, Clone, Default)]
+pub struct AwsSettings {
+    /// The region, such as `us-east-1`.
+    pub region: String,
+    /// The credentials that sign requests; an API key replaces them.
+    pub credentials: Option<AwsCredentials>,
+}
+
+/// Credentials of AWS.
+#[derive(Debug, Clone)]
+pub struct AwsCredentials {
+    /// The id of the access key.
+    pub access_key_id: String,
+    /// The secret access key.
+    pub secret_access_key: SecretString,
+    /// The token of temporary credentials.
+    pub session_token: Option<SecretString>,
+}
+
+/// The name of the request field that limits the output tokens of chat completions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MaxTokensField {
+    /// `max_tokens`, which most servers understand.
+    MaxTokens,
+    /// `max_completion_tokens`, which newer models of OpenAI insist on.
+    MaxCompletionTokens,
+}
+
+/// How providers are called.
+#[derive(Debug, Clone, Default)]
+pub struct ClientSettings {
+    /// Limits of time.
+    pub timeouts: TimeoutSettings,
+    /// How failed calls are repeated.
+    pub retries: RetrySettings,
+    /// Limits of size.
+    pub caps: CapSettings,
+    /// The address of a proxy. The process environment is ignored.
+    pub proxy: Option<String>,
+}
+
+/// Limits of time of one attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeoutSettings {
+    /// Until the connection is established, TLS included.
+    pub connect: Duration,
+    /// From the start of the request to the first byte of the response body.
+    pub first_byte: Duration,
+    /// Between two chunks of the response.
+    pub idle: Duration,
+    /// From the start of the request to the end of the response.
+    pub total: Duration,
+}
+
+impl Default for TimeoutSettings {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            first_byte: Duration::from_mins(2),
+            idle: Duration::from_mins(1),
+            total: Duration::from_mins(10),
+        }
+    }
+}
+
+/// How failed calls are repeated: full jitter over an exponential delay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetrySettings {
+    /// Attempts after the first; 0 for none.
+    pub max_retries: u32,
+    /// The upper bound of the first delay; it doubles with each further one.
+    pub base_delay: Duration,
+    /// The longest delay, even if the provider asks for a longer one.
+    pub max_delay: Duration,
+}
+
+impl Default for RetrySettings {
+    fn default() -> Self {
+        Self {
+            max_retries: 4,
+            base_delay: Duration::from_millis(500),
+            max_delay: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Limits of what a provider may send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CapSettings {
+    /// Bytes of one server-sent event.
+    pub event_bytes: usize,
+    /// Bytes of a whole response, decompressed.
+    pub response_bytes: usize,
+    /// Tool calls of one completion.
+    pub tool_calls: usize,
+    /// Parts and citations of one completion, together with the values in its blocks that arrive in
+    /// pieces.
+    pub parts: usize,
+}
+
+impl Default for CapSettings {
+    fn default() -> Self {
+        Self {
+            event_bytes: 8 << 20,
+            response_bytes: 64 << 20,
+            tool_calls: 256,
+            parts: 16_384,
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! JSON payloads of environments, outputs, steps and definitions. Each is encoded once, and the
+//! hash covers the encoded bytes.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::payload::{DecodeError, EncodeError, Payload, StoredPayload, decode, open_payload};
+use super::{DEFINITION_VERSION, ENVIRONMENT_VERSION, RUN_VERSION};
+use agent::AgentDefinition;
+use agent::record::{RunRecord, RunStatus, StepRecord};
+use agent::state::{FinishReason, StopSignal};
+use values::json::{Value, canonical_bytes, present};
+use values::message::Message;
+use values::session::{EnvironmentState, Hash, OpenCall, hash_definition, hash_environment};
+
+/// The JSON of an output without anything.
+const EMPTY_OUTPUT: &[u8] = b"{}";
+
+/// The output of a run. `messages` is absent if the session of the run has them.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct StoredOutput {
+    #[serde(default)]
+    pub(crate) messages: Vec<Arc<Message>>,
+    #[serde(default, deserialize_with = "present")]
+    pub(crate) value: Option<Value>,
+    /// Absent for the reason `stop` of a completed run, and for a run without a completion.
+    #[serde(default)]
+    pub(crate) finish_reason: Option<FinishReason>,
+    #[serde(default)]
+    pub(crate) stop_signal: Option<StopSignal>,
+    #[serde(default)]
+    pub(crate) open_calls: Vec<OpenCall>,
+}
+
+#[derive(Serialize)]
+struct OutputRef<'a> {
+    #[serde(skip_serializing_if = "<[Arc<Message>]>::is_empty")]
+    messages: &'a [Arc<Message>],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finish_reason: Option<&'a FinishReason>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop_signal: Option<&'a StopSignal>,
+    #[serde(skip_serializing_if = "<[OpenCall]>::is_empty")]
+    open_calls: &'a [OpenCall],
+}
+
+/// Encodes the output of a run, with or without its messages. An output without anything takes no
+/// bytes.
+pub(crate) fn encode_output(record: &RunRecord, has_messages: bool) -> Result<Payload, EncodeError> {
+    let is_usual =
+        |reason: &&FinishReason| record.summary.status == RunStatus::Completed && **reason == FinishReason::Stop;
+    let output = OutputRef {
+        messages: if has_messages { &record.output } else { &[] },
+        value: record.value.as_ref(),
+        finish_reason: record.finish_reason.as_ref().filter(|reason| !is_usual(reason)),
+        stop_signal: record.stop_signal.as_ref(),
+        open_calls: &record.open_calls,
+    };
+    let bytes = serde_json::to_vec(&output).map_err(EncodeError::Json)?;
+    Payload::encode(RUN_VERSION, if bytes == EMPTY_OUTPUT { Vec::new() } else { bytes })
+}
+
+/// Decodes the output of a run.
+pub(crate) fn decode_output(stored: StoredPayload<'_>) -> Result<StoredOutput, DecodeError> {
+    let bytes = open_payload(stored, RUN_VERSION)?;
+    if bytes.is_empty() {
+        return Ok(StoredOutput::default());
+    }
+    serde_json::from_slice(&bytes).map_err(DecodeError::Json)
+}
+
+/// Encodes the steps of a run.
+pub(crate) fn encode_steps(steps: &[StepRecord]) -> Result<Payload, EncodeError> {
+    let bytes = serde_json::to_vec(steps).map_err(EncodeError::Json)?;
+    Payload::encode(RUN_VERSION, bytes)
+}
+
+/// Decodes the steps of a run.
+pub(crate) fn decode_steps(stored: StoredPayload<'_>) -> Result<Vec<StepRecord>, DecodeError> {
+    decode(stored, RUN_VERSION)
+}
+
+/// Encodes an environment and computes the hash that addresses it.
+pub(crate) fn encode_environment(environment: &EnvironmentState) -> Result<(Hash, Payload), EncodeError> {
+    encode_canonical(environment, hash_environment, ENVIRONMENT_VERSION)
+}
+
+/// Encodes a definition and computes the hash that names its version.
+pub(crate) fn encode_definition(definition: &AgentDefinition) -> Result<(Hash, Payload), EncodeError> {
+    encode_canonical(definition, hash_definition, DEFINITION_VERSION)
+}
+
+/// Decodes a definition.
+pub(crate) fn decode_definition(stored: StoredPayload<'_>) -> Result<AgentDefinition, DecodeError> {
+    decode(stored, DEFINITION_VERSION)
+}
+
+/// Decodes an environment.
+pub(crate) fn decode_environment(stored: StoredPayload<'_>) -> Result<EnvironmentState, DecodeError> {
+    decode(stored, ENVIRONMENT_VERSION)
+}
+
+fn encode_canonical<T: Serialize>(
+    value: &T,
+    hash: fn(&[u8]) -> Hash,
+    version: i16,
+) -> Result<(Hash, Payload), EncodeError> {
+    let bytes = canonical_bytes(value).map_err(EncodeError::Json)?;
+    Ok((hash(&bytes), Payload::encode(version, bytes)?))
+}

@@ -1,0 +1,34 @@
+//! What applies to the contents of a store: the limits of tenants, and the object store.
+
+use std::sync::Arc;
+
+use super::objects::{ObjectSettings, Objects, OpenObjectsError};
+use values::limits::Limits;
+
+/// What applies to the contents of a store.
+#[derive(Debug, Clone, Default)]
+pub struct ContentSettings {
+    /// The limits of tenants.
+    pub limits: Arc<Limits>,
+    /// The object store for large contents, if there is one.
+    pub objects: Option<ObjectSettings>,
+}
+
+/// What applies to contents while a store is open.
+#[derive(Debug, Default)]
+pub(crate) struct ContentRules {
+    /// The limits of tenants.
+    pub(crate) limits: Arc<Limits>,
+    /// The object store for large contents, if there is one.
+    pub(crate) objects: Option<Objects>,
+}
+
+impl ContentRules {
+    /// Opens the object store. Connects to nothing.
+    pub(crate) fn open(settings: &ContentSettings) -> Result<Self, OpenObjectsError> {
+        Ok(Self {
+            limits: Arc::clone(&settings.limits),
+            objects: settings.objects.as_ref().map(Objects::open).transpose()?,
+        })
+    }
+}

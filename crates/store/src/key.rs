@@ -1,0 +1,76 @@
+//! An API key in its stored form: only the hash of the secret.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use values::clock::Timestamp;
+use values::ids::ApiKeyId;
+use values::limits::RunLimits;
+use values::session::Hash;
+use values::tenant::TenantId;
+
+/// What a key allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Scope {
+    /// Start runs and import sessions.
+    #[serde(rename = "runs:write")]
+    RunsWrite,
+    /// Read sessions, runs and agents.
+    #[serde(rename = "sessions:read")]
+    SessionsRead,
+    /// Everything, agents' definitions included.
+    #[serde(rename = "admin")]
+    Admin,
+}
+
+impl Scope {
+    /// All scopes.
+    pub const ALL: [Self; 3] = [Self::RunsWrite, Self::SessionsRead, Self::Admin];
+
+    /// Returns the name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::RunsWrite => "runs:write",
+            Self::SessionsRead => "sessions:read",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Scope {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|scope| scope.as_str() == text);
+        known.ok_or_else(|| format!("{text:?} is none of runs:write, sessions:read, admin"))
+    }
+}
+
+/// A stored API key: never the secret, only its hash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiKeyRecord {
+    /// The id of the key.
+    pub key_id: ApiKeyId,
+    /// The hash of its secret.
+    pub secret_hash: Hash,
+    /// The tenant whose data the key gives access to.
+    pub tenant: TenantId,
+    /// What it allows.
+    pub scopes: Vec<Scope>,
+    /// What it is for, in the operator's words.
+    pub label: String,
+    /// The limits of runs that its callers start, within the limits of the tenant.
+    pub limits: RunLimits,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it was revoked.
+    pub revoked_at: Option<Timestamp>,
+}

@@ -1,0 +1,206 @@
+//! The committer on PostgreSQL: each batch has one statement for each kind of write in it, on a
+//! connection of its own.
+//!
+//! A statement decides about each of its writes, or about none:
+//!
+//! - It is committed. What it decided about a write is the result for that write's caller, such as
+//!   that a position is taken.
+//! - It failed, and with it all of its writes. Then each caller executes its write alone, on a
+//!   connection of the pool. So the write that failed the batch fails for its own caller only, and
+//!   one that waits for a lock makes only its own caller wait. A write that was alone in its
+//!   statement has failed, unless it waited for a lock.
+//! - Its connection is lost, so it may be committed or not. That is the same as a failure. If it
+//!   takes too long, each caller executes its write alone. All writes may be repeated: the second
+//!   one finds what the first one stored.
+
+use std::error::Error;
+use std::iter;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use sqlx::Connection as _;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::batch_write::{BatchWrite, Outcome, WriteKey};
+use super::enqueue::Inserted;
+use super::own_connection::OwnConnection;
+use super::publish::{PlainPublish, Target};
+use super::sessions::{LOCAL_BATCH_SETTINGS, Sessions};
+use super::statistics::Statistics;
+use crate::committer::{Committer, Write};
+use crate::driver_error::is_lock_timeout;
+use crate::error::StoreError;
+use crate::new_progress::NewProgress;
+use crate::new_queued_run::NewQueueRow;
+
+/// A larger write is executed alone, since all others of its batch would wait for it.
+const MAX_BATCHED_BYTES: usize = 256 << 10;
+/// How long a statement of a batch may take. All other writes of the process wait for it, so it is
+/// shorter than that of a write alone: a network may have forgotten the connection.
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Executes writes in batches.
+#[derive(Debug)]
+pub(super) struct PostgresCommitter {
+    committer: Arc<Committer<AnyWrite>>,
+    connection: Arc<OwnConnection>,
+    statistics: Arc<Statistics>,
+}
+
+/// A write that waits for its batch.
+#[derive(Debug)]
+struct Submitted<W: BatchWrite> {
+    write: W,
+    caller: oneshot::Sender<(W, Outcome<W::Decision>)>,
+}
+
+#[derive(Debug)]
+enum AnyWrite {
+    Accept(Box<Submitted<NewQueueRow>>),
+    Progress(Box<Submitted<NewProgress>>),
+    Publish(Box<Submitted<PlainPublish>>),
+}
+
+impl PostgresCommitter {
+    /// Creates a committer. It connects with its first batch.
+    pub(super) fn new(connection: OwnConnection, statistics: Statistics) -> Self {
+        let (connection, statistics) = (Arc::new(connection), Arc::new(statistics));
+        let (of_batches, counting) = (Arc::clone(&connection), Arc::clone(&statistics));
+        Self {
+            committer: Committer::new(move |batch| {
+                counting.count_batch();
+                execute(Arc::clone(&of_batches), batch).boxed()
+            }),
+            connection,
+            statistics,
+        }
+    }
+
+    /// Publishes the session of a plain commit, with the end of its run.
+    pub(super) async fn publish(
+        &self,
+        publish: PlainPublish,
+    ) -> Result<(PlainPublish, Outcome<Option<Target>>), StoreError> {
+        self.submit(publish, AnyWrite::Publish).await
+    }
+
+    /// Inserts a run into the queue.
+    pub(super) async fn run_insert(&self, row: NewQueueRow) -> Result<(NewQueueRow, Outcome<Inserted>), StoreError> {
+        self.submit(row, AnyWrite::Accept).await
+    }
+
+    /// Inserts the progress of a run.
+    pub(super) async fn progress_insert(
+        &self,
+        progress: NewProgress,
+    ) -> Result<(NewProgress, Outcome<bool>), StoreError> {
+        self.submit(progress, AnyWrite::Progress).await
+    }
+
+    /// Waits for the batches in flight, and closes the connection.
+    pub(super) async fn close(&self) {
+        self.committer.close().await;
+        self.statistics.close().await;
+        self.connection.close().await;
+    }
+
+    async fn submit<W: BatchWrite>(
+        &self,
+        write: W,
+        any: fn(Box<Submitted<W>>) -> AnyWrite,
+    ) -> Result<(W, Outcome<W::Decision>), StoreError> {
+        if write.bytes() > MAX_BATCHED_BYTES {
+            return Ok((write, Outcome::Undecided));
+        }
+        let (caller, decided) = oneshot::channel();
+        self.committer.submit(any(Box::new(Submitted { write, caller })));
+        decided.await.map_err(StoreError::failed("execute a batch"))
+    }
+}
+
+impl Write for AnyWrite {
+    type Key = WriteKey;
+
+    fn key(&self) -> Option<WriteKey> {
+        match self {
+            Self::Accept(submitted) => submitted.write.key(),
+            Self::Progress(submitted) => submitted.write.key(),
+            Self::Publish(submitted) => submitted.write.key(),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Accept(submitted) => submitted.write.bytes(),
+            Self::Progress(submitted) => submitted.write.bytes(),
+            Self::Publish(submitted) => submitted.write.bytes(),
+        }
+    }
+
+    fn is_wanted(&self) -> bool {
+        match self {
+            Self::Accept(submitted) => !submitted.caller.is_closed(),
+            Self::Progress(submitted) => !submitted.caller.is_closed(),
+            Self::Publish(submitted) => !submitted.caller.is_closed(),
+        }
+    }
+}
+
+async fn execute(connection: Arc<OwnConnection>, batch: Vec<AnyWrite>) {
+    let (mut accepts, mut progress, mut publishes) = (Vec::new(), Vec::new(), Vec::new());
+    for write in batch {
+        match write {
+            AnyWrite::Accept(submitted) => accepts.push(*submitted),
+            AnyWrite::Progress(submitted) => progress.push(*submitted),
+            AnyWrite::Publish(submitted) => publishes.push(*submitted),
+        }
+    }
+    execute_kind(&connection, accepts).await;
+    execute_kind(&connection, progress).await;
+    execute_kind(&connection, publishes).await;
+}
+
+/// Executes writes of one kind, and replies to their callers.
+async fn execute_kind<W: BatchWrite>(own: &OwnConnection, submitted: Vec<Submitted<W>>) {
+    if submitted.is_empty() {
+        return;
+    }
+    let writes: Vec<_> = submitted.iter().map(|submitted| &submitted.write).collect();
+    let executed = timeout(STATEMENT_TIMEOUT, execute_statement(own, &writes)).await;
+    let is_alone = writes.len() == 1;
+    let outcomes: Vec<_> = match executed {
+        Ok(Ok(decisions)) => decisions.into_iter().map(Outcome::Decided).collect(),
+        Ok(Err(error)) if is_alone && !is_lock_timeout(&error) => vec![Outcome::Failed(error)],
+        Ok(Err(error)) => undecided(writes.len(), &error),
+        Err(elapsed) => undecided(writes.len(), &elapsed),
+    };
+    for (submitted, outcome) in submitted.into_iter().zip(outcomes) {
+        // The caller may be gone.
+        let _ = submitted.caller.send((submitted.write, outcome));
+    }
+}
+
+/// Returns the outcomes of a batch that failed with so many writes.
+fn undecided<D>(writes: usize, error: &(dyn Error + 'static)) -> Vec<Outcome<D>> {
+    tracing::debug!(writes, error, "a batch failed, so each of its writes is executed alone");
+    iter::repeat_with(|| Outcome::Undecided).take(writes).collect()
+}
+
+/// An error drops the connection, which closes it.
+async fn execute_statement<W: BatchWrite>(own: &OwnConnection, writes: &[&W]) -> Result<Vec<W::Decision>, sqlx::Error> {
+    let mut connection = own.take().await?;
+    let decisions = match own.sessions {
+        Sessions::Own => W::execute_all(&mut connection, writes).await?,
+        Sessions::Pooled => {
+            let mut transaction = connection.begin().await?;
+            sqlx::raw_sql(LOCAL_BATCH_SETTINGS).execute(&mut *transaction).await?;
+            let decisions = W::execute_all(&mut transaction, writes).await?;
+            transaction.commit().await?;
+            decisions
+        }
+    };
+    own.put_back(connection);
+    Ok(decisions)
+}

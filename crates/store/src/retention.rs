@@ -1,0 +1,217 @@
+//! Retention as a trait: what is removed, and when. A retained session never loses anything that it
+//! needs.
+//!
+//! A removed session leaves its segment and a tombstone as long as a retained session descends from
+//! it. They are needed to walk and verify the line of sessions. Everything else is removed at once:
+//! its run with steps, events and messages, its subagents' sessions, and the states that no other
+//! session uses.
+
+use std::fmt;
+use std::ops::AddAssign;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::error::StoreError;
+use values::clock::Timestamp;
+use values::ids::SessionId;
+use values::session::{BranchPosition, Hash, SessionHead};
+use values::tenant::TenantId;
+
+/// What is retained, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetentionRules {
+    /// The age at which sessions, and records of runs without a session, are removed; `None`
+    /// retains them for ever.
+    pub max_age: Option<Duration>,
+    /// The age before which no rule removes a session.
+    pub min_age: Duration,
+    /// How many sessions of each thread to retain, at any age: the newest ones that moved
+    /// the thread. With `None`, only `max_age` applies.
+    pub keep_last: Option<u32>,
+    /// How long the events of a run and the messages to it are retained after its end.
+    pub events: Duration,
+    /// How long deliveries of webhooks are retained after their end.
+    pub deliveries: Duration,
+    /// How long contents to which no session and no journal refers are retained after a run wrote
+    /// them. A run that takes longer may lose its files.
+    pub unreferenced_contents: Duration,
+}
+
+/// How much a sweep or a removal removed, or would remove.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RemovalFigures {
+    /// Sessions.
+    pub sessions: u64,
+    /// Segments of histories.
+    pub segments: u64,
+    /// Environments and contexts.
+    pub states: u64,
+    /// Records of runs.
+    pub runs: u64,
+    /// Rows of stored events, with several events each.
+    pub events: u64,
+    /// Messages that were sent to runs.
+    pub messages: u64,
+    /// Deliveries of webhooks.
+    pub deliveries: u64,
+    /// Idempotency keys.
+    pub idempotency_keys: u64,
+    /// Commands for workers that nobody waits for.
+    pub commands: u64,
+    /// Contents of workspaces.
+    pub contents: u64,
+    /// The stored bytes of their payloads.
+    pub bytes: u64,
+}
+
+/// A session of a line, retained or removed.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all ancestors are retained, so a box would only add an allocation"
+)]
+pub enum Ancestor {
+    /// A retained session.
+    Retained(SessionHead),
+    /// The tombstone of a removed session.
+    Removed(RemovedSession),
+}
+
+/// The tombstone of a removed session that other sessions continue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+pub struct RemovedSession {
+    /// The id of the session.
+    pub session_id: SessionId,
+    /// The session that it continued.
+    pub parent_session_id: Option<SessionId>,
+    /// The number of ancestors.
+    pub depth: u64,
+    /// The number of messages in its whole history.
+    pub message_count: u64,
+    /// The index of the first message that was needed to run it.
+    #[serde(skip)]
+    pub history_start: u64,
+    /// Its root hash, which is part of its children's root hashes.
+    pub root_hash: Hash,
+    /// The hash of the messages that it added. These are retained.
+    #[serde(skip)]
+    pub segment_hash: Hash,
+    /// Where these messages are stored.
+    #[serde(skip)]
+    pub position: BranchPosition,
+    /// When it was removed.
+    #[schema(value_type = chrono::DateTime<chrono::Utc>)]
+    pub removed_at: Timestamp,
+}
+
+/// The cursor of a sweep; by default, its start.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum SweepCursor {
+    /// The sweep has not started.
+    #[default]
+    Start,
+    /// Contents of workspaces were swept up to those of this tenant.
+    Contents(String),
+    /// The sweep deletes objects that no content refers to.
+    Objects,
+    /// Sessions that are too old were checked up to this one of this tenant.
+    Aged(String, SessionId),
+    /// Threads were checked up to this one; `None` if no thread was checked yet.
+    Threads(Option<(String, String)>),
+    /// The sweep reclaims what removed sessions left.
+    Reclaiming,
+    /// The sweep removes other old rows: those of the kind with this number.
+    Remains(usize),
+}
+
+/// The result of removing a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionRemoval {
+    /// It was removed.
+    Removed(RemovalFigures),
+    /// There is no such session.
+    NotFound,
+    /// Other sessions continue it.
+    HasDescendants,
+    /// It is in use, or a session that would be removed with it is. A session is in use if a thread
+    /// points to it, a queued run begins from it or a commit in flight continues it.
+    InUse,
+}
+
+/// Removes what the rules do not retain. Skips what a commit in flight needs.
+#[async_trait]
+pub trait RetentionStore: Send + Sync + fmt::Debug {
+    /// Counts what a whole sweep would remove now.
+    async fn retention_plan(&self, rules: RetentionRules, now: Timestamp) -> Result<RemovalFigures, StoreError>;
+
+    /// Makes one step of a sweep, which checks about `limit` rows. Returns what it removed, and the
+    /// cursor of the next step, if there is one. Any number of processes may sweep at once.
+    async fn retention_step(
+        &self,
+        rules: RetentionRules,
+        now: Timestamp,
+        cursor: &SweepCursor,
+        limit: u32,
+    ) -> Result<(RemovalFigures, Option<SweepCursor>), StoreError>;
+
+    /// Removes a session of any age with its subagents' sessions and, if requested, its
+    /// descendants. Removes many sessions in several transactions, the latest first. So after an
+    /// interruption, each remaining session still has what it needs.
+    async fn session_remove(
+        &self,
+        tenant: &TenantId,
+        session_id: SessionId,
+        descendants: bool,
+        now: Timestamp,
+    ) -> Result<SessionRemoval, StoreError>;
+
+    /// Removes rows of a tenant from all tables, up to `limit` of each, and returns how many. The
+    /// tenant has no rows left when it returns 0.
+    async fn tenant_remove(&self, tenant: &TenantId, limit: u32) -> Result<u64, StoreError>;
+}
+
+impl Ancestor {
+    /// Returns the session's id.
+    pub fn session_id(&self) -> SessionId {
+        match self {
+            Self::Retained(head) => head.session_id,
+            Self::Removed(removed) => removed.session_id,
+        }
+    }
+
+    /// Returns the session that it continues.
+    pub fn parent_session_id(&self) -> Option<SessionId> {
+        match self {
+            Self::Retained(head) => head.parent_session_id,
+            Self::Removed(removed) => removed.parent_session_id,
+        }
+    }
+
+    /// Returns the number of its ancestors.
+    pub fn depth(&self) -> u64 {
+        match self {
+            Self::Retained(head) => head.depth,
+            Self::Removed(removed) => removed.depth,
+        }
+    }
+}
+
+impl AddAssign for RemovalFigures {
+    fn add_assign(&mut self, other: Self) {
+        self.sessions += other.sessions;
+        self.segments += other.segments;
+        self.states += other.states;
+        self.runs += other.runs;
+        self.events += other.events;
+        self.messages += other.messages;
+        self.deliveries += other.deliveries;
+        self.idempotency_keys += other.idempotency_keys;
+        self.commands += other.commands;
+        self.contents += other.contents;
+        self.bytes += other.bytes;
+    }
+}

@@ -1,0 +1,35 @@
+//! Rows of `threads`.
+
+use uuid::Uuid;
+
+use super::{RowName, StoredTime, row};
+use crate::error::StoreError;
+use agent::record::ThreadRecord;
+use values::ids::SessionId;
+
+row! {
+    /// A thread.
+    #[derive(Debug)]
+    pub(crate) struct ThreadRow {
+        name: String,
+        session_id: Option<Uuid>,
+        version: i64,
+        created_at: StoredTime,
+        updated_at: StoredTime,
+    }
+}
+
+impl TryFrom<ThreadRow> for ThreadRecord {
+    type Error = StoreError;
+
+    fn try_from(row: ThreadRow) -> Result<Self, StoreError> {
+        let name = RowName::new("threads", &row.name);
+        Ok(Self {
+            session_id: row.session_id.map(SessionId::from_uuid),
+            version: name.count("version", row.version)?,
+            created_at: row.created_at.0,
+            updated_at: row.updated_at.0,
+            name: name.parse("name", &row.name)?,
+        })
+    }
+}

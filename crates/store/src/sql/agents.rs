@@ -1,0 +1,110 @@
+//! Definitions of agents.
+
+use async_trait::async_trait;
+
+use super::connection::Ended;
+use super::engine::Engine;
+use super::statement::Statement;
+use crate::codec::encode_definition;
+use crate::driver_error::nothing_matches;
+use crate::error::StoreError;
+use crate::query::AgentPage;
+use crate::rows::{AgentRow, PayloadSizeRow, values};
+use crate::traits::{AgentList, AgentRecord, AgentStore};
+use agent::AgentDefinition;
+use values::clock::Timestamp;
+use values::json::count_reaching;
+use values::session::Hash;
+use values::tenant::TenantId;
+
+#[async_trait]
+impl<E: Engine> AgentStore for E {
+    async fn agent_put(
+        &self,
+        tenant: &TenantId,
+        definition: &AgentDefinition,
+        now: Timestamp,
+    ) -> Result<AgentRecord, StoreError> {
+        const OPERATION: &str = "put agent";
+        let (version, payload) = encode_definition(definition).map_err(StoreError::failed(OPERATION))?;
+        let (owner, name) = (tenant.clone(), definition.name.clone());
+        let put = self.transact(OPERATION, move |mut connection| {
+            Box::pin(async move {
+                let insert = Statement::with(OPERATION, VERSION_INSERT, values![&owner, &version, &name, now]);
+                connection.execute(insert.bind_payload(&payload)).await?;
+                let statement = "insert into agents (tenant, name, version) values ($1, $2, $3)
+                    on conflict (tenant, name) do update set version = excluded.version";
+                let make_current = Statement::with(OPERATION, statement, values![&owner, &name, &version]);
+                connection.execute(make_current).await?;
+                Ok(Ended::Committed(()))
+            })
+        });
+        put.await?;
+        // If an equal version was stored earlier, returns it with its earlier time.
+        let stored = self.agent_version_lookup(tenant, version).await?;
+        stored.ok_or_else(|| StoreError::failed(OPERATION)("the version was deleted at once"))
+    }
+
+    async fn agent_version_put(&self, tenant: &TenantId, agent: &AgentRecord) -> Result<(), StoreError> {
+        const OPERATION: &str = "put agent version";
+        let definition = &agent.definition;
+        let (version, payload) = encode_definition(definition).map_err(StoreError::failed(OPERATION))?;
+        let values = values![tenant, &version, &definition.name, agent.created_at];
+        let insert = Statement::with(OPERATION, VERSION_INSERT, values).bind_payload(&payload);
+        insert.execute(self).await?;
+        Ok(())
+    }
+
+    async fn agent_lookup(&self, tenant: &TenantId, name: &str) -> Result<Option<AgentRecord>, StoreError> {
+        let statement = "select v.version, v.created_at, v.schema_version, v.encoding, v.payload
+            from agents a join agent_versions v on v.tenant = a.tenant and v.version = a.version
+            where a.tenant = $1 and a.name = $2";
+        let select = Statement::with("look up agent", statement, values![tenant, name]);
+        select.find::<AgentRow, _>(self).await.or_else(nothing_matches)
+    }
+
+    async fn agent_version_lookup(&self, tenant: &TenantId, version: Hash) -> Result<Option<AgentRecord>, StoreError> {
+        let statement = "select version, created_at, schema_version, encoding, payload from agent_versions
+            where tenant = $1 and version = $2";
+        let select = Statement::with("look up agent version", statement, values![tenant, &version]);
+        select.find::<AgentRow, _>(self).await
+    }
+
+    async fn agent_list(&self, tenant: &TenantId, page: &AgentPage) -> Result<AgentList, StoreError> {
+        let sizes = "select v.encoding, cast(length(v.payload) as bigint) as stored_bytes,
+                substr(v.payload, 1, 18) as beginning
+            from agents a join agent_versions v on v.tenant = a.tenant and v.version = a.version
+            where a.tenant = $1 and ($2 is null or a.name > $2)
+            order by a.name
+            limit $3";
+        let limit = i64::from(page.limit) + 1;
+        let sizes = Statement::with("measure agents", sizes, values![tenant, &page.after, limit]);
+        let sizes: Vec<PayloadSizeRow> = sizes.fetch_all(self).await.or_else(nothing_matches)?;
+        let in_limit = sizes.iter().take(page.limit as usize);
+        let bytes = in_limit.map(|size| usize::try_from(size.bytes()).unwrap_or(usize::MAX));
+        let fitting = count_reaching(page.bytes, bytes);
+        let statement = "select v.version, v.created_at, v.schema_version, v.encoding, v.payload
+            from agents a join agent_versions v on v.tenant = a.tenant and v.version = a.version
+            where a.tenant = $1 and ($2 is null or a.name > $2)
+            order by a.name
+            limit $3";
+        let select = Statement::with("list agents", statement, values![tenant, &page.after, fitting as u64]);
+        Ok(AgentList {
+            agents: select.list::<AgentRow, _>(self).await.or_else(nothing_matches)?,
+            is_last: fitting == sizes.len(),
+        })
+    }
+
+    async fn agent_delete(&self, tenant: &TenantId, name: &str) -> Result<bool, StoreError> {
+        let statement = "delete from agents where tenant = $1 and name = $2";
+        let delete = Statement::with("delete agent", statement, values![tenant, name]);
+        Ok(delete.execute(self).await.or_else(nothing_matches)? > 0)
+    }
+}
+
+/// Inserts a version unless it is stored already. The values are the tenant, the version, the name,
+/// the time and the three columns of the payload.
+const VERSION_INSERT: &str = "insert into agent_versions (
+        tenant, version, name, created_at, schema_version, encoding, payload)
+    values ($1, $2, $3, $4, $5, $6, $7)
+    on conflict do nothing";

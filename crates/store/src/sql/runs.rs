@@ -1,0 +1,137 @@
+//! Runs.
+
+use async_trait::async_trait;
+
+use super::columns::without_session;
+use super::engine::Engine;
+use super::statement::{Statement, insert_statement};
+use super::text::sql;
+use crate::driver_error::nothing_matches;
+use crate::error::StoreError;
+use crate::query::{Page, RunFilter};
+use crate::rows::{NewRun, PayloadSizeRow, RunRecordRow, RunRow, StepsRow, values};
+use crate::traits::RunReader;
+use agent::record::{RunRecord, RunStatus, RunSummary, StepRecord};
+use tasks::off_thread::by_size;
+use values::ids::{RunId, SessionId};
+use values::tenant::TenantId;
+
+/// Limits runs to those whose sessions continue a session. Its id and [`BEGUN_WITHOUT_SESSION`]
+/// follow.
+const CONTINUING: &str =
+    " and r.run_id in (select s.run_id from sessions s where s.tenant = $1 and s.parent_session_id = ";
+/// Adds the runs without a session that began at a session, whose id follows.
+const BEGUN_WITHOUT_SESSION: &str = concat!(
+    " union all select n.run_id from runs n where n.tenant = $1 and ",
+    without_session!("n"),
+    " and n.base_session_id = "
+);
+
+#[async_trait]
+impl<E: Engine> RunReader for E {
+    async fn run_lookup(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<RunRecord>, StoreError> {
+        let statement = sql!(
+            "select ",
+            RunRow::COLUMNS,
+            ", r.output_encoding, r.output, r.output_messages, h.message_count as segment_messages,
+                h.schema_version as segment_version, h.encoding as segment_encoding, h.payload as segment_payload
+            from runs r
+            left join sessions s
+                on r.output_messages is not null and s.tenant = r.tenant and s.session_id = r.session_id
+            left join history_segments h
+                on h.tenant = s.tenant and h.branch_id = s.branch_id and h.position = s.position
+            where r.tenant = $1 and r.run_id = $2"
+        );
+        let select = Statement::with("look up run", statement, values![tenant, run_id]);
+        let row: Option<RunRecordRow> = select.fetch_optional(self).await?;
+        let Some(row) = row else { return Ok(None) };
+        by_size(tenant, row.bytes(), move || row.try_into()).await.map(Some)
+    }
+
+    async fn run_lookup_by_session(
+        &self,
+        tenant: &TenantId,
+        session_id: SessionId,
+    ) -> Result<Option<RunSummary>, StoreError> {
+        let statement = sql!(
+            "select ",
+            RunRow::COLUMNS,
+            " from runs r where r.tenant = $1 and r.session_id = $2 and r.run_id = coalesce(
+                (select s.run_id from sessions s where s.tenant = $1 and s.session_id = $2),
+                (select n.run_id from runs n where n.tenant = $1 and n.session_id = $2 and ",
+            without_session!("n"),
+            "))"
+        );
+        let select = Statement::with("look up run", statement, values![tenant, session_id]);
+        select.find::<RunRow, _>(self).await
+    }
+
+    async fn run_list(
+        &self,
+        tenant: &TenantId,
+        filter: &RunFilter,
+        page: Page<RunId>,
+    ) -> Result<Vec<RunSummary>, StoreError> {
+        let statement = sql!("select ", RunRow::COLUMNS, " from runs r where r.tenant = $1");
+        let wanted = serde_json::Value::Object(filter.metadata.clone()).to_string();
+        let model = filter.model.as_ref().map(ToString::to_string);
+        let mut select = Statement::with("list runs", statement, values![tenant]);
+        select.push_some(" and r.status = ", filter.status.map(RunStatus::as_str));
+        select.push_some(" and r.agent = ", filter.agent.as_ref());
+        select.push_some(" and r.model = ", model.as_ref());
+        if !filter.metadata.is_empty() {
+            E::push_metadata_filter(&mut select, &wanted);
+        }
+        if let Some(base) = filter.base_session_id {
+            select.push_bind(" and r.base_session_id = ", base);
+            select.push_bind(CONTINUING, base);
+            select.push_bind(BEGUN_WITHOUT_SESSION, base);
+            select.push(")");
+        }
+        select.push_some(" and r.thread = ", filter.thread.as_ref());
+        select.push_some(" and r.created_at >= ", filter.created.from);
+        select.push_some(" and r.created_at < ", filter.created.until);
+        select.push_some(" and r.run_id < ", page.before);
+        select.push_bind(" order by r.run_id desc limit ", page.limit);
+        select.list::<RunRow, _>(self).await.or_else(nothing_matches)
+    }
+
+    async fn steps_size(&self, tenant: &TenantId, run_id: RunId) -> Result<u64, StoreError> {
+        let statement = "with recursive family (session_id) as (
+                select session_id from runs where tenant = $1 and run_id = $2
+                union
+                select k.session_id from family f join sessions k on k.tenant = $1 and k.subagent_of = f.session_id
+            )
+            select steps_encoding as encoding, cast(length(steps) as bigint) as stored_bytes,
+                substr(steps, 1, 18) as beginning
+            from runs where tenant = $1 and run_id = $2
+            union all
+            select h.encoding, cast(length(h.payload) as bigint), substr(h.payload, 1, 18)
+            from family f
+            join sessions s on s.tenant = $1 and s.session_id = f.session_id
+            join history_segments h on h.tenant = s.tenant and h.branch_id = s.branch_id and h.position = s.position";
+        let select = Statement::with("measure steps", statement, values![tenant, run_id]);
+        let rows: Vec<PayloadSizeRow> = select.fetch_all(self).await?;
+        Ok(rows.iter().map(PayloadSizeRow::bytes).sum())
+    }
+
+    async fn step_list(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<Vec<StepRecord>>, StoreError> {
+        let statement =
+            "select run_id, schema_version, steps_encoding, steps from runs where tenant = $1 and run_id = $2";
+        let select = Statement::with("list steps", statement, values![tenant, run_id]);
+        let row: Option<StepsRow> = select.fetch_optional(self).await?;
+        let Some(row) = row else { return Ok(None) };
+        by_size(tenant, row.bytes(), move || row.try_into()).await.map(Some)
+    }
+}
+
+/// Inserts the row of a run unless there is one.
+pub(crate) fn run_insert_statement<'v>(
+    operation: &'static str,
+    tenant: &'v TenantId,
+    run: &'v NewRun,
+) -> Statement<'v> {
+    let mut insert = insert_statement(operation, "insert into runs (tenant, ", tenant, run);
+    insert.push(" on conflict (tenant, run_id) do nothing");
+    insert
+}

@@ -1,0 +1,93 @@
+//! Threads as a trait: named pointers to sessions. Runs move them in the transaction of their
+//! commit.
+
+use std::fmt;
+
+use async_trait::async_trait;
+
+use super::error::StoreError;
+use agent::record::{ThreadName, ThreadRecord};
+use values::clock::Timestamp;
+use values::ids::{RunId, SessionId};
+use values::tenant::TenantId;
+
+/// A page of the list of threads, ordered by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadPage {
+    /// Only names after this one.
+    pub after: Option<ThreadName>,
+    /// The most rows.
+    pub limit: u32,
+}
+
+/// Where a run on a thread begins.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ThreadStart {
+    /// The session that the thread points to; none before its first commit.
+    pub session_id: Option<SessionId>,
+    /// The agent of the last waiting or running run that moves the thread. Cancelled runs do not
+    /// count.
+    pub agent_ahead: Option<String>,
+}
+
+/// The condition under which a caller moves a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThreadExpectation {
+    /// No condition; creates the thread if it does not exist.
+    Anything,
+    /// It must not exist.
+    Absent,
+    /// It must point to this session; with `None`, to no session yet.
+    At(Option<SessionId>),
+}
+
+/// The result of moving a thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ThreadPut {
+    /// It points to the session now.
+    Moved(ThreadRecord),
+    /// It does not meet the condition. Contains the thread, if it exists.
+    Unexpected(Option<ThreadRecord>),
+    /// There is no such session.
+    NoSession,
+    /// This run is active on the thread. Only the end of a run may move it now.
+    Busy(RunId),
+}
+
+/// The result of deleting a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThreadDelete {
+    /// It is gone. Its sessions stay.
+    Deleted,
+    /// There was none.
+    Absent,
+    /// This run is active on the thread, and will move it.
+    Busy(RunId),
+}
+
+/// Stores threads.
+#[async_trait]
+pub trait ThreadStore: Send + Sync + fmt::Debug {
+    /// Points a thread to a session, unless a run is active on the thread. So no move gets lost
+    /// between the beginning and the end of a run.
+    async fn thread_put(
+        &self,
+        tenant: &TenantId,
+        name: &ThreadName,
+        session_id: SessionId,
+        expected: ThreadExpectation,
+        now: Timestamp,
+    ) -> Result<ThreadPut, StoreError>;
+
+    /// Reads a thread.
+    async fn thread_lookup(&self, tenant: &TenantId, name: &ThreadName) -> Result<Option<ThreadRecord>, StoreError>;
+
+    /// Finds where a run on a thread begins. The thread need not exist.
+    async fn thread_start(&self, tenant: &TenantId, name: &ThreadName) -> Result<ThreadStart, StoreError>;
+
+    /// Lists threads by name.
+    async fn thread_list(&self, tenant: &TenantId, page: &ThreadPage) -> Result<Vec<ThreadRecord>, StoreError>;
+
+    /// Deletes a thread, unless a run is active on it.
+    async fn thread_delete(&self, tenant: &TenantId, name: &ThreadName) -> Result<ThreadDelete, StoreError>;
+}

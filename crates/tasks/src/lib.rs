@@ -1,0 +1,6 @@
+//! How work shares the process: fairly by tenant, long computations beside the async threads, and
+//! tasks that are started again when they panic.
+
+pub mod fair_share;
+pub mod off_thread;
+pub mod supervision;

@@ -1,0 +1,49 @@
+//! Who sends requests to which server, and the errors that models read.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::ClientRequest;
+
+use super::connection::Reply;
+use super::in_flight::Interest;
+use super::request_error::RequestError;
+use super::server::McpServer;
+use agent::ports::ToolError;
+use values::tenant::TenantId;
+
+/// How long the executor waits beyond the timeout, so that the tool's own error comes first.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Who sends requests to which server.
+#[derive(Debug, Clone)]
+pub(super) struct Caller {
+    pub(super) server: Arc<McpServer>,
+    pub(super) tenant: TenantId,
+}
+
+impl Caller {
+    /// Returns the timeout of a call for the executor.
+    pub(super) fn timeout(&self) -> Duration {
+        let definition = &self.server.definition;
+        definition.timeout + definition.connect_timeout() + GRACE
+    }
+
+    /// Sends a request. The error is for the model.
+    pub(super) async fn request(&self, request: ClientRequest, interest: Interest) -> Result<Reply, ToolError> {
+        let reply = self.server.request(&self.tenant, request, interest).await;
+        reply.map_err(|error| self.failed(&error))
+    }
+
+    /// Makes the error of a request.
+    pub(super) fn failed(&self, error: &RequestError) -> ToolError {
+        self.error(&error.to_string())
+    }
+
+    /// Makes an error about the server.
+    pub(super) fn error(&self, words: &str) -> ToolError {
+        let server = &self.server.definition.name;
+        tracing::info!(server, error = words, "a call of an MCP server failed");
+        ToolError::new(format!("the MCP server {server:?} gave no result: {words}"))
+    }
+}

@@ -1,0 +1,175 @@
+//! Reads the events of a stream before the library parses them on an async worker.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rmcp::model::RequestId;
+use rmcp::transport::streamable_http_client::SseError;
+use serde::Deserialize as _;
+use serde_json::json;
+use sse_stream::Sse;
+
+use crate::mcp::in_flight::Requests;
+use crate::mcp::incoming::{Awaiting, Incoming, Sent, message};
+use values::json::Value;
+
+/// The library parses every message of up to this many bytes on an async worker: in the worst case,
+/// in 10 ms.
+const SMALL: usize = 64 << 10;
+/// The most bytes of a message that the library has to parse: of all but responses to requests,
+/// and of lists of tools. In the worst case, that takes 160 ms. 16 MiB would take 2.8 s.
+const MAX_PARSED: usize = 1 << 20;
+/// What stands for data that is no message. The library ignores it, or fails during the handshake.
+const NO_MESSAGE: &str = "no message";
+
+/// A message that the library has to parse is larger than allowed.
+#[derive(Debug, thiserror::Error)]
+#[error("a message that is no result of a call has more than {MAX_PARSED} bytes")]
+struct TooLarge;
+
+/// Reads an event, which may have a batch of messages. Returns an event for each, without secrets
+/// and with little to parse: a large result is set aside, and a small one stands for it.
+pub(super) async fn read(
+    incoming: &Incoming,
+    requests: &Arc<Requests>,
+    awaiting: Awaiting,
+    event: Sse,
+) -> Result<Vec<Sse>, SseError> {
+    let Sse { event, data, id, retry } = event;
+    let mut read = Vec::new();
+    match data {
+        Some(data) if !data.trim().is_empty() => {
+            for message in incoming.messages(data.into()).await {
+                read.push(Some(parsed(incoming, requests, awaiting.clone(), message).await?));
+            }
+        }
+        // An event that only has an id.
+        data => read.push(data),
+    }
+    let id = id.map(|id| incoming.redacted(&id));
+    let with_data = |data| Sse {
+        event: event.clone(),
+        data,
+        id: id.clone(),
+        retry,
+    };
+    Ok(read.into_iter().map(with_data).collect())
+}
+
+async fn parsed(
+    incoming: &Incoming,
+    requests: &Arc<Requests>,
+    awaiting: Awaiting,
+    message: Bytes,
+) -> Result<String, SseError> {
+    let (bytes, requests) = (message.len(), Arc::clone(requests));
+    let read = incoming.read(message, awaiting, move |sent| to_parse(sent, bytes, &requests));
+    match read.await {
+        Ok(text) => text.map_err(|error| SseError::Body(Box::new(error))),
+        Err(_) => Ok(NO_MESSAGE.to_owned()),
+    }
+}
+
+/// Returns the text that the library parses. Sets a large result aside.
+fn to_parse(Sent { value, is_unread }: Sent, bytes: usize, requests: &Requests) -> Result<String, TooLarge> {
+    if is_unread {
+        // The next request begins a new session.
+        requests.outdated.cancel();
+    }
+    if bytes <= SMALL {
+        return Ok(value.to_string());
+    }
+    if let Some(id) = answered(&value).filter(|id| requests.is_in_flight(id)) {
+        let Ok(message) = message(value) else {
+            return Ok(NO_MESSAGE.to_owned());
+        };
+        requests.set_aside(&id, message);
+        return Ok(json!({"jsonrpc": "2.0", "id": id, "result": {}}).to_string());
+    }
+    if bytes > MAX_PARSED {
+        return Err(TooLarge);
+    }
+    Ok(value.to_string())
+}
+
+/// Returns the request that a message responds to. The library has to read lists of tools, since
+/// they say which arguments are headers.
+fn answered(message: &Value) -> Option<RequestId> {
+    let is_response = message.get("result").is_some() || message.get("error").is_some();
+    if !is_response || message.pointer("/result/tools").is_some() {
+        return None;
+    }
+    RequestId::deserialize(message.get("id")?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::Redactor;
+    use crate::mcp::in_flight::{Interest, Observer};
+    use tasks::off_thread::assert_beside;
+    use values::tenant::TenantId;
+
+    /// Reads a message in an event. A large one has to be read beside the workers.
+    fn read_event(requests: &Arc<Requests>, message: &Value) -> Result<Value, SseError> {
+        let incoming = Incoming::new("s", &Redactor::new([]), &TenantId::anonymous());
+        let event = Sse::default().data(message.to_string());
+        let reading = read(&incoming, requests, requests.open.awaiting(), event);
+        let events = assert_beside(reading).unwrap()?;
+        Ok(serde_json::from_str(events[0].data.as_ref().unwrap()).unwrap())
+    }
+
+    /// Returns requests of which the one with the id 7 is in flight until the observer is dropped.
+    fn in_flight() -> (Arc<Requests>, Arc<Observer>) {
+        let requests = Arc::<Requests>::default();
+        let (questions, _) = mpsc::channel(1);
+        let observer = Arc::new(Observer::new(Interest::default(), questions));
+        requests.add(RequestId::Number(7), None, &observer);
+        (requests, observer)
+    }
+
+    #[test]
+    fn large_responses_are_set_aside_and_come_back() {
+        let (requests, observer) = in_flight();
+        let text = "x".repeat(3 << 20);
+        for (kind, value) in [
+            ("result", json!({"content": [{"type": "text", "text": text}]})),
+            ("result", json!({"content": [], "structuredContent": {"a": [text]}})),
+            ("error", json!({"code": -32000, "message": text})),
+        ] {
+            let mut sent = json!({"jsonrpc": "2.0", "id": 7});
+            sent[kind] = value;
+            let passed = read_event(&requests, &sent).unwrap();
+            assert_eq!(passed, json!({"jsonrpc": "2.0", "id": 7, "result": {}}));
+            for expected in [&sent, &passed] {
+                let whole = requests.whole(serde_json::from_value(passed.clone()).unwrap());
+                assert_eq!(serde_json::to_value(whole).unwrap(), *expected);
+            }
+        }
+        drop(observer);
+        let sent = json!({"jsonrpc": "2.0", "id": 7, "result": {"content": [{"type": "text", "text": text}]}});
+        assert!(read_event(&requests, &sent).is_err());
+    }
+
+    #[test]
+    fn other_large_messages_are_passed_on_up_to_a_limit() {
+        let (requests, _observer) = in_flight();
+        let messages = |text: &str| {
+            let tool = json!({"name": "t", "title": text, "inputSchema": {"type": "object"}});
+            [
+                json!({"jsonrpc": "2.0", "id": 7, "result": {"tools": [tool]}}),
+                json!({"jsonrpc": "2.0", "id": 8, "result": {"content": [{"type": "text", "text": text}]}}),
+                json!({"jsonrpc": "2.0", "id": 7, "method": "elicitation/create", "params": {"message": text}}),
+                json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": text}}),
+            ]
+        };
+        for message in messages(&"x".repeat(1 << 17)) {
+            assert_eq!(read_event(&requests, &message).unwrap(), message);
+        }
+        for message in messages(&"x".repeat(1 << 20)) {
+            assert!(read_event(&requests, &message).is_err());
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! The message of a webhook at each point.
+//!
+//! `docs/webhook-hook.md` documents the form, and a test compares it with the code. The message
+//! contains histories only if the agent asks for them.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use agent::hooks::{HookContext, HookPoint, HookSubject, ToolDecision};
+use agent::ports::ModelRequest;
+use agent::state::{
+    AgentError, AgentState, AgentStep, AgentStepType, ErrorList, FinishReason, Messages, ModelResponse, StopReason,
+    StopSignal, ToolExecution, ToolVerdict,
+};
+use values::clock::Timestamp;
+use values::ids::{AgentId, ExecutionId, StepId, ToolExecutionId};
+use values::json::{Object, Value, json_length, weigh_object, weigh_value};
+use values::message::{ContentPart, Message, ToolCall, weigh_content, weigh_message};
+use values::model_parameters::ModelParameters;
+use values::model_ref::ResponseFormat;
+use values::tenant::TenantId;
+use values::usage::Usage;
+
+#[derive(Serialize)]
+struct Body<'a> {
+    #[serde(rename = "type")]
+    kind: String,
+    timestamp: Timestamp,
+    tenant: &'a TenantId,
+    hook: &'a str,
+    point: HookPoint,
+    agent_id: AgentId,
+    parent_agent_id: Option<AgentId>,
+    execution_id: Option<ExecutionId>,
+    execution_count: u64,
+    step_number: Option<usize>,
+    metadata: &'a Object,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    variables: &'a BTreeMap<String, Value>,
+    #[serde(flatten)]
+    subject: Subject<'a>,
+}
+
+/// What the point is about.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Subject<'a> {
+    Step {},
+    Input {
+        input: &'a [Message],
+    },
+    Request {
+        request: Request<'a>,
+    },
+    Response {
+        response: Response<'a>,
+    },
+    ToolUse {
+        tool_call: &'a ToolCall,
+        decision: Option<Decision<'a>>,
+    },
+    ToolExecution {
+        tool_execution: Execution<'a>,
+    },
+    Errors {
+        errors: &'a ErrorList,
+    },
+    StepEnd {
+        step: Option<Step<'a>>,
+        stop_signals: Option<&'a [StopSignal]>,
+    },
+    End {
+        stop_reason: Option<StopReason>,
+        stop_signals: Option<&'a [StopSignal]>,
+        steps: usize,
+        usage: Usage,
+        errors: ErrorList,
+        output: Vec<&'a Message>,
+    },
+}
+
+#[derive(Serialize)]
+struct Request<'a> {
+    model: &'a str,
+    system: &'a str,
+    message_count: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    messages: Option<&'a Messages>,
+    tools: Vec<&'a str>,
+    response_format: &'a ResponseFormat,
+    max_output_tokens: Option<u64>,
+    parameters: &'a ModelParameters,
+}
+
+#[derive(Serialize)]
+struct Response<'a> {
+    content: &'a [ContentPart],
+    finish_reason: &'a FinishReason,
+    usage: Usage,
+    model: Option<&'a str>,
+    #[serde(rename = "response_id")]
+    id: Option<&'a str>,
+}
+
+/// The decision of earlier hooks about a call.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Decision<'a> {
+    Block(&'a str),
+    Supply(&'a [ContentPart]),
+}
+
+#[derive(Serialize)]
+struct Execution<'a> {
+    id: ToolExecutionId,
+    call: &'a ToolCall,
+    content: &'a [ContentPart],
+    error: Option<&'a AgentError>,
+    verdict: ToolVerdict,
+    started_at: Timestamp,
+    completed_at: Timestamp,
+}
+
+#[derive(Serialize)]
+struct Step<'a> {
+    id: StepId,
+    #[serde(rename = "type")]
+    kind: AgentStepType,
+    response: Option<Response<'a>>,
+    tool_executions: Vec<Execution<'a>>,
+    errors: &'a ErrorList,
+    usage: Usage,
+}
+
+/// Writes the message.
+pub(super) fn body(
+    hook: &str,
+    tenant: &TenantId,
+    context: &HookContext,
+    include_messages: bool,
+    now: Timestamp,
+) -> Result<Vec<u8>, serde_json::Error> {
+    let state = &context.state;
+    serde_json::to_vec(&Body {
+        kind: format!("hook.{}", context.point.as_str()),
+        timestamp: now,
+        tenant,
+        hook,
+        point: context.point,
+        agent_id: state.agent_id(),
+        parent_agent_id: state.parent_agent_id(),
+        execution_id: state.execution().map(|execution| execution.execution_id),
+        execution_count: state.execution_count(),
+        step_number: is_in_step(context.point).then(|| state.step_count() + 1),
+        metadata: state.metadata(),
+        variables: &context.environment.variables,
+        subject: subject(context, include_messages),
+    })
+}
+
+/// Estimates the bytes of the message; `text` returns the bytes of a text.
+pub(super) fn weight(context: &HookContext, include_messages: bool, text: fn(&str) -> usize) -> usize {
+    let state = &context.state;
+    let of_subject = match &context.subject {
+        HookSubject::State => match context.point {
+            HookPoint::AfterStep => state.current_step().map_or(0, |step| weight_of_step(step, text)),
+            HookPoint::OnStop | HookPoint::AfterExecution => {
+                let output = state.current_response().iter();
+                output.map(|message| weigh_message(message, text)).sum()
+            }
+            _ => 0,
+        },
+        HookSubject::Input(input) => input.iter().map(|message| weigh_message(message, text)).sum(),
+        HookSubject::Request(request) => {
+            let messages = request.messages.iter().filter(|_| include_messages);
+            let messages = messages.map(|message| weigh_message(message, text));
+            text(&request.system)
+                + messages.sum::<usize>()
+                + json_length(&request.response_format)
+                + json_length(&*request.parameters)
+        }
+        HookSubject::Response(response) => weigh_content(&response.content, text),
+        HookSubject::ToolUse(tool_use) => {
+            let decided = match &tool_use.decision {
+                ToolDecision::Execute => 0,
+                ToolDecision::Block { reason } => text(reason),
+                ToolDecision::Supply { content, .. } => weigh_content(content, text),
+            };
+            text(&tool_use.call.arguments) + decided
+        }
+        HookSubject::ToolExecution(execution) => weight_of_execution(execution, text),
+        HookSubject::Errors(_) => 0,
+    };
+    let variables = context.environment.variables.iter();
+    let variables = variables.map(|(name, value)| text(name) + weigh_value(value, text));
+    weigh_object(state.metadata(), text) + variables.sum::<usize>() + of_subject
+}
+
+fn weight_of_step(step: &AgentStep, text: fn(&str) -> usize) -> usize {
+    let response = step.response.as_ref();
+    let executions = step
+        .tool_executions
+        .iter()
+        .map(|execution| weight_of_execution(execution, text));
+    response.map_or(0, |response| weigh_content(&response.content, text)) + executions.sum::<usize>()
+}
+
+fn weight_of_execution(execution: &ToolExecution, text: fn(&str) -> usize) -> usize {
+    text(&execution.call.arguments) + weigh_content(&execution.content, text)
+}
+
+fn is_in_step(point: HookPoint) -> bool {
+    use HookPoint as P;
+    !matches!(point, P::BeforeExecution | P::OnStop | P::AfterExecution)
+}
+
+fn subject(context: &HookContext, include_messages: bool) -> Subject<'_> {
+    match &context.subject {
+        HookSubject::State => of_state(context.point, &context.state),
+        HookSubject::Input(input) => Subject::Input { input },
+        HookSubject::Request(request) => Subject::Request {
+            request: of_request(request, include_messages),
+        },
+        HookSubject::Response(response) => Subject::Response {
+            response: of_response(response),
+        },
+        HookSubject::ToolUse(tool_use) => Subject::ToolUse {
+            tool_call: &tool_use.call,
+            decision: match &tool_use.decision {
+                ToolDecision::Execute => None,
+                ToolDecision::Block { reason } => Some(Decision::Block(reason)),
+                ToolDecision::Supply { content, .. } => Some(Decision::Supply(content)),
+            },
+        },
+        HookSubject::ToolExecution(execution) => Subject::ToolExecution {
+            tool_execution: of_execution(execution),
+        },
+        HookSubject::Errors(errors) => Subject::Errors { errors },
+    }
+}
+
+fn of_state(point: HookPoint, state: &AgentState) -> Subject<'_> {
+    let stop_signals = state.execution().map(|execution| &*execution.continuation.stop_signals);
+    match point {
+        HookPoint::AfterStep => Subject::StepEnd {
+            step: state.current_step().map(of_step),
+            stop_signals,
+        },
+        HookPoint::OnStop | HookPoint::AfterExecution => Subject::End {
+            stop_reason: state.stop_reason(),
+            stop_signals,
+            steps: state.step_count(),
+            usage: state.usage(),
+            errors: state.errors(),
+            output: state.current_response().iter().map(AsRef::as_ref).collect(),
+        },
+        _ => Subject::Step {},
+    }
+}
+
+fn of_request(request: &ModelRequest, include_messages: bool) -> Request<'_> {
+    Request {
+        model: &request.model,
+        system: &request.system,
+        message_count: request.messages.len(),
+        messages: include_messages.then_some(&request.messages),
+        tools: request.tools.iter().map(|tool| tool.name.as_str()).collect(),
+        response_format: &request.response_format,
+        max_output_tokens: request.max_output_tokens,
+        parameters: &request.parameters,
+    }
+}
+
+fn of_response(response: &ModelResponse) -> Response<'_> {
+    Response {
+        content: &response.content,
+        finish_reason: &response.finish_reason,
+        usage: response.usage,
+        model: response.model.as_deref(),
+        id: response.response_id.as_deref(),
+    }
+}
+
+fn of_execution(execution: &ToolExecution) -> Execution<'_> {
+    Execution {
+        id: execution.id,
+        call: &execution.call,
+        content: &execution.content,
+        error: execution.error.as_ref(),
+        verdict: execution.verdict,
+        started_at: execution.started_at,
+        completed_at: execution.completed_at,
+    }
+}
+
+fn of_step(step: &AgentStep) -> Step<'_> {
+    Step {
+        id: step.id,
+        kind: step.step_type(),
+        response: step.response.as_ref().map(of_response),
+        tool_executions: step.tool_executions.iter().map(of_execution).collect(),
+        errors: &step.errors,
+        usage: step.usage(),
+    }
+}
