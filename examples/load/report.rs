@@ -140,6 +140,8 @@ impl<'a> Report<'a> {
                 "unit": figure.unit,
                 "values": figure.values,
                 "cpu_ms": figure.cpu.iter().map(|cpu| cpu.in_order().map(milliseconds)).collect::<Vec<_>>(),
+                "aim": Aim::of(self.engine, &figure.name).map(|aim| aim.to_string()),
+                "limits": figure.beside,
             });
             println!("{line}");
         }

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 use super::secrets::{SecretUrl, secret_url};
@@ -34,72 +33,16 @@ pub struct BoardConfig {
     pub max_ended_event_bytes: usize,
 }
 
-const SCHEMES: [&str; 7] = [
-    "",
-    "redis",
-    "rediss",
-    "redis+sentinel",
-    "rediss+sentinel",
-    "redis+cluster",
-    "rediss+cluster",
-];
-
 fn board_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SecretUrl>, D::Error> {
     let url = secret_url(
         deserializer,
-        &SCHEMES,
-        "\"\" or a URL such as \"redis://HOST:6379\", \"redis+sentinel://HOST:26379,HOST:26379/MASTER\" or \
-         \"redis+cluster://HOST:6379,HOST:6379\", each with \"rediss\" for TLS",
+        &["", "redis", "rediss"],
+        "\"\" or a URL such as \"redis://HOST:6379\", or \"rediss://HOST:6379\" for TLS",
     )?;
-    check_form(url.expose()).map_err(D::Error::custom)?;
     Ok((!url.expose().is_empty()).then_some(url))
-}
-
-/// Checks what the kinds of URLs demand. The messages don't repeat the URL.
-fn check_form(url: &str) -> Result<(), &'static str> {
-    let (scheme, rest) = url.split_once("://").unwrap_or_default();
-    let address = rest.split('?').next().unwrap_or_default();
-    let address = address.rsplit_once('@').map_or(address, |(_, address)| address);
-    let (hosts, path) = address.split_once('/').unwrap_or((address, ""));
-    let kind = scheme.split_once('+').map(|(_, kind)| kind);
-    match kind {
-        Some(_) if hosts.split(',').any(str::is_empty) => Err("a host is missing in the list of hosts"),
-        Some("sentinel") if path.is_empty() => {
-            Err("the URL must end with the name of the master, as in \"redis+sentinel://HOST:26379/MASTER\"")
-        }
-        Some("cluster") if !path.is_empty() => Err("the URL of a cluster must end with its hosts"),
-        _ => Ok(()),
-    }
 }
 
 fn optional_path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PathBuf>, D::Error> {
     let path = String::deserialize(deserializer)?;
     Ok((!path.trim().is_empty()).then(|| PathBuf::from(path.trim())))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_url_has_what_its_kind_demands() {
-        for (url, fault) in [
-            ("", None),
-            ("redis://u:p@h:1/2", None),
-            ("rediss+sentinel://u:p@a:1,b/main/2?sentinel_password=x", None),
-            ("redis+cluster://a,b:1", None),
-            ("redis+sentinel://a,b", Some("the name of the master")),
-            ("redis+sentinel://u:p@a,b/", Some("the name of the master")),
-            ("redis+sentinel://a,,b/main", Some("a host is missing")),
-            ("rediss+cluster://u:p@", Some("a host is missing")),
-            ("redis+cluster://a,b/1", Some("must end with its hosts")),
-        ] {
-            let found = check_form(url).err();
-            assert_eq!(found.is_some(), fault.is_some(), "{url}: {found:?}");
-            assert!(
-                found.unwrap_or_default().contains(fault.unwrap_or_default()),
-                "{url}: {found:?}"
-            );
-        }
-    }
 }

@@ -144,7 +144,7 @@ impl Executor {
         work.environment.jobs().stop().await;
         let history = state.store().history();
         let is_held = |id| history.iter().any(|message| message.id == id);
-        live.active.inbox.settle(is_held);
+        live.active.inbox.apply_held(is_held);
         // A paused execution continues in another process. After the lease is lost, nothing may be
         // published here.
         if state.has_active_execution() || live.active.is_lost() {
@@ -231,7 +231,7 @@ impl Executor {
     pub(super) async fn conclude(&self, live: &LiveEvents, performed: Performed, slot: &mut Option<RunSlot>) -> bool {
         let stored = match performed {
             Performed::Ended(outcome) => self.publisher.store_outcome(live, outcome).await,
-            Performed::Left => Stored::Elsewhere,
+            Performed::Left => Stored::ByOtherWorker,
         };
         let Stored::Here { outcome, is_stored } = stored else {
             return false;

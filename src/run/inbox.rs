@@ -60,7 +60,7 @@ impl SteeringInbox {
 
     /// Marks messages as applied if the conversation already contains them. Another worker may have
     /// applied them in a completed step.
-    pub(super) fn settle(&self, is_held: impl Fn(MessageId) -> bool) {
+    pub(super) fn apply_held(&self, is_held: impl Fn(MessageId) -> bool) {
         let mut messages = self.0.lock();
         let waiting = std::mem::take(&mut messages.waiting);
         let (held, waiting) = waiting.into_iter().partition(|waiting| is_held(waiting.message.id));
@@ -135,7 +135,7 @@ mod tests {
         for message in [&held, &other] {
             assert_eq!(inbox.add(message.clone()), Some(SteeringStatus::Received));
         }
-        inbox.settle(|id| id == held.message.id);
+        inbox.apply_held(|id| id == held.message.id);
         assert_eq!(inbox.unacknowledged(), ["held"]);
         inbox.acknowledged(&["held".to_owned()]);
         assert_eq!(inbox.unacknowledged(), Vec::<String>::new());

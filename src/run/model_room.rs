@@ -36,15 +36,15 @@ impl SharingModel {
 
 impl Model for SharingModel {
     fn stream(&self, request: ModelRequest) -> ModelStream {
-        let rest = weight_of_rest(&request);
-        let in_memory = weight_in_memory(&request);
+        let rest = other_bytes_encoded(&request);
+        let in_memory = conversation_bytes_in_memory(&request);
         let is_small = |words| RequestRoom::is_small(rest + words);
-        if is_small(in_memory) && is_small(weight_of_words(&request)) {
+        if is_small(in_memory) && is_small(conversation_bytes_encoded(&request)) {
             return self.model.stream(request);
         }
         let (model, tenant, room) = (Arc::clone(&self.model), self.tenant.clone(), self.room.clone());
         let answer = async move {
-            let bytes = rest + by_size_of(&tenant, in_memory as u64, &request, weight_of_words).await;
+            let bytes = rest + by_size_of(&tenant, in_memory as u64, &request, conversation_bytes_encoded).await;
             let mut share = room.take(&tenant, bytes).await;
             let answer = by_size(&tenant, bytes as u64, move || model.stream(request)).await;
             answer.inspect(move |event| {
@@ -63,20 +63,20 @@ impl Model for SharingModel {
 }
 
 /// Returns about the bytes of the conversation of a request in memory.
-fn weight_in_memory(request: &ModelRequest) -> usize {
-    let of_messages = request.messages.total(|message| message_weight(message) as u64);
-    request.system.len() + usize::try_from(of_messages).unwrap_or(usize::MAX)
+fn conversation_bytes_in_memory(request: &ModelRequest) -> usize {
+    let messages = request.messages.total(|message| message_weight(message) as u64);
+    request.system.len() + usize::try_from(messages).unwrap_or(usize::MAX)
 }
 
 /// Returns about the encoded bytes of the conversation of a request.
-fn weight_of_words(request: &ModelRequest) -> usize {
-    let of_messages = request.messages.total(|message| message_json_weight(message) as u64);
-    escaped_length(&request.system) + usize::try_from(of_messages).unwrap_or(usize::MAX)
+fn conversation_bytes_encoded(request: &ModelRequest) -> usize {
+    let messages = request.messages.total(|message| message_json_weight(message) as u64);
+    escaped_length(&request.system) + usize::try_from(messages).unwrap_or(usize::MAX)
 }
 
 /// Returns about the encoded bytes of the rest of a request. The definition of the agent bounds
 /// them.
-fn weight_of_rest(request: &ModelRequest) -> usize {
+fn other_bytes_encoded(request: &ModelRequest) -> usize {
     let tools = request.tools.iter();
     let tools = tools.map(|tool| json_length(&(&tool.name, &tool.description, &tool.parameters)));
     tools.sum::<usize>()
@@ -143,7 +143,7 @@ mod tests {
     }
 
     fn weight(request: &ModelRequest) -> usize {
-        weight_of_words(request) + weight_of_rest(request)
+        conversation_bytes_encoded(request) + other_bytes_encoded(request)
     }
 
     /// A request of about `bytes` bytes.

@@ -86,8 +86,14 @@ impl Input {
     }
 
     /// Returns whether the session that the run will continue does not exist yet.
-    fn is_early(&self) -> bool {
-        matches!(self, Self::Asked(AskedInput { is_early: true, .. }))
+    fn precedes_session(&self) -> bool {
+        matches!(
+            self,
+            Self::Asked(AskedInput {
+                precedes_session: true,
+                ..
+            })
+        )
     }
 }
 
@@ -97,7 +103,7 @@ struct AskedInput {
     messages: Vec<InputMessage>,
     /// Whether the session that the run will continue does not exist yet, so that nobody knows
     /// whether it has open calls.
-    is_early: bool,
+    precedes_session: bool,
 }
 
 /// Plans runs.
@@ -165,7 +171,7 @@ impl Planner {
         self.agents.check_webhook(tenant, request.webhook.as_ref())?;
         let mut input = AskedInput {
             messages: std::mem::take(&mut request.input),
-            is_early: false,
+            precedes_session: false,
         };
         request.answers.accepted_at = Some(self.clock.now());
         let base = match &request.thread {
@@ -176,7 +182,7 @@ impl Planner {
                     // Answers are about calls that the caller has seen, so about none of that
                     // session.
                     let names_calls = !request.answers.answers.is_empty() || request.base_session_id.is_some();
-                    input.is_early = position.agent_ahead.is_some() && !names_calls;
+                    input.precedes_session = position.agent_ahead.is_some() && !names_calls;
                     request.agent = request.agent.or(position.agent_ahead);
                 }
                 position.session_id
@@ -344,7 +350,7 @@ impl Planner {
         base: &Base,
     ) -> Result<Option<Answered>, Refusal> {
         match (input, base) {
-            (input, _) if input.is_early() => Ok(None),
+            (input, _) if input.precedes_session() => Ok(None),
             (_, Base::Unreadable(..)) => Ok(None),
             _ => {
                 let now = self.clock.now();
@@ -405,7 +411,7 @@ impl Planner {
     ) -> Result<Base, Refusal> {
         if let Some(answered) = request.base_session_id
             && Some(answered) != session_id
-            && !input.is_early()
+            && !input.precedes_session()
         {
             return Err(Refusal::ThreadMovedOn { answered, session_id });
         }

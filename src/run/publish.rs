@@ -35,7 +35,7 @@ pub(super) enum Stored {
     /// The run has ended here. If its record is not stored yet, the write is retried.
     Here { outcome: Outcome, is_stored: bool },
     /// Another worker has the run and stores its end.
-    Elsewhere,
+    ByOtherWorker,
 }
 
 /// Stores the ends of runs.
@@ -128,12 +128,12 @@ impl Publisher {
                 outcome: self.stored_outcome(live, outcome).await,
                 is_stored: true,
             },
-            Ok(Recorded::LeaseLost) => Stored::Elsewhere,
+            Ok(Recorded::LeaseLost) => Stored::ByOtherWorker,
             Err(error) => {
                 warn_unstored(&error);
                 // Another worker executes the end of the queued run again.
                 if live.active.lease().is_some() {
-                    return Stored::Elsewhere;
+                    return Stored::ByOtherWorker;
                 }
                 Stored::Here {
                     outcome,

@@ -116,7 +116,7 @@ async fn restore_progress(
     if let Some(progress) = &progress {
         let history = progress.state.store().history();
         let is_known = |id| history.iter().any(|message| message.id == id);
-        live.active.inbox.settle(is_known);
+        live.active.inbox.apply_held(is_known);
     }
     Ok(Some(Resumed { journals, progress }))
 }

@@ -64,10 +64,8 @@ impl Board {
         }
     }
 
-    /// Opens a board that processes share on a `redis://` URL, `rediss://` for TLS;
-    /// `redis+sentinel://HOST,HOST/MASTER` and `redis+cluster://HOST,HOST` name several hosts.
-    /// Fails only if the URL or the certificate authority is malformed. An unreachable server is
-    /// retried.
+    /// Opens a board that processes share on a `redis://` URL, `rediss://` for TLS. Fails only if
+    /// the URL or the certificate authority is malformed. An unreachable server is retried.
     pub async fn open(url: &str, settings: RedisSettings, supervisor: &Supervisor) -> Result<Self, BoardError> {
         let local = Arc::new(LocalBoard::new(settings.board));
         Ok(Self {
@@ -76,8 +74,8 @@ impl Board {
         })
     }
 
-    /// Checks that a board could be opened at the URL and that the server responds. May take a few
-    /// times the timeout.
+    /// Checks that a board could be opened at the URL and that the server accepts writes. May take
+    /// a few times the timeout.
     pub async fn check(url: &str, settings: RedisSettings) -> Result<(), BoardError> {
         SharedBoard::check(url, settings).await
     }

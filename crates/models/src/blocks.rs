@@ -108,7 +108,7 @@ impl Blocks {
         {
             return Ok(());
         }
-        self.settle_held(events);
+        self.emit_held(events);
         let id = beginning.id.as_deref();
         let is_known = |block: &Block| matches!(block, Block::Call(call) if call.is_closed_with(id));
         let may_repeat = self.list.iter().any(is_known);
@@ -128,7 +128,7 @@ impl Blocks {
     }
 
     /// Emits the call that may repeat an earlier one, unless it does.
-    fn settle_held(&mut self, events: &mut Vec<ModelEvent>) {
+    fn emit_held(&mut self, events: &mut Vec<ModelEvent>) {
         let Some(position) = self.held.take() else { return };
         let (earlier, rest) = self.list.split_at_mut(position);
         let Some(Block::Call(held)) = rest.first_mut() else {
@@ -156,7 +156,7 @@ impl Blocks {
         text_of: fn(Opaque) -> String,
         events: &mut Vec<ModelEvent>,
     ) -> Vec<ContentPart> {
-        self.settle_held(events);
+        self.emit_held(events);
         let parts = self.list.into_iter().filter_map(|block| match block {
             Block::Text(part) => Some(ContentPart::Text(part)),
             Block::Reasoning(part) => Some(ContentPart::Reasoning(part)),

@@ -216,8 +216,7 @@ fn show(events: &[Arc<RunEvent>]) -> String {
     shown.collect::<Vec<_>>().join(" ")
 }
 
-/// Waits until the value is the one that is wanted. A Sentinel that stood still for seconds does
-/// nothing for half a minute.
+/// Waits until the value is the one that is wanted, for a machine that may stand still for seconds.
 async fn until<T: PartialEq + std::fmt::Debug>(wanted: T, mut read: impl AsyncFnMut() -> T) {
     let mut last = None;
     let waited = tokio::time::timeout(Duration::from_mins(2), async {

@@ -3,7 +3,6 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -57,18 +56,16 @@ pub(crate) struct PrivateServer {
 impl PrivateServer {
     /// Starts a server, or reports why the test is skipped.
     pub(crate) fn start() -> Option<Self> {
-        Self::start_with(|_, _| Vec::new())
+        Self::start_with(Vec::new())
     }
 
-    /// Starts a server with further arguments, which are given its port and its folder.
-    pub(super) fn start_with(arguments: impl FnOnce(u16, &Path) -> Vec<String>) -> Option<Self> {
-        let port = free_port();
-        let folder = tempfile::tempdir().unwrap();
+    /// Starts a server with further arguments.
+    pub(super) fn start_with(arguments: Vec<String>) -> Option<Self> {
         let own = ["--save", "", "--appendonly", "no", "--bind", "127.0.0.1"].map(str::to_owned);
         let mut server = Self {
-            port,
-            arguments: own.into_iter().chain(arguments(port, folder.path())).collect(),
-            folder,
+            port: free_port(),
+            arguments: own.into_iter().chain(arguments).collect(),
+            folder: tempfile::tempdir().unwrap(),
             process: None,
         };
         match server.spawn() {
@@ -78,33 +75,8 @@ impl PrivateServer {
         }
     }
 
-    /// Starts a Sentinel with the given lines of configuration.
-    pub(super) fn start_sentinel(lines: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("sentinel.conf");
-        std::fs::write(&file, lines).unwrap();
-        let mut server = Self {
-            port: free_port(),
-            arguments: vec![file.display().to_string(), "--sentinel".to_owned()],
-            folder,
-            process: None,
-        };
-        server.spawn().unwrap();
-        server
-    }
-
     pub(crate) fn url(&self) -> String {
         format!("redis://127.0.0.1:{}/", self.port)
-    }
-
-    /// Returns host and port.
-    pub(super) fn address(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
-    }
-
-    /// Returns the port.
-    pub(super) fn port(&self) -> u16 {
-        self.port
     }
 
     /// Kills the server with all that it holds.
@@ -133,10 +105,9 @@ impl PrivateServer {
         self.try_command(words).unwrap().0
     }
 
-    /// Sends a command and returns the text that it answers. A server whose role changes closes its
-    /// connections, and answers nothing.
+    /// Sends a command and returns the text that it answers.
     pub(crate) fn text(&self, words: &[&str]) -> String {
-        self.try_command(words).map_or_else(|_| String::new(), |(_, text)| text)
+        self.try_command(words).unwrap().1
     }
 
     /// Returns the first line of an answer, and the text that follows if it is one.

@@ -9,9 +9,9 @@ use values::message::Section;
 /// Sends the messages of its sections in the order of the history. These include the traces of the
 /// current execution, and traces of earlier executions as the agent wants them.
 ///
-/// Until the next compaction, the first request of an execution begins with the first request of
-/// the previous execution. If the previous execution had no final response, it begins with that
-/// execution's last request. Once an execution has a final response again, the prefix changes once.
+/// The requests of an execution begin like those of the execution before it, so that providers can
+/// cache the beginning. Two events change it: a compaction, and the first final response after
+/// executions without one, whose traces are not sent any more.
 #[derive(Debug, Clone)]
 pub struct Sections {
     /// The names of the sections; none for all sections.

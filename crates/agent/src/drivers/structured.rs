@@ -95,7 +95,7 @@ impl Formatted {
         if !response.content.iter().any(is_final) {
             return response;
         }
-        let is_early = response
+        let has_other_calls = response
             .content
             .iter()
             .any(|part| matches!(part, ContentPart::ToolCall(_)) && !is_final(part));
@@ -104,10 +104,10 @@ impl Formatted {
             ContentPart::ToolCall(call) if call.name == final_tool => {
                 Some(ContentPart::text(words_of(call.arguments, is_whole)))
             }
-            ContentPart::Text(_) if !is_early => None,
+            ContentPart::Text(_) if !has_other_calls => None,
             part => Some(part),
         });
-        let ends = response.finish_reason == FinishReason::ToolCalls && !is_early;
+        let ends = response.finish_reason == FinishReason::ToolCalls && !has_other_calls;
         ModelResponse {
             content: content.collect(),
             finish_reason: if ends {

@@ -62,7 +62,7 @@ pub(super) struct Unshared {
     pub(super) attempt: u64,
     /// Whether the server must start a new stream, since it is not known to have the events before
     /// these.
-    pub(super) is_anew: bool,
+    pub(super) starts_stream: bool,
     /// The number of the first event.
     pub(super) first: u64,
     /// The first of the events to send, in order; empty if the append only compares the server with
@@ -152,12 +152,12 @@ impl EventLogs {
         let logs = self.logs.of(run_id);
         let log = logs.get(&run_id).filter(|log| self.is_readable(log, tenant))?;
         let (first, last) = (log.first()?, log.last()?);
-        // The log may have dropped events that the server lacks. Then the stream starts anew, too.
-        let is_anew = log.shared + 1 < first || log.shared == 0;
-        let first = if is_anew { first } else { log.shared.min(last) + 1 };
+        // The log may have dropped events that the server lacks. Then a new stream starts, too.
+        let starts_stream = log.shared + 1 < first || log.shared == 0;
+        let first = if starts_stream { first } else { log.shared.min(last) + 1 };
         Some(Unshared {
             attempt: log.attempt,
-            is_anew,
+            starts_stream,
             first,
             events: log.range(first - 1, limit)?,
         })

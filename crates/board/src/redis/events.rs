@@ -18,7 +18,6 @@ use redis::Cmd;
 use super::link::Link;
 use super::link_error::LinkError;
 use super::queue::RunName;
-use super::request::Request;
 use super::{keys, stored};
 use crate::events::EventLogs;
 use crate::local::LocalBoard;
@@ -39,7 +38,7 @@ pub(super) struct Append {
     /// The run.
     pub(super) run: RunName,
     attempt: u64,
-    is_anew: bool,
+    starts_stream: bool,
 }
 
 /// The result of an append.
@@ -67,7 +66,7 @@ pub(super) async fn read(
         return Ok(Vec::new());
     };
     let command = keys::read_events(tenant, run_id, first, limit.min(MAX_READ));
-    let (entries,): (Entries,) = link.send(&Request::of(tenant, command)).await?;
+    let entries: Entries = link.send_one(command).await?;
     let mut events = Vec::with_capacity(entries.len());
     for ((id, fields), next) in entries.iter().zip(first..) {
         let event = fields.get(3).and_then(|event| stored::decode_event(event));
@@ -82,7 +81,7 @@ pub(super) async fn read(
 /// Returns the number of a run's last event; 0 if there is none.
 pub(super) async fn last(link: &Link, tenant: &TenantId, run_id: RunId) -> Result<u64, LinkError> {
     let command = keys::last_event(tenant, run_id);
-    let (entries,): (Entries,) = link.send(&Request::of(tenant, command)).await?;
+    let entries: Entries = link.send_one(command).await?;
     Ok(entries.first().and_then(|(id, _)| number(id)).unwrap_or_default())
 }
 
@@ -96,7 +95,7 @@ pub(super) fn next_append(logs: &EventLogs, run: &RunName, retention: Duration) 
     let append = Append {
         run: run.clone(),
         attempt: unshared.attempt,
-        is_anew: unshared.is_anew,
+        starts_stream: unshared.starts_stream,
     };
     Some((append, command, bytes))
 }
@@ -113,7 +112,7 @@ pub(super) fn note(local: &LocalBoard, append: &Append, answer: i64) -> Appended
     local.changes.notify(run_id);
     Appended {
         is_behind,
-        has_lost: last == 0 && !append.is_anew,
+        has_lost: last == 0 && !append.starts_stream,
     }
 }
 

@@ -1,24 +1,22 @@
-//! The keys of a tenant's live runs, and the commands that change them. All keys of a tenant are in
-//! one cluster slot.
+//! The keys of a tenant's live runs, and the commands that change them.
 //!
 //! ```text
-//! agent-runtime:{TENANT}:runs                sorted set: ids of live runs by the time they expire
-//! agent-runtime:{TENANT}:base:SESSION_ID     the same, for the runs that work on one base
-//! agent-runtime:{TENANT}:run:RUN_ID          hash: `summary`, `work`
-//! agent-runtime:{TENANT}:session:SESSION_ID  the id of the run that has reserved the session
-//! agent-runtime:{TENANT}:events:RUN_ID       stream: `attempt` and `event`; ids are SEQUENCE-0
-//! agent-runtime:{TENANT}:rate                the time at which all allowed requests would be due
+//! agent-runtime:TENANT:runs                sorted set: ids of live runs by the time they expire
+//! agent-runtime:TENANT:base:SESSION_ID     the same, for the runs that work on one base
+//! agent-runtime:TENANT:run:RUN_ID          hash: `summary`, `work`
+//! agent-runtime:TENANT:session:SESSION_ID  the id of the run that has reserved the session
+//! agent-runtime:TENANT:events:RUN_ID       stream: `attempt` and `event`; ids are SEQUENCE-0
+//! agent-runtime:TENANT:rate                the time at which all allowed requests would be due
 //! ```
 //!
-//! All tenants share two channels: `{agent-runtime}:changes` and `{agent-runtime}:signals`.
+//! All tenants share two channels: `agent-runtime:changes` and `agent-runtime:signals`.
 //!
 //! Each key expires unless the run's process refreshes it.
 
 use std::time::Duration;
 
-use redis::{Cmd, cmd};
+use redis::{Cmd, Pipeline, cmd};
 
-use super::request::Request;
 use super::stored::StoredRun;
 use crate::events::Unshared;
 use agent::record::RunSummary;
@@ -34,9 +32,9 @@ const REMOVE: &str = include_str!("remove.lua");
 const MAX_EVENTS: usize = 10_000;
 
 /// The channel of the ids of runs that have changed.
-pub(super) const CHANGES_CHANNEL: &str = "{agent-runtime}:changes";
+pub(super) const CHANGES_CHANNEL: &str = "agent-runtime:changes";
 /// The channel of control messages to runs.
-pub(super) const CONTROL_CHANNEL: &str = "{agent-runtime}:signals";
+pub(super) const CONTROL_CHANNEL: &str = "agent-runtime:signals";
 
 /// The keys of one run.
 #[derive(Debug, Clone)]
@@ -83,11 +81,11 @@ impl RunKeys {
     }
 
     /// Adds the commands that remove the run. Their replies are ignored.
-    pub(super) fn remove(&self, tenant: &TenantId, request: &mut Request) {
+    pub(super) fn remove(&self, request: &mut Pipeline) {
         let run_id = self.run_id.to_string();
-        request.add(tenant, Cmd::del(&[&self.run, &self.session]));
+        request.add_command(Cmd::del(&[&self.run, &self.session]));
         for index in [Some(&self.index), self.base.as_ref()].into_iter().flatten() {
-            request.add(tenant, Cmd::zrem(index, &run_id));
+            request.add_command(Cmd::zrem(index, &run_id));
         }
     }
 
@@ -114,7 +112,10 @@ pub(super) fn append(
     let mut command = cmd("EVAL");
     command.arg(APPEND).arg(1).arg(events_key(tenant, run_id));
     command.arg(events.attempt).arg(milliseconds(retention)).arg(MAX_EVENTS);
-    command.arg(events.first).arg(u8::from(events.is_anew)).arg(encoded);
+    command
+        .arg(events.first)
+        .arg(u8::from(events.starts_stream))
+        .arg(encoded);
     command
 }
 
@@ -141,10 +142,16 @@ pub(super) fn last_event(tenant: &TenantId, run_id: RunId) -> Cmd {
 /// command, `0` at the end, and the number of removed keys.
 pub(super) fn remove_some(tenant: &TenantId, from: &str) -> Cmd {
     let mut command = cmd("EVAL");
-    command.arg(REMOVE).arg(1).arg(index_key(tenant));
+    command.arg(REMOVE).arg(0);
     // No character of a tenant's name has a special meaning in a pattern.
     command.arg(from).arg(format!("{}:*", prefix(tenant)));
     command
+}
+
+/// Returns the command that checks that the server accepts writes. It deletes a key that never
+/// exists. A server that a failover has made a replica refuses it.
+pub(super) fn pulse() -> Cmd {
+    Cmd::del("agent-runtime:pulse")
 }
 
 /// Returns the key of the rate of a tenant's requests.
@@ -172,7 +179,7 @@ fn events_key(tenant: &TenantId, run_id: RunId) -> String {
 }
 
 fn prefix(tenant: &TenantId) -> String {
-    format!("agent-runtime:{{{tenant}}}")
+    format!("agent-runtime:{tenant}")
 }
 
 fn milliseconds(duration: Duration) -> u64 {

@@ -8,21 +8,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use redis::aio::PubSub;
-use redis::{FromRedisValue, RedisError, Value, from_redis_value};
+use redis::aio::{ConnectionManager, PubSub};
+use redis::{Cmd, FromRedisValue, Pipeline, RedisError, Value, from_redis_value};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
+use super::keys::pulse;
 use super::link_error::LinkError;
-use super::request::Request;
-use super::servers::{Connection, Servers};
+use super::server::{self, Server};
 
 /// Sends requests to the server while it can be reached.
 pub(super) struct Link {
-    servers: Servers,
+    server: Server,
     timeout: Duration,
     /// `None` until the first reply of the server.
-    connection: Mutex<Option<Connection>>,
+    connection: Mutex<Option<ConnectionManager>>,
     /// Even while the server can be reached, odd in an outage. It only grows.
     epoch: AtomicU64,
     /// Notified when an outage begins.
@@ -33,9 +33,9 @@ pub(super) struct Link {
 
 impl Link {
     /// Creates a link. Sends nothing yet.
-    pub(super) fn new(servers: Servers, timeout: Duration, lost: Arc<Notify>) -> Self {
+    pub(super) fn new(server: Server, timeout: Duration, lost: Arc<Notify>) -> Self {
         Self {
-            servers,
+            server,
             timeout,
             connection: Mutex::default(),
             epoch: AtomicU64::new(0),
@@ -65,8 +65,15 @@ impl Link {
         is_outage(self.epoch())
     }
 
-    /// Sends a request. Fails at once in an outage. A failure begins an outage.
-    pub(super) async fn send<T: FromRedisValue>(&self, request: &Request) -> Result<T, LinkError> {
+    /// Sends one command. Fails at once in an outage. A failure begins an outage.
+    pub(super) async fn send_one<T: FromRedisValue>(&self, command: Cmd) -> Result<T, LinkError> {
+        let (reply,): (T,) = self.send(redis::pipe().add_command(command)).await?;
+        Ok(reply)
+    }
+
+    /// Sends several commands, as [`send_one`](Self::send_one). The value is made of the replies to
+    /// all of them.
+    pub(super) async fn send<T: FromRedisValue>(&self, request: &Pipeline) -> Result<T, LinkError> {
         let epoch = self.epoch();
         if is_outage(epoch) {
             return Err(LinkError::Away);
@@ -78,47 +85,32 @@ impl Link {
         answer
     }
 
-    /// Sends a request even in an outage, to detect its end. The value is made of the replies to
-    /// all commands.
-    pub(super) async fn attempt<T: FromRedisValue>(&self, request: &Request) -> Result<T, LinkError> {
+    /// Sends several commands even in an outage, to detect its end. The value is made of the
+    /// replies to all of them.
+    pub(super) async fn attempt<T: FromRedisValue>(&self, request: &Pipeline) -> Result<T, LinkError> {
         let mut connection = self.connection.lock().clone().ok_or(LinkError::Away)?;
         // Boxed, since the futures of HTTP requests contain it, also in a service without Redis.
-        let sending = Box::pin(connection.send(request));
+        let sending = Box::pin(server::send(&mut connection, request));
         let answers = timeout(self.timeout, sending).await??;
         Ok(from_redis_value(Value::Array(answers)).map_err(RedisError::from)?)
     }
 
-    /// Checks that the server can be reached and is still the right one. If not, begins an outage.
+    /// Checks that the server can be reached and accepts writes. If not, begins an outage.
     pub(super) async fn pulse(&self) -> Result<(), LinkError> {
-        let epoch = self.epoch();
-        let answers: Vec<Value> = self.send(&self.servers.pulse()).await?;
-        let is_replica = answers.first().is_some_and(|answer| match answer {
-            Value::Array(role) => role.first() == Some(&Value::BulkString(b"slave".to_vec())),
-            _ => false,
-        });
-        if is_replica {
-            self.lose(epoch, &LinkError::Replica);
-            return Err(LinkError::Replica);
-        }
-        Ok(())
+        self.send_one(pulse()).await
     }
 
     /// Replaces the connection if the server responds on a new one. The old one may hang without an
     /// error, or lead to a server that is no longer the right one.
     pub(super) async fn reconnect(&self) -> Result<(), LinkError> {
-        let connection = self.servers.connect().await?;
+        let connection = self.server.connect().await?;
         *self.connection.lock() = Some(connection);
         Ok(())
     }
 
     /// Opens a separate connection that subscribes to channels. Requests never wait for it.
     pub(super) async fn subscribe(&self, channels: &[&str]) -> Result<PubSub, LinkError> {
-        self.servers.subscribe(channels).await
-    }
-
-    /// Returns whether the reply to a publication counts all subscribers.
-    pub(super) fn counts_subscribers(&self) -> bool {
-        self.servers.counts_subscribers()
+        self.server.subscribe(channels).await
     }
 
     /// Returns how long a request may wait.

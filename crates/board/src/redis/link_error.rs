@@ -12,8 +12,6 @@ pub(super) enum LinkError {
     Request(#[source] RedisError),
     #[error("the server is known to be away")]
     Away,
-    #[error("the server has become a replica")]
-    Replica,
 }
 
 impl From<Elapsed> for LinkError {

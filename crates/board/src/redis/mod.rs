@@ -14,15 +14,13 @@
 //! |---|---|
 //! | what this process writes | `queue.rs`, `writer.rs`, `events.rs`, `keys.rs`, `stored.rs` |
 //! | what it reads of other processes | `events.rs`, `subscription.rs`, `messages.rs` |
-//! | the server and its outages | `address.rs`, `servers.rs`, `link.rs`, `request.rs` |
+//! | the server and its outages | `server.rs`, `link.rs` |
 //! | rates of requests | `rates.rs`, `rate.lua` |
 //!
-//! The code is long for three reasons. There are three kinds of servers, an outage costs a caller
-//! at most one timeout, and neither a run nor its events wait for a write. The commit decides
-//! between exclusive runs in any case. `show.lua` only rejects most of the losing runs before they
-//! call their models, in a few lines.
+//! The code is long for two reasons: an outage costs a caller at most one timeout, and neither a
+//! run nor its events wait for a write. The commit decides between exclusive runs in any case.
+//! `show.lua` only rejects most of the losing runs before they call their models, in a few lines.
 
-mod address;
 mod events;
 mod keys;
 mod link;
@@ -30,8 +28,7 @@ mod link_error;
 mod messages;
 mod queue;
 mod rates;
-mod request;
-mod servers;
+mod server;
 mod stored;
 mod subscription;
 mod writer;
@@ -40,7 +37,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use redis::Cmd;
+use redis::{Cmd, Pipeline};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
@@ -49,8 +46,7 @@ use self::link::Link;
 use self::link_error::LinkError;
 use self::messages::Origin;
 use self::queue::Queue;
-use self::request::Request;
-use self::servers::Servers;
+use self::server::Server;
 use self::subscription::Subscription;
 use self::writer::Writer;
 use super::control::AddressedMessage;
@@ -99,8 +95,8 @@ impl SharedBoard {
         local: &Arc<LocalBoard>,
     ) -> Result<Self, BoardError> {
         let queue = Arc::<Queue>::default();
-        let servers = Servers::new(url, settings.ca.as_deref(), settings.timeout)?;
-        let link = Arc::new(Link::new(servers, settings.timeout, Arc::clone(&queue.wake)));
+        let server = Server::new(url, settings.ca.as_deref(), settings.timeout)?;
+        let link = Arc::new(Link::new(server, settings.timeout, Arc::clone(&queue.wake)));
         if let Err(error) = link.reconnect().await {
             link.lose(link.epoch(), &error);
         }
@@ -142,10 +138,10 @@ impl SharedBoard {
         })
     }
 
-    /// Checks that the server responds now.
+    /// Checks that the server accepts writes now.
     pub(super) async fn check(url: &str, settings: RedisSettings) -> Result<(), BoardError> {
-        let servers = Servers::new(url, settings.ca.as_deref(), settings.timeout)?;
-        let connected = servers.connect().await;
+        let server = Server::new(url, settings.ca.as_deref(), settings.timeout)?;
+        let connected = server.connect().await;
         connected.map(drop).map_err(failed("connect to its server"))
     }
 
@@ -218,29 +214,28 @@ impl SharedBoard {
         if self.queue.ended(tenant).contains(&run_id) {
             return None;
         }
-        let request = Request::of(tenant, Cmd::hmget(run_key(tenant, run_id), &["summary", "work"]));
-        let ((summary, work),): (Parts,) = self.link.send(&request).await.ok()?;
+        let command = Cmd::hmget(run_key(tenant, run_id), &["summary", "work"]);
+        let (summary, work): Parts = self.link.send_one(command).await.ok()?;
         stored::decode(summary.as_deref(), work.as_deref()).map(Arc::new)
     }
 
     /// Finds the live run of another process that has reserved the session id.
     pub(super) async fn run_lookup_by_session(&self, tenant: &TenantId, session_id: SessionId) -> Option<RunId> {
         let ended = self.queue.ended(tenant);
-        let request = Request::of(tenant, Cmd::get(session_key(tenant, session_id)));
-        let (run_id,): (Option<String>,) = self.link.send(&request).await.ok()?;
+        let command = Cmd::get(session_key(tenant, session_id));
+        let run_id: Option<String> = self.link.send_one(command).await.ok()?;
         run_id?.parse().ok().filter(|run_id| !ended.contains(run_id))
     }
 
     /// Lists the live runs that the server shows, without their steps and output.
     pub(super) async fn run_list(&self, tenant: &TenantId) -> Vec<Arc<LiveRun>> {
         let ended = self.queue.ended(tenant);
-        let request = Request::of(tenant, Cmd::zrange(index_key(tenant), 0, -1));
-        let ids: Result<(Vec<String>,), _> = self.link.send(&request).await;
-        let (ids,) = ids.unwrap_or_default();
+        let command = Cmd::zrange(index_key(tenant), 0, -1);
+        let ids: Vec<String> = self.link.send_one(command).await.unwrap_or_default();
         let ids = ids.iter().filter_map(|id| id.parse().ok());
-        let mut request = Request::default();
+        let mut request = Pipeline::new();
         for run_id in ids.filter(|run_id| !ended.contains(run_id)) {
-            request.add(tenant, Cmd::hget(run_key(tenant, run_id), "summary"));
+            request.add_command(Cmd::hget(run_key(tenant, run_id), "summary"));
         }
         if request.is_empty() {
             return Vec::new();
@@ -275,11 +270,9 @@ impl SharedBoard {
         let Ok(published) = self.origin.publish_control(message) else {
             return false;
         };
-        let mut request = Request::default();
-        request.publish(published);
         let own = u64::from(self.is_subscribed.load(Ordering::SeqCst));
-        let subscribers: Result<(u64,), _> = self.link.send(&request).await;
-        subscribers.is_ok_and(|(subscribers,)| subscribers > own || !self.link.counts_subscribers())
+        let subscribers: Result<u64, _> = self.link.send_one(published).await;
+        subscribers.is_ok_and(|subscribers| subscribers > own)
     }
 
     /// Counts a request of a tenant.
@@ -291,9 +284,8 @@ impl SharedBoard {
     pub(super) async fn tenant_remove(&self, tenant: &TenantId) -> Result<u64, BoardError> {
         let (mut from, mut removed) = ("0".to_owned(), 0);
         loop {
-            let request = Request::of(tenant, remove_some(tenant, &from));
-            let answer: Result<((String, u64),), _> = self.link.send(&request).await;
-            let ((next, gone),) = answer.map_err(failed("remove a tenant"))?;
+            let answer: Result<(String, u64), _> = self.link.send_one(remove_some(tenant, &from)).await;
+            let (next, gone) = answer.map_err(failed("remove a tenant"))?;
             removed += gone;
             if next == "0" {
                 return Ok(removed);

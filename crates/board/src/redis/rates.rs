@@ -9,7 +9,6 @@ use redis::{Cmd, cmd};
 
 use super::keys::rate_key;
 use super::link::Link;
-use super::request::Request;
 use values::limits::{RateStanding, RequestRate};
 use values::tenant::TenantId;
 
@@ -17,8 +16,7 @@ const TAKE: &str = include_str!("rate.lua");
 
 /// Counts a request. Returns `None` while the server can't be reached.
 pub(super) async fn take(link: &Link, tenant: &TenantId, rate: RequestRate) -> Option<RateStanding> {
-    let request = Request::of(tenant, command(tenant, rate));
-    let ((allowed, remaining, wait),): ((u8, u32, u64),) = link.send(&request).await.ok()?;
+    let (allowed, remaining, wait): (u8, u32, u64) = link.send_one(command(tenant, rate)).await.ok()?;
     Some(RateStanding {
         rate,
         remaining,

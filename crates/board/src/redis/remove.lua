@@ -1,6 +1,5 @@
 -- Removes keys of a tenant: those that one step of a scan finds. Answers where the next step
 -- begins, "0" at the end, and how many are gone.
--- KEYS: any key of the tenant, which says where all of them are
 -- ARGV: where the step begins, the pattern of the keys
 local found = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', 1000)
 local removed = 0

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{Value, from_redis_value};
+use redis::{Pipeline, Value, from_redis_value};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -19,7 +19,6 @@ use super::link::Link;
 use super::link_error::LinkError;
 use super::messages::Origin;
 use super::queue::{Batch, Change, Queue, RunName};
-use super::request::Request;
 use super::stored;
 use crate::LiveRun;
 use crate::local::LocalBoard;
@@ -50,7 +49,7 @@ pub(super) struct Writer {
 /// The contents of one request.
 #[derive(Default)]
 struct Round {
-    request: Request,
+    request: Pipeline,
     /// The number of changes in it.
     changes: usize,
     /// The number of runs with events in it.
@@ -102,12 +101,12 @@ impl Writer {
         run: &LiveRun,
         exclusive: bool,
     ) -> Result<Vec<RunId>, LinkError> {
-        let mut request = Request::default();
+        let mut request = Pipeline::new();
         if let Some(stored) = stored::encode(run) {
             let keys = RunKeys::new(tenant, &run.summary);
-            request.add(tenant, keys.show(&stored, self.expiry, exclusive));
+            request.add_command(keys.show(&stored, self.expiry, exclusive));
         }
-        request.publish(self.origin.publish_changes(&[run.summary.run_id]));
+        request.add_command(self.origin.publish_changes(&[run.summary.run_id]));
         let answers: Vec<Value> = self.link.send(&request).await?;
         let rivals = answers.into_iter().next().map(from_redis_value::<Vec<String>>);
         let rivals = rivals.and_then(Result::ok).unwrap_or_default();
@@ -137,9 +136,9 @@ impl Writer {
     async fn refresh(&self) -> Result<(), LinkError> {
         self.link.pulse().await?;
         for runs in self.local.all().chunks(MAX_BATCH) {
-            let mut request = Request::default();
+            let mut request = Pipeline::new();
             for (tenant, run) in runs {
-                request.add(tenant, RunKeys::new(tenant, &run.summary).refresh(self.expiry));
+                request.add_command(RunKeys::new(tenant, &run.summary).refresh(self.expiry));
             }
             let found: Vec<bool> = self.link.send(&request).await?;
             let names = runs.iter().map(|(tenant, run)| (tenant.clone(), run.summary.run_id));
@@ -227,7 +226,7 @@ impl Writer {
         }
         if !round.changed.is_empty() {
             let changes = self.origin.publish_changes(&round.changed);
-            round.request.publish(changes);
+            round.request.add_command(changes);
         }
         round
     }
@@ -238,7 +237,7 @@ impl Round {
         let (tenant, run_id) = run;
         self.changes += 1;
         match change {
-            Change::Remove(keys) => keys.remove(tenant, &mut self.request),
+            Change::Remove(keys) => keys.remove(&mut self.request),
             // A run that has ended since then has its own change.
             Change::Show => {
                 if let Some(run) = writer.local.lookup(tenant, *run_id)
@@ -246,7 +245,7 @@ impl Round {
                 {
                     self.bytes += stored.summary.len() + stored.work.len();
                     let keys = RunKeys::new(tenant, &run.summary);
-                    self.request.add(tenant, keys.show(&stored, writer.expiry, false));
+                    self.request.add_command(keys.show(&stored, writer.expiry, false));
                 }
             }
         }
@@ -258,7 +257,7 @@ impl Round {
         if let Some((append, command, bytes)) = events::next_append(&writer.local.events, run, writer.event_retention) {
             self.bytes += bytes;
             self.appends.push((self.request.len(), append));
-            self.request.add(&run.0, command);
+            self.request.add_command(command);
             self.changed.push(run.1);
         }
     }

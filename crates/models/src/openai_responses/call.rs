@@ -79,7 +79,7 @@ impl Call {
     }
 
     /// Takes the whole item.
-    pub(super) fn settle(&mut self, item: &Fields<'_>, call_ids: &mut CallIds, events: &mut Vec<ModelEvent>) {
+    pub(super) fn complete(&mut self, item: &Fields<'_>, call_ids: &mut CallIds, events: &mut Vec<ModelEvent>) {
         self.read(item);
         self.start(call_ids, events);
         let arguments = arguments_of(item).unwrap_or_default();

@@ -109,7 +109,7 @@ impl Completion {
         self.name(position, id, index);
         let slot = &mut self.slots[position];
         if is_whole {
-            return slot.settle(raw, &item, &mut self.call_ids, &mut self.room, events);
+            return slot.complete(raw, &item, &mut self.call_ids, &mut self.room, events);
         }
         if let Item::Call(call) = &mut slot.item {
             call.announce(&item, &mut self.call_ids, events);
@@ -167,7 +167,7 @@ impl Completion {
         };
         if let Item::Message(message) = &mut self.slots[position].item {
             if let Some(part) = event.get("part") {
-                message.settle_part(index, part, events);
+                message.complete_part(index, part, events);
             } else if let Some(source) = event.get("annotation") {
                 message.cite(index, source);
             }
@@ -206,9 +206,9 @@ impl Completion {
             }
             positions.push(position);
             self.name(position, id.as_deref(), None);
-            self.slots[position].settle(raw, &item, &mut self.call_ids, &mut self.room, events)?;
+            self.slots[position].complete(raw, &item, &mut self.call_ids, &mut self.room, events)?;
         }
-        self.settle_held(events);
+        self.emit_held(events);
         if !positions.is_empty() {
             let is_call =
                 |position: &usize| matches!(&self.slots[*position].item, Item::Call(call) if call.is_started());
@@ -220,7 +220,7 @@ impl Completion {
     }
 
     /// Emits the calls that have the id of an earlier one, unless they repeat it.
-    fn settle_held(&mut self, events: &mut Vec<ModelEvent>) {
+    fn emit_held(&mut self, events: &mut Vec<ModelEvent>) {
         for position in 0..self.slots.len() {
             let (earlier, rest) = self.slots.split_at_mut(position);
             let Some(slot) = rest.first_mut() else { return };

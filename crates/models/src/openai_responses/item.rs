@@ -73,7 +73,7 @@ impl Slot {
     }
 
     /// Takes the whole item.
-    pub(super) fn settle(
+    pub(super) fn complete(
         &mut self,
         raw: &RawValue,
         item: &Fields<'_>,
@@ -84,9 +84,9 @@ impl Slot {
         self.whole = Some(raw.get().to_owned());
         self.status = item.text("status");
         match &mut self.item {
-            Item::Message(message) => message.settle(item, room, events)?,
-            Item::Reasoning(reasoning) => reasoning.settle(item, events),
-            Item::Call(call) => call.settle(item, call_ids, events),
+            Item::Message(message) => message.complete(item, room, events)?,
+            Item::Reasoning(reasoning) => reasoning.complete(item, events),
+            Item::Call(call) => call.complete(item, call_ids, events),
             Item::Other => {}
         }
         room.take(self.item.take_made())

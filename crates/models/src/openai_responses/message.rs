@@ -61,7 +61,7 @@ impl Message {
     }
 
     /// Sets a whole part, and returns its key.
-    pub(super) fn settle_part(&mut self, index: u64, raw: &RawValue, events: &mut Vec<ModelEvent>) -> (u64, Holds) {
+    pub(super) fn complete_part(&mut self, index: u64, raw: &RawValue, events: &mut Vec<ModelEvent>) -> (u64, Holds) {
         let part = wire::object(raw).unwrap_or_default();
         let (holds, text) = match part.borrowed_text("type").as_deref() {
             Some("refusal") => (Holds::Refusal, part.words("refusal")),
@@ -90,7 +90,7 @@ impl Message {
     }
 
     /// Reads the whole item. Drops parts that it does not contain.
-    pub(super) fn settle(
+    pub(super) fn complete(
         &mut self,
         item: &Fields<'_>,
         room: &mut Room,
@@ -106,7 +106,7 @@ impl Message {
         }
         let mut positions = Vec::new();
         for (index, part) in (0..).zip(list) {
-            positions.push(self.settle_part(index, part, events));
+            positions.push(self.complete_part(index, part, events));
             // Each part may have a long list of citations.
             room.take(self.take_made())?;
         }

@@ -25,7 +25,7 @@ impl PartialText {
                 self.received.push_str(&piece);
                 piece
             }
-            Fragment::Whole(whole) => self.settle(whole),
+            Fragment::Whole(whole) => self.set_whole(whole),
         }
     }
 
@@ -45,7 +45,7 @@ impl PartialText {
     }
 
     /// Sets the whole text, and returns the end of it that no piece had. Ignores an empty text.
-    fn settle(&mut self, whole: String) -> String {
+    fn set_whole(&mut self, whole: String) -> String {
         if whole.is_empty() {
             return String::new();
         }
@@ -77,14 +77,14 @@ mod tests {
             for piece in pieces {
                 made.take(Fragment::Piece((*piece).to_owned()));
             }
-            assert_eq!(made.settle(whole.to_owned()), rest, "{pieces:?} {whole}");
+            assert_eq!(made.set_whole(whole.to_owned()), rest, "{pieces:?} {whole}");
             assert_eq!(made.finish(), words, "{pieces:?} {whole}");
         }
         let mut made = PartialText::default();
         made.take(Fragment::Piece("ab".to_owned()));
-        made.settle("x".to_owned());
+        made.set_whole("x".to_owned());
         assert_eq!(
-            made.settle("abc".to_owned()),
+            made.set_whole("abc".to_owned()),
             "c",
             "a later whole replaces an earlier one"
         );

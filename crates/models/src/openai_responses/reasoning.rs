@@ -58,7 +58,7 @@ impl Reasoning {
     }
 
     /// Takes the whole item.
-    pub(super) fn settle(&mut self, item: &Fields<'_>, events: &mut Vec<ModelEvent>) {
+    pub(super) fn complete(&mut self, item: &Fields<'_>, events: &mut Vec<ModelEvent>) {
         for section in [Section::Summary, Section::Content] {
             let blocks = item.list(section.list_name()).unwrap_or_default();
             for (index, block) in (0..).zip(blocks) {

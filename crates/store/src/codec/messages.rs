@@ -7,7 +7,6 @@ use std::sync::Arc;
 use serde::ser::{Error as _, Serialize, Serializer};
 
 use super::payload::{DecodeError, EncodeError};
-use super::plain_messages::read_plain_messages;
 use values::json::{Value, json_length, read_open, write_open};
 use values::message::Message;
 
@@ -22,19 +21,11 @@ pub(crate) fn encode_messages<'a>(
 
 /// Decodes messages. Also returns the sum of their sizes as JSON, without the separators.
 ///
-/// This is the largest part of loading a history, so it must be fast. Most lists are plain. To find
-/// unknown fields in other lists, it encodes the messages again and compares the bytes, at a
-/// fraction of the cost of decoding. Only if the bytes differ does it check message by message. So
-/// a new field of messages must be omitted when it has its default value. Otherwise all older lists
-/// would take the slow path.
+/// This is the largest part of loading a history, so it must be fast. To find unknown fields, it
+/// encodes the messages again and compares the bytes, at a fraction of the cost of decoding. Only
+/// if the bytes differ does it check message by message. So a new field of messages must be
+/// omitted when it has its default value. Otherwise all older lists would take the slow path.
 pub(super) fn read_messages(bytes: &[u8]) -> Result<(Vec<Arc<Message>>, usize), DecodeError> {
-    match read_plain_messages(bytes) {
-        Some(plain) => Ok(plain),
-        None => read_any_messages(bytes),
-    }
-}
-
-fn read_any_messages(bytes: &[u8]) -> Result<(Vec<Arc<Message>>, usize), DecodeError> {
     let messages: Vec<Arc<Message>> = serde_json::from_slice(bytes).map_err(DecodeError::Json)?;
     let mut unmatched = Unmatched(bytes);
     if write_messages(&mut unmatched, &messages).is_ok() && unmatched.0.is_empty() {
@@ -102,7 +93,6 @@ impl io::Write for Unmatched<'_> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -148,111 +138,6 @@ mod tests {
             let bytes = encode_messages(&messages).unwrap();
             assert_eq!(read_messages(&bytes).unwrap(), (messages, count * length));
             assert!(read_messages(&bytes[1..]).is_err());
-        }
-    }
-
-    /// Messages as this version writes them, of all plain forms.
-    fn plain() -> Value {
-        let id = |n: u32| format!("0190d9b4-5a00-7000-8000-{n:012}");
-        json!([
-            {
-                "id": id(1), "role": "user", "name": "Ann", "content": [{"type": "text", "text": "a \"b\" \n\u{1}é"}],
-                "tags": {"execution_id": id(2), "agent_id": id(3)}, "created_at": "2026-01-02T03:04:05.123456Z",
-            },
-            {
-                "id": id(4), "role": "assistant", "created_at": "2026-01-02T03:04:05Z", "content": [
-                    {"type": "text", "text": "", "signature": "s"},
-                    {"type": "tool_call", "id": "c", "name": "t", "arguments": "{}", "signature": "s"},
-                ],
-                "tags": {"step_id": id(5), "is_trace": true, "is_partial": true, "context_tokens": 120},
-            },
-            {
-                "id": id(6), "role": "tool", "created_at": "2026-01-02T03:04:05.100Z", "content": [
-                    {"type": "tool_result", "call_id": "c", "name": "t", "content": [{"type": "text", "text": "x"}], "is_error": true},
-                    {"type": "tool_result", "call_id": "c", "name": "t", "content": []},
-                ],
-            },
-            {
-                "id": id(7), "role": "system", "created_at": "2026-01-02T03:04:05.123456789Z", "content": [],
-                "tags": {"section": "summary", "covers": {"from": 0, "to": 10}},
-            },
-        ])
-    }
-
-    #[track_caller]
-    fn assert_read_alike(stored: &[u8]) -> bool {
-        let (fast, any) = (read_plain_messages(stored), read_any_messages(stored));
-        match (&fast, any) {
-            (Some(fast), Ok(any)) => assert_eq!(*fast, any, "{}", String::from_utf8_lossy(stored)),
-            (Some(_), Err(error)) => panic!("{error}: {}", String::from_utf8_lossy(stored)),
-            (None, _) => (),
-        }
-        fast.is_some()
-    }
-
-    #[test]
-    fn plain_messages_are_read_fast() {
-        for stored in plain().as_array().unwrap() {
-            let messages = read_any_messages(&serde_json::to_vec(&json!([stored])).unwrap())
-                .unwrap()
-                .0;
-            let bytes = encode_messages(&messages).unwrap();
-            assert!(assert_read_alike(&bytes), "{stored}");
-        }
-        assert!(assert_read_alike(b"[]"));
-    }
-
-    proptest! {
-        /// Changes plain messages in all places: their fields, their values and their bytes.
-        #[test]
-        fn what_is_read_fast_is_read_alike(
-            fields in prop::collection::vec((0..80_usize, 0..8_usize), 0..3),
-            bytes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..3_u8), 0..3),
-        ) {
-            let mut stored = plain();
-            for (at, change) in fields {
-                let mut left = at;
-                change_value(&mut stored, &mut left, change);
-            }
-            let mut text = serde_json::to_vec(&stored).unwrap();
-            assert_read_alike(&text);
-            for (at, byte, change) in bytes {
-                let at = at.index(text.len());
-                match change {
-                    0 => text[at] = byte,
-                    1 => text.insert(at, byte),
-                    _ => _ = text.remove(at),
-                }
-            }
-            assert_read_alike(&text);
-        }
-    }
-
-    /// Changes the value that is reached after `left` others.
-    fn change_value(value: &mut Value, left: &mut usize, change: usize) {
-        if *left == 0 {
-            *value = match (change, value.take()) {
-                (0, Value::Object(mut fields)) => {
-                    fields.insert("new".to_owned(), json!(1));
-                    fields.into()
-                }
-                (1, Value::String(text)) => text.to_uppercase().into(),
-                (2, Value::String(text)) => format!("{text}0").into(),
-                (3, _) => Value::Null,
-                (4, Value::Bool(_)) => json!(false),
-                (5, Value::String(text)) => text.replace(".123456Z", ".123000Z").replace('Z', "+00:00").into(),
-                (6, Value::String(_)) => json!("messages"),
-                (_, Value::Object(fields)) => fields.into_iter().skip(1).collect(),
-                (_, other) => other,
-            };
-        }
-        *left = left.wrapping_sub(1);
-        match value {
-            Value::Array(items) => items.iter_mut().for_each(|item| change_value(item, left, change)),
-            Value::Object(fields) => fields
-                .iter_mut()
-                .for_each(|(_, field)| change_value(field, left, change)),
-            _ => (),
         }
     }
 }

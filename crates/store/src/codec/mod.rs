@@ -12,7 +12,6 @@ mod journal;
 mod limits;
 mod messages;
 mod payload;
-mod plain_messages;
 mod segment;
 mod texts;
 

@@ -18,7 +18,7 @@ use super::wake_ups::QueueWakeUps;
 use crate::error::{CommitError, StoreError};
 use crate::new_end::NewEnd;
 use crate::publication::{OPERATION, Positions, Publication, Publications};
-use crate::sql::{Connection, Refusal, answer, environment_share, settle, successor_statement};
+use crate::sql::{Connection, Refusal, answer, end_run_of_commit, environment_share, successor_statement};
 use crate::traits::{Commit, Committed, SessionWriter};
 use values::session::BranchPosition;
 
@@ -87,7 +87,7 @@ async fn publish_all(
 ) -> Result<Positions, Refusal> {
     let mut transaction = pool.begin().await?;
     environment_share::<PostgresStore>(&mut Connection::Postgres(&mut transaction), publications).await?;
-    let is_next_released = settle(&mut Connection::Postgres(&mut transaction), publications).await?;
+    let is_next_released = end_run_of_commit(&mut Connection::Postgres(&mut transaction), publications).await?;
     let own = publish(&mut transaction, &publications.own, publications.new_end()).await?;
     let mut children = Vec::with_capacity(publications.children.len());
     for child in &publications.children {

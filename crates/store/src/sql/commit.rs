@@ -92,7 +92,10 @@ pub(crate) async fn environment_share<E: Engine>(
 
 /// Ends the run of a commit and moves its thread, in the commit's transaction. Checks the lease
 /// first. Returns whether a run that waited for the thread may now begin.
-pub(crate) async fn settle(connection: &mut Connection<'_>, publications: &mut Publications) -> Result<bool, Refusal> {
+pub(crate) async fn end_run_of_commit(
+    connection: &mut Connection<'_>,
+    publications: &mut Publications,
+) -> Result<bool, Refusal> {
     let own = &publications.own;
     let mut is_next_released = false;
     if let Some(end) = &publications.end

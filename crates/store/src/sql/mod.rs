@@ -38,7 +38,7 @@ mod threads;
 mod schema;
 
 pub(crate) use self::columns::{due_in_pair, leased_columns, segment_condition};
-pub(crate) use self::commit::{Refusal, answer, environment_share, settle, successor_statement};
+pub(crate) use self::commit::{Refusal, answer, end_run_of_commit, environment_share, successor_statement};
 pub(crate) use self::connection::{Connection, Ended};
 pub(crate) use self::contents::{FIND_MISSING, PUT};
 pub(crate) use self::engine::{Engine, half_of};

@@ -9,8 +9,8 @@ use crate::error::{CommitError, StoreError};
 use crate::publication::{OPERATION, Positions, Publication, Publications};
 use crate::rows::{NewRun, Row, SessionRow, values};
 use crate::sql::{
-    Connection, Ended, Refusal, Statement, answer, environment_share, insert_statement, run_insert_statement, settle,
-    successor_statement,
+    Connection, Ended, Refusal, Statement, answer, end_run_of_commit, environment_share, insert_statement,
+    run_insert_statement, successor_statement,
 };
 use crate::traits::{Commit, Committed, ConflictPolicy, SessionWriter};
 use values::ids::SessionId;
@@ -52,7 +52,7 @@ async fn publish_all(
     is_next_released: &mut bool,
 ) -> Result<Positions, Refusal> {
     environment_share::<SqliteStore>(&mut Connection::Sqlite(connection), publications).await?;
-    *is_next_released = settle(&mut Connection::Sqlite(connection), publications).await?;
+    *is_next_released = end_run_of_commit(&mut Connection::Sqlite(connection), publications).await?;
     let run = publications.new_end().map(|end| &end.run);
     let own = publish(connection, &publications.own, run).await?;
     let mut children = Vec::with_capacity(publications.children.len());

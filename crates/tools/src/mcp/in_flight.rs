@@ -58,7 +58,7 @@ pub(super) struct Observer {
     questions: mpsc::Sender<ElicitRequestParams>,
     /// The bytes of progress that were shown.
     shown: AtomicUsize,
-    /// The response, while a small one stands for it.
+    /// The large response, until its request takes it. The library gets a small one meanwhile.
     set_aside: Mutex<Option<Box<ServerJsonRpcMessage>>>,
 }
 

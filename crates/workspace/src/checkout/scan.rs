@@ -128,7 +128,7 @@ impl Checkout {
         if let Some(began) = began {
             self.facts_mut().scanned_at = began;
         } else {
-            self.settle().await?;
+            self.wait_for_clock().await?;
             self.is_known = true;
         }
         Ok(Scanned { tree, skipped })

@@ -65,7 +65,7 @@ impl Checkout {
         // those again that are written here.
         if self.live.is_none() {
             self.set_times(times).await?;
-            self.settle().await?;
+            self.wait_for_clock().await?;
             self.is_known = true;
         }
         Ok(())
@@ -168,7 +168,7 @@ impl Checkout {
     }
 
     /// Waits until the clock of the file system has passed the times of all files.
-    pub(super) async fn settle(&mut self) -> Result<(), CheckoutError> {
+    pub(super) async fn wait_for_clock(&mut self) -> Result<(), CheckoutError> {
         let newest = self.facts.files.values().map(Fact::changed).max().unwrap_or_default();
         let probe = self.directory.probe();
         let now =

@@ -257,7 +257,7 @@ async fn events_that_an_emptied_server_lost_are_sent_again() {
     append(&here, &tenant, &run, 4..=4, "b");
     until_read(&there, &tenant, &run, "1a 2a 3a 4b").await;
     // It lost its newest events only, as a server that takes over from another may.
-    let key = format!("agent-runtime:{{{tenant}}}:events:{}", run.summary.run_id);
+    let key = format!("agent-runtime:{tenant}:events:{}", run.summary.run_id);
     assert_eq!(server.command(&["XDEL", &key, "3-0", "4-0"]), ":2");
     assert_eq!(server.command(&["XSETID", &key, "2-0"]), "+OK");
     append(&here, &tenant, &run, 5..=5, "c");
@@ -340,7 +340,7 @@ async fn a_reader_stops_before_an_event_that_is_not_shared() {
 
     // One that a newer version wrote.
     let other = new_run(None);
-    let key = format!("agent-runtime:{{{tenant}}}:events:{}", other.summary.run_id);
+    let key = format!("agent-runtime:{tenant}:events:{}", other.summary.run_id);
     open(&here, &tenant, &other, false).await.unwrap();
     append(&here, &tenant, &other, 1..=1, "a");
     until_read(&there, &tenant, &other, "1a").await;
@@ -377,7 +377,7 @@ async fn streams_of_ended_runs_expire_and_those_of_live_runs_do_not() {
     }
     here.event_append(&tenant, terminal(&over, 2));
     here.run_close(&tenant, over.summary.run_id);
-    let key = |run: &LiveRun| format!("agent-runtime:{{{tenant}}}:events:{}", run.summary.run_id);
+    let key = |run: &LiveRun| format!("agent-runtime:{tenant}:events:{}", run.summary.run_id);
     until(":2".to_owned(), async || server.command(&["XLEN", &key(&over)])).await;
     until(":0".to_owned(), async || server.command(&["EXISTS", &key(&over)])).await;
     // If it expires while the machine stands still, the next refresh sends it again.

@@ -1,5 +1,5 @@
-//! A server that is stopped, hangs or comes back empty: own runs are always seen, and nobody waits
-//! long.
+//! A server that is stopped, hangs, comes back empty or becomes a replica: own runs are always
+//! seen, and nobody waits long.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -162,6 +162,25 @@ async fn a_server_that_refuses_writes_is_an_outage() {
     let (tenant, run) = (new_tenant(), new_run(None));
     assert_eq!(promptly(open(&here, &tenant, &run, true)).await, Ok(()));
     assert_eq!(server.command(&["CONFIG", "SET", "maxmemory", "0"]), "+OK");
+    let there = board(&server.url(), EXPIRY).await;
+    until(Some(Arc::clone(&run)), async || lookup(&there, &tenant, &run).await).await;
+    close([&here, &there]).await;
+}
+
+#[tokio::test]
+async fn a_server_that_becomes_a_replica_is_an_outage_also_for_a_process_without_runs() {
+    let Some(server) = PrivateServer::start() else { return };
+    // The test's runtime has one thread, so the board's task logs here too.
+    let (log, _listening) = CapturedLog::listening(tracing::Level::INFO);
+    let here = board(&server.url(), Duration::from_secs(12)).await;
+    assert_eq!(server.command(&["REPLICAOF", "127.0.0.1", "1"]), "+OK");
+    until(1, async || count(&log, "WARN")).await;
+    check_local_view(&here).await;
+    let (tenant, run) = (new_tenant(), new_run(None));
+    assert_eq!(promptly(open(&here, &tenant, &run, true)).await, Ok(()));
+    assert_eq!(count(&log, "INFO"), 0, "{}", log.text());
+
+    assert_eq!(server.command(&["REPLICAOF", "NO", "ONE"]), "+OK");
     let there = board(&server.url(), EXPIRY).await;
     until(Some(Arc::clone(&run)), async || lookup(&there, &tenant, &run).await).await;
     close([&here, &there]).await;

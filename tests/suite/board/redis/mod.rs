@@ -6,4 +6,4 @@ mod messages;
 mod rates;
 mod removal;
 mod replicas;
-mod servers;
+mod tls;

@@ -28,7 +28,7 @@ async fn a_tenant_leaves_nothing_on_the_server() {
     assert_eq!(there.run_list(&other).await.len(), 2);
     // Many steps of a scan.
     let fill = format!(
-        "for i = 1, 5000 do redis.call('SET', 'agent-runtime:{{{tenant}}}:session:' .. i, i) redis.call('SET', 'x' .. i, i) end"
+        "for i = 1, 5000 do redis.call('SET', 'agent-runtime:{tenant}:session:' .. i, i) redis.call('SET', 'x' .. i, i) end"
     );
     server.command(&["EVAL", &fill, "0"]);
     assert_eq!(there.tenant_remove(&tenant).await.unwrap(), 5_000);

@@ -203,7 +203,7 @@ async fn the_runs_of_a_dead_replica_are_forgotten() {
 }
 
 #[tokio::test]
-async fn every_key_of_a_tenant_expires_and_shares_its_slot() {
+async fn every_key_of_a_tenant_expires_and_names_the_tenant() {
     let Some(server) = PrivateServer::start() else { return };
     let board = board(&server.url(), EXPIRY).await;
     let tenant = new_tenant();
@@ -217,7 +217,7 @@ async fn every_key_of_a_tenant_expires_and_shares_its_slot() {
           if expiry <= 0 or expiry > 30000 or not string.find(key, ARGV[1], 1, true) then bad = bad + 1 end
         end
         return {ok = #redis.call('KEYS', '*') .. ' keys, ' .. bad .. ' bad'}";
-    let found = server.command(&["EVAL", script, "0", &format!("agent-runtime:{{{tenant}}}:")]);
+    let found = server.command(&["EVAL", script, "0", &format!("agent-runtime:{tenant}:")]);
     assert_eq!(found, "+4 keys, 0 bad");
     board.close().await;
 }
@@ -231,7 +231,7 @@ async fn runs_that_a_newer_or_broken_replica_wrote_are_skipped() {
     for run in &runs {
         assert_eq!(open(&here, &tenant, run, false).await, Ok(()));
     }
-    let key = |index: usize| format!("agent-runtime:{{{tenant}}}:run:{}", runs[index].summary.run_id);
+    let key = |index: usize| format!("agent-runtime:{tenant}:run:{}", runs[index].summary.run_id);
     server.command(&["HSET", &key(0), "summary", r#"{"version":2,"value":{"new":1}}"#]);
     server.command(&["HSET", &key(1), "summary", "\u{0} no JSON"]);
     server.command(&["HSET", &key(2), "work", r#"{"version":2,"value":{"new":1}}"#]);
@@ -282,7 +282,7 @@ async fn a_malformed_url_is_an_error_without_its_password() {
         let error = Board::open(url, RedisSettings::default(), &Supervisor::default())
             .await
             .unwrap_err();
-        assert_eq!(error.to_string(), "the board is unavailable: read its URL");
+        assert_eq!(error.to_string(), "the board is unavailable: prepare its connections");
         assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
     }
 }

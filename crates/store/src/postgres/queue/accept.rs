@@ -7,10 +7,12 @@
 //! waits for the active one locks its row, so that the active run sees the new one when it ends. A
 //! new run that does not wait locks nothing of the thread, since many such runs would delay the end
 //! of the active one. If no run is active and two runs are accepted at the same time, one of them
-//! violates the index and tries again. Rows of the queue are locked before rows of threads, as at
-//! the end of a run and in a lease. One order is the other way around: a new run that has found
-//! none active holds the thread when it waits for one that the end of a run makes active at this
-//! moment. If that end moves the thread as well, PostgreSQL ends one of the two, which tries again.
+//! violates the index and tries again.
+//!
+//! All statements lock rows of the queue before rows of threads, with one exception: a new run that
+//! has found no active one locks the thread first, and may then wait for a row of the queue. This
+//! can be a deadlock with the end of another run. Then PostgreSQL fails one of the two
+//! transactions, and that one is repeated.
 
 use sqlx::PgConnection;
 

@@ -16,7 +16,7 @@ const PROTOCOL_HEADERS: [&str; 5] = [
     "mcp-protocol-version",
 ];
 
-/// What shows the server who calls.
+/// The headers and the token by which the server recognises the caller.
 #[derive(Debug)]
 pub(super) struct Credentials {
     headers: HeaderMap,

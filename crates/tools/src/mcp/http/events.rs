@@ -19,7 +19,8 @@ const SMALL: usize = 64 << 10;
 /// The most bytes of a message that the library has to parse: of all but responses to requests,
 /// and of lists of tools. In the worst case, that takes 160 ms. 16 MiB would take 2.8 s.
 const MAX_PARSED: usize = 1 << 20;
-/// What stands for data that is no message. The library ignores it, or fails during the handshake.
+/// The text that replaces data which is no message. The library ignores this text, or fails during
+/// the handshake.
 const NO_MESSAGE: &str = "no message";
 
 /// A message that the library has to parse is larger than allowed.
