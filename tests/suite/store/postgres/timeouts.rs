@@ -31,8 +31,9 @@ const OPERATIONS: [&str; 9] = [
     "commit with a subagent",
 ];
 
+/// The server's own processes may wait for the locks, too: those that analyze tables.
 const WAITING: &str = "select count(*) from pg_stat_activity
-    where datname = current_database() and wait_event_type = 'Lock'";
+    where datname = current_database() and backend_type = 'client backend' and wait_event_type = 'Lock'";
 const AT_WORK: &str = "select count(*) from pg_stat_activity
     where datname = current_database() and backend_type = 'client backend' and state <> 'idle' and pid <> pg_backend_pid()";
 
