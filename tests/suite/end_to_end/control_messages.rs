@@ -51,9 +51,7 @@ async fn a_control_message_does_not_wait_for_what_another_one_reads() {
         // Redis retains no message for a process that connects anew.
         until("no read waits for the row", async || {
             send(&queued, ControlMessage::Refresh).await;
-            let waiting =
-                "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
-            database.number(waiting).await > 0
+            database.waiting_clients().await > 0
         })
         .await;
         assert!(send(light, ControlMessage::Control(RunControl::Cancel)).await);

@@ -260,11 +260,7 @@ async fn removals_whose_callers_have_left_leave_connections_to_others() {
     }
     // Another replica removes something.
     let removing = database.stall_removals().await.unwrap();
-    let is_waiting = async || {
-        let waiting =
-            "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
-        database.number(waiting).await == 1
-    };
+    let is_waiting = async || database.waiting_clients().await == 1;
     for path in &paths {
         // However far a removal has come when its caller leaves, it takes no connection while
         // another waits.

@@ -108,6 +108,25 @@ async fn a_session_that_the_server_has_lost_begins_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_reads_the_name_and_the_version_of_the_service() {
+    let (server, _) = forgetful(|_| json_reply(404, &lost(-32_001, &Value::Null))).await;
+    let app = McpApp::alone(&[("box", &server.url("/mcp"), SLOW)]).await;
+    assert_eq!(app.use_tool("box_t", json!({})).await, "called");
+    let requests = server.requests();
+    let bodies = requests
+        .iter()
+        .filter_map(|request| serde_json::from_str::<Value>(&request.body).ok());
+    let begun: Vec<Value> = bodies.filter(|body| body["method"] == "initialize").collect();
+    assert!(!begun.is_empty());
+    for body in begun {
+        let client = &body["params"]["clientInfo"];
+        let expected = json!({"name": "agent-runtime", "version": env!("CARGO_PKG_VERSION")});
+        assert_eq!(*client, expected, "{body}");
+    }
+    app.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_empty_cursor_ends_a_list_of_an_older_revision() {
     let (server, _) = forgetful(|_| json_reply(404, &lost(-32_001, &Value::Null))).await;
     let app = McpApp::alone(&[("box", &server.url("/mcp"), SLOW)]).await;

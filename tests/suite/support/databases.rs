@@ -152,6 +152,14 @@ impl TestDatabase {
         }
     }
 
+    /// Counts the clients of a PostgreSQL server that wait for a lock. Processes of the server
+    /// itself may wait, too, since they analyze tables.
+    pub(crate) async fn waiting_clients(&self) -> i64 {
+        let waiting = "select count(*) from pg_stat_activity
+            where datname = current_database() and backend_type = 'client backend' and wait_event_type = 'Lock'";
+        self.number(waiting).await
+    }
+
     /// Reads one number past the store.
     pub(crate) async fn number(&self, sql: &str) -> i64 {
         let statement = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()));

@@ -35,8 +35,7 @@ impl ClientHandler for Handler {
         let mut capabilities = ClientCapabilities::default();
         let form = FormElicitationCapability::default();
         capabilities.elicitation = Some(ElicitationCapability::new().with_form(form));
-        let name = env!("CARGO_PKG_NAME");
-        let client = Implementation::new(name, env!("CARGO_PKG_VERSION"));
+        let client = Implementation::new("agent-runtime", env!("CARGO_PKG_VERSION"));
         ClientConfig::new(capabilities, client).with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 

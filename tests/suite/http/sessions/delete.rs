@@ -108,9 +108,10 @@ async fn many_removals_at_once_stop_no_run_and_all_succeed(service: &Service) {
     let removing = join_all(paths.iter().map(|path| delete(service, path)));
     let beside = async {
         if let Some(stalled) = stalled {
-            let waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'
-                and datname = current_database()";
-            until("no removal waits", async || service.database.number(waiting).await > 0).await;
+            until("no removal waits", async || {
+                service.database.waiting_clients().await > 0
+            })
+            .await;
             run(service, None).await;
             stalled.end().await;
         }

@@ -75,9 +75,7 @@ impl Held {
 
 /// Tells whether so many statements stand still for a lock.
 pub(crate) async fn is_waiting(fixture: &Fixture, count: i64) -> bool {
-    let waiting =
-        "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
-    fixture.database.number(waiting).await == count
+    fixture.database.waiting_clients().await == count
 }
 
 /// Waits until so many statements stand still for a lock.

@@ -31,9 +31,6 @@ const OPERATIONS: [&str; 9] = [
     "commit with a subagent",
 ];
 
-/// The server's own processes may wait for the locks, too: those that analyze tables.
-const WAITING: &str = "select count(*) from pg_stat_activity
-    where datname = current_database() and backend_type = 'client backend' and wait_event_type = 'Lock'";
 const AT_WORK: &str = "select count(*) from pg_stat_activity
     where datname = current_database() and backend_type = 'client backend' and state <> 'idle' and pid <> pg_backend_pid()";
 
@@ -96,7 +93,7 @@ async fn operations_without_a_response_time_out_and_work_afterwards() {
         sqlx::raw_sql(lock).execute(&mut *locking).await.unwrap();
         let pausing = async {
             until("it does not wait for the server", async || {
-                fixture.database.number(WAITING).await > 0
+                fixture.database.waiting_clients().await > 0
             })
             .await;
             // From here on nothing passes but time.
