@@ -19,7 +19,7 @@ use agent::{AgentDefinition, RunWebhook};
 use store::{AgentList, AgentPage, AgentRecord, Store, StoreError};
 use tasks::off_thread::off_thread;
 use values::clock::Clock;
-use values::json::{canonical_bytes, count_reaching, json_length};
+use values::json::{canonical_bytes, count_reaching, json_length, weight};
 use values::session::{Hash, hash_definition};
 use values::spelling::nearest;
 use values::tenant::TenantId;
@@ -29,7 +29,7 @@ const MAX_AGE: Duration = Duration::from_millis(100);
 /// The most bytes of definitions in memory.
 const MAX_CACHED_BYTES: u64 = 64 << 20;
 /// The bytes that an entry takes in addition to its definition.
-const ENTRY: u64 = 512;
+const ENTRY: usize = 512;
 /// The most versions that the cache remembers as stored.
 const MAX_STORED: u64 = 10_000;
 
@@ -84,7 +84,7 @@ impl AgentDirectory {
         let cache = moka::sync::Cache::builder()
             .max_capacity(MAX_CACHED_BYTES)
             .weigher(|_, found: &Option<AgentRecord>| {
-                let bytes = found.as_ref().map_or(0, AgentRecord::memory);
+                let bytes = found.as_ref().map_or(0, |agent| weight(&agent.definition));
                 u32::try_from(bytes + ENTRY).unwrap_or(u32::MAX)
             })
             .time_to_live(MAX_AGE)

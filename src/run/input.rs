@@ -2,11 +2,10 @@
 
 use super::error::Refusal;
 use super::request::InputMessage;
-use store::message_bytes;
 use tasks::off_thread::by_size;
 use values::clock::Timestamp;
 use values::ids::{IdSource, MessageId};
-use values::json::json_length;
+use values::json::{json_length, weight};
 use values::message::Message;
 use values::session::find_history_fault;
 use values::tenant::TenantId;
@@ -41,9 +40,9 @@ pub(super) fn input_messages(
 /// Returns the size of the messages as JSON in bytes, and the messages. Counts large ones on
 /// another thread.
 pub(super) async fn counted(tenant: &TenantId, messages: Vec<Message>) -> (usize, Vec<Message>) {
-    let in_memory: usize = messages.iter().map(message_bytes).sum();
+    let bytes = weight(&messages) as u64;
     let count = move || (messages.iter().map(json_length).sum(), messages);
-    by_size(tenant, in_memory as u64, count).await
+    by_size(tenant, bytes, count).await
 }
 
 #[cfg(test)]

@@ -7,12 +7,13 @@
 use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt as _};
+use serde::Serialize;
 
 use agent::RequestRoom;
 use agent::ports::{Model, ModelEvent, ModelRequest, ModelStream, StructuredOutput};
 use tasks::off_thread::{by_size, by_size_of};
-use values::json::{escaped_length, json_length};
-use values::message::{message_json_weight, message_weight};
+use values::json::{json_length, weight};
+use values::message::Message;
 use values::tenant::TenantId;
 
 /// A model whose large requests wait for memory.
@@ -38,7 +39,8 @@ impl Model for SharingModel {
     fn stream(&self, request: ModelRequest) -> ModelStream {
         let rest = other_bytes_encoded(&request);
         let in_memory = conversation_bytes_in_memory(&request);
-        let is_small = |words| RequestRoom::is_small(rest + words);
+        let is_small = |conversation| RequestRoom::is_small(rest + conversation);
+        // A control character has six bytes as JSON.
         if is_small(in_memory) && is_small(conversation_bytes_encoded(&request)) {
             return self.model.stream(request);
         }
@@ -62,20 +64,24 @@ impl Model for SharingModel {
     }
 }
 
-/// Returns about the bytes of the conversation of a request in memory.
+/// Estimates the bytes of the conversation of a request in memory.
 fn conversation_bytes_in_memory(request: &ModelRequest) -> usize {
-    let messages = request.messages.total(|message| message_weight(message) as u64);
+    let messages = request.messages.total(|message| weight(&sent(message)) as u64);
     request.system.len() + usize::try_from(messages).unwrap_or(usize::MAX)
 }
 
-/// Returns about the encoded bytes of the conversation of a request.
+/// Estimates the encoded bytes of the conversation of a request.
 fn conversation_bytes_encoded(request: &ModelRequest) -> usize {
-    let messages = request.messages.total(|message| message_json_weight(message) as u64);
-    escaped_length(&request.system) + usize::try_from(messages).unwrap_or(usize::MAX)
+    let messages = request.messages.total(|message| json_length(&sent(message)) as u64);
+    json_length(&request.system) + usize::try_from(messages).unwrap_or(usize::MAX)
 }
 
-/// Returns about the encoded bytes of the rest of a request. The definition of the agent bounds
-/// them.
+/// Returns the parts of a message that a model reads.
+fn sent(message: &Message) -> impl Serialize {
+    (&message.name, &message.content, &message.provider_fields)
+}
+
+/// Returns the encoded bytes of the rest of a request. The definition of the agent bounds them.
 fn other_bytes_encoded(request: &ModelRequest) -> usize {
     let tools = request.tools.iter();
     let tools = tools.map(|tool| json_length(&(&tool.name, &tool.description, &tool.parameters)));
@@ -98,7 +104,7 @@ mod tests {
     use agent::ports::ToolSpec;
     use values::ids::{MessageId, UuidV7Source};
     use values::json::{RawJson, Value};
-    use values::message::{Message, ProviderFields, Role};
+    use values::message::{ProviderFields, Role};
     use values::model_parameters::{ModelParameters, ToolChoice};
     use values::model_ref::ResponseFormat;
     use values::usage::Usage;
@@ -142,13 +148,13 @@ mod tests {
         }
     }
 
-    fn weight(request: &ModelRequest) -> usize {
+    fn encoded_bytes(request: &ModelRequest) -> usize {
         conversation_bytes_encoded(request) + other_bytes_encoded(request)
     }
 
     /// A request of about `bytes` bytes.
     fn request(bytes: usize) -> ModelRequest {
-        let rest = weight(&saying(String::new()));
+        let rest = encoded_bytes(&saying(String::new()));
         saying("x".repeat(bytes - rest))
     }
 
@@ -187,7 +193,7 @@ mod tests {
     #[tokio::test]
     async fn large_requests_of_a_tenant_wait_until_earlier_ones_are_answered_and_hold_no_other_tenant() {
         const LARGE: usize = 400 << 10;
-        const SMALL: usize = 64 << 10;
+        const SMALL: usize = 63 << 10;
         let mut setup = Setup::new(2 * LARGE);
         let first = setup.ask("one", LARGE);
         let (thread, answer) = setup.asked.recv().await.unwrap();
@@ -272,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_weighs_at_least_the_texts_that_it_holds() {
+    fn the_bytes_of_a_request_include_all_texts_that_it_holds() {
         let long = || "x".repeat(100_000);
         let tool = |description, parameters| {
             let name = "t".to_owned();
@@ -320,8 +326,8 @@ mod tests {
         for (position, change) in changes.iter().enumerate() {
             let mut request = saying(String::new());
             change(&mut request);
-            let weight = weight(&request);
-            assert!((100_000..110_000).contains(&weight), "{position}: {weight}");
+            let bytes = encoded_bytes(&request);
+            assert!((100_000..110_000).contains(&bytes), "{position}: {bytes}");
         }
     }
 

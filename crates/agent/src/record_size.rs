@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::progress::Progress;
 use super::state::{AgentStep, StepExecution};
-use values::message::message_json_weight;
+use values::json::json_length;
 
 /// The size of a step or a call without its content: ids, times, usage.
-const ENTRY_BYTES: u64 = 512;
+const ENTRY_BYTES: usize = 512;
 
 /// Counts what the executions of a run have recorded; all of them share it.
 #[derive(Debug)]
@@ -66,13 +66,6 @@ fn bytes_below(steps: &[Arc<StepExecution>]) -> u64 {
 
 /// Estimates the bytes of the record of the step as JSON: its messages, errors and entries.
 fn bytes_of(step: &AgentStep) -> u64 {
-    let calls = step.tool_executions.len() as u64;
-    let errors = step
-        .all_errors()
-        .iter()
-        .map(|error| error.message.len() as u64)
-        .sum::<u64>();
-    let messages = step.output_messages.iter();
-    let messages: u64 = messages.map(|message| message_json_weight(message) as u64).sum();
-    ENTRY_BYTES * (calls + 1) + errors + messages
+    let entries = ENTRY_BYTES * (step.tool_executions.len() + 1);
+    (entries + json_length(&step.all_errors()) + json_length(&step.output_messages)) as u64
 }

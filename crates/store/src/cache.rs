@@ -11,14 +11,15 @@ use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 
 use super::error::{CommitError, StoreError};
+use super::publication::commit_weight;
 use super::retention::SessionRemoval;
 use super::traits::{Commit, Store};
 use super::turns::Turns;
-use super::weight::{Weight, commit_bytes};
 use tasks::fair_share::{FairShare, Share};
 use tasks::off_thread::by_size_of;
 use values::clock::{Clock, Timestamp};
 use values::ids::SessionId;
+use values::json::weight;
 use values::session::{Bundle, History, check_parts};
 use values::tenant::TenantId;
 
@@ -35,6 +36,11 @@ const REMOVALS: usize = 2;
 /// The number of removal counters. Tenants may share a counter: a removal by one then causes an
 /// extra check of the other's entries, and no more.
 const COUNTS: usize = 1 << u8::BITS;
+
+/// The overhead of an entry.
+const ENTRY: usize = 512;
+/// The cost of a message in the history's list: a shared pointer and its slot in a tree.
+const HISTORY_SLOT: usize = 64;
 
 type Key = (TenantId, SessionId);
 
@@ -62,6 +68,17 @@ struct Entry {
     bundle: Arc<Bundle>,
     weight: Weight,
     seen: Seen,
+}
+
+/// The memory of the parts of a bundle, in bytes. Shared parts count for each bundle, so the cache
+/// stays within its bound.
+#[derive(Debug, Clone, Copy)]
+struct Weight {
+    head: usize,
+    environment: usize,
+    context: usize,
+    messages: usize,
+    request_prefix: usize,
 }
 
 /// The time and the removal counter at which a session was known to exist.
@@ -178,7 +195,7 @@ impl Sessions {
     pub async fn commit(&self, commit: &Commit) -> Result<Arc<Bundle>, CommitError> {
         let max_bytes = self.max_part_bytes;
         let check = move |commit: &Commit| commit.drafts().try_for_each(|draft| check_parts(draft, max_bytes));
-        by_size_of(&commit.tenant, commit_bytes(commit), commit, check).await?;
+        by_size_of(&commit.tenant, commit_weight(commit), commit, check).await?;
         let seen = self.seen_now(&commit.tenant);
         let committed = self.store.session_commit(commit).await?;
         for child in committed.children {
@@ -245,10 +262,35 @@ impl Sessions {
 }
 
 impl Entry {
-    /// Weighs a bundle without the parts that it shares with its parent.
+    /// Weighs a bundle. The parts that it shares with its parent were weighed for the parent.
     fn new(bundle: Arc<Bundle>, parent: Option<&Self>, seen: Seen) -> Self {
-        let shared = parent.map(|parent| (&*parent.bundle, &parent.weight));
-        let weight = Weight::of(&bundle, shared);
+        let weight = Weight::of(&bundle, parent);
         Self { bundle, weight, seen }
+    }
+}
+
+impl Weight {
+    fn of(bundle: &Bundle, parent: Option<&Entry>) -> Self {
+        let shared = |is_same: fn(&Bundle, &Bundle) -> bool| parent.filter(|parent| is_same(&parent.bundle, bundle));
+        let environment = shared(|parent, bundle| parent.head.environment_hash == bundle.head.environment_hash);
+        let context = shared(|parent, bundle| parent.head.context_hash == bundle.head.context_hash);
+        // A bundle that was compacted since then contains fewer of its parent's messages.
+        let history = shared(|parent, bundle| parent.history.first_index() == bundle.history.first_index());
+        let (inherited, messages) =
+            history.map_or((0, 0), |parent| (parent.bundle.history.len(), parent.weight.messages));
+        let new = bundle.history.iter_from(inherited);
+        let prefix = bundle.history.request_prefix();
+        Self {
+            head: ENTRY + size_of::<Bundle>() + weight(&bundle.head.metadata),
+            environment: environment.map_or_else(|| weight(&bundle.environment), |parent| parent.weight.environment),
+            context: context.map_or_else(|| weight(&bundle.context), |parent| parent.weight.context),
+            messages: messages + new.map(|message| HISTORY_SLOT + weight(message)).sum::<usize>(),
+            request_prefix: prefix.map_or(0, |prefix| prefix.bytes()),
+        }
+    }
+
+    /// Returns the bytes of all parts.
+    fn total(&self) -> u64 {
+        (self.head + self.environment + self.context + self.messages + self.request_prefix) as u64
     }
 }

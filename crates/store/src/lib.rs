@@ -5,7 +5,7 @@
 //! | looking for | go to |
 //! |---|---|
 //! | what a store promises, and its errors | `traits.rs`, `queue.rs`, `commands.rs`, `contents.rs`, `retention.rs`, `error.rs` |
-//! | how a store is opened, and the cache before it | `open.rs`, `cache.rs`, `weight.rs` |
+//! | how a store is opened, and the cache before it | `open.rs`, `cache.rs` |
 //! | what is checked and encoded before a write | `draft.rs`, `publication.rs`, `new_end.rs`, `new_queued_run.rs` |
 //! | how stored hashes are verified | `verification.rs`, `inspection.rs` |
 //! | how a session is carried to another store | `portable.rs` |
@@ -36,7 +36,6 @@ mod open;
 mod patient_contents;
 mod tenant_contents;
 mod turns;
-mod weight;
 
 mod draft;
 mod inspection;
@@ -92,4 +91,3 @@ pub use self::traits::{
     AgentList, AgentRecord, AgentStore, Commit, Committed, ConflictPolicy, KeyStore, Recorded, RunEnd, RunReader,
     RunWriter, SegmentList, SegmentSize, SessionReader, SessionWriter, Store, StoreHealth, VerifyFault, VerifyReport,
 };
-pub use self::weight::message_bytes;

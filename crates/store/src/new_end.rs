@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::codec::{EncodeError, Payload, encode_events};
 use super::rows::{LeaseKey, NewDeliveryRow, NewRun, Row, StoredTime, Value, stored_count};
 use super::traits::RunEnd;
-use super::weight::{end_bytes, events_bytes};
-use agent::record::{RunEvent, RunStatus, ThreadName};
+use agent::record::{RunEvent, RunStatus, ThreadName, event_weight};
 use tasks::off_thread::by_size_of;
+use values::json::weight;
 use values::tenant::TenantId;
 
 /// The values of the rows that the end of a run writes.
@@ -33,7 +33,7 @@ pub(crate) struct NewEvents {
 impl NewEnd {
     /// Encodes the end of a run without a session, on another thread if it is large.
     pub(crate) async fn make(tenant: &TenantId, end: &RunEnd) -> Result<Self, EncodeError> {
-        by_size_of(tenant, end_bytes(end), end, |end| Self::new(end, None)).await
+        by_size_of(tenant, end_weight(end), end, |end| Self::new(end, None)).await
     }
 
     /// Encodes the end of a run. `output_messages` is how many of the last messages of its session
@@ -89,7 +89,7 @@ impl NewEnd {
 impl NewEvents {
     /// Encodes events, on another thread if they are large. Returns `None` for an empty list.
     pub(crate) async fn make(tenant: &TenantId, events: &[Arc<RunEvent>]) -> Result<Option<Self>, EncodeError> {
-        by_size_of(tenant, events_bytes(events), events, Self::new).await
+        by_size_of(tenant, events_weight(events), events, Self::new).await
     }
 
     /// Encodes events; returns `None` for an empty list.
@@ -104,6 +104,17 @@ impl NewEvents {
             payload: encode_events(events)?,
         }))
     }
+}
+
+/// Estimates the memory of what the end of a run encodes, in bytes.
+pub(super) fn end_weight(end: &RunEnd) -> u64 {
+    let deliveries = end.deliveries.iter().map(|delivery| delivery.body.len());
+    let rest = weight(&end.record) + weight(&end.steps) + deliveries.sum::<usize>();
+    rest as u64 + events_weight(&end.events)
+}
+
+fn events_weight(events: &[Arc<RunEvent>]) -> u64 {
+    events.iter().map(|event| event_weight(&event.payload) as u64).sum()
 }
 
 impl Row for NewEvents {

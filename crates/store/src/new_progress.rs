@@ -7,9 +7,10 @@ use super::error::StoreError;
 use super::new_end::NewEvents;
 use super::queue::{JournalRecord, Lease};
 use super::rows::{LeaseKey, Row, Value, stored_count};
-use super::weight::entry_bytes;
+use agent::JournalEntry;
 use agent::record::RunEvent;
 use tasks::off_thread::by_size_of;
+use values::json::weight;
 use values::session::Hash;
 use values::tenant::TenantId;
 
@@ -42,8 +43,8 @@ impl NewProgress {
         events: &[Arc<RunEvent>],
     ) -> Result<Self, StoreError> {
         let tenant = &lease.tenant;
-        let entry_bytes = entries.iter().map(|record| entry_bytes(&record.entry)).sum();
-        let entries = by_size_of(tenant, entry_bytes, entries, encode_entries).await;
+        let bytes: usize = entries.iter().map(|record| entry_weight(&record.entry)).sum();
+        let entries = by_size_of(tenant, bytes as u64, entries, encode_entries).await;
         let events = NewEvents::make(tenant, events).await;
         Ok(Self {
             tenant: tenant.clone(),
@@ -58,6 +59,21 @@ impl NewProgress {
         let events = self.events.iter().map(|events| &events.payload);
         let payloads = self.entries.iter().map(|entry| &entry.payload).chain(events);
         payloads.map(|payload| payload.bytes.len()).sum()
+    }
+}
+
+/// Estimates the memory of what an entry encodes, in bytes.
+fn entry_weight(entry: &JournalEntry) -> usize {
+    match entry {
+        JournalEntry::SubagentBegun { environment, .. } => weight(environment),
+        JournalEntry::EnvironmentChanged { state, .. } => weight(state),
+        JournalEntry::CallBegun { .. } => 0,
+        JournalEntry::Reached(addition) => weight(addition.state()),
+        JournalEntry::Answered { step, addition, .. } => weight(step) + weight(addition.state()),
+        JournalEntry::CallDecided { tool_use, addition, .. } => weight(tool_use) + weight(addition.state()),
+        JournalEntry::CallEnded {
+            execution, addition, ..
+        } => weight(execution) + weight(addition.state()),
     }
 }
 

@@ -7,13 +7,13 @@ use chrono::SubsecRound as _;
 use super::codec::{Payload, SEGMENT_VERSION, encode_context, encode_environment, encode_messages};
 use super::draft::{DraftFault, check_children, check_history, check_run};
 use super::error::StoreError;
-use super::new_end::NewEnd;
+use super::new_end::{NewEnd, end_weight};
 use super::rows::NewEnvironment;
 use super::traits::{Commit, Committed, ConflictPolicy};
-use super::weight::{commit_bytes, messages_bytes};
 use agent::record::ThreadName;
 use tasks::off_thread::by_size_of;
 use values::ids::SessionId;
+use values::json::weight;
 use values::message::Message;
 use values::session::{
     BranchPosition, Bundle, BundleDraft, EnvironmentState, Hash, History, SessionHead, StoredContext, hash_segment,
@@ -23,7 +23,7 @@ use values::tenant::TenantId;
 /// The operation's name in errors.
 pub(crate) const OPERATION: &str = "commit session";
 /// How many times the bytes of an output may be read to find it in its session.
-const MOST_READ_FOR_OUTPUT: u64 = 8;
+const MOST_READ_FOR_OUTPUT: usize = 8;
 
 /// Everything that a commit writes.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ struct BundleStates {
 impl Publications {
     /// Validates, hashes and encodes a commit, on another thread if it is large.
     pub(crate) async fn make(commit: &Commit) -> Result<Self, StoreError> {
-        by_size_of(&commit.tenant, commit_bytes(commit), commit, Self::new).await
+        by_size_of(&commit.tenant, commit_weight(commit), commit, Self::new).await
     }
 
     fn new(commit: &Commit) -> Result<Self, StoreError> {
@@ -146,6 +146,28 @@ impl Publication {
     }
 }
 
+/// Estimates the memory of what a commit checks, hashes and encodes, in bytes.
+pub(super) fn commit_weight(commit: &Commit) -> u64 {
+    let drafts: usize = commit.drafts().map(draft_weight).sum();
+    drafts as u64 + commit.run.as_ref().map_or(0, end_weight)
+}
+
+fn draft_weight(draft: &BundleDraft) -> usize {
+    let parent = draft.parent.as_deref();
+    let is_shared = parent.is_some_and(|parent| Arc::ptr_eq(&parent.environment, &draft.environment));
+    let environment = if is_shared { 0 } else { weight(&draft.environment) };
+    // The messages after a new summary are counted again.
+    let summaries = draft.new_messages().filter_map(|message| message.tags.covers);
+    let left = summaries.map(|covers| usize::try_from(covers.to).unwrap_or(usize::MAX));
+    let first = left.min().map_or(draft.inherited(), |left| left.min(draft.inherited()));
+    let messages = messages_weight(draft.history.iter_from(first));
+    environment + weight(&draft.context.stored) + weight(&draft.context.metadata) + messages
+}
+
+fn messages_weight<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>) -> usize {
+    messages.into_iter().map(weight).sum()
+}
+
 /// Returns the root hash that a draft will have. Checks the draft as a commit does.
 pub(super) fn root_hash_of(draft: &BundleDraft) -> Result<Hash, StoreError> {
     let published = prepare(&TenantId::anonymous(), draft, ConflictPolicy::Fork);
@@ -179,10 +201,7 @@ fn prepare_all(commit: &Commit) -> Result<Publications, DraftFault> {
 fn output_in_session(draft: &BundleDraft, output: &[Arc<Message>]) -> Option<i16> {
     let first = draft.history.len().checked_sub(output.len())?;
     let is_end = first >= draft.inherited() && draft.history.iter_from(first).eq(output);
-    let is_short_read = || {
-        let (all, own) = (messages_bytes(draft.new_messages()), messages_bytes(output));
-        all <= own.saturating_mul(MOST_READ_FOR_OUTPUT)
-    };
+    let is_short_read = || messages_weight(draft.new_messages()) <= MOST_READ_FOR_OUTPUT * messages_weight(output);
     let count = i16::try_from(output.len()).ok();
     count.filter(|count| *count > 0 && is_end && is_short_read())
 }

@@ -13,12 +13,11 @@ use crate::http::metadata_filter::take_metadata;
 use crate::http::paging::{ListPage, Paging, StepIndex};
 use crate::http::parameters::{PathParameters, QueryParameters, invalid, parse_number};
 use crate::http::problem::Problem;
-use agent::record::{RunRecord, RunSummary, RunSummaryView, RunView, StepRecord, ThreadName, record_weight};
+use agent::record::{RunRecord, RunSummary, RunSummaryView, RunView, StepRecord, ThreadName};
 use store::{RunFilter, TimeRange};
 use tasks::off_thread::by_size;
 use values::ids::RunId;
-use values::json::json_length;
-use values::message::message_json_weight;
+use values::json::{json_length, weight};
 use values::model_ref::ModelRef;
 
 /// The longest wait for a run.
@@ -99,7 +98,7 @@ async fn read(call: &Call, run_id: RunId, wait: Duration) -> Result<Arc<RunRecor
 
 /// Responds with a run. A large run may be delayed, but is never refused.
 pub(super) async fn show(call: &Call, run: Arc<RunRecord>) -> Result<Response, Problem> {
-    let words = record_weight(&run);
+    let words = weight(&run);
     let counted = Arc::clone(&run);
     let bytes = by_size(&call.tenant, words as u64, move || cost(&counted)).await;
     let (run, room) = if let Some(room) = call.api.in_flight.try_take(&call.tenant, bytes) {
@@ -119,8 +118,7 @@ pub(super) async fn show(call: &Call, run: Arc<RunRecord>) -> Result<Response, P
 /// Estimates the memory of a response with a run: twice its texts, and their JSON. Zero for a small
 /// run.
 fn cost(run: &RunRecord) -> usize {
-    let output: usize = run.output.iter().map(|message| message_json_weight(message)).sum();
-    let bytes = 2 * output + json_length(&run.value) + 2 * json_length(&run.open_calls);
+    let bytes = 2 * json_length(&run.output) + json_length(&run.value) + 2 * json_length(&run.open_calls);
     if bytes <= SMALL { 0 } else { 2 * bytes }
 }
 

@@ -9,7 +9,11 @@ use super::run::{RunRecord, RunStatus, RunSummary};
 use crate::AgentEvent;
 use values::clock::Timestamp;
 use values::ids::{RunId, SessionId};
+use values::json::weight;
 use values::session::{Hash, SessionHead};
+
+/// What an event and its slots in lists take besides its payload, in bytes.
+const EVENT_BYTES: usize = 384;
 
 /// One event of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -127,6 +131,11 @@ impl RunEventPayload {
     }
 }
 
+/// Estimates how many bytes of memory an event takes.
+pub fn event_weight(payload: &RunEventPayload) -> usize {
+    EVENT_BYTES + weight(payload)
+}
+
 fn agent_event_name(event: &AgentEvent) -> &'static str {
     match event {
         AgentEvent::ExecutionStarted { .. } => "execution.started",
@@ -150,5 +159,47 @@ fn agent_event_name(event: &AgentEvent) -> &'static str {
         AgentEvent::StepCompleted { .. } => "step.completed",
         AgentEvent::ContinuationEvaluated { .. } => "continuation.evaluated",
         AgentEvent::ExecutionEnded { .. } => "execution.ended",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_event_weighs_at_least_the_texts_that_it_holds() {
+        let long = "x".repeat(100_000);
+        let id = "01a2029f-3aaa-7738-ac15-a93ea52f3917";
+        let error = json!({"kind": "model", "code": "c", "message": long});
+        let ended = json!({
+            "execution_id": id, "status": "completed", "reason": "completed", "was_force_stopped": false,
+            "message": null, "context": {"limit": [{"deep": long}]}, "step_count": 1, "usage": {}, "duration_ms": 1,
+        });
+        let changed = json!({
+            "step_number": 1, "hook": "h", "point": "before_step", "changes": ["metadata"], "metadata": {"k": long},
+        });
+        let responded = json!({
+            "step_number": 1, "request_id": id, "model": "a/b", "finish_reason": null, "usage": {}, "error": error,
+            "duration_ms": 1,
+        });
+        let warned = json!({"step_number": 1, "hook": "h", "message": long});
+        let below = json!({
+            "step_number": 1, "call_id": "c", "agent_id": id, "depth": 1,
+            "event": {"type": "hook.warned", "data": warned},
+        });
+        for (name, data) in [
+            ("execution.ended", ended),
+            ("state.changed", changed),
+            ("model.responded", responded),
+            ("hook.warned", warned),
+            ("server.warned", json!({"server": "s", "problems": [long]})),
+            ("subagent.event", below),
+        ] {
+            let event = json!({"type": name, "data": data});
+            let event: RunEventPayload = serde_json::from_value(event).unwrap();
+            assert!(event_weight(&event) > long.len(), "{name}");
+        }
     }
 }

@@ -10,10 +10,9 @@ mod step;
 mod subagent;
 mod thread;
 mod view;
-mod weight;
 
 pub use self::delivery::{DeliveryRecord, DeliveryStatus, NewDelivery, receiver_of};
-pub use self::event::{RunEvent, RunEventPayload};
+pub use self::event::{RunEvent, RunEventPayload, event_weight};
 pub use self::required_action::RequiredActionView;
 pub use self::run::{RunError, RunMode, RunPhase, RunRecord, RunStatus, RunSummary};
 pub use self::steering::{
@@ -23,4 +22,3 @@ pub use self::step::{StepRecord, ToolExecutionRecord};
 pub use self::subagent::SubagentRecord;
 pub use self::thread::{ParseThreadNameError, ThreadName, ThreadRecord};
 pub use self::view::{RunSummaryView, RunView, StopSignalView};
-pub use self::weight::{event_weight, record_weight};

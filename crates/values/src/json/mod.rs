@@ -22,7 +22,7 @@ pub use self::scan::{ScanFault, escape_token, scan_json};
 pub use self::schema::{JsonSchema, SchemaError, SchemaViolations, WITH_NAMED_SCHEMAS, WITH_SCHEMAS, modernise_limits};
 pub use self::strict::{parse_strict, parse_strict_prefix};
 pub use self::unread::{Unread, read_open, write_open};
-pub use self::weight::{ENTRY_BYTES, count_values, object_weight, value_weight, weigh_object, weigh_value};
+pub use self::weight::{count_values, weight};
 pub use self::words::plain_words;
 
 /// A JSON object; keys are sorted.

@@ -5,7 +5,6 @@ mod content;
 mod media_type;
 mod picture;
 mod tags;
-mod weight;
 
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::schema::{Array, ArrayBuilder, ObjectBuilder, Type};
@@ -17,7 +16,6 @@ pub use self::content::{
 pub use self::media_type::is_text_type;
 pub use self::picture::{picture_problem, picture_side};
 pub use self::tags::{Coverage, MessageTags, Section};
-pub use self::weight::{content_weight, message_json_weight, message_weight, weigh_content, weigh_message};
 use crate::clock::Timestamp;
 use crate::ids::MessageId;
 use crate::json::{Object, RawJson, Unread};

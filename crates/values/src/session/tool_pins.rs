@@ -61,16 +61,6 @@ impl ToolPins {
             of_server.retain(|tool, _| is_retained(tool));
         }
     }
-
-    /// Returns about how many bytes the pins occupy in memory.
-    pub fn bytes(&self) -> usize {
-        let tools = self.0.values().flatten();
-        let names = self.0.keys().map(String::len).sum::<usize>();
-        names
-            + tools
-                .map(|(tool, _)| tool.len() + size_of::<(String, Hash)>())
-                .sum::<usize>()
-    }
 }
 
 /// Hashes the canonical JSON of the definition of a tool.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::record::RunStatus;
+use agent::record::{RunStatus, event_weight};
 use board::{Board, BoardSettings, LiveRun, RedisSettings};
 use tasks::supervision::Supervisor;
 use tokio::time::timeout;
@@ -286,7 +286,7 @@ async fn a_run_that_emitted_more_than_is_retained_goes_on_without_its_beginning(
     };
     let small = RedisSettings {
         board: BoardSettings {
-            max_run_event_bytes: 5 * 520,
+            max_run_event_bytes: 5 * event_weight(&event(&new_run(None), 1, "a").payload),
             ..BoardSettings::default()
         },
         ..settings(EXPIRY)

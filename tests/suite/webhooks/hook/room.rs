@@ -121,7 +121,7 @@ async fn unanswered_large_messages_share_room_and_a_cancelled_run_waits_for_none
     let mut at_work = vec![runs.run(&one, LARGE, true)];
     runs.until_received(1).await;
     let taken = runs.room.taken();
-    assert!((LARGE..LARGE + 1024).contains(&taken), "{taken}");
+    assert!((LARGE..LARGE + 2048).contains(&taken), "{taken}");
     // The tenant has as much as it leaves.
     at_work.extend((0..20).map(|_| runs.run(&one, LARGE, true)));
     // Small messages, and those without the history, take nothing.
@@ -130,7 +130,10 @@ async fn unanswered_large_messages_share_room_and_a_cancelled_run_waits_for_none
     assert_eq!(runs.room.taken(), taken);
     at_work.push(runs.run(&other, LARGE, true));
     runs.until_received(4).await;
-    assert_eq!((runs.room.taken(), runs.receiver.received().len()), (2 * taken, 4));
+    // Times have more digits or fewer.
+    let of_both = runs.room.taken();
+    assert!(of_both.abs_diff(2 * taken) < 64, "{of_both}, {taken}");
+    assert_eq!(runs.receiver.received().len(), 4);
     runs.cancellation.cancel();
     for run in at_work {
         assert_eq!(run.await.unwrap(), Some(StopReason::UserRequested));
@@ -139,7 +142,7 @@ async fn unanswered_large_messages_share_room_and_a_cancelled_run_waits_for_none
 }
 
 #[tokio::test]
-async fn a_large_message_is_weighed_and_encoded_beside_the_async_workers() {
+async fn a_large_message_is_measured_and_encoded_beside_the_async_workers() {
     let runs = Runs::with_receiver(Reaction::Status(204, String::new())).await;
     let tenant = tenant();
     let held = HeldProcessors::of(&tenant).await;

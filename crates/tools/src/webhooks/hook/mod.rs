@@ -18,14 +18,12 @@ use self::config::{OnFailure, WebhookConfig};
 use self::reply::Reply;
 use super::secrets::WebhookSecret;
 use super::sender::{Delivery, SendError, WebhookSender};
-use agent::hooks::{
-    ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookField, HookPoint, HookSubject, is_permitted,
-};
+use agent::hooks::{ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookField, HookPoint, is_permitted};
 use agent::state::StopSignal;
 use tasks::fair_share::Share;
 use tasks::off_thread::{by_size_of, off_thread};
 use values::clock::Timestamp;
-use values::json::{Object, escaped_length};
+use values::json::{Object, json_length, weight};
 use values::tenant::TenantId;
 
 /// The name that agents attach the hook by.
@@ -202,18 +200,16 @@ impl WebhookHook {
     /// Writes the message once there is room for it. Returns it with its time.
     async fn write_message(&self, context: &HookContext) -> Result<(Bytes, Timestamp, Option<Share>), CallError> {
         let (tenant, include_messages) = (&self.ports.tenant, self.config.include_messages);
-        let weigh = move |context: &HookContext| request::weight(context, include_messages, escaped_length);
-        let bytes = if matches!(context.subject, HookSubject::Request(_)) {
-            let in_memory = request::weight(context, include_messages, str::len) as u64;
-            by_size_of(tenant, in_memory, context, weigh).await
-        } else {
-            // Everything except the messages of a request takes as long to copy as to write.
-            weigh(context)
+        let (now, of_tenant) = (self.ports.control.now(), tenant.clone());
+        let in_memory = weight(&request::message(NAME, tenant, context, include_messages, now));
+        let measure = move |context: &HookContext| {
+            json_length(&request::message(NAME, &of_tenant, context, include_messages, now))
         };
+        let bytes = by_size_of(tenant, in_memory as u64, context, measure).await;
         let share = self.ports.request_room.take(tenant, bytes).await;
         let (now, of_tenant) = (self.ports.control.now(), tenant.clone());
         let body = by_size_of(tenant, bytes as u64, context, move |context| {
-            request::body(NAME, &of_tenant, context, include_messages, now)
+            serde_json::to_vec(&request::message(NAME, &of_tenant, context, include_messages, now))
         });
         Ok((body.await.map_err(CallError::Encode)?.into(), now, share))
     }

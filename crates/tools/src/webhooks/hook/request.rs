@@ -15,8 +15,8 @@ use agent::state::{
 };
 use values::clock::Timestamp;
 use values::ids::{AgentId, ExecutionId, StepId, ToolExecutionId};
-use values::json::{Object, Value, json_length, weigh_object, weigh_value};
-use values::message::{ContentPart, Message, ToolCall, weigh_content, weigh_message};
+use values::json::{Object, Value};
+use values::message::{ContentPart, Message, ToolCall};
 use values::model_parameters::ModelParameters;
 use values::model_ref::ResponseFormat;
 use values::tenant::TenantId;
@@ -133,16 +133,16 @@ struct Step<'a> {
     usage: Usage,
 }
 
-/// Writes the message.
-pub(super) fn body(
+/// Returns the message, which serializes as its JSON.
+pub(super) fn message(
     hook: &str,
     tenant: &TenantId,
     context: &HookContext,
     include_messages: bool,
     now: Timestamp,
-) -> Result<Vec<u8>, serde_json::Error> {
+) -> impl Serialize {
     let state = &context.state;
-    serde_json::to_vec(&Body {
+    Body {
         kind: format!("hook.{}", context.point.as_str()),
         timestamp: now,
         tenant,
@@ -156,58 +156,7 @@ pub(super) fn body(
         metadata: state.metadata(),
         variables: &context.environment.variables,
         subject: subject(context, include_messages),
-    })
-}
-
-/// Estimates the bytes of the message; `text` returns the bytes of a text.
-pub(super) fn weight(context: &HookContext, include_messages: bool, text: fn(&str) -> usize) -> usize {
-    let state = &context.state;
-    let of_subject = match &context.subject {
-        HookSubject::State => match context.point {
-            HookPoint::AfterStep => state.current_step().map_or(0, |step| weight_of_step(step, text)),
-            HookPoint::OnStop | HookPoint::AfterExecution => {
-                let output = state.current_response().iter();
-                output.map(|message| weigh_message(message, text)).sum()
-            }
-            _ => 0,
-        },
-        HookSubject::Input(input) => input.iter().map(|message| weigh_message(message, text)).sum(),
-        HookSubject::Request(request) => {
-            let messages = request.messages.iter().filter(|_| include_messages);
-            let messages = messages.map(|message| weigh_message(message, text));
-            text(&request.system)
-                + messages.sum::<usize>()
-                + json_length(&request.response_format)
-                + json_length(&*request.parameters)
-        }
-        HookSubject::Response(response) => weigh_content(&response.content, text),
-        HookSubject::ToolUse(tool_use) => {
-            let decided = match &tool_use.decision {
-                ToolDecision::Execute => 0,
-                ToolDecision::Block { reason } => text(reason),
-                ToolDecision::Supply { content, .. } => weigh_content(content, text),
-            };
-            text(&tool_use.call.arguments) + decided
-        }
-        HookSubject::ToolExecution(execution) => weight_of_execution(execution, text),
-        HookSubject::Errors(_) => 0,
-    };
-    let variables = context.environment.variables.iter();
-    let variables = variables.map(|(name, value)| text(name) + weigh_value(value, text));
-    weigh_object(state.metadata(), text) + variables.sum::<usize>() + of_subject
-}
-
-fn weight_of_step(step: &AgentStep, text: fn(&str) -> usize) -> usize {
-    let response = step.response.as_ref();
-    let executions = step
-        .tool_executions
-        .iter()
-        .map(|execution| weight_of_execution(execution, text));
-    response.map_or(0, |response| weigh_content(&response.content, text)) + executions.sum::<usize>()
-}
-
-fn weight_of_execution(execution: &ToolExecution, text: fn(&str) -> usize) -> usize {
-    text(&execution.call.arguments) + weigh_content(&execution.content, text)
+    }
 }
 
 fn is_in_step(point: HookPoint) -> bool {
