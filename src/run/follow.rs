@@ -40,6 +40,7 @@ use super::read::RunReader;
 use super::shared_reads::{ReadSlot, SharedReads};
 use agent::record::{RunEvent, RunEventPayload, event_weight};
 use store::StoreError;
+use tasks::keyed::Held;
 use values::ids::RunId;
 use values::tenant::TenantId;
 
@@ -92,7 +93,7 @@ pub struct Follower {
     is_over: bool,
 }
 
-type Slot = ReadSlot<(TenantId, RunId, u64), Found>;
+type Slot = Held<(TenantId, RunId, u64), ReadSlot<Found>>;
 
 /// When a follower reads again.
 #[derive(Debug)]

@@ -4,17 +4,16 @@
 //! runs, so that the store and the board stay free for other work. Tenants share these 8 reads
 //! fairly. A read never waits for a change.
 
-use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
-use parking_lot::Mutex;
-use tokio::sync::Mutex as TaskMutex;
+use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use agent::record::RunRecord;
 use store::StoreError;
 use tasks::fair_share::FairShare;
+use tasks::keyed::{Held, Keyed};
 use values::tenant::TenantId;
 
 /// The most reads in flight.
@@ -26,20 +25,16 @@ pub(super) type RunReading = Result<Option<Arc<RunRecord>>, Arc<StoreError>>;
 /// The newest reads by key. A read is dropped with the last holder of its slot.
 #[derive(Debug)]
 pub(super) struct SharedReads<K: Eq + Hash, V> {
-    slots: Arc<Slots<K, V>>,
+    slots: Keyed<K, ReadSlot<V>>,
     at_once: Arc<FairShare>,
 }
 
-type Slots<K, V> = Mutex<HashMap<K, Weak<ReadSlot<K, V>>>>;
-
 /// The newest read of a key, shared by all holders of the slot.
 #[derive(Debug)]
-pub(super) struct ReadSlot<K: Eq + Hash, V> {
-    key: K,
-    all: Arc<Slots<K, V>>,
+pub(super) struct ReadSlot<V> {
     at_once: Arc<FairShare>,
     /// Locked during a read. Callers that arrive meanwhile wait for this read or for the next one.
-    newest: TaskMutex<Option<Read<V>>>,
+    newest: Mutex<Option<Read<V>>>,
 }
 
 /// The result of a read.
@@ -54,29 +49,21 @@ impl<K: Clone + Eq + Hash, V: Clone> SharedReads<K, V> {
     /// Creates shared reads. `at_once` limits the reads in flight.
     pub(super) fn new(at_once: &Arc<FairShare>) -> Self {
         Self {
-            slots: Arc::default(),
+            slots: Keyed::default(),
             at_once: Arc::clone(at_once),
         }
     }
 
     /// Returns the slot of a key.
-    pub(super) fn slot(&self, key: K) -> Arc<ReadSlot<K, V>> {
-        let mut slots = self.slots.lock();
-        if let Some(slot) = slots.get(&key).and_then(Weak::upgrade) {
-            return slot;
-        }
-        let slot = Arc::new(ReadSlot {
-            key: key.clone(),
-            all: Arc::clone(&self.slots),
+    pub(super) fn slot(&self, key: K) -> Arc<Held<K, ReadSlot<V>>> {
+        self.slots.hold(key, || ReadSlot {
             at_once: Arc::clone(&self.at_once),
-            newest: TaskMutex::default(),
-        });
-        slots.insert(key, Arc::downgrade(&slot));
-        slot
+            newest: Mutex::default(),
+        })
     }
 }
 
-impl<K: Eq + Hash, V: Clone> ReadSlot<K, V> {
+impl<V: Clone> ReadSlot<V> {
     /// Returns the result of a read that began after the instant. Runs `reading` if no other caller
     /// has made one.
     pub(super) async fn read(&self, tenant: &TenantId, after: Instant, reading: impl Future<Output = V>) -> Read<V> {
@@ -88,16 +75,6 @@ impl<K: Eq + Hash, V: Clone> ReadSlot<K, V> {
         let at = Instant::now();
         let value = reading.await;
         newest.insert(Read { at, value }).clone()
-    }
-}
-
-impl<K: Eq + Hash, V> Drop for ReadSlot<K, V> {
-    fn drop(&mut self) {
-        let mut slots = self.all.lock();
-        // Another caller may have created a new slot by now.
-        if slots.get(&self.key).is_some_and(|slot| slot.strong_count() == 0) {
-            slots.remove(&self.key);
-        }
     }
 }
 
@@ -192,15 +169,5 @@ mod tests {
         .await;
         assert!(first.is_err());
         assert_eq!(slot.read(&tenant(0), Instant::now(), counts.read()).await.value, 1);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_read_is_dropped_when_its_last_reader_leaves() {
-        let reads = reads();
-        let (one, again) = (reads.slot(1), reads.slot(1));
-        drop(one);
-        assert_eq!(reads.slots.lock().len(), 1);
-        drop(again);
-        assert_eq!(reads.slots.lock().len(), 0);
     }
 }

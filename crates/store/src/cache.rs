@@ -14,8 +14,8 @@ use super::error::{CommitError, StoreError};
 use super::publication::commit_weight;
 use super::retention::SessionRemoval;
 use super::traits::{Commit, Store};
-use super::turns::Turns;
 use tasks::fair_share::{FairShare, Share};
+use tasks::keyed::Turns;
 use tasks::off_thread::by_size_of;
 use values::clock::{Clock, Timestamp};
 use values::ids::SessionId;
@@ -52,7 +52,7 @@ pub struct Sessions {
     /// The cache; `None` if it is turned off.
     cache: Option<Cache<Key, Entry>>,
     /// Loads in flight: callers that want the same session wait for the first one to load it.
-    loads: Arc<Turns<Key>>,
+    loads: Turns<Key>,
     /// The removal counters. Each counts the removals of this process for some tenants. An entry is
     /// checked again if its tenant's counter has changed.
     removals: [AtomicU64; COUNTS],
@@ -102,7 +102,7 @@ impl Sessions {
         Self {
             store,
             cache,
-            loads: Arc::default(),
+            loads: Turns::default(),
             removals: std::array::from_fn(|_| AtomicU64::new(0)),
             removing: FairShare::new(REMOVALS),
             clock,

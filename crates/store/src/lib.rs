@@ -35,7 +35,6 @@ mod objects;
 mod open;
 mod patient_contents;
 mod tenant_contents;
-mod turns;
 
 mod draft;
 mod inspection;

@@ -3,7 +3,6 @@
 
 use std::convert::Infallible;
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -127,7 +126,7 @@ struct Reader {
     /// The number of the last event that was sent.
     last: u64,
     events: Follower,
-    frames: Arc<RunFrames>,
+    frames: RunFrames,
     /// The guard of the caller, if the stream is the response to the request for the run.
     caller: Option<CallerGuard>,
     /// Counts the reader. The caller that started the run is not counted, since the run itself is.

@@ -7,12 +7,11 @@
 //!   the bytes in flight. For example, a thousand readers of a run of ten megabytes share one copy
 //!   of its last event.
 
-use std::collections::HashMap;
 use std::io::Write as _;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use axum::body::Bytes;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::OnceCell;
 
@@ -20,6 +19,7 @@ use super::recent_frames::RecentFrames;
 use crate::http::in_flight::{InFlight, SMALL, held};
 use agent::record::{RunEvent, RunEventPayload, RunSummaryView, RunView, event_weight};
 use tasks::fair_share::Share;
+use tasks::keyed::{Held, Keyed};
 use tasks::off_thread::by_size;
 use values::clock::Timestamp;
 use values::ids::RunId;
@@ -32,19 +32,17 @@ const ENCODING: usize = 4;
 /// The frames of all runs that have readers.
 #[derive(Debug, Default)]
 pub(in crate::http) struct Frames {
-    runs: Arc<Runs>,
-    sent: Arc<Sent>,
+    /// The frames of small events, by run. Each reader of a run holds them.
+    recent: Keyed<RunId, Mutex<RecentFrames>>,
+    /// The frames of large events. Each reader holds the one that it sends.
+    sent: Keyed<Key, Frame>,
 }
 
-/// The frames of one run. Each of its readers holds them.
+/// The frames for a reader of a run.
 #[derive(Debug)]
 pub(super) struct RunFrames {
-    run_id: RunId,
-    runs: Arc<Runs>,
-    /// The frames of small events.
-    recent: Mutex<RecentFrames>,
-    /// The frames of large events, of all runs.
-    sent: Arc<Sent>,
+    recent: Arc<Held<RunId, Mutex<RecentFrames>>>,
+    sent: Keyed<Key, Frame>,
 }
 
 /// The error if there is no room to encode an event. It has the bytes that the event takes.
@@ -64,9 +62,6 @@ struct Envelope<T> {
     data: T,
 }
 
-type Runs = Mutex<HashMap<RunId, Weak<RunFrames>>>;
-type Sent = Mutex<HashMap<Key, Weak<Frame>>>;
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Key {
     /// The last event of a run. Readers may make it from the run's record, so it can have several
@@ -78,27 +73,17 @@ enum Key {
 
 #[derive(Debug)]
 struct Frame {
-    key: Key,
     _event: Option<Arc<RunEvent>>,
-    sent: Arc<Sent>,
     encoded: OnceCell<(Bytes, Share)>,
 }
 
 impl Frames {
     /// Returns the frames of a run, for a reader of it.
-    pub(super) fn of(&self, run_id: RunId) -> Arc<RunFrames> {
-        let mut runs = self.runs.lock();
-        if let Some(frames) = runs.get(&run_id).and_then(Weak::upgrade) {
-            return frames;
+    pub(super) fn of(&self, run_id: RunId) -> RunFrames {
+        RunFrames {
+            recent: self.recent.hold(run_id, Mutex::default),
+            sent: self.sent.clone(),
         }
-        let frames = Arc::new(RunFrames {
-            run_id,
-            runs: Arc::clone(&self.runs),
-            recent: Mutex::default(),
-            sent: Arc::clone(&self.sent),
-        });
-        runs.insert(run_id, Arc::downgrade(&frames));
-        frames
     }
 }
 
@@ -108,7 +93,7 @@ impl RunFrames {
     /// A large event uses the room that the reader waited for, or else takes free room. If there is
     /// none, the reader drops the event and waits for room.
     pub(super) async fn encode(
-        self: &Arc<Self>,
+        &self,
         in_flight: &InFlight,
         tenant: &TenantId,
         event: &Arc<RunEvent>,
@@ -135,8 +120,8 @@ impl RunFrames {
         Ok(held(encoded, frame))
     }
 
-    fn encode_small(self: &Arc<Self>, event: &Arc<RunEvent>) -> Bytes {
-        let is_only_reader = Arc::strong_count(self) == 1;
+    fn encode_small(&self, event: &Arc<RunEvent>) -> Bytes {
+        let is_only_reader = Arc::strong_count(&self.recent) == 1;
         if is_only_reader {
             return encode(event);
         }
@@ -144,44 +129,16 @@ impl RunFrames {
         self.recent.lock().get(event, encode)
     }
 
-    fn frame(&self, event: &Arc<RunEvent>) -> Arc<Frame> {
-        let mut sent = lock(&self.sent);
+    fn frame(&self, event: &Arc<RunEvent>) -> Arc<Held<Key, Frame>> {
         let key = if event.payload.is_terminal() {
             Key::End(event.run_id)
         } else {
             Key::At(Arc::as_ptr(event).addr())
         };
-        if let Some(frame) = sent.get(&key).and_then(Weak::upgrade) {
-            return frame;
-        }
-        let frame = Arc::new(Frame {
-            key,
+        self.sent.hold(key, || Frame {
             _event: matches!(key, Key::At(_)).then(|| Arc::clone(event)),
-            sent: Arc::clone(&self.sent),
             encoded: OnceCell::new(),
-        });
-        sent.insert(key, Arc::downgrade(&frame));
-        frame
-    }
-}
-
-impl Drop for RunFrames {
-    fn drop(&mut self) {
-        let mut runs = self.runs.lock();
-        // A new reader may have added new frames since.
-        if runs.get(&self.run_id).is_some_and(|frames| frames.strong_count() == 0) {
-            runs.remove(&self.run_id);
-        }
-    }
-}
-
-impl Drop for Frame {
-    fn drop(&mut self) {
-        let mut sent = lock(&self.sent);
-        // Another reader may have added a new frame since.
-        if sent.get(&self.key).is_some_and(|frame| frame.strong_count() == 0) {
-            sent.remove(&self.key);
-        }
+        })
     }
 }
 
@@ -239,11 +196,6 @@ fn envelope<T: Serialize>(text: &mut Vec<u8>, event: &RunEvent, data: T) -> Resu
         data,
     };
     serde_json::to_writer(text, &envelope)
-}
-
-fn lock(sent: &Sent) -> MutexGuard<'_, HashMap<Key, Weak<Frame>>> {
-    // Each change is a single call of the map, so the map stays valid after a panic.
-    sent.lock()
 }
 
 #[cfg(test)]
@@ -324,6 +276,6 @@ mod tests {
         addresses(&frames, &event, 1).await;
         assert_eq!(retained(), 1);
         drop(reader);
-        assert_eq!((retained(), frames.runs.lock().len()), (0, 0));
+        assert_eq!((retained(), frames.recent.count()), (0, 0));
     }
 }

@@ -25,6 +25,7 @@ use crate::content_settings::ContentRules;
 use crate::open::{OpenError, StoreSettings};
 use crate::sql::half_of;
 use tasks::fair_share::FairShare;
+use tasks::keyed::Turns;
 
 /// How many pings, one after another, fit into the timeout for acquiring a connection.
 const TESTS: u32 = 5;
@@ -120,7 +121,7 @@ impl PostgresStore {
             contents,
             committer: PostgresCommitter::new(own_connection, statistics),
             tasks: TaskTracker::new(),
-            accepting: Arc::default(),
+            accepting: Turns::default(),
         })
     }
 }

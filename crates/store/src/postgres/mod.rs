@@ -40,8 +40,8 @@ use super::content_settings::ContentRules;
 use super::error::{StoreError, Unavailability};
 use super::sql::{CHECK_WRITE, Ended, Engine as _, Statement, check_schema};
 use super::traits::StoreHealth;
-use super::turns::Turns;
 use tasks::fair_share::FairShare;
+use tasks::keyed::Turns;
 use values::tenant::TenantId;
 
 /// The store on PostgreSQL.
@@ -63,7 +63,7 @@ pub(crate) struct PostgresStore {
     wake_ups: Arc<QueueWakeUps>,
     /// Turns of a tenant or a thread whose runs are accepted one by one. A run waits for its turn
     /// before it takes a connection.
-    accepting: Arc<Turns<(TenantId, String)>>,
+    accepting: Turns<(TenantId, String)>,
 }
 
 #[async_trait]

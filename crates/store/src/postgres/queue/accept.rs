@@ -26,7 +26,7 @@ use crate::new_queued_run::{NewQueueRow, OPERATION};
 use crate::queue::IfBusy;
 use crate::rows::values;
 use crate::sql::{Attempt, Connection, Ended, Engine as _, Statement, admit_in_txn, answer_in_txn, ended};
-use crate::turns::Turn;
+use tasks::keyed::Turn;
 use values::tenant::TenantId;
 
 /// The unique index of the active runs of threads.
