@@ -20,10 +20,9 @@ use tokio::time::sleep;
 use super::beneath::make_private;
 use super::error::CheckoutError;
 use super::exact_times::has_exact_times;
-use super::janitor::{Directory, Janitor, Retained, Work};
+use super::janitor::{Directory, Janitor, Owner, Retained, Work};
 use super::run_directory::Checkout;
 use super::shelf::Shelf;
-use super::turns::Owner;
 use crate::{RUN_NAME_DIGITS, RUN_NAME_PREFIX, Tree};
 use values::session::hash_content;
 use values::tenant::TenantId;
@@ -171,7 +170,7 @@ impl Drop for Checkouts {
         drop(shelf);
         drop(retained);
         if let Ok(Some(work)) = move_away(&self.folder) {
-            self.janitor.send(None, work);
+            self.janitor.send(work);
         }
         self.janitor.finish();
         self.janitor.close();
@@ -245,7 +244,7 @@ fn remove_abandoned(root: &Path, janitor: &Janitor) -> Result<(), CheckoutError>
         // its own. An error means that another process was faster.
         if let Ok(work) = move_away(&path.with_extension("")) {
             if let Some(work) = work {
-                janitor.send(None, work);
+                janitor.send(work);
             }
             drop(fs::remove_file(&path));
         }

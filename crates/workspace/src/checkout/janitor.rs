@@ -1,8 +1,9 @@
 //! The directories on disk, and the thread that cleans, retains and removes them.
 //!
-//! Tenants take turns of a limited number of files. So one with millions of files in a directory
-//! does not delay the removals of others.
+//! It works on each directory for a limited number of files, and then on the next one. So a
+//! directory with millions of files does not delay the removal of others.
 
+use std::collections::VecDeque;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,8 +20,8 @@ use super::facts::{Fact, Facts};
 use super::file_clock::file_time_after;
 use super::level::Level;
 use super::removal::{Budget, remove_within};
-use super::turns::{Owner, Turns};
 use crate::{RUN_FILES, Tree};
+use values::tenant::TenantId;
 
 /// How long the end of the process waits for the janitor.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -32,6 +33,9 @@ const TURN: u64 = 10_000;
 
 /// The name of the directory for temporary files.
 const SCRATCH: &str = "scratch";
+
+/// Whose directory it is; `None` for one of the service.
+pub(super) type Owner = Option<TenantId>;
 
 /// A directory on disk. It is removed when it is dropped.
 #[derive(Debug)]
@@ -62,7 +66,7 @@ pub(super) struct Janitor(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     /// `None` once the process ends.
-    sender: Mutex<Option<Sender<(Owner, Work)>>>,
+    sender: Mutex<Option<Sender<Work>>>,
     /// The directories that will be retained when they are clean.
     cleaned: Mutex<Vec<Weak<Cleaned>>>,
 }
@@ -126,15 +130,15 @@ impl Directory {
         if facts.files.values().any(Fact::is_linked) {
             return;
         }
-        let (janitor, owner) = (self.janitor.clone(), self.owner.clone());
-        let cleaned = Arc::new((owner.clone(), self.line.clone()));
+        let janitor = self.janitor.clone();
+        let cleaned = Arc::new((self.owner.clone(), self.line.clone()));
         janitor.note(Arc::downgrade(&cleaned));
         let retained = Retained {
             tree,
             directory: self,
             facts,
         };
-        janitor.send(owner, Work::Retain(Box::new(retained), cleaned));
+        janitor.send(Work::Retain(Box::new(retained), cleaned));
     }
 }
 
@@ -149,7 +153,7 @@ impl Drop for Directory {
             Ok(()) => moved,
             Err(_) => self.path.clone(),
         };
-        self.janitor.send(self.owner.clone(), Work::Remove(path));
+        self.janitor.send(Work::Remove(path));
     }
 }
 
@@ -169,7 +173,7 @@ impl Janitor {
     /// Waits until no work is left, but not for long: the next process does the rest.
     pub(super) fn finish(&self) {
         let (sender, receiver) = channel();
-        self.send(None, Work::Report(sender));
+        self.send(Work::Report(sender));
         let _ = receiver.recv_timeout(PATIENCE);
     }
 
@@ -196,20 +200,20 @@ impl Janitor {
         all.push(cleaned);
     }
 
-    pub(super) fn send(&self, owner: Owner, work: Work) {
+    pub(super) fn send(&self, work: Work) {
         if let Some(sender) = &*self.0.sender.lock() {
             // Without the thread, the next process removes the directory.
-            let _ = sender.send((owner, work));
+            let _ = sender.send(work);
         }
     }
 }
 
 /// Does all work, until nobody can send any more.
-fn take_turns(receiver: &Receiver<(Owner, Work)>, retain: impl Fn(Retained) -> Option<Retained>) {
-    let mut turns = Turns::new();
+fn take_turns(receiver: &Receiver<Work>, retain: impl Fn(Retained) -> Option<Retained>) {
+    let mut waiting = VecDeque::new();
     let mut reporters: Vec<Sender<()>> = Vec::new();
     loop {
-        let received = if turns.is_empty() {
+        let received = if waiting.is_empty() {
             for reporter in reporters.drain(..) {
                 let _ = reporter.send(());
             }
@@ -221,16 +225,17 @@ fn take_turns(receiver: &Receiver<(Owner, Work)>, retain: impl Fn(Retained) -> O
             receiver.try_recv().ok()
         };
         match received {
-            Some((_, Work::Report(reporter))) => reporters.push(reporter),
-            Some((owner, work)) => turns.add(owner, work),
-            None => {
-                let Some((owner, work)) = turns.next() else { continue };
-                if let Some(rest) = take_turn(work, &retain) {
-                    turns.put_back(owner, rest);
-                }
-            }
+            Some(Work::Report(reporter)) => reporters.push(reporter),
+            Some(work) => waiting.push_back(work),
+            None => take_next(&mut waiting, &retain),
         }
     }
+}
+
+/// Gives the next work a turn. What is left of it waits for its next turn behind all others.
+fn take_next(waiting: &mut VecDeque<Work>, retain: impl Fn(Retained) -> Option<Retained>) {
+    let rest = waiting.pop_front().and_then(|work| take_turn(work, retain));
+    waiting.extend(rest);
 }
 
 /// Does work as far as a turn goes. Returns what is left of it.
@@ -337,6 +342,24 @@ mod tests {
         assert!((10..20).contains(&left), "{left}");
         assert!(take_turn(rest.unwrap(), |_| None).is_none());
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_directory_with_many_files_does_not_delay_the_removal_of_another() {
+        let root = tempfile::tempdir().unwrap();
+        let (many, few) = (root.path().join("many"), root.path().join("few"));
+        for (path, count) in [(&many, 2 * TURN + 10), (&few, 1)] {
+            fs::create_dir(path).unwrap();
+            for number in 0..count {
+                fs::File::create(path.join(number.to_string())).unwrap();
+            }
+        }
+        let mut waiting: VecDeque<_> = [&many, &few].map(|path| Work::Remove(path.clone())).into();
+        for _ in 0..2 {
+            take_next(&mut waiting, |_| None);
+        }
+        assert!(many.exists() && !few.exists());
+        assert_eq!(waiting.len(), 1);
     }
 
     #[test]

@@ -19,7 +19,6 @@
 
 mod checkouts;
 mod shelf;
-mod turns;
 
 mod run_directory;
 mod scan;
