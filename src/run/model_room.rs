@@ -37,16 +37,10 @@ impl SharingModel {
 
 impl Model for SharingModel {
     fn stream(&self, request: ModelRequest) -> ModelStream {
-        let rest = other_bytes_encoded(&request);
-        let in_memory = conversation_bytes_in_memory(&request);
-        let is_small = |conversation| RequestRoom::is_small(rest + conversation);
-        // A control character has six bytes as JSON.
-        if is_small(in_memory) && is_small(conversation_bytes_encoded(&request)) {
-            return self.model.stream(request);
-        }
         let (model, tenant, room) = (Arc::clone(&self.model), self.tenant.clone(), self.room.clone());
         let answer = async move {
-            let bytes = rest + by_size_of(&tenant, in_memory as u64, &request, conversation_bytes_encoded).await;
+            let in_memory = conversation_bytes_in_memory(&request) as u64;
+            let bytes = by_size_of(&tenant, in_memory, &request, encoded_bytes).await;
             let mut share = room.take(&tenant, bytes).await;
             let answer = by_size(&tenant, bytes as u64, move || model.stream(request)).await;
             answer.inspect(move |event| {
@@ -64,31 +58,29 @@ impl Model for SharingModel {
     }
 }
 
-/// Estimates the bytes of the conversation of a request in memory.
+/// Estimates the bytes of the conversation of a request in memory. The definition of the agent
+/// bounds the rest of the request.
 fn conversation_bytes_in_memory(request: &ModelRequest) -> usize {
     let messages = request.messages.total(|message| weight(&sent(message)) as u64);
     request.system.len() + usize::try_from(messages).unwrap_or(usize::MAX)
 }
 
-/// Estimates the encoded bytes of the conversation of a request.
-fn conversation_bytes_encoded(request: &ModelRequest) -> usize {
+/// Estimates the encoded bytes of a request.
+fn encoded_bytes(request: &ModelRequest) -> usize {
     let messages = request.messages.total(|message| json_length(&sent(message)) as u64);
-    json_length(&request.system) + usize::try_from(messages).unwrap_or(usize::MAX)
+    let tools = request.tools.iter();
+    let tools = tools.map(|tool| json_length(&(&tool.name, &tool.description, &tool.parameters)));
+    usize::try_from(messages).unwrap_or(usize::MAX)
+        + tools.sum::<usize>()
+        + json_length(&request.system)
+        + json_length(&*request.provider_tools)
+        + json_length(&request.response_format)
+        + json_length(&request.parameters.extra)
 }
 
 /// Returns the parts of a message that a model reads.
 fn sent(message: &Message) -> impl Serialize {
     (&message.name, &message.content, &message.provider_fields)
-}
-
-/// Returns the encoded bytes of the rest of a request. The definition of the agent bounds them.
-fn other_bytes_encoded(request: &ModelRequest) -> usize {
-    let tools = request.tools.iter();
-    let tools = tools.map(|tool| json_length(&(&tool.name, &tool.description, &tool.parameters)));
-    tools.sum::<usize>()
-        + json_length(&*request.provider_tools)
-        + json_length(&request.response_format)
-        + json_length(&request.parameters.extra)
 }
 
 #[cfg(test)]
@@ -146,10 +138,6 @@ mod tests {
             max_output_tokens: None,
             parameters: Arc::default(),
         }
-    }
-
-    fn encoded_bytes(request: &ModelRequest) -> usize {
-        conversation_bytes_encoded(request) + other_bytes_encoded(request)
     }
 
     /// A request of about `bytes` bytes.

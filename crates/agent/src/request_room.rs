@@ -24,15 +24,10 @@ impl RequestRoom {
 
     /// Waits until there is room for a request of `bytes` bytes. A small request does not wait.
     pub async fn take(&self, tenant: &TenantId, bytes: usize) -> Option<Share> {
-        if Self::is_small(bytes) {
+        if bytes <= SMALL {
             return None;
         }
         Some(self.0.take(tenant, bytes).await)
-    }
-
-    /// Returns whether a request of `bytes` bytes takes no room.
-    pub fn is_small(bytes: usize) -> bool {
-        bytes <= SMALL
     }
 
     /// Returns how many bytes are taken.
