@@ -18,8 +18,6 @@ use crate::json::{self, Value};
 
 /// How many bytes of text, or of memory, cost as much as one check.
 pub(super) const BYTES_PER_CHECK: usize = 64;
-/// The memory of an error without its copies, including the name that it may quote.
-const BYTES_PER_ERROR: usize = 1024;
 /// The most bytes that an index adds to the path of a value.
 const INDEX_BYTES: usize = 10;
 
@@ -58,7 +56,7 @@ impl<'m> Allowance<'m> {
     /// Charges each name as if all its checks failed, since later reads of the name are not
     /// counted.
     pub(super) fn with_errors_of_names(self) -> Self {
-        let name = self.measure.name_checks.saturating_mul(self.error(0, 0));
+        let name = self.measure.name_checks.saturating_mul(self.error(0));
         Self { name, ..self }
     }
 
@@ -90,16 +88,9 @@ impl<'m> Allowance<'m> {
         self.charge(bytes / BYTES_PER_CHECK);
     }
 
-    /// Returns the cost of an error, in checks, for a value at this depth and with a path of this
-    /// length.
-    fn error(&self, levels: usize, path: usize) -> usize {
-        let held = self.measure.held;
-        // Each level may have references from one part to the next, and the error names each of
-        // them.
-        let references = self.measure.height.saturating_mul(levels + 1);
-        let evaluation = held.pointer.saturating_mul(references);
-        let copied = path.saturating_add(held.text).saturating_add(held.denied);
-        evaluation.saturating_add(copied).saturating_add(BYTES_PER_ERROR) / BYTES_PER_CHECK
+    /// Returns the cost of an error, in checks, for a value with a path of this length.
+    fn error(&self, path: usize) -> usize {
+        self.measure.error.saturating_add(path) / BYTES_PER_CHECK
     }
 }
 
@@ -109,8 +100,7 @@ pub(super) struct Counted<'a> {
     value: &'a Value,
     /// `None` for the name of a property, which is counted with its object.
     allowance: Option<&'a Allowance<'a>>,
-    levels: usize,
-    /// The bytes of the pointer to the value.
+    /// The bytes of the pointer to the value, and of the references on the way to it.
     path: usize,
 }
 
@@ -132,7 +122,6 @@ impl Json for CountedJson {
         f(Counted {
             value: buffer,
             allowance: None,
-            levels: 0,
             path: 0,
         })
     }
@@ -143,17 +132,16 @@ impl<'a> Counted<'a> {
         Self {
             value,
             allowance: Some(allowance),
-            levels: 0,
             path: 0,
         }
     }
 
     fn within(&self, value: &'a Value, path: usize) -> Self {
+        let references = self.allowance.map_or(0, |allowance| allowance.measure.references);
         Self {
             value,
             allowance: self.allowance,
-            levels: self.levels + 1,
-            path: self.path.saturating_add(path),
+            path: self.path.saturating_add(path).saturating_add(references),
         }
     }
 
@@ -217,7 +205,7 @@ impl<'a> Node<'a, CountedJson> for Counted<'a> {
     /// Returns a shortened value, so that an error copies little. The path of the error leads to
     /// the whole value.
     fn to_value(&self) -> Cow<'a, Value> {
-        self.charge(|allowance| allowance.error(self.levels, self.path));
+        self.charge(|allowance| allowance.error(self.path));
         match self.value {
             Value::Array(_) => Cow::Owned(Value::Array(Vec::new())),
             Value::Object(_) => Cow::Owned(Value::Object(json::Object::new())),
@@ -331,15 +319,7 @@ impl<'a> Iterator for ItemsIter<'a> {
 
 /// Returns the cost of a comparison with a value, in checks.
 fn weight(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(weight).sum::<usize>(),
-        Value::Object(members) => {
-            let of_names: usize = members.keys().map(|name| name.len() / BYTES_PER_CHECK).sum();
-            1 + of_names + members.values().map(weight).sum::<usize>()
-        }
-        Value::String(text) => 1 + text.len() / BYTES_PER_CHECK,
-        Value::Null | Value::Bool(_) | Value::Number(_) => 1,
-    }
+    1 + json::value_weight(value) / json::ENTRY_BYTES
 }
 
 /// Returns the bytes that a name adds to the path of a value. Each `~` and `/` takes two bytes.

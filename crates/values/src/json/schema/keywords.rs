@@ -1,4 +1,4 @@
-//! Which keywords of a schema have schemas below them.
+//! Which keywords of a schema have schemas below them, and which have data.
 
 /// Keywords whose value is a schema, or a list of schemas.
 pub const WITH_SCHEMAS: [&str; 16] = [
@@ -28,3 +28,5 @@ pub const WITH_NAMED_SCHEMAS: [&str; 6] = [
     "$defs",
     "definitions",
 ];
+/// Keywords whose value is data.
+pub(super) const DATA: [&str; 5] = ["const", "enum", "default", "examples", "example"];

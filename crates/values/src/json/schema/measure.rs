@@ -1,18 +1,17 @@
 //! Measures a schema before it is compiled: its size, and the work that it can cause for one value.
 //!
 //! A schema of a few kilobytes can cause millions of checks, since each `$ref` can lead to two
-//! more. So the measure follows references, but visits each part once: the work of a part is the
+//! more. So the measure follows references, but counts each part once: the work of a part is the
 //! sum of the work of its parts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::error::{SchemaError, shortened};
-use super::held::Held;
-use super::keywords::{WITH_NAMED_SCHEMAS, WITH_SCHEMAS};
-use crate::json::{Object, Value};
+use percent_encoding::percent_decode_str;
 
-/// The most parts of a schema that are schemas themselves.
-const MAX_PARTS: usize = 5_000;
+use super::error::{MAX_SCHEMA_BYTES, SchemaError, shortened};
+use super::keywords::{DATA, WITH_NAMED_SCHEMAS};
+use crate::json::{Object, Value, json_length};
+
 /// The deepest nesting of its JSON.
 const MAX_DEPTH: usize = 48;
 /// The most parts between a value and a check of it, including references.
@@ -26,9 +25,17 @@ const MAX_UNEVALUATED_CHECKS: usize = 10_000;
 const MAX_PATTERNS: usize = 200;
 /// The most bytes of all patterns.
 const MAX_PATTERN_BYTES: usize = 8 * 1024;
+/// The most bytes that the library stores of a schema: its parts, the pointers to them, and a copy
+/// of each schema in a `not`.
+pub(super) const MAX_STORED: usize = 4 * 1024 * 1024;
 
-/// The most bytes of pointers to parts and of schemas in `not`, all of which the library copies.
-pub(super) const MAX_COPIED: usize = 4 * 1024 * 1024;
+/// The memory of a compiled part, or of a copied entry of an object, which a tree node may hold
+/// alone.
+const ENTRY_BYTES: usize = 640;
+/// The digits of an index, and the `/` before it.
+const INDEX_BYTES: usize = 6;
+/// The memory of an error without its copies, including the name that it may quote.
+const ERROR_BYTES: usize = 1024;
 
 /// Keywords with a schema for the value itself.
 const SAME: [&str; 4] = ["not", "if", "then", "else"];
@@ -52,16 +59,11 @@ pub(super) struct Measure {
     pub(super) name_patterns: usize,
     /// The most checks of one name.
     pub(super) name_checks: usize,
-    /// The parts of it that the library copies.
-    pub(super) held: Held,
-}
-
-/// The state of measuring a part.
-#[derive(Debug, Clone, Copy)]
-enum Counted {
-    /// The part is being counted. If it is reached again, it refers to itself.
-    Underway,
-    Done(Tally),
+    /// The most bytes of an error of the whole value.
+    pub(super) error: usize,
+    /// The bytes that an error may have more for each level of the value: the pointers to all parts
+    /// that refer to each other in a row.
+    pub(super) references: usize,
 }
 
 /// The work of a part, together with the parts for the same value.
@@ -73,88 +75,124 @@ struct Tally {
     patterns: usize,
 }
 
+/// What a value within a schema is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// A part: a schema, or a list of schemas.
+    Part,
+    /// Parts by name.
+    Named,
+    /// A value that a keyword compares, or an example.
+    Data,
+}
+
+/// The position of a value within a schema.
+#[derive(Debug, Clone, Copy, Default)]
+struct Position {
+    level: usize,
+    /// The length of the pointer to it.
+    pointer: usize,
+    /// How many `not`s are around it. Each copies it.
+    nots: usize,
+}
+
 #[derive(Debug)]
 struct Survey<'a> {
     root: &'a Value,
-    /// Parts to visit.
-    waiting: Vec<&'a Value>,
-    /// The results, by the unique address of each part.
-    counted: BTreeMap<*const Value, Counted>,
+    parts: Vec<&'a Value>,
+    /// The work of the parts, by the unique address of each; `None` if it is not counted yet.
+    tallies: BTreeMap<*const Value, Option<Tally>>,
     patterns: BTreeSet<&'a str>,
+    /// The length of the longest pointer.
+    pointer: usize,
+    /// The bytes of parts and their pointers.
+    stored: usize,
+    /// The bytes of the copies of schemas in `not`.
+    denied: usize,
 }
 
 /// Measures a schema. Rejects a schema that exceeds a limit.
 pub(super) fn measure(schema: &Value) -> Result<Measure, SchemaError> {
-    if is_deeper(schema, MAX_DEPTH) {
-        return Err(too_much(&format!("it nests deeper than {MAX_DEPTH} levels")));
-    }
-    let mut held = Held::default();
-    held.add(schema, 0);
-    if held.compiled > MAX_COPIED {
-        return Err(too_much(
-            "its names are too long, or its `not`s too large, for how many schemas it has within them",
-        ));
+    let bytes = json_length(schema);
+    if bytes > MAX_SCHEMA_BYTES {
+        return Err(SchemaError::TooLarge { bytes });
     }
     let mut survey = Survey {
         root: schema,
-        waiting: vec![schema],
-        counted: BTreeMap::new(),
+        parts: Vec::new(),
+        tallies: BTreeMap::new(),
         patterns: BTreeSet::new(),
+        pointer: 0,
+        stored: 0,
+        denied: 0,
     };
-    let parts = survey.visit()?;
-    let mut measure = Measure {
-        patterns: survey.patterns.len(),
-        name_patterns: 1,
-        held,
-        ..Measure::default()
-    };
-    let mut unevaluated = 0_usize;
-    for part in parts {
-        let tally = survey.count(part, 0)?;
-        measure.checks = measure.checks.max(tally.checks);
-        measure.height = measure.height.max(tally.height);
-        measure.name_patterns = measure.name_patterns.max(survey.name_patterns(part)?);
-        if let Some(names) = part.get("propertyNames") {
-            measure.name_checks = measure.name_checks.max(survey.count(names, 0)?.checks);
-        }
-        if is_unevaluated(part) {
-            unevaluated = unevaluated.saturating_add(tally.checks);
-        }
-    }
-    if unevaluated > MAX_UNEVALUATED_CHECKS {
+    survey.visit(schema, Role::Part, Position::default())?;
+    if survey.stored + survey.denied > MAX_STORED {
         return Err(too_much(
-            "it uses `unevaluatedProperties` and `unevaluatedItems` above too many schemas",
+            "it has too many schemas within it, or too long names or too large `not`s around them",
         ));
     }
     let pattern_bytes: usize = survey.patterns.iter().map(|pattern| pattern.len()).sum();
-    if measure.patterns > MAX_PATTERNS || pattern_bytes > MAX_PATTERN_BYTES {
-        let words = format!(
-            "it has {} patterns of together {pattern_bytes} bytes; the most are {MAX_PATTERNS} of {MAX_PATTERN_BYTES} bytes",
-            measure.patterns
-        );
-        return Err(too_much(&words));
+    let patterns = survey.patterns.len();
+    if patterns > MAX_PATTERNS || pattern_bytes > MAX_PATTERN_BYTES {
+        return Err(too_much(&format!(
+            "it has {patterns} patterns of together {pattern_bytes} bytes; the most are {MAX_PATTERNS} of {MAX_PATTERN_BYTES} bytes"
+        )));
     }
+    let mut measure = survey.measure_parts()?;
+    measure.patterns = patterns;
+    measure.references = survey.pointer * measure.height;
+    measure.error = ERROR_BYTES + bytes + survey.denied + measure.references;
     Ok(measure)
 }
 
 impl<'a> Survey<'a> {
-    /// Visits all parts, and returns them.
-    fn visit(&mut self) -> Result<Vec<&'a Value>, SchemaError> {
-        let mut parts = Vec::new();
-        let mut seen = BTreeSet::new();
-        while let Some(part) = self.waiting.pop() {
-            if !seen.insert(std::ptr::from_ref(part)) {
-                continue;
-            }
-            parts.push(part);
-            if parts.len() > MAX_PARTS {
-                return Err(too_much(&format!("it has more than {MAX_PARTS} schemas")));
-            }
-            if let Value::Object(keywords) = part {
-                self.visit_keywords(part, keywords)?;
-            }
+    /// Visits a value and all values within it.
+    fn visit(&mut self, value: &'a Value, role: Role, at: Position) -> Result<(), SchemaError> {
+        self.pointer = self.pointer.max(at.pointer);
+        if role == Role::Part && (value.is_object() || value.is_boolean()) {
+            self.parts.push(value);
+            self.tallies.insert(std::ptr::from_ref(value), None);
+            self.stored += ENTRY_BYTES;
         }
-        Ok(parts)
+        if at.level == MAX_DEPTH && (value.is_object() || value.is_array()) {
+            return Err(too_much(&format!("it nests deeper than {MAX_DEPTH} levels")));
+        }
+        match value {
+            Value::Object(entries) => {
+                if role == Role::Part {
+                    self.visit_keywords(value, entries)?;
+                }
+                for (name, value) in entries {
+                    let below = Position {
+                        level: at.level + 1,
+                        // Each `~` and `/` of a name takes two bytes.
+                        pointer: at.pointer + 1 + name.len() + name.matches(['~', '/']).count(),
+                        nots: at.nots + usize::from(name == "not"),
+                    };
+                    self.stored += below.pointer;
+                    self.denied += at.nots * (ENTRY_BYTES + name.len());
+                    self.visit(value, role.below(name), below)?;
+                }
+            }
+            Value::Array(items) => {
+                let below = Position {
+                    level: at.level + 1,
+                    pointer: at.pointer + INDEX_BYTES,
+                    nots: at.nots,
+                };
+                for item in items {
+                    if !item.is_string() && !item.is_number() {
+                        self.stored += below.pointer;
+                    }
+                    self.denied += at.nots * size_of::<Value>();
+                    self.visit(item, role, below)?;
+                }
+            }
+            Value::String(text) => self.denied += at.nots * text.len(),
+            Value::Null | Value::Bool(_) | Value::Number(_) => (),
+        }
+        Ok(())
     }
 
     fn visit_keywords(&mut self, part: &'a Value, keywords: &'a Object) -> Result<(), SchemaError> {
@@ -171,82 +209,56 @@ impl<'a> Survey<'a> {
         if is_named && !std::ptr::eq(part, self.root) {
             return Err(too_much("only the whole schema may have an $id"));
         }
-        for (name, value) in keywords {
-            let name = name.as_str();
-            if WITH_SCHEMAS.contains(&name) {
-                self.wait_for(value);
-            } else if WITH_NAMED_SCHEMAS.contains(&name) {
-                self.waiting
-                    .extend(value.as_object().into_iter().flat_map(Object::values));
-            }
-        }
         if let Some(names) = keywords.get("patternProperties").and_then(Value::as_object) {
             self.patterns.extend(names.keys().map(String::as_str));
         }
         self.patterns.extend(keywords.get("pattern").and_then(Value::as_str));
-        // The target of a reference may be at a position where no schema is expected.
-        if let Some(target) = self.target(keywords)? {
-            self.waiting.push(target);
-        }
         Ok(())
     }
 
-    fn wait_for(&mut self, value: &'a Value) {
-        match value {
-            Value::Array(schemas) => self.waiting.extend(schemas),
-            schema => self.waiting.push(schema),
+    fn measure_parts(&mut self) -> Result<Measure, SchemaError> {
+        let mut measure = Measure {
+            name_patterns: 1,
+            ..Measure::default()
+        };
+        let mut unevaluated = 0_usize;
+        for part in std::mem::take(&mut self.parts) {
+            let tally = self.count(part, 0)?;
+            measure.checks = measure.checks.max(tally.checks);
+            measure.height = measure.height.max(tally.height);
+            if is_unevaluated(part) {
+                unevaluated = unevaluated.saturating_add(tally.checks);
+            }
+            if let Some(names) = part.get("propertyNames") {
+                let names = self.count(names, 0)?;
+                measure.name_checks = measure.name_checks.max(names.checks);
+                measure.name_patterns = measure.name_patterns.max(names.patterns);
+            }
+            // Without a rule for other members, the library reads the names once per pattern.
+            let others = part.get("additionalProperties");
+            if others.is_some_and(|others| *others != Value::Bool(true)) {
+                let patterns = part.get("patternProperties").and_then(Value::as_object);
+                measure.name_patterns = measure.name_patterns.max(patterns.map_or(0, Object::len));
+            }
         }
-    }
-
-    /// Returns the part that a part refers to.
-    fn target(&self, keywords: &'a Object) -> Result<Option<&'a Value>, SchemaError> {
-        let Some(reference) = keywords.get("$ref").and_then(Value::as_str) else {
-            return Ok(None);
-        };
-        let invalid = |words: &str| SchemaError::Invalid {
-            message: shortened(&format!("$ref {reference:?} {words}")),
-        };
-        let pointer = reference
-            .strip_prefix('#')
-            .filter(|rest| rest.is_empty() || rest.starts_with('/'));
-        let pointer =
-            pointer.ok_or_else(|| invalid("does not point into the schema itself, as \"#/$defs/name\" does"))?;
-        let pointer = unescaped(pointer).ok_or_else(|| invalid("is not a pointer"))?;
-        let target = self.root.pointer(&pointer);
-        target.map(Some).ok_or_else(|| invalid("points to nothing"))
-    }
-
-    /// Counts the patterns that each read of a name is matched against. Without a rule for other
-    /// members, the library reads the names once per pattern.
-    fn name_patterns(&mut self, part: &'a Value) -> Result<usize, SchemaError> {
-        let has_rule = part
-            .get("additionalProperties")
-            .is_some_and(|others| *others != Value::Bool(true));
-        let of_members = part
-            .get("patternProperties")
-            .and_then(Value::as_object)
-            .filter(|_| has_rule);
-        let of_names = match part.get("propertyNames") {
-            Some(names) => self.count(names, 0)?.patterns,
-            None => 0,
-        };
-        Ok(of_members.map_or(0, Object::len).max(of_names))
+        if unevaluated > MAX_UNEVALUATED_CHECKS {
+            return Err(too_much(
+                "it uses `unevaluatedProperties` and `unevaluatedItems` above too many schemas",
+            ));
+        }
+        Ok(measure)
     }
 
     /// Counts the work of a part for one value.
     fn count(&mut self, part: &'a Value, depth: usize) -> Result<Tally, SchemaError> {
         let key = std::ptr::from_ref(part);
-        match self.counted.get(&key) {
-            Some(Counted::Done(tally)) => return Ok(*tally),
-            Some(Counted::Underway) => {
-                return Err(too_much("one of its schemas refers to itself for the same value"));
-            }
-            None => (),
+        if let Some(Some(tally)) = self.tallies.get(&key) {
+            return Ok(*tally);
         }
-        if depth >= MAX_HEIGHT {
+        // A part that refers to itself ends here, too.
+        if depth == MAX_HEIGHT {
             return Err(too_high());
         }
-        self.counted.insert(key, Counted::Underway);
         let mut tally = Tally {
             checks: 1,
             height: 0,
@@ -271,7 +283,7 @@ impl<'a> Survey<'a> {
             let words = format!("it comes to more than {MAX_CHECKS} checks of one value, with each $ref counted out");
             return Err(too_much(&words));
         }
-        self.counted.insert(key, Counted::Done(tally));
+        self.tallies.insert(key, Some(tally));
         Ok(tally)
     }
 
@@ -287,14 +299,40 @@ impl<'a> Survey<'a> {
         parts.extend(self.target(keywords)?);
         Ok(parts)
     }
+
+    /// Returns the part that a part refers to.
+    fn target(&self, keywords: &'a Object) -> Result<Option<&'a Value>, SchemaError> {
+        let Some(reference) = keywords.get("$ref").and_then(Value::as_str) else {
+            return Ok(None);
+        };
+        let invalid = |words: &str| SchemaError::Invalid {
+            message: shortened(&format!("$ref {reference:?} {words}")),
+        };
+        let pointer = reference
+            .strip_prefix('#')
+            .filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        let pointer =
+            pointer.ok_or_else(|| invalid("does not point into the schema itself, as \"#/$defs/name\" does"))?;
+        let pointer = percent_decode_str(pointer).decode_utf8();
+        let pointer = pointer.map_err(|_| invalid("is not a pointer"))?;
+        let target = self.root.pointer(&pointer);
+        let target = target.ok_or_else(|| invalid("points to nothing"))?;
+        if !self.tallies.contains_key(&std::ptr::from_ref(target)) {
+            return Err(invalid("does not point to a schema"));
+        }
+        Ok(Some(target))
+    }
 }
 
-/// Returns whether a value nests deeper than `levels`. Parsers bound the depth, so this ends.
-fn is_deeper(value: &Value, levels: usize) -> bool {
-    match value {
-        Value::Array(items) => levels == 0 || items.iter().any(|item| is_deeper(item, levels - 1)),
-        Value::Object(entries) => levels == 0 || entries.values().any(|value| is_deeper(value, levels - 1)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+impl Role {
+    /// Returns the role of an entry of a value with this role.
+    fn below(self, name: &str) -> Self {
+        match self {
+            Self::Part if WITH_NAMED_SCHEMAS.contains(&name) => Self::Named,
+            Self::Part if DATA.contains(&name) => Self::Data,
+            Self::Part | Self::Named => Self::Part,
+            Self::Data => Self::Data,
+        }
     }
 }
 
@@ -304,26 +342,9 @@ fn is_unevaluated(part: &Value) -> bool {
         .any(|name| part.get(name).is_some())
 }
 
-/// Resolves the percent-encoding of a pointer in a URI.
-fn unescaped(pointer: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(pointer.len());
-    let mut rest = pointer.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        if *first == b'%' {
-            let digits = std::str::from_utf8(after.get(..2)?).ok()?;
-            bytes.push(u8::from_str_radix(digits, 16).ok()?);
-            rest = &after[2..];
-        } else {
-            bytes.push(*first);
-            rest = after;
-        }
-    }
-    String::from_utf8(bytes).ok()
-}
-
 fn too_high() -> SchemaError {
     too_much(&format!(
-        "more than {MAX_HEIGHT} of its schemas refer to each other in a row"
+        "more than {MAX_HEIGHT} of its schemas refer to each other in a row, or one to itself for the same value"
     ))
 }
 
@@ -358,9 +379,8 @@ mod tests {
         let kib = |bytes: usize| format!("{} KiB", bytes >> 10);
         let mib = |bytes: usize| format!("{} MiB", bytes >> 20);
         let of_schemas = [
-            ("the schema as JSON", kib(schema::MAX_SCHEMA_BYTES)),
+            ("the schema as JSON", kib(MAX_SCHEMA_BYTES)),
             ("levels", with_commas(MAX_DEPTH)),
-            ("schemas within", with_commas(MAX_PARTS)),
             ("checks of one value", with_commas(MAX_CHECKS)),
             ("checks of all schemas", with_commas(MAX_UNEVALUATED_CHECKS)),
             ("schemas that refer", with_commas(MAX_HEIGHT)),
@@ -368,7 +388,7 @@ mod tests {
                 "different patterns",
                 format!("{MAX_PATTERNS}, of together {}", kib(MAX_PATTERN_BYTES)),
             ),
-            ("memory for copies", mib(MAX_COPIED)),
+            ("memory of what", mib(MAX_STORED)),
             (
                 "memory of the compiled patterns",
                 format!(

@@ -7,7 +7,6 @@
 mod counted;
 mod drafts;
 mod error;
-mod held;
 mod keywords;
 mod measure;
 mod unchecked;
@@ -20,7 +19,7 @@ use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use self::counted::{Allowance, Counted, CountedJson};
 pub use self::drafts::modernise_limits;
 pub use self::error::SchemaError;
-use self::error::{MAX_SCHEMA_BYTES, quoted, shortened};
+use self::error::{quoted, shortened};
 pub use self::keywords::{WITH_NAMED_SCHEMAS, WITH_SCHEMAS};
 use self::measure::{Measure, measure};
 use self::unchecked::without_patterns;
@@ -63,14 +62,14 @@ impl JsonSchema {
     /// whether it is valid.
     pub fn check_size_of_object(schema: &Value) -> Result<(), SchemaError> {
         check_type(schema)?;
-        measured(schema).map(drop)
+        measure(schema).map(drop)
     }
 
     /// Compiles a schema, by default of draft 2020-12. This may take a noticeable part of a second.
     ///
     /// Patterns that can't be compiled are not checked, for example those with look-around.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
-        let measure = measured(schema)?;
+        let measure = measure(schema)?;
         // Uses the linear engine, since with backtracking a pattern could run forever on some
         // values.
         let share = MAX_PATTERNS_SIZE / measure.patterns.max(1);
@@ -171,14 +170,6 @@ fn check_type(schema: &Value) -> Result<(), SchemaError> {
     } else {
         Err(SchemaError::NotOfObject)
     }
-}
-
-fn measured(schema: &Value) -> Result<Measure, SchemaError> {
-    let bytes = schema.to_string().len();
-    if bytes > MAX_SCHEMA_BYTES {
-        return Err(SchemaError::TooLarge { bytes });
-    }
-    measure(schema)
 }
 
 /// Returns the nesting depth of a value. Parsers bound the depth, so this ends.
@@ -361,6 +352,17 @@ mod tests {
                 let _ = schema.check(&json!({"a": 1}));
             }
         }
+    }
+
+    #[test]
+    fn names_of_members_and_data_may_be_names_of_keywords() {
+        let schema = json!({
+            "properties": {"$id": {"type": "string"}, "enum": {"pattern": "^a"}, "not": {"const": {"$ref": "other", "$id": "a"}}},
+            "default": {"$dynamicRef": "#a"},
+        });
+        let value = json!({"$id": "a", "enum": "ab", "not": {"$ref": "other", "$id": "a"}});
+        assert_eq!(check(&schema, &value), Ok(()));
+        assert!(check(&schema, &json!({"enum": "b"})).is_err());
     }
 
     #[test]

@@ -1,10 +1,8 @@
 //! Leaves out the patterns that our engine can't compile, such as those with look-around. Values
 //! are not checked against them, and nothing that they would accept is rejected.
 
+use super::keywords::DATA;
 use crate::json::{Object, Value};
-
-/// Keywords whose value is data.
-const DATA: [&str; 4] = ["const", "enum", "default", "examples"];
 
 /// Returns the schema without the patterns that can't be compiled; `None` if there are none.
 pub(super) fn without_patterns(schema: &Value, is_compilable: &dyn Fn(&str) -> bool) -> Option<Value> {

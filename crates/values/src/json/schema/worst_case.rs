@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::counted::BYTES_PER_CHECK;
-use super::measure::MAX_COPIED;
+use super::error::MAX_SCHEMA_BYTES;
+use super::measure::MAX_STORED;
 use super::*;
 
 /// The stack of a blocking thread, although test builds need several times as much as optimised
@@ -32,9 +33,9 @@ fn bounded<T: Send + 'static>(name: &str, memory: usize, work: impl FnOnce() -> 
     result
 }
 
-/// Compiles a schema. The memory limit allows the copies and several times the parts.
+/// Compiles a schema. The memory limit allows what is stored of it and several times its JSON.
 fn compile(name: &str, schema: Value) -> Result<JsonSchema, SchemaError> {
-    let memory = MAX_COPIED + 64 * MAX_SCHEMA_BYTES + 4 * schema.to_string().len();
+    let memory = MAX_STORED + 64 * MAX_SCHEMA_BYTES + 4 * schema.to_string().len();
     bounded(&format!("compiling {name}"), memory, move || {
         JsonSchema::compile(&schema)
     })
@@ -142,6 +143,14 @@ fn what_stands_for_too_much_is_refused_at_once() {
         ),
         ("by a name", json!({"properties": {"a": {"$ref": "#a"}}})),
         (
+            "below the name of a keyword",
+            json!({"properties": {"default": {"$ref": "#/properties/default"}}}),
+        ),
+        (
+            "in data",
+            json!({"enum": [{"not": {}}], "properties": {"a": {"$ref": "#/enum/0"}}}),
+        ),
+        (
             "unevaluated, nested",
             nested(12, |one| json!({"allOf": [one], "unevaluatedProperties": false})),
         ),
@@ -168,7 +177,7 @@ fn the_longest_of_each_form_that_is_accepted_is_compiled_and_checked_within_boun
         for make in makers {
             let lengths = [3, 8, 9, 10, 11, 20, 24, 31, 40, 45, 300, 1_000];
             // Nested forms that use a schema twice double the work at each level.
-            let accepted = |length: &usize| measured(&make(*length, link)).is_ok();
+            let accepted = |length: &usize| measure(&make(*length, link)).is_ok();
             let longest = lengths.into_iter().take_while(accepted).last().unwrap();
             let schema = compile(&format!("{name} {longest}"), make(longest, link));
             let Ok(schema) = schema else {
@@ -373,12 +382,13 @@ fn what_errors_hold_is_bounded() {
     }
 }
 
-/// The library stores the path of each part and the schema of each `not`.
+/// The library stores each part, the path of each part and the schema of each `not`.
 #[test]
-fn what_a_schema_copies_is_bounded() {
+fn what_is_stored_of_a_schema_is_bounded() {
     let tree = (0..40).fold(json!({}), |tree, _| json!({"": tree}));
     let wide = json!({"anyOf": vec![json!({"type": "null"}); 1_500]});
     for (name, schema) in [
+        ("many schemas", json!({"prefixItems": vec![json!({}); 10_000]})),
         ("long names", json!({"properties": {"n".repeat(30_000): wide}})),
         ("a large not", json!({"not": {"const": vec![tree; 300]}})),
         (
@@ -388,7 +398,7 @@ fn what_a_schema_copies_is_bounded() {
     ] {
         let refused = compile(name, schema).unwrap_err().to_string();
         assert!(
-            refused.contains("its names are too long, or its `not`s too large"),
+            refused.contains("too long names or too large `not`s"),
             "{name}: {refused}"
         );
     }
