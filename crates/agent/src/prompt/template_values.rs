@@ -9,29 +9,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use minijinja::value::{Enumerator, Object, ObjectExt as _, ObjectRepr, Value};
-use minijinja::{Error, ErrorKind};
 
 use values::json;
 
 /// The cost of an item in addition to its bytes.
 const ITEM: usize = 16;
 
-/// The bytes that a rendering may still touch.
+/// The bytes that a rendering may still read.
 #[derive(Debug)]
 pub(super) struct Allowance(AtomicU64);
 
 impl Allowance {
     pub(super) fn new(bytes: u64) -> Arc<Self> {
         Arc::new(Self(AtomicU64::new(bytes)))
-    }
-
-    /// Subtracts from the allowance.
-    pub(super) fn charge(&self, bytes: usize) -> Result<(), Error> {
-        let left = self.0.load(Ordering::Relaxed).checked_sub(bytes as u64);
-        // Only one thread renders, so no other charge happens between the load and the store.
-        self.0.store(left.unwrap_or(0), Ordering::Relaxed);
-        left.map(drop)
-            .ok_or_else(|| Error::new(ErrorKind::InvalidOperation, "the allowance is spent"))
     }
 
     /// Returns whether the allowance is spent. If so, the rendered text may be wrong.
@@ -42,9 +32,11 @@ impl Allowance {
     /// Charges and returns an item. Returning an error would be simpler, but the engine can't
     /// compare one.
     fn hand_out(&self, value: Option<&Value>) -> Option<Value> {
-        let bytes = value.and_then(Value::as_str).map_or(0, str::len);
-        self.charge(bytes.saturating_add(ITEM)).ok()?;
-        value.cloned()
+        let bytes = value.and_then(Value::as_str).map_or(0, str::len).saturating_add(ITEM);
+        let left = self.0.load(Ordering::Relaxed).checked_sub(bytes as u64);
+        // Only one thread renders, so no other charge happens between the load and the store.
+        self.0.store(left.unwrap_or(0), Ordering::Relaxed);
+        left.and_then(|_| value.cloned())
     }
 }
 

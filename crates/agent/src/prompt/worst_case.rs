@@ -72,12 +72,13 @@ fn forms(repeat: usize) -> Vec<(&'static str, String)> {
 }
 
 fn data() -> (BTreeMap<String, Value>, Object) {
-    let variables = BTreeMap::from([
+    let mut variables = BTreeMap::from([
         ("text".to_owned(), Value::from("xy".repeat(50_000))),
         ("other".to_owned(), Value::from("xy".repeat(50_000) + "z")),
         ("list".to_owned(), Value::from((0..20_000).collect::<Vec<_>>())),
         ("same".to_owned(), Value::from((0..20_000).collect::<Vec<_>>())),
     ]);
+    variables.insert("texts".to_owned(), Value::from(vec!["xy".repeat(50_000)]));
     (variables, Object::new())
 }
 
@@ -168,7 +169,6 @@ fn what_hides_from_the_guard_is_refused() {
         format!("{{{{ ( }}}}{doubling}"),
         format!("{{{{ 'x }}}}{doubling}"),
         format!("{{{{ 'x\\' }}}}{doubling}{{{{ ' }}}}"),
-        format!("{{%- raw %}}{doubling}{{% endraw %}}"),
         format!("{{{{ 1if 1else 1 }}}}{doubling}"),
         "{{ ('a')(1) }}".to_owned(),
         "{{ x|upper.y }}".to_owned(),
@@ -182,6 +182,9 @@ fn what_hides_from_the_guard_is_refused() {
         assert!(check_prompt(&template).is_err(), "{template}");
         assert!(render_prompt(&template, &variables, &metadata).is_err(), "{template}");
     }
+    let raw = format!("{{%- raw %}}{doubling}{{% endraw %}}");
+    let (variables, metadata) = data();
+    assert_eq!(render_prompt(&raw, &variables, &metadata).unwrap(), doubling);
 }
 
 #[test]
@@ -197,7 +200,9 @@ fn work_is_bounded_by_the_bytes_that_are_touched() {
         looped("{% if variables.text[-1] == 'x' %}{% endif %}"),
         looped("{% if variables.text|upper|lower|upper == 1 %}{% endif %}"),
         looped("{% if variables.text|length == 1 %}{% endif %}"),
-        looped("{% if variables.text|trim(variables.text) == 1 %}{% endif %}"),
+        "{% for t in variables.texts %}".to_owned()
+            + &looped("{% if t|upper|lower == t %}{% endif %}")
+            + "{% endfor %}",
         looped("{% if variables.list[1:] == 1 %}{% endif %}"),
         looped("{% if variables.text[1:] == 1 %}{% endif %}"),
         looped("{% if variables|upper == 1 %}{% endif %}"),
@@ -219,6 +224,13 @@ fn work_is_bounded_by_the_bytes_that_are_touched() {
             "{template}: {words}"
         );
     }
+}
+
+#[test]
+fn no_characters_to_trim_are_given() {
+    let (variables, metadata) = data();
+    let template = "{{ variables.text|trim(variables.text) }}";
+    assert!(render_prompt(template, &variables, &metadata).is_err());
 }
 
 #[test]
