@@ -1,7 +1,5 @@
 //! Redacts the arguments of tool calls: JSON before and JSON after.
 
-use std::borrow::Cow;
-
 use super::redactor::Redactor;
 use values::json::{Object, Value};
 
@@ -9,57 +7,49 @@ use values::json::{Object, Value};
 const WHOLE: &str = "redacted";
 
 impl Redactor<'_> {
-    /// Redacts matches in the text of arguments and in their parsed values. JSON stays JSON, and
-    /// arguments without a match are returned unchanged.
-    pub(super) fn arguments(&self, text: &str) -> String {
+    /// Redacts matches in the text of arguments and in their parsed values. JSON stays JSON. Returns
+    /// `None` if there are no matches.
+    pub(super) fn arguments(&self, text: &str) -> Option<String> {
         if !self.finds_in_json(text) {
-            return text.to_owned();
+            return None;
         }
-        self.bounded(text, || self.redacted_arguments(text), whole)
-    }
-
-    fn redacted_arguments(&self, text: &str) -> String {
         let replaced = self.text(text);
+        let replaced = replaced.as_deref().unwrap_or(text);
         // Only the text shows matches across several members, and only the values show escaped
         // matches.
-        let (mut value, base) = match (serde_json::from_str::<Value>(&replaced), &replaced) {
-            (Ok(value), _) => (value, replaced),
-            (Err(_), Cow::Borrowed(_)) => return replaced.into_owned(),
-            (Err(_), Cow::Owned(_)) => match serde_json::from_str(text) {
-                Ok(value) => (value, Cow::Borrowed(text)),
-                Err(_) => return replaced.into_owned(),
-            },
+        let parsed = [replaced, text]
+            .into_iter()
+            .find_map(|text| Some((serde_json::from_str::<Value>(text).ok()?, text)));
+        let Some((mut value, base)) = parsed else {
+            return Some(replaced.to_owned());
         };
-        let text = if self.value(&mut value) {
+        let redacted = if self.value(&mut value) {
             value.to_string()
         } else {
-            base.into_owned()
+            base.to_owned()
         };
         // Of several members with the same key, the value has only the last, but the text has all.
-        if self.finds_in_json(&text) { whole() } else { text }
+        Some(if self.finds_in_json(&redacted) {
+            whole()
+        } else {
+            redacted
+        })
     }
 
     /// Redacts matches in the strings, keys and numbers of a value. Returns whether there were any.
     pub(super) fn value(&self, value: &mut Value) -> bool {
-        match value {
-            Value::String(text) => match self.text(text) {
-                Cow::Borrowed(_) => false,
-                Cow::Owned(redacted) => {
-                    *text = redacted;
-                    true
-                }
-            },
-            Value::Number(number) => match self.text(&number.to_string()) {
-                Cow::Borrowed(_) => false,
-                Cow::Owned(redacted) => {
-                    *value = Value::String(redacted);
-                    true
-                }
-            },
-            Value::Array(values) => values.iter_mut().fold(false, |found, value| self.value(value) | found),
-            Value::Object(object) => self.object(object),
-            Value::Null | Value::Bool(_) => false,
+        let redacted = match value {
+            Value::String(text) => self.text(text),
+            Value::Number(number) => self.text(&number.to_string()),
+            Value::Array(values) => return values.iter_mut().fold(false, |found, value| self.value(value) | found),
+            Value::Object(object) => return self.object(object),
+            Value::Null | Value::Bool(_) => None,
+        };
+        let found = redacted.is_some();
+        if let Some(redacted) = redacted {
+            *value = Value::String(redacted);
         }
+        found
     }
 
     /// Does the same for an object.
@@ -71,7 +61,7 @@ impl Redactor<'_> {
         if in_keys {
             let entries = std::mem::take(object).into_iter();
             *object = entries
-                .map(|(key, value)| (self.text(&key).into_owned(), value))
+                .map(|(key, value)| (self.text(&key).unwrap_or(key), value))
                 .collect();
         }
         in_values || in_keys
@@ -118,11 +108,8 @@ mod tests {
             ("sk-1 is no JSON", "[k] is no JSON"),
             ("", ""),
         ] {
-            assert_eq!(
-                Redactor::new(&patterns, &|| false).arguments(given),
-                redacted,
-                "{given}"
-            );
+            let arguments = Redactor::new(&patterns, &|| false).arguments(given);
+            assert_eq!(arguments.as_deref(), (given != redacted).then_some(redacted), "{given}");
         }
     }
 }

@@ -1,148 +1,158 @@
-//! Redacts messages and their parts.
+//! Redacts messages and their parts. A message or a part without a match is not copied.
 //!
 //! A signed or encrypted block must return to the provider unchanged or not at all. So a reasoning
 //! block, an opaque block or an opaque field with a match is dropped. A signed text or call must
 //! not be dropped, so only its matches and its signature are removed.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::redactor::Redactor;
 use values::message::{
-    ContentPart, MediaSource, Message, ProviderFields, ReasoningPart, TextPart, ToolCall, ToolResult,
+    ContentPart, DocumentPart, ImagePart, MediaSource, Message, ProviderFields, ReasoningPart, TextPart, ToolCall,
+    ToolResult,
 };
 
 /// Replaces the name of a tool that contains a match.
 const NAMELESS: &str = "redacted";
 
+/// Methods that redact a text or a value return `None` if it has no match.
 impl Redactor<'_> {
     /// Redacts matches in a message. Returns `None` if nothing is left. A message without a match
     /// stays the same.
     pub(super) fn message(&self, message: Arc<Message>) -> Option<Arc<Message>> {
-        if !self.finds_in_message(&message) {
+        let name = message.name.as_deref().and_then(|name| self.text(name));
+        let content = self.content(&message.content);
+        let fields = message.provider_fields.clone();
+        let fields = fields.and_then(|fields| self.provider_fields(fields));
+        let has_metadata = self.finds_in_object(&message.metadata);
+        if name.is_none() && content.is_none() && fields == message.provider_fields && !has_metadata {
             return Some(message);
         }
-        self.redacted_message(Arc::unwrap_or_clone(message)).map(Arc::new)
-    }
-
-    fn redacted_message(&self, mut message: Message) -> Option<Message> {
-        self.object(&mut message.metadata);
         let was_empty = message.content.is_empty() && message.provider_fields.is_none();
-        let redacted = Message {
-            name: message.name.map(|name| self.text(&name).into_owned()),
-            content: self.content(message.content),
-            provider_fields: message.provider_fields.and_then(|fields| self.provider_fields(fields)),
-            ..message
-        };
+        let mut redacted = Arc::unwrap_or_clone(message);
+        self.object(&mut redacted.metadata);
+        redacted.name = name.or(redacted.name.take());
+        redacted.content = content.unwrap_or(redacted.content);
+        redacted.provider_fields = fields;
         let is_empty = redacted.content.is_empty() && redacted.provider_fields.is_none();
-        (was_empty || !is_empty).then_some(redacted)
+        (was_empty || !is_empty).then(|| Arc::new(redacted))
     }
 
     /// Redacts matches in parts, including matches that span several texts.
-    pub(super) fn content(&self, content: Vec<ContentPart>) -> Vec<ContentPart> {
-        let mut parts: Vec<ContentPart> = content.into_iter().filter_map(|part| self.part(part)).collect();
-        if self.finds_across(&parts) {
-            let joined: String = parts.iter().filter_map(ContentPart::as_text).collect();
-            let mut whole = Some(ContentPart::text(self.text(&joined)));
-            parts = parts
-                .into_iter()
-                .filter_map(|part| match part {
-                    ContentPart::Text(_) => whole.take(),
-                    part => Some(part),
-                })
-                .collect();
+    pub(super) fn content(&self, content: &[ContentPart]) -> Option<Vec<ContentPart>> {
+        let parts: Vec<Cow<'_, ContentPart>> = content.iter().filter_map(|part| self.part(part)).collect();
+        let texts = || parts.iter().filter_map(|part| part.as_text());
+        let joined = texts().nth(1).is_some().then(|| texts().collect::<String>());
+        let across = joined.and_then(|joined| self.text(&joined));
+        let is_same = parts.len() == content.len() && parts.iter().all(|part| matches!(part, Cow::Borrowed(_)));
+        if is_same && across.is_none() {
+            return None;
         }
-        parts
+        let Some(across) = across else {
+            return Some(parts.into_iter().map(Cow::into_owned).collect());
+        };
+        let mut whole = Some(ContentPart::text(across));
+        let parts = parts.into_iter().filter_map(|part| {
+            if part.as_text().is_some() {
+                whole.take()
+            } else {
+                Some(part.into_owned())
+            }
+        });
+        Some(parts.collect())
     }
 
     /// Drops opaque fields that contain a match. Returns `None` if no field is left.
-    pub(super) fn provider_fields(&self, fields: ProviderFields) -> Option<ProviderFields> {
+    pub(super) fn provider_fields(&self, mut fields: ProviderFields) -> Option<ProviderFields> {
         let was_empty = fields.fields.is_empty();
-        let clean = fields.fields.into_iter().filter(|(_, raw)| !self.finds_in_raw(raw));
-        let fields = ProviderFields {
-            fields: clean.collect(),
-            ..fields
-        };
+        fields.fields.retain(|(_, raw)| !self.finds_in_raw(raw));
         (was_empty || !fields.fields.is_empty()).then_some(fields)
     }
 
-    fn part(&self, part: ContentPart) -> Option<ContentPart> {
-        Some(match part {
-            ContentPart::Text(part) => ContentPart::Text(self.text_part(part)),
-            ContentPart::Refusal { text } => ContentPart::Refusal {
-                text: self.text(&text).into_owned(),
+    /// Redacts matches in a part. Returns `None` if nothing is left.
+    fn part<'p>(&self, part: &'p ContentPart) -> Option<Cow<'p, ContentPart>> {
+        let redacted = match part {
+            ContentPart::Text(part) => self.text_part(part).map(ContentPart::Text),
+            ContentPart::Refusal { text } => self.text(text).map(|text| ContentPart::Refusal { text }),
+            ContentPart::Reasoning(reasoning) => match self.text(&reasoning.text) {
+                Some(_) if reasoning.signature.is_some() || reasoning.encrypted.is_some() => return None,
+                text => text.map(|text| {
+                    ContentPart::Reasoning(ReasoningPart {
+                        text,
+                        ..reasoning.clone()
+                    })
+                }),
             },
-            ContentPart::Reasoning(part) => ContentPart::Reasoning(self.reasoning(part)?),
-            ContentPart::ToolCall(call) => ContentPart::ToolCall(self.tool_call(call)),
-            ContentPart::ToolResult(result) => ContentPart::ToolResult(ToolResult {
-                name: self.tool_name(result.name),
-                content: self.content(result.content),
-                ..result
+            ContentPart::ToolCall(call) => self.tool_call(call).map(ContentPart::ToolCall),
+            ContentPart::ToolResult(result) => self.tool_result(result).map(ContentPart::ToolResult),
+            ContentPart::Image(ImagePart { source, detail }) => self.source(source).map(|source| {
+                ContentPart::Image(ImagePart {
+                    source,
+                    detail: detail.clone(),
+                })
             }),
-            ContentPart::Image(mut image) => {
-                image.source = self.source(image.source);
-                ContentPart::Image(image)
-            }
-            ContentPart::Document(mut document) => {
-                document.source = self.source(document.source);
-                document.name = document.name.map(|name| self.text(&name).into_owned());
-                ContentPart::Document(document)
-            }
+            ContentPart::Document(document) => self.document(document).map(ContentPart::Document),
             ContentPart::Opaque(part) if self.finds_in_raw(&part.raw) => return None,
-            ContentPart::Opaque(part) => ContentPart::Opaque(part),
-            ContentPart::Unknown(mut value) => {
+            ContentPart::Opaque(_) => None,
+            ContentPart::Unknown(value) => self.finds_in_value(value).then(|| {
+                let mut value = value.clone();
                 self.value(&mut value);
                 ContentPart::Unknown(value)
-            }
+            }),
+        };
+        Some(redacted.map_or(Cow::Borrowed(part), Cow::Owned))
+    }
+
+    fn text_part(&self, part: &TextPart) -> Option<TextPart> {
+        let text = self.text(&part.text);
+        let mut citations = part.citations.clone();
+        citations.retain(|citation| !self.finds_in_raw(&citation.0));
+        (text.is_some() || citations.len() < part.citations.len()).then(|| TextPart {
+            signature: part.signature.clone().filter(|_| text.is_none()),
+            text: text.unwrap_or_else(|| part.text.clone()),
+            citations,
         })
     }
 
-    fn text_part(&self, mut part: TextPart) -> TextPart {
-        part.citations.retain(|citation| !self.finds_in_raw(&citation.0));
-        if self.finds_in(&part.text) {
-            part.text = self.text(&part.text).into_owned();
-            part.signature = None;
-        }
-        part
-    }
-
-    fn reasoning(&self, part: ReasoningPart) -> Option<ReasoningPart> {
-        if !self.finds_in(&part.text) {
-            return Some(part);
-        }
-        let is_sealed = part.signature.is_some() || part.encrypted.is_some();
-        (!is_sealed).then(|| ReasoningPart {
-            text: self.text(&part.text).into_owned(),
-            ..part
+    fn tool_call(&self, call: &ToolCall) -> Option<ToolCall> {
+        let (name, arguments) = (self.tool_name(&call.name), self.arguments(&call.arguments));
+        (name.is_some() || arguments.is_some()).then(|| ToolCall {
+            id: call.id.clone(),
+            name: name.unwrap_or_else(|| call.name.clone()),
+            arguments: arguments.unwrap_or_else(|| call.arguments.clone()),
+            signature: None,
         })
     }
 
-    fn tool_call(&self, call: ToolCall) -> ToolCall {
-        let arguments = self.arguments(&call.arguments);
-        let name = self.tool_name(call.name.clone());
-        let is_same = arguments == call.arguments && name == call.name;
-        ToolCall {
-            id: call.id,
-            name,
-            arguments,
-            signature: call.signature.filter(|_| is_same),
-        }
+    fn tool_result(&self, result: &ToolResult) -> Option<ToolResult> {
+        let (name, content) = (self.tool_name(&result.name), self.content(&result.content));
+        (name.is_some() || content.is_some()).then(|| ToolResult {
+            call_id: result.call_id.clone(),
+            name: name.unwrap_or_else(|| result.name.clone()),
+            content: content.unwrap_or_else(|| result.content.clone()),
+            is_error: result.is_error,
+        })
+    }
+
+    fn document(&self, document: &DocumentPart) -> Option<DocumentPart> {
+        let name = document.name.as_deref().and_then(|name| self.text(name));
+        let source = self.source(&document.source);
+        (name.is_some() || source.is_some()).then(|| DocumentPart {
+            source: source.unwrap_or_else(|| document.source.clone()),
+            name: name.or_else(|| document.name.clone()),
+        })
     }
 
     /// Redacts the name of a tool. Providers allow few characters in it.
-    fn tool_name(&self, name: String) -> String {
-        if self.finds_in(&name) {
-            NAMELESS.to_owned()
-        } else {
-            name
-        }
+    fn tool_name(&self, name: &str) -> Option<String> {
+        self.finds_in(name).then(|| NAMELESS.to_owned())
     }
 
-    fn source(&self, source: MediaSource) -> MediaSource {
+    fn source(&self, source: &MediaSource) -> Option<MediaSource> {
         match source {
-            MediaSource::Url { url } => MediaSource::Url {
-                url: self.text(&url).into_owned(),
-            },
-            MediaSource::Base64 { .. } | MediaSource::ProviderFile { .. } => source,
+            MediaSource::Url { url } => self.text(url).map(|url| MediaSource::Url { url }),
+            MediaSource::Base64 { .. } | MediaSource::ProviderFile { .. } => None,
         }
     }
 }
@@ -238,9 +248,10 @@ mod tests {
         ] {
             let content: Vec<ContentPart> = serde_json::from_value(given.clone()).unwrap();
             let redactor = Redactor::new(&patterns, &|| false);
-            assert_eq!(redactor.finds_in_content(&content), given != redacted, "{given}");
-            let content = redactor.content(content);
-            assert_eq!(serde_json::to_value(content).unwrap(), redacted, "{given}");
+            let content = redactor.content(&content);
+            assert_eq!(content.is_some(), given != redacted, "{given}");
+            let content = content.map_or(given.clone(), |content| json!(content));
+            assert_eq!(content, redacted, "{given}");
         }
     }
 
@@ -257,15 +268,11 @@ mod tests {
             .unwrap()
         };
         let sealed = json!([{"type": "reasoning", "text": "sk-1", "signature": "s"}]);
-        assert_eq!(
-            redactor.redacted_message(message(sealed.clone(), json!([["a", "{\"b\":\"sk-1\"}"]]))),
-            None
-        );
-        let retained = redactor
-            .redacted_message(message(sealed, json!([["a", "{\"b\":\"sk-1\"}"], ["c", "1"]])))
-            .unwrap();
+        let redacted = |fields: Value| redactor.message(Arc::new(message(sealed.clone(), fields)));
+        assert_eq!(redacted(json!([["a", "{\"b\":\"sk-1\"}"]])), None);
+        let retained = redacted(json!([["a", "{\"b\":\"sk-1\"}"], ["c", "1"]])).unwrap();
         assert_eq!(retained.name.as_deref(), Some("[k]"));
         assert_eq!(json!(retained.metadata), json!({"k": ["[k]"]}));
-        assert_eq!(retained.provider_fields.unwrap().fields.len(), 1);
+        assert_eq!(retained.provider_fields.as_ref().unwrap().fields.len(), 1);
     }
 }

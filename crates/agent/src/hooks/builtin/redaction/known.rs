@@ -22,7 +22,7 @@ impl KnownPatterns {
         }
         let config = config.clone();
         let (config, patterns) = off_thread(tenant, move || {
-            let patterns = Patterns::of_attached(&config);
+            let patterns = Patterns::of(&config);
             (config, patterns)
         })
         .await;

@@ -15,26 +15,17 @@ use values::json::Object;
 const MAX_PATTERNS: usize = 50;
 /// The longest pattern, replacement and name, in bytes.
 const MAX_LENGTH: usize = 1_000;
-/// The most memory of a compiled pattern, in bytes.
-const MAX_COMPILED: usize = 1 << 20;
 /// The most memory of all compiled patterns of a hook, in bytes.
-const MAX_COMPILED_TOGETHER: usize = 2 << 20;
-/// The same for a hook that may have been attached before that limit existed, with 50 patterns of 1
-/// MiB each.
-const MAX_COMPILED_BEFORE: usize = 64 << 20;
+const MAX_COMPILED: usize = 2 << 20;
 /// The smallest size limit that is tried for compiled patterns, in bytes.
 const MIN_COMPILED: usize = 1 << 10;
 /// The most work of a search: the bytes of the text times the bytes of the compiled patterns. It
 /// takes 5 to 10 seconds if most patterns are active at each byte of the text. Ordinary patterns
 /// take a thousandth of that.
 pub(super) const MAX_SEARCH: usize = 1 << 37;
-/// The most bytes that the cache of a search for any pattern takes.
-const MAX_REMEMBERED: usize = 2 << 20;
-/// The same for a search for one pattern, in each direction: one direction finds the end of a
-/// match, the other its beginning.
-const MAX_REMEMBERED_OF_ONE: usize = 1 << 20;
-/// The same for the searches for single patterns together.
-const MAX_REMEMBERED_OF_EACH: usize = 4 << 20;
+/// The most bytes that the caches of the searches for single patterns take, in each direction: one
+/// direction finds the end of a match, the other its beginning.
+const MAX_CACHED: usize = 4 << 20;
 /// Matches that a removal uncovers are also removed. A text that still matches after so many rounds
 /// is replaced as a whole.
 const MAX_ROUNDS: usize = 4;
@@ -78,43 +69,31 @@ struct Pattern {
 }
 
 impl Patterns {
-    /// Compiles the patterns of a configuration that is to be attached.
-    pub(super) fn of(config: &RedactionConfig) -> Result<Self, String> {
-        Self::within(config, MAX_COMPILED_TOGETHER)
-    }
-
-    /// Compiles the patterns of a configuration that is already attached.
-    pub(super) fn of_attached(config: &RedactionConfig) -> Result<Self, String> {
-        Self::within(config, MAX_COMPILED_BEFORE)
-    }
-
-    fn within(config: &RedactionConfig, most: usize) -> Result<Self, String> {
-        let RedactionConfig { patterns } = config;
+    /// Compiles the patterns of a configuration.
+    pub(super) fn of(RedactionConfig { patterns }: &RedactionConfig) -> Result<Self, String> {
         let all = |size: usize| {
             RegexSetBuilder::new(patterns.iter().map(|pattern| &pattern.regex))
                 .size_limit(size)
-                .dfa_size_limit(MAX_REMEMBERED)
                 .build()
         };
-        let remembered = MAX_REMEMBERED_OF_ONE.min(MAX_REMEMBERED_OF_EACH / patterns.len().max(1));
+        let each = || {
+            patterns
+                .iter()
+                .map(|pattern| pattern.compiled(MAX_CACHED / patterns.len()))
+        };
         // The size of the patterns is the smallest power of two that fits them. They are compiled
         // together before each alone, so that none is retained if all take too much. The error
         // names the first invalid pattern.
-        let mut sizes =
-            std::iter::successors(Some(MIN_COMPILED), |size| Some(2 * size)).take_while(|size| *size <= most);
+        let sizes = std::iter::successors(Some(MIN_COMPILED), |size| Some(2 * size));
+        let mut sizes = sizes.take_while(|size| *size <= MAX_COMPILED);
         let Some((size, all)) = sizes.find_map(|size| Some((size, all(size).ok()?))) else {
-            patterns
-                .iter()
-                .try_for_each(|pattern| pattern.compiled(remembered).map(drop))?;
-            let mib = most >> 20;
+            each().try_for_each(|pattern| pattern.map(drop))?;
+            let mib = MAX_COMPILED >> 20;
             return Err(format!(
                 "the patterns together are too large: compiled, they take more than {mib} MiB"
             ));
         };
-        let each = patterns
-            .iter()
-            .map(|pattern| pattern.compiled(remembered))
-            .collect::<Result<Vec<_>, _>>()?;
+        let each = each().collect::<Result<Vec<_>, _>>()?;
         for (pattern, config) in each.iter().zip(patterns) {
             let name = &config.name;
             let finds_nothing = !all.is_match(&pattern.replacement);
@@ -180,14 +159,20 @@ impl PatternConfig {
         ensure(
             texts.into_iter().flatten().all(|text| text.len() <= MAX_LENGTH),
             format!("a text of the pattern {name:?} is longer than {MAX_LENGTH} bytes"),
+        )?;
+        // JSON would show each as six bytes.
+        let shown = [Some(name), replacement.as_ref()];
+        ensure(
+            !shown.into_iter().flatten().any(|text| text.contains(char::is_control)),
+            format!("the name or the replacement of the pattern {name:?} has a control character"),
         )
     }
 
-    fn compiled(&self, remembered: usize) -> Result<Pattern, String> {
+    fn compiled(&self, cached: usize) -> Result<Pattern, String> {
         let name = &self.name;
         let built = RegexBuilder::new(&self.regex)
             .size_limit(MAX_COMPILED)
-            .dfa_size_limit(remembered)
+            .dfa_size_limit(cached)
             .build();
         let regex = built.map_err(|error| format!("the pattern {name:?} can't be used: {error}"))?;
         // An empty match hides a longer one at the same position.
@@ -264,14 +249,17 @@ mod tests {
             // Each round uncovers another match, so the whole text is replaced.
             ("ab", "", "aaaaaaabbbbbbb", ""),
         ] {
+            let patterns = one(regex, replacement).unwrap();
+            let found = Redactor::new(&patterns, &|| false).text(text);
             assert_eq!(
-                Redactor::new(&one(regex, replacement).unwrap(), &|| false).text(text),
-                redacted,
+                found.as_deref(),
+                (redacted != text).then_some(redacted),
                 "{regex} in {text}"
             );
         }
         let named = patterns(json!({"patterns": [{"name": "card", "regex": r"\d{4}"}]})).unwrap();
-        assert_eq!(Redactor::new(&named, &|| false).text("4111 x"), "[redacted:card] x");
+        let redacted = Redactor::new(&named, &|| false).text("4111 x");
+        assert_eq!(redacted.as_deref(), Some("[redacted:card] x"));
     }
 
     #[test]
@@ -319,6 +307,10 @@ mod tests {
             (
                 json!({"patterns": [{"name": "a", "regex": long}]}),
                 r#"a text of the pattern "a" is longer than 1000 bytes"#,
+            ),
+            (
+                json!({"patterns": [{"name": "a", "regex": "b", "replacement": "\u{1}"}]}),
+                r#"the name or the replacement of the pattern "a" has a control character"#,
             ),
         ] {
             let message = patterns(config.clone()).unwrap_err();

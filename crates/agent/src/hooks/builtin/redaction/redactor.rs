@@ -3,15 +3,12 @@
 //! Both bounds are needed. Replacements of many short matches can be far longer than the matches,
 //! and finding them can take time that is quadratic in the text.
 
-use std::borrow::Cow;
 use std::cell::Cell;
 
 use super::patterns::Patterns;
 
-/// The most bytes by which a text may grow.
-pub(super) const MAX_GROWTH: usize = 64 << 10;
 /// The most bytes by which all texts of a request, a completion or an input may grow together.
-pub(super) const MAX_GROWTH_OF_ALL: usize = 1 << 20;
+pub(super) const MAX_GROWTH: usize = 1 << 20;
 
 /// Redacts one text after the other.
 pub(super) struct Redactor<'a> {
@@ -29,13 +26,8 @@ impl<'a> Redactor<'a> {
         Self {
             patterns,
             is_over,
-            room: Cell::new(MAX_GROWTH_OF_ALL),
+            room: Cell::new(MAX_GROWTH),
         }
-    }
-
-    /// Returns by how many bytes the next texts may still grow together.
-    pub(super) fn room(&self) -> usize {
-        self.room.get()
     }
 
     /// Returns whether a text has a match.
@@ -43,40 +35,15 @@ impl<'a> Redactor<'a> {
         (self.is_over)() || self.patterns.finds_in(text)
     }
 
-    /// Redacts matches in a text. Borrows the text if there are none.
-    pub(super) fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+    /// Returns a text without its matches; `None` if it has none.
+    pub(super) fn text(&self, text: &str) -> Option<String> {
         if !self.finds_in(text) {
-            return Cow::Borrowed(text);
+            return None;
         }
-        let redacted = self.patterns.replaced_in(text, self.most(text), self.is_over);
-        Cow::Owned(self.grown(text, redacted))
-    }
-
-    /// Redacts a text with `make`, whose steps may each use up room. Counts only the growth of the
-    /// result. If the result is too long, returns the text of `otherwise`, which must be short.
-    pub(super) fn bounded(
-        &self,
-        text: &str,
-        make: impl FnOnce() -> String,
-        otherwise: impl FnOnce() -> String,
-    ) -> String {
-        let before = self.room();
-        let most = self.most(text);
-        let made = make();
-        self.room.set(before);
-        let made = if made.len() <= most { made } else { otherwise() };
-        self.grown(text, made)
-    }
-
-    /// Returns the most bytes that a redacted text may have.
-    fn most(&self, text: &str) -> usize {
-        text.len() + self.room().min(MAX_GROWTH)
-    }
-
-    /// Subtracts the growth of a redacted text from the room.
-    fn grown(&self, text: &str, redacted: String) -> String {
+        let room = self.room.get();
+        let redacted = self.patterns.replaced_in(text, text.len() + room, self.is_over);
         let growth = redacted.len().saturating_sub(text.len());
-        self.room.set(self.room().saturating_sub(growth));
-        redacted
+        self.room.set(room.saturating_sub(growth));
+        Some(redacted)
     }
 }

@@ -1,5 +1,4 @@
-//! Checks whether there is anything to redact, without copying the text. A text without a match
-//! stays as it is.
+//! Checks whether JSON has anything to redact, without copying it.
 
 use std::cell::Cell;
 use std::fmt;
@@ -8,62 +7,8 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 
 use super::redactor::Redactor;
 use values::json::{Object, RawJson, Value};
-use values::message::{ContentPart, MediaSource, Message, ProviderFields};
 
 impl Redactor<'_> {
-    /// Scans a message.
-    pub(super) fn finds_in_message(&self, message: &Message) -> bool {
-        message.name.as_ref().is_some_and(|name| self.finds_in(name))
-            || self.finds_in_content(&message.content)
-            || message
-                .provider_fields
-                .as_ref()
-                .is_some_and(|fields| self.finds_in_fields(fields))
-            || self.finds_in_object(&message.metadata)
-    }
-
-    /// Scans parts, including matches that span several texts.
-    pub(super) fn finds_in_content(&self, content: &[ContentPart]) -> bool {
-        content.iter().any(|part| self.finds_in_part(part)) || self.finds_across(content)
-    }
-
-    /// Scans the texts of parts as one text, if there are several.
-    pub(super) fn finds_across(&self, content: &[ContentPart]) -> bool {
-        let texts = || content.iter().filter_map(ContentPart::as_text);
-        texts().nth(1).is_some() && self.finds_in(&texts().collect::<String>())
-    }
-
-    /// Scans opaque fields.
-    pub(super) fn finds_in_fields(&self, fields: &ProviderFields) -> bool {
-        fields.fields.iter().any(|(_, raw)| self.finds_in_raw(raw))
-    }
-
-    fn finds_in_part(&self, part: &ContentPart) -> bool {
-        match part {
-            ContentPart::Text(part) => {
-                self.finds_in(&part.text) || part.citations.iter().any(|citation| self.finds_in_raw(&citation.0))
-            }
-            ContentPart::Refusal { text } => self.finds_in(text),
-            ContentPart::Reasoning(part) => self.finds_in(&part.text),
-            ContentPart::ToolCall(call) => self.finds_in(&call.name) || self.finds_in_json(&call.arguments),
-            ContentPart::ToolResult(result) => self.finds_in(&result.name) || self.finds_in_content(&result.content),
-            ContentPart::Image(image) => self.finds_in_source(&image.source),
-            ContentPart::Document(document) => {
-                let name = document.name.as_ref();
-                name.is_some_and(|name| self.finds_in(name)) || self.finds_in_source(&document.source)
-            }
-            ContentPart::Opaque(part) => self.finds_in_raw(&part.raw),
-            ContentPart::Unknown(value) => self.finds_in_value(value),
-        }
-    }
-
-    fn finds_in_source(&self, source: &MediaSource) -> bool {
-        match source {
-            MediaSource::Url { url } => self.finds_in(url),
-            MediaSource::Base64 { .. } | MediaSource::ProviderFile { .. } => false,
-        }
-    }
-
     /// Scans the text and its parsed values.
     pub(super) fn finds_in_raw(&self, raw: &RawJson) -> bool {
         self.finds_in_json(raw.as_str())

@@ -1,6 +1,5 @@
 //! Redacts the subject of a hook point off the async workers, or withholds it.
 
-use std::borrow::Cow;
 use std::mem::take;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -35,10 +34,7 @@ pub(super) async fn redact(tenant: &TenantId, patterns: &Arc<Patterns>, subject:
         HookSubject::Request(request) => {
             let (system, messages) = (Arc::clone(&request.system), request.messages.clone());
             let redact = move |redactor: &Redactor<'_>| {
-                let clean = match redactor.text(&system) {
-                    Cow::Borrowed(_) => Arc::clone(&system),
-                    Cow::Owned(clean) => clean.into(),
-                };
+                let clean = redactor.text(&system).map_or(system, Arc::from);
                 (clean, redactor.messages(messages.iter().cloned()).into())
             };
             (request.system, request.messages) = redacted(tenant, patterns, redact).await;
@@ -47,22 +43,25 @@ pub(super) async fn redact(tenant: &TenantId, patterns: &Arc<Patterns>, subject:
             let (content, fields) = (take(&mut response.content), response.provider_fields.take());
             let redact = move |redactor: &Redactor<'_>| {
                 let fields = fields.and_then(|fields| redactor.provider_fields(fields));
-                (redactor.content(content), fields)
+                (redactor.content(&content).unwrap_or(content), fields)
             };
             (response.content, response.provider_fields) = redacted(tenant, patterns, redact).await;
         }
         // Another hook may have changed the arguments, or supplied the result.
         HookSubject::ToolUse(tool_use) => {
             let (arguments, decision) = (take(&mut tool_use.call.arguments), take(&mut tool_use.decision));
-            let redact = move |redactor: &Redactor<'_>| (redactor.arguments(&arguments), redactor.decision(decision));
+            let redact = move |redactor: &Redactor<'_>| {
+                let decision = redactor.decision(decision);
+                (redactor.arguments(&arguments).unwrap_or(arguments), decision)
+            };
             (tool_use.call.arguments, tool_use.decision) = redacted(tenant, patterns, redact).await;
         }
         HookSubject::ToolExecution(execution) => {
             let content = take(&mut execution.content);
             let message = execution.error.as_mut().map(|error| take(&mut error.message));
             let redact = move |redactor: &Redactor<'_>| {
-                let message = message.map(|message| redactor.text(&message).into_owned());
-                (redactor.content(content), message)
+                let message = message.map(|message| redactor.text(&message).unwrap_or(message));
+                (redactor.content(&content).unwrap_or(content), message)
             };
             let (content, message) = redacted(tenant, patterns, redact).await;
             execution.content = content;
@@ -102,11 +101,11 @@ impl Redactor<'_> {
         match decision {
             ToolDecision::Execute => ToolDecision::Execute,
             ToolDecision::Block { reason } => ToolDecision::Block {
-                reason: self.text(&reason).into_owned(),
+                reason: self.text(&reason).unwrap_or(reason),
             },
             ToolDecision::Supply { content, is_error } => ToolDecision::Supply {
                 is_error,
-                content: self.content(content),
+                content: self.content(&content).unwrap_or(content),
             },
         }
     }

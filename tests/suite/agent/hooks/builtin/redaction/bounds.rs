@@ -1,5 +1,4 @@
-//! `redaction` beside other work: the turns of other tasks, the end of the run, and agents that
-//! were attached before.
+//! `redaction` beside other work: the turns of other tasks, and the end of the run.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -10,8 +9,8 @@ use agent::hooks::{
 };
 use agent::ports::ModelRequest;
 use agent::state::{
-    AgentError, AgentState, ErrorKind, ExecutionBudget, ExecutionStatus, FinishReason, ModelResponse, StopReason,
-    ToolExecution, ToolTrace, ToolVerdict,
+    AgentError, AgentState, ErrorKind, ExecutionBudget, FinishReason, ModelResponse, StopReason, ToolExecution,
+    ToolTrace, ToolVerdict,
 };
 use agent::{ExecutionControl, HookConfig};
 use serde_json::{Value, json};
@@ -22,10 +21,8 @@ use values::message::{ContentPart, Message, Role, ToolCall};
 use values::tenant::TenantId;
 use values::usage::Usage;
 
-use crate::agent::setup::Setup;
 use crate::support::clock::TestClock;
 use crate::support::execution_ports::execution_ports;
-use crate::support::fake_model::says;
 use crate::support::model_request::model_request;
 use crate::support::processors::HeldProcessors;
 
@@ -233,15 +230,4 @@ fn assert_withheld(context: &HookContext) {
     if let HookSubject::ToolUse(tool_use) = &context.subject {
         assert!(matches!(tool_use.decision, ToolDecision::Block { .. }));
     }
-}
-
-#[tokio::test]
-async fn hooks_that_were_attached_before_there_were_limits_are_in_force() {
-    let large = json!({"name": "large", "regex": r"\w{10}4711"});
-    let patterns = [vec![large; 5], vec![key()[0].clone()]].concat();
-    let setup = Setup::new([says(SECRET)]).with_attached("redaction", json!({"patterns": patterns}));
-    let setup = (0..40).fold(setup, |setup, _| setup.with_attached("limits", json!({"max_steps": 5})));
-    let state = setup.run().await;
-    assert_eq!(state.status(), Some(ExecutionStatus::Completed));
-    assert_eq!(state.final_text(), "[key]");
 }
