@@ -2,8 +2,8 @@
 //! undefined name is an error.
 //!
 //! A prompt is written by a tenant, so its cost is bounded. The guard rejects templates that could
-//! build ever larger values or exhaust the stack. The rendering counts its steps, and the bytes that
-//! it reads from lists and objects.
+//! build ever larger values or exhaust the stack. The rendering counts its steps, and the bytes
+//! that it reads from lists and objects.
 
 mod guard;
 mod template_values;

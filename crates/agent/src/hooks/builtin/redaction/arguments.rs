@@ -7,8 +7,8 @@ use values::json::{Object, Value};
 const WHOLE: &str = "redacted";
 
 impl Redactor<'_> {
-    /// Redacts matches in the text of arguments and in their parsed values. JSON stays JSON. Returns
-    /// `None` if there are no matches.
+    /// Redacts matches in the text of arguments and in their parsed values. JSON stays JSON.
+    /// Returns `None` if there are no matches.
     pub(super) fn arguments(&self, text: &str) -> Option<String> {
         if !self.finds_in_json(text) {
             return None;
