@@ -24,9 +24,9 @@ use values::json::{Object, Value};
 /// The most instructions of one rendering. Real prompts need far fewer, and these take no
 /// noticeable time.
 const FUEL: u64 = 100_000;
-/// The most instructions times bytes of the longest text, since one instruction may compare or
-/// search a text.
-const MAX_TEXT_WORK: u64 = 512 << 20;
+/// The most instructions times bytes of the longest text, since one instruction may compare, search
+/// or copy a text.
+const MAX_TEXT_WORK: u64 = 256 << 20;
 /// The most bytes that a rendering may read from lists and objects.
 const MAX_TOUCHED: u64 = 32 << 20;
 /// The most bytes of a template, and of a rendered prompt.
@@ -48,7 +48,7 @@ pub(super) fn is_template(prompt: &str) -> bool {
     ["{{", "{%", "{#"].iter().any(|mark| prompt.contains(mark))
 }
 
-/// Renders a prompt. In the worst case it takes a noticeable part of a second.
+/// Renders a prompt. In the worst case it takes a second or two.
 pub fn render_prompt(
     template: &str,
     variables: &BTreeMap<String, Value>,
