@@ -6,7 +6,7 @@ use std::time::Duration;
 use rmcp::model::ClientRequest;
 
 use super::connection::Reply;
-use super::in_flight::Interest;
+use super::observer::Observer;
 use super::request_error::RequestError;
 use super::server::McpServer;
 use agent::ports::ToolError;
@@ -30,8 +30,8 @@ impl Caller {
     }
 
     /// Sends a request. The error is for the model.
-    pub(super) async fn request(&self, request: ClientRequest, interest: Interest) -> Result<Reply, ToolError> {
-        let reply = self.server.request(&self.tenant, request, interest).await;
+    pub(super) async fn request(&self, request: ClientRequest, observer: Observer) -> Result<Reply, ToolError> {
+        let reply = self.server.request(&self.tenant, request, observer).await;
         reply.map_err(|error| self.failed(&error))
     }
 

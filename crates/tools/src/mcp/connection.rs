@@ -12,16 +12,16 @@ use rmcp::model::{
     ServerResult,
 };
 use rmcp::service::{PeerRequestOptions, RequestHandle, RoleClient, RunningService};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
-use tokio_util::sync::DropGuard;
 use tokio_util::task::TaskTracker;
 
 use super::endpoint::Opened;
 use super::handler::Handler;
-use super::in_flight::{Interest, Observer, Requests};
 use super::listing::Listing;
+use super::observer::Observer;
 use super::request_error::RequestError;
+use super::requests::Requests;
 use super::stdio::ProcessLink;
 
 /// How long a cancellation may take to be sent.
@@ -34,8 +34,6 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
 pub(super) struct Connection {
     service: RunningService<RoleClient, Handler>,
     process: Option<Arc<ProcessLink>>,
-    /// Ends the requests of a server over HTTP together with the connection.
-    _http: Option<DropGuard>,
     /// Whether the process has not responded to the last request in time.
     is_silent: AtomicBool,
     requests: Arc<Requests>,
@@ -59,7 +57,6 @@ impl Connection {
         Self {
             service: opened.service,
             process: opened.process,
-            _http: opened.http,
             is_silent: AtomicBool::new(false),
             requests,
             tasks,
@@ -85,7 +82,7 @@ impl Connection {
         // Without waiting for room, since the requests in flight may be those that get no response.
         let until = Instant::now() + SIGN_OF_LIFE;
         let reply = self
-            .exchange(request, (until, SIGN_OF_LIFE), Interest::default(), None)
+            .exchange(request, (until, SIGN_OF_LIFE), Observer::default(), None)
             .await;
         let responds = matches!(reply, Ok(_) | Err(RequestError::Refused { .. }));
         self.is_silent.store(!responds, Ordering::Relaxed);
@@ -110,7 +107,7 @@ impl Connection {
 
     /// Returns when the connection was used last; now if it is in use.
     pub(super) fn used_at(&self) -> Instant {
-        if self.requests.is_empty() {
+        if self.requests.is_unused() {
             *self.used_at.lock()
         } else {
             Instant::now()
@@ -155,7 +152,7 @@ impl Connection {
         &self,
         request: ClientRequest,
         limit: Duration,
-        interest: Interest,
+        observer: Observer,
     ) -> Result<Reply, RequestError> {
         let until = Instant::now() + limit;
         *self.used_at.lock() = Instant::now();
@@ -163,7 +160,7 @@ impl Connection {
             let words = "too many requests to it were in progress".to_owned();
             return Err(RequestError::Unreachable(words));
         };
-        let reply = self.exchange(request, (until, limit), interest, room).await;
+        let reply = self.exchange(request, (until, limit), observer, room).await;
         match (reply, &self.process) {
             (Err(error), Some(process)) => {
                 if matches!(error, RequestError::Timeout(_)) {
@@ -191,12 +188,10 @@ impl Connection {
         &self,
         mut request: ClientRequest,
         (until, limit): (Instant, Duration),
-        interest: Interest,
+        observer: Observer,
         room: Option<OwnedSemaphorePermit>,
     ) -> Result<Reply, RequestError> {
-        // A second question of the same request finds no room, since the request ends at the first.
-        let (questions, mut asked) = mpsc::channel(1);
-        let observer = Arc::new(Observer::new(interest, questions));
+        let observer = Arc::new(observer);
         request.extensions_mut().insert(Arc::clone(&observer));
         let peer = self.service.peer();
         let sending = peer.send_request_with_option(request, PeerRequestOptions::no_options());
@@ -215,10 +210,9 @@ impl Connection {
                 request.handle = None;
                 response.map(|result| Reply::Result(Box::new(result)))
             }
-            Some(question) = asked.recv() => Ok(Reply::Asked(Box::new(question))),
+            question = observer.asked() => Ok(Reply::Asked(question)),
             () = sleep_until(until) => Err(RequestError::Timeout(limit)),
         };
-        drop((request, observer));
         *self.used_at.lock() = Instant::now();
         reply
     }
@@ -241,7 +235,7 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         // The library may wait for a process that reads nothing.
-        self.kill();
+        self.requests.closed.cancel();
     }
 }
 

@@ -7,16 +7,15 @@ use rmcp::model::ProtocolVersion;
 use rmcp::service::{ClientLifecycleMode, ClientServiceExt as _, RoleClient, RunningService};
 use rmcp::transport::Transport;
 use tokio::time::{Instant, timeout_at};
-use tokio_util::sync::DropGuard;
 use tokio_util::task::TaskTracker;
 
 use super::definition::McpDefinition;
 use super::fault::McpFault;
 use super::handler::Handler;
 use super::http::HttpEndpoint;
-use super::in_flight::Requests;
 use super::observed::ObservedTransport;
 use super::request_error::RequestError;
+use super::requests::Requests;
 use super::stdio::{ProcessLink, StdioEndpoint};
 use crate::{Commands, ToolSecrets};
 use net::outgoing::OutgoingClient;
@@ -46,8 +45,6 @@ pub(super) struct Opened {
     pub(super) service: RunningService<RoleClient, Handler>,
     /// The process of the server, if it is one of the service.
     pub(super) process: Option<Arc<ProcessLink>>,
-    /// Ends the requests of a server over HTTP when it is dropped.
-    pub(super) http: Option<DropGuard>,
 }
 
 impl Era {
@@ -98,12 +95,11 @@ impl Endpoint {
         let late = |_| Err(RequestError::Timeout(limit));
         match self {
             Self::Http(endpoint) => {
-                let (transport, guard) = endpoint.transport(tenant, requests);
+                let transport = endpoint.transport(tenant, requests);
                 let served = timeout_at(until, serve(transport, requests, mode)).await;
                 Ok(Opened {
                     service: served.unwrap_or_else(late)?,
                     process: None,
-                    http: Some(guard),
                 })
             }
             Self::Stdio(endpoint) => {
@@ -114,7 +110,6 @@ impl Endpoint {
                     Ok(service) => Ok(Opened {
                         service,
                         process: Some(process),
-                        http: None,
                     }),
                     Err(error) => Err(process.explained_opening(error).await),
                 }

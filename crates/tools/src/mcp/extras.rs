@@ -15,10 +15,10 @@ use tokio::time::{Instant, timeout_at};
 
 use super::caller::Caller;
 use super::connection::Reply;
-use super::in_flight::Interest;
 use super::incoming::left_out;
 use super::listing::Listing;
 use super::naming::tool_name;
+use super::observer::Observer;
 use super::outcome::{output, parts, resource};
 use super::request_error::RequestError;
 use super::server::McpServer;
@@ -245,7 +245,7 @@ impl ExtraTool {
         let Caller { server, tenant } = &self.caller;
         let params = ListResourceTemplatesRequest::with_param(page(cursor));
         let request = ClientRequest::ListResourceTemplatesRequest(params);
-        let reply = timeout_at(until, server.request(tenant, request, Interest::default())).await;
+        let reply = timeout_at(until, server.request(tenant, request, Observer::default())).await;
         let late = RequestError::Timeout(server.definition.timeout);
         match reply.unwrap_or(Err(late))? {
             Reply::Result(result) => match *result {
@@ -257,7 +257,7 @@ impl ExtraTool {
     }
 
     async fn request(&self, request: ClientRequest) -> Result<ServerResult, ToolError> {
-        match self.caller.request(request, Interest::default()).await? {
+        match self.caller.request(request, Observer::default()).await? {
             Reply::Result(result) => Ok(*result),
             Reply::Asked(_) => Err(self.caller.failed(&RequestError::Unexpected)),
         }

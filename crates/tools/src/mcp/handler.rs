@@ -11,7 +11,7 @@ use rmcp::model::{
 use rmcp::service::{InboundStreamOrigin, NotificationContext, RequestContext, RoleClient};
 use tokio::time::timeout;
 
-use super::in_flight::Requests;
+use super::requests::Requests;
 
 /// How long a question stays open whose request is being cancelled.
 const CANCEL_PATIENCE: Duration = Duration::from_secs(10);

@@ -9,9 +9,9 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::connection::{Connection, Reply};
-use super::in_flight::Interest;
 use super::incoming::left_out;
 use super::listing::{ListedTool, Listing};
+use super::observer::Observer;
 use super::request_error::RequestError;
 use tasks::off_thread::off_thread;
 use values::json::{JsonSchema, Value, json_length};
@@ -133,7 +133,7 @@ impl Pages<'_> {
     ) -> Result<Option<String>, RequestError> {
         let params = PaginatedRequestParams::default().with_cursor(cursor);
         let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
-        let reply = connection.request(request, limit, Interest::default()).await?;
+        let reply = connection.request(request, limit, Observer::default()).await?;
         let Reply::Result(result) = reply else {
             return Err(RequestError::Unexpected);
         };

@@ -7,9 +7,10 @@
 //! offer.rs        the tools of a run: names, patterns, pinned definitions
 //! server.rs       one server: its connections, one for each tenant
 //! connection.rs   one connection: requests with limits of time, and their cancellation
-//! in_flight.rs    what is observed of a request: its progress, and questions of the server
-//! incoming/       reads all that a server sends: removes secrets, finds the request of a response,
-//!                 mends parts that can't be read, parses beside the workers
+//! requests.rs     the requests of a connection; finds the one that a message belongs to
+//! observer.rs     what a caller observes of its request: progress, and questions of the server
+//! incoming/       reads all that a server sends: removes secrets, mends parts that can't be read,
+//!                 parses beside the workers
 //! endpoint.rs     how a server is reached: over HTTP (`http/`) or as a process (`stdio/`)
 //! list.rs         lists the tools of a server within limits
 //! tool.rs         a call; `outcome.rs` reads its result, `input.rs` asks the caller for input
@@ -29,9 +30,10 @@ mod connection;
 mod endpoint;
 mod handler;
 mod http;
-mod in_flight;
 mod incoming;
 mod observed;
+mod observer;
+mod requests;
 mod stdio;
 
 mod caller;

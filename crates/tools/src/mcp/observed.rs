@@ -8,39 +8,30 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use rmcp::model::{
-    GetExtensions as _, GetMeta as _, JsonRpcMessage, JsonRpcNotification, RequestId, ServerNotification,
-};
+use rmcp::model::{JsonRpcMessage, RequestId, ServerNotification};
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
+use tokio_util::sync::DropGuard;
 
-use super::in_flight::{Observer, Requests};
+use super::requests::Requests;
 
 /// The most requests of a server that wait for their responses.
 const MAX_INBOUND: usize = 64;
 /// How long a transport may take to close, which includes ending a session.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Observes the messages of another transport. A request has its observer, an `Arc<Observer>`,
-/// among its extensions.
+/// Observes the messages of another transport. Dropping it ends the connection.
 pub(super) struct ObservedTransport<T> {
     transport: T,
     requests: Arc<Requests>,
-    inbound: Arc<Inbound>,
+    room: Arc<Semaphore>,
+    /// The requests of the server that wait for their responses.
+    inbound: Vec<(RequestId, OwnedSemaphorePermit)>,
     /// Whether the server has sent too many requests.
     is_flooded: bool,
-}
-
-/// The requests of the server that wait for their responses.
-#[derive(Debug, Default)]
-struct Inbound(Mutex<Vec<RequestId>>);
-
-/// A response that is being sent.
-struct Responding {
-    inbound: Arc<Inbound>,
-    id: RequestId,
+    _closed: DropGuard,
 }
 
 impl<T> ObservedTransport<T> {
@@ -48,31 +39,17 @@ impl<T> ObservedTransport<T> {
         Self {
             transport,
             requests: Arc::clone(requests),
-            inbound: Arc::default(),
+            room: Arc::new(Semaphore::new(MAX_INBOUND)),
+            inbound: Vec::new(),
             is_flooded: false,
+            _closed: requests.closed.clone().drop_guard(),
         }
     }
-}
 
-impl Inbound {
-    /// Adds a request. Returns whether the server may have so many.
-    fn add(&self, id: &RequestId) -> bool {
-        let mut waiting = self.0.lock();
-        waiting.push(id.clone());
-        waiting.len() <= MAX_INBOUND
-    }
-
-    fn remove(&self, id: &RequestId) {
-        let mut waiting = self.0.lock();
-        if let Some(at) = waiting.iter().position(|other| other == id) {
-            waiting.swap_remove(at);
-        }
-    }
-}
-
-impl Drop for Responding {
-    fn drop(&mut self) {
-        self.inbound.remove(&self.id);
+    /// Takes the permit of a request of the server, which ends.
+    fn take_inbound(&mut self, id: Option<&RequestId>) -> Option<OwnedSemaphorePermit> {
+        let at = self.inbound.iter().position(|(other, _)| Some(other) == id)?;
+        Some(self.inbound.swap_remove(at).1)
     }
 }
 
@@ -83,55 +60,50 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for ObservedTransport<T> {
         &mut self,
         mut message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        if let JsonRpcMessage::Request(sent) = &mut message
-            && let Some(observer) = sent.request.extensions_mut().remove::<Arc<Observer>>()
-        {
-            let token = sent.request.get_meta().get_progress_token();
-            self.requests.add(sent.id.clone(), token, &observer);
-        }
-        self.requests.open.note_sent(&message);
-        let id = match &message {
-            JsonRpcMessage::Response(response) => Some(response.id.clone()),
-            JsonRpcMessage::Error(error) => error.id.clone(),
+        self.requests.note_sent(&mut message);
+        let permit = match &message {
+            JsonRpcMessage::Response(response) => self.take_inbound(Some(&response.id)),
+            JsonRpcMessage::Error(error) => self.take_inbound(error.id.as_ref()),
             JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
         };
-        let inbound = Arc::clone(&self.inbound);
-        let responding = id.map(|id| Responding { inbound, id });
         let sending = self.transport.send(message);
         async move {
-            let _responding = responding;
+            let _until_sent = permit;
             sending.await
         }
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
-        let message = self.requests.whole(self.transport.receive().await?);
+        let message = self.transport.receive().await?;
         match &message {
-            JsonRpcMessage::Response(response) => self.requests.open.end(&response.id),
+            JsonRpcMessage::Response(response) => {
+                let whole = self.requests.end(&response.id);
+                return Some(whole.unwrap_or(message));
+            }
             JsonRpcMessage::Error(error) => {
                 if let Some(id) = &error.id {
-                    self.requests.open.end(id);
+                    self.requests.end(id);
                 }
             }
-            JsonRpcMessage::Request(request) if !self.inbound.add(&request.id) => {
-                tracing::warn!(
-                    max = MAX_INBOUND,
-                    "the connection to an MCP server ends, since too many of its requests wait for responses"
-                );
-                self.is_flooded = true;
-                return None;
+            JsonRpcMessage::Request(request) => {
+                let Ok(permit) = Arc::clone(&self.room).try_acquire_owned() else {
+                    tracing::warn!(
+                        max = MAX_INBOUND,
+                        "the connection to an MCP server ends, since too many of its requests wait for responses"
+                    );
+                    self.is_flooded = true;
+                    return None;
+                };
+                self.inbound.push((request.id.clone(), permit));
             }
-            JsonRpcMessage::Notification(JsonRpcNotification { notification, .. }) => match notification {
+            JsonRpcMessage::Notification(sent) => match &sent.notification {
                 ServerNotification::ProgressNotification(progress) => self.requests.show(&progress.params),
                 // The library sends no response to a cancelled request.
                 ServerNotification::CancelledNotification(cancelled) => {
-                    if let Some(id) = &cancelled.params.request_id {
-                        self.inbound.remove(id);
-                    }
+                    drop(self.take_inbound(cancelled.params.request_id.as_ref()));
                 }
                 _ => (),
             },
-            JsonRpcMessage::Request(_) => (),
         }
         Some(message)
     }

@@ -18,10 +18,11 @@ use super::connection::{Connection, Reply};
 use super::definition::McpDefinition;
 use super::endpoint::{Endpoint, Era};
 use super::fault::McpFault;
-use super::in_flight::{Interest, Requests};
 use super::list::list;
 use super::listing::Listing;
+use super::observer::Observer;
 use super::request_error::RequestError;
+use super::requests::Requests;
 use super::stdio::Starts;
 use crate::{Commands, ToolSecrets};
 use net::outgoing::OutgoingClient;
@@ -123,7 +124,7 @@ impl McpServer {
         self: &Arc<Self>,
         tenant: &TenantId,
         request: ClientRequest,
-        interest: Interest,
+        observer: Observer,
     ) -> Result<Reply, RequestError> {
         let limit = self.definition.connect_timeout();
         let connection = tokio::time::timeout(limit + GRACE, self.connection(tenant)).await;
@@ -134,7 +135,7 @@ impl McpServer {
             let listed = list(&connection, &self.definition.name, tenant, time).await?;
             connection.retain(&Arc::new(listed));
         }
-        connection.request(request, self.definition.timeout, interest).await
+        connection.request(request, self.definition.timeout, observer).await
     }
 
     /// Returns an open connection. Requests of one tenant share it.

@@ -12,9 +12,9 @@ use tokio::time::sleep;
 
 use super::caller::Caller;
 use super::connection::Reply;
-use super::in_flight::Interest;
 use super::input::{Resumed, needed, needed_by_question};
 use super::listing::ListedTool;
+use super::observer::Observer;
 use super::outcome::outcome;
 use super::request_error::RequestError;
 use super::server::McpServer;
@@ -67,11 +67,9 @@ impl McpTool {
         let mut resumed = Resumed::of(context.continuation.as_deref());
         for round in 1..=MAX_ROUNDS {
             let request = ClientRequest::CallToolRequest(CallToolRequest::new(self.params(&arguments, &resumed)));
-            let interest = Interest {
-                progress: context.output.clone().map(|sink| (sink, context.call_id.clone())),
-                answers: resumed.answers.clone(),
-            };
-            let result = match self.caller.request(request, interest).await? {
+            let progress = context.output.clone().map(|sink| (sink, context.call_id.clone()));
+            let observer = Observer::new(progress, resumed.answers.clone());
+            let result = match self.caller.request(request, observer).await? {
                 Reply::Result(result) => *result,
                 Reply::Asked(question) => {
                     let needed = move || needed_by_question(&question, resumed.answers);

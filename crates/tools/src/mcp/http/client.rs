@@ -1,27 +1,25 @@
 //! The requests of streamable HTTP, through the guard.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::stream::{self, BoxStream, Stream, StreamExt as _};
-use parking_lot::Mutex;
+use futures_util::stream::{self, BoxStream, Stream, StreamExt as _, TryStreamExt as _};
 use rmcp::model::{
-    ClientJsonRpcMessage, ConstString as _, DiscoverRequestMethod, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
+    ClientJsonRpcMessage, ConstString as _, DiscoverRequestMethod, ErrorCode, ErrorData, JsonRpcMessage,
     ServerJsonRpcMessage,
 };
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
 use sse_stream::Sse;
-use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::body::{Counted, events};
 use super::credentials::Credentials;
 use super::events;
 use super::text::is_of_events;
-use crate::mcp::in_flight::Requests;
-use crate::mcp::incoming::{Awaited, Awaiting, Incoming, message};
+use crate::mcp::incoming::{Incoming, message};
+use crate::mcp::requests::Awaited;
 use net::outgoing::{
     HeaderMap, HeaderName, HeaderValue, Method, OutgoingClient, OutgoingError, OutgoingRequest, OutgoingResponse,
     Target,
@@ -48,11 +46,7 @@ type Error = StreamableHttpError<OutgoingError>;
 #[derive(Debug, Clone)]
 pub(in crate::mcp) struct GuardedHttp {
     server: Arc<HttpServer>,
-    requests: Arc<Requests>,
     incoming: Incoming,
-    closed: CancellationToken,
-    /// The requests that are sent again in a new session.
-    repeated: Arc<Mutex<HashSet<RequestId>>>,
 }
 
 /// A server, as all of its connections reach it.
@@ -64,31 +58,16 @@ pub(super) struct HttpServer {
     pub(super) max_response_bytes: usize,
 }
 
-/// A request without the credentials.
-struct Plain {
-    method: Method,
-    headers: HeaderMap,
-    body: Option<Bytes>,
-}
-
 impl GuardedHttp {
-    /// Makes the client of a new connection. Its requests end when the guard is dropped.
-    pub(super) fn new(server: &Arc<HttpServer>, requests: &Arc<Requests>, incoming: Incoming) -> (Self, DropGuard) {
-        let closed = CancellationToken::new();
-        let guard = closed.clone().drop_guard();
-        let client = Self {
-            server: Arc::clone(server),
-            requests: Arc::clone(requests),
-            incoming,
-            closed,
-            repeated: Arc::default(),
-        };
-        (client, guard)
+    /// Makes the client of a new connection.
+    pub(super) fn new(server: &Arc<HttpServer>, incoming: Incoming) -> Self {
+        let server = Arc::clone(server);
+        Self { server, incoming }
     }
 
     /// Waits for a request, unless the connection closes before.
     async fn until_closed<T>(&self, request: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        let done = self.closed.run_until_cancelled(request).await;
+        let done = self.incoming.requests.closed.run_until_cancelled(request).await;
         done.unwrap_or(Err(Error::TransportChannelClosed))
     }
 
@@ -97,23 +76,20 @@ impl GuardedHttp {
     fn events(
         &self,
         body: impl Stream<Item = Result<Bytes, OutgoingError>> + Send + 'static,
-        request: Option<&Awaited>,
+        request: Option<Awaited>,
     ) -> BoxStream<'static, Result<Sse, SseError>> {
-        let (requests, incoming) = (Arc::clone(&self.requests), self.incoming.clone());
-        let request = request.cloned();
+        let incoming = self.incoming.clone();
+        let closed = incoming.requests.closed.clone();
         let counted = if request.is_some() { Counted::All } else { Counted::Each };
-        let events = events(body, self.server.max_response_bytes, counted).then(move |event| {
-            let (requests, incoming, request) = (Arc::clone(&requests), incoming.clone(), request.clone());
-            async move {
-                let awaiting = request.map_or_else(|| requests.open.awaiting(), Awaiting::One);
-                events::read(&incoming, &requests, awaiting, event?).await
-            }
+        let events = events(body, self.server.max_response_bytes, counted);
+        let read = events.and_then(move |event| {
+            let (incoming, request) = (incoming.clone(), request.clone());
+            async move { events::read(&incoming, request, event).await }
         });
-        let events = events.flat_map(|read| {
-            let read = read.map_or_else(|error| vec![Err(error)], |events| events.into_iter().map(Ok).collect());
-            stream::iter(read)
-        });
-        events.take_until(self.closed.clone().cancelled_owned()).boxed()
+        let events = read
+            .map_ok(|events| stream::iter(events.into_iter().map(Ok::<_, SseError>)))
+            .try_flatten();
+        events.take_until(closed.cancelled_owned()).boxed()
     }
 
     /// Returns the messages of a body that was read. Its beginning decides its type.
@@ -133,7 +109,7 @@ impl GuardedHttp {
     }
 
     /// Sends a request. If the server refuses the access token, sends it again with a new one.
-    async fn send(&self, plain: Plain) -> Result<OutgoingResponse, Error> {
+    async fn send(&self, method: Method, headers: HeaderMap, body: Option<Bytes>) -> Result<OutgoingResponse, Error> {
         let HttpServer {
             client,
             target,
@@ -143,23 +119,23 @@ impl GuardedHttp {
         let mut is_first = true;
         loop {
             let of_caller = credentials.headers().await.map_err(Error::Client)?;
-            let mut headers = plain.headers.clone();
-            headers.extend(of_caller.clone());
+            let mut origin_headers = headers.clone();
+            origin_headers.extend(of_caller.clone());
             let response = client.send(OutgoingRequest {
-                method: plain.method.clone(),
+                method: method.clone(),
                 target: target.clone(),
                 headers: HeaderMap::new(),
-                origin_headers: headers,
-                body: plain.body.clone(),
+                origin_headers,
+                body: body.clone(),
                 max_redirects: 0,
             });
             let response = response.await.map_err(Error::Client)?;
-            let is_refused = matches!(response.status(), 401 | 403);
-            if is_refused && is_first && response.status() == 401 && credentials.renew(&of_caller).await {
+            let status = response.status();
+            if status == 401 && is_first && credentials.renew(&of_caller).await {
                 is_first = false;
                 continue;
             }
-            if is_refused {
+            if matches!(status, 401 | 403) {
                 return Err(Error::AuthRequired(AuthRequiredError::new(String::new())));
             }
             return Ok(response);
@@ -175,14 +151,10 @@ impl GuardedHttp {
         let has_session = session_id.is_some();
         let mut headers = headers_of(session_id.as_deref(), headers)?;
         headers.insert("content-type", HeaderValue::from_static("application/json"));
-        let plain = Plain {
-            method: Method::POST,
-            headers,
-            body: Some(serde_json::to_vec(&message)?.into()),
-        };
-        let response = self.send(plain).await?;
+        let body = serde_json::to_vec(&message)?.into();
+        let response = self.send(Method::POST, headers, Some(body)).await?;
         let status = response.status();
-        let Some(request) = Awaited::of(&message) else {
+        let JsonRpcMessage::Request(request) = &message else {
             return match status {
                 404 if has_session => Err(Error::SessionExpired),
                 200..300 => Ok(StreamableHttpPostResponse::Accepted),
@@ -193,25 +165,22 @@ impl GuardedHttp {
                 status => Err(HttpStatusError::new(status, None).into()),
             };
         };
-        let reply = match status {
+        let request = Awaited::of(request);
+        match status {
             404 if has_session => Err(Error::SessionExpired),
             200..300 if media_type(&response).as_deref() == Some("text/event-stream") => {
                 let session_id = text(response.headers(), &SESSION_ID);
-                let events = self.events(response.into_stream(), Some(&request));
+                let events = self.events(response.into_stream(), Some(request));
                 Ok(StreamableHttpPostResponse::Sse(events, session_id))
             }
-            _ => self.reply(&request, response, has_session).await,
-        };
-        if !matches!(reply, Err(Error::SessionExpired)) {
-            self.repeated.lock().remove(&request.id);
+            _ => self.reply(request, response, has_session).await,
         }
-        reply
     }
 
     /// Reads the response to a request, which is not a stream by its type.
     async fn reply(
         &self,
-        request: &Awaited,
+        request: Awaited,
         response: OutgoingResponse,
         has_session: bool,
     ) -> Result<StreamableHttpPostResponse, Error> {
@@ -236,8 +205,7 @@ impl GuardedHttp {
         }
         let is_empty = body.bytes.trim_ascii().is_empty();
         let json = messages.pop().unwrap_or(body.bytes);
-        let awaiting = Awaiting::One(request.clone());
-        let read = self.incoming.read(json, awaiting, |sent| {
+        let read = self.incoming.read(json, Some(request.clone()), |sent| {
             let is_unread = sent.is_unread;
             message(sent.value).map(|message| (message, is_unread))
         });
@@ -249,11 +217,12 @@ impl GuardedHttp {
             Err(_) => true,
         };
         if has_session && may_be_of_session {
-            if is_unread && self.repeated.lock().insert(request.id.clone()) {
+            let requests = &self.incoming.requests;
+            if is_unread && requests.may_repeat(&request.id) {
                 return Err(Error::SessionExpired);
             }
             if (400..500).contains(&status) {
-                self.requests.outdated.cancel();
+                requests.outdated.cancel();
             }
         }
         match read {
@@ -264,7 +233,7 @@ impl GuardedHttp {
             // A server of an older revision may refuse the first request before it reads it.
             _ if request.method == DiscoverRequestMethod::VALUE && (400..500).contains(&status) => {
                 let error = ErrorData::invalid_request(format!("HTTP {status}"), None);
-                let refused = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
+                let refused = ServerJsonRpcMessage::error(error, Some(request.id));
                 Ok(StreamableHttpPostResponse::Json(refused, None))
             }
             // The server has accepted the request, but a response will never come.
@@ -298,13 +267,9 @@ impl StreamableHttpClient for GuardedHttp {
         _auth_header: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), Error> {
-        let plain = Plain {
-            method: Method::DELETE,
-            headers: headers_of(Some(&session_id), headers)?,
-            body: None,
-        };
+        let headers = headers_of(Some(&session_id), headers)?;
         // A server may refuse it, and then ends the session when it wants.
-        self.send(plain).await.map(drop)
+        self.send(Method::DELETE, headers, None).await.map(drop)
     }
 
     async fn get_stream(
@@ -319,12 +284,7 @@ impl StreamableHttpClient for GuardedHttp {
         if let Some(id) = last_event_id {
             headers.insert(LAST_EVENT_ID, value(&id)?);
         }
-        let plain = Plain {
-            method: Method::GET,
-            headers,
-            body: None,
-        };
-        let response = self.until_closed(self.send(plain)).await?;
+        let response = self.until_closed(self.send(Method::GET, headers, None)).await?;
         match (response.status(), media_type(&response).as_deref()) {
             (200, Some("text/event-stream")) => Ok(self.events(response.into_stream(), None)),
             // The stream is optional, and a server says so in different ways.

@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use tokio_util::sync::DropGuard;
 
 use super::client::{GuardedHttp, HttpServer};
 use super::credentials::Credentials;
 use crate::mcp::definition::McpDefinition;
 use crate::mcp::fault::McpFault;
-use crate::mcp::in_flight::Requests;
 use crate::mcp::incoming::Incoming;
+use crate::mcp::requests::Requests;
 use crate::{Redactor, ToolSecrets};
 use net::outgoing::OutgoingClient;
 use values::tenant::TenantId;
@@ -54,15 +53,14 @@ impl HttpEndpoint {
         })
     }
 
-    /// Makes the transport of a tenant's new connection. Its requests end when the guard is
-    /// dropped.
-    pub(in crate::mcp) fn transport(&self, tenant: &TenantId, requests: &Arc<Requests>) -> (HttpTransport, DropGuard) {
+    /// Makes the transport of a tenant's new connection.
+    pub(in crate::mcp) fn transport(&self, tenant: &TenantId, requests: &Arc<Requests>) -> HttpTransport {
         let config = StreamableHttpClientTransportConfig::with_uri(Arc::clone(&self.url));
         // The connection has a limit of its own, which also counts requests whose responses are
         // streams.
         let config = config.max_concurrent_requests(usize::MAX);
-        let incoming = Incoming::new(&self.name, &self.redactor, tenant);
-        let (http, guard) = GuardedHttp::new(&self.server, requests, incoming);
-        (StreamableHttpClientTransport::with_client(http, config), guard)
+        let incoming = Incoming::new(&self.name, &self.redactor, tenant, requests);
+        let http = GuardedHttp::new(&self.server, incoming);
+        StreamableHttpClientTransport::with_client(http, config)
     }
 }

@@ -9,8 +9,8 @@ use serde::Deserialize as _;
 use serde_json::json;
 use sse_stream::Sse;
 
-use crate::mcp::in_flight::Requests;
-use crate::mcp::incoming::{Awaiting, Incoming, Sent, message};
+use crate::mcp::incoming::{Incoming, Sent, message};
+use crate::mcp::requests::{Awaited, Requests};
 use values::json::Value;
 
 /// The library parses every message of up to this many bytes on an async worker: in the worst case,
@@ -30,18 +30,13 @@ struct TooLarge;
 
 /// Reads an event, which may have a batch of messages. Returns an event for each, without secrets
 /// and with little to parse: a large result is set aside, and a small one stands for it.
-pub(super) async fn read(
-    incoming: &Incoming,
-    requests: &Arc<Requests>,
-    awaiting: Awaiting,
-    event: Sse,
-) -> Result<Vec<Sse>, SseError> {
+pub(super) async fn read(incoming: &Incoming, of: Option<Awaited>, event: Sse) -> Result<Vec<Sse>, SseError> {
     let Sse { event, data, id, retry } = event;
     let mut read = Vec::new();
     match data {
         Some(data) if !data.trim().is_empty() => {
             for message in incoming.messages(data.into()).await {
-                read.push(Some(parsed(incoming, requests, awaiting.clone(), message).await?));
+                read.push(Some(parsed(incoming, of.clone(), message).await?));
             }
         }
         // An event that only has an id.
@@ -57,14 +52,9 @@ pub(super) async fn read(
     Ok(read.into_iter().map(with_data).collect())
 }
 
-async fn parsed(
-    incoming: &Incoming,
-    requests: &Arc<Requests>,
-    awaiting: Awaiting,
-    message: Bytes,
-) -> Result<String, SseError> {
-    let (bytes, requests) = (message.len(), Arc::clone(requests));
-    let read = incoming.read(message, awaiting, move |sent| to_parse(sent, bytes, &requests));
+async fn parsed(incoming: &Incoming, of: Option<Awaited>, message: Bytes) -> Result<String, SseError> {
+    let (bytes, requests) = (message.len(), Arc::clone(&incoming.requests));
+    let read = incoming.read(message, of, move |sent| to_parse(sent, bytes, &requests));
     match read.await {
         Ok(text) => text.map_err(|error| SseError::Body(Box::new(error))),
         Err(_) => Ok(NO_MESSAGE.to_owned()),
@@ -80,7 +70,7 @@ fn to_parse(Sent { value, is_unread }: Sent, bytes: usize, requests: &Requests) 
     if bytes <= SMALL {
         return Ok(value.to_string());
     }
-    if let Some(id) = answered(&value).filter(|id| requests.is_in_flight(id)) {
+    if let Some(id) = answered(&value).filter(|id| requests.is_observed(id)) {
         let Ok(message) = message(value) else {
             return Ok(NO_MESSAGE.to_owned());
         };
@@ -105,62 +95,68 @@ fn answered(message: &Value) -> Option<RequestId> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::sync::mpsc;
+    use rmcp::model::{
+        CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, GetExtensions as _,
+        ListToolsRequest,
+    };
 
     use super::*;
     use crate::Redactor;
-    use crate::mcp::in_flight::{Interest, Observer};
+    use crate::mcp::observer::Observer;
     use tasks::off_thread::assert_beside;
     use values::tenant::TenantId;
 
     /// Reads a message in an event. A large one has to be read beside the workers.
     fn read_event(requests: &Arc<Requests>, message: &Value) -> Result<Value, SseError> {
-        let incoming = Incoming::new("s", &Redactor::new([]), &TenantId::anonymous());
+        let incoming = Incoming::new("s", &Redactor::new([]), &TenantId::anonymous(), requests);
         let event = Sse::default().data(message.to_string());
-        let reading = read(&incoming, requests, requests.open.awaiting(), event);
-        let events = assert_beside(reading).unwrap()?;
+        let events = assert_beside(read(&incoming, None, event)).unwrap()?;
         Ok(serde_json::from_str(events[0].data.as_ref().unwrap()).unwrap())
     }
 
-    /// Returns requests of which the one with the id 7 is in flight until the observer is dropped.
-    fn in_flight() -> (Arc<Requests>, Arc<Observer>) {
-        let requests = Arc::<Requests>::default();
-        let (questions, _) = mpsc::channel(1);
-        let observer = Arc::new(Observer::new(Interest::default(), questions));
-        requests.add(RequestId::Number(7), None, &observer);
+    /// Returns requests of which 6 lists tools and 7 calls one. A caller waits for them until the
+    /// observer is dropped.
+    fn sent() -> (Arc<Requests>, Arc<Observer>) {
+        let (requests, observer) = (Arc::<Requests>::default(), Arc::<Observer>::default());
+        let list = ClientRequest::ListToolsRequest(ListToolsRequest::default());
+        let call = ClientRequest::CallToolRequest(CallToolRequest::new(CallToolRequestParams::new("t")));
+        for (id, mut request) in [(6, list), (7, call)] {
+            request.extensions_mut().insert(Arc::clone(&observer));
+            requests.note_sent(&mut ClientJsonRpcMessage::request(request, RequestId::Number(id)));
+        }
         (requests, observer)
     }
 
     #[test]
     fn large_responses_are_set_aside_and_come_back() {
-        let (requests, observer) = in_flight();
         let text = "x".repeat(3 << 20);
         for (kind, value) in [
             ("result", json!({"content": [{"type": "text", "text": text}]})),
             ("result", json!({"content": [], "structuredContent": {"a": [text]}})),
             ("error", json!({"code": -32000, "message": text})),
         ] {
-            let mut sent = json!({"jsonrpc": "2.0", "id": 7});
-            sent[kind] = value;
-            let passed = read_event(&requests, &sent).unwrap();
+            let (requests, _observer) = sent();
+            let mut response = json!({"jsonrpc": "2.0", "id": 7});
+            response[kind] = value;
+            let passed = read_event(&requests, &response).unwrap();
             assert_eq!(passed, json!({"jsonrpc": "2.0", "id": 7, "result": {}}));
-            for expected in [&sent, &passed] {
-                let whole = requests.whole(serde_json::from_value(passed.clone()).unwrap());
-                assert_eq!(serde_json::to_value(whole).unwrap(), *expected);
-            }
+            let whole = requests.end(&RequestId::Number(7)).unwrap();
+            assert_eq!(serde_json::to_value(whole).unwrap(), response);
+            assert!(requests.end(&RequestId::Number(7)).is_none());
         }
+        let (requests, observer) = sent();
         drop(observer);
-        let sent = json!({"jsonrpc": "2.0", "id": 7, "result": {"content": [{"type": "text", "text": text}]}});
-        assert!(read_event(&requests, &sent).is_err());
+        let response = json!({"jsonrpc": "2.0", "id": 7, "result": {"content": [{"type": "text", "text": text}]}});
+        assert!(read_event(&requests, &response).is_err());
     }
 
     #[test]
     fn other_large_messages_are_passed_on_up_to_a_limit() {
-        let (requests, _observer) = in_flight();
+        let (requests, _observer) = sent();
         let messages = |text: &str| {
             let tool = json!({"name": "t", "title": text, "inputSchema": {"type": "object"}});
             [
-                json!({"jsonrpc": "2.0", "id": 7, "result": {"tools": [tool]}}),
+                json!({"jsonrpc": "2.0", "id": 6, "result": {"tools": [tool]}}),
                 json!({"jsonrpc": "2.0", "id": 8, "result": {"content": [{"type": "text", "text": text}]}}),
                 json!({"jsonrpc": "2.0", "id": 7, "method": "elicitation/create", "params": {"message": text}}),
                 json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": text}}),

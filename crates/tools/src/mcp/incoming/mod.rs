@@ -4,18 +4,19 @@
 //! the library can't read are mended or left out here, so that it never refuses the whole. A large
 //! message is parsed beside the async workers.
 
-mod awaiting;
 mod content;
 mod fitted;
 mod lenient;
 mod mended;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use rmcp::model::{JsonRpcMessage, ServerJsonRpcMessage, ServerResult};
 use serde_json::json;
 
-pub(super) use self::awaiting::{Awaited, Awaiting, OpenRequests};
 pub(super) use self::mended::left_out;
+use super::requests::{Awaited, Requests};
 use crate::Redactor;
 use tasks::off_thread::by_size;
 use values::json::{Value, without_mark};
@@ -24,12 +25,14 @@ use values::tenant::TenantId;
 /// The most messages of a batch.
 const MAX_BATCH: usize = 1_000;
 
-/// Reads what a server sends to a tenant.
+/// Reads what a server sends to a tenant on a connection.
 #[derive(Debug, Clone)]
 pub(super) struct Incoming {
     server: String,
     redactor: Redactor,
     tenant: TenantId,
+    /// The requests of the connection.
+    pub(super) requests: Arc<Requests>,
 }
 
 /// What a server has sent, without secrets.
@@ -41,11 +44,12 @@ pub(super) struct Sent {
 }
 
 impl Incoming {
-    pub(super) fn new(server: &str, redactor: &Redactor, tenant: &TenantId) -> Self {
+    pub(super) fn new(server: &str, redactor: &Redactor, tenant: &TenantId, requests: &Arc<Requests>) -> Self {
         Self {
             server: server.to_owned(),
             redactor: redactor.clone(),
             tenant: tenant.clone(),
+            requests: Arc::clone(requests),
         }
     }
 
@@ -65,18 +69,18 @@ impl Incoming {
     }
 
     /// Reads JSON, and converts what it says: without secrets, and with parts that the library can
-    /// read.
+    /// read. `of` is the request of a POST, if it comes as the response to one.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         json: Bytes,
-        awaiting: Awaiting,
+        of: Option<Awaited>,
         convert: impl FnOnce(Sent) -> T + Send + 'static,
     ) -> Result<T, serde_json::Error> {
         let (incoming, bytes) = (self.clone(), json.len() as u64);
         by_size(&self.tenant, bytes, move || {
             let mut value = lenient::parse(&json)?;
             incoming.redactor.redact(&mut value);
-            Ok(convert(incoming.mended(value, &awaiting)))
+            Ok(convert(incoming.mended(value, of.as_ref())))
         })
         .await
     }
@@ -86,14 +90,14 @@ impl Incoming {
         self.redactor.redacted(text.to_owned(), false)
     }
 
-    fn mended(&self, mut value: Value, awaiting: &Awaiting) -> Sent {
-        let Some((request, had_id)) = awaiting.claim(&mut value) else {
+    fn mended(&self, mut value: Value, of: Option<&Awaited>) -> Sent {
+        let Some((method, had_id)) = self.requests.claim(&mut value, of) else {
             return Sent {
                 value,
                 is_unread: false,
             };
         };
-        for problem in mended::mend(&mut value, &request.method) {
+        for problem in mended::mend(&mut value, &method) {
             let server = &self.server;
             tracing::warn!(server, problem, "a part of what an MCP server sent is left out");
         }
@@ -133,13 +137,12 @@ mod tests {
 
     #[test]
     fn a_large_message_is_parsed_beside_the_workers() {
-        let incoming = Incoming::new("s", &Redactor::new([]), &TenantId::anonymous());
+        let incoming = Incoming::new("s", &Redactor::new([]), &TenantId::anonymous(), &Arc::default());
         let sent = json!({
             "jsonrpc": "2.0", "id": 7,
             "result": {"content": [{"type": "text", "text": "x".repeat(1 << 17)}], "structuredContent": {"a": [1, {}]}},
         });
-        let awaiting = OpenRequests::default().awaiting();
-        let reading = incoming.read(sent.to_string().into(), awaiting, |sent| message(sent.value));
+        let reading = incoming.read(sent.to_string().into(), None, |sent| message(sent.value));
         let read = assert_beside(reading).unwrap().unwrap().unwrap();
         assert_eq!(serde_json::to_value(read).unwrap(), sent);
     }

@@ -13,9 +13,9 @@ use super::link::ProcessLink;
 use super::transport::StdioTransport;
 use crate::mcp::definition::McpDefinition;
 use crate::mcp::fault::McpFault;
-use crate::mcp::in_flight::Requests;
 use crate::mcp::incoming::Incoming;
 use crate::mcp::request_error::RequestError;
+use crate::mcp::requests::Requests;
 use crate::{Commands, ProcessSettings, Redactor, SecretValue, ToolSecrets, ValueSource};
 use values::causes::with_causes;
 use values::tenant::TenantId;
@@ -88,7 +88,7 @@ impl StdioEndpoint {
             let words = format!("its process can't be started: {} ({program})", with_causes(&error));
             RequestError::Unreachable(words)
         })?;
-        let link = Arc::new(ProcessLink::new(program, self.max_response));
+        let link = Arc::new(ProcessLink::new(program, self.max_response, &requests.closed));
         let (sender, output) = channel(PENDING_PIECES);
         let of_task = Arc::clone(&link);
         let server = self.server.clone();
@@ -103,8 +103,7 @@ impl StdioEndpoint {
             input: Arc::new(tokio::sync::Mutex::new(input)),
             output,
             lines: Lines::new(self.max_response),
-            incoming: Incoming::new(&self.server, &self.redactor, tenant),
-            requests: Arc::clone(requests),
+            incoming: Incoming::new(&self.server, &self.redactor, tenant, requests),
             reading: None,
             parts: VecDeque::new(),
             errors: ErrorLog::new(self.server.clone(), self.redactor.clone(), &link),

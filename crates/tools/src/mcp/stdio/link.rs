@@ -37,9 +37,10 @@ pub(in crate::mcp) struct ProcessLink {
 }
 
 impl ProcessLink {
-    pub(super) fn new(program: String, max_response: usize) -> Self {
+    /// `kill` ends the connection, and with it the process.
+    pub(super) fn new(program: String, max_response: usize, kill: &CancellationToken) -> Self {
         Self {
-            kill: CancellationToken::new(),
+            kill: kill.clone(),
             ended: CancellationToken::new(),
             program,
             reason: OnceLock::new(),

@@ -14,30 +14,21 @@ use tokio::sync::mpsc::Receiver;
 use super::error_log::ErrorLog;
 use super::lines::{Lines, TooLong};
 use super::link::ProcessLink;
-use crate::mcp::in_flight::Requests;
-use crate::mcp::incoming::{Awaiting, Incoming, Sent, first_byte, message};
+use crate::mcp::incoming::{Incoming, Sent, first_byte, message};
 use sandbox::{Output, ProcessInput};
 
-/// The transport of a connection to a process. Dropping it kills the process.
+/// The transport of a connection to a process.
 pub(in crate::mcp) struct StdioTransport {
     pub(super) input: Arc<Mutex<ProcessInput>>,
     pub(super) output: Receiver<Output>,
     pub(super) lines: Lines,
     pub(super) incoming: Incoming,
-    pub(super) requests: Arc<Requests>,
     /// Reads the last line. It stays here if `receive` is dropped.
     pub(super) reading: Option<BoxFuture<'static, VecDeque<Part>>>,
     /// The parts of the last line that are not passed on yet.
     pub(super) parts: VecDeque<Part>,
     pub(super) errors: ErrorLog,
     pub(super) link: Arc<ProcessLink>,
-}
-
-impl Drop for StdioTransport {
-    fn drop(&mut self) {
-        // Writes that wait for the process end with this.
-        self.link.kill();
-    }
 }
 
 impl Transport<RoleClient> for StdioTransport {
@@ -83,8 +74,7 @@ impl Transport<RoleClient> for StdioTransport {
             }
             match self.lines.next() {
                 Ok(Some(line)) => {
-                    let awaiting = self.requests.open.awaiting();
-                    self.reading = Some(Box::pin(Part::read_line(line, awaiting, self.incoming.clone())));
+                    self.reading = Some(Box::pin(Part::read_line(line, self.incoming.clone())));
                     continue;
                 }
                 Ok(None) => {}
@@ -136,7 +126,7 @@ pub(super) enum Part {
 }
 
 impl Part {
-    async fn read_line(line: Bytes, awaiting: Awaiting, incoming: Incoming) -> VecDeque<Self> {
+    async fn read_line(line: Bytes, incoming: Incoming) -> VecDeque<Self> {
         let mut parts = VecDeque::new();
         let first = first_byte(&line);
         // The protocol allows nothing but messages, yet many programs greet and log here.
@@ -144,7 +134,7 @@ impl Part {
             return parts;
         }
         for message in incoming.messages(line).await {
-            let read = incoming.read(message, awaiting.clone(), Self::of).await;
+            let read = incoming.read(message, None, Self::of).await;
             parts.push_back(read.unwrap_or(Self::Garbage));
         }
         // A list of other objects may be a line of a log.
