@@ -1,6 +1,6 @@
 //! A server that is a program.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,9 +8,8 @@ use tokio::sync::mpsc::channel;
 use tokio_util::task::TaskTracker;
 
 use super::error_log::ErrorLog;
-use super::lines::Lines;
 use super::link::ProcessLink;
-use super::transport::StdioTransport;
+use super::transport::{Messages, StdioTransport, transport};
 use crate::mcp::definition::McpDefinition;
 use crate::mcp::fault::McpFault;
 use crate::mcp::incoming::Incoming;
@@ -99,17 +98,10 @@ impl StdioEndpoint {
             of_task.end(&end);
             drop(sender);
         });
-        let transport = StdioTransport {
-            input: Arc::new(tokio::sync::Mutex::new(input)),
-            output,
-            lines: Lines::new(self.max_response),
-            incoming: Incoming::new(&self.server, &self.redactor, tenant, requests),
-            reading: None,
-            parts: VecDeque::new(),
-            errors: ErrorLog::new(self.server.clone(), self.redactor.clone(), &link),
-            link: Arc::clone(&link),
-        };
-        Ok((transport, link))
+        let incoming = Incoming::new(&self.server, &self.redactor, tenant, requests);
+        let errors = ErrorLog::new(self.server.clone(), self.redactor.clone(), &link);
+        let messages = Messages::new(output, incoming, errors, &link, self.max_response);
+        Ok((transport(input, messages), link))
     }
 
     /// Returns why the program can't be executed, as far as that is known without a start.

@@ -2,7 +2,6 @@
 
 mod endpoint;
 mod error_log;
-mod lines;
 mod link;
 mod starts;
 mod transport;

@@ -1,67 +1,98 @@
 //! Messages over the standard input and output of a process.
 
 use std::collections::VecDeque;
-use std::io;
+use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use futures_util::future::BoxFuture;
+use bytes::{Bytes, BytesMut};
+use futures_util::sink::{self, Sink};
+use futures_util::stream::{self, BoxStream, StreamExt as _};
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
-use rmcp::transport::Transport;
-use tokio::sync::Mutex;
+use rmcp::transport::sink_stream::SinkStreamTransport;
 use tokio::sync::mpsc::Receiver;
+use tokio_util::codec::{AnyDelimiterCodec, Decoder as _};
 
 use super::error_log::ErrorLog;
-use super::lines::{Lines, TooLong};
 use super::link::ProcessLink;
 use crate::mcp::incoming::{Incoming, Sent, first_byte, message};
 use sandbox::{Output, ProcessInput};
 
 /// The transport of a connection to a process.
-pub(in crate::mcp) struct StdioTransport {
-    pub(super) input: Arc<Mutex<ProcessInput>>,
-    pub(super) output: Receiver<Output>,
-    pub(super) lines: Lines,
-    pub(super) incoming: Incoming,
-    /// Reads the last line. It stays here if `receive` is dropped.
-    pub(super) reading: Option<BoxFuture<'static, VecDeque<Part>>>,
+pub(in crate::mcp) type StdioTransport = SinkStreamTransport<Input, BoxStream<'static, RxJsonRpcMessage<RoleClient>>>;
+
+/// Writes messages. None fails: a process that can't be written to has ended, and its output is
+/// read to the end, since that says why.
+type Input = Pin<Box<dyn Sink<TxJsonRpcMessage<RoleClient>, Error = Infallible> + Send>>;
+
+/// Reads the messages in the output of a process.
+pub(super) struct Messages {
+    output: Receiver<Output>,
+    incoming: Incoming,
+    errors: ErrorLog,
+    link: Arc<ProcessLink>,
+    /// Output that is not read yet.
+    unread: BytesMut,
+    lines: AnyDelimiterCodec,
     /// The parts of the last line that are not passed on yet.
-    pub(super) parts: VecDeque<Part>,
-    pub(super) errors: ErrorLog,
-    pub(super) link: Arc<ProcessLink>,
+    parts: VecDeque<Part>,
 }
 
-impl Transport<RoleClient> for StdioTransport {
-    type Error = io::Error;
+/// Makes the transport of a process.
+pub(super) fn transport(input: ProcessInput, messages: Messages) -> StdioTransport {
+    let link = Arc::clone(&messages.link);
+    let input: Input = Box::pin(sink::unfold(input, move |input, message| {
+        write(input, message, Arc::clone(&link))
+    }));
+    let messages = stream::unfold(messages, |mut messages| async move {
+        let message = messages.next().await?;
+        Some((message, messages))
+    });
+    SinkStreamTransport::new(input, messages.fuse().boxed())
+}
 
-    fn send(
-        &mut self,
-        message: TxJsonRpcMessage<RoleClient>,
-    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        let (input, link) = (Arc::clone(&self.input), Arc::clone(&self.link));
-        async move {
-            let mut line = serde_json::to_vec(&message)?;
-            line.push(b'\n');
-            if matches!(message, TxJsonRpcMessage::<RoleClient>::Request(_)) {
-                link.allow_response();
-            }
-            let writing = async { input.lock().await.write(&line).await };
-            tokio::select! {
-                biased;
-                () = link.killed() => Err(io::ErrorKind::BrokenPipe.into()),
-                // A process that can't be written to has ended. Its output is read to the end,
-                // since that says why.
-                _ = writing => Ok(()),
-            }
+async fn write(
+    mut input: ProcessInput,
+    message: TxJsonRpcMessage<RoleClient>,
+    link: Arc<ProcessLink>,
+) -> Result<ProcessInput, Infallible> {
+    if matches!(message, TxJsonRpcMessage::<RoleClient>::Request(_)) {
+        link.allow_response();
+    }
+    // A message can always be written as JSON.
+    let mut line = serde_json::to_vec(&message).unwrap_or_default();
+    line.push(b'\n');
+    tokio::select! {
+        biased;
+        () = link.killed() => {}
+        _ = input.write(&line) => {}
+    }
+    Ok(input)
+}
+
+impl Messages {
+    pub(super) fn new(
+        output: Receiver<Output>,
+        incoming: Incoming,
+        errors: ErrorLog,
+        link: &Arc<ProcessLink>,
+        max_line: usize,
+    ) -> Self {
+        Self {
+            output,
+            incoming,
+            errors,
+            link: Arc::clone(link),
+            unread: BytesMut::new(),
+            lines: AnyDelimiterCodec::new_with_max_length(b"\n".to_vec(), Vec::new(), max_line),
+            parts: VecDeque::new(),
         }
     }
 
-    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+    /// Reads the next message. There is none after the end of the process, or when it breaks the
+    /// rules.
+    async fn next(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
-            if let Some(reading) = &mut self.reading {
-                self.parts = reading.await;
-                self.reading = None;
-            }
             match self.parts.pop_front() {
                 Some(Part::Message(message)) => return Some(*message),
                 Some(Part::Ignored) => continue,
@@ -72,13 +103,13 @@ impl Transport<RoleClient> for StdioTransport {
                 }
                 None => {}
             }
-            match self.lines.next() {
+            match self.lines.decode(&mut self.unread) {
                 Ok(Some(line)) => {
-                    self.reading = Some(Box::pin(Part::read_line(line, self.incoming.clone())));
+                    self.parts = Part::read_line(line, &self.incoming).await;
                     continue;
                 }
                 Ok(None) => {}
-                Err(TooLong) => {
+                Err(_) => {
                     self.link.fail("wrote a line that is longer than allowed");
                     return None;
                 }
@@ -96,20 +127,13 @@ impl Transport<RoleClient> for StdioTransport {
         }
     }
 
-    async fn close(&mut self) -> Result<(), Self::Error> {
-        self.link.kill();
-        Ok(())
-    }
-}
-
-impl StdioTransport {
     fn take(&mut self, output: &Output) {
         let (Output::Stdout(bytes) | Output::Stderr(bytes)) = output;
         if !self.link.count(bytes.len()) {
             self.link.fail("wrote more output than allowed");
         }
         match output {
-            Output::Stdout(bytes) => self.lines.push(bytes),
+            Output::Stdout(bytes) => self.unread.extend_from_slice(bytes),
             Output::Stderr(bytes) => self.errors.add(bytes),
         }
     }
@@ -117,7 +141,7 @@ impl StdioTransport {
 
 /// A part of a line: the whole line, or an element of a batch.
 #[derive(Debug)]
-pub(super) enum Part {
+enum Part {
     Message(Box<RxJsonRpcMessage<RoleClient>>),
     /// A notification that nobody knows.
     Ignored,
@@ -126,7 +150,7 @@ pub(super) enum Part {
 }
 
 impl Part {
-    async fn read_line(line: Bytes, incoming: Incoming) -> VecDeque<Self> {
+    async fn read_line(line: Bytes, incoming: &Incoming) -> VecDeque<Self> {
         let mut parts = VecDeque::new();
         let first = first_byte(&line);
         // The protocol allows nothing but messages, yet many programs greet and log here.
