@@ -3,9 +3,6 @@
 //! The parser of events holds an event until it is complete. So each event has a limit, and so has
 //! the whole response to a request.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
-
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, Stream, StreamExt as _};
 use rmcp::transport::streamable_http_client::SseError;
@@ -43,28 +40,40 @@ pub(super) fn events(
     max: usize,
     counted: Counted,
 ) -> BoxStream<'static, Result<Sse, SseError>> {
-    let bytes = Limited {
-        inner: body.boxed(),
+    // A stream that has no end is no JSON.
+    let text = text_of_events(limited(body, max, counted), counted == Counted::All);
+    SseStream::from_bytes_stream(text).boxed()
+}
+
+/// Passes on the pieces of a body up to the limit.
+fn limited(
+    body: impl Stream<Item = Result<Bytes, OutgoingError>> + Send + 'static,
+    max: usize,
+    counted: Counted,
+) -> BoxStream<'static, Result<Bytes, BodyError>> {
+    let mut limit = Limit {
         left: max,
         max,
         counted,
         is_at_line_start: false,
     };
-    // A stream that has no end is no JSON.
-    let text = text_of_events(bytes, counted == Counted::All);
-    SseStream::from_bytes_stream(text).boxed()
+    let pieces = body.map(move |piece| -> Result<Bytes, BodyError> {
+        let piece = piece?;
+        limit.note(&piece)?;
+        Ok(piece)
+    });
+    pieces.boxed()
 }
 
-/// Pieces of a body up to a limit.
-struct Limited {
-    inner: BoxStream<'static, Result<Bytes, OutgoingError>>,
+/// How much of a body may be read.
+struct Limit {
     left: usize,
     max: usize,
     counted: Counted,
     is_at_line_start: bool,
 }
 
-impl Limited {
+impl Limit {
     /// Counts a piece. An empty line ends an event.
     fn note(&mut self, piece: &[u8]) -> Result<(), BodyError> {
         let max = self.max;
@@ -86,42 +95,19 @@ impl Limited {
     }
 }
 
-impl Stream for Limited {
-    type Item = Result<Bytes, BodyError>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let piece = std::task::ready!(self.inner.poll_next_unpin(cx));
-        Poll::Ready(piece.map(|piece| {
-            let piece = piece?;
-            self.note(&piece)?;
-            Ok(piece)
-        }))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use futures_util::stream;
 
     use super::*;
 
-    fn limited(pieces: &[&'static str], max: usize, counted: Counted) -> Limited {
+    /// Returns how many pieces are read before the limit.
+    async fn read(pieces: &[&'static str], max: usize, counted: Counted) -> (usize, bool) {
         let pieces: Vec<_> = pieces
             .iter()
             .map(|piece| Ok(Bytes::from_static(piece.as_bytes())))
             .collect();
-        Limited {
-            inner: stream::iter(pieces).boxed(),
-            left: max,
-            max,
-            counted,
-            is_at_line_start: false,
-        }
-    }
-
-    /// Returns how many pieces are read before the limit.
-    async fn read(pieces: &[&'static str], max: usize, counted: Counted) -> (usize, bool) {
-        let mut body = limited(pieces, max, counted);
+        let mut body = limited(stream::iter(pieces), max, counted);
         let mut read = 0;
         while let Some(piece) = body.next().await {
             if piece.is_err() {

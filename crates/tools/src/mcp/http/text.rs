@@ -4,17 +4,17 @@
 //! plain JSON as a stream of events.
 
 use bytes::Bytes;
+use encoding_rs::{Decoder, UTF_8};
 use futures_util::stream::{self, Stream, StreamExt as _};
 
 use crate::mcp::incoming::first_byte;
 use values::json::without_mark;
 
-/// The text of a body so far.
-#[derive(Debug)]
+/// Reads the text of a body.
 struct Text {
     form: Form,
-    /// The beginning of a character whose other bytes have not arrived.
-    beginning: Vec<u8>,
+    /// Replaces what is no UTF-8 by U+FFFD.
+    decoder: Decoder,
 }
 
 /// What a body is, as its first byte that is no blank shows.
@@ -32,11 +32,11 @@ pub(super) fn text_of_events<E: Send + 'static>(
 ) -> impl Stream<Item = Result<Bytes, E>> + Send + 'static {
     let mut text = Text {
         form: if may_be_json { Form::Unknown } else { Form::Events },
-        beginning: Vec::new(),
+        decoder: UTF_8.new_decoder_with_bom_removal(),
     };
     let pieces = bytes.map(Some).chain(stream::iter([None]));
     pieces.map(move |piece| match piece {
-        Some(piece) => piece.map(|piece| text.mended(piece)),
+        Some(piece) => piece.map(|piece| text.mended(&piece)),
         None => Ok(text.end()),
     })
 }
@@ -49,58 +49,42 @@ pub(super) fn is_of_events(text: &[u8]) -> bool {
 }
 
 impl Text {
-    fn mended(&mut self, piece: Bytes) -> Bytes {
-        let mut piece = self.characters(piece);
+    fn mended(&mut self, piece: &[u8]) -> Bytes {
+        let piece = self.characters(piece, false);
         let is_first = self.form == Form::Unknown;
         if is_first {
-            self.form = match first_byte(&piece) {
+            self.form = match first_byte(piece.as_bytes()) {
                 // Blanks before the text mean nothing.
                 None => return Bytes::new(),
                 Some(b'{' | b'[') => Form::Json,
                 Some(_) => Form::Events,
             };
         }
+        if self.form == Form::Events {
+            return piece.into();
+        }
+        // The event is one line.
+        let line = piece.replace(['\n', '\r'], " ");
+        if is_first {
+            format!("data:{}", line.trim_start()).into()
+        } else {
+            line.into()
+        }
+    }
+
+    fn end(&mut self) -> Bytes {
+        let mut end = self.characters(&[], true);
         if self.form == Form::Json {
-            let (field, json): (&[u8], _) = if is_first {
-                (b"data:", without_mark(&piece).trim_ascii_start())
-            } else {
-                (b"", &*piece)
-            };
-            // The event is one line.
-            let line = json.iter().map(|byte| match byte {
-                b'\n' | b'\r' => b' ',
-                byte => *byte,
-            });
-            piece = field.iter().copied().chain(line).collect();
+            end.push_str("\n\n");
         }
-        piece
+        end.into()
     }
 
-    fn end(&self) -> Bytes {
-        let end: &[u8] = if self.form == Form::Json { b"\n\n" } else { b"" };
-        Bytes::from_static(end)
-    }
-
-    /// Replaces what is no UTF-8 by U+FFFD.
-    fn characters(&mut self, piece: Bytes) -> Bytes {
-        if self.beginning.is_empty() && str::from_utf8(&piece).is_ok() {
-            return piece;
-        }
-        let mut bytes = std::mem::take(&mut self.beginning);
-        bytes.extend_from_slice(&piece);
-        let mut text = String::with_capacity(bytes.len());
-        let mut chunks = bytes.utf8_chunks().peekable();
-        while let Some(chunk) = chunks.next() {
-            text.push_str(chunk.valid());
-            let invalid = chunk.invalid();
-            let is_cut = |error: std::str::Utf8Error| error.error_len().is_none();
-            if chunks.peek().is_none() && str::from_utf8(invalid).is_err_and(is_cut) {
-                self.beginning = invalid.to_vec();
-            } else if !invalid.is_empty() {
-                text.push(char::REPLACEMENT_CHARACTER);
-            }
-        }
-        text.into()
+    fn characters(&mut self, piece: &[u8], is_last: bool) -> String {
+        let room = self.decoder.max_utf8_buffer_length(piece.len());
+        let mut text = String::with_capacity(room.unwrap_or_default());
+        let _ = self.decoder.decode_to_string(piece, &mut text, is_last);
+        text
     }
 }
 
