@@ -1,6 +1,5 @@
 //! Messages over the standard input and output of a process.
 
-use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,7 +24,7 @@ pub(in crate::mcp) type StdioTransport = SinkStreamTransport<Input, BoxStream<'s
 /// read to the end, since that says why.
 type Input = Pin<Box<dyn Sink<TxJsonRpcMessage<RoleClient>, Error = Infallible> + Send>>;
 
-/// Reads the messages in the output of a process.
+/// Reads the messages in the output of a process, line by line.
 pub(super) struct Messages {
     output: Receiver<Output>,
     incoming: Incoming,
@@ -34,8 +33,6 @@ pub(super) struct Messages {
     /// Output that is not read yet.
     unread: BytesMut,
     lines: AnyDelimiterCodec,
-    /// The parts of the last line that are not passed on yet.
-    parts: VecDeque<Part>,
 }
 
 /// Makes the transport of a process.
@@ -45,10 +42,10 @@ pub(super) fn transport(input: ProcessInput, messages: Messages) -> StdioTranspo
         write(input, message, Arc::clone(&link))
     }));
     let messages = stream::unfold(messages, |mut messages| async move {
-        let message = messages.next().await?;
-        Some((message, messages))
+        let of_line = messages.next_line().await?;
+        Some((of_line, messages))
     });
-    SinkStreamTransport::new(input, messages.fuse().boxed())
+    SinkStreamTransport::new(input, messages.flat_map(stream::iter).fuse().boxed())
 }
 
 async fn write(
@@ -85,29 +82,15 @@ impl Messages {
             link: Arc::clone(link),
             unread: BytesMut::new(),
             lines: AnyDelimiterCodec::new_with_max_length(b"\n".to_vec(), Vec::new(), max_line),
-            parts: VecDeque::new(),
         }
     }
 
-    /// Reads the next message. There is none after the end of the process, or when it breaks the
-    /// rules.
-    async fn next(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+    /// Reads the messages of the next line. There is none after the end of the process, or when it
+    /// breaks the rules.
+    async fn next_line(&mut self) -> Option<Vec<RxJsonRpcMessage<RoleClient>>> {
         loop {
-            match self.parts.pop_front() {
-                Some(Part::Message(message)) => return Some(*message),
-                Some(Part::Ignored) => continue,
-                Some(Part::Garbage) => {
-                    self.link
-                        .fail("wrote an object to its standard output that is no message of the protocol");
-                    return None;
-                }
-                None => {}
-            }
             match self.lines.decode(&mut self.unread) {
-                Ok(Some(line)) => {
-                    self.parts = Part::read_line(line, &self.incoming).await;
-                    continue;
-                }
+                Ok(Some(line)) => return self.of_line(line).await,
                 Ok(None) => {}
                 Err(_) => {
                     self.link.fail("wrote a line that is longer than allowed");
@@ -137,41 +120,35 @@ impl Messages {
             Output::Stderr(bytes) => self.errors.add(bytes),
         }
     }
-}
 
-/// A part of a line: the whole line, or an element of a batch.
-#[derive(Debug)]
-enum Part {
-    Message(Box<RxJsonRpcMessage<RoleClient>>),
-    /// A notification that nobody knows.
-    Ignored,
-    /// An object that is no message.
-    Garbage,
-}
-
-impl Part {
-    async fn read_line(line: Bytes, incoming: &Incoming) -> VecDeque<Self> {
-        let mut parts = VecDeque::new();
+    async fn of_line(&self, line: Bytes) -> Option<Vec<RxJsonRpcMessage<RoleClient>>> {
         let first = first_byte(&line);
         // The protocol allows nothing but messages, yet many programs greet and log here.
         if !matches!(first, Some(b'{' | b'[')) {
-            return parts;
+            return Some(Vec::new());
         }
-        for message in incoming.messages(line).await {
-            let read = incoming.read(message, None, Self::of).await;
-            parts.push_back(read.unwrap_or(Self::Garbage));
+        let mut messages = Vec::new();
+        for json in self.incoming.messages(line).await {
+            match self.incoming.read(json, None, known).await.and_then(|read| read) {
+                Ok(message) => messages.extend(message),
+                // A list of other objects may be a line of a log.
+                Err(_) if first == Some(b'[') => {}
+                Err(_) => {
+                    self.link
+                        .fail("wrote an object to its standard output that is no message of the protocol");
+                    return None;
+                }
+            }
         }
-        // A list of other objects may be a line of a log.
-        parts.retain(|part| first == Some(b'{') || !matches!(part, Self::Garbage));
-        parts
+        Some(messages)
     }
+}
 
-    fn of(Sent { value, .. }: Sent) -> Self {
-        let is_notification = value.get("method").is_some() && value.get("id").is_none();
-        match message(value) {
-            Ok(message) => Self::Message(Box::new(message)),
-            Err(_) if is_notification => Self::Ignored,
-            Err(_) => Self::Garbage,
-        }
+/// Converts what was sent to a message, unless it is a notification that nobody knows.
+fn known(Sent { value, .. }: Sent) -> Result<Option<RxJsonRpcMessage<RoleClient>>, serde_json::Error> {
+    let is_notification = value.get("method").is_some() && value.get("id").is_none();
+    match message(value) {
+        Err(_) if is_notification => Ok(None),
+        message => message.map(Some),
     }
 }
