@@ -20,6 +20,7 @@ use super::super::http::{Content, MediaKind, failed};
 use crate::output::beginning;
 use agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use net::outgoing::{OutgoingClient, OutgoingError, OutgoingResponse, ReadBody, Target, UrlFault, within};
+use tasks::off_thread::by_size;
 use values::json::Value;
 
 const NAME: &str = "http_fetch";
@@ -55,14 +56,16 @@ struct HttpFetch {
 }
 
 impl HttpFetch {
-    async fn fetch(&self, arguments: Value) -> Result<ToolOutput, ToolError> {
+    async fn fetch(&self, arguments: Value, context: &ToolContext) -> Result<ToolOutput, ToolError> {
         let arguments = Arguments::read(arguments, &self.settings).map_err(ToolError::new)?;
         let target = self.client.target(&arguments.url).map_err(refused)?;
         let host = target.host().to_owned();
         let answered = within(self.settings.timeout, self.exchange(&arguments, target)).await;
         let answer = answered.map_err(|error| failed(NAME, &host, &error))?;
         let is_success = answer.status < 400;
-        let text = answer.described(&arguments, is_success);
+        let tree = context.environment.tree();
+        let size = answer.body.as_ref().map_or(0, |body| body.bytes.len() as u64);
+        let text = by_size(tree.tenant(), size, move || answer.described(&arguments, is_success)).await;
         if is_success {
             Ok(ToolOutput::text(text))
         } else {
@@ -90,8 +93,8 @@ impl Tool for HttpFetch {
         &self.spec
     }
 
-    fn call<'a>(&'a self, arguments: Value, _: &'a ToolContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(self.fetch(arguments))
+    fn call<'a>(&'a self, arguments: Value, context: &'a ToolContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(self.fetch(arguments, context))
     }
 }
 

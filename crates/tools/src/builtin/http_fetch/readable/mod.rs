@@ -1,46 +1,60 @@
 //! Turns HTML into text that a model can read: lines, headings, lists and links. No IO.
 //!
-//! This is no parser of documents. It reads each byte once and never recurses, so a hostile page
-//! costs no more than its length.
+//! This makes no tree of the page. The tokenizer reads each byte once, and nothing recurses. So a
+//! hostile page costs no more than its length.
 
-mod entities;
 mod lines;
+mod parts;
 
+use html5gum::emitters::callback::CallbackEmitter;
+use html5gum::{State, Tokenizer};
 use url::Url;
 
-use self::entities::decoded;
 use self::lines::Lines;
+use self::parts::{Part, Parts, Tag};
 
 /// Elements whose content is not text.
 const SKIPPED: [&str; 8] = [
     "script", "style", "template", "svg", "math", "iframe", "object", "canvas",
 ];
-/// The longest address of a link that is written.
+/// The longest address of a link that is written, and of a `<base>`.
 const MAX_LINK: usize = 500;
 /// The most links of a page that are written with their addresses. A short link can have a long
 /// address.
 const MAX_LINKS: usize = 2_000;
-/// The most lists within each other whose numbers are known.
-const MAX_LISTS: usize = 64;
 
 /// Returns the readable text of a page. Links are relative to its address.
 pub(super) fn readable(html: &str, address: &str) -> String {
     let mut reader = Reader {
-        rest: html,
         lines: Lines::default(),
+        skipped: None,
         link: None,
         links_left: MAX_LINKS,
         base: Url::parse(address).ok(),
         has_base: false,
         lists: Vec::new(),
     };
-    reader.read();
+    let emitter = CallbackEmitter::<Parts, Part, ()>::new(Parts::default());
+    let mut tokenizer = Tokenizer::new_with_emitter(html, emitter);
+    while let Some(Ok(part)) = tokenizer.next() {
+        match part {
+            Part::Text(text) => reader.text(&text),
+            Part::Begin(tag) => {
+                if let Some(state) = reader.begin(&tag) {
+                    tokenizer.set_state(state);
+                }
+            }
+            Part::End(name) => reader.end(&name),
+        }
+    }
+    reader.end_link();
     reader.lines.finish()
 }
 
-struct Reader<'h> {
-    rest: &'h str,
+struct Reader {
     lines: Lines,
+    /// The open element whose content is not text.
+    skipped: Option<&'static str>,
     /// The address of the link that is open.
     link: Option<String>,
     links_left: usize,
@@ -50,117 +64,85 @@ struct Reader<'h> {
     lists: Vec<Option<i32>>,
 }
 
-/// A tag such as `<a href="x">` or `</p>`.
-struct Tag<'h> {
-    name: String,
-    is_end: bool,
-    attributes: &'h str,
-}
-
-impl<'h> Reader<'h> {
-    fn read(&mut self) {
-        while let Some(at) = self.rest.find('<') {
-            let (text, markup) = self.rest.split_at(at);
-            self.lines.text(&decoded(text));
-            self.rest = markup;
-            self.markup();
-        }
-        self.lines.text(&decoded(self.rest));
-        self.end_link();
-    }
-
-    /// Reads what begins with `<`.
-    fn markup(&mut self) {
-        let after = &self.rest[1..];
-        if after.starts_with("!--") {
-            self.skip_past("-->");
-        } else if after.starts_with(['!', '?']) {
-            self.skip_past(">");
-        } else if after.starts_with('/') || after.starts_with(|c: char| c.is_ascii_alphabetic()) {
-            if let Some(tag) = self.tag() {
-                self.element(&tag);
-            }
-        } else {
-            self.lines.text("<");
-            self.rest = after;
+impl Reader {
+    fn text(&mut self, text: &str) {
+        if self.skipped.is_none() {
+            self.lines.text(text);
         }
     }
 
-    /// Skips to the end of the first match, or of the page.
-    fn skip_past(&mut self, end: &str) {
-        let found = self.rest.find(end).map(|at| at + end.len());
-        self.rest = &self.rest[found.unwrap_or(self.rest.len())..];
-    }
-
-    /// Reads a tag. A tag without an end is the end of the page.
-    fn tag(&mut self) -> Option<Tag<'h>> {
-        let is_end = self.rest[1..].starts_with('/');
-        let start = if is_end { 2 } else { 1 };
-        let text = &self.rest[start..];
-        let name_end = text.find(|c: char| c.is_ascii_whitespace() || matches!(c, '>' | '/'));
-        let name_end = name_end.unwrap_or(text.len());
-        let name = text[..name_end].to_ascii_lowercase();
-        let mut quote = None;
-        let end = text.bytes().skip(name_end).position(|byte| match quote {
-            Some(open) => {
-                if byte == open {
-                    quote = None;
-                }
-                false
+    /// Begins an element. Returns the next state of the tokenizer if the content has no tags.
+    fn begin(&mut self, tag: &Tag) -> Option<State> {
+        // In these, all content has tags, and an element may end in its own tag.
+        let is_foreign = matches!(self.skipped, Some("svg" | "math"));
+        if self.skipped.is_none() {
+            match SKIPPED.into_iter().find(|name| *name == tag.name) {
+                None => self.begin_element(tag),
+                Some(_) if tag.is_self_closing => (),
+                skipped => self.skipped = skipped,
             }
-            None if matches!(byte, b'"' | b'\'') => {
-                quote = Some(byte);
-                false
-            }
-            None => byte == b'>',
-        });
-        let Some(end) = end.map(|end| name_end + end) else {
-            self.rest = "";
-            return None;
-        };
-        self.rest = &text[end + 1..];
-        Some(Tag {
-            name,
-            is_end,
-            attributes: &text[name_end..end],
-        })
-    }
-
-    fn element(&mut self, tag: &Tag<'h>) {
-        let name = tag.name.as_str();
-        if !tag.is_end && SKIPPED.contains(&name) && !tag.attributes.ends_with('/') {
-            self.skip_element(name);
-            return;
         }
-        match name {
-            "li" if !tag.is_end => self.begin_item(tag.attributes),
-            "ul" | "ol" => {
+        state_within(&tag.name).filter(|_| !is_foreign && !tag.is_self_closing)
+    }
+
+    fn end(&mut self, name: &str) {
+        match self.skipped {
+            None => self.end_element(name),
+            Some(skipped) if skipped == name => self.skipped = None,
+            Some(_) => (),
+        }
+    }
+
+    fn begin_element(&mut self, tag: &Tag) {
+        match tag.name.as_str() {
+            "li" => self.begin_item(tag),
+            name @ ("ul" | "ol") => {
                 self.lines.end_paragraph();
-                self.list(tag);
+                let first = || tag.number("start").unwrap_or(1);
+                self.lists.push((name == "ol").then(first));
             }
-            "base" => self.set_base(tag.attributes),
-            "td" | "th" if !tag.is_end => self.lines.cell(),
-            "h1" | "h2" | "h3" | "h4" | "h5" | "h6" if !tag.is_end => {
+            "base" => self.set_base(tag),
+            "td" | "th" => self.lines.cell(),
+            name @ ("h1" | "h2" | "h3" | "h4" | "h5" | "h6") => {
                 let level = usize::from(name.as_bytes()[1] - b'0');
                 self.lines.end_paragraph();
                 self.lines.begin_with(&format!("{} ", "#".repeat(level)));
             }
             "pre" => {
                 self.lines.end_paragraph();
-                self.lines.set_verbatim(!tag.is_end);
+                self.lines.set_verbatim(true);
             }
             "a" => {
                 self.end_link();
-                if !tag.is_end {
-                    self.begin_link(tag.attributes);
-                }
+                self.begin_link(tag);
             }
             "img" => {
-                let text = attribute(tag.attributes, "alt").unwrap_or_default();
-                if !text.is_empty() {
+                if let Some(text) = tag.attribute("alt").filter(|text| !text.is_empty()) {
                     self.lines.text(&format!("[image: {text}]"));
                 }
             }
+            name => self.separate(name),
+        }
+    }
+
+    fn end_element(&mut self, name: &str) {
+        match name {
+            "ul" | "ol" => {
+                self.lines.end_paragraph();
+                self.lists.pop();
+            }
+            "pre" => {
+                self.lines.end_paragraph();
+                self.lines.set_verbatim(false);
+            }
+            "a" => self.end_link(),
+            name => self.separate(name),
+        }
+    }
+
+    /// Ends the paragraph or the line at a tag of an element that stands alone.
+    fn separate(&mut self, name: &str) {
+        match name {
             "title" | "p" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "table" | "blockquote" | "hr" | "section"
             | "article" | "header" | "footer" | "nav" | "main" | "aside" | "form" | "figure" | "dl" => {
                 self.lines.end_paragraph();
@@ -171,60 +153,44 @@ impl<'h> Reader<'h> {
         }
     }
 
-    /// Begins or ends a list.
-    fn list(&mut self, tag: &Tag<'h>) {
-        if tag.is_end {
-            self.lists.pop();
-        } else if self.lists.len() < MAX_LISTS {
-            let first = || number(tag.attributes, "start").unwrap_or(1);
-            self.lists.push((tag.name == "ol").then(first));
-        }
-    }
-
-    fn begin_item(&mut self, attributes: &str) {
+    fn begin_item(&mut self, tag: &Tag) {
         let Some(Some(next)) = self.lists.last_mut() else {
             return self.lines.begin_with("- ");
         };
-        let number = number(attributes, "value").unwrap_or(*next);
+        let number = tag.number("value").unwrap_or(*next);
         *next = number.saturating_add(1);
         self.lines.begin_with(&format!("{number}. "));
     }
 
     /// Resolves later links by the first `<base>` of the page.
-    fn set_base(&mut self, attributes: &str) {
-        let address = attribute(attributes, "href").filter(|_| !self.has_base);
-        if let Some(address) = address {
-            let resolved = self.base.as_ref().and_then(|base| base.join(address.trim()).ok());
-            self.has_base = true;
-            self.base = resolved.or_else(|| self.base.take());
+    fn set_base(&mut self, tag: &Tag) {
+        let Some(address) = tag.attribute("href").filter(|_| !self.has_base) else {
+            return;
+        };
+        self.has_base = true;
+        // Each link would be as much work as the base is long.
+        if address.len() <= MAX_LINK {
+            self.base = self.resolved(address).or_else(|| self.base.take());
         }
     }
 
-    fn skip_element(&mut self, name: &str) {
-        let end = find_end(self.rest, name).unwrap_or(self.rest.len());
-        self.rest = &self.rest[end..];
-        // What remains begins with the end tag, if there is one.
-        self.skip_past(">");
-    }
-
-    fn begin_link(&mut self, attributes: &str) {
-        let Some(left) = self.links_left.checked_sub(1) else {
+    fn begin_link(&mut self, tag: &Tag) {
+        let href = tag.attribute("href").map(str::trim).filter(|_| self.links_left > 0);
+        let Some(href) = href.filter(|href| !href.starts_with('#')) else {
             return;
         };
-        self.links_left = left;
-        let Some(address) = attribute(attributes, "href") else {
-            return;
-        };
-        let address = address.trim();
-        let resolved = self.base.as_ref().and_then(|base| base.join(address).ok());
-        let address = resolved.filter(|url| matches!(url.scheme(), "http" | "https" | "mailto"));
-        let Some(address) = address.map(String::from).filter(|address| address.len() <= MAX_LINK) else {
-            return;
-        };
-        if !attribute(attributes, "href").is_some_and(|address| address.trim_start().starts_with('#')) {
+        self.links_left -= 1;
+        let url = self.resolved(href);
+        let url =
+            url.filter(|url| matches!(url.scheme(), "http" | "https" | "mailto") && url.as_str().len() <= MAX_LINK);
+        if let Some(url) = url {
             self.lines.text("[");
-            self.link = Some(address);
+            self.link = Some(url.into());
         }
+    }
+
+    fn resolved(&self, address: &str) -> Option<Url> {
+        self.base.as_ref()?.join(address.trim()).ok()
     }
 
     fn end_link(&mut self) {
@@ -234,54 +200,13 @@ impl<'h> Reader<'h> {
     }
 }
 
-/// Finds the end tag of an element.
-fn find_end(html: &str, name: &str) -> Option<usize> {
-    find_tag(html, &format!("</{name}"))
-}
-
-/// Finds the beginning of a tag in any case, with the whole name.
-fn find_tag(html: &str, begin: &str) -> Option<usize> {
-    let mut tags = html.match_indices('<').map(|(at, _)| at);
-    tags.find(|at| {
-        let rest = &html.as_bytes()[*at..];
-        let is_same = rest
-            .get(..begin.len())
-            .is_some_and(|name| name.eq_ignore_ascii_case(begin.as_bytes()));
-        is_same && rest.get(begin.len()).is_none_or(|byte| !byte.is_ascii_alphanumeric())
-    })
-}
-
-/// Returns the number in an attribute.
-fn number(attributes: &str, name: &str) -> Option<i32> {
-    attribute(attributes, name)?.trim().parse().ok()
-}
-
-/// Finds the value of an attribute.
-fn attribute(attributes: &str, name: &str) -> Option<String> {
-    let mut rest = attributes;
-    loop {
-        rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '/');
-        let end = rest
-            .find(|c: char| c.is_ascii_whitespace() || c == '=')
-            .unwrap_or(rest.len());
-        if rest.is_empty() {
-            return None;
-        }
-        let (found, after) = rest.split_at(end);
-        let after = after.trim_start();
-        let Some(value) = after.strip_prefix('=').map(str::trim_start) else {
-            rest = after;
-            continue;
-        };
-        let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''));
-        let (value, remaining) = match quote {
-            Some(quote) => value[1..].split_once(quote).unwrap_or((&value[1..], "")),
-            None => value.split_at(value.find(|c: char| c.is_ascii_whitespace()).unwrap_or(value.len())),
-        };
-        if found.eq_ignore_ascii_case(name) {
-            return Some(decoded(value).into_owned());
-        }
-        rest = remaining;
+/// Returns the state in which the tokenizer reads an element whose content has no tags.
+fn state_within(name: &str) -> Option<State> {
+    match name {
+        "script" => Some(State::ScriptData),
+        "style" | "iframe" => Some(State::RawText),
+        "title" | "textarea" => Some(State::RcData),
+        _ => None,
     }
 }
 
@@ -368,6 +293,21 @@ mod tests {
             ("<scripty>a</scripty>", "a"),
             ("<p>é<p>€", "é\n\n€"),
             ("&lt;p&gt; &#65;&#x42; &nbsp; &unknown; &amp &", "<p> AB &unknown; & &"),
+            (
+                "&Eacute;&#150;&#0;&#x110000;&notit;",
+                "\u{c9}\u{2013}\u{fffd}\u{fffd}\u{ac}it;",
+            ),
+            ("a <p title=b\"c>d", "a\n\nd"),
+            ("<a href='/a' HREF='/b'>c</a href='/d'>", "[c](https://example.org/a)"),
+            (
+                "<a href='?a=1&copy=2'>c</a>",
+                "[c](https://example.org/dir/page?a=1&copy=2)",
+            ),
+            ("<svg><title/><style/><script/></svg>a", "a"),
+            ("<template><script>'<!--'</script></template>a", "a"),
+            ("<textarea><b>a</textarea><noscript><b>c</b></noscript>", "<b>ac"),
+            ("<script><!-- </script> a", "a"),
+            ("<script src=a.js/>a</script>b<script/>c", "bc"),
         ] {
             assert_eq!(read(html), expected, "{html}");
         }
@@ -385,6 +325,11 @@ mod tests {
             "<script>",
             "&",
             "&#",
+            "<a b='",
+            "<a href=x b",
+            "</script",
+            "<!DOCTYPE",
+            "<div>",
             "<p>",
             "<pre>",
             "<head>",
@@ -398,5 +343,17 @@ mod tests {
             assert!(begun.elapsed() < std::time::Duration::from_secs(5), "{part}");
             assert!(text.len() <= html.len() + MAX_LINKS * (MAX_LINK + 4), "{part}");
         }
+    }
+
+    #[test]
+    fn a_long_base_is_not_used() {
+        let html = format!(
+            "<base href='/{}/'>{}",
+            "x".repeat(1 << 20),
+            "<a href=y>z</a>".repeat(10_000)
+        );
+        let begun = std::time::Instant::now();
+        assert!(read(&html).starts_with("[z](https://example.org/dir/y)"));
+        assert!(begun.elapsed() < std::time::Duration::from_secs(5));
     }
 }
