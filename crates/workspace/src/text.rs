@@ -55,11 +55,6 @@ pub(super) struct Edit {
 /// Two lines that are the same line, before and after a change.
 pub(super) type Match = (usize, usize);
 
-/// Returns the edits between two texts. At least one unchanged line is between two edits.
-pub(super) fn edits(before: &[usize], after: &[usize]) -> Vec<Edit> {
-    edits_between(matches(before, after), before.len(), after.len())
-}
-
 /// Returns the unchanged lines, in order.
 pub(super) fn matches(before: &[usize], after: &[usize]) -> Vec<Match> {
     let mut matches = Vec::new();
@@ -76,7 +71,8 @@ pub(super) fn matches(before: &[usize], after: &[usize]) -> Vec<Match> {
     matches
 }
 
-/// Returns the edits between texts of those lengths with those unchanged lines.
+/// Returns the edits between texts of those lengths with those unchanged lines. At least one
+/// unchanged line is between two edits.
 pub(super) fn edits_between(
     matches: impl IntoIterator<Item = Match>,
     before_length: usize,

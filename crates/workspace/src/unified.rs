@@ -1,10 +1,9 @@
 //! Shows how a text file changed, in the unified format that `patch` and `git apply` read.
 
-use super::path::FilePath;
-use super::text::{Edit, Numbering, edits, is_text, split_lines};
+use similar::TextDiff;
 
-/// How many unchanged lines are shown around a change.
-const CONTEXT: usize = 3;
+use super::path::FilePath;
+use super::text::{is_text, split_lines};
 
 /// How a file changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,21 +39,16 @@ pub fn unified_diff(path: &FilePath, before: Option<&[u8]>, after: Option<&[u8]>
             ..FileDiff::default()
         };
     };
-    let mut out = Output {
+    let mut shown = Shown {
         text: String::new(),
         max_bytes,
-        is_truncated: false,
     };
-    out.push_line(&format!("--- {}\n", side_name("a", path, before)));
-    out.push_line(&format!("+++ {}\n", side_name("b", path, after)));
-    let edits = edits_of(&old_lines, &new_lines);
-    for hunk in edits.chunk_by(|one, next| next.before.start - one.before.end <= 2 * CONTEXT) {
-        out.push_hunk(hunk, &old_lines, &new_lines);
-    }
+    let names = [side_name("a", path, before), side_name("b", path, after)];
+    let is_whole = shown.push(&names, &TextDiff::from_slices(&old_lines, &new_lines));
     FileDiff {
-        text: out.text,
+        text: shown.text,
         is_binary: false,
-        is_truncated: out.is_truncated,
+        is_truncated: is_whole.is_none(),
     }
 }
 
@@ -73,74 +67,37 @@ fn side_name(side: &str, path: &FilePath, version: Option<&[u8]>) -> String {
     }
 }
 
-fn edits_of(old_lines: &[&str], new_lines: &[&str]) -> Vec<Edit> {
-    let mut numbering = Numbering::default();
-    let [old, new] = [old_lines, new_lines].map(|lines| numbering.number(lines.iter().map(|line| line.as_bytes())));
-    edits(&old, &new)
-}
-
 /// A text of bounded length.
-struct Output {
+struct Shown {
     text: String,
     max_bytes: usize,
-    is_truncated: bool,
 }
 
-impl Output {
-    /// Adds a line with its end, unless the text has ended.
-    fn push_line(&mut self, line: &str) {
-        self.is_truncated |= self.text.len() + line.len() > self.max_bytes;
-        if !self.is_truncated {
-            self.text.push_str(line);
-        }
-    }
-
-    fn push_hunk(&mut self, edits: &[Edit], old_lines: &[&str], new_lines: &[&str]) {
-        let (Some(first), Some(last)) = (edits.first(), edits.last()) else {
-            return;
-        };
-        if self.is_truncated {
-            return;
-        }
-        let lead = first.before.start.min(CONTEXT);
-        let trail = (old_lines.len() - last.before.end).min(CONTEXT);
-        let old = first.before.start - lead..last.before.end + trail;
-        let new = first.after.start - lead..last.after.end + trail;
-        let mut header = "@@ -".to_owned();
-        push_range(&mut header, old.start, old.len());
-        header.push_str(" +");
-        push_range(&mut header, new.start, new.len());
-        header.push_str(" @@\n");
-        self.push_line(&header);
-        let mut shown = old.start;
-        for edit in edits {
-            self.push_lines(' ', &old_lines[shown..edit.before.start]);
-            self.push_lines('-', &old_lines[edit.before.clone()]);
-            self.push_lines('+', &new_lines[edit.after.clone()]);
-            shown = edit.before.end;
-        }
-        self.push_lines(' ', &old_lines[shown..old.end]);
-    }
-
-    fn push_lines(&mut self, sign: char, lines: &[&str]) {
-        for line in lines {
-            if self.is_truncated {
-                return;
-            }
-            match line.strip_suffix('\n') {
-                Some(line) => self.push_line(&format!("{sign}{line}\n")),
-                None => self.push_line(&format!("{sign}{line}\n\\ No newline at end of file\n")),
+impl Shown {
+    /// Adds the names and the hunks of a difference. Stops with `None` at the first line that is
+    /// too much.
+    fn push(&mut self, names: &[String; 2], diff: &TextDiff<'_, '_, str>) -> Option<()> {
+        let [before, after] = names;
+        self.push_line(&format!("--- {before}\n"))?;
+        self.push_line(&format!("+++ {after}\n"))?;
+        for hunk in diff.unified_diff().context_radius(3).iter_hunks() {
+            self.push_line(&format!("{}\n", hunk.header()))?;
+            for change in hunk.iter_changes() {
+                let (sign, line) = (change.tag(), change.value());
+                // The library takes CR for an end, too.
+                let end = if line.ends_with('\n') {
+                    ""
+                } else {
+                    "\n\\ No newline at end of file\n"
+                };
+                self.push_line(&format!("{sign}{line}{end}"))?;
             }
         }
+        Some(())
     }
-}
 
-/// Writes a range of lines. An empty one is after the line that it names.
-fn push_range(out: &mut String, start: usize, length: usize) {
-    let first = if length == 0 { start } else { start + 1 };
-    out.push_str(&first.to_string());
-    if length != 1 {
-        out.push(',');
-        out.push_str(&length.to_string());
+    fn push_line(&mut self, line: &str) -> Option<()> {
+        let fits = self.text.len() + line.len() <= self.max_bytes;
+        fits.then(|| self.text.push_str(line))
     }
 }
