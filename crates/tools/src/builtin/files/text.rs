@@ -11,6 +11,8 @@ pub(super) const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 /// A file with a NUL byte in its first bytes is binary, as git has it.
 const BINARY_PREFIX: usize = 8_000;
+/// The most bytes of a line that an error shows.
+const MAX_QUOTED: usize = 200;
 
 /// Returns whether a file is binary.
 pub(super) fn is_binary(bytes: &[u8]) -> bool {
@@ -61,6 +63,14 @@ pub(super) fn push_cut(text: &mut String, line: &[u8], max_bytes: usize) {
     text.push_str(&String::from_utf8_lossy(&line[..end]));
     // Writing to a string does not fail.
     let _ = write!(text, "… [{} more bytes]", line.len() - end);
+}
+
+/// Returns a line as an error shows it.
+pub(super) fn quoted(line: &[u8]) -> String {
+    let mut shown = "`".to_owned();
+    push_cut(&mut shown, line, MAX_QUOTED);
+    shown.push('`');
+    shown
 }
 
 /// Adds the part of a line around an offset, with notes for what is before and after it.

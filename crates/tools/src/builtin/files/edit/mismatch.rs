@@ -1,13 +1,11 @@
 //! Finds the line of a file that a model may have meant, if its text is not in the file.
 
-use crate::builtin::files::text::{lines, push_cut};
+use crate::builtin::files::text::{lines, quoted};
 
 /// The most lines that are compared by similarity.
 const MAX_COMPARED: usize = 5_000;
 /// The most characters of a line that are compared.
 const MAX_COMPARED_CHARACTERS: usize = 120;
-/// The most bytes of a line that the error shows.
-const MAX_SHOWN_BYTES: usize = 200;
 /// The least similarity of a line that is shown.
 const MIN_SIMILARITY: f64 = 0.6;
 
@@ -52,13 +50,6 @@ fn has_line_numbers(text: &str) -> bool {
         rest.starts_with('\t') && rest.len() < line.trim_start().len()
     };
     !text.is_empty() && text.lines().all(is_numbered)
-}
-
-fn quoted(line: &[u8]) -> String {
-    let mut shown = "`".to_owned();
-    push_cut(&mut shown, line, MAX_SHOWN_BYTES);
-    shown.push('`');
-    shown
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! Reads the headers of hunks, `@@ -1,3 +1,4 @@`, and the names of files.
 
-use super::model::{PatchError, Start};
+use super::model::PatchError;
 
 /// The header of a hunk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct HunkHeader {
-    /// Where the old lines are, if the header has numbers.
-    pub(super) start: Option<Start>,
+    /// The number of the first old line, if the header has numbers.
+    pub(super) start: Option<usize>,
     /// How many old and new lines the hunk has, if the header has numbers.
     pub(super) counts: Option<(usize, usize)>,
     /// A line of the file before the hunk, if the header has no numbers.
@@ -22,12 +22,12 @@ pub(super) fn read_header(line: &str, number: usize) -> Result<HunkHeader, Patch
     let rest = line.strip_prefix("@@").unwrap_or(line).trim();
     if let Some(ranges) = rest.strip_prefix('-')
         && let Some((old, after)) = ranges.split_once(" +")
-        && let Some(((line, old), new)) =
-            read_range(old).zip(read_range(after.split([' ', '@']).next().unwrap_or(after)))
+        && let Some((start, old)) = read_range(old)
+        && let Some((_, new)) = read_range(after.split([' ', '@']).next().unwrap_or(after))
     {
         return Ok(HunkHeader {
-            start: Some(Start { line }),
-            counts: Some((old, new.1)),
+            start: Some(start),
+            counts: Some((old, new)),
             anchor: None,
         });
     }
@@ -102,7 +102,7 @@ mod tests {
     fn headers_are_read_with_and_without_numbers() {
         let numbers = |line: &str| {
             let header = read_header(line, 1).unwrap();
-            (header.start.map(|start| start.line), header.counts)
+            (header.start, header.counts)
         };
         assert_eq!(numbers("@@ -1,3 +2,4 @@"), (Some(1), Some((3, 4))));
         assert_eq!(numbers("@@ -12 +13,0 @@ fn main() {"), (Some(12), Some((1, 0))));

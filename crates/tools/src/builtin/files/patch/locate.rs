@@ -2,7 +2,7 @@
 //! not: every context line and every removed line must be in the file as it is in the patch.
 
 use super::model::Hunk;
-use crate::builtin::files::text::{push_cut, without_end};
+use crate::builtin::files::text::{quoted, without_end};
 
 /// The work of one patch: about the lines that are compared. A hostile patch of many hunks that
 /// almost match would take hours otherwise.
@@ -11,16 +11,10 @@ const MAX_WORK: usize = 20_000_000;
 const BYTES_OF_WORK: usize = 64;
 /// The most line numbers that an error lists.
 const MAX_LISTED: usize = 10;
-/// The most bytes of a line that an error shows.
-const MAX_SHOWN_BYTES: usize = 200;
 
 /// What is left of the work that one patch may take.
 #[derive(Debug)]
 pub(super) struct Work(usize);
-
-/// The patch needs too much work.
-#[derive(Debug)]
-pub(super) struct TooMuchWork;
 
 /// The lines of a file, with their ends, and what has been found so far.
 #[derive(Debug)]
@@ -36,12 +30,6 @@ pub(super) struct Locator<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NotFound(pub(super) String);
 
-impl From<TooMuchWork> for NotFound {
-    fn from(_: TooMuchWork) -> Self {
-        Self("the patch takes too long to apply; split it, or write the whole file".to_owned())
-    }
-}
-
 impl Default for Work {
     fn default() -> Self {
         Self(MAX_WORK)
@@ -49,8 +37,9 @@ impl Default for Work {
 }
 
 impl Work {
-    fn spend(&mut self, work: usize) -> Result<(), TooMuchWork> {
-        self.0 = self.0.checked_sub(work).ok_or(TooMuchWork)?;
+    fn spend(&mut self, work: usize) -> Result<(), NotFound> {
+        let too_much = || NotFound("the patch takes too long to apply; split it, or write the whole file".to_owned());
+        self.0 = self.0.checked_sub(work).ok_or_else(too_much)?;
         Ok(())
     }
 }
@@ -99,7 +88,7 @@ impl<'a> Locator<'a> {
 
     /// Finds the first line that is the anchor apart from spaces around it or, if there is none,
     /// that begins with it.
-    fn find_anchor(&self, anchor: &[u8], begin: usize, work: &mut Work) -> Result<Option<usize>, TooMuchWork> {
+    fn find_anchor(&self, anchor: &[u8], begin: usize, work: &mut Work) -> Result<Option<usize>, NotFound> {
         work.spend(self.lines.len() - begin.min(self.lines.len()))?;
         let lines = || self.lines.iter().enumerate().skip(begin);
         let same = lines().find(|(_, line)| line.trim_ascii() == anchor);
@@ -140,7 +129,7 @@ impl<'a> Locator<'a> {
             found = self.all(0, old, work)?;
         }
         match found.as_slice() {
-            [] => Err(self.mismatch(expected, after_anchors, old, work)?),
+            [] => Err(NotFound(self.mismatch(expected, after_anchors, old, work)?)),
             [only] => Ok(*only),
             // The anchors say which one is meant.
             [first, ..] if after_anchors.is_some() => Ok(*first),
@@ -149,7 +138,7 @@ impl<'a> Locator<'a> {
     }
 
     /// Returns where the lines are, at or after a line. Stops after one more than is listed.
-    fn all(&self, begin: usize, old: &[&[u8]], work: &mut Work) -> Result<Vec<usize>, TooMuchWork> {
+    fn all(&self, begin: usize, old: &[&[u8]], work: &mut Work) -> Result<Vec<usize>, NotFound> {
         let mut found = Vec::new();
         for index in begin..(self.lines.len() + 1).saturating_sub(old.len()) {
             if self.is_at(index, old, work)? {
@@ -162,7 +151,7 @@ impl<'a> Locator<'a> {
         Ok(found)
     }
 
-    fn is_at(&self, begin: usize, old: &[&[u8]], work: &mut Work) -> Result<bool, TooMuchWork> {
+    fn is_at(&self, begin: usize, old: &[&[u8]], work: &mut Work) -> Result<bool, NotFound> {
         let Some(lines) = self.lines.get(begin..).and_then(|lines| lines.get(..old.len())) else {
             return Ok(false);
         };
@@ -176,9 +165,9 @@ impl<'a> Locator<'a> {
         after_anchors: Option<usize>,
         old: &[&[u8]],
         work: &mut Work,
-    ) -> Result<NotFound, TooMuchWork> {
+    ) -> Result<String, NotFound> {
         let Some(first) = old.iter().copied().find(|line| !line.trim_ascii().is_empty()) else {
-            return Ok(NotFound("its lines are not in the file".to_owned()));
+            return Ok("its lines are not in the file".to_owned());
         };
         let offset = old.iter().position(|line| *line == first).unwrap_or_default();
         let mut best = None;
@@ -194,22 +183,21 @@ impl<'a> Locator<'a> {
         }
         let at = best.or_else(|| expected.filter(|at| *at < self.lines.len()).map(|at| (0, at + offset)));
         let Some((same, index)) = at else {
-            return Ok(NotFound(format!("its line {} is not in the file", quoted(first))));
+            return Ok(format!("its line {} is not in the file", quoted(first)));
         };
         let wanted = old.get(offset + same).map_or_else(String::new, |line| quoted(line));
-        let message = match self.lines.get(index + same) {
+        Ok(match self.lines.get(index + same) {
             Some(line) => {
                 let (number, line) = (index + same + 1, quoted(without_end(line)));
                 format!("it has {wanted}, but line {number} of the file is {line}")
             }
             None => format!("it has {wanted}, but the file ends before that"),
-        };
-        Ok(NotFound(message))
+        })
     }
 }
 
 /// Returns how many lines are the same, up to the first that differs. The ends do not count.
-fn same_lines(lines: &[&[u8]], old: &[&[u8]], work: &mut Work) -> Result<usize, TooMuchWork> {
+fn same_lines(lines: &[&[u8]], old: &[&[u8]], work: &mut Work) -> Result<usize, NotFound> {
     for (index, (line, old)) in lines.iter().zip(old).enumerate() {
         let line = without_end(line);
         // Lines of different lengths are not compared.
@@ -224,7 +212,7 @@ fn same_lines(lines: &[&[u8]], old: &[&[u8]], work: &mut Work) -> Result<usize, 
 
 /// Returns the index of the first old line by the numbers of the patch.
 fn expected(hunk: &Hunk) -> Option<usize> {
-    let line = hunk.start?.line;
+    let line = hunk.start?;
     let has_old_lines = hunk.old_lines().next().is_some();
     // Without old lines, the number is that of the line before the new ones.
     Some(if has_old_lines { line.saturating_sub(1) } else { line })
@@ -241,11 +229,4 @@ fn ambiguous(found: &[usize]) -> NotFound {
         "its lines are in the file several times, at the lines {}{more}; add context lines until they are there once",
         numbers.join(", ")
     ))
-}
-
-fn quoted(line: &[u8]) -> String {
-    let mut shown = "`".to_owned();
-    push_cut(&mut shown, line, MAX_SHOWN_BYTES);
-    shown.push('`');
-    shown
 }

@@ -29,21 +29,15 @@ pub(super) enum FileChange {
 pub(super) struct Hunk {
     /// The line of the patch that the hunk begins with, from 1.
     pub(super) patch_line: usize,
-    /// Where the old lines are, if the patch has numbers.
-    pub(super) start: Option<Start>,
+    /// The number of the first old line, from 1, if the patch has numbers. Without old lines, that
+    /// of the line before the new ones.
+    pub(super) start: Option<usize>,
     /// Lines of the file that come before the hunk, in order.
     pub(super) anchors: Vec<String>,
     /// Whether the old lines are the last ones of the file.
     pub(super) is_at_end: bool,
     /// The lines.
     pub(super) lines: Vec<HunkLine>,
-}
-
-/// Where the old lines of a hunk are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Start {
-    /// The number of the first old line, from 1. Without old lines, the line before the new ones.
-    pub(super) line: usize,
 }
 
 /// A line of a hunk.

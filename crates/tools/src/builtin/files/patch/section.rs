@@ -109,18 +109,13 @@ impl Section {
 
     fn into_file(self) -> Result<FilePatch, PatchError> {
         let error = |message: String| PatchError::at(self.begin, message);
-        if let (Some(path), Some(to)) = (self.renamed_from, self.renamed_to) {
-            let change = FileChange::Update {
-                hunks: self.hunks,
-                new_path: Some(to),
-                is_executable: self.is_executable,
-            };
-            return Ok(FilePatch { path, change });
-        }
-        let names = match (self.names, self.git_names) {
-            (Some(names), _) => names,
-            (None, git_names) => {
-                let name = git_name(&git_names.unwrap_or_default(), self.begin)?;
+        let renamed = self.renamed_from.zip(self.renamed_to);
+        let is_renamed = renamed.is_some();
+        let names = match (renamed, self.names) {
+            (Some((from, to)), _) => (Some(from), Some(to)),
+            (None, Some(names)) => names,
+            (None, None) => {
+                let name = git_name(&self.git_names.unwrap_or_default(), self.begin)?;
                 let old = name.clone().filter(|_| !self.is_new);
                 (old, name.filter(|_| !self.is_deleted))
             }
@@ -134,17 +129,17 @@ impl Section {
                 (path, FileChange::Add { content, is_executable })
             }
             (Some(path), None) => (path, FileChange::Delete { hunks: self.hunks }),
-            (Some(old), Some(new)) if old != new => {
+            (Some(old), Some(new)) if old != new && !is_renamed => {
                 let message = format!("{old} and {new} are different files; write `rename from` and `rename to`");
                 return Err(error(message));
             }
-            (Some(path), Some(_)) if self.hunks.is_empty() && self.is_executable.is_none() => {
+            (Some(path), Some(_)) if self.hunks.is_empty() && self.is_executable.is_none() && !is_renamed => {
                 return Err(error(format!("there are no changes of {path}")));
             }
-            (Some(path), Some(_)) => {
+            (Some(path), Some(new)) => {
                 let change = FileChange::Update {
                     hunks: self.hunks,
-                    new_path: None,
+                    new_path: is_renamed.then_some(new),
                     is_executable: self.is_executable,
                 };
                 (path, change)
