@@ -35,8 +35,7 @@ pub(super) fn operations(document: &Value, chosen: &ChosenOperations) -> Result<
         let problem = "it has a query, a fragment or a parameter";
         return Err(HttpToolFault::new("base_url", problem));
     }
-    let document = Document::new(document);
-    let found = all(&document);
+    let found = all(&Document::new(document));
     let made = chosen.operations.iter().map(|id| {
         let wanted = found.iter().find(|found| found.is_named(id)).ok_or_else(|| {
             let known: Vec<_> = found.iter().take(20).map(Found::id).collect();
@@ -44,7 +43,7 @@ pub(super) fn operations(document: &Value, chosen: &ChosenOperations) -> Result<
             HttpToolFault::new("operations", problem)
         })?;
         let name = tool_name(&chosen.prefix, id);
-        let made = operation(name, base_url, wanted, &document);
+        let made = operation(name, base_url, wanted, &Document::new(document));
         Ok(made.map_err(|problem| fault(format!("{id}: {problem}"))))
     });
     made.collect()

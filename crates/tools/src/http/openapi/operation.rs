@@ -25,7 +25,6 @@ pub(super) fn operation<'d>(
     found: &Found<'d>,
     document: &Document<'d>,
 ) -> Result<Operation, String> {
-    document.begin_operation();
     let parameters = parameters(found, document)?;
     let body = json_body(found, document)?;
     let body_property = free_name("body", &parameters);

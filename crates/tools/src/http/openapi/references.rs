@@ -11,7 +11,7 @@ const MAX_CHAIN: usize = 8;
 /// The most values of all schemas of an operation. References can multiply a schema.
 const MAX_VALUES: usize = 5_000;
 
-/// A document, and how many values may still be copied out of it.
+/// A document, and how many values may still be copied out of it for one operation.
 pub(super) struct Document<'d> {
     root: &'d Value,
     left: Cell<usize>,
@@ -27,11 +27,6 @@ impl<'d> Document<'d> {
 
     pub(super) fn root(&self) -> &'d Value {
         self.root
-    }
-
-    /// Begins to count the values of the next operation.
-    pub(super) fn begin_operation(&self) {
-        self.left.set(MAX_VALUES);
     }
 
     /// Counts values that are copied. Fails if there are too many.
