@@ -131,7 +131,7 @@ async fn check_store(
     let settings = StoreSettings {
         migrate: false,
         acquire_timeout: STORE_PATIENCE,
-        ..settings::store(config)
+        ..config.connections.clone()
     };
     let opened = store::open_with(config.store.url.expose(), settings, &settings::contents(config)).await;
     let address = config.store.address();

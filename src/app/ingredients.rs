@@ -50,8 +50,8 @@ impl Ingredients {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let ids: Arc<dyn IdSource> = Arc::new(UuidV7Source);
         let models = Arc::new(Catalog::new(
-            settings::providers(config),
-            &settings::client(config),
+            config.providers.values().cloned().collect(),
+            &config.models,
             Arc::clone(&ids),
             Arc::clone(&clock),
         )?);
@@ -71,19 +71,19 @@ impl Ingredients {
             tools(config, &commands, backend, &resolver, &clock)?
                 .into_iter()
                 .chain(extensions.tools),
-            settings::tools(config),
+            config.tool_calls,
             Arc::clone(&clock),
             Arc::clone(&ids),
         )?);
-        let sender = Arc::new(WebhookSender::new(settings::webhooks(config))?);
+        let sender = Arc::new(WebhookSender::new(config.sender)?);
         let secrets = settings::webhook_secrets(config)?;
-        let prices = config.price_table();
+        let prices = config.prices.clone();
         let mut hooks = builtin_hooks();
         hooks.push(Box::new(WebhookHookFactory::new(Arc::clone(&sender), secrets.clone())));
         hooks.push(Box::new(SummarisationFactory::new(
             Arc::clone(&models) as _,
             prices.clone(),
-            config.context_window_table(),
+            config.context_windows.clone(),
         )));
         Ok(Self {
             models,
@@ -94,7 +94,7 @@ impl Ingredients {
             sender,
             secrets,
             prices,
-            limits: Arc::new(config.limits()),
+            limits: Arc::clone(&config.limits),
             clock,
             ids,
         })
@@ -110,7 +110,7 @@ impl Ingredients {
             webhooks: Arc::new(SenderRules::new(Arc::clone(&self.sender), self.secrets.clone())),
             prices: self.prices.clone(),
             limits: Arc::clone(&self.limits),
-            budget: settings::budget(config),
+            budget: config.runs.budget.clone(),
         }
     }
 
@@ -149,14 +149,14 @@ fn tools(
     clock: &Arc<dyn Clock>,
 ) -> anyhow::Result<Vec<Arc<dyn Tool>>> {
     let client = OutgoingClient::new(
-        tool_settings::http_fetch_rules(config),
-        tool_settings::http_fetch_client(config),
+        config.http_fetch.rules.clone(),
+        config.http_fetch.client,
         Arc::clone(resolver),
     )?;
     let mut tools = builtin_tools(clock);
     tools.push(shell(commands.settings(), backend, Arc::clone(clock)));
     tools.push(shell_job(commands.settings()));
-    tools.push(http_fetch(tool_settings::http_fetch(config)?, client));
+    tools.push(http_fetch(tool_settings::http_fetch(config), client));
     tools.extend(http_tools_of(config, resolver, clock)?);
     Ok(tools)
 }

@@ -29,7 +29,7 @@ pub use self::extensions::Extensions;
 use self::ingredients::Ingredients;
 pub use self::runs::{RunPorts, assemble_runs};
 use crate::config::{Backend, Config};
-use crate::http::{HttpLimits, HttpState, McpSettings};
+use crate::http::{HttpState, McpSettings};
 use crate::outbox::{OutboxPorts, OutboxWorker};
 use crate::retention::Sweeper;
 use crate::run::{AgentDirectory, Runs};
@@ -41,7 +41,6 @@ use tools::mcp::McpServers;
 use values::clock::Clock;
 use values::ids::IdSource;
 use values::limits::Limits;
-use workspace::WorkspaceLimits;
 
 /// How long closing may take. All results are stored already.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
@@ -123,14 +122,14 @@ impl App {
             outbox: Arc::clone(&outbox_ports.wake_up),
             supervisor,
         };
-        let runs = assemble_runs(&ports, settings::runs(config));
+        let runs = assemble_runs(&ports, config);
         runs.lifecycle.set_clock().await?;
         Ok(Self {
             runs,
             agents,
             sessions,
             sweeper: sweeper(Arc::clone(&store), config),
-            outbox: OutboxWorker::new(outbox_ports, settings::outbox(config), &*ids),
+            outbox: OutboxWorker::new(outbox_ports, config.outbox, &*ids),
             store,
             board,
             commands,
@@ -176,11 +175,6 @@ impl App {
         }
     }
 
-    /// Returns the limits of HTTP.
-    pub fn http_limits(&self, config: &Config) -> HttpLimits {
-        settings::http(config)
-    }
-
     /// Ends the background work and closes the board and the store. No run may be in progress.
     pub async fn disconnect(&self) {
         self.stop.cancel();
@@ -200,14 +194,14 @@ impl App {
 
 /// Opens the configured store. Creates or migrates it if the configuration allows that.
 pub async fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
-    open_store_with(config, settings::store(config)).await
+    open_store_with(config, config.connections.clone()).await
 }
 
 /// Opens the configured store. Neither creates nor migrates it.
 pub async fn open_existing_store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
     let settings = StoreSettings {
         migrate: false,
-        ..settings::store(config)
+        ..config.connections.clone()
     };
     open_store_with(config, settings).await
 }
@@ -215,11 +209,6 @@ pub async fn open_existing_store(config: &Config) -> anyhow::Result<Arc<dyn Stor
 async fn open_store_with(config: &Config, settings: StoreSettings) -> anyhow::Result<Arc<dyn Store>> {
     let opened = store::open_with(config.store.url.expose(), settings, &settings::contents(config)).await;
     opened.with_context(|| format!("can't open the store {}", config.store.address()))
-}
-
-/// Returns the limits of workspaces.
-pub fn workspace_limits(config: &Config) -> WorkspaceLimits {
-    settings::workspace(config)
 }
 
 /// Makes the directory of stored agents and of valid configured ones, and reports invalid files.
@@ -235,7 +224,7 @@ pub fn agent_directory(
 /// could run agents.
 pub fn require_keys_beyond_loopback(has_keys: bool, config: &Config) -> anyhow::Result<()> {
     let listen = config.http.listen;
-    if has_keys || listen.ip().is_loopback() || config.http.insecure_no_auth {
+    if has_keys || listen.ip().is_loopback() || config.http.is_exposed {
         return Ok(());
     }
     bail!(
@@ -246,12 +235,12 @@ pub fn require_keys_beyond_loopback(has_keys: bool, config: &Config) -> anyhow::
 
 /// Makes the sweeper of the store, with the configured rules.
 pub fn sweeper(store: Arc<dyn Store>, config: &Config) -> Sweeper {
-    Sweeper::new(store, settings::retention(config))
+    Sweeper::new(store, config.retention, config.sweeps)
 }
 
 async fn open_board(config: &Config, supervisor: &Supervisor) -> anyhow::Result<Arc<Board>> {
     let shared = open_shared_board(config, supervisor).await?;
-    Ok(Arc::new(shared.unwrap_or_else(|| Board::new(settings::board(config)))))
+    Ok(Arc::new(shared.unwrap_or_else(|| Board::new(config.events))))
 }
 
 /// Opens the board that replicas share, if one is configured.

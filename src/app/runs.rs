@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 
+use crate::config::Config;
 use crate::run::{
     ActiveRuns, AgentDirectory, AgentLoops, Attempts, Callers, Executor, Followers, IdempotencyKeys, LeaseRenewal,
-    Leases, LightSlots, ModelSelection, Planner, ProgressWriter, Publisher, Quarantine, QueueLength, QueueSlots,
-    QueueWorker, Redelivery, RequestRates, RunController, RunLifecycle, RunQueue, RunReader, RunSettings, RunStarter,
+    Leases, LightSlots, ModelSelection, Planner, PriorityScope, ProgressWriter, Publisher, Quarantine, QueueLength,
+    QueueSlots, QueueWorker, Redelivery, RequestRates, RunController, RunLifecycle, RunQueue, RunReader, RunStarter,
     RunTasks, Runs, SessionFiles, SessionImporter, SessionRemover, SubagentPorts, SubagentSlots,
 };
 use agent::RequestRoom;
@@ -55,8 +56,8 @@ pub struct RunPorts {
 }
 
 /// The resources that several parts share.
-struct Shared {
-    settings: RunSettings,
+struct Shared<'a> {
+    config: &'a Config,
     tasks: RunTasks,
     active: Arc<ActiveRuns>,
     reader: Arc<RunReader>,
@@ -71,8 +72,8 @@ struct Shared {
 }
 
 /// Makes all parts. No run leaves the queue before [`RunLifecycle::begin`].
-pub fn assemble_runs(ports: &RunPorts, settings: RunSettings) -> Runs {
-    let shared = Shared::new(ports, settings);
+pub fn assemble_runs(ports: &RunPorts, config: &Config) -> Runs {
+    let shared = Shared::new(ports, config);
     let planner = Arc::new(planner(ports, &shared));
     let executor = Arc::new(executor(ports, &shared));
     let attempts = Arc::new(attempts(ports, &shared, &planner, &executor));
@@ -120,12 +121,12 @@ pub fn assemble_runs(ports: &RunPorts, settings: RunSettings) -> Runs {
     }
 }
 
-impl Shared {
-    fn new(ports: &RunPorts, settings: RunSettings) -> Self {
+impl<'a> Shared<'a> {
+    fn new(ports: &RunPorts, config: &'a Config) -> Self {
         let tasks = RunTasks::default();
         let active = Arc::<ActiveRuns>::default();
         let (store, clock) = (&ports.store, Arc::clone(&ports.clock));
-        let leases = Arc::new(Leases::new(Arc::clone(store), clock, &*ports.ids, settings.queue.lease));
+        let leases = Arc::new(Leases::new(Arc::clone(store), clock, &*ports.ids, config.queue.lease));
         let board = Arc::clone(&ports.board);
         let reader = RunReader::new(Arc::clone(store), board, Arc::clone(&active), tasks.clone());
         Self {
@@ -133,7 +134,7 @@ impl Shared {
             keys: Arc::new(IdempotencyKeys {
                 store: Arc::clone(store),
                 leases: Arc::clone(&leases),
-                retention: settings.idempotency_retention,
+                retention: config.idempotency.retention,
             }),
             renewal: Arc::new(LeaseRenewal {
                 store: Arc::clone(store),
@@ -148,10 +149,10 @@ impl Shared {
                 board: Arc::clone(&ports.board),
                 tasks: tasks.clone(),
             }),
-            light_slots: Arc::new(LightSlots::new(settings.max_concurrent, &ports.limits)),
-            queue_slots: Arc::new(QueueSlots::new(settings.queue.concurrency)),
-            room: RequestRoom::new(settings.max_model_request_bytes),
-            settings,
+            light_slots: Arc::new(LightSlots::new(config.runs.max_concurrent, &ports.limits)),
+            queue_slots: Arc::new(QueueSlots::new(config.queue.slots())),
+            room: RequestRoom::new(config.runs.max_model_request_bytes),
+            config,
             tasks,
             active,
             leases,
@@ -159,7 +160,7 @@ impl Shared {
     }
 }
 
-fn planner(ports: &RunPorts, shared: &Shared) -> Planner {
+fn planner(ports: &RunPorts, shared: &Shared<'_>) -> Planner {
     Planner {
         sessions: Arc::clone(&ports.sessions),
         store: Arc::clone(&ports.store),
@@ -176,58 +177,58 @@ fn planner(ports: &RunPorts, shared: &Shared) -> Planner {
         limits: Arc::clone(&ports.limits),
         clock: Arc::clone(&ports.clock),
         ids: Arc::clone(&ports.ids),
-        default_agent: shared.settings.default_agent.clone(),
-        budget: shared.settings.budget.clone(),
+        default_agent: shared.config.runs.default_agent.clone(),
+        budget: shared.config.runs.budget.clone(),
     }
 }
 
-fn executor(ports: &RunPorts, shared: &Shared) -> Executor {
+fn executor(ports: &RunPorts, shared: &Shared<'_>) -> Executor {
     let loops = AgentLoops {
         tools: Arc::clone(&ports.tools),
         hooks: Arc::clone(&ports.hooks),
-        answer_expiry: shared.settings.answer_expiry,
+        answer_expiry: shared.config.answer_expiry,
         room: shared.room.clone(),
         subagents: SubagentPorts {
             clock: Arc::clone(&ports.clock),
             ids: Arc::clone(&ports.ids),
             tasks: shared.tasks.clone(),
-            budget: shared.settings.budget.clone(),
+            budget: shared.config.runs.budget.clone(),
         },
     };
     Executor {
-        workspace: shared.settings.workspace,
+        workspace: shared.config.workspace,
         store: Arc::clone(&ports.store),
         loops: Arc::new(loops),
         servers: Arc::clone(&ports.servers),
-        subagents: SubagentSlots::new(shared.settings.subagents),
+        subagents: SubagentSlots::new(shared.config.subagents),
         publisher: Publisher {
             sessions: Arc::clone(&ports.sessions),
             store: Arc::clone(&ports.store),
             ids: Arc::clone(&ports.ids),
             tasks: shared.tasks.clone(),
-            commit_patience: shared.settings.commit_patience,
+            commit_patience: shared.config.runs.commit_patience,
         },
         board: Arc::clone(&ports.board),
         outbox: Arc::clone(&ports.outbox),
         clock: Arc::clone(&ports.clock),
         ids: Arc::clone(&ports.ids),
-        max_record_bytes: shared.settings.max_record_bytes,
+        max_record_bytes: shared.config.runs.max_record_bytes,
     }
 }
 
-fn files(ports: &RunPorts, shared: &Shared) -> SessionFiles {
+fn files(ports: &RunPorts, shared: &Shared<'_>) -> SessionFiles {
     SessionFiles {
         sessions: Arc::clone(&ports.sessions),
         store: Arc::clone(&ports.store),
         reader: Arc::clone(&shared.reader),
         keys: Arc::clone(&shared.keys),
-        limits: shared.settings.workspace,
+        limits: shared.config.workspace,
         clock: Arc::clone(&ports.clock),
         ids: Arc::clone(&ports.ids),
     }
 }
 
-fn attempts(ports: &RunPorts, shared: &Shared, planner: &Arc<Planner>, executor: &Arc<Executor>) -> Attempts {
+fn attempts(ports: &RunPorts, shared: &Shared<'_>, planner: &Arc<Planner>, executor: &Arc<Executor>) -> Attempts {
     Attempts {
         planner: Arc::clone(planner),
         executor: Arc::clone(executor),
@@ -239,11 +240,11 @@ fn attempts(ports: &RunPorts, shared: &Shared, planner: &Arc<Planner>, executor:
         active: Arc::clone(&shared.active),
         clock: Arc::clone(&ports.clock),
         tasks: shared.tasks.clone(),
-        max_attempts: shared.settings.queue.max_attempts,
+        max_attempts: shared.config.queue.max_attempts,
     }
 }
 
-fn controller(ports: &RunPorts, shared: &Shared, attempts: &Arc<Attempts>) -> RunController {
+fn controller(ports: &RunPorts, shared: &Shared<'_>, attempts: &Arc<Attempts>) -> RunController {
     RunController {
         store: Arc::clone(&ports.store),
         board: Arc::clone(&ports.board),
@@ -259,7 +260,7 @@ fn controller(ports: &RunPorts, shared: &Shared, attempts: &Arc<Attempts>) -> Ru
 
 fn queue(
     ports: &RunPorts,
-    shared: &Shared,
+    shared: &Shared<'_>,
     planner: &Arc<Planner>,
     attempts: &Arc<Attempts>,
     callers: &Arc<Callers>,
@@ -267,7 +268,7 @@ fn queue(
     Arc::new(RunQueue {
         planner: Arc::clone(planner),
         store: Arc::clone(&ports.store),
-        length: QueueLength::new(Arc::clone(&ports.store), shared.settings.queue.max_waiting),
+        length: QueueLength::new(Arc::clone(&ports.store), shared.config.queue.max_waiting),
         slots: Arc::clone(&shared.queue_slots),
         leases: Arc::clone(&shared.leases),
         keys: Arc::clone(&shared.keys),
@@ -275,15 +276,15 @@ fn queue(
         callers: Arc::clone(callers),
         limits: Arc::clone(&ports.limits),
         tasks: shared.tasks.clone(),
-        ranks_tenants: shared.settings.queue.ranks_tenants,
+        ranks_tenants: shared.config.queue.priority == PriorityScope::Global,
     })
 }
 
-fn importer(ports: &RunPorts, shared: &Shared) -> SessionImporter {
+fn importer(ports: &RunPorts, shared: &Shared<'_>) -> SessionImporter {
     SessionImporter {
         sessions: Arc::clone(&ports.sessions),
         store: Arc::clone(&ports.store),
-        workspace: shared.settings.workspace,
+        workspace: shared.config.workspace,
         agents: Arc::clone(&ports.agents),
         models: Arc::clone(&ports.models),
         prices: ports.prices.clone(),
@@ -291,13 +292,13 @@ fn importer(ports: &RunPorts, shared: &Shared) -> SessionImporter {
         keys: Arc::clone(&shared.keys),
         clock: Arc::clone(&ports.clock),
         ids: Arc::clone(&ports.ids),
-        default_agent: shared.settings.default_agent.clone(),
+        default_agent: shared.config.runs.default_agent.clone(),
     }
 }
 
 fn lifecycle(
     ports: &RunPorts,
-    shared: &Shared,
+    shared: &Shared<'_>,
     controller: &Arc<RunController>,
     attempts: Arc<Attempts>,
 ) -> RunLifecycle {
@@ -308,7 +309,7 @@ fn lifecycle(
         quarantine: Quarantine::default(),
         attempts,
         tasks: shared.tasks.clone(),
-        poll_interval: shared.settings.queue.poll_interval,
+        poll_interval: shared.config.queue.poll_interval,
     };
     RunLifecycle {
         tasks: shared.tasks.clone(),

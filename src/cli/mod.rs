@@ -247,7 +247,7 @@ mod tests {
         ];
         let config = load(parse(&words).unwrap()).unwrap().config;
         assert_eq!(config.http.listen.port(), 2, "a flag of its own wins over --set");
-        assert!(config.http.insecure_no_auth);
+        assert!(config.http.is_exposed);
         assert!(parse(&["agent-runtime", "--set", "http.listen"]).is_err());
     }
 }

@@ -12,9 +12,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::output::print_line;
 use crate::app::{self, App, Extensions};
-use crate::config::{Config, Loaded, Role};
+use crate::config::{Config, Loaded};
 use crate::http;
 use crate::lifecycle::{ReloadSignals, StopSignals};
+use crate::run::ProcessRole;
 use crate::telemetry;
 use values::causes::with_causes;
 
@@ -72,8 +73,8 @@ async fn serve_app(app: &App, config: &Config) -> anyhow::Result<()> {
         // The service also works if nobody reads its output.
         tracing::debug!(error = error.to_string(), "the banner can't be printed");
     }
-    let limits = app.http_limits(config);
-    let interface = if config.queue.role == Role::Worker {
+    let limits = config.http.clone();
+    let interface = if config.queue.role == ProcessRole::Worker {
         http::probe_interface(app.http_state(), &limits)
     } else {
         http::interface(app.http_state(), &limits)
@@ -162,7 +163,7 @@ fn print_banner(app: &App, config: &Config, address: SocketAddr, has_keys: bool)
     };
     let body = r#"{"agent": "demo", "input": "What is 17 * 23?"}"#;
     let (version, store, agents) = (env!("CARGO_PKG_VERSION"), config.store.address(), agents.join(", "));
-    if config.queue.role == Role::Worker {
+    if config.queue.role == ProcessRole::Worker {
         return print_line(format_args!(
             "agent-runtime {version}\n  \
              listening on  http://{address}  (probes only: /healthz and /readyz)\n  \

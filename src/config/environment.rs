@@ -4,7 +4,7 @@
 //! `AGENT_RUNTIME__PROVIDERS__OPENAI__BASE_URL` sets `providers.openai`, in any spelling. A
 //! character that variables can't contain, such as `-` or `/`, is matched by `_`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 
@@ -89,6 +89,12 @@ pub(super) fn apply(environment: &BTreeMap<String, String>, settings: &mut Setti
         read_text(path, &value, &origin, settings)?;
     }
     Ok(())
+}
+
+/// Lists the variables that are not blank.
+pub(super) fn set(environment: &BTreeMap<String, String>) -> BTreeSet<String> {
+    let set = environment.iter().filter(|(_, value)| !value.trim().is_empty());
+    set.map(|(name, _)| name.clone()).collect()
 }
 
 /// Finds variables that lack an underscore or are misspelt in another way. An unknown variable with

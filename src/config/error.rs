@@ -6,7 +6,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::settings::{KeyPath, Origin, key_path};
+use super::settings::Origin;
 
 /// A reason why the configuration can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -45,22 +45,6 @@ pub enum ConfigError {
         #[source]
         source: io::Error,
     },
-}
-
-/// A mistake that concerns more than a single value. The loader adds where the key was set.
-#[derive(Debug)]
-pub(super) struct Fault {
-    pub(super) path: KeyPath,
-    pub(super) problem: String,
-}
-
-impl Fault {
-    pub(super) fn new(path: &[&str], problem: impl Into<String>) -> Self {
-        Self {
-            path: key_path(path),
-            problem: problem.into(),
-        }
-    }
 }
 
 fn hint(suggestion: Option<&str>) -> String {

@@ -5,62 +5,61 @@ use std::num::NonZeroU32;
 
 use serde::Deserialize;
 
-use super::error::Fault;
-use super::values::{optional_cost, optional_integer};
+use super::error::ConfigError;
+use super::sections::Sections;
 use values::limits::{Limits, Pattern, RequestRate, RunLimits, TenantLimits};
+use values::settings::{optional_cost, optional_integer};
 use values::tenant::TenantId;
 use values::usage::Cost;
 
 /// What tenants may do at most.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LimitsConfig {
+#[derive(Deserialize)]
+struct LimitsConfig {
     /// What every tenant may do.
-    pub each_tenant: TenantLimitsConfig,
+    each_tenant: TenantLimitsConfig,
     /// What single tenants may do: each value that is set replaces that of `each_tenant`.
-    pub tenants: BTreeMap<String, TenantLimitsConfig>,
+    tenants: BTreeMap<String, TenantLimitsConfig>,
 }
 
 /// What a tenant may do at most; an absent value does not bind.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TenantLimitsConfig {
+#[derive(Default, Deserialize)]
+struct TenantLimitsConfig {
     #[serde(default, deserialize_with = "optional_integer::<_, 1, 1_000_000, _>")]
-    pub max_steps: Option<u32>,
+    max_steps: Option<u32>,
     /// Input and output tokens together.
     #[serde(default, deserialize_with = "optional_integer::<_, 1, { i64::MAX }, _>")]
-    pub max_tokens: Option<u64>,
+    max_tokens: Option<u64>,
     #[serde(default, deserialize_with = "optional_integer::<_, 1, 604_800, _>")]
-    pub max_seconds: Option<u32>,
+    max_seconds: Option<u32>,
     /// US dollars.
     #[serde(default, deserialize_with = "optional_cost")]
-    pub max_cost: Option<Cost>,
+    max_cost: Option<Cost>,
     /// Patterns of names; empty allows all.
     #[serde(default)]
-    pub agents: Option<Vec<Pattern>>,
+    agents: Option<Vec<Pattern>>,
     /// Patterns of `PROVIDER/MODEL`; empty allows all.
     #[serde(default)]
-    pub models: Option<Vec<Pattern>>,
+    models: Option<Vec<Pattern>>,
     /// Patterns of names; empty allows all.
     #[serde(default)]
-    pub providers: Option<Vec<Pattern>>,
+    providers: Option<Vec<Pattern>>,
     /// Light runs in progress in this process.
     #[serde(default, deserialize_with = "optional_integer::<_, 1, 1_000_000, _>")]
-    pub light_runs: Option<u32>,
+    light_runs: Option<u32>,
     /// Runs that wait in the queue.
     #[serde(default, deserialize_with = "optional_integer::<_, 1, 100_000_000, _>")]
-    pub queued_runs: Option<u32>,
+    queued_runs: Option<u32>,
     /// Readers that follow runs or wait for them at once in this process.
     #[serde(default, deserialize_with = "optional_integer::<_, 1, 1_000_000, _>")]
-    pub readers: Option<u32>,
+    readers: Option<u32>,
     /// Bytes of the files of all sessions together, each content counted once.
     #[serde(default, deserialize_with = "optional_integer::<_, 0, { i64::MAX }, _>")]
-    pub max_stored_file_bytes: Option<u64>,
+    max_stored_file_bytes: Option<u64>,
     #[serde(default, deserialize_with = "optional_integer::<_, 1, 100_000, _>")]
-    pub requests_per_second: Option<u32>,
+    requests_per_second: Option<u32>,
     /// Requests at once; by default those of a second.
     #[serde(default, deserialize_with = "optional_integer::<_, 1, 1_000_000, _>")]
-    pub request_burst: Option<u32>,
+    request_burst: Option<u32>,
 }
 
 impl TenantLimitsConfig {
@@ -96,39 +95,36 @@ impl TenantLimitsConfig {
     }
 }
 
-/// Builds the limits of all tenants. Checked names are never dropped.
-pub(super) fn table(limits: &LimitsConfig) -> Limits {
+/// Reads the limits of all tenants.
+pub(super) fn read(sections: &Sections<'_>) -> Result<Limits, ConfigError> {
+    let limits: LimitsConfig = sections.read("limits")?;
     let all = &limits.each_tenant;
-    let tenants = limits.tenants.iter();
-    Limits::new(
-        all.or(all),
-        tenants.filter_map(|(name, own)| Some((name.parse().ok()?, own.or(all)))),
-    )
+    check(sections, all, all, &["limits", "each_tenant"])?;
+    let tenant = |(name, own): (&String, &TenantLimitsConfig)| -> Result<_, ConfigError> {
+        let tenant = name.parse::<TenantId>();
+        let tenant = tenant.map_err(|error| sections.invalid(&["limits", "tenants", name], error.to_string()))?;
+        check(sections, own, all, &["limits", "tenants", name])?;
+        Ok((tenant, own.or(all)))
+    };
+    let tenants: Result<Vec<_>, _> = limits.tenants.iter().map(tenant).collect();
+    Ok(Limits::new(all.or(all), tenants?))
 }
 
-pub(super) fn check(limits: &LimitsConfig) -> Result<(), Fault> {
-    let all = &limits.each_tenant;
-    check_burst(all, all, &["limits", "each_tenant", "request_burst"])?;
-    check_models(all, &["limits", "each_tenant", "models"])?;
-    limits.tenants.iter().try_for_each(|(name, own)| {
-        name.parse::<TenantId>()
-            .map_err(|error| Fault::new(&["limits", "tenants", name], error.to_string()))?;
-        check_models(own, &["limits", "tenants", name, "models"])?;
-        check_burst(own, all, &["limits", "tenants", name, "request_burst"])
-    })
-}
-
-/// Rejects a pattern that can't match any model.
-fn check_models(limits: &TenantLimitsConfig, path: &[&str]) -> Result<(), Fault> {
-    let mut patterns = limits.models.iter().flatten();
-    patterns.try_for_each(|pattern| pattern.check_for_models().map_err(|words| Fault::new(path, words)))
-}
-
-/// Rejects a burst without a rate, which would have no effect.
-fn check_burst(own: &TenantLimitsConfig, all: &TenantLimitsConfig, path: &[&str]) -> Result<(), Fault> {
+/// Rejects limits that would have no effect: a pattern that can't match any model, and a burst
+/// without a rate.
+fn check(
+    sections: &Sections<'_>,
+    own: &TenantLimitsConfig,
+    all: &TenantLimitsConfig,
+    table: &[&str],
+) -> Result<(), ConfigError> {
+    let invalid = |key, problem: &str| sections.invalid(&[table, &[key]].concat(), problem);
+    for pattern in own.models.iter().flatten() {
+        pattern.check_for_models().map_err(|words| invalid("models", &words))?;
+    }
     let rate = own.requests_per_second.or(all.requests_per_second);
     if own.request_burst.is_some() && rate.is_none() {
-        return Err(Fault::new(path, "bounds nothing without `requests_per_second`"));
+        return Err(invalid("request_burst", "bounds nothing without `requests_per_second`"));
     }
     Ok(())
 }
@@ -151,13 +147,9 @@ mod tests {
             agents: Some(Vec::new()),
             ..TenantLimitsConfig::default()
         };
-        let limits = table(&LimitsConfig {
-            each_tenant: all,
-            tenants: BTreeMap::from([("acme".to_owned(), own)]),
-        });
-        let of = |name: &str| limits.of(&name.parse().unwrap()).runs.clone();
-        assert_eq!((of("acme").max_steps, of("other").max_steps), (Some(50), Some(5)));
-        assert_eq!((of("acme").max_tokens, of("acme").agents), (Some(1_000), Vec::new()));
-        assert_eq!(of("acme").models, of("other").models);
+        let (own, all) = (own.or(&all).runs, all.or(&all).runs);
+        assert_eq!((own.max_steps, all.max_steps), (Some(50), Some(5)));
+        assert_eq!((own.max_tokens, own.agents), (Some(1_000), Vec::new()));
+        assert_eq!(own.models, all.models);
     }
 }

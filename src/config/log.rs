@@ -4,11 +4,10 @@ use serde::{Deserialize, Deserializer};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
-use super::values::Text;
+use values::settings::text;
 
 /// The level and the format of logs.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct LogConfig {
     pub format: LogFormat,
     /// Directives of `tracing`, as in `info,sqlx=warn`.
@@ -25,13 +24,11 @@ pub enum LogFormat {
 }
 
 fn filter<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    deserializer.deserialize_str(Text::new(
-        "log levels such as \"info\", or \"info,sqlx=warn\" for a module's own",
-        |text: &str| {
-            let valid = EnvFilter::try_new(text).is_ok() && text.split(',').all(has_level);
-            valid.then(|| text.to_owned())
-        },
-    ))
+    let wanted = "log levels such as \"info\", or \"info,sqlx=warn\" for a module's own";
+    text(deserializer, wanted, |words| {
+        let valid = EnvFilter::try_new(words).is_ok() && words.split(',').all(has_level);
+        valid.then(|| words.to_owned())
+    })
 }
 
 /// Returns whether a directive has a level. `tracing` reads a word such as `verbose` as a module,

@@ -1,18 +1,21 @@
-//! Configuration: one file per section. The only module that reads the process environment.
+//! Configuration: the layers, where each value came from, and what an operator reads about
+//! mistakes. The only module that reads the process environment.
 //!
 //! [`load`] merges four layers; later ones win: the embedded `config/default.toml`, a file, the
 //! environment (`AGENT_RUNTIME__SECTION__KEY`), and overrides from the command line. Each value
 //! remembers its [`Origin`], so errors and `check-config` can name it.
 //!
-//! A section is a plain struct: its fields are the known keys, and its attributes are the accepted
-//! values. To add a key, add a field and a commented line in `config/default.toml`; a test compares
-//! the two. Values that may contain secrets are redacted in every `Debug` and `Display`. The
-//! configuration never contains an API key; it names where the key is found.
+//! The settings belong to the modules that use them: their structs know the keys and the accepted
+//! values. What concerns several modules is here. To add a key, add a field to such a struct and a
+//! commented line in `config/default.toml`; a test checks that somebody reads each key. Values that
+//! may contain secrets are redacted in every `Debug` and `Display`. The configuration never
+//! contains an API key; it names where the key is found.
 //!
 //! Opens no connection and starts nothing.
 
 mod explanation;
 mod loader;
+mod sections;
 mod sources;
 
 mod environment;
@@ -21,124 +24,169 @@ mod schema;
 mod settings;
 mod toml_layer;
 
-mod agents;
-mod aws;
 mod board;
-mod capabilities;
-mod context_windows;
-mod http;
-mod idempotency;
 mod limits;
 mod log;
-mod mcp;
-mod models;
-mod objects;
+mod model_names;
 mod prices;
 mod providers;
-mod queue;
-mod retention;
 mod runs;
 mod sandbox;
-mod sandbox_network;
 mod store;
 mod tools;
-mod webhooks;
-mod workspace;
 
 mod error;
+mod kind_hint;
 mod secrets;
-mod values;
 
 #[cfg(test)]
 mod tests;
 
-pub use agents::AgentsConfig;
-pub use aws::AwsConfig;
 pub use board::BoardConfig;
-pub use capabilities::CapabilityConfig;
 pub use environment::UnreadVariable;
 pub use error::ConfigError;
-pub use http::{HttpConfig, McpServerConfig};
-pub use idempotency::IdempotencyConfig;
-pub use limits::{LimitsConfig, TenantLimitsConfig};
 pub use loader::{Loaded, load};
 pub use log::{LogConfig, LogFormat};
-pub use mcp::McpConfig;
-pub use models::ModelsConfig;
-pub use objects::ObjectsConfig;
 pub use overrides::parse_override;
-pub use prices::PriceConfig;
-pub use providers::ProviderConfig;
-pub use queue::{PriorityScope, QueueConfig, Role};
-pub use retention::RetentionConfig;
-pub use runs::{BudgetConfig, RunsConfig};
-pub use sandbox::{Backend, SandboxConfig};
+pub use sandbox::{Backend, NetworkConfig, NetworkSecretConfig, SandboxConfig};
 pub use secrets::SecretUrl;
 pub use settings::Origin;
 pub use sources::Sources;
 pub use store::StoreConfig;
-pub use tools::{HttpFetchConfig, ToolSecretConfig, ToolsConfig};
-pub use webhooks::{ALL_TENANTS, SecretSourceConfig, WebhooksConfig};
-pub use workspace::WorkspaceConfig;
+pub use tools::{DirectoryConfig, HttpFetchConfig, WebhookSecretConfig};
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU64;
+use std::sync::Arc;
 
-use serde::Deserialize;
+use secrecy::SecretString;
 
-use ::models::Capabilities;
-use ::values::limits::Limits;
-use ::values::model_ref::ContextWindows;
-use ::values::usage::PriceTable;
+use self::sections::Sections;
+use crate::http::{HttpLimits, McpAccess};
+use crate::outbox::OutboxSettings;
+use crate::retention::SweepSettings;
+use crate::run::{IdempotencySettings, QueueSettings, RunSettings, SubagentSettings};
+use ::board::BoardSettings;
+use ::store::{ObjectSettings, RetentionRules, StoreSettings};
+use ::tools::webhooks::SenderSettings;
+use ::tools::{CommandSettings, ToolSettings};
+use agent::AnswerExpiry;
+use models::{ClientSettings, ProviderSettings};
+use values::limits::Limits;
+use values::model_ref::ContextWindows;
+use values::usage::PriceTable;
+use workspace::WorkspaceLimits;
 
-/// Every setting of the service, checked and typed.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// Every setting of the service, checked and typed. The comments name the sections.
+#[derive(Clone, Debug)]
 pub struct Config {
-    pub http: HttpConfig,
+    /// `[http]`
+    pub http: HttpLimits,
+    /// `[http.mcp]`
+    pub mcp_access: McpAccess,
+    /// The key of request states that `[http.mcp]` names.
+    pub mcp_state_key: Option<SecretString>,
+    /// `[store]`: the address and the cache.
     pub store: StoreConfig,
+    /// `[store]`: the connections.
+    pub connections: StoreSettings,
+    /// `[store.objects]`; `None` leaves all contents in the database.
+    pub objects: Option<ObjectSettings>,
+    /// `[board]`: the address.
     pub board: BoardConfig,
-    pub runs: RunsConfig,
-    pub queue: QueueConfig,
-    pub limits: LimitsConfig,
-    pub idempotency: IdempotencyConfig,
-    pub models: ModelsConfig,
-    /// Model providers by name, the first half of `PROVIDER/MODEL`.
-    pub providers: BTreeMap<String, ProviderConfig>,
-    /// Prices by `PROVIDER/MODEL`. A model without an entry has an unknown cost.
-    pub prices: BTreeMap<String, PriceConfig>,
-    pub workspace: WorkspaceConfig,
+    /// `[board]`: the retained events.
+    pub events: BoardSettings,
+    /// `[runs]`
+    pub runs: RunSettings,
+    /// `[runs]`: the limits of subagents.
+    pub subagents: SubagentSettings,
+    /// `[runs]`: how long open calls wait.
+    pub answer_expiry: AnswerExpiry,
+    /// `[runs]`: the limits of tool calls.
+    pub tool_calls: ToolSettings,
+    /// `[queue]`
+    pub queue: QueueSettings,
+    /// `[limits]`
+    pub limits: Arc<Limits>,
+    /// `[idempotency]`
+    pub idempotency: IdempotencySettings,
+    /// `[models]`
+    pub models: ClientSettings,
+    /// Model providers by name, the first half of `PROVIDER/MODEL`, with `[capabilities]`.
+    pub providers: BTreeMap<String, ProviderSettings>,
+    /// `[prices]`. A model without an entry has an unknown cost.
+    pub prices: PriceTable,
+    /// `[context_windows]`: tokens of input and output together.
+    pub context_windows: ContextWindows,
+    /// `[workspace]`
+    pub workspace: WorkspaceLimits,
+    /// `[sandbox]`: where commands run.
     pub sandbox: SandboxConfig,
-    pub tools: ToolsConfig,
-    pub mcp: McpConfig,
-    pub webhooks: WebhooksConfig,
-    pub retention: RetentionConfig,
-    /// The context windows of models in tokens, input and output together, by `PROVIDER/MODEL`.
-    pub context_windows: BTreeMap<String, NonZeroU64>,
-    /// What models can take, by `PROVIDER/MODEL`, on top of what is known of them.
-    pub capabilities: BTreeMap<String, CapabilityConfig>,
-    pub agents: AgentsConfig,
+    /// `[sandbox]`: the commands and their limits. The network is missing.
+    pub commands: CommandSettings,
+    /// `[sandbox.network]`
+    pub network: NetworkConfig,
+    /// `[tools]`
+    pub tools: DirectoryConfig,
+    /// `[tools.http_fetch]`
+    pub http_fetch: HttpFetchConfig,
+    /// `[tools.secrets]`; `None` for a secret that is not set.
+    pub tool_secrets: BTreeMap<String, Option<SecretString>>,
+    /// `[mcp]`
+    pub mcp: DirectoryConfig,
+    /// `[webhooks]`: how messages are sent.
+    pub sender: SenderSettings,
+    /// `[webhooks]`: how messages about the ends of runs are sent.
+    pub outbox: OutboxSettings,
+    /// `[webhooks.secrets]`
+    pub webhook_secrets: BTreeMap<String, WebhookSecretConfig>,
+    /// `[retention]`: what is retained.
+    pub retention: RetentionRules,
+    /// `[retention]`: how the rest is removed.
+    pub sweeps: SweepSettings,
+    /// `[agents]`
+    pub agents: DirectoryConfig,
+    /// `[log]`
     pub log: LogConfig,
 }
 
 impl Config {
-    /// Builds the table of prices for runs.
-    pub fn price_table(&self) -> PriceTable {
-        prices::table(&self.prices, &self.providers)
-    }
-
-    /// Builds the limits of tenants.
-    pub fn limits(&self) -> Limits {
-        limits::table(&self.limits)
-    }
-
-    /// Returns what the models of a provider can take, by model.
-    pub fn capabilities_of(&self, provider: &str) -> BTreeMap<String, Capabilities> {
-        capabilities::of_provider(&self.capabilities, provider)
-    }
-
-    /// Builds the table of context windows for summaries.
-    pub fn context_window_table(&self) -> ContextWindows {
-        context_windows::table(&self.context_windows)
+    fn read(sections: &Sections<'_>) -> Result<Self, ConfigError> {
+        let providers = providers::read(sections)?;
+        Ok(Self {
+            http: sections.read("http")?,
+            mcp_access: sections.read("http.mcp")?,
+            mcp_state_key: sections.secret(&["http", "mcp", "state_key_file"], &sections.read("http.mcp")?)?,
+            store: sections.read("store")?,
+            connections: sections.read("store")?,
+            objects: store::objects(sections)?,
+            board: sections.read("board")?,
+            events: sections.read("board")?,
+            runs: runs::read(sections)?,
+            subagents: sections.read("runs")?,
+            answer_expiry: sections.read("runs")?,
+            tool_calls: sections.read("runs")?,
+            queue: sections.read("queue")?,
+            limits: Arc::new(limits::read(sections)?),
+            idempotency: sections.read("idempotency")?,
+            models: providers::client(sections)?,
+            prices: prices::read(sections, &providers)?,
+            context_windows: model_names::context_windows(sections, &providers)?,
+            providers,
+            workspace: sections.read("workspace")?,
+            sandbox: sections.read("sandbox")?,
+            commands: sandbox::commands(sections)?,
+            network: sandbox::network(sections)?,
+            tools: sections.read("tools")?,
+            http_fetch: tools::http_fetch(sections)?,
+            tool_secrets: tools::secrets(sections)?,
+            mcp: sections.read("mcp")?,
+            sender: sections.read("webhooks")?,
+            outbox: sections.read("webhooks")?,
+            webhook_secrets: tools::webhook_secrets(sections)?,
+            retention: sections.read("retention")?,
+            sweeps: sections.read("retention")?,
+            agents: sections.read("agents")?,
+            log: sections.read("log")?,
+        })
     }
 }

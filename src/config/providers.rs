@@ -1,106 +1,159 @@
-//! `[providers.NAME]`: the addresses of model providers, and where their API keys are found.
+//! `[models]`, `[providers.NAME]` and `[capabilities]`: how models are reached, where credentials
+//! are found, and what models can take.
 //!
 //! A key itself is never part of the configuration. It is read from the named variable or file.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU64;
-use std::path::PathBuf;
+use std::sync::Arc;
 
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::ExposeSecret as _;
 use serde::{Deserialize, Deserializer};
 
-use super::aws::AwsConfig;
-use super::error::Fault;
-use super::values::{Text, path, variable_name};
-use agent::ports::StructuredOutput;
-use models::{ErrorWords, ProviderKind};
+use super::error::ConfigError;
+use super::model_names::model_named;
+use super::secrets::SecretSource;
+use super::sections::Sections;
+use models::{AwsCredentials, AwsSettings, Capabilities, ClientSettings, ProviderKind, ProviderSettings};
 use values::http_headers::CREDENTIAL_HEADERS;
+use values::settings::{text, variable_name};
 
-/// Where a provider's models are reached.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ProviderConfig {
-    pub kind: ProviderKind,
-    /// Without a trailing slash; `None` for scripted providers, and for the address of the region.
-    #[serde(default, deserialize_with = "base_url")]
-    pub base_url: Option<String>,
-    /// The environment variable that holds the API key.
-    #[serde(default, deserialize_with = "variable_name")]
-    pub api_key_env: Option<String>,
-    /// A file that holds the API key; it wins over `api_key_env`.
-    #[serde(default, deserialize_with = "path")]
-    pub api_key_file: Option<PathBuf>,
-    /// The models that may be used; empty allows any.
+/// The part of a provider that only the kind `bedrock` has.
+#[derive(Default, Deserialize)]
+struct Signing {
     #[serde(default)]
-    pub models: Vec<String>,
-    /// The most tokens that a request may ask for; `None` when it is not known.
-    #[serde(default)]
-    pub max_output_tokens: Option<NonZeroU64>,
-    /// Requests streamed responses.
-    #[serde(default = "streams")]
-    pub stream: bool,
-    /// How its models are asked for structured output; `None` leaves it to the protocol.
-    #[serde(default)]
-    pub structured_output: Option<StructuredOutput>,
-    /// Splits off reasoning that its models leave in their words; `None` leaves it to the address.
-    #[serde(default)]
-    pub think_tags: Option<bool>,
-    /// Codes and phrases of its errors beyond those that are built in.
-    #[serde(default)]
-    pub error_words: ErrorWords,
-    /// Headers sent with every request beside the ones of the protocol. Their values may be
-    /// credentials.
-    #[serde(default)]
-    pub headers: BTreeMap<String, SecretString>,
-    /// The region and the credentials of a provider of the kind `bedrock`.
-    #[serde(default)]
-    pub aws: AwsConfig,
-    /// The script of a scripted provider; `None` plays the built-in one.
-    #[serde(default, deserialize_with = "path")]
-    pub script: Option<PathBuf>,
-    /// The API key that was found when the configuration was loaded.
-    #[serde(skip)]
-    pub api_key: Option<SecretString>,
+    aws: Option<Aws>,
 }
 
-/// Returns which `kind` to write instead of the name of a provider. `problem` is the error of the
-/// unknown kind.
-pub(super) fn kind_hint(path: &[String], problem: &str) -> Option<&'static str> {
-    if !matches!(path, [table, _, key] if table == "providers" && key == "kind") {
-        return None;
+/// The region of a provider, and where the credentials that sign its requests are found.
+#[derive(Default, Deserialize)]
+struct Aws {
+    #[serde(default, deserialize_with = "region")]
+    region: Option<String>,
+    /// The variable that holds the region; it wins over `region`.
+    #[serde(default, deserialize_with = "variable_name")]
+    region_env: Option<String>,
+    #[serde(default, deserialize_with = "variable_name")]
+    access_key_id_env: Option<String>,
+    #[serde(default, deserialize_with = "variable_name")]
+    secret_access_key_env: Option<String>,
+    #[serde(default, deserialize_with = "variable_name")]
+    session_token_env: Option<String>,
+}
+
+/// Reads how all providers are called.
+pub(super) fn client(sections: &Sections<'_>) -> Result<ClientSettings, ConfigError> {
+    let settings = ClientSettings {
+        timeouts: sections.read("models")?,
+        retries: sections.read("models")?,
+        caps: sections.read("models")?,
+        proxy: None,
+    };
+    if settings.retries.max_delay < settings.retries.base_delay {
+        let problem = "shorter than `models.retry_base_delay`";
+        return Err(sections.invalid(&["models", "retry_max_delay"], problem));
     }
-    Some(match problem.split('`').nth(1)?.to_lowercase().as_str() {
-        "openai" => "; write `openai_responses`, or `openai_chat` for chat completions",
-        "azure" | "azure_openai" | "openai_compatible" | "openrouter" | "ollama" | "vllm" | "lmstudio" | "litellm"
-        | "groq" | "together" | "fireworks" | "deepseek" | "mistral" | "xai" | "grok" | "cerebras" => {
-            "; write `openai_chat`, which this server offers, and its `base_url`"
+    if settings.caps.response_bytes < settings.caps.event_bytes {
+        let problem = "smaller than `models.max_event_bytes`";
+        return Err(sections.invalid(&["models", "max_response_bytes"], problem));
+    }
+    Ok(settings)
+}
+
+/// Reads the providers with their credentials.
+pub(super) fn read(sections: &Sections<'_>) -> Result<BTreeMap<String, ProviderSettings>, ConfigError> {
+    let mut sources: BTreeMap<String, SecretSource> = sections.read("providers")?;
+    let mut signing: BTreeMap<String, Signing> = sections.read("providers")?;
+    let mut providers: BTreeMap<String, ProviderSettings> = sections.read("providers")?;
+    for (name, provider) in &mut providers {
+        let source = sources.remove(name).unwrap_or_default();
+        let aws = signing.remove(name).unwrap_or_default().aws;
+        check_provider(sections, name, provider, aws.is_some())?;
+        provider.name.clone_from(name);
+        provider.api_key = sections.secret(&["providers", name, "api_key_file"], &source)?;
+        let mut key_sources: Vec<String> = source.shown().into_iter().collect();
+        if provider.kind == ProviderKind::Bedrock {
+            let aws = aws.unwrap_or_default();
+            provider.aws = aws.settings(sections, name)?;
+            if let (Some(id), Some(key)) = (aws.access_key_id_env, aws.secret_access_key_env) {
+                key_sources.push(format!("{id} and {key}"));
+            }
         }
-        "claude" => "; write `anthropic`",
-        "google" | "vertex" | "vertexai" | "vertex_ai" => "; write `gemini`",
-        "aws" | "amazon" => "; write `bedrock`",
-        _ => return None,
+        provider.api_key_source = key_sources.join(", or ");
+    }
+    let capabilities: BTreeMap<String, Capabilities> = sections.read("capabilities")?;
+    let mut of_providers: BTreeMap<String, BTreeMap<String, Capabilities>> = BTreeMap::new();
+    for (name, own) in capabilities {
+        let model = model_named(sections, "capabilities", "a model with capabilities", &name, &providers)?;
+        let of_provider = of_providers.entry(model.provider().to_owned()).or_default();
+        of_provider.insert(model.model().to_owned(), own);
+    }
+    for (name, of_provider) in of_providers {
+        if let Some(provider) = providers.get_mut(&name) {
+            provider.capabilities = Arc::new(of_provider);
+        }
+    }
+    Ok(providers)
+}
+
+impl Aws {
+    /// Finds the region in force, which becomes a part of a host's name, and the credentials.
+    fn settings(&self, sections: &Sections<'_>, provider: &str) -> Result<AwsSettings, ConfigError> {
+        let invalid = |key: &str, problem: &str| Err(sections.invalid(&["providers", provider, "aws", key], problem));
+        let of_variable = sections.variable(self.region_env.as_deref())?;
+        let region = match (&of_variable, &self.region) {
+            (Some(region), _) if is_region(region.expose_secret()) => region.expose_secret(),
+            (Some(_), _) => {
+                return invalid(
+                    "region_env",
+                    "the variable holds no name of a region, such as us-east-1",
+                );
+            }
+            (None, Some(region)) => region,
+            (None, None) => return invalid("region", "missing: this kind of provider needs a region"),
+        };
+        let access_key_id = sections.variable(self.access_key_id_env.as_deref())?;
+        let secret_access_key = sections.variable(self.secret_access_key_env.as_deref())?;
+        let session_token = sections.variable(self.session_token_env.as_deref())?;
+        Ok(AwsSettings {
+            region: region.to_owned(),
+            credentials: access_key_id.zip(secret_access_key).map(|(id, key)| AwsCredentials {
+                access_key_id: id.expose_secret().to_owned(),
+                secret_access_key: key,
+                session_token,
+            }),
+        })
+    }
+}
+
+fn is_region(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    (1..=32).contains(&text.len()) && text.chars().all(plain)
+}
+
+fn region<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let wanted = "the name of a region of AWS, such as \"us-east-1\"";
+    text(deserializer, wanted, |words| {
+        is_region(words).then(|| Some(words.to_owned()))
     })
 }
 
-pub(super) fn check(providers: &BTreeMap<String, ProviderConfig>) -> Result<(), Fault> {
-    for (name, provider) in providers {
-        if name.is_empty() || name.contains(|c: char| c == '/' || c.is_control() || c.is_whitespace()) {
-            let problem = "a provider's name can't be empty or hold `/` or blanks";
-            return Err(Fault::new(&["providers", name], problem));
-        }
-        check_provider(name, provider)?;
+fn check_provider(
+    sections: &Sections<'_>,
+    name: &str,
+    provider: &ProviderSettings,
+    has_aws: bool,
+) -> Result<(), ConfigError> {
+    if name.is_empty() || name.contains(|c: char| c == '/' || c.is_control() || c.is_whitespace()) {
+        let problem = "a provider's name can't be empty or hold `/` or blanks";
+        return Err(sections.invalid(&["providers", name], problem));
     }
-    Ok(())
-}
-
-fn check_provider(name: &str, provider: &ProviderConfig) -> Result<(), Fault> {
-    let fault = |key, problem: &str| Err(Fault::new(&["providers", name, key], problem));
+    let fault = |key, problem: &str| Err(sections.invalid(&["providers", name, key], problem));
     let scripted = provider.kind == ProviderKind::Scripted;
     if scripted && provider.base_url.is_some() {
         return fault("base_url", "a scripted provider has no address");
     }
     let bedrock = provider.kind == ProviderKind::Bedrock;
-    if !bedrock && provider.aws.is_set() {
+    if !bedrock && has_aws {
         return fault(
             "aws",
             "only a provider of the kind bedrock has a region and signs its requests",
@@ -123,7 +176,7 @@ fn check_provider(name: &str, provider: &ProviderConfig) -> Result<(), Fault> {
     }
     for (header, value) in &provider.headers {
         if let Some(problem) = header_fault(header, value.expose_secret()) {
-            return Err(Fault::new(&["providers", name, "headers", header], problem));
+            return Err(sections.invalid(&["providers", name, "headers", header], problem));
         }
     }
     Ok(())
@@ -140,23 +193,4 @@ fn header_fault(name: &str, value: &str) -> Option<&'static str> {
     } else {
         None
     }
-}
-
-fn streams() -> bool {
-    true
-}
-
-fn base_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    deserializer.deserialize_str(Text::secret(
-        "a URL such as \"https://api.openai.com/v1\", without user, query or fragment",
-        |text: &str| {
-            let url = text.trim().trim_end_matches('/');
-            let address = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
-            let plain = address
-                .chars()
-                .all(|c| c.is_ascii_graphic() && !"@?#\"<>\\".contains(c));
-            let named = !address.starts_with(['/', ':']) && !address.is_empty();
-            (plain && named).then(|| Some(url.to_owned()))
-        },
-    ))
 }

@@ -1,20 +1,21 @@
-//! `[sandbox]`: where the commands of agents run, and what they may use.
+//! `[sandbox]` and `[sandbox.network]`: where the commands of agents run, what they may use, and the
+//! hosts that they may reach through the proxy of the service.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
-use super::error::Fault;
-use super::sandbox_network::{self, NetworkConfig};
-use super::values::{duration, integer};
-use sandbox::{Isolation, Namespaces};
-use values::path_patterns::PathPatterns;
+use super::error::ConfigError;
+use super::sections::Sections;
+use net::egress::EgressLimits;
+use net::outgoing::{AddressRules, RuleKeys};
+use sandbox::SandboxLimits;
+use tools::CommandSettings;
+use values::settings::{duration, integer};
 
-/// The sandbox and the limits of commands.
+/// Where commands run.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct SandboxConfig {
     /// What runs commands.
     pub backend: Backend,
@@ -24,58 +25,6 @@ pub struct SandboxConfig {
     /// Commands at a worker at the same time.
     #[serde(deserialize_with = "integer::<_, 1, 1_000, _>")]
     pub worker_commands: usize,
-    /// Whether commands are kept apart from the service.
-    pub isolation: Isolation,
-    /// Whether namespaces are used.
-    pub namespaces: Namespaces,
-    /// The oldest version of Landlock that will do.
-    #[serde(deserialize_with = "integer::<_, 1, 100, _>")]
-    pub landlock_abi: u32,
-    /// A directory of cgroup v2 that is delegated to the service. Empty for none.
-    pub cgroup: PathBuf,
-    /// Whether the service refuses to start if commands can't run.
-    pub required: bool,
-    /// The directory for the files of commands. Empty for one in the system's temporary directory.
-    pub directory: PathBuf,
-    /// Directories of ended runs that are retained for the next run of their session.
-    #[serde(deserialize_with = "integer::<_, 0, 1_000, _>")]
-    pub retained_directories: usize,
-    /// What commands make and is not part of a session.
-    #[serde(deserialize_with = "patterns")]
-    pub ephemeral: PathPatterns,
-    /// Further files and directories that commands may read and execute.
-    pub read_only: Vec<PathBuf>,
-    /// Time from the start of a command to its end.
-    #[serde(deserialize_with = "duration::<1_000, 86_400_000, _>")]
-    pub max_time: Duration,
-    /// Processor time of all processes of a command.
-    #[serde(deserialize_with = "duration::<1_000, 86_400_000, _>")]
-    pub max_cpu_time: Duration,
-    /// Resident memory of all processes of a command.
-    #[serde(deserialize_with = "integer::<_, 16_777_216, 1_099_511_627_776, _>")]
-    pub max_memory_bytes: u64,
-    /// Processes and threads of a command.
-    #[serde(deserialize_with = "integer::<_, 8, 100_000, _>")]
-    pub max_processes: u32,
-    /// Open files of each process.
-    #[serde(deserialize_with = "integer::<_, 16, 1_000_000, _>")]
-    pub max_open_files: u32,
-    /// What a command may add to the files and to the temporary files of its run.
-    #[serde(deserialize_with = "integer::<_, 1_048_576, 1_099_511_627_776, _>")]
-    pub max_disk_bytes: u64,
-    /// Standard output and standard error together.
-    #[serde(deserialize_with = "integer::<_, 1_024, 67_108_864, _>")]
-    pub max_output_bytes: u64,
-    /// Commands of all runs of this process at the same time, without background jobs.
-    #[serde(deserialize_with = "integer::<_, 1, 10_000, _>")]
-    pub max_commands: usize,
-    /// Background jobs of a run at the same time; 0 for none.
-    #[serde(deserialize_with = "integer::<_, 0, 100, _>")]
-    pub max_jobs_per_run: usize,
-    /// Background jobs of all runs of this process at the same time.
-    #[serde(deserialize_with = "integer::<_, 1, 10_000, _>")]
-    pub max_jobs: usize,
-    pub network: NetworkConfig,
 }
 
 /// What runs commands.
@@ -88,14 +37,87 @@ pub enum Backend {
     Worker,
 }
 
-pub(super) fn check(sandbox: &SandboxConfig) -> Result<(), Fault> {
-    if let Some(path) = sandbox.read_only.iter().find(|path| !path.is_absolute()) {
-        let problem = format!("{} is not an absolute path", path.display());
-        return Err(Fault::new(&["sandbox", "read_only"], problem));
-    }
-    sandbox_network::check(&sandbox.network)
+/// The limits of a command. The sandbox has no bounds of its own: an operator has.
+#[derive(Deserialize)]
+struct CommandLimits {
+    #[serde(deserialize_with = "duration::<1_000, 86_400_000, _>")]
+    max_time: Duration,
+    #[serde(deserialize_with = "duration::<1_000, 86_400_000, _>")]
+    max_cpu_time: Duration,
+    #[serde(deserialize_with = "integer::<_, 16_777_216, 1_099_511_627_776, _>")]
+    max_memory_bytes: u64,
+    #[serde(deserialize_with = "integer::<_, 8, 100_000, _>")]
+    max_processes: u32,
+    #[serde(deserialize_with = "integer::<_, 16, 1_000_000, _>")]
+    max_open_files: u32,
+    #[serde(deserialize_with = "integer::<_, 1_048_576, 1_099_511_627_776, _>")]
+    max_disk_bytes: u64,
+    #[serde(deserialize_with = "integer::<_, 1_024, 67_108_864, _>")]
+    max_output_bytes: u64,
 }
 
-fn patterns<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathPatterns, D::Error> {
-    PathPatterns::new(Vec::<String>::deserialize(deserializer)?).map_err(D::Error::custom)
+/// The network of commands. They have none if no host is allowed.
+#[derive(Clone, Debug)]
+pub struct NetworkConfig {
+    pub rules: AddressRules,
+    pub limits: EgressLimits,
+    /// Secrets by the variable in which commands find the placeholder.
+    pub secrets: BTreeMap<String, NetworkSecretConfig>,
+}
+
+/// A secret that the proxy adds to requests for a host.
+#[derive(Clone, Debug, Deserialize)]
+pub struct NetworkSecretConfig {
+    /// The host, with a port if it is not 443.
+    pub host: String,
+    /// The header of the secret.
+    pub header: String,
+    /// What comes before the secret.
+    #[serde(default)]
+    pub prefix: String,
+    /// The name of the secret in `[tools.secrets]`.
+    pub secret: String,
+}
+
+/// Reads what commands may use.
+pub(super) fn commands(sections: &Sections<'_>) -> Result<CommandSettings, ConfigError> {
+    let limits: CommandLimits = sections.read("sandbox")?;
+    Ok(CommandSettings {
+        sandbox: sections.read("sandbox")?,
+        limits: SandboxLimits {
+            wall_time: limits.max_time,
+            cpu_time: limits.max_cpu_time,
+            memory_bytes: limits.max_memory_bytes,
+            processes: limits.max_processes,
+            open_files: limits.max_open_files,
+            file_bytes: limits.max_disk_bytes,
+            disk_bytes: limits.max_disk_bytes,
+            output_bytes: limits.max_output_bytes,
+        },
+        max_jobs: sections.read("sandbox")?,
+        ..sections.read("sandbox")?
+    })
+}
+
+/// Reads what commands may reach.
+pub(super) fn network(sections: &Sections<'_>) -> Result<NetworkConfig, ConfigError> {
+    let secrets: BTreeMap<String, NetworkSecretConfig> = sections.read("sandbox.network.secrets")?;
+    let letter = |c: char| c.is_ascii_alphabetic() || c == '_';
+    let is_variable = |name: &str| name.starts_with(letter) && name.chars().all(|c| letter(c) || c.is_ascii_digit());
+    if let Some(name) = secrets.keys().find(|name| !is_variable(name)) {
+        let problem = "is not the name of a variable, such as \"GITHUB_TOKEN\"";
+        return Err(sections.invalid(&["sandbox", "network", "secrets", name], problem));
+    }
+    Ok(NetworkConfig {
+        rules: AddressRules {
+            allow_http: true,
+            keys: RuleKeys {
+                allow_http: "sandbox.network.ports",
+                private: "sandbox.network.allow_networks",
+            },
+            ..sections.read("sandbox.network")?
+        },
+        limits: sections.read("sandbox.network")?,
+        secrets,
+    })
 }

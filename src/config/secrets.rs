@@ -4,15 +4,15 @@
 //! not repeat them.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{fmt, fs, io};
 
 use secrecy::{ExposeSecret as _, SecretString};
-use serde::Deserializer;
+use serde::{Deserialize, Deserializer};
 
 use super::error::ConfigError;
 use super::settings::{Origin, dotted};
-use super::values::Text;
+use values::settings::{path, secret_text, variable_name};
 
 /// The replacement of a secret.
 pub(super) const REDACTED: &str = "[redacted]";
@@ -55,7 +55,31 @@ pub(super) fn secret_url<'de, D: Deserializer<'de>>(
         };
         schemes.contains(&scheme).then(|| SecretUrl(SecretString::from(url)))
     };
-    deserializer.deserialize_str(Text::secret(wanted, parse))
+    secret_text(deserializer, wanted, parse)
+}
+
+/// Where a secret is found. The file wins.
+#[derive(Default, Deserialize)]
+pub(super) struct SecretSource {
+    /// The environment variable that holds it.
+    #[serde(
+        default,
+        alias = "api_key_env",
+        alias = "state_key_env",
+        deserialize_with = "variable_name"
+    )]
+    pub(super) env: Option<String>,
+    /// The file that holds it.
+    #[serde(default, alias = "api_key_file", alias = "state_key_file", deserialize_with = "path")]
+    pub(super) file: Option<PathBuf>,
+}
+
+impl SecretSource {
+    /// Returns where the secret is found, for messages.
+    pub(super) fn shown(&self) -> Option<String> {
+        let file = self.file.as_ref().map(|path| path.display().to_string());
+        file.or_else(|| self.env.clone())
+    }
 }
 
 /// Hides the password and the secret query values of a URL. Hides everything in a text that is not

@@ -1,105 +1,98 @@
-//! `[tools]`: the folder of HTTP tools, their secrets, and where tools may send requests.
+//! `[tools]`, `[mcp]` and `[agents]`: the folders of definitions. `[tools.http_fetch]`,
+//! `[tools.secrets]` and `[webhooks.secrets]`: what tools and webhooks may send, and where.
 //!
 //! A secret itself is never part of the configuration. It is read from the named variable or file.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use secrecy::SecretString;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
-use super::error::Fault;
-use super::values::{Text, duration, filled, integer, path, variable_name};
-use net::outgoing::{HostPattern, HttpMethod, Network};
+use super::error::ConfigError;
+use super::secrets::SecretSource;
+use super::sections::Sections;
+use net::outgoing::{AddressRules, ClientSettings, RuleKeys};
+use tools::HttpFetchSettings;
+use tools::webhooks::SecretTenants;
+use values::settings::directory;
 
-/// Settings of tools that do more than compute.
+/// Where definitions are read from.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ToolsConfig {
-    /// A directory of `*.toml`, each with HTTP tools; it need not exist.
+pub struct DirectoryConfig {
+    /// A directory of `*.toml`; it need not exist.
     #[serde(deserialize_with = "directory")]
     pub directory: PathBuf,
-    pub http_fetch: HttpFetchConfig,
-    /// Secrets by the name that HTTP tools use.
-    pub secrets: BTreeMap<String, ToolSecretConfig>,
 }
 
-/// Where a secret is found.
+/// What the tool `http_fetch` may send, and where.
+#[derive(Clone, Debug)]
+pub struct HttpFetchConfig {
+    pub settings: HttpFetchSettings,
+    pub rules: AddressRules,
+    pub client: ClientSettings,
+}
+
+/// A signing secret, and the tenants whose runs it signs for.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ToolSecretConfig {
-    /// The environment variable that holds it.
-    #[serde(default, deserialize_with = "variable_name")]
-    pub env: Option<String>,
-    /// A file that holds it; it wins over `env`.
-    #[serde(default, deserialize_with = "path")]
-    pub file: Option<PathBuf>,
-    /// The secret that was found when the configuration was loaded.
+pub struct WebhookSecretConfig {
+    #[serde(default)]
+    pub tenants: SecretTenants,
+    /// The secret that was found; several are separated by blanks.
     #[serde(skip)]
     pub secret: Option<SecretString>,
 }
 
-/// Where the tool `http_fetch` may send requests, and how large they may be.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct HttpFetchConfig {
-    /// The hosts that it may reach; empty permits all.
-    pub allow_hosts: Vec<HostPattern>,
-    /// The hosts that it may not reach.
-    pub deny_hosts: Vec<HostPattern>,
-    /// The ports that it may reach; empty permits all but those of other protocols.
-    pub ports: BTreeSet<u16>,
-    /// Networks that are not public and that it may reach.
-    pub allow_networks: Vec<Network>,
-    /// Also sends unencrypted.
-    pub allow_http: bool,
-    pub methods: BTreeSet<HttpMethod>,
-    #[serde(deserialize_with = "duration::<10, 600_000, _>")]
-    pub connect_timeout: Duration,
-    /// From the start to the last byte, with all redirects.
-    #[serde(deserialize_with = "duration::<10, 600_000, _>")]
-    pub timeout: Duration,
-    #[serde(deserialize_with = "integer::<_, 0, 20, _>")]
-    pub max_redirects: usize,
-    /// The most bytes of a response that are read.
-    #[serde(deserialize_with = "integer::<_, 1_024, 67_108_864, _>")]
-    pub max_response_bytes: usize,
-    /// The bytes of text of a call that asks for no number.
-    #[serde(deserialize_with = "integer::<_, 256, 67_108_864, _>")]
-    pub text_bytes: usize,
-    /// Empty for that of the service.
-    #[serde(deserialize_with = "user_agent")]
-    pub user_agent: String,
+/// Reads what `http_fetch` may do.
+pub(super) fn http_fetch(sections: &Sections<'_>) -> Result<HttpFetchConfig, ConfigError> {
+    Ok(HttpFetchConfig {
+        settings: sections.read("tools.http_fetch")?,
+        rules: AddressRules {
+            keys: RuleKeys {
+                allow_http: "tools.http_fetch.allow_http",
+                private: "tools.http_fetch.allow_networks",
+            },
+            ..sections.read("tools.http_fetch")?
+        },
+        client: ClientSettings {
+            decompress: true,
+            ..sections.read("tools.http_fetch")?
+        },
+    })
 }
 
-pub(super) fn check(tools: &ToolsConfig) -> Result<(), Fault> {
-    if tools.http_fetch.methods.is_empty() {
-        return Err(Fault::new(
-            &["tools", "http_fetch", "methods"],
-            "names no method, such as \"GET\"",
-        ));
+/// Finds the secrets of tools.
+pub(super) fn secrets(sections: &Sections<'_>) -> Result<BTreeMap<String, Option<SecretString>>, ConfigError> {
+    named_secrets(sections, "tools")
+}
+
+/// Finds the secrets that sign webhooks.
+pub(super) fn webhook_secrets(sections: &Sections<'_>) -> Result<BTreeMap<String, WebhookSecretConfig>, ConfigError> {
+    let mut secrets: BTreeMap<String, WebhookSecretConfig> = sections.read("webhooks.secrets")?;
+    for (name, found) in named_secrets(sections, "webhooks")? {
+        if let Some(secret) = secrets.get_mut(&name) {
+            secret.secret = found;
+        }
     }
-    for (name, source) in &tools.secrets {
+    Ok(secrets)
+}
+
+/// Finds the secrets in the table `secrets` of a section.
+fn named_secrets(
+    sections: &Sections<'_>,
+    section: &str,
+) -> Result<BTreeMap<String, Option<SecretString>>, ConfigError> {
+    let sources: BTreeMap<String, SecretSource> = sections.read(&format!("{section}.secrets"))?;
+    let found = |(name, source): (String, SecretSource)| -> Result<_, ConfigError> {
+        let invalid = |problem: &str| Err(sections.invalid(&[section, "secrets", &name], problem));
         if name.is_empty() || name.contains(|c: char| c.is_control() || c.is_whitespace()) {
-            let problem = "a secret's name can't be empty or hold blanks";
-            return Err(Fault::new(&["tools", "secrets", name], problem));
+            return invalid("a secret's name can't be empty or hold blanks");
         }
         if source.env.is_none() && source.file.is_none() {
-            let problem = "names neither `env` nor `file`";
-            return Err(Fault::new(&["tools", "secrets", name], problem));
+            return invalid("names neither `env` nor `file`");
         }
-    }
-    Ok(())
-}
-
-fn directory<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
-    filled(deserializer).map(PathBuf::from)
-}
-
-fn user_agent<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    deserializer.deserialize_str(Text::new("printable ASCII, such as \"my-agents/1.0\"", |text: &str| {
-        let is_printable = text.chars().all(|c| (' '..='~').contains(&c));
-        is_printable.then(|| text.trim().to_owned())
-    }))
+        let secret = sections.secret(&[section, "secrets", &name, "file"], &source)?;
+        Ok((name, secret))
+    };
+    sources.into_iter().map(found).collect()
 }

@@ -137,6 +137,7 @@ mod tests {
 
     fn limits(is_exposed: bool) -> HttpLimits {
         HttpLimits {
+            listen: ([127, 0, 0, 1], 0).into(),
             max_body_bytes: 0,
             max_json_depth: 0,
             max_json_values: 0,

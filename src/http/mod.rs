@@ -52,7 +52,7 @@ mod unread;
 pub use self::agents::AgentView;
 pub use self::codes::ProblemCode;
 pub use self::limits::HttpLimits;
-pub use self::mcp::{McpKeyError, McpSettings};
+pub use self::mcp::{McpAccess, McpKeyError, McpSettings};
 pub use self::problem::{FieldProblem, Problem};
 pub use self::router::{Interface, interface, openapi, probe_interface};
 pub use self::server::serve;

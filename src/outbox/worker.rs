@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable as _};
+use serde::Deserialize;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -18,6 +19,7 @@ use store::{DeliveryOutcome, DueDelivery, DueFilter, LeaseTerms, Outage, OutboxS
 use tools::webhooks::{WebhookSecret, WebhookSender};
 use values::clock::{Clock, Timestamp};
 use values::ids::{IdSource, WorkerId};
+use values::settings::{duration, integer};
 use values::tenant::TenantId;
 
 /// How long a worker tries to record a result while the store is unavailable.
@@ -29,17 +31,22 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 const LEASE_MARGIN: Duration = Duration::from_secs(10);
 
 /// How messages are sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct OutboxSettings {
     /// The most attempts to send a message.
+    #[serde(deserialize_with = "integer::<_, 1, 1_000, _>")]
     pub max_attempts: u32,
     /// The longest delay after the first failure. It doubles after each further failure.
+    #[serde(deserialize_with = "duration::<10, 86_400_000, _>")]
     pub retry_base_delay: Duration,
     /// The longest delay before the next attempt.
+    #[serde(deserialize_with = "duration::<10, 604_800_000, _>")]
     pub retry_max_delay: Duration,
     /// The most messages in flight.
+    #[serde(rename = "delivery_concurrency", deserialize_with = "integer::<_, 1, 10_000, _>")]
     pub concurrency: usize,
     /// How often the worker polls the outbox without a wake-up.
+    #[serde(deserialize_with = "duration::<10, 3_600_000, _>")]
     pub poll_interval: Duration,
 }
 

@@ -1,28 +1,33 @@
 //! Retention: sweeps expired data, in the background or once, in small steps with pauses.
 //!
 //! The store alone decides what expires, by database time. So several processes may sweep at the
-//! same time. Contains no HTTP and no configuration.
+//! same time. Contains no HTTP.
 
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use store::{RemovalFigures, RetentionRules, Store, StoreError, SweepCursor};
+use values::settings::{duration, integer};
 
 /// The pause after a step that removed something. It leaves most of the time to other removals and,
 /// on SQLite, to commits.
 const REST: Duration = Duration::from_millis(50);
 
+/// The longest pause between two sweeps: a hundred years.
+const MAX_INTERVAL_MS: u64 = 3_155_760_000_000;
+
 /// The settings of sweeps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RetentionSettings {
-    /// The retention rules.
-    pub rules: RetentionRules,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub struct SweepSettings {
     /// The pause between two sweeps; with zero, no sweeps run in the background.
+    #[serde(deserialize_with = "duration::<0, MAX_INTERVAL_MS, _>")]
     pub interval: Duration,
     /// How many rows one step checks.
+    #[serde(deserialize_with = "integer::<_, 1, 10_000, _>")]
     pub batch: u32,
 }
 
@@ -30,13 +35,14 @@ pub struct RetentionSettings {
 #[derive(Debug, Clone)]
 pub struct Sweeper {
     store: Arc<dyn Store>,
-    settings: RetentionSettings,
+    rules: RetentionRules,
+    settings: SweepSettings,
 }
 
 impl Sweeper {
     /// Creates a sweeper.
-    pub fn new(store: Arc<dyn Store>, settings: RetentionSettings) -> Self {
-        Self { store, settings }
+    pub fn new(store: Arc<dyn Store>, rules: RetentionRules, settings: SweepSettings) -> Self {
+        Self { store, rules, settings }
     }
 
     /// Sweeps at intervals until it is stopped. The first sweep comes after the first interval,
@@ -80,8 +86,8 @@ impl Sweeper {
         let mut removed = RemovalFigures::default();
         let mut cursor = SweepCursor::Start;
         loop {
-            let RetentionSettings { rules, batch, .. } = self.settings;
-            let (figures, next) = self.store.retention_step(rules, now, &cursor, batch).await?;
+            let batch = self.settings.batch;
+            let (figures, next) = self.store.retention_step(self.rules, now, &cursor, batch).await?;
             removed += figures;
             let Some(next) = next else { return Ok(removed) };
             cursor = next;
@@ -94,6 +100,6 @@ impl Sweeper {
     /// Counts what a sweep would remove.
     pub async fn plan(&self) -> Result<RemovalFigures, StoreError> {
         let now = self.store.lease_time().await?;
-        self.store.retention_plan(self.settings.rules, now).await
+        self.store.retention_plan(self.rules, now).await
     }
 }

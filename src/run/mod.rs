@@ -104,6 +104,8 @@ pub use self::remove::{Removal, SessionRemover};
 pub use self::request::{EventOptions, InputMessage, OnDisconnect, RequestKey, RunRequest};
 pub use self::run_slots::{LightSlots, QueueSlots};
 pub use self::runs::Runs;
-pub use self::settings::{QueueSettings, RunSettings, SubagentSettings};
+pub use self::settings::{
+    IdempotencySettings, PriorityScope, ProcessRole, QueueSettings, RunSettings, SubagentSettings,
+};
 pub use self::subagents::{SubagentPorts, SubagentSlots};
 pub use self::tasks::RunTasks;

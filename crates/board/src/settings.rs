@@ -2,19 +2,27 @@
 
 use std::time::Duration;
 
+use serde::Deserialize;
+
+use values::settings::{duration, integer};
+
 /// How many events a board retains.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct BoardSettings {
     /// How long the events of an ended run are retained, if there is room.
+    #[serde(deserialize_with = "duration::<1_000, 604_800_000, _>")]
     pub event_retention: Duration,
     /// The most estimated bytes of one run's events in this process. The oldest events are dropped
     /// first.
+    #[serde(deserialize_with = "integer::<_, 65_536, { i64::MAX }, _>")]
     pub max_run_event_bytes: usize,
     /// The most estimated bytes of the events of all live runs in this process. Beyond it, the runs
     /// with the most bytes lose their oldest events. Each run retains its last event.
+    #[serde(deserialize_with = "integer::<_, 65_536, { i64::MAX }, _>")]
     pub max_live_event_bytes: usize,
     /// The most estimated bytes of the events of all ended runs in this process. The events of the
     /// run that ended first are dropped first.
+    #[serde(deserialize_with = "integer::<_, 0, { i64::MAX }, _>")]
     pub max_ended_event_bytes: usize,
 }
 

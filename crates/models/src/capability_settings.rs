@@ -2,32 +2,41 @@
 
 use serde::Deserialize;
 
+use values::settings::optional_integer;
+
 /// The name of the settings for all models of a provider.
 pub(super) const ALL_MODELS: &str = "*";
 
 /// What a model can take. A limit that is `None` is not known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
 pub struct Capabilities {
     /// Whether it sees pictures.
     pub pictures: Option<bool>,
     /// The files that it reads.
     pub files: Option<Files>,
     /// The largest picture, in bytes of its base64 text.
+    #[serde(deserialize_with = "optional_integer::<_, 1, 1_073_741_824, _>")]
     pub max_picture_bytes: Option<usize>,
     /// The longest side of a picture, in pixels.
+    #[serde(deserialize_with = "optional_integer::<_, 1, 1_000_000, _>")]
     pub max_picture_side: Option<usize>,
     /// The most pictures in a request.
+    #[serde(deserialize_with = "optional_integer::<_, 0, 100_000, _>")]
     pub max_pictures: Option<usize>,
     /// The most pictures in a request with a large picture.
+    #[serde(skip)]
     pub max_pictures_with_large: Option<usize>,
     /// The most files in a request.
+    #[serde(skip)]
     pub max_files: Option<usize>,
     /// The most bytes of pictures and files in a request, as base64 text.
+    #[serde(skip)]
     pub max_media_bytes: Option<usize>,
     /// The order of roles that its server accepts.
     pub roles: Option<Roles>,
     /// Whether ids of calls have nine letters and digits.
+    #[serde(skip)]
     pub nine_letter_ids: bool,
 }
 

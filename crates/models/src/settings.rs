@@ -1,4 +1,4 @@
-//! Settings of providers and of their HTTP client: plain data, filled by the composition root.
+//! Settings of providers and of their HTTP client: plain data.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use secrecy::SecretString;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use super::capability_settings::Capabilities;
 use agent::ports::{ModelErrorClass, StructuredOutput};
+use values::settings::{duration, integer, optional_integer, path, secret_text};
 
 /// The protocol that a provider speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -31,43 +32,58 @@ pub enum ProviderKind {
     Scripted,
 }
 
-/// A provider.
-#[derive(Debug, Clone)]
+/// A provider. Its name, its credentials and the capabilities of its models are found elsewhere.
+#[derive(Debug, Clone, Deserialize)]
 pub struct ProviderSettings {
     /// The name before the slash of a model's name.
+    #[serde(skip)]
     pub name: String,
     /// The protocol.
     pub kind: ProviderKind,
-    /// The base address of the protocol's paths; `None` for the public address of the protocol's
-    /// owner.
+    /// The base address of the protocol's paths, without a trailing slash; `None` for the public
+    /// address of the protocol's owner.
+    #[serde(default, deserialize_with = "base_url")]
     pub base_url: Option<String>,
     /// The API key.
+    #[serde(skip)]
     pub api_key: Option<SecretString>,
     /// Where the key is configured, for error messages; empty when the provider needs none.
+    #[serde(skip)]
     pub api_key_source: String,
     /// The models that it offers; empty for any.
+    #[serde(default)]
     pub models: Vec<String>,
     /// Whether responses are streamed.
+    #[serde(default = "streams")]
     pub stream: bool,
     /// How its models are asked for structured output; `None` leaves it to the client of the
     /// protocol.
+    #[serde(default)]
     pub structured_output: Option<StructuredOutput>,
     /// Further headers of each request. A value may be a credential.
+    #[serde(default)]
     pub headers: BTreeMap<String, SecretString>,
     /// The region and the credentials of AWS.
+    #[serde(skip)]
     pub aws: AwsSettings,
     /// The script of a scripted provider; `None` for the built-in demo.
+    #[serde(default, deserialize_with = "path")]
     pub script: Option<PathBuf>,
     /// The most tokens that a request may ask for; `None` if it is not known.
+    #[serde(default, deserialize_with = "optional_integer::<_, 1, { i64::MAX }, _>")]
     pub max_output_tokens: Option<u64>,
     /// The field that limits the output tokens; `None` lets the address decide.
+    #[serde(skip)]
     pub max_tokens_field: Option<MaxTokensField>,
     /// Whether its models write their reasoning into the text, between `<think>` and `</think>`;
     /// `None` lets the address decide.
+    #[serde(default)]
     pub think_tags: Option<bool>,
     /// What its models can take, by model, on top of what is known of them.
+    #[serde(skip)]
     pub capabilities: Arc<BTreeMap<String, Capabilities>>,
     /// Words of its errors beyond those that all servers share.
+    #[serde(default)]
     pub error_words: ErrorWords,
 }
 
@@ -107,6 +123,23 @@ impl ProviderSettings {
             capabilities: Arc::default(),
         }
     }
+}
+
+fn streams() -> bool {
+    true
+}
+
+fn base_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let wanted = "a URL such as \"https://api.openai.com/v1\", without user, query or fragment";
+    secret_text(deserializer, wanted, |text| {
+        let url = text.trim().trim_end_matches('/');
+        let address = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
+        let plain = address
+            .chars()
+            .all(|c| c.is_ascii_graphic() && !"@?#\"<>\\".contains(c));
+        let named = !address.starts_with(['/', ':']) && !address.is_empty();
+        (plain && named).then(|| Some(url.to_owned()))
+    })
 }
 
 impl ErrorWords {
@@ -167,15 +200,19 @@ pub struct ClientSettings {
 }
 
 /// Limits of time of one attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct TimeoutSettings {
     /// Until the connection is established, TLS included.
+    #[serde(rename = "connect_timeout", deserialize_with = "duration::<10, 600_000, _>")]
     pub connect: Duration,
     /// From the start of the request to the first byte of the response body.
+    #[serde(rename = "first_byte_timeout", deserialize_with = "duration::<10, 86_400_000, _>")]
     pub first_byte: Duration,
     /// Between two chunks of the response.
+    #[serde(rename = "idle_timeout", deserialize_with = "duration::<10, 86_400_000, _>")]
     pub idle: Duration,
     /// From the start of the request to the end of the response.
+    #[serde(rename = "total_timeout", deserialize_with = "duration::<10, 86_400_000, _>")]
     pub total: Duration,
 }
 
@@ -191,13 +228,16 @@ impl Default for TimeoutSettings {
 }
 
 /// How failed calls are repeated: full jitter over an exponential delay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct RetrySettings {
     /// Attempts after the first; 0 for none.
+    #[serde(deserialize_with = "integer::<_, 0, 20, _>")]
     pub max_retries: u32,
     /// The upper bound of the first delay; it doubles with each further one.
+    #[serde(rename = "retry_base_delay", deserialize_with = "duration::<1, 600_000, _>")]
     pub base_delay: Duration,
     /// The longest delay, even if the provider asks for a longer one.
+    #[serde(rename = "retry_max_delay", deserialize_with = "duration::<1, 3_600_000, _>")]
     pub max_delay: Duration,
 }
 
@@ -212,16 +252,27 @@ impl Default for RetrySettings {
 }
 
 /// Limits of what a provider may send.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub struct CapSettings {
     /// Bytes of one server-sent event.
+    #[serde(
+        rename = "max_event_bytes",
+        deserialize_with = "integer::<_, 1_024, 1_073_741_824, _>"
+    )]
     pub event_bytes: usize,
     /// Bytes of a whole response, decompressed.
+    #[serde(
+        rename = "max_response_bytes",
+        deserialize_with = "integer::<_, 1_024, 1_073_741_824, _>"
+    )]
     pub response_bytes: usize,
     /// Tool calls of one completion.
+    #[serde(skip)]
     pub tool_calls: usize,
     /// Parts and citations of one completion, together with the values in its blocks that arrive in
     /// pieces.
+    #[serde(skip)]
     pub parts: usize,
 }
 

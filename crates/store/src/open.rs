@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use secrecy::SecretString;
+use serde::{Deserialize, Deserializer};
 
 use super::content_settings::{ContentRules, ContentSettings};
 use super::error::StoreError;
@@ -12,18 +13,22 @@ use super::objects::OpenObjectsError;
 use super::postgres::{self, PostgresStore};
 use super::sqlite::{self, SqliteStore};
 use super::traits::Store;
+use values::settings::{duration, integer, secret_text};
 
 /// How a store is opened.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
 pub struct StoreSettings {
     /// The most connections, at least one. SQLite has one more, for writing.
+    #[serde(deserialize_with = "integer::<_, 1, 10_000, _>")]
     pub max_connections: u32,
     /// How long an operation waits for a connection.
+    #[serde(deserialize_with = "duration::<10, 600_000, _>")]
     pub acquire_timeout: Duration,
     /// Whether to run missing migrations first. If not, a missing file is not created either.
     pub migrate: bool,
     /// Where wake-ups are received, if the store's own address leads to a pooler that gives each
     /// transaction another session. PostgreSQL only.
+    #[serde(deserialize_with = "listen_url")]
     pub listen_url: Option<SecretString>,
 }
 
@@ -64,6 +69,18 @@ pub enum OpenError {
     /// The database responds, but has another schema, or a migration failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+fn listen_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SecretString>, D::Error> {
+    let wanted = "\"\" or a URL such as \"postgres://USER@HOST/DATABASE\"";
+    secret_text(deserializer, wanted, |text| match text.trim() {
+        "" => Some(None),
+        url => {
+            let (scheme, address) = url.split_once("://")?;
+            let is_known = ["postgres", "postgresql"].contains(&scheme) && !address.is_empty();
+            is_known.then(|| Some(SecretString::from(url)))
+        }
+    })
 }
 
 enum Engine {

@@ -11,33 +11,50 @@ use std::ops::AddAssign;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
 use super::error::StoreError;
 use values::clock::Timestamp;
 use values::ids::SessionId;
 use values::session::{BranchPosition, Hash, SessionHead};
+use values::settings::{duration, optional_integer};
 use values::tenant::TenantId;
 
+/// The longest age that can be named: a hundred years.
+const MAX_AGE_MS: u64 = 3_155_760_000_000;
+/// The shortest time for which unreferenced contents are retained: an hour. Runs write their files
+/// before the session that refers to them.
+const MIN_GRACE_MS: u64 = 3_600_000;
+
 /// What is retained, and for how long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct RetentionRules {
     /// The age at which sessions, and records of runs without a session, are removed; `None`
     /// retains them for ever.
+    #[serde(default, deserialize_with = "optional_age")]
     pub max_age: Option<Duration>,
     /// The age before which no rule removes a session.
+    #[serde(deserialize_with = "duration::<0, MAX_AGE_MS, _>")]
     pub min_age: Duration,
     /// How many sessions of each thread to retain, at any age: the newest ones that moved
     /// the thread. With `None`, only `max_age` applies.
+    #[serde(default, deserialize_with = "optional_integer::<_, 1, 1_000_000, _>")]
     pub keep_last: Option<u32>,
     /// How long the events of a run and the messages to it are retained after its end.
+    #[serde(deserialize_with = "duration::<0, MAX_AGE_MS, _>")]
     pub events: Duration,
     /// How long deliveries of webhooks are retained after their end.
+    #[serde(deserialize_with = "duration::<0, MAX_AGE_MS, _>")]
     pub deliveries: Duration,
     /// How long contents to which no session and no journal refers are retained after a run wrote
     /// them. A run that takes longer may lose its files.
+    #[serde(deserialize_with = "duration::<MIN_GRACE_MS, MAX_AGE_MS, _>")]
     pub unreferenced_contents: Duration,
+}
+
+fn optional_age<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    duration::<1, MAX_AGE_MS, D>(deserializer).map(Some)
 }
 
 /// How much a sweep or a removal removed, or would remove.

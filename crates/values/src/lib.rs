@@ -15,6 +15,7 @@ pub mod model_ref;
 pub mod path_patterns;
 pub mod secret_forms;
 pub mod session;
+pub mod settings;
 pub mod spelling;
 pub mod tenant;
 pub mod usage;

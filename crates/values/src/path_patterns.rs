@@ -4,13 +4,15 @@
 use std::sync::Arc;
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use serde::Deserialize;
 
 /// The most lines of a file that count, and the longest one in bytes.
 const MAX_LINES: usize = 1_000;
 const MAX_LINE_BYTES: usize = 1_024;
 
 /// A list of patterns. A later pattern prevails over an earlier one.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "Vec<String>")]
 pub struct PathPatterns {
     texts: Arc<[String]>,
     matcher: Arc<Gitignore>,
@@ -22,6 +24,14 @@ pub struct PathPatterns {
 pub struct InvalidPattern {
     pattern: String,
     reason: String,
+}
+
+impl TryFrom<Vec<String>> for PathPatterns {
+    type Error = InvalidPattern;
+
+    fn try_from(patterns: Vec<String>) -> Result<Self, InvalidPattern> {
+        Self::new(patterns)
+    }
 }
 
 impl PathPatterns {

@@ -1,6 +1,10 @@
 //! The limits of a workspace: those that an operator sets, and ceilings that bound what reading
 //! hostile data can cost.
 
+use serde::Deserialize;
+
+use values::settings::integer;
+
 /// The most levels of a path.
 pub const MAX_LEVELS: usize = 64;
 /// The most bytes of a path, and of the target of a symlink.
@@ -15,13 +19,19 @@ pub const MAX_FILE_BYTES: u64 = 1 << 30;
 pub const MAX_FILES: u64 = 1_000_000;
 
 /// What a workspace may contain at most. Each change of a tree that makes it larger is checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct WorkspaceLimits {
     /// The most bytes of one file; at most [`MAX_FILE_BYTES`].
+    #[serde(
+        rename = "max_file_bytes",
+        deserialize_with = "integer::<_, 1_024, 1_073_741_824, _>"
+    )]
     pub file_bytes: u64,
     /// The most files, symlinks and directories together; at most [`MAX_FILES`].
+    #[serde(rename = "max_files", deserialize_with = "integer::<_, 1, 1_000_000, _>")]
     pub files: u64,
     /// The most bytes of all files.
+    #[serde(rename = "max_bytes", deserialize_with = "integer::<_, 1_024, 1_099_511_627_776, _>")]
     pub bytes: u64,
 }
 

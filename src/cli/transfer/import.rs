@@ -62,7 +62,7 @@ pub(in crate::cli) async fn import(
         store,
         agents,
         tenant: &tenant,
-        limits: app::workspace_limits(config),
+        limits: config.workspace,
         run: None,
         batch: Vec::new(),
         batch_bytes: 0,

@@ -1,43 +1,38 @@
-//! Compares `config/default.toml` with the section structs.
+//! Compares `config/default.toml` with what modules read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Deserialize as _;
-use toml::{Table, Value};
-
-use crate::config::Config;
-use crate::config::schema::DEFAULTS;
-use crate::config::schema::{ANY, Shape, keys_below, known_keys, shape, shown_keys};
+use super::{from_file, message};
+use crate::config::schema::{ANY, DEFAULTS, known_keys, shown_keys};
 use crate::config::settings::{KeyPath, dotted};
 
-const UNKNOWN: &str = "no_such_field";
+/// A value of a type that no setting has.
+const NONSENSE: &str = "1979-05-27";
 
-/// Lists the fields of a section's struct. The struct names them in the error about an unknown
-/// field.
-fn fields(section: &[String]) -> BTreeSet<String> {
-    let mut document: Table = DEFAULTS.parse().unwrap();
-    let table = section.iter().fold(&mut document, |table, name| {
-        let below = table.entry(name.as_str()).or_insert_with(|| Value::Table(Table::new()));
-        below.as_table_mut().unwrap()
-    });
-    table.insert(UNKNOWN.to_owned(), true.into());
-    let error = Config::deserialize(Value::Table(document)).unwrap_err();
-    let error = error.message();
-    let mut names = error.split('`').skip(1).step_by(2).map(str::to_owned);
-    assert_eq!(names.next().as_deref(), Some(UNKNOWN), "{}: {error}", dotted(section));
-    names.collect()
-}
-
+/// A struct whose field is not in the default file fails as well: the field can't be set, and it is
+/// missing if it has no default.
 #[test]
-fn the_default_file_shows_the_fields_of_the_structs() {
-    let sections: BTreeSet<&[String]> = known_keys()
-        .flat_map(|key| (0..key.len()).map(move |length| &key[..length]))
-        .filter(|table| shape(table) == Some(Shape::Section))
-        .collect();
-    assert!(sections.len() > 15);
-    for section in sections {
-        let shown: BTreeSet<String> = keys_below(section).into_iter().map(str::to_owned).collect();
-        assert_eq!(shown, fields(section), "in `{}`", dotted(section));
+fn somebody_reads_every_key_of_the_default_file() {
+    assert!(known_keys().count() > 150);
+    for key in known_keys() {
+        let mut key = key.clone();
+        let last = key.len() - 1;
+        for (at, name) in key.iter_mut().enumerate().filter(|(_, name)| *name == ANY) {
+            // The first name is that of a provider, of a model, or of something else.
+            *name = match at {
+                1 => "demo".to_owned(),
+                _ => "main".to_owned(),
+            };
+        }
+        if matches!(key[0].as_str(), "prices" | "context_windows" | "capabilities") {
+            key[1] = "demo/main".to_owned();
+        }
+        let (table, name) = (dotted(&key[..last]), dotted(&key[last..]));
+        let fault = message(from_file(&format!("[{table}]\n{name} = {NONSENSE}\n")));
+        assert!(
+            fault.starts_with(&format!("app.toml:2: `{}`: ", dotted(&key))),
+            "{fault}"
+        );
     }
 }
 

@@ -9,63 +9,89 @@ use secrecy::ExposeSecret as _;
 
 use super::{environment, file};
 use crate::config::schema::DEFAULTS;
-use crate::config::*;
-use ::models::ProviderKind;
-use net::outgoing::HttpMethod;
+use crate::config::{Config, HttpFetchConfig, LogFormat, Origin, Sources, load};
+use crate::run::ProcessRole;
+use agent::state::ExecutionBudget;
+use models::ProviderKind;
+use net::outgoing::{HttpMethod, PrivateAddresses};
+use values::limits::TenantLimits;
+use values::tenant::TenantId;
+use values::usage::Price;
+use workspace::WorkspaceLimits;
 
 #[test]
 fn the_defaults_are_the_documented_ones() {
-    let loaded = load(&Sources::default()).unwrap();
-    let Config {
-        http,
-        store,
-        board,
-        runs,
-        queue,
-        limits: _,
-        idempotency,
-        models: _,
-        providers,
-        prices,
-        tools: _,
-        mcp,
-        webhooks: _,
-        workspace: _,
-        sandbox: _,
-        retention: _,
-        context_windows,
-        capabilities,
-        agents,
-        log,
-    } = loaded.config;
-    assert_eq!(mcp.directory.as_os_str(), "config/mcp");
+    let config = load(&Sources::default()).unwrap().config;
+    let http = config.http;
     assert_eq!(http.listen.to_string(), "127.0.0.1:8080");
-    assert!(!http.insecure_no_auth && http.allowed_hosts.is_empty());
+    assert!(!http.is_exposed && http.allowed_hosts.is_empty());
     assert_eq!((http.max_body_bytes, http.max_json_depth), (10_485_760, 64));
-    assert_eq!(http.max_json_values, 100_000);
+    assert_eq!((http.max_json_values, http.max_input_messages), (100_000, 1000));
     assert_eq!((http.max_header_bytes, http.max_connections), (16_384, 10_000));
     assert_eq!(http.header_timeout, Duration::from_secs(10));
     assert_eq!(http.request_timeout, Duration::from_secs(30));
     assert_eq!(http.keep_alive_interval, Duration::from_secs(15));
     assert_eq!(http.min_transfer_rate, 1_024);
-    assert_eq!(store.url.expose(), "sqlite://data/agent-runtime.db");
+    assert_eq!(config.store.url.expose(), "sqlite://data/agent-runtime.db");
+    assert_eq!(config.store.cache_bytes, 67_108_864);
+    let connections = config.connections;
+    assert!(connections.migrate && connections.listen_url.is_none());
     assert_eq!(
-        (store.max_connections, store.cache_bytes, store.migrate),
-        (16, 67_108_864, true)
+        (connections.max_connections, connections.acquire_timeout),
+        (16, Duration::from_secs(5))
     );
-    assert_eq!(store.acquire_timeout, Duration::from_secs(5));
-    assert!(board.url.is_none());
-    assert_eq!(runs.default_agent, "demo");
-    assert_eq!((runs.max_concurrent, runs.max_input_messages), (1024, 1000));
-    assert_eq!((runs.tool_concurrency, runs.tool_timeout), (8, Duration::from_mins(1)));
+    assert!(config.board.url.is_none() && config.objects.is_none());
+    let runs = config.runs;
+    assert_eq!((runs.default_agent.as_str(), runs.max_concurrent), ("demo", 1024));
     assert_eq!(runs.shutdown_grace, Duration::from_secs(20));
-    assert_eq!((queue.role, queue.concurrency), (Role::All, 64));
+    let calls = config.tool_calls;
+    assert_eq!((calls.concurrency, calls.timeout), (8, Duration::from_mins(1)));
+    let queue = config.queue;
+    assert_eq!((queue.role, queue.concurrency), (ProcessRole::All, 64));
     assert_eq!((queue.max_waiting, queue.max_attempts), (100_000, 5));
     assert_eq!(
         (queue.lease, queue.poll_interval),
         (Duration::from_secs(15), Duration::from_secs(1))
     );
-    assert_eq!(idempotency.retention, Duration::from_hours(24));
+    assert_eq!(config.idempotency.retention, Duration::from_hours(24));
+    assert_eq!(config.agents.directory, PathBuf::from("config/agents"));
+    assert_eq!(config.mcp.directory, PathBuf::from("config/mcp"));
+    assert_eq!(
+        (config.log.format, config.log.filter.as_str()),
+        (LogFormat::Text, "info")
+    );
+}
+
+#[test]
+fn tools_are_limited_by_default() {
+    let config = load(&Sources::default()).unwrap().config;
+    assert_eq!(config.workspace, WorkspaceLimits::default());
+    let HttpFetchConfig { settings, rules, .. } = config.http_fetch;
+    assert!(rules.private == PrivateAddresses::In(Vec::new()) && !rules.allow_http);
+    assert_eq!(rules.ports, BTreeSet::from([80, 443]));
+    assert_eq!(settings.methods, BTreeSet::from([HttpMethod::Get, HttpMethod::Head]));
+    assert_eq!((settings.max_redirects, settings.timeout), (5, Duration::from_secs(20)));
+    assert_eq!(
+        (settings.max_response_bytes, settings.default_text_bytes),
+        (2_097_152, 32_768)
+    );
+}
+
+#[test]
+fn runs_have_a_budget_and_no_ceiling_by_default() {
+    let Config { runs, limits, .. } = load(&Sources::default()).unwrap().config;
+    let budget = ExecutionBudget {
+        max_steps: Some(50),
+        max_seconds: Some(600.0),
+        ..ExecutionBudget::default()
+    };
+    assert_eq!(runs.budget, budget);
+    assert_eq!(**limits.of(&TenantId::anonymous()), TenantLimits::default());
+}
+
+#[test]
+fn each_protocol_has_a_provider_by_default() {
+    let providers = load(&Sources::default()).unwrap().config.providers;
     let names: Vec<&str> = providers.keys().map(String::as_str).collect();
     let wanted = [
         "anthropic",
@@ -83,84 +109,18 @@ fn the_defaults_are_the_documented_ones() {
         "vllm",
     ];
     assert_eq!(names, wanted);
-    assert_eq!(providers["demo"].kind, ProviderKind::Scripted);
-    assert_eq!(providers["anthropic"].kind, ProviderKind::Anthropic);
-    assert_eq!(providers["openai_responses"].kind, ProviderKind::OpenAiResponses);
-    assert!(
-        providers
-            .values()
-            .all(|provider| provider.stream && provider.api_key.is_none())
-    );
-    assert!(prices.is_empty() && context_windows.is_empty() && capabilities.is_empty());
-    assert_eq!(agents.directory, PathBuf::from("config/agents"));
-    assert_eq!((log.format, log.filter.as_str()), (LogFormat::Text, "info"));
-}
-
-#[test]
-fn tools_are_limited_by_default() {
-    let Config { tools, workspace, .. } = load(&Sources::default()).unwrap().config;
-    assert_eq!(
-        (workspace.max_file_bytes, workspace.max_files, workspace.max_bytes),
-        (33_554_432, 50_000, 1_073_741_824)
-    );
-    let fetch = tools.http_fetch;
-    assert!(fetch.allow_networks.is_empty() && !fetch.allow_http);
-    assert_eq!(fetch.ports, BTreeSet::from([80, 443]));
-    assert_eq!(fetch.methods, BTreeSet::from([HttpMethod::Get, HttpMethod::Head]));
-    assert_eq!((fetch.max_redirects, fetch.timeout), (5, Duration::from_secs(20)));
-    assert_eq!((fetch.max_response_bytes, fetch.text_bytes), (2_097_152, 32_768));
-}
-
-#[test]
-fn runs_have_a_budget_and_no_ceiling_by_default() {
-    let Config { runs, limits, .. } = load(&Sources::default()).unwrap().config;
-    let budget = BudgetConfig {
-        max_steps: 50,
-        max_tokens: None,
-        max_seconds: 600,
-        max_cost: None,
-    };
-    assert_eq!(runs.budget, budget);
-    assert!(limits.each_tenant == TenantLimitsConfig::default() && limits.tenants.is_empty());
-}
-
-#[test]
-fn each_protocol_has_a_provider_by_default() {
-    let providers = load(&Sources::default()).unwrap().config.providers;
     for (name, kind) in [
         ("anthropic", ProviderKind::Anthropic),
         ("bedrock", ProviderKind::Bedrock),
+        ("demo", ProviderKind::Scripted),
         ("gemini", ProviderKind::Gemini),
         ("openai_responses", ProviderKind::OpenAiResponses),
     ] {
         assert_eq!(providers[name].kind, kind);
     }
-    assert_eq!(providers["bedrock"].aws.region.as_deref(), Some("us-east-1"));
-}
-
-#[test]
-fn models_are_asked_patiently_by_default() {
-    let models = load(&Sources::default()).unwrap().config.models;
-    assert_eq!(models.connect_timeout, Duration::from_secs(10));
-    assert_eq!(models.first_byte_timeout, Duration::from_mins(2));
-    assert_eq!(models.idle_timeout, Duration::from_mins(1));
-    assert_eq!(models.total_timeout, Duration::from_mins(10));
-    assert_eq!(models.max_retries, 4);
-    assert_eq!(models.retry_base_delay, Duration::from_millis(500));
-    assert_eq!(models.retry_max_delay, Duration::from_secs(30));
-    assert_eq!(
-        (models.max_event_bytes, models.max_response_bytes),
-        (8_388_608, 67_108_864)
-    );
-}
-
-#[test]
-fn webhooks_reach_no_private_address_by_default() {
-    let webhooks = load(&Sources::default()).unwrap().config.webhooks;
-    assert!(!webhooks.allow_private_addresses && !webhooks.allow_http && webhooks.secrets.is_empty());
-    assert_eq!(webhooks.connect_timeout, Duration::from_secs(5));
-    assert_eq!(webhooks.timeout, Duration::from_secs(10));
-    assert_eq!(webhooks.max_response_bytes, 1_048_576);
+    let mut all = providers.values();
+    assert!(all.all(|provider| provider.stream && provider.api_key.is_none() && provider.capabilities.is_empty()));
+    assert_eq!(providers["bedrock"].aws.region, "us-east-1");
 }
 
 #[test]
@@ -246,14 +206,9 @@ fn variables_reach_existing_names_in_any_case() {
     assert_eq!(providers["My-Lab"].models, ["a", "b"]);
     assert_eq!(providers["vllm"].headers["X-Title"].expose_secret(), "lab");
     assert_eq!(providers["new"].kind, ProviderKind::Scripted);
-    let price = PriceConfig {
-        input: 2.0,
-        output: 8.0,
-        cache_read: Some(0.5),
-        cache_write: None,
-    };
-    assert_eq!(prices["openai/gpt-4.1"], price);
-    assert_eq!(context_windows["openai/gpt-4.1"].get(), 1_047_576);
+    let model = "openai/gpt-4.1".parse().unwrap();
+    assert_eq!(prices.price(&model), Price::per_million(2.0, 8.0, Some(0.5), None));
+    assert_eq!(context_windows.window(&model), Some(1_047_576));
     assert_eq!(runs.budget.max_tokens, Some(9));
     assert_eq!(http.max_connections, 5);
     assert_eq!(runs.default_agent, "true", "a string is taken as it stands");

@@ -37,4 +37,4 @@ mod resources;
 mod errors;
 
 pub(super) use self::endpoint::serve_mcp;
-pub use self::settings::{McpKeyError, McpSettings};
+pub use self::settings::{McpAccess, McpKeyError, McpSettings};

@@ -4,9 +4,21 @@
 use std::collections::BTreeSet;
 
 use rmcp::model::RequestStateCodec;
+use serde::de::{Error as _, Unexpected};
+use serde::{Deserialize, Deserializer};
 
 /// The fewest bytes of a key.
 const MIN_KEY_BYTES: usize = RequestStateCodec::MIN_KEY_LENGTH;
+
+/// Whether `/mcp` is served, and to which web pages.
+#[derive(Debug, Clone, Deserialize)]
+pub struct McpAccess {
+    /// Whether it is served.
+    pub enabled: bool,
+    /// The origins of web pages that may call, besides that of the service itself; in lower case.
+    #[serde(deserialize_with = "origins")]
+    pub allowed_origins: BTreeSet<String>,
+}
 
 /// The settings of `/mcp`.
 #[derive(Debug, Clone)]
@@ -43,4 +55,22 @@ impl McpSettings {
             states,
         })
     }
+}
+
+/// Reads the origins of web pages, in lower case.
+fn origins<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<String>, D::Error> {
+    let allowed = |c: u8| c.is_ascii_alphanumeric() || b"-_.:[]".contains(&c);
+    let is_origin = |origin: &str| {
+        let host = origin
+            .strip_prefix("https://")
+            .or_else(|| origin.strip_prefix("http://"));
+        host.is_some_and(|host| !host.is_empty() && host.bytes().all(allowed))
+    };
+    let origins = BTreeSet::<String>::deserialize(deserializer)?;
+    let origins: BTreeSet<String> = origins.iter().map(|origin| origin.to_ascii_lowercase()).collect();
+    if let Some(wrong) = origins.iter().find(|origin| !is_origin(origin)) {
+        let wanted = "origins of web pages, such as \"https://app.example.org\" or \"http://localhost:6274\"";
+        return Err(D::Error::invalid_value(Unexpected::Str(wrong), &wanted));
+    }
+    Ok(origins)
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_runtime::retention::{RetentionSettings, Sweeper};
+use agent_runtime::retention::{SweepSettings, Sweeper};
 use reqwest::{Method, StatusCode, header};
 use serde_json::{Value, json};
 use store::{RetentionRules, Scope, open};
@@ -316,12 +316,11 @@ async fn keys_live_by_the_time_of_the_database() {
         deliveries: hour,
         unreferenced_contents: hour,
     };
-    let settings = RetentionSettings {
-        rules,
+    let settings = SweepSettings {
         interval: hour,
         batch: 100,
     };
-    let sweeper = Sweeper::new(Arc::clone(&store), settings);
+    let sweeper = Sweeper::new(Arc::clone(&store), rules, settings);
     assert_eq!(sweeper.plan().await.unwrap().idempotency_keys, 0);
     assert_eq!(sweeper.sweep().await.unwrap().idempotency_keys, 0);
     let expire = "update idempotency_keys set expires_at = expires_at - interval '24 hours'";

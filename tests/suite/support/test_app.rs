@@ -74,7 +74,7 @@ impl TestApp {
         let clock = Arc::new(MovableClock::default());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let limits = app.http_limits(&config);
+        let limits = config.http.clone();
         let state = HttpState {
             clock: Arc::clone(&clock) as _,
             ..app.http_state()

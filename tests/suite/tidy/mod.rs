@@ -17,7 +17,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("run", &[]),
     ("api_key", &[]),
     ("http", &["api_key", "run"]),
-    ("config", &[]),
+    ("config", &["http", "outbox", "retention", "run"]),
     ("telemetry", &["config"]),
     ("lifecycle", &[]),
 ];

@@ -5,19 +5,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
+use serde::Deserialize;
 
 use super::approval::{ApprovalChoice, ApprovalRule};
 use super::client_tool::ClientTool;
 use values::clock::Timestamp;
 use values::json::Value;
 use values::session::{Hash, PinnedTool, RememberedApproval};
+use values::settings::duration;
 
 /// How long open calls wait for answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct AnswerExpiry {
     /// How long a call waits, unless its rule or its tool says otherwise.
+    #[serde(rename = "answer_expiry", deserialize_with = "duration::<1_000, 31_536_000_000, _>")]
     pub default: Duration,
     /// How long a call waits at most.
+    #[serde(
+        rename = "max_answer_expiry",
+        deserialize_with = "duration::<1_000, 31_536_000_000, _>"
+    )]
     pub max: Duration,
 }
 

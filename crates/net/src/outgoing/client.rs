@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use reqwest::header::HeaderMap;
 use reqwest::{Client, Method, Response};
+use serde::Deserialize;
 
 use super::error::{ClientError, OutgoingError};
 use super::redirects;
@@ -14,6 +15,7 @@ use super::response::OutgoingResponse;
 use super::rules::AddressRules;
 use super::target::{Target, UrlFault};
 use crate::http_client::{client_builder, with_body};
+use values::settings::duration;
 
 /// The most bytes of the headers of a response over HTTP/2. Over HTTP/1 a response has at most 100
 /// headers and 400 KiB of them, by hyper's defaults.
@@ -22,11 +24,13 @@ const MAX_HEADER_BYTES: u32 = 64 << 10;
 const MAX_IDLE: usize = 8;
 
 /// Settings of a client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct ClientSettings {
     /// How long connecting may take.
+    #[serde(deserialize_with = "duration::<10, 600_000, _>")]
     pub connect_timeout: Duration,
     /// Whether responses may be compressed. Limits of bytes then count decompressed bytes.
+    #[serde(skip)]
     pub decompress: bool,
 }
 

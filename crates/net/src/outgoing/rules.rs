@@ -3,29 +3,36 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use serde::Deserialize;
+
 use super::host_pattern::HostPattern;
 use super::network::Network;
 use super::public_address::is_public;
 
 /// What a client may connect to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct AddressRules {
     /// Whether requests may be sent unencrypted.
+    #[serde(default)]
     pub allow_http: bool,
     /// The permitted addresses that are not public.
+    #[serde(rename = "allow_networks")]
     pub private: PrivateAddresses,
     /// The permitted hosts; empty permits all.
     pub allow_hosts: Vec<HostPattern>,
     /// The hosts that are refused even if they are permitted otherwise.
+    #[serde(default)]
     pub deny_hosts: Vec<HostPattern>,
     /// The permitted ports; empty permits all but those of other protocols.
     pub ports: BTreeSet<u16>,
     /// The keys of the configuration that error messages name.
+    #[serde(skip)]
     pub keys: RuleKeys,
 }
 
 /// The permitted addresses that are not public.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(from = "Vec<Network>")]
 pub enum PrivateAddresses {
     /// All of them.
     All,
@@ -34,12 +41,18 @@ pub enum PrivateAddresses {
 }
 
 /// The keys with which an operator permits more. Messages name them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RuleKeys {
     /// The key that permits unencrypted requests.
     pub allow_http: &'static str,
     /// The key that permits addresses that are not public.
     pub private: &'static str,
+}
+
+impl From<Vec<Network>> for PrivateAddresses {
+    fn from(networks: Vec<Network>) -> Self {
+        Self::In(networks)
+    }
 }
 
 /// Ports of protocols that can be abused with an HTTP request, such as SMTP. These are the bad

@@ -11,11 +11,13 @@ use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
 use secrecy::{ExposeSecret as _, SecretString};
+use serde::{Deserialize, Deserializer};
 use tokio::sync::Semaphore;
 use url::Url;
 
 use super::error::OpenObjectsError;
 use super::{MAX_REQUESTS, Objects};
+use values::settings::{integer, secret_text};
 
 /// How long a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -27,14 +29,17 @@ const MAX_RETRIES: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(40);
 
 /// Which object store large contents are in.
-#[derive(Clone)]
+#[derive(Clone, Deserialize)]
 pub struct ObjectSettings {
-    /// Its address, such as `s3://bucket/prefix`. Has no credentials.
+    /// Its address, such as `s3://bucket/prefix`, without credentials; empty for no object store.
+    #[serde(deserialize_with = "address")]
     pub url: String,
     /// Contents of at least that many bytes are in it.
+    #[serde(deserialize_with = "integer::<_, 1_024, 1_048_576, _>")]
     pub min_bytes: u64,
     /// Settings of its client, such as credentials, by their names in lower case. Unknown ones are
     /// ignored.
+    #[serde(skip)]
     pub options: Vec<(String, SecretString)>,
 }
 
@@ -70,6 +75,33 @@ impl ObjectStoreKind {
             _ => None,
         }
     }
+
+    /// Returns what the names of the variables begin with that configure its clients.
+    pub fn variables(self) -> Option<&'static str> {
+        match self {
+            Self::Directory => None,
+            Self::S3 => Some("AWS_"),
+            Self::Google => Some("GOOGLE_"),
+            Self::Azure => Some("AZURE_"),
+        }
+    }
+}
+
+fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let wanted = "\"\" or a URL such as \"s3://BUCKET/PREFIX\", \"gs://BUCKET\", \"az://CONTAINER\" or \
+                  \"file:///var/lib/objects\", without credentials, query or fragment";
+    secret_text(deserializer, wanted, |text| {
+        let url = text.trim().trim_end_matches('/');
+        if text.trim().is_empty() {
+            return Some(String::new());
+        }
+        let kind = ObjectStoreKind::of(url)?;
+        let (_, rest) = url.split_once("://")?;
+        let plain = rest.chars().all(|c| c.is_ascii_graphic() && !"@?#\"<>\\".contains(c));
+        // Only a directory has no host.
+        let named = !rest.is_empty() && rest.starts_with('/') == (kind == ObjectStoreKind::Directory);
+        (plain && named).then(|| url.to_owned())
+    })
 }
 
 impl Objects {

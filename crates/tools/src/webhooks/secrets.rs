@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Deserialize;
+
 use super::sender::SigningKeys;
 use values::tenant::TenantId;
 
@@ -14,13 +16,38 @@ pub struct WebhookSecret {
     pub tenants: SecretTenants,
 }
 
-/// The tenants whose runs a secret signs for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The tenants whose runs a secret signs for. As text, they are a list of names; `*` means all.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Vec<String>")]
 pub enum SecretTenants {
     /// All of them, by configuration.
     All,
     /// Only these tenants.
     These(BTreeSet<TenantId>),
+}
+
+impl Default for SecretTenants {
+    fn default() -> Self {
+        Self::These(BTreeSet::new())
+    }
+}
+
+impl TryFrom<Vec<String>> for SecretTenants {
+    type Error = String;
+
+    fn try_from(names: Vec<String>) -> Result<Self, String> {
+        let (all, named): (Vec<_>, Vec<_>) = names.iter().partition(|name| *name == "*");
+        let tenant = |name: &String| {
+            let tenant = name.parse::<TenantId>();
+            tenant.map_err(|_| format!("{name:?} is not the name of a tenant"))
+        };
+        let tenants = named.into_iter().map(tenant).collect::<Result<_, _>>()?;
+        Ok(if all.is_empty() {
+            Self::These(tenants)
+        } else {
+            Self::All
+        })
+    }
 }
 
 impl WebhookSecret {

@@ -2,18 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
+use agent::RunWebhook;
 use agent::hooks::{HookFactory, HookRegistry};
 use agent::ports::{Model, ModelCatalog, ModelLookupError, WebhookFault, WebhookRules};
 use agent::record::{RunMode, RunRecord, StepRecord};
 use agent::state::ExecutionBudget;
-use agent::{AnswerExpiry, RunWebhook};
 use agent_runtime::app::{RunPorts, assemble_runs};
-use agent_runtime::run::{
-    AgentChecks, AgentDirectory, AgentSource, ConfiguredAgent, InputMessage, QueueSettings, RunRequest, RunSettings,
-    Runs, SubagentSettings,
-};
+use agent_runtime::config::{self, Sources};
+use agent_runtime::run::{AgentChecks, AgentDirectory, AgentSource, ConfiguredAgent, InputMessage, RunRequest, Runs};
 use board::Board;
 use store::{self, Sessions};
 use tasks::supervision::Supervisor;
@@ -27,7 +24,6 @@ use values::model_ref::ModelRef;
 use values::session::Bundle;
 use values::tenant::TenantId;
 use values::usage::PriceTable;
-use workspace::WorkspaceLimits;
 
 use crate::support::databases::TestDatabase;
 use crate::support::fake_model::FakeModel;
@@ -108,31 +104,18 @@ pub(super) async fn service(
         clock,
         ids,
     };
-    let settings = RunSettings {
-        default_agent: "lead".to_owned(),
-        max_concurrent: 1,
-        budget: ExecutionBudget::default(),
-        commit_patience: Duration::ZERO,
-        idempotency_retention: Duration::from_hours(1),
-        subagents: SubagentSettings {
-            max: 100,
-            concurrency: 8,
-            max_concurrent: 100,
-        },
-        answer_expiry: AnswerExpiry::default(),
-        max_record_bytes: 1 << 30,
-        max_model_request_bytes: 1 << 30,
-        workspace: WorkspaceLimits::default(),
-        queue: QueueSettings {
-            concurrency: 0,
-            lease: Duration::from_secs(15),
-            poll_interval: Duration::from_secs(1),
-            max_waiting: 1,
-            ranks_tenants: false,
-            max_attempts: 1,
-        },
-    };
-    assemble_runs(&ports, settings)
+    let overrides = [
+        ("runs.default_agent", "lead"),
+        ("runs.max_concurrent", "1"),
+        ("runs.max_subagents", "100"),
+        ("runs.subagent_concurrency", "8"),
+        ("queue.role", "api"),
+    ];
+    let loaded = config::load(&Sources {
+        overrides: overrides.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
+        ..Sources::default()
+    });
+    assemble_runs(&ports, &loaded.unwrap().config)
 }
 
 /// Runs the agent that leads, and returns the run's record and its steps.

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::process::{Resource, geteuid, getrlimit};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use tokio::sync::OnceCell;
 use tokio_util::task::TaskTracker;
 
@@ -13,42 +15,53 @@ use super::network::{CommandNetwork, write_certificates};
 use sandbox::{Namespaces, Protections, Sandbox, SandboxLimits, SandboxSettings, SandboxUnavailable};
 use tasks::fair_share::FairShare;
 use values::path_patterns::PathPatterns;
+use values::settings::integer;
 use workspace::checkout::{CheckoutError, Checkouts};
 
 /// The shells that are tried, the best first.
 const SHELLS: [&str; 3] = ["/bin/bash", "/usr/bin/bash", "/bin/sh"];
 
 /// The settings of commands.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
 pub struct CommandSettings {
     /// The sandbox.
+    #[serde(skip)]
     pub sandbox: SandboxSettings,
     /// What a command may use. `wall_time` is the most that a call may ask for.
+    #[serde(skip)]
     pub limits: SandboxLimits,
     /// Where the directories of runs are made. It belongs to the service alone.
     pub directory: PathBuf,
     /// How many directories of ended runs are retained for the next run of their session.
+    #[serde(deserialize_with = "integer::<_, 0, 1_000, _>")]
     pub retained_directories: usize,
     /// What is never part of a session, unless it is already.
     pub ephemeral: PathPatterns,
     /// Further files and directories that commands may read and execute.
+    #[serde(deserialize_with = "absolute_paths")]
     pub read_only: Vec<PathBuf>,
     /// Whether the service must not start if commands can't run.
+    #[serde(rename = "required")]
     pub is_required: bool,
     /// The network of commands; `None` for none.
+    #[serde(skip)]
     pub network: Option<CommandNetwork>,
     /// How many commands run at the same time, without background jobs.
+    #[serde(deserialize_with = "integer::<_, 1, 10_000, _>")]
     pub max_commands: usize,
     /// How many background jobs run at the same time.
+    #[serde(skip)]
     pub max_jobs: MaxJobs,
 }
 
 /// The most background jobs at the same time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct MaxJobs {
     /// Those of a run.
+    #[serde(rename = "max_jobs_per_run", deserialize_with = "integer::<_, 0, 100, _>")]
     pub of_run: usize,
     /// Those of all runs of this process.
+    #[serde(rename = "max_jobs", deserialize_with = "integer::<_, 1, 10_000, _>")]
     pub of_process: usize,
 }
 
@@ -58,6 +71,14 @@ impl Default for MaxJobs {
             of_run: 4,
             of_process: 64,
         }
+    }
+}
+
+fn absolute_paths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
+    let paths = Vec::<PathBuf>::deserialize(deserializer)?;
+    match paths.iter().find(|path| !path.is_absolute()) {
+        Some(path) => Err(D::Error::custom(format!("{} is not an absolute path", path.display()))),
+        None => Ok(paths),
     }
 }
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde::Deserialize;
 
 pub use self::endpoint::{Endpoint, EndpointFault};
 pub use self::signature::{SigningKeyError, SigningKeys};
@@ -21,15 +22,19 @@ use net::outgoing::{
 };
 use values::clock::Timestamp;
 use values::http_headers::parse_retry_after;
+use values::settings::{duration, integer};
 
 /// The limits of a sender.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct SenderSettings {
     /// How long connecting may take.
+    #[serde(deserialize_with = "duration::<10, 600_000, _>")]
     pub connect_timeout: Duration,
     /// How long a whole delivery may take, unless it asks for less.
+    #[serde(deserialize_with = "duration::<10, 600_000, _>")]
     pub timeout: Duration,
     /// The most bytes of a response.
+    #[serde(deserialize_with = "integer::<_, 1_024, 1_073_741_824, _>")]
     pub max_response_bytes: usize,
     /// Whether the sender may connect to addresses that are not public.
     pub allow_private_addresses: bool,
