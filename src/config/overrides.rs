@@ -1,48 +1,34 @@
 //! Overrides from the command line: `section.key=value`.
 
+use toml::{Table, Value};
+
 use super::error::ConfigError;
 use super::settings::KeyPath;
 
-/// Splits `section.key=value` as given to `--set`.
+/// Splits `section.key=value` as given to `--set`, at the first `=` that ends a key.
 pub fn parse_override(text: &str) -> Result<(String, String), ConfigError> {
-    let at = unquoted(text, '=').next();
-    let (key, value) = at.map(|at| text.split_at(at)).ok_or_else(|| malformed(text))?;
-    let (key, value) = (key.trim(), value.get(1..).unwrap_or_default().trim());
-    split_key(key)?;
-    Ok((key.to_owned(), value.to_owned()))
+    let mut halves = text.match_indices('=').map(|(at, _)| (&text[..at], &text[at + 1..]));
+    let found = halves.find(|(key, _)| split_key(key).is_ok());
+    let (key, value) = found.ok_or_else(|| malformed(text))?;
+    Ok((key.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// Splits a dotted key; a name with dots is quoted, as in `prices."openai/gpt-4.1".input`.
+/// Splits a dotted key, as TOML has it; a name with dots is quoted, as in
+/// `prices."openai/gpt-4.1".input`.
 pub(super) fn split_key(key: &str) -> Result<KeyPath, ConfigError> {
-    let mut names = Vec::new();
-    let mut start = 0;
-    for end in unquoted(key, '.').chain([key.len()]) {
-        let name = key.get(start..end).unwrap_or_default().trim();
-        let name = ['"', '\'']
-            .iter()
-            .find_map(|quote| name.strip_prefix(*quote)?.strip_suffix(*quote))
-            .unwrap_or(name);
-        if name.is_empty() {
+    let mut table: Table = format!("{key} = 0").parse().map_err(|_| malformed(key))?;
+    let mut names = KeyPath::new();
+    loop {
+        let mut entries = table.into_iter();
+        let (Some((name, value)), None) = (entries.next(), entries.next()) else {
             return Err(malformed(key));
+        };
+        names.push(name);
+        match value {
+            Value::Table(below) => table = below,
+            _ => return Ok(names),
         }
-        names.push(name.to_owned());
-        start = end + 1;
     }
-    Ok(names)
-}
-
-/// Finds the positions of a character outside of quotes.
-fn unquoted(text: &str, wanted: char) -> impl Iterator<Item = usize> {
-    let mut quote = None;
-    text.char_indices().filter_map(move |(at, c)| {
-        match quote {
-            Some(open) if open == c => quote = None,
-            None if c == '"' || c == '\'' => quote = Some(c),
-            None if c == wanted => return Some(at),
-            Some(_) | None => (),
-        }
-        None
-    })
 }
 
 /// Makes the error without the value, which may be a secret.

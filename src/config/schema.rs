@@ -1,12 +1,12 @@
 //! The known keys: all keys in `config/default.toml`, commented out or not.
 //!
-//! The example of a key determines its kind. A test compares the keys with the fields of the
-//! section structs.
+//! The example of a key determines its kind. A test checks that somebody reads each key.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use super::overrides::split_key;
+use toml::{Table, Value};
+
 use super::settings::{KeyPath, dotted};
 use values::spelling::nearest;
 
@@ -48,40 +48,68 @@ impl Shape {
     }
 }
 
-/// Every key and table, with [`ANY`] for a name that the operator chooses.
+/// Every key that has a value, with [`ANY`] for a name that the operator chooses.
 static KEYS: LazyLock<BTreeMap<KeyPath, Shape>> = LazyLock::new(|| {
+    let lines = DEFAULTS.lines().map(|line| shown(line).unwrap_or_default());
+    let document: Table = lines.collect::<Vec<_>>().join("\n").parse().unwrap_or_default();
     let mut keys = BTreeMap::new();
-    for (_, path, shape) in shown_keys() {
-        // An inline table has free keys, and its values are strings.
-        if shape == Shape::Named {
-            keys.insert([path.as_slice(), &[ANY.to_owned()]].concat(), Shape::Text);
-        }
-        for length in 0..path.len() {
-            let table = &path[..length];
-            keys.insert(table.to_vec(), table_shape(table));
-        }
-        keys.insert(path, shape);
-    }
+    add_keys(&document, &[], &mut keys);
     keys
 });
 
+fn add_keys(table: &Table, path: &[String], keys: &mut BTreeMap<KeyPath, Shape>) {
+    for (name, value) in table {
+        let path = [path, &[name.clone()]].concat();
+        if let Value::Table(below) = value {
+            add_keys(below, &path, keys);
+        } else {
+            let shape = if value.is_str() { Shape::Text } else { Shape::Other };
+            keys.insert(general(&path), shape);
+        }
+    }
+}
+
+/// Returns what a line of the default file shows, a key or the header of a table, without the sign
+/// of a comment; `None` for prose. A name that the operator chooses is in quotes.
+pub(super) fn shown(line: &str) -> Option<&str> {
+    let content = line.strip_prefix("# ").unwrap_or(line);
+    let is_header = content.starts_with('[') && content.ends_with(']');
+    let is_key = |key: &str| {
+        let is_quoted = key.starts_with('"') && key.ends_with('"');
+        is_quoted || key.chars().all(|c| c.is_ascii_lowercase() || c == '_')
+    };
+    let is_shown = is_header || content.split_once(" = ").is_some_and(|(key, _)| is_key(key));
+    is_shown.then_some(content)
+}
+
 /// Looks up a path; `None` when the key does not exist.
 pub(super) fn shape(path: &[String]) -> Option<Shape> {
-    KEYS.get(&general(path)).copied()
+    let path = general(path);
+    if is_named(&path) {
+        return Some(Shape::Named);
+    }
+    let (key, shape) = KEYS.range(path.clone()..).next()?;
+    if *key == path {
+        return Some(*shape);
+    }
+    key.starts_with(&path).then_some(Shape::Section)
 }
 
 /// Lists every key that has a value, with [`ANY`] for a name that the operator chooses.
 pub(super) fn known_keys() -> impl Iterator<Item = &'static KeyPath> {
-    let values = KEYS.iter().filter(|(_, shape)| !shape.is_table());
-    values.map(|(path, _)| path)
+    KEYS.keys()
 }
 
 /// Lists the keys and tables directly below a section.
 pub(super) fn keys_below(table: &[String]) -> Vec<&'static str> {
     let table = general(table);
-    let below = KEYS.keys().filter(|path| path.len() == table.len() + 1);
-    let below = below.filter(|path| path.starts_with(&table));
-    below.filter_map(|path| path.last()).map(String::as_str).collect()
+    let below = KEYS.keys().filter(|key| key.starts_with(&table));
+    let mut names: Vec<&str> = below
+        .filter_map(|key| key.get(table.len()))
+        .map(String::as_str)
+        .collect();
+    names.dedup();
+    names
 }
 
 /// Suggests a known key for an unknown one: a similar key in the same section, or the same key in
@@ -120,46 +148,15 @@ fn letters(path: &[String]) -> String {
     path.concat().replace(|c: char| !c.is_alphanumeric(), "").to_lowercase()
 }
 
-/// Reads the keys that the default file shows, each with the number of its line, in their order.
-pub(super) fn shown_keys() -> Vec<(usize, KeyPath, Shape)> {
-    let mut table = KeyPath::new();
-    let mut keys = Vec::new();
-    for (index, line) in DEFAULTS.lines().enumerate() {
-        let line = line.strip_prefix("# ").unwrap_or(line);
-        if let Some(header) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
-            table = split_key(header).unwrap_or_default();
-        } else if let Some((key, value)) = line.split_once(" = ").filter(|(key, _)| is_key(key)) {
-            let path = general(&[table.as_slice(), &[key.to_owned()]].concat());
-            let shape = match value.chars().next() {
-                Some('{') => table_shape(&path),
-                Some('"') => Shape::Text,
-                _ => Shape::Other,
-            };
-            keys.push((index + 1, path, shape));
-        }
-    }
-    keys
-}
-
-/// Distinguishes a key from prose. A name that the operator chooses is in quotes.
-fn is_key(text: &str) -> bool {
-    let is_quoted = text.starts_with('"') && text.ends_with('"');
-    is_quoted || text.chars().all(|c| c.is_ascii_lowercase() || c == '_')
-}
-
-fn table_shape(path: &[String]) -> Shape {
-    if NAMED.iter().any(|named| path == *named) {
-        Shape::Named
-    } else {
-        Shape::Section
-    }
+fn is_named(table: &[String]) -> bool {
+    NAMED.iter().any(|named| table == *named)
 }
 
 /// Replaces the names that the operator chooses with [`ANY`].
-fn general(path: &[String]) -> KeyPath {
+pub(super) fn general(path: &[String]) -> KeyPath {
     path.iter().fold(KeyPath::new(), |mut general, name| {
-        let is_free = table_shape(&general) == Shape::Named;
-        general.push(if is_free { ANY.to_owned() } else { name.clone() });
+        let name = if is_named(&general) { ANY } else { name.as_str() };
+        general.push(name.to_owned());
         general
     })
 }
@@ -181,6 +178,8 @@ mod tests {
             ("providers.x.models", Some(Shape::Other)),
             ("providers.x.headers", Some(Shape::Named)),
             ("providers.x.headers.y", Some(Shape::Text)),
+            ("providers.x.error_words", Some(Shape::Section)),
+            ("providers.x.error_words.context", Some(Shape::Other)),
             ("runs.budget.max_cost", Some(Shape::Other)),
             ("http.lisen", None),
             ("http.listen.deeper", None),

@@ -88,24 +88,18 @@ impl Settings {
     pub(super) fn document(&self) -> Table {
         let mut document = Table::new();
         for (path, setting) in &self.entries {
-            insert(&mut document, path, &setting.value);
-        }
-        document
-    }
-}
-
-fn insert(table: &mut Table, path: &[String], value: &Value) {
-    match path {
-        [] => (),
-        [key] => {
-            table.entry(key.as_str()).or_insert_with(|| value.clone());
-        }
-        [key, rest @ ..] => {
-            let below = table.entry(key.as_str()).or_insert_with(|| Value::Table(Table::new()));
-            if let Value::Table(below) = below {
-                insert(below, rest, value);
+            let Some((key, tables)) = path.split_last() else {
+                continue;
+            };
+            let table = tables.iter().try_fold(&mut document, |table, name| {
+                let below = table.entry(name.as_str());
+                below.or_insert_with(|| Value::Table(Table::new())).as_table_mut()
+            });
+            if let Some(table) = table {
+                table.entry(key.as_str()).or_insert_with(|| setting.value.clone());
             }
         }
+        document
     }
 }
 

@@ -1,9 +1,10 @@
 //! Compares `config/default.toml` with what modules read.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::{from_file, message};
-use crate::config::schema::{ANY, DEFAULTS, known_keys, shown_keys};
+use crate::config::overrides::split_key;
+use crate::config::schema::{ANY, DEFAULTS, general, known_keys, shown};
 use crate::config::settings::{KeyPath, dotted};
 
 /// A value of a type that no setting has.
@@ -17,12 +18,11 @@ fn somebody_reads_every_key_of_the_default_file() {
     for key in known_keys() {
         let mut key = key.clone();
         let last = key.len() - 1;
-        for (at, name) in key.iter_mut().enumerate().filter(|(_, name)| *name == ANY) {
-            // The first name is that of a provider, of a model, or of something else.
-            *name = match at {
-                1 => "demo".to_owned(),
-                _ => "main".to_owned(),
-            };
+        for (at, name) in key.iter_mut().enumerate() {
+            if name.as_str() == ANY {
+                // The second name may be that of a provider.
+                (if at == 1 { "demo" } else { "main" }).clone_into(name);
+            }
         }
         if matches!(key[0].as_str(), "prices" | "context_windows" | "capabilities") {
             key[1] = "demo/main".to_owned();
@@ -38,16 +38,20 @@ fn somebody_reads_every_key_of_the_default_file() {
 
 #[test]
 fn every_key_of_the_default_file_has_a_comment_where_it_first_stands() {
-    let lines: Vec<&str> = DEFAULTS.lines().collect();
-    let keys: BTreeMap<usize, KeyPath> = shown_keys().into_iter().map(|(line, key, _)| (line, key)).collect();
-    let mut seen = BTreeSet::new();
-    for (number, key) in &keys {
-        let above = lines[number - 2];
-        let is_comment = above.starts_with("# ") && !above.starts_with("# [") && !keys.contains_key(&(number - 1));
-        let is_first = seen.insert(key);
-        assert!(is_comment || !is_first, "line {number}: {}", dotted(key));
+    let (mut table, mut above, mut seen) = (KeyPath::new(), "", BTreeSet::new());
+    for line in DEFAULTS.lines() {
+        let content = shown(line).unwrap_or_default();
+        if let Some(header) = content.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            table = split_key(header).unwrap();
+        } else if let Some((key, _)) = content.split_once(" = ") {
+            let key = general(&[table.clone(), split_key(key).unwrap()].concat());
+            let is_comment = above.starts_with("# ") && shown(above).is_none();
+            let is_first = seen.insert(key.clone());
+            assert!(is_comment || !is_first, "{}", dotted(&key));
+        }
+        above = line;
     }
-    assert!(keys.values().any(|key| key.contains(&ANY.to_owned())));
+    assert!(seen.iter().any(|key| key.contains(&ANY.to_owned())));
 }
 
 #[test]
