@@ -62,13 +62,19 @@ const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
 const OPENAI_BASE_URL_KEY: [&str; 3] = ["providers", "openai", "base_url"];
 
 pub(super) fn apply(environment: &BTreeMap<String, String>, settings: &mut Settings) -> Result<(), ConfigError> {
-    let mut set: BTreeMap<KeyPath, Origin> = BTreeMap::new();
+    let mut given: BTreeMap<KeyPath, Origin> = BTreeMap::new();
     for (variable, value) in environment {
         let Some(name) = variable.strip_prefix(PREFIX) else {
             continue;
         };
         let origin = from(variable);
-        reject_lossy(variable, value)?;
+        if [variable, value]
+            .iter()
+            .any(|text| text.contains(char::REPLACEMENT_CHARACTER))
+        {
+            let variable = variable.clone();
+            return Err(ConfigError::NotUnicode { variable });
+        }
         let (path, value) = match resolve(name, settings) {
             Ok(path) => (path, value.clone()),
             Err(path) => match secret_file_key(&path) {
@@ -79,7 +85,7 @@ pub(super) fn apply(environment: &BTreeMap<String, String>, settings: &mut Setti
                 None => return Err(unknown(&path, origin)),
             },
         };
-        if let Some(first) = set.insert(path.clone(), origin.clone()) {
+        if let Some(first) = given.insert(path.clone(), origin.clone()) {
             return Err(ConfigError::SetTwice {
                 key: dotted(&path),
                 first,
@@ -165,15 +171,6 @@ fn from(variable: &str) -> Origin {
     }
 }
 
-fn reject_lossy(variable: &str, value: &str) -> Result<(), ConfigError> {
-    if variable.contains(char::REPLACEMENT_CHARACTER) || value.contains(char::REPLACEMENT_CHARACTER) {
-        return Err(ConfigError::NotUnicode {
-            variable: variable.to_owned(),
-        });
-    }
-    Ok(())
-}
-
 /// Finds the key that a variable means, or the path that no key has.
 fn resolve(name: &str, settings: &Settings) -> Result<KeyPath, KeyPath> {
     let mut path = KeyPath::new();
@@ -193,15 +190,8 @@ fn resolve(name: &str, settings: &Settings) -> Result<KeyPath, KeyPath> {
 }
 
 fn comparable(name: &str) -> String {
-    name.chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() {
-                c.to_ascii_lowercase()
-            } else {
-                '_'
-            }
-        })
-        .collect()
+    name.to_ascii_lowercase()
+        .replace(|c: char| !c.is_ascii_alphanumeric(), "_")
 }
 
 fn secret_file_key(path: &[String]) -> Option<KeyPath> {
