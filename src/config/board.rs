@@ -1,5 +1,5 @@
-//! `[board]`: the server through which replicas share the status, the events and the control signals
-//! of live runs.
+//! `[board]`: the server through which replicas share the status, the events and the control
+//! signals of live runs.
 
 use std::path::PathBuf;
 

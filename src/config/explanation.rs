@@ -8,8 +8,8 @@ use toml::Value;
 use super::secrets::{REDACTED, redact_url};
 use super::settings::{KeyPath, Settings, dotted};
 
-/// Lists every key in force with its value and its origin, one per line, without secrets. A key that
-/// names a variable also shows whether the variable is among those that are set.
+/// Lists every key in force with its value and its origin, one per line, without secrets. A key
+/// that names a variable also shows whether the variable is among those that are set.
 pub(super) fn explain(settings: &Settings, variables: &BTreeSet<String>) -> String {
     let mut text = String::new();
     for (path, setting) in settings.iter() {

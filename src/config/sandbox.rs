@@ -1,5 +1,5 @@
-//! `[sandbox]` and `[sandbox.network]`: where the commands of agents run, what they may use, and the
-//! hosts that they may reach through the proxy of the service.
+//! `[sandbox]` and `[sandbox.network]`: where the commands of agents run, what they may use, and
+//! the hosts that they may reach through the proxy of the service.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -11,7 +11,6 @@ use anyhow::{Context as _, bail, ensure};
 
 use super::lines::Lines;
 use super::{Counts, Line, PortableRun, VERSION};
-use crate::app;
 use crate::cli::output::print_note;
 use crate::config::Config;
 use crate::run::{AgentDirectory, open_tree};
