@@ -9,10 +9,10 @@ use std::fmt;
 use std::path::Path;
 
 use super::error::ConfigError;
+use super::layers::{Layers, unknown};
+use super::origin::{KeyPath, Origin, dotted, key_path};
 use super::schema::{Shape, keys_below, known_keys, shape};
 use super::secrets::read_secret;
-use super::settings::{KeyPath, Origin, Settings, dotted, key_path};
-use super::toml_layer::{read_text, unknown};
 use values::spelling::nearest;
 
 const PREFIX: &str = "AGENT_RUNTIME__";
@@ -61,7 +61,7 @@ const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
 /// The key that it sets.
 const OPENAI_BASE_URL_KEY: [&str; 3] = ["providers", "openai", "base_url"];
 
-pub(super) fn apply(environment: &BTreeMap<String, String>, settings: &mut Settings) -> Result<(), ConfigError> {
+pub(super) fn apply(environment: &BTreeMap<String, String>, layers: &mut Layers) -> Result<(), ConfigError> {
     let mut given: BTreeMap<KeyPath, Origin> = BTreeMap::new();
     for (variable, value) in environment {
         let Some(name) = variable.strip_prefix(PREFIX) else {
@@ -75,7 +75,7 @@ pub(super) fn apply(environment: &BTreeMap<String, String>, settings: &mut Setti
             let variable = variable.clone();
             return Err(ConfigError::NotUnicode { variable });
         }
-        let (path, value) = match resolve(name, settings) {
+        let (path, value) = match resolve(name, layers) {
             Ok(path) => (path, value.clone()),
             Err(path) => match secret_file_key(&path) {
                 Some(key) => {
@@ -92,7 +92,7 @@ pub(super) fn apply(environment: &BTreeMap<String, String>, settings: &mut Setti
                 second: origin,
             });
         }
-        read_text(path, &value, &origin, settings)?;
+        layers.add_text(&path, &value, origin)?;
     }
     Ok(())
 }
@@ -105,7 +105,7 @@ pub(super) fn set(environment: &BTreeMap<String, String>) -> BTreeSet<String> {
 
 /// Finds variables that lack an underscore or are misspelt in another way. An unknown variable with
 /// the exact prefix is an error in [`apply`].
-pub(super) fn unread(environment: &BTreeMap<String, String>, settings: &Settings) -> Vec<UnreadVariable> {
+pub(super) fn unread(environment: &BTreeMap<String, String>, layers: &Layers) -> Vec<UnreadVariable> {
     let names = environment.keys().filter_map(|variable| {
         let name = variable.strip_prefix(NEAR_PREFIX)?;
         let is_read = name.starts_with('_') || variable == CALLERS_KEY || variable.starts_with(TEST_PREFIX);
@@ -113,7 +113,7 @@ pub(super) fn unread(environment: &BTreeMap<String, String>, settings: &Settings
     });
     let paths = known_keys()
         .cloned()
-        .chain(settings.iter().map(|(path, _)| path.clone()));
+        .chain(layers.keys().into_iter().map(|(path, _)| path));
     let known: BTreeMap<String, String> = paths
         .map(|path| {
             let variable = comparable(&path.join("__")).to_uppercase();
@@ -130,34 +130,34 @@ pub(super) fn unread(environment: &BTreeMap<String, String>, settings: &Settings
         }
     });
     misnamed
-        .chain(overridden_openai_base_url(environment, settings))
+        .chain(overridden_openai_base_url(environment, layers))
         .collect()
 }
 
 /// Finds `OPENAI_BASE_URL` if a file overrides its address. Variables and flags of the service are
 /// not reported, since they were set for this start.
-fn overridden_openai_base_url(environment: &BTreeMap<String, String>, settings: &Settings) -> Option<UnreadVariable> {
+fn overridden_openai_base_url(environment: &BTreeMap<String, String>, layers: &Layers) -> Option<UnreadVariable> {
     let url = openai_base_url(environment)?;
     let path = key_path(&OPENAI_BASE_URL_KEY);
-    let setting = settings.get(&path)?;
+    let (address, origin) = (layers.get(&path)?.as_str(), layers.origin(&path));
     let same = |other: &str| other.trim_end_matches('/') == url.trim().trim_end_matches('/');
-    let is_overridden = matches!(setting.origin, Origin::File { .. }) && !setting.value.as_str().is_some_and(same);
+    let is_overridden = matches!(origin, Origin::File { .. }) && !address.is_some_and(same);
     is_overridden.then(|| UnreadVariable {
         variable: OPENAI_BASE_URL.to_owned(),
         meant: None,
-        overridden: Some((dotted(&path), setting.origin.clone())),
+        overridden: Some((dotted(&path), origin)),
     })
 }
 
 /// Sets the address of the provider `openai` from the variable of OpenAI's clients.
 pub(super) fn apply_openai_base_url(
     environment: &BTreeMap<String, String>,
-    settings: &mut Settings,
+    layers: &mut Layers,
 ) -> Result<(), ConfigError> {
     let Some(url) = openai_base_url(environment) else {
         return Ok(());
     };
-    read_text(key_path(&OPENAI_BASE_URL_KEY), url, &from(OPENAI_BASE_URL), settings)
+    layers.add_text(&key_path(&OPENAI_BASE_URL_KEY), url, from(OPENAI_BASE_URL))
 }
 
 fn openai_base_url(environment: &BTreeMap<String, String>) -> Option<&str> {
@@ -172,13 +172,13 @@ fn from(variable: &str) -> Origin {
 }
 
 /// Finds the key that a variable means, or the path that no key has.
-fn resolve(name: &str, settings: &Settings) -> Result<KeyPath, KeyPath> {
+fn resolve(name: &str, layers: &Layers) -> Result<KeyPath, KeyPath> {
     let mut path = KeyPath::new();
     let mut is_known = true;
     for segment in name.split("__") {
         let known: Vec<&str> = match shape(&path) {
             Some(Shape::Section) => keys_below(&path),
-            Some(Shape::Named) => settings.names_below(&path),
+            Some(Shape::Named) => layers.names_below(&path),
             _ => Vec::new(),
         };
         let same = known.iter().find(|key| comparable(key) == comparable(segment));

@@ -6,7 +6,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::settings::Origin;
+use super::origin::Origin;
 
 /// A reason why the configuration can't be used.
 #[derive(Debug, thiserror::Error)]

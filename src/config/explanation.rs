@@ -5,26 +5,24 @@ use std::fmt::Write as _;
 
 use toml::Value;
 
+use super::layers::Layers;
+use super::origin::{KeyPath, dotted};
 use super::secrets::{REDACTED, redact_url};
-use super::settings::{KeyPath, Settings, dotted};
 
 /// Lists every key in force with its value and its origin, one per line, without secrets. A key
 /// that names a variable also shows whether the variable is among those that are set.
-pub(super) fn explain(settings: &Settings, variables: &BTreeSet<String>) -> String {
+pub(super) fn explain(layers: &Layers, variables: &BTreeSet<String>) -> String {
     let mut text = String::new();
-    for (path, setting) in settings.iter() {
-        if setting.value.is_table() {
-            continue;
-        }
-        let line = format!("{} = {}", dotted(path), shown(path, &setting.value));
+    for (path, value) in layers.keys() {
+        let line = format!("{} = {}", dotted(&path), shown(&path, value));
         let names_variable = path.last().is_some_and(|key| key == "env" || key.ends_with("_env"));
-        let note = match setting.value.as_str().filter(|_| names_variable) {
+        let note = match value.as_str().filter(|_| names_variable) {
             Some(variable) if variables.contains(variable) => " (set)",
             Some(_) => " (not set)",
             None => "",
         };
         // Writing to a string can't fail.
-        let _ = writeln!(text, "{line:<66}  # {}{note}", setting.origin);
+        let _ = writeln!(text, "{line:<66}  # {}{note}", layers.origin(&path));
     }
     text
 }

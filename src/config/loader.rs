@@ -9,12 +9,12 @@ use super::Config;
 use super::environment::{self, UnreadVariable};
 use super::error::ConfigError;
 use super::explanation;
+use super::layers::Layers;
+use super::origin::{Origin, key_path};
 use super::overrides::split_key;
 use super::schema::DEFAULTS;
 use super::sections::Sections;
-use super::settings::{Origin, Settings, key_path};
 use super::sources::Sources;
-use super::toml_layer::{read_document, read_text};
 
 /// The default paths of the configuration file.
 const FILE_NAMES: [&str; 2] = ["agent-runtime.toml", "config/agent-runtime.toml"];
@@ -28,7 +28,7 @@ pub struct Loaded {
     pub unread_file: Option<PathBuf>,
     /// Variables that look like settings and have no effect.
     pub unread_variables: Vec<UnreadVariable>,
-    settings: Settings,
+    layers: Layers,
     /// The names of the variables that are set.
     variables: BTreeSet<String>,
 }
@@ -36,12 +36,12 @@ pub struct Loaded {
 impl Loaded {
     /// Lists every key in force with its value and its origin, without secrets.
     pub fn explain(&self) -> String {
-        explanation::explain(&self.settings, &self.variables)
+        explanation::explain(&self.layers, &self.variables)
     }
 
     /// Returns where a key such as `["http", "listen"]` was set.
     pub fn origin(&self, path: &[&str]) -> Origin {
-        self.settings.origin(&key_path(path))
+        self.layers.origin(&key_path(path))
     }
 }
 
@@ -59,27 +59,27 @@ impl fmt::Debug for Loaded {
 /// An unset variable of a secret is no error: that provider or webhook then
 /// has none.
 pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
-    let mut settings = Settings::default();
-    read_document(DEFAULTS, &|_| Origin::Default, &mut settings)?;
-    environment::apply_openai_base_url(&sources.environment, &mut settings)?;
+    let mut layers = Layers::default();
+    layers.add_document(DEFAULTS, Origin::Default)?;
+    environment::apply_openai_base_url(&sources.environment, &mut layers)?;
     let (file, unread_file) = find_files(sources);
     if let Some(path) = &file {
-        read_file(path, &mut settings)?;
+        read_file(path, &mut layers)?;
     }
-    environment::apply(&sources.environment, &mut settings)?;
+    environment::apply(&sources.environment, &mut layers)?;
     for (key, value) in &sources.overrides {
-        read_text(split_key(key)?, value, &Origin::CommandLine, &mut settings)?;
+        layers.add_text(&split_key(key)?, value, Origin::CommandLine)?;
     }
 
     let environment = &sources.environment;
-    let config = Config::read(&Sections::new(&settings, environment))?;
+    let config = Config::read(&Sections::new(&layers, environment))?;
     Ok(Loaded {
         config,
         file,
         unread_file,
-        unread_variables: environment::unread(environment, &settings),
+        unread_variables: environment::unread(environment, &layers),
         variables: environment::set(environment),
-        settings,
+        layers,
     })
 }
 
@@ -94,14 +94,14 @@ fn find_files(sources: &Sources) -> (Option<PathBuf>, Option<PathBuf>) {
     (found.next(), found.next())
 }
 
-fn read_file(path: &Path, settings: &mut Settings) -> Result<(), ConfigError> {
+fn read_file(path: &Path, layers: &mut Layers) -> Result<(), ConfigError> {
     let text = fs::read_to_string(path).map_err(|source| ConfigError::ReadFile {
         path: path.to_owned(),
         source,
     })?;
-    let origin = |line| Origin::File {
+    let origin = Origin::File {
         path: path.strip_prefix(".").unwrap_or(path).to_owned(),
-        line,
+        line: 1,
     };
-    read_document(&text, &origin, settings)
+    layers.add_document(&text, origin)
 }

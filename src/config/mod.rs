@@ -19,10 +19,10 @@ mod sections;
 mod sources;
 
 mod environment;
+mod layers;
+mod origin;
 mod overrides;
 mod schema;
-mod settings;
-mod toml_layer;
 
 mod board;
 mod limits;
@@ -47,10 +47,10 @@ pub use environment::UnreadVariable;
 pub use error::ConfigError;
 pub use loader::{Loaded, load};
 pub use log::{LogConfig, LogFormat};
+pub use origin::Origin;
 pub use overrides::parse_override;
 pub use sandbox::{Backend, NetworkConfig, NetworkSecretConfig, SandboxConfig};
 pub use secrets::SecretUrl;
-pub use settings::Origin;
 pub use sources::Sources;
 pub use store::StoreConfig;
 pub use tools::{DirectoryConfig, HttpFetchConfig, WebhookSecretConfig};

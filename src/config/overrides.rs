@@ -3,7 +3,7 @@
 use toml::{Table, Value};
 
 use super::error::ConfigError;
-use super::settings::KeyPath;
+use super::origin::KeyPath;
 
 /// Splits `section.key=value` as given to `--set`, at the first `=` that ends a key.
 pub fn parse_override(text: &str) -> Result<(String, String), ConfigError> {

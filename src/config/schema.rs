@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use toml::{Table, Value};
 
-use super::settings::{KeyPath, dotted};
+use super::origin::{KeyPath, dotted};
 use values::spelling::nearest;
 
 /// The lowest layer: every key with its default and its meaning.

@@ -11,7 +11,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Deserializer};
 
 use super::error::ConfigError;
-use super::settings::{Origin, dotted};
+use super::origin::{Origin, dotted};
 use values::settings::{path, secret_text, variable_name};
 
 /// The replacement of a secret.

@@ -9,37 +9,30 @@ use std::collections::BTreeMap;
 use secrecy::SecretString;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
-use toml::{Table, Value};
+use toml::Value;
 
 use super::error::ConfigError;
 use super::kind_hint::kind_hint;
+use super::layers::Layers;
+use super::origin::{KeyPath, dotted, key_path};
 use super::secrets::{SecretSource, read_secret, secret_variable};
-use super::settings::{KeyPath, Settings, dotted, key_path};
 use values::spelling::{meant, nearest};
 
 /// The merged values, by section.
 pub(super) struct Sections<'a> {
-    document: Table,
-    settings: &'a Settings,
+    layers: &'a Layers,
     environment: &'a BTreeMap<String, String>,
 }
 
 impl<'a> Sections<'a> {
-    pub(super) fn new(settings: &'a Settings, environment: &'a BTreeMap<String, String>) -> Self {
-        Self {
-            document: settings.document(),
-            settings,
-            environment,
-        }
+    pub(super) fn new(layers: &'a Layers, environment: &'a BTreeMap<String, String>) -> Self {
+        Self { layers, environment }
     }
 
     /// Reads the settings of a module from a section such as `tools.http_fetch`.
     pub(super) fn read<T: DeserializeOwned>(&self, section: &str) -> Result<T, ConfigError> {
         let section: KeyPath = section.split('.').map(str::to_owned).collect();
-        let found = section
-            .iter()
-            .try_fold(&self.document, |table, name| table.get(name)?.as_table());
-        let values = Value::Table(found.cloned().unwrap_or_default());
+        let values = Value::Table(self.layers.table(&section).cloned().unwrap_or_default());
         serde_path_to_error::deserialize(values).map_err(|error| self.undecoded(section, &error))
     }
 
@@ -48,7 +41,7 @@ impl<'a> Sections<'a> {
     pub(super) fn secret(&self, file_key: &[&str], source: &SecretSource) -> Result<Option<SecretString>, ConfigError> {
         if let Some(path) = &source.file {
             let key = key_path(file_key);
-            return read_secret(&key, self.settings.origin(&key), path).map(|secret| Some(secret.into()));
+            return read_secret(&key, self.layers.origin(&key), path).map(|secret| Some(secret.into()));
         }
         self.variable(source.env.as_deref())
     }
@@ -78,7 +71,7 @@ impl<'a> Sections<'a> {
     fn invalid_at(&self, path: &[String], problem: String) -> ConfigError {
         ConfigError::InvalidValue {
             key: dotted(path),
-            origin: self.settings.origin(path),
+            origin: self.layers.origin(path),
             problem,
         }
     }
@@ -105,7 +98,7 @@ impl<'a> Sections<'a> {
         let Some((name, table)) = path.split_last() else {
             return String::new();
         };
-        let names = self.settings.names_below(table).into_iter();
+        let names = self.layers.names_below(table).into_iter();
         let other = nearest(name, names.filter(|other| other != name));
         other.map_or_else(String::new, |other| {
             format!(", did you mean `{}`?", dotted(&[table, &[other.to_owned()]].concat()))

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::{from_file, message};
+use crate::config::origin::{KeyPath, dotted};
 use crate::config::overrides::split_key;
 use crate::config::schema::{ANY, DEFAULTS, general, known_keys, shown};
-use crate::config::settings::{KeyPath, dotted};
 
 /// A value of a type that no setting has.
 const NONSENSE: &str = "1979-05-27";
