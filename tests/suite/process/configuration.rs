@@ -41,7 +41,7 @@ async fn the_configuration_in_force_is_explained() {
         ),
         (
             "providers.openai.api_key_env = \"OPENAI_API_KEY\"",
-            "default (key found)",
+            "default (set)",
         ),
     ] {
         let found = shown.lines().find(|shown| shown.starts_with(line));
