@@ -319,7 +319,7 @@ impl<'a> Iterator for ItemsIter<'a> {
 
 /// Returns the cost of a comparison with a value, in checks.
 fn weight(value: &Value) -> usize {
-    1 + json::value_weight(value) / json::ENTRY_BYTES
+    1 + json::weight(value) / BYTES_PER_CHECK
 }
 
 /// Returns the bytes that a name adds to the path of a value. Each `~` and `/` takes two bytes.
