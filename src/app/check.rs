@@ -137,8 +137,8 @@ async fn check_store(
     let address = config.store.address();
     let store = match opened {
         Ok(store) => Some(store),
-        Err(OpenError::Missing { .. }) if config.store.migrate => None,
-        Err(OpenError::Store(StoreError::Schema { found, needed })) if config.store.migrate && found < needed => {
+        Err(OpenError::Missing { .. }) if config.connections.migrate => None,
+        Err(OpenError::Store(StoreError::Schema { found, needed })) if config.connections.migrate && found < needed => {
             findings.push(Finding::Warning(format!(
                 "the service brings the tables of the store {address} up to date when it starts; before that, its keys and agents are not checked"
             )));

@@ -1,5 +1,7 @@
 //! The layers of values, and what they make together. Checks that each key exists.
 
+use std::slice;
+
 use toml::de::DeTable;
 use toml::{Spanned, Table, Value};
 
@@ -196,7 +198,7 @@ fn find<'a>(table: &'a Table, path: &[String]) -> Option<&'a Value> {
 
 fn add_keys<'a>(table: &'a Table, path: &[String], keys: &mut Vec<(KeyPath, &'a Value)>) {
     for (name, value) in table {
-        let path = [path, &[name.clone()]].concat();
+        let path = [path, slice::from_ref(name)].concat();
         match value {
             Value::Table(below) => add_keys(below, &path, keys),
             value => keys.push((path, value)),

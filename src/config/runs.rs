@@ -11,6 +11,7 @@ use values::usage::Cost;
 
 /// The limits of a run where neither it nor its agent names one.
 #[derive(Deserialize)]
+#[expect(clippy::struct_field_names, reason = "the names are the keys of the configuration")]
 struct Budget {
     #[serde(deserialize_with = "integer::<_, 1, 1_000_000, _>")]
     max_steps: u32,

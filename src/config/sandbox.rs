@@ -39,6 +39,7 @@ pub enum Backend {
 
 /// The limits of a command. The sandbox has no bounds of its own: an operator has.
 #[derive(Deserialize)]
+#[expect(clippy::struct_field_names, reason = "the names are the keys of the configuration")]
 struct CommandLimits {
     #[serde(deserialize_with = "duration::<1_000, 86_400_000, _>")]
     max_time: Duration,

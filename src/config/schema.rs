@@ -3,6 +3,7 @@
 //! The example of a key determines its kind. A test checks that somebody reads each key.
 
 use std::collections::BTreeMap;
+use std::slice;
 use std::sync::LazyLock;
 
 use toml::{Table, Value};
@@ -59,7 +60,7 @@ static KEYS: LazyLock<BTreeMap<KeyPath, Shape>> = LazyLock::new(|| {
 
 fn add_keys(table: &Table, path: &[String], keys: &mut BTreeMap<KeyPath, Shape>) {
     for (name, value) in table {
-        let path = [path, &[name.clone()]].concat();
+        let path = [path, slice::from_ref(name)].concat();
         if let Value::Table(below) = value {
             add_keys(below, &path, keys);
         } else {

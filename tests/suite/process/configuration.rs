@@ -39,10 +39,7 @@ async fn the_configuration_in_force_is_explained() {
             "http.listen = \"127.0.0.1:0\"",
             "environment AGENT_RUNTIME__HTTP__LISTEN",
         ),
-        (
-            "providers.openai.api_key_env = \"OPENAI_API_KEY\"",
-            "default (set)",
-        ),
+        ("providers.openai.api_key_env = \"OPENAI_API_KEY\"", "default (set)"),
     ] {
         let found = shown.lines().find(|shown| shown.starts_with(line));
         let found = found.unwrap_or_else(|| panic!("no {line:?} in {shown}"));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{ClientLifecycleMode, ClientServiceExt as _, RoleClient, RunningService};
 use rmcp::transport::Transport;
@@ -134,7 +135,6 @@ async fn serve<T: Transport<RoleClient> + 'static>(
 ) -> Result<RunningService<RoleClient, Handler>, RequestError> {
     let handler = Handler::new(requests);
     let transport = ObservedTransport::new(transport, requests);
-    let serving = handler.serve_with_lifecycle(transport, mode);
-    let service = Box::pin(serving).await;
+    let service = handler.serve_with_lifecycle(transport, mode).boxed().await;
     service.map_err(|error| RequestError::of_opening(&error))
 }

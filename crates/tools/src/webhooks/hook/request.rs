@@ -134,13 +134,13 @@ struct Step<'a> {
 }
 
 /// Returns the message, which serializes as its JSON.
-pub(super) fn message(
-    hook: &str,
-    tenant: &TenantId,
-    context: &HookContext,
+pub(super) fn message<'a>(
+    hook: &'a str,
+    tenant: &'a TenantId,
+    context: &'a HookContext,
     include_messages: bool,
     now: Timestamp,
-) -> impl Serialize {
+) -> impl Serialize + use<'a> {
     let state = &context.state;
     Body {
         kind: format!("hook.{}", context.point.as_str()),
