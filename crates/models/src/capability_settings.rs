@@ -9,7 +9,7 @@ pub(super) const ALL_MODELS: &str = "*";
 
 /// What a model can take. A limit that is `None` is not known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Capabilities {
     /// Whether it sees pictures.
     pub pictures: Option<bool>,
@@ -25,18 +25,14 @@ pub struct Capabilities {
     #[serde(deserialize_with = "optional_integer::<_, 0, 100_000, _>")]
     pub max_pictures: Option<usize>,
     /// The most pictures in a request with a large picture.
-    #[serde(skip)]
     pub max_pictures_with_large: Option<usize>,
     /// The most files in a request.
-    #[serde(skip)]
     pub max_files: Option<usize>,
     /// The most bytes of pictures and files in a request, as base64 text.
-    #[serde(skip)]
     pub max_media_bytes: Option<usize>,
     /// The order of roles that its server accepts.
     pub roles: Option<Roles>,
     /// Whether ids of calls have nine letters and digits.
-    #[serde(skip)]
     pub nine_letter_ids: bool,
 }
 

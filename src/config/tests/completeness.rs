@@ -7,8 +7,8 @@ use crate::config::origin::{KeyPath, dotted};
 use crate::config::overrides::split_key;
 use crate::config::schema::{ANY, DEFAULTS, general, known_keys, shown};
 
-/// A value of a type that no setting has.
-const NONSENSE: &str = "1979-05-27";
+/// A value that no setting may have.
+const NONSENSE: &str = "-0.5";
 
 /// A struct whose field is not in the default file fails as well: the field can't be set, and it is
 /// missing if it has no default.
