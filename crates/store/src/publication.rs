@@ -154,14 +154,17 @@ pub(super) fn commit_weight(commit: &Commit) -> u64 {
 
 fn draft_weight(draft: &BundleDraft) -> usize {
     let parent = draft.parent.as_deref();
-    let is_shared = parent.is_some_and(|parent| Arc::ptr_eq(&parent.environment, &draft.environment));
-    let environment = if is_shared { 0 } else { weight(&draft.environment) };
+    // States that equal the parent's are neither hashed nor encoded.
+    let environment = parent.is_none_or(|parent| parent.environment != draft.environment);
+    let context = parent.is_none_or(|parent| *parent.context != draft.context.stored);
+    let environment = if environment { weight(&draft.environment) } else { 0 };
+    let context = if context { weight(&draft.context.stored) } else { 0 };
     // The messages after a new summary are counted again.
     let summaries = draft.new_messages().filter_map(|message| message.tags.covers);
     let left = summaries.map(|covers| usize::try_from(covers.to).unwrap_or(usize::MAX));
     let first = left.min().map_or(draft.inherited(), |left| left.min(draft.inherited()));
     let messages = messages_weight(draft.history.iter_from(first));
-    environment + weight(&draft.context.stored) + weight(&draft.context.metadata) + messages
+    environment + context + weight(&draft.context.metadata) + messages
 }
 
 fn messages_weight<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>) -> usize {

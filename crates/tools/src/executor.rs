@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use serde::Deserialize;
 
 use super::arguments::parse_arguments;
+use super::call_limits::ToolSettings;
 use super::long_output::stored_if_long;
 use super::output::capped;
 use agent::ports::{Tool, ToolContext, ToolError, ToolExecutor, ToolOutput, ToolSpec};
@@ -19,42 +19,10 @@ use values::clock::{Clock, Deadline};
 use values::ids::{IdSource, ToolExecutionId};
 use values::json::{JsonSchema, Value};
 use values::message::{ContentPart, ToolCall, joined_text};
-use values::settings::{duration, integer};
 use workspace::environment::Environment;
 
 /// The longest message of a recorded error, in bytes.
 const MAX_RECORDED_BYTES: usize = 2_000;
-
-/// Limits of tool calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-pub struct ToolSettings {
-    /// The most calls of one step that run concurrently.
-    #[serde(rename = "tool_concurrency", deserialize_with = "integer::<_, 1, 1_024, _>")]
-    pub concurrency: usize,
-    /// The most calls of one step that are executed.
-    #[serde(rename = "max_calls_per_step", deserialize_with = "integer::<_, 1, 1_024, _>")]
-    pub max_calls: usize,
-    /// The timeout of one call, unless its tool overrides it.
-    #[serde(rename = "tool_timeout", deserialize_with = "duration::<1, 86_400_000, _>")]
-    pub timeout: Duration,
-    /// The largest result of one call, in bytes.
-    #[serde(
-        rename = "max_tool_output_bytes",
-        deserialize_with = "integer::<_, 256, 1_073_741_824, _>"
-    )]
-    pub max_output_bytes: usize,
-}
-
-impl Default for ToolSettings {
-    fn default() -> Self {
-        Self {
-            concurrency: 8,
-            max_calls: 64,
-            timeout: Duration::from_mins(1),
-            max_output_bytes: 64 * 1024,
-        }
-    }
-}
 
 /// A tool with the schema of its arguments.
 #[derive(Debug)]

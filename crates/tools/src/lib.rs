@@ -7,6 +7,7 @@ pub mod webhooks;
 mod registry;
 
 mod arguments;
+mod call_limits;
 mod executor;
 mod long_output;
 mod output;
@@ -19,7 +20,7 @@ pub use self::builtin::{
     HttpFetchSettings, JobBackend, MaxJobs, Process, ProcessError, ProcessSettings, ShellCommand, builtin_tools,
     http_fetch, media_type, restorable_shell, shell, shell_job,
 };
-pub use self::executor::ToolSettings;
+pub use self::call_limits::ToolSettings;
 pub(crate) use self::http::deserialize_timeout;
 pub use self::http::{
     HttpToolDefinition, HttpToolFault, HttpToolSource, Redactor, SecretValue, ToolSecrets, ValueSource, http_tools,

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::executor::{CheckedExecutor, RegisteredTool, ToolSettings};
+use super::call_limits::ToolSettings;
+use super::executor::{CheckedExecutor, RegisteredTool};
 use agent::ports::{Tool, ToolCatalog, ToolExecutor, ToolSetError, ToolSpec, UnknownTool};
 use agent::{SEARCH_TOOLS, is_deferred};
 use values::clock::Clock;

@@ -6,7 +6,7 @@
 use minijinja::machinery::{Token, tokenize};
 use minijinja::syntax::SyntaxConfig;
 
-use super::PromptError;
+use super::error::PromptError;
 
 /// The statements that a prompt may use.
 const STATEMENTS: [&str; 6] = ["if", "elif", "else", "endif", "for", "endfor"];

@@ -5,6 +5,7 @@
 //! build ever larger values or exhaust the stack. The rendering counts its steps, and the bytes
 //! that it reads from lists and objects.
 
+mod error;
 mod guard;
 mod template_values;
 #[cfg(test)]
@@ -15,8 +16,10 @@ use std::io;
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::StringInput;
-use minijinja::{Environment, ErrorKind, UndefinedBehavior, context, filters, tests};
+use minijinja::{Environment, UndefinedBehavior, context, filters, tests};
 
+use self::error::MAX_BYTES;
+pub use self::error::PromptError;
 use self::guard::{Scanned, scan};
 use self::template_values::{Allowance, longest_entry, object_of};
 use values::json::{Object, Value};
@@ -29,19 +32,6 @@ const FUEL: u64 = 100_000;
 const MAX_TEXT_WORK: u64 = 256 << 20;
 /// The most bytes that a rendering may read from lists and objects.
 const MAX_TOUCHED: u64 = 32 << 20;
-/// The most bytes of a template, and of a rendered prompt.
-const MAX_BYTES: usize = 1 << 20;
-
-/// A prompt that is an invalid template, exceeds a limit, or reads an undefined value.
-#[derive(Debug, thiserror::Error)]
-#[error("the system prompt can't be rendered: {message}")]
-pub struct PromptError {
-    /// What is wrong, with the line.
-    message: String,
-    /// The template engine's error.
-    #[source]
-    source: Option<minijinja::Error>,
-}
 
 /// Returns whether a prompt contains a tag to render.
 pub(super) fn is_template(prompt: &str) -> bool {
@@ -120,37 +110,6 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
     environment.add_test("undefined", tests::is_undefined);
     environment.add_test("none", tests::is_none);
     Ok(environment)
-}
-
-impl PromptError {
-    fn new(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            source: None,
-        }
-    }
-
-    fn at(line: u16, words: &str) -> Self {
-        Self::new(format!("line {line}: {words}"))
-    }
-}
-
-impl From<minijinja::Error> for PromptError {
-    fn from(source: minijinja::Error) -> Self {
-        // Writing fails only if the rendered prompt is too large.
-        let detail = match source.kind() {
-            ErrorKind::WriteFailure => format!("it comes to more than {MAX_BYTES} bytes"),
-            ErrorKind::OutOfFuel => "it takes too many steps".to_owned(),
-            kind => source.detail().map_or_else(|| kind.to_string(), ToOwned::to_owned),
-        };
-        let message = source
-            .line()
-            .map_or_else(|| detail.clone(), |line| format!("line {line}: {detail}"));
-        Self {
-            message,
-            source: Some(source),
-        }
-    }
 }
 
 /// The buffer of a rendered prompt. Writing fails once the prompt is too large.

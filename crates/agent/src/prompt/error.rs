@@ -1,0 +1,48 @@
+//! The error of a prompt that can't be rendered.
+
+use minijinja::ErrorKind;
+
+/// The most bytes of a template, and of a rendered prompt.
+pub(super) const MAX_BYTES: usize = 1 << 20;
+
+/// A prompt that is an invalid template, exceeds a limit, or reads an undefined value.
+#[derive(Debug, thiserror::Error)]
+#[error("the system prompt can't be rendered: {message}")]
+pub struct PromptError {
+    /// What is wrong, with the line.
+    message: String,
+    /// The template engine's error.
+    #[source]
+    source: Option<minijinja::Error>,
+}
+
+impl PromptError {
+    pub(super) fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            source: None,
+        }
+    }
+
+    pub(super) fn at(line: u16, words: &str) -> Self {
+        Self::new(format!("line {line}: {words}"))
+    }
+}
+
+impl From<minijinja::Error> for PromptError {
+    fn from(source: minijinja::Error) -> Self {
+        // Writing fails only if the rendered prompt is too large.
+        let detail = match source.kind() {
+            ErrorKind::WriteFailure => format!("it comes to more than {MAX_BYTES} bytes"),
+            ErrorKind::OutOfFuel => "it takes too many steps".to_owned(),
+            kind => source.detail().map_or_else(|| kind.to_string(), ToOwned::to_owned),
+        };
+        let message = source
+            .line()
+            .map_or_else(|| detail.clone(), |line| format!("line {line}: {detail}"));
+        Self {
+            message,
+            source: Some(source),
+        }
+    }
+}
