@@ -14,6 +14,7 @@ mod agent;
 mod board;
 mod documents;
 mod end_to_end;
+mod hostile;
 mod http;
 mod mcp;
 mod models;

@@ -7,14 +7,14 @@ use agent::hooks::{HookContext, HookPoint, HookSubject, ToolDecision, ToolUse};
 use agent::state::{AgentContext, AgentState, ExecutionStatus, StopReason, StopSignal};
 use agent::{AnswerRules, AnsweredStep, Progress, ResolvedAnswer};
 use serde_json::json;
+use test_support::fake_model::{asks_for, says};
+use test_support::fake_tool::{Behaviour, FakeTool};
 use values::clock::Clock as _;
 use values::message::{ContentPart, joined_text};
 use values::session::WaitingStep;
 
 use super::hooks::probe::Probe;
 use super::setup::{Setup, transcript};
-use crate::support::fake_model::{asks_for, says};
-use crate::support::fake_tool::{Behaviour, FakeTool};
 use crate::support::memory_journal::{Break, MemoryJournal};
 
 /// The calls of `shell` need an approval; `ask` is executed by the caller.

@@ -7,10 +7,10 @@ use agent::JournalEntry;
 use agent::hooks::{Hook, HookContext, HookError, HookPoint};
 use agent::ports::ToolSpec;
 use futures_util::future::BoxFuture;
+use test_support::fake_model::{Beat, asks_for, says};
+use test_support::fake_tool::{Behaviour, FakeTool};
 
 use crate::agent::setup::Setup;
-use crate::support::fake_model::{Beat, asks_for, says};
-use crate::support::fake_tool::{Behaviour, FakeTool};
 use crate::support::memory_journal::MemoryJournal;
 
 /// A hook with effects at some points.

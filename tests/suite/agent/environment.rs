@@ -11,6 +11,7 @@ use agent::{AgentEvent, JournalEntry, Progress, StatePart};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use serde_json::json;
+use test_support::fake_model::{asks_for, says};
 use values::json::Value;
 use values::session::EnvironmentState;
 use workspace::FilePath;
@@ -18,7 +19,6 @@ use workspace::environment::Environment;
 
 use crate::agent::hooks::probe::Probe;
 use crate::agent::setup::Setup;
-use crate::support::fake_model::{asks_for, says};
 use crate::support::memory_journal::{Break, MemoryJournal};
 
 /// Writes down a word: in the variable `word`, and in the file `words/WORD`.

@@ -10,6 +10,9 @@ use agent::state::{AgentState, ExecutionBudget, ExecutionStatus, StopReason};
 use agent::{AgentEvent, DriverKind, JournalEntry, Progress};
 use futures_util::future::BoxFuture;
 use serde_json::json;
+use test_support::clock::TestClock;
+use test_support::fake_model::{Beat, asks_for, counted, says, usage};
+use test_support::fake_tool::{Behaviour, FakeTool};
 use values::clock::Clock as _;
 use values::ids::{MessageId, UuidV7Source};
 use values::json::{Object, Value};
@@ -17,9 +20,6 @@ use values::message::{Message, Role, ToolCall};
 
 use crate::agent::comparison::{assert_retained, difference, normal, uncertain, without_ends};
 use crate::agent::setup::Setup;
-use crate::support::clock::TestClock;
-use crate::support::fake_model::{Beat, asks_for, counted, says, usage};
-use crate::support::fake_tool::{Behaviour, FakeTool};
 use crate::support::memory_journal::{Break, MemoryJournal, written};
 
 /// Counts in the metadata how often each point was reached, so that the state tells of a hook that

@@ -8,12 +8,12 @@ use std::time::Duration;
 use agent::hooks::{Hook, HookContext, HookError, HookPoint};
 use agent::state::{AgentState, ExecutionStatus, StopReason};
 use futures_util::future::BoxFuture;
+use test_support::fake_model::{asks_for, says};
+use test_support::fake_tool::{Behaviour, FakeTool};
+use test_support::recorder::event_name;
 
 use crate::agent::setup::Setup;
-use crate::support::fake_model::{asks_for, says};
-use crate::support::fake_tool::{Behaviour, FakeTool};
 use crate::support::memory_journal::{Break, MemoryJournal};
-use crate::support::recorder::event_name;
 
 /// Counts how often hooks are called.
 #[derive(Debug, Default)]

@@ -13,6 +13,11 @@ use agent::{
     AgentLoop, AnswerRules, AnsweredStep, CallSeed, DriverKind, ErrorPolicy, ErrorPolicyPreset, ExecutionControl,
     HookConfig, Inbox, Journal, Progress, RecordSize, Recorder as JournalRecorder, RequestRoom, ScriptStep,
 };
+use test_support::clock::TestClock;
+use test_support::fake_model::{Beat, FakeModel};
+use test_support::fake_tool::FakeTool;
+use test_support::provider_rules::assert_history_valid;
+use test_support::recorder::Recorder;
 use tokio_util::sync::CancellationToken;
 use tools::{ToolRegistry, ToolSettings};
 use values::clock::Clock as _;
@@ -25,12 +30,6 @@ use values::session::EnvironmentState;
 use values::tenant::TenantId;
 use values::usage::{Price, Usage};
 use workspace::environment::Environment;
-
-use crate::support::clock::TestClock;
-use crate::support::fake_model::{Beat, FakeModel};
-use crate::support::fake_tool::FakeTool;
-use crate::support::provider_rules::assert_history_valid;
-use crate::support::recorder::Recorder;
 
 /// Makes and runs the agent. Guards come before all other hooks and the error policy after them, as
 /// in the service.

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use agent::record::RunStatus;
 use board::Board;
 use futures_util::future::join_all;
+use test_support::live_run::new_run;
 use values::ids::RunId;
 
-use super::{ended, listed, lookup, new_run, new_session_id, new_tenant, open, with_step};
+use super::{ended, listed, lookup, new_session_id, new_tenant, open, with_step};
 
 contract! {
     a_run_is_shown_from_its_beginning_to_its_close,

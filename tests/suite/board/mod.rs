@@ -17,7 +17,7 @@ macro_rules! contract {
             $(
                 #[tokio::test]
                 async fn $promise() {
-                    let Some(board) = crate::board::server::shared_board().await else { return };
+                    let Some(board) = test_support::redis_server::shared_board().await else { return };
                     super::$promise(&board).await;
                     super::Board::close(&board).await;
                 }
@@ -29,24 +29,21 @@ macro_rules! contract {
 mod contract;
 mod events;
 mod redis;
-pub(crate) mod server;
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::record::{RunEvent, RunEventPayload, RunMode, RunStatus, RunSummary, StepRecord};
+use agent::AgentEvent;
+use agent::record::{RunEvent, RunEventPayload, RunStatus, StepRecord};
 use agent::state::{AgentStepType, ErrorList, FinishReason};
-use agent::{AgentEvent, Durability};
 use board::{Board, LiveRun};
+use test_support::redis_server::{EXPIRY, PrivateServer, board, shared_url};
 use values::clock::{Clock as _, SystemClock};
 use values::ids::{MessageId, RunId, SessionId, StepId, UuidV7Source};
-use values::json::Object;
 use values::message::{Message, Role};
 use values::tenant::TenantId;
 use values::usage::Usage;
-
-use self::server::{EXPIRY, PrivateServer, board, shared_url};
 
 /// Tests share servers, so each has a tenant of its own.
 fn new_tenant() -> TenantId {
@@ -55,35 +52,6 @@ fn new_tenant() -> TenantId {
 
 fn new_session_id() -> SessionId {
     SessionId::generate(&UuidV7Source)
-}
-
-pub(crate) fn new_run(base: Option<SessionId>) -> Arc<LiveRun> {
-    let now = SystemClock.now();
-    Arc::new(LiveRun::begun(RunSummary {
-        run_id: RunId::generate(&UuidV7Source),
-        session_id: new_session_id(),
-        base_session_id: base,
-        agent: "demo".to_owned(),
-        agent_version: None,
-        model: "demo/scripted".parse().unwrap(),
-        answered_by: None,
-        mode: RunMode::Stream,
-        durability: Durability::default(),
-        thread: None,
-        thread_moved: None,
-        answer_run_id: None,
-        attempts: 1,
-        status: RunStatus::Running,
-        stop_reason: None,
-        usage: Usage::default(),
-        step_count: 0,
-        event_count: 0,
-        error: None,
-        metadata: Object::from_iter([("ticket".to_owned(), "A-1".into())]),
-        created_at: now,
-        started_at: Some(now),
-        completed_at: None,
-    }))
 }
 
 /// The run after one more step that said the text.

@@ -5,9 +5,9 @@ use std::process::Command;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use test_support::languages::has_python;
 
 use super::blocks::{Table, pages, read, tables};
-use crate::support::languages::has_python;
 
 const PAGE: &str = "docs/benchmarks.md";
 const SERVICE: &str = "docs/benchmarks/service.jsonl";

@@ -7,10 +7,10 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::json;
 use tempfile::TempDir;
+use test_support::raw_server::{RawReply, RawRequest, RawServer};
 use values::json::Value;
 
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
-use crate::support::raw_server::{RawReply, RawRequest, RawServer};
 
 /// When set, what a test needs must be there.
 const REQUIRE: &str = "AGENT_RUNTIME_TEST_REQUIRE_SERVERS";

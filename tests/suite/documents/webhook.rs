@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use agent::AgentDefinition;
 use agent::hooks::HookPoint;
 use serde_json::json;
+use test_support::databases::TestDatabase;
 use values::json::Value;
 
 use super::blocks::{Block, blocks, read};
 use super::known::{Known, parse_shown};
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply};
 use crate::support::test_app::TestApp;
 use crate::support::webhook_receiver::{Reaction, WebhookReceiver};

@@ -4,15 +4,15 @@ use futures_util::StreamExt as _;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use store::Scope;
+use test_support::clock::time;
+use test_support::databases::TestDatabase;
+use test_support::wait::until;
 
 use super::on_every_store;
 use crate::support::answer::{read, with_json};
-use crate::support::clock::time;
-use crate::support::databases::TestDatabase;
 use crate::support::gated::{GatedApp, id, numbers, request};
 use crate::support::mock_model::{MockModel, last_user_text};
 use crate::support::test_app::{TestApp, sse_data};
-use crate::support::wait::until;
 
 on_every_store!(
     a_run_is_accepted_before_its_work_is_done,

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
+use test_support::databases::TestDatabase;
+use test_support::logs::listen;
+use test_support::wait::until;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt as _};
 
-use crate::support::databases::TestDatabase;
 use crate::support::gated::GatedApp;
-use crate::support::logs::listen;
-use crate::support::wait::until;
 
 /// Panics once, in the code that logs this effect of an outage.
 struct PanicAt {

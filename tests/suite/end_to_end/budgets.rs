@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use reqwest::{Method, StatusCode};
 use serde_json::json;
+use test_support::databases::TestDatabase;
+use test_support::gate::Gate;
 
 use super::on_every_store;
-use crate::support::databases::TestDatabase;
-use crate::support::gate::Gate;
 use crate::support::mock_model::{MockModel, Reply, content_text};
 use crate::support::test_app::TestApp;
 

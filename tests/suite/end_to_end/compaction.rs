@@ -6,11 +6,11 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use reqwest::Method;
 use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
+use test_support::gate::Gate;
 use values::tenant::TenantId;
 
 use super::on_every_store;
-use crate::support::databases::TestDatabase;
-use crate::support::gate::Gate;
 use crate::support::mock_model::{MockModel, Reply, content_text, last_user_text};
 use crate::support::test_app::TestApp;
 

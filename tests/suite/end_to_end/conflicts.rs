@@ -5,9 +5,9 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
+use test_support::databases::TestDatabase;
 
 use super::on_every_store;
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
 use crate::support::test_app::TestApp;
 

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
 
 use super::on_every_store;
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, content_text};
 use crate::support::test_app::TestApp;
 

@@ -7,12 +7,12 @@ use board::{Board, ControlMessage, RedisSettings};
 use serde_json::json;
 use sqlx::{Connection as _, PgConnection};
 use tasks::supervision::Supervisor;
+use test_support::databases::{Engine, TestDatabase};
+use test_support::redis_server::PrivateServer;
+use test_support::wait::until;
 use values::tenant::TenantId;
 
-use crate::board::server::PrivateServer;
-use crate::support::databases::{Engine, TestDatabase};
 use crate::support::gated::{GatedApp, id, request};
-use crate::support::wait::until;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_control_message_does_not_wait_for_what_another_one_reads() {

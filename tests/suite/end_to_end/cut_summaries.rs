@@ -1,10 +1,10 @@
 //! A summary that is not whole: it replaces nothing, and the conversation goes on without it.
 
 use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
 
 use super::compaction::{id, is_summary, long, said, start};
 use super::on_every_store;
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
 use crate::support::test_app::TestApp;
 

@@ -1,10 +1,10 @@
 //! Deferred tools: which tools each request offers, and which calls are executed.
 
 use serde_json::json;
+use test_support::databases::TestDatabase;
 use values::json::Value;
 
 use super::on_every_store;
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply, content_text, last_user_text};
 use crate::support::test_app::TestApp;
 

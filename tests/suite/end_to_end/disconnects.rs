@@ -5,14 +5,14 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
+use test_support::wait::until;
 use tokio::time::timeout;
 
 use super::on_every_store;
-use crate::support::databases::TestDatabase;
 use crate::support::gated::{GatedApp, request};
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
 use crate::support::test_app::{TestApp, sse_data};
-use crate::support::wait::until;
 
 on_every_store!(
     a_run_whose_caller_leaves_is_cancelled,

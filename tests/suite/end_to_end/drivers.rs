@@ -1,9 +1,9 @@
 //! Drivers chosen by a line of the agent's definition, over HTTP.
 
 use serde_json::json;
+use test_support::databases::TestDatabase;
 
 use super::on_every_store;
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
 use crate::support::test_app::TestApp;
 

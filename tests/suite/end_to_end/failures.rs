@@ -2,15 +2,15 @@
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use test_support::databases::{Engine, TestDatabase};
+use test_support::logs::CapturedLog;
+use test_support::wait::until;
 use tracing::Level;
 
 use super::on_every_store;
-use crate::support::databases::{Engine, TestDatabase};
 use crate::support::gated::{GatedApp, request};
-use crate::support::logs::CapturedLog;
 use crate::support::mock_model::{MockModel, Reply};
 use crate::support::test_app::TestApp;
-use crate::support::wait::until;
 
 on_every_store!(
     an_unreadable_base_fails_the_load,

@@ -4,9 +4,9 @@
 use agent_runtime::app::{App, Extensions};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
 
 use super::on_every_store;
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply};
 use crate::support::test_app::{TestApp, config_for};
 

@@ -3,12 +3,12 @@
 use std::fs;
 
 use serde_json::json;
+use test_support::databases::TestDatabase;
+use test_support::raw_server::{RawReply, RawServer};
 use values::json::Value;
 
 use super::on_every_store;
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply, content_text};
-use crate::support::raw_server::{RawReply, RawServer};
 use crate::support::test_app::TestApp;
 
 const SECRET: &str = "hunter2-hunter2";

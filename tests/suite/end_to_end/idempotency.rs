@@ -8,15 +8,15 @@ use agent_runtime::retention::{SweepSettings, Sweeper};
 use reqwest::{Method, StatusCode, header};
 use serde_json::{Value, json};
 use store::{RetentionRules, Scope, open};
+use test_support::databases::TestDatabase;
+use test_support::wait::until;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
 use super::on_every_store;
 use crate::support::answer::{read, with_json};
-use crate::support::databases::TestDatabase;
 use crate::support::gated::{GatedApp, id, numbers, request};
 use crate::support::test_app::sse_data;
-use crate::support::wait::until;
 
 on_every_store!(
     a_request_that_is_sent_again_is_answered_with_the_same_run,

@@ -1,10 +1,10 @@
 //! Sections of the input over HTTP: a model is sent those that the agent's compiler names.
 
 use serde_json::json;
+use test_support::databases::TestDatabase;
 use values::json::Value;
 
 use super::on_every_store;
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, content_text};
 use crate::support::test_app::TestApp;
 

@@ -8,13 +8,13 @@ use futures_util::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use store::Scope;
+use test_support::databases::TestDatabase;
+use test_support::gate::Gate;
 use tokio::time::timeout;
 use values::limits::RunLimits;
 
 use super::on_every_store;
 use crate::support::answer::{Answer, read, with_json};
-use crate::support::databases::TestDatabase;
-use crate::support::gate::Gate;
 use crate::support::gated::id;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
 use crate::support::test_app::TestApp;

@@ -1,9 +1,9 @@
 //! Long and fast streams: every event arrives, in order, up to the terminal one.
 
 use serde_json::json;
+use test_support::databases::TestDatabase;
 
 use super::on_every_store;
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply};
 use crate::support::test_app::TestApp;
 

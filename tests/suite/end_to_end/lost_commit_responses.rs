@@ -1,10 +1,10 @@
 //! A commit that took effect and whose answer was lost: what the caller is told is what is stored.
 
 use serde_json::json;
+use test_support::databases::TestDatabase;
+use test_support::proxy::{Proxy, split_url};
 
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::MockModel;
-use crate::support::proxy::{Proxy, split_url};
 use crate::support::test_app::TestApp;
 
 /// In the metadata of a run; PostgreSQL gets it as it is, in the statement that commits.

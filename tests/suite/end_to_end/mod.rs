@@ -23,6 +23,7 @@ mod lost_commit_responses;
 mod model_switches;
 mod models;
 mod provider_tools;
+mod providers;
 mod refused_parts;
 mod request_prefix;
 mod resumption;
@@ -47,14 +48,14 @@ macro_rules! on_every_store {
         mod sqlite {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
-                super::$name(crate::support::databases::TestDatabase::sqlite()).await;
+                super::$name(test_support::databases::TestDatabase::sqlite()).await;
             })+
         }
 
         mod postgres {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
-                if let Some(database) = crate::support::databases::TestDatabase::postgres().await {
+                if let Some(database) = test_support::databases::TestDatabase::postgres().await {
                     super::$name(database).await;
                 }
             })+

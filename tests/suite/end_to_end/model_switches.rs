@@ -3,13 +3,13 @@
 //! read.
 
 use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
+use test_support::model_server::{Captured, ModelServer, Reply};
+use test_support::wire_rules::{Order, check_chat, check_contents, check_converse, check_input, check_messages};
 
 use super::waiting::{answer_to, open_calls};
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::MockModel;
-use crate::support::model_server::{Captured, ModelServer, Reply};
 use crate::support::test_app::TestApp;
-use crate::support::wire_rules::{Order, check_chat, check_contents, check_converse, check_input, check_messages};
 
 /// A protocol: the provider that speaks it, and the last part of its base address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

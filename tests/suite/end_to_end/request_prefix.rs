@@ -1,9 +1,9 @@
 //! The request prefix is byte-stable: what a provider has cached of one request begins the next.
 
 use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
 
 use super::on_every_store;
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
 use crate::support::test_app::TestApp;
 

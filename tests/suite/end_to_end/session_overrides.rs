@@ -2,10 +2,10 @@
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
 
 use super::on_every_store;
 use crate::support::answer::{read, with_json};
-use crate::support::databases::TestDatabase;
 use crate::support::hostile::endless_prompt;
 use crate::support::mock_model::{MockModel, Reply};
 use crate::support::test_app::TestApp;

@@ -7,18 +7,18 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use reqwest::Method;
 use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
+use test_support::gate::Gate;
+use test_support::wait::until;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 use values::tenant::TenantId;
 
 use super::on_every_store;
-use crate::support::databases::TestDatabase;
-use crate::support::gate::Gate;
 use crate::support::gated::{GatedApp, id, numbers};
 use crate::support::mock_model::{MockModel, Reply};
 use crate::support::test_app::{TestApp, sse_data};
-use crate::support::wait::until;
 
 on_every_store!(
     a_reader_of_a_light_run_that_is_too_slow_is_dropped_and_gets_the_end_later,

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use reqwest::{Method, StatusCode};
 use serde_json::json;
+use test_support::databases::{Engine, TestDatabase};
+use test_support::gate::Gate;
+use test_support::wait::until;
 use values::json::Value;
 
 use super::on_every_store;
 use crate::support::answer::read;
-use crate::support::databases::{Engine, TestDatabase};
-use crate::support::gate::Gate;
 use crate::support::gated::{GatedApp, id};
 use crate::support::mock_model::{MockModel, Reply, content_text, last_user_text};
 use crate::support::test_app::TestApp;
-use crate::support::wait::until;
 
 on_every_store!(
     a_message_is_read_at_the_next_step_and_only_once,

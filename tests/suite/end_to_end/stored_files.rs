@@ -4,14 +4,14 @@ use std::fs;
 
 use reqwest::{Method, StatusCode};
 use serde_json::json;
+use test_support::databases::TestDatabase;
+use test_support::object_server::{ObjectServer, Protocol};
 use values::json::Value;
 use values::session::hash_content;
 
 use super::on_every_store;
 use crate::support::answer::read;
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply, content_text};
-use crate::support::object_server::{ObjectServer, Protocol};
 use crate::support::test_app::TestApp;
 
 on_every_store!(

@@ -2,9 +2,9 @@
 //! commit.
 
 use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
 
 use super::on_every_store;
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply};
 use crate::support::test_app::TestApp;
 

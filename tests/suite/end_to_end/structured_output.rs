@@ -2,10 +2,10 @@
 //! and stores keep.
 
 use serde_json::json;
+use test_support::databases::TestDatabase;
 use values::json::Value;
 
 use super::on_every_store;
-use crate::support::databases::TestDatabase;
 use crate::support::hostile::endless_schemas;
 use crate::support::mock_model::{MockModel, Reply, content_text};
 use crate::support::test_app::TestApp;

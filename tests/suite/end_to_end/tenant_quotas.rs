@@ -8,14 +8,14 @@ use reqwest::{Method, StatusCode};
 use serde_json::json;
 use sqlx::{Connection as _, PgConnection};
 use store::Scope;
+use test_support::databases::{Engine, TestDatabase};
+use test_support::redis_server::PrivateServer;
+use test_support::wait::until;
 
 use super::on_every_store;
-use crate::board::server::PrivateServer;
 use crate::support::answer::{Answer, read, with_json};
-use crate::support::databases::{Engine, TestDatabase};
 use crate::support::gated::{GatedApp, id, request};
 use crate::support::test_app::TestApp;
-use crate::support::wait::until;
 
 on_every_store!(
     a_tenant_has_so_many_light_runs_at_work,

@@ -3,10 +3,10 @@
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
 
 use super::on_every_store;
 use crate::support::answer::read;
-use crate::support::databases::TestDatabase;
 use crate::support::gated::{GatedApp, id, request};
 use crate::support::mock_model::{content_text, last_user_text};
 

@@ -2,11 +2,11 @@
 
 use agent::ports::ModelErrorClass;
 use serde_json::json;
+use test_support::databases::TestDatabase;
+use test_support::error_answers::error_answers;
 
 use super::compaction::{id, is_summary, long, said, start};
 use super::on_every_store;
-use crate::support::databases::TestDatabase;
-use crate::support::error_answers::error_answers;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
 
 on_every_store!(every_server_s_words_for_a_conversation_that_is_too_long_are_understood);

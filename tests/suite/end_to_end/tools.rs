@@ -1,10 +1,10 @@
 //! Tools inside runs: results reach the model, errors are results, and every call has exactly one.
 
 use serde_json::json;
+use test_support::databases::TestDatabase;
 use values::json::Value;
 
 use super::on_every_store;
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply, content_text};
 use crate::support::test_app::TestApp;
 

@@ -5,12 +5,12 @@ use futures_util::future::join_all;
 use reqwest::{Method, header};
 use serde_json::{Value, json};
 use store::Scope;
+use test_support::wait::until;
 use values::clock::Clock as _;
 
 use super::docs::ROUTES;
 use super::service::{NOWHERE, Service};
 use crate::support::answer::{Answer, read, with_json};
-use crate::support::wait::until;
 
 const OPEN_PATHS: [&str; 6] = [
     "/",

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use test_support::wait::until;
 
 use super::service::Service;
 use crate::support::answer::read;
-use crate::support::wait::until;
 use crate::support::webhook_receiver::{Reaction, WebhookReceiver};
 
 /// Messages are sent as soon as they are written, since nobody looks for them otherwise, and once.

@@ -7,14 +7,14 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 use store::Scope;
+use test_support::logs::{CapturedLog, listen};
+use test_support::wait::until;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
 use super::service::Service;
 use crate::support::answer::{Answer, read, with_json};
-use crate::support::logs::{CapturedLog, listen};
 use crate::support::test_app::TestApp;
-use crate::support::wait::until;
 
 /// About how many bytes a page has.
 pub(super) const PAGE: usize = 1 << 20;

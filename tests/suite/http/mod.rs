@@ -5,7 +5,7 @@ macro_rules! on_every_store {
     ($($test:ident,)+) => { on_every_store! { with &[]; $($test,)+ } };
     (with $settings:expr; $($test:ident,)+) => {$(
         mod $test {
-            use crate::support::databases::{Engine, TestDatabase};
+            use test_support::databases::{Engine, TestDatabase};
 
             #[tokio::test]
             async fn on_sqlite() {

@@ -4,11 +4,11 @@
 use reqwest::{Method, header};
 use serde_json::{Value, json};
 use store::Scope;
+use test_support::internals::INTERNALS;
+use test_support::logs::{CapturedLog, listen};
 
 use super::service::{NOWHERE, Service};
 use crate::support::answer::{read, with_json};
-use crate::support::logs::{CapturedLog, listen};
-use crate::support::outages::INTERNALS;
 
 /// Returns the lines that tell of requests.
 fn of_requests(log: &CapturedLog) -> Vec<Value> {

@@ -2,12 +2,12 @@
 
 use futures_util::future::join_all;
 use serde_json::json;
+use test_support::databases::{Engine, TestDatabase};
+use test_support::internals::INTERNALS;
+use test_support::wait::until;
 
 use super::service::Service;
 use crate::support::answer::Answer;
-use crate::support::databases::{Engine, TestDatabase};
-use crate::support::outages::INTERNALS;
-use crate::support::wait::until;
 
 on_every_store! {
     a_damaged_store_is_a_problem_without_internals,

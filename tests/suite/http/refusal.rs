@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use test_support::databases::{Engine, TestDatabase};
+use test_support::redis_server::PrivateServer;
 
 use super::service::{NOWHERE, Service};
-use crate::board::server::PrivateServer;
 use crate::support::answer::{Answer, read, with_json};
-use crate::support::databases::{Engine, TestDatabase};
 use crate::support::gated::GatedApp;
 
 on_every_store! {

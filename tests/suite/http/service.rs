@@ -7,15 +7,15 @@ use std::sync::Arc;
 use reqwest::{Body, Method, RequestBuilder, header};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use test_support::databases::TestDatabase;
+use test_support::gate::Gate;
+use test_support::wait::until;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
 use crate::support::answer::SECRET_VARIABLE;
-use crate::support::databases::TestDatabase;
-use crate::support::gate::Gate;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
 use crate::support::test_app::TestApp;
-use crate::support::wait::until;
 
 /// The most runs at once of a service in a test.
 pub(super) const MAX_RUNS: usize = 4;

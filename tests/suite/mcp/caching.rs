@@ -8,6 +8,7 @@ use net::outgoing::SystemResolver;
 use reqwest::Method;
 use serde_json::json;
 use store::Scope;
+use test_support::wait::until;
 use tokio::time;
 use tools::ToolSecrets;
 use values::json::Value;
@@ -17,7 +18,6 @@ use values::tenant::TenantId;
 use super::server::{Era, McpServer, tool};
 use super::{ERAS, McpApp, servers_with};
 use crate::support::answer::{read, with_json};
-use crate::support::wait::until;
 use crate::tools::setup::call;
 
 const HOUR: Option<u64> = Some(3_600_000);

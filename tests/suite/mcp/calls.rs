@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::json;
+use test_support::wait::until;
 use tokio::time::timeout;
 use values::json::Value;
 
 use super::server::{Era, McpServer, PNG, tool};
 use super::{ERAS, McpApp};
 use crate::support::test_app::sse_data;
-use crate::support::wait::until;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_calls_the_tools_of_its_servers_in_both_eras() {

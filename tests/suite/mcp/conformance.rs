@@ -6,13 +6,13 @@ use std::process;
 use std::time::Duration;
 
 use serde_json::json;
+use test_support::environment::variable;
+use test_support::languages::mcp_clients;
 use tokio::process::Command;
 use tokio::time::timeout;
 use values::json::Value;
 
 use super::McpApp;
-use crate::support::databases::variable;
-use crate::support::languages::mcp_clients;
 use crate::support::test_app::plain_client;
 
 /// What the suite tells its client: which scenario it plays.

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use agent::ports::ToolServers as _;
 use serde_json::json;
+use test_support::dns::{DnsServer, Record};
+use test_support::raw_server::{RawReply, RawServer};
 use tools::ToolSecrets;
 use values::json::Value;
 use values::session::ToolPins;
@@ -13,8 +15,6 @@ use values::tenant::TenantId;
 use super::raw::{begin, response};
 use super::server::{Era, McpServer};
 use super::{McpApp, servers_with};
-use crate::support::dns::{DnsServer, Record};
-use crate::support::raw_server::{RawReply, RawServer};
 
 const SECRET: &str = "s3cr3t-t0ken";
 

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use agent::ports::ToolServers as _;
 use net::outgoing::SystemResolver;
 use serde_json::json;
+use test_support::raw_server::{RawReply, RawServer};
+use test_support::wait::until;
 use tokio::time;
 use tools::ToolSecrets;
 use values::json::Value;
@@ -14,8 +16,6 @@ use values::tenant::TenantId;
 
 use super::raw::{RawMcp, begin, response, sse};
 use super::servers_with;
-use crate::support::raw_server::{RawReply, RawServer};
-use crate::support::wait::until;
 use crate::tools::setup::call;
 
 /// Waits for `work`. Once `hangs` is true, all time limits of this runtime pass.

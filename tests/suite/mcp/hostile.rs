@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use agent::ports::ToolServers as _;
 use serde_json::json;
+use test_support::dns::{DnsServer, Record};
+use test_support::raw_server::{RawReply, RawServer, head};
 use tokio::time::timeout;
 use tools::ToolSecrets;
 use values::json::Value;
@@ -12,8 +14,6 @@ use values::tenant::TenantId;
 
 use super::raw::{RawMcp, response, sse};
 use super::{McpApp, servers_with};
-use crate::support::dns::{DnsServer, Record};
-use crate::support::raw_server::{RawReply, RawServer, head};
 
 /// How long a test of a server waits at most.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -1,13 +1,13 @@
 //! Input that a server asks for during a call: the run waits for the caller, also across a restart.
 
 use serde_json::json;
+use test_support::databases::TestDatabase;
 use values::json::Value;
 
 use super::server::{Era, McpServer};
 use super::{ERAS, McpApp};
 use crate::end_to_end::on_every_store;
 use crate::http::mcp::Client;
-use crate::support::databases::TestDatabase;
 
 on_every_store!(
     a_run_waits_for_input_across_a_restart,

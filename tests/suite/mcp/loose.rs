@@ -2,11 +2,11 @@
 //! another type than they say. What they have executed is not lost.
 
 use serde_json::json;
+use test_support::raw_server::RawReply;
 use values::json::Value;
 
 use super::McpApp;
 use super::raw::{RawMcp, begin};
-use crate::support::raw_server::RawReply;
 
 /// No time limit of a server ends a test.
 const SLOW: &str = "timeout = '10m'\nconnect_timeout = '5m'";

@@ -27,13 +27,13 @@ use std::time::Duration;
 use net::outgoing::{ClientSettings, NameResolver, OutgoingClient};
 use sandbox::{SandboxLimits, SandboxSettings};
 use serde_json::json;
+use test_support::databases::TestDatabase;
 use tools::mcp::{McpDefinition, McpFault, McpServers};
 use tools::{CommandSettings, Commands, MaxJobs, ToolSecrets};
 use values::json::Value;
 use values::path_patterns::PathPatterns;
 
 use self::server::{Era, McpServer};
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply, content_text, last_user_text};
 use crate::support::test_app::TestApp;
 

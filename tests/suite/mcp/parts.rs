@@ -1,11 +1,11 @@
 //! Servers of which a part can't be read: a tool, a resource, a part of a result. The rest is used.
 
 use serde_json::json;
+use test_support::raw_server::RawReply;
 use values::json::Value;
 
 use super::McpApp;
 use super::raw::{RawMcp, begin, response};
-use crate::support::raw_server::RawReply;
 
 /// Starts a server that responds to a method with a result, and else as usual. It has tools,
 /// resources and prompts.

@@ -1,9 +1,8 @@
 //! A server of the revision 2026-07-28 by hand, so that it may do anything wrong.
 
 use serde_json::json;
+use test_support::raw_server::{RawReply, RawServer, head};
 use values::json::Value;
-
-use crate::support::raw_server::{RawReply, RawServer, head};
 
 /// The running server; it stops when it is dropped.
 #[derive(Debug)]

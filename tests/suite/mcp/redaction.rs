@@ -4,13 +4,13 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
+use test_support::logs::CapturedLog;
+use test_support::raw_server::{RawReply, RawRequest, RawServer};
 use tracing::Level;
 use values::json::Value;
 
 use super::McpApp;
 use super::raw::{response, sse};
-use crate::support::logs::CapturedLog;
-use crate::support::raw_server::{RawReply, RawRequest, RawServer};
 
 /// A configured secret.
 const SECRET: &str = "s3cr3t&t0ken";

@@ -5,15 +5,15 @@ use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::json;
+use test_support::languages::{mcp_servers_of_node, mcp_servers_of_python};
+use test_support::raw_server::{RawReply, RawServer};
+use test_support::wait::until;
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use values::json::Value;
 
 use super::McpApp;
 use crate::sandbox_network::has_namespaces;
-use crate::support::languages::{mcp_servers_of_node, mcp_servers_of_python};
-use crate::support::raw_server::{RawReply, RawServer};
-use crate::support::wait::until;
 
 /// More than a program needs to start, even on a busy machine.
 const PATIENT: &str = "connect_timeout = '3m'\ntimeout = '2m'\n";

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
+use test_support::raw_server::{RawReply, RawServer};
 use tokio::time::timeout;
 use values::json::Value;
 
 use super::McpApp;
 use super::raw::{RawMcp, begin, response};
-use crate::support::raw_server::{RawReply, RawServer};
 
 /// How long a test waits at most for what has no time limit of its own.
 const PATIENCE: Duration = Duration::from_mins(1);

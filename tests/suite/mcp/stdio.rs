@@ -5,13 +5,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
+use test_support::logs::CapturedLog;
+use test_support::raw_server::{RawReply, RawServer};
+use test_support::wait::until;
 
 use super::McpApp;
 use crate::sandbox_network::has_namespaces;
 use crate::support::answer::{read, with_json};
-use crate::support::logs::CapturedLog;
-use crate::support::raw_server::{RawReply, RawServer};
-use crate::support::wait::until;
 
 const STUB: &str = include_str!("stub.py");
 /// More than a program needs to start, even on a busy machine.

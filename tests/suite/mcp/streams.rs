@@ -5,6 +5,7 @@ use std::sync::Arc;
 use agent::ports::ToolServers as _;
 use net::outgoing::SystemResolver;
 use serde_json::json;
+use test_support::wait::until;
 use tools::ToolSecrets;
 use values::json::Value;
 use values::session::ToolPins;
@@ -12,7 +13,6 @@ use values::tenant::TenantId;
 
 use super::raw::{RawMcp, begin, sse};
 use super::{McpApp, servers_with};
-use crate::support::wait::until;
 use crate::tools::setup::call;
 
 #[tokio::test]

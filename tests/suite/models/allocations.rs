@@ -4,8 +4,8 @@
 use agent::ports::ModelEvent;
 use allocation_counter::measure;
 use models::CapSettings;
+use test_support::small_frames::of_aws;
 
-use super::small_frames::of_aws;
 use super::worst::DECODERS;
 
 /// How many deltas a chunk has.

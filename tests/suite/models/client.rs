@@ -7,14 +7,14 @@ use agent::ports::{ModelError, ModelErrorClass, ModelEvent};
 use futures_util::StreamExt as _;
 use models::{ClientSettings, ProviderSettings, RetrySettings, TimeoutSettings};
 use serde_json::json;
+use test_support::model_server::{ModelServer, Piece, Reply};
+use test_support::ports::RefusingAddress;
 use tokio::net::TcpListener;
 use values::message::ContentPart;
 
 use super::support::{
     Outcome, answered, ask, client, generated_id, impatient, model_of, provider, request, result, user,
 };
-use crate::support::model_server::{ModelServer, Piece, Reply};
-use crate::support::ports::RefusingAddress;
 
 const HELLO: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hello\"}}]}\n\n";
 const END: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";

@@ -10,10 +10,10 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
+use test_support::bedrock_frames::event;
 use values::ids::UuidV7Source;
 use values::message::ContentPart;
 
-use super::bedrock::support::event;
 use super::support::decode;
 use super::worst::DECODERS;
 

@@ -2,10 +2,10 @@
 
 use agent::ports::{ModelErrorClass as Class, ModelRequest, ToolSpec};
 use serde_json::{Value, json};
+use test_support::error_answers::error_answers;
+use test_support::model_server::{ModelServer, Reply};
 
 use super::support::{ask, client, impatient, request, user};
-use crate::support::error_answers::error_answers;
-use crate::support::model_server::{ModelServer, Reply};
 
 #[tokio::test]
 async fn errors_of_many_servers_have_their_class() {

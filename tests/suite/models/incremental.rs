@@ -14,6 +14,7 @@ use proptest::option::of;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::json;
+use test_support::model_request::model_request;
 use uuid::Uuid;
 use values::ids::{AgentId, ExecutionId, MessageId, StepId, UuidV7Source};
 use values::json::RawJson;
@@ -22,8 +23,6 @@ use values::message::{
     Role, TextPart, ToolCall, ToolResult,
 };
 use values::session::{History, PrefixChoice, RequestPrefix};
-
-use crate::support::model_request::model_request;
 
 const PROVIDER: &str = "p";
 

@@ -3,8 +3,8 @@
 
 use allocation_counter::measure;
 use models::CapSettings;
+use test_support::small_frames::{SMALL_FRAMES_OF_AWS, of_aws, small_frames};
 
-use super::small_frames::{SMALL_FRAMES_OF_AWS, of_aws, small_frames};
 use super::worst::{DECODERS, Make, decode_within};
 
 /// Those of the service, a 128th of each.

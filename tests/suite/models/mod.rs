@@ -21,8 +21,6 @@ mod refused;
 mod rejected;
 mod schemas;
 mod scripted;
-mod service;
-pub(crate) mod small_frames;
 mod sources;
 mod sse;
 mod support;

@@ -9,13 +9,13 @@ use base64::engine::general_purpose::STANDARD;
 use models::{ProviderKind, ProviderSettings};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use test_support::model_server::{ModelServer, Reply};
 use values::usage::Usage;
 
 use super::anthropic::forms as anthropic_forms;
 use super::openai_chat::forms as chat_forms;
 use super::openai_responses::forms as responses_forms;
 use super::support::{Outcome, ask, generated_id, impatient, model_of, provider, request, user};
-use crate::support::model_server::{ModelServer, Reply};
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Recording {

@@ -2,11 +2,11 @@
 
 use agent::ports::{ModelRequest, RefusedPart, ToolSpec};
 use serde_json::{Value, json};
+use test_support::model_server::{ModelServer, Reply};
 use values::message::{ContentPart, ImagePart, MediaSource, ReasoningPart, Role};
 use values::model_ref::ResponseFormat;
 
 use super::support::{ask, client, impatient, message, request, user};
-use crate::support::model_server::{ModelServer, Reply};
 
 fn full() -> ModelRequest {
     let tool = |name: &str| ToolSpec {

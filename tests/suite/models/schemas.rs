@@ -4,10 +4,10 @@
 use agent::ports::{ModelRequest, StructuredOutput, ToolSpec};
 use models::{ProviderKind, ProviderSettings};
 use serde_json::{Value, json};
+use test_support::model_server::{ModelServer, Reply};
 use values::model_ref::ResponseFormat;
 
 use super::support::{Outcome, ask, impatient, model_of, provider, request, user};
-use crate::support::model_server::{ModelServer, Reply};
 use crate::support::schema_rules::{assert_answer_schema, assert_tool_schema};
 
 const KINDS: [ProviderKind; 5] = [

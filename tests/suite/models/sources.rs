@@ -1,10 +1,11 @@
 //! Sources that a stream names again with each chunk: an answer keeps each of them once.
 
 use serde_json::{Value, json};
+use test_support::gemini_chunks::{chunk, last};
 use values::json::RawJson;
 use values::message::{Citation, ContentPart, TextPart};
 
-use super::gemini::support::{chunk, last, stream as gemini};
+use super::gemini::support::stream as gemini;
 use super::openai_chat::decoder::stream as chat;
 use super::support::error;
 

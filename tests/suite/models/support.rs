@@ -8,14 +8,13 @@ use agent::state::ModelResponse;
 use futures_util::StreamExt as _;
 use models::{Catalog, ClientSettings, Decoder, ProviderKind, ProviderSettings, RetrySettings};
 use proptest::sample::Index;
+pub(super) use test_support::model_request::model_request as request;
+use test_support::model_server::ModelServer;
 use uuid::Uuid;
 use values::clock::{Clock, SystemClock, Timestamp};
 use values::ids::{IdSource, MessageId};
 use values::json::RawJson;
 use values::message::{ContentPart, Message, OpaquePart, ProviderFields, Role, ToolResult};
-
-pub(super) use crate::support::model_request::model_request as request;
-use crate::support::model_server::ModelServer;
 
 /// The UUIDs 1, 2, 3 and so on.
 #[derive(Debug, Default)]

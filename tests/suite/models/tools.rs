@@ -6,11 +6,11 @@ use std::sync::Arc;
 use agent::ports::{ModelRequest, ToolSpec};
 use models::{ProviderKind, ProviderSettings};
 use serde_json::{Value, json};
+use test_support::model_server::{Captured, ModelServer, Reply};
 use values::message::{ContentPart, DocumentPart, ImagePart, MediaSource, Role};
 use values::model_parameters::ToolChoice;
 
 use super::support::{ask, impatient, message, model_of, provider, request, result, user};
-use crate::support::model_server::{Captured, ModelServer, Reply};
 
 const KINDS: [ProviderKind; 5] = [
     ProviderKind::OpenAiChat,

@@ -11,9 +11,8 @@ use models::gemini::GeminiDecoder;
 use models::openai_chat::ChatDecoder;
 use models::openai_responses::ResponsesDecoder;
 use models::{CapSettings, Decoder};
+use test_support::small_frames::of_aws;
 use values::ids::UuidV7Source;
-
-use super::small_frames::of_aws;
 
 /// Less than any thread of the service has.
 const STACK_BYTES: usize = 512 << 10;

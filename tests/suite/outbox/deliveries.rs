@@ -7,12 +7,12 @@ use std::time::Duration;
 use agent::record::{DeliveryRecord, DeliveryStatus};
 use chrono::TimeDelta;
 use store::Restarted;
+use test_support::ports::RefusingAddress;
 use tools::webhooks::SenderSettings;
 use values::clock::Clock as _;
 use values::tenant::TenantId;
 
 use super::setup::{LOCAL_SENDER, Outbox, SETTINGS};
-use crate::support::ports::RefusingAddress;
 use crate::support::webhook_receiver::{Reaction, WebhookReceiver};
 
 /// Starts a receiver, and returns it with the status of its responses.

@@ -9,6 +9,10 @@ use agent::record::{DeliveryRecord, DeliveryStatus, NewDelivery};
 use agent_runtime::outbox::{OutboxPorts, OutboxSettings, OutboxWorker};
 use chrono::TimeDelta;
 use store::{Store, open};
+use test_support::clock::ManualClock;
+use test_support::databases::{Engine, TestDatabase};
+use test_support::deliveries::{insert, insert_of};
+use test_support::wait::until;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -16,11 +20,6 @@ use tools::webhooks::{SecretTenants, SenderSettings, SigningKeys, WebhookSecret,
 use values::clock::{Clock, Timestamp};
 use values::ids::{DeliveryId, RunId, UuidV7Source};
 use values::tenant::TenantId;
-
-use crate::support::clock::ManualClock;
-use crate::support::databases::{Engine, TestDatabase};
-use crate::support::deliveries::{insert, insert_of};
-use crate::support::wait::until;
 
 /// How workers of these tests send: they poll only when they are woken.
 pub(super) const SETTINGS: OutboxSettings = OutboxSettings {

@@ -5,11 +5,11 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use serde_json::json;
+use test_support::languages::python;
 use values::clock::{Clock as _, SystemClock};
 use values::json::Value;
 
 use super::setup::{LOCAL_SENDER, Outbox};
-use crate::support::languages::python;
 use crate::support::webhook_receiver::{Received, WebhookReceiver};
 
 const OLD: &str = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";

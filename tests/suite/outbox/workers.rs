@@ -8,13 +8,13 @@ use std::time::Duration;
 use agent::record::DeliveryStatus;
 use agent_runtime::outbox::OutboxSettings;
 use chrono::TimeDelta;
+use test_support::databases::Engine;
+use test_support::wait::until;
 use tokio_util::sync::CancellationToken;
 use tools::webhooks::{SecretTenants, SenderSettings};
 use values::clock::Clock as _;
 
 use super::setup::{LOCAL_SENDER, Outbox, SETTINGS};
-use crate::support::databases::Engine;
-use crate::support::wait::until;
 use crate::support::webhook_receiver::{Reaction, WebhookReceiver};
 
 async fn two_workers_share(engine: Engine) {

@@ -3,10 +3,10 @@
 //! `127.0.0.1` is the permitted host in these tests. `127.0.0.2` is the internal one.
 
 use net::outgoing::{OutgoingError, UrlFault};
+use test_support::dns::{DnsServer, Record};
+use test_support::raw_server::{RawReply, RawServer};
 
 use super::{client_for, send};
-use crate::support::dns::{DnsServer, Record};
-use crate::support::raw_server::{RawReply, RawServer};
 
 const PERMITTED: &str = "127.0.0.1/32";
 

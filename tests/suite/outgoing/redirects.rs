@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 use net::outgoing::{HeaderMap, HeaderValue, Method, OutgoingError, OutgoingRequest, UrlFault};
+use test_support::dns::{DnsServer, Record};
+use test_support::raw_server::{RawReply, RawServer};
 
 use super::{client_for, get, local_client, send};
-use crate::support::dns::{DnsServer, Record};
-use crate::support::raw_server::{RawReply, RawServer};
 
 #[tokio::test]
 async fn redirects_are_followed_and_lead_to_the_last_response() {

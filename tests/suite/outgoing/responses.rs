@@ -6,9 +6,9 @@ use std::time::Duration;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use net::outgoing::{OutgoingError, ReadBody, within};
+use test_support::raw_server::{RawReply, RawServer, head};
 
 use super::{local_client, send};
-use crate::support::raw_server::{RawReply, RawServer, head};
 
 const MAX: usize = 64 << 10;
 

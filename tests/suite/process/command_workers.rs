@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
+use test_support::proxy::{Proxy, split_url};
 use tokio::time::{sleep, timeout};
 
 use super::binary::{Ended, GLANCE, Home, PATIENCE, Process};
 use super::sandbox::{Long, put, put_commands, results, signal_run};
 use super::service::Service;
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
-use crate::support::proxy::{Proxy, split_url};
 
 on_every_store!(
     commands_run_at_a_worker_as_in_the_service,

@@ -2,11 +2,11 @@
 //! codes.
 
 use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
 
 use super::binary::{Ended, Home};
 use super::service::Service;
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply};
 
 on_every_store!(runs_are_made_and_shown, migrating_twice_changes_nothing);

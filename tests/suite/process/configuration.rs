@@ -6,12 +6,12 @@ use std::net::TcpListener;
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use test_support::databases::{Engine, TestDatabase};
+use test_support::redis_server::PrivateServer;
 use tokio::time::{sleep, timeout};
 
 use super::binary::{GLANCE, Home, PATIENCE};
 use super::service::Service;
-use crate::board::server::PrivateServer;
-use crate::support::databases::{Engine, TestDatabase};
 use crate::support::hostile::endless_agents;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,11 +5,11 @@ use std::process::{Command, Output};
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
+use test_support::languages::has_python;
 
 use super::binary::Home;
 use super::service::Service;
-use crate::support::databases::TestDatabase;
-use crate::support::languages::has_python;
 
 const NO_ADDRESS: &str = "is no address of a service, such as http://127.0.0.1:8080";
 

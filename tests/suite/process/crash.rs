@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 use super::binary::{GLANCE, Home, PATIENCE};
 use super::service::Service;
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
 
 on_every_store!(

@@ -1,11 +1,11 @@
 //! A worker that is frozen until its leases have expired, while another one completes its runs.
 
 use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
+use test_support::gate::Gate;
 
 use super::binary::Home;
 use super::service::Service;
-use crate::support::databases::TestDatabase;
-use crate::support::gate::Gate;
 use crate::support::gated::numbers;
 use crate::support::mock_model::MockModel;
 

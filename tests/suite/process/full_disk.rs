@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use reqwest::{Method, StatusCode};
 use serde_json::json;
+use test_support::gate::Gate;
+use test_support::wait::until;
 
 use super::binary::Home;
 use super::sandbox::{Long, put_commands, results, signal_run};
 use super::service::Service;
-use crate::support::gate::Gate;
 use crate::support::mock_model::MockModel;
-use crate::support::wait::until;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_is_reported_and_loses_no_run() {

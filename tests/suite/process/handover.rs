@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 use serde_json::{Value, json};
+use test_support::clock::time;
+use test_support::databases::{Engine, TestDatabase};
+use test_support::gate::Gate;
+use test_support::wait::until;
 use values::clock::{Clock as _, SystemClock, Timestamp};
 
 use super::binary::{Ended, Home, PATIENCE};
 use super::service::Service;
 use crate::end_to_end::on_every_store;
-use crate::support::clock::time;
-use crate::support::databases::{Engine, TestDatabase};
-use crate::support::gate::Gate;
 use crate::support::gated::numbers;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
-use crate::support::wait::until;
 
 on_every_store!(
     a_worker_that_shuts_down_hands_its_runs_over,

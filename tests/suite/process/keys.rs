@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
 use tokio::time::{sleep, timeout};
 
 use super::binary::Home;
 use super::service::{Service, read};
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
 
 on_every_store!(
     a_key_allows_what_its_scopes_name,

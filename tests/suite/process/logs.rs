@@ -3,10 +3,10 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
 
 use super::binary::Home;
 use super::service::{Service, read};
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
 
 /// A model that has another agent work on "delegate", and fails on everything that the other agent

@@ -3,11 +3,11 @@
 
 use reqwest::Method;
 use serde_json::json;
+use test_support::wait::until;
 
 use super::service::Service;
 use super::workers::{Pair, pair};
 use crate::support::gated::numbers;
-use crate::support::wait::until;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_that_lost_all_events_begins_with_its_start() {

@@ -9,6 +9,10 @@ use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::json;
 use store::open;
+use test_support::databases::TestDatabase;
+use test_support::drafts::{commit_of, user};
+use test_support::gate::Gate;
+use test_support::noise::noise;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{sleep, timeout};
@@ -18,11 +22,7 @@ use values::tenant::TenantId;
 use super::binary::{Home, PATIENCE};
 use super::service::Service;
 use crate::end_to_end::on_every_store;
-use crate::store::fixtures::Fixture;
-use crate::support::databases::TestDatabase;
-use crate::support::gate::Gate;
 use crate::support::mock_model::{MockModel, Reply};
-use crate::support::noise::noise;
 
 on_every_store!(
     slow_readers_of_a_large_session_take_no_more_than_the_bytes_in_flight,
@@ -38,20 +38,17 @@ const SLACK: u64 = 80 * MEGABYTE;
 /// A store with sessions that continue one another, each by a message of so many bytes, which is
 /// the output of its run as well.
 async fn store_line(database: TestDatabase, count: usize, bytes: usize) -> (TestDatabase, Vec<Arc<Bundle>>) {
-    let fixture = Fixture {
-        store: open(database.url(), TestDatabase::settings()).await.unwrap(),
-        tenant: TenantId::anonymous(),
-        database,
-    };
+    let store = open(database.url(), TestDatabase::settings()).await.unwrap();
     let mut line: Vec<Arc<Bundle>> = Vec::new();
     let noise = noise(0, bytes);
     for number in 0..count {
         // Each is compressed by itself, so that it gains nothing by what it shares with others.
         let text = format!("{number} {noise}");
-        line.push(fixture.publish(&fixture.commit(line.last(), &[&text])).await);
+        let commit = commit_of(&TenantId::anonymous(), line.last(), vec![user(&text)]);
+        line.push(Arc::new(store.session_commit(&commit).await.unwrap().session));
     }
-    fixture.store.close().await;
-    (fixture.database, line)
+    store.close().await;
+    (database, line)
 }
 
 /// Returns the most memory that the process ever had.

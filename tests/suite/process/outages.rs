@@ -2,11 +2,11 @@
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use test_support::wait::until;
 
 use super::service::{Events, Service};
 use super::workers::{Pair, pair};
 use crate::support::gated::numbers;
-use crate::support::wait::until;
 
 /// Counts the streams of a run's events that Redis holds.
 const STREAMS: &str = "local streams = 0

@@ -2,10 +2,10 @@
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
 
 use super::binary::Home;
 use super::service::{Service, read};
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::MockModel;
 
 const SCRIPT: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/partition-by-tenant.sql"));

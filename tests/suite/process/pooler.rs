@@ -6,15 +6,15 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
+use test_support::ports::RefusingAddress;
+use test_support::redis_server::PrivateServer;
+use test_support::wait::until;
 
 use super::binary::Home;
 use super::service::Service;
-use crate::board::server::PrivateServer;
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
 use crate::support::pgbouncer::PgBouncer;
-use crate::support::ports::RefusingAddress;
-use crate::support::wait::until;
 
 /// The connections of the pool; each of the four processes has up to eight.
 const POOL: usize = 5;

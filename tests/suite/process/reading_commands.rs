@@ -1,11 +1,11 @@
 //! The commands that show runs, threads and agents, for people and as JSON.
 
 use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
 
 use super::binary::{Ended, Home};
 use super::service::Service;
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
 
 on_every_store!(
     runs_are_listed_and_shown,

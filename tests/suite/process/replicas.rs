@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
+use test_support::redis_server::PrivateServer;
+use test_support::wait::until;
 
 use super::binary::{Home, PATIENCE};
 use super::service::Service;
-use crate::board::server::PrivateServer;
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply, content_text, last_user_text};
-use crate::support::wait::until;
 
 /// Two services that share everything.
 pub(super) struct Replicas {

@@ -1,13 +1,13 @@
 //! The commands that remove: sweeping by hand, deleting a tenant, and what they refuse.
 
 use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
+use test_support::redis_server::PrivateServer;
 use tokio::time::{sleep, timeout};
 
 use super::binary::{GLANCE, Home, PATIENCE};
 use super::service::Service;
-use crate::board::server::PrivateServer;
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply};
 
 on_every_store!(

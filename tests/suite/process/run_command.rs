@@ -6,14 +6,14 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 use sqlx::{Connection as _, PgConnection};
+use test_support::databases::TestDatabase;
+use test_support::wait::until;
 use tokio::time::{sleep, timeout};
 
 use super::binary::{GLANCE, Home, PATIENCE, Process};
 use super::service::Service;
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply};
-use crate::support::wait::until;
 
 on_every_store!(
     a_signal_ends_a_run_with_what_it_has,

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
@@ -12,7 +13,6 @@ use tokio::time::sleep;
 use super::binary::{Ended, Home, PATIENCE};
 use super::service::{Events, Service};
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
 
 on_every_store!(

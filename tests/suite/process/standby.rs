@@ -2,10 +2,10 @@
 
 use reqwest::Method;
 use serde_json::json;
+use test_support::databases::TestDatabase;
 
 use super::binary::Home;
 use super::service::Service;
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::MockModel;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

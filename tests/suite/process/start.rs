@@ -4,12 +4,12 @@ use std::net::TcpListener;
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
+use test_support::ports::RefusingAddress;
 
 use super::binary::{GLANCE, Home, PATIENCE, Process};
 use super::service::{Service, read};
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
-use crate::support::ports::RefusingAddress;
 
 on_every_store!(the_banner_is_true, a_store_of_a_newer_version_is_refused);
 

@@ -3,9 +3,10 @@
 
 use std::fs;
 
+use test_support::databases::TestDatabase;
+
 use super::binary::Home;
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
 
 on_every_store!(
     reading_makes_no_store,

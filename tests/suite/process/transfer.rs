@@ -8,11 +8,11 @@ use base64::engine::general_purpose::STANDARD;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use test_support::databases::{Engine, TestDatabase};
 
 use super::binary::Home;
 use super::service::Service;
 use crate::end_to_end::waiting::{answer_to, model, open_calls};
-use crate::support::databases::{Engine, TestDatabase};
 use crate::support::mock_model::MockModel;
 
 /// A store with a line of four sessions, which have files.

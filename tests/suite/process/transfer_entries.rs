@@ -2,13 +2,14 @@
 
 use std::fs;
 
+use test_support::databases::{Engine, TestDatabase};
+
 use super::binary::Home;
 use super::sandbox::{put_commands, results};
 use super::service::Service;
 use super::transfer::{export, id, import, migrated, show};
 use crate::end_to_end::workspaces::archives::{MAKE, SHOW};
 use crate::end_to_end::workspaces::operations::plain_shell;
-use crate::support::databases::{Engine, TestDatabase};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn links_empty_directories_and_rights_go_to_another_engine_and_back() {

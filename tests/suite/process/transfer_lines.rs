@@ -7,15 +7,16 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use reqwest::Method;
 use serde_json::json;
+use store::open;
+use test_support::databases::TestDatabase;
+use test_support::drafts::{commit_of, user};
+use test_support::workspaces::{Node, below, directory, entry, environment_of, file};
 use values::tenant::TenantId;
 use workspace::Content;
 
 use super::binary::Home;
 use super::service::Service;
 use super::transfer::{Filled, export, id, import, migrated};
-use crate::store::fixtures::Fixture;
-use crate::store::workspaces::{Node, below, directory, entry, file};
-use crate::support::databases::{Engine, TestDatabase};
 
 #[tokio::test]
 async fn a_store_that_is_missing_is_not_made() {
@@ -66,11 +67,9 @@ async fn a_long_line_is_refused_before_it_takes_memory() {
 /// All hashes of these files are right, so only their trees are at fault.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tree_that_no_workspace_can_have_is_refused() {
-    let here = Fixture {
-        tenant: TenantId::anonymous(),
-        ..Fixture::new(Engine::Sqlite).await.unwrap()
-    };
-    let home = Home::new(here.database.url());
+    let (database, tenant) = (TestDatabase::sqlite(), TenantId::anonymous());
+    let store = open(database.url(), TestDatabase::settings()).await.unwrap();
+    let home = Home::new(database.url());
     let text = file("x");
     let inner = directory(&[("f", entry(&text))]);
     let levels = successors(Some(directory(&[])), |level| Some(directory(&[("d", below(level))])));
@@ -90,9 +89,12 @@ async fn a_tree_that_no_workspace_can_have_is_refused() {
         (vec![text, inner.clone(), wrong_totals], damaged(&inner)),
     ];
     for (contents, fault) in cases {
-        here.put(&contents).await;
+        store.content_put(&tenant, &contents).await.unwrap();
         let root = contents.last().unwrap().hash;
-        let session_id = here.with_tree(root).await.head.session_id.to_string();
+        let mut commit = commit_of(&tenant, None, vec![user("files")]);
+        commit.draft.environment = environment_of(root, &root.to_string()).into();
+        let published = store.session_commit(&commit).await.unwrap().session;
+        let session_id = published.head.session_id.to_string();
         let forged = home.path().join("forged.zst");
         export(&home, &session_id, &forged).await;
 
@@ -107,7 +109,7 @@ async fn a_tree_that_no_workspace_can_have_is_refused() {
             assert_eq!(rows, 0, "{table}: {fault}");
         }
     }
-    here.store.close().await;
+    store.close().await;
 }
 
 /// A whole line: its subagents, the records of its runs, and the agents that continue it.

@@ -4,12 +4,12 @@
 use chrono::Utc;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use test_support::wait::until;
 use values::clock::Timestamp;
 
 use super::replicas::{Replicas, replicas_with};
 use super::service::{Service, read};
 use crate::end_to_end::waiting::{answer_to, model};
-use crate::support::wait::until;
 
 /// How often two answers race.
 const RACES: usize = 8;

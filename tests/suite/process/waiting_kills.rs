@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
+use test_support::gate::Gate;
+use test_support::raw_server::{RawReply, RawServer};
+use test_support::wait::until;
 
 use super::binary::Home;
 use super::service::{Service, read};
 use super::waiting::{answer_keyed, path};
 use crate::end_to_end::on_every_store;
 use crate::end_to_end::waiting::{answer_to, model, open_calls};
-use crate::support::databases::TestDatabase;
-use crate::support::gate::Gate;
 use crate::support::mock_model::{MockModel, Reply};
-use crate::support::raw_server::{RawReply, RawServer};
-use crate::support::wait::until;
 
 on_every_store!(
     a_kill_right_after_a_run_waits_loses_nothing,

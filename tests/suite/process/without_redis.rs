@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
+use test_support::gate::Gate;
+use test_support::wait::until;
 
 use super::binary::Home;
 use super::service::Service;
-use crate::support::databases::TestDatabase;
-use crate::support::gate::Gate;
 use crate::support::gated::numbers;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
-use crate::support::wait::until;
 
 /// Two services that share a database.
 struct Pair {

@@ -5,14 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
+use test_support::databases::TestDatabase;
+use test_support::raw_server::{RawReply, RawRequest, RawServer};
 
 use super::certificates::{TlsFront, certificate};
 use super::command_workers::{Worker, home, no_command_is_left, run_all};
 use super::service::Service;
 use crate::end_to_end::on_every_store;
 use crate::sandbox_network::has_namespaces;
-use crate::support::databases::TestDatabase;
-use crate::support::raw_server::{RawReply, RawRequest, RawServer};
 
 on_every_store!(a_command_at_a_worker_reaches_what_the_worker_allows_and_never_sees_its_secret);
 

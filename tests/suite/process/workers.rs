@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
+use test_support::gate::Gate;
+use test_support::redis_server::PrivateServer;
+use test_support::wait::until;
 use tokio::time::timeout;
 
 use super::binary::{Home, PATIENCE};
 use super::service::{Service, read};
-use crate::board::server::PrivateServer;
-use crate::support::databases::TestDatabase;
-use crate::support::gate::Gate;
 use crate::support::gated::numbers;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
-use crate::support::wait::until;
 
 /// Two services that share everything.
 pub(super) struct Pair {

@@ -7,9 +7,9 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::time::Duration;
 
 use sandbox::{Exit, NetworkSlot};
+use test_support::raw_server::{RawReply, RawServer};
 
 use super::{World, proxy_for};
-use crate::support::raw_server::{RawReply, RawServer};
 
 /// Prints one line for each way out: its name, and the error number or what came of it.
 const WAYS: &str = r#"

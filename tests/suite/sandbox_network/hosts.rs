@@ -3,10 +3,10 @@
 //! `127.0.0.1` is the permitted host in these tests. `127.0.0.2` is the internal one.
 
 use sandbox::Exit;
+use test_support::dns::{DnsServer, Record};
+use test_support::raw_server::{RawReply, RawServer};
 
 use super::{World, proxy_for, proxy_with};
-use crate::support::dns::{DnsServer, Record};
-use crate::support::raw_server::{RawReply, RawServer};
 
 const STATUS: [&str; 2] = ["-w", " %{http_code} %{http_connect}"];
 

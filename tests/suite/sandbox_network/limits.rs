@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use net::egress::EgressLimits;
+use test_support::raw_server::{RawReply, RawServer, head};
 
 use super::{LIMITS, World, proxy_within};
-use crate::support::raw_server::{RawReply, RawServer, head};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_connections_waits_and_harms_nobody_else() {

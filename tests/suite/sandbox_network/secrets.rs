@@ -11,13 +11,13 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use sandbox::Exit;
+use test_support::raw_server::{RawReply, RawRequest, RawServer};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
 use super::{LIMITS, World, certificate, ports, rules};
-use crate::support::raw_server::{RawReply, RawRequest, RawServer};
 
 const SECRET: &str = "hunter2-hunter2";
 const PLACEHOLDER: &str = "placeholder-of-TOKEN";

@@ -1,12 +1,12 @@
 //! The tool `shell` in the whole service, with a network that the configuration allows.
 
 use serde_json::json;
+use test_support::databases::TestDatabase;
+use test_support::raw_server::{RawReply, RawServer};
 use values::json::Value;
 
 use super::has_namespaces;
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply, content_text};
-use crate::support::raw_server::{RawReply, RawServer};
 use crate::support::test_app::TestApp;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -6,10 +6,11 @@ use agent::record::RunEvent;
 use store::{
     Commit, CommitError, Committed, Enqueued, JournalRecord, KnownRequest, Lease, NewQueuedRun, RunEnd, Store,
 };
+use test_support::drafts::run_of;
 use values::session::Bundle;
 use values::tenant::TenantId;
 
-use super::fixtures::{Fixture, run_of};
+use super::fixtures::Fixture;
 use super::sql::queue::fixtures::{at, events, journal, key, queued_run, terms, worker};
 
 #[derive(Debug, Clone)]

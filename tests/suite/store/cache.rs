@@ -10,15 +10,16 @@ use futures_util::future::join_all;
 use models::{ProviderCapabilities, anthropic, openai_responses};
 use serde_json::json;
 use store::{SessionRemoval, Sessions};
+use test_support::clock::MovableClock;
+use test_support::drafts::{now, object, session_id, tenant, user};
+use test_support::model_request::model_request;
 use values::clock::SystemClock;
 use values::ids::{AgentId, ExecutionId, MessageId, StepId, UuidV7Source};
 use values::json::Value;
 use values::message::{ContentPart, Message, MessageTags, Role};
 use values::session::History;
 
-use super::fixtures::{Fixture, now, object, session_id, tenant, user};
-use crate::support::clock::MovableClock;
-use crate::support::model_request::model_request;
+use super::fixtures::Fixture;
 
 on_both_engines!(
     a_hot_session_needs_no_database,

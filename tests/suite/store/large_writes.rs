@@ -15,15 +15,16 @@ use agent::state::{
 };
 use serde_json::json;
 use store::{Commit, CommitError, Enqueued, JournalRecord, RunEnd, Sessions};
+use test_support::databases::Engine;
+use test_support::drafts::{now, object, run_end, run_id, run_record, session_id, step, summary, user};
 use values::clock::SystemClock;
 use values::ids::{AgentId, StepId, ToolExecutionId, UuidV7Source};
 use values::json::RawJson;
 use values::message::{ContentPart, Message, ProviderFields, ToolCall};
 use values::session::EnvironmentState;
 
-use super::fixtures::{Fixture, now, object, run_end, run_id, run_record, session_id, step, summary, user};
+use super::fixtures::Fixture;
 use crate::store::sql::queue::fixtures::{delivery, events, failed_end, queued_run};
-use crate::support::databases::Engine;
 
 /// Runs a test with one thread beside the async worker, on SQLite, whose one connection writes in
 /// the order of the requests.

@@ -7,14 +7,14 @@ macro_rules! on_both_engines {
         mod sqlite {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
-                let fixture = crate::store::fixtures::Fixture::new(crate::support::databases::Engine::Sqlite).await;
+                let fixture = crate::store::fixtures::Fixture::new(test_support::databases::Engine::Sqlite).await;
                 super::$name(fixture.unwrap()).await;
             })+
         }
         mod postgres {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
-                let fixture = crate::store::fixtures::Fixture::new(crate::support::databases::Engine::Postgres).await;
+                let fixture = crate::store::fixtures::Fixture::new(test_support::databases::Engine::Postgres).await;
                 if let Some(fixture) = fixture {
                     super::$name(fixture).await;
                 }
@@ -25,10 +25,8 @@ macro_rules! on_both_engines {
 
 pub(crate) mod batched_write;
 pub(crate) mod fixtures;
-pub(crate) mod workspaces;
 
 mod cache;
-mod hostile;
 mod large_writes;
 mod open;
 mod outage;

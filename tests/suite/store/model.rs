@@ -5,13 +5,14 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::json;
 use store::{CommitError, ConflictPolicy, Sessions};
+use test_support::databases::Engine;
+use test_support::drafts::{summary, user};
 use values::clock::SystemClock;
 use values::json::Value;
 use values::session::{Bundle, EnvironmentState};
 
-use super::fixtures::{Fixture, summary, user};
+use super::fixtures::Fixture;
 use super::model_check::check;
-use crate::support::databases::Engine;
 
 /// One turn: the session that it continues, and what it does. A small number counts from the newest
 /// session, a large one from all.

@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use test_support::databases::Engine;
 
 use super::fixtures::Fixture;
-use crate::support::databases::Engine;
 
 /// Plays a number of lists of such lengths, one after another on the same store; skipped if there
 /// is no server.

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use store::{CommitError, OpenError, StoreError, StoreSettings, migrate, open};
+use test_support::databases::{Engine, TestDatabase};
+use test_support::logs::{CapturedLog, listen};
 
 use super::fixtures::Fixture;
-use crate::support::databases::{Engine, TestDatabase};
-use crate::support::logs::{CapturedLog, listen};
 
 on_both_engines!(
     another_schema_is_refused,

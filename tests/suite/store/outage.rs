@@ -1,8 +1,7 @@
 //! What is logged about a store that is unavailable.
 
 use store::{Outage, StoreError, Unavailability};
-
-use crate::support::logs::CapturedLog;
+use test_support::logs::CapturedLog;
 
 #[test]
 fn an_outage_is_logged_once_with_its_cause_and_so_is_its_end() {

@@ -3,9 +3,10 @@
 
 use serde_json::json;
 use store::StoreError;
+use test_support::databases::Engine;
+use test_support::drafts::object;
 
-use super::fixtures::{Fixture, object};
-use crate::support::databases::Engine;
+use super::fixtures::Fixture;
 
 on_both_engines!(
     damaged_rows_name_their_table_column_and_id,

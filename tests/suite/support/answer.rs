@@ -5,8 +5,7 @@ use std::sync::LazyLock;
 use agent_runtime::http::{ProblemCode, openapi};
 use reqwest::{RequestBuilder, StatusCode, header};
 use serde_json::Value;
-
-use super::outages::INTERNALS;
+use test_support::internals::INTERNALS;
 
 /// The variable that would hold the key of a provider without one. Only the problem of that
 /// provider names it.

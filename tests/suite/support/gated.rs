@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use reqwest::{Method, StatusCode};
 use serde_json::json;
+use test_support::databases::TestDatabase;
+use test_support::gate::Gate;
 use values::json::Value;
 
 use super::answer::{Answer, read, with_json};
-use super::databases::TestDatabase;
-use super::gate::Gate;
 use super::mock_model::{MockModel, Reply, last_user_text};
 use super::test_app::{TestApp, sse_data};
 

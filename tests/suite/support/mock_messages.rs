@@ -1,10 +1,10 @@
 //! The responses of the mock provider in Anthropic Messages.
 
 use serde_json::json;
+use test_support::model_server::{self, Piece};
 use values::json::Value;
 
 use super::mock_model::Reply;
-use super::model_server::{self, Piece};
 
 /// Puts a reply into the protocol's form.
 pub(super) fn on_the_wire(reply: Reply, streams: bool) -> model_server::Reply {

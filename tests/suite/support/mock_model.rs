@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
+use test_support::gate::Gate;
+use test_support::model_server::{self, ModelServer, Piece};
 use values::json::Value;
 
-use super::gate::Gate;
 use super::mock_messages;
-use super::model_server::{self, ModelServer, Piece};
 
 /// The response of the mock to a request.
 #[derive(Debug, Clone)]

@@ -9,13 +9,10 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use tempfile::TempDir;
-
-use super::databases::variable;
-use super::ports::free_port;
+use test_support::environment::{REQUIRE, variable};
+use test_support::ports::free_port;
 
 const PROGRAM: &str = "AGENT_RUNTIME_TEST_PGBOUNCER";
-/// When set, a missing program is a failure.
-const REQUIRE: &str = "AGENT_RUNTIME_TEST_REQUIRE_SERVERS";
 const START_ATTEMPTS: usize = 2000;
 
 /// A running pooler; dropping it kills it.

@@ -12,6 +12,8 @@ use reqwest::{Client, Method, RequestBuilder, StatusCode, redirect};
 use secrecy::ExposeSecret as _;
 use serde_json::json;
 use store::{ApiKeyRecord, Scope};
+use test_support::clock::MovableClock;
+use test_support::wait::until;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -24,9 +26,7 @@ use values::limits::RunLimits;
 use values::tenant::TenantId;
 
 use super::answer::{Answer, read, with_json};
-use super::clock::MovableClock;
 use super::mock_model::MockModel;
-use super::wait::until;
 
 /// How long a stopped service lets requests and runs end.
 const GRACE: Duration = Duration::from_secs(3);

@@ -8,6 +8,8 @@ use agent::state::{ErrorKind, ToolExecution};
 use chrono::TimeDelta;
 use futures_util::StreamExt as _;
 use futures_util::stream;
+use test_support::clock::TestClock;
+use test_support::fake_tool::{Behaviour, FakeTool};
 use tokio_util::sync::CancellationToken;
 use tools::{ToolRegistry, ToolSettings, builtin_tools};
 use values::clock::{Clock, Deadline, Timestamp};
@@ -15,9 +17,6 @@ use values::ids::{AgentId, ExecutionId, UuidV7Source};
 use values::message::{ToolCall, joined_text};
 use values::session::EnvironmentState;
 use workspace::environment::Environment;
-
-use crate::support::clock::TestClock;
-use crate::support::fake_tool::{Behaviour, FakeTool};
 
 const SETTINGS: ToolSettings = ToolSettings {
     concurrency: 3,

@@ -9,12 +9,12 @@ use net::outgoing::{
     AddressRules, ClientSettings, HttpMethod, NameResolver, OutgoingClient, PrivateAddresses, RuleKeys, SystemResolver,
 };
 use serde_json::json;
+use test_support::dns::{DnsServer, Record};
+use test_support::raw_server::{RawReply, RawServer};
 use tools::{HttpFetchSettings, http_fetch};
 use values::json::Value;
 
 use super::setup::call;
-use crate::support::dns::{DnsServer, Record};
-use crate::support::raw_server::{RawReply, RawServer};
 
 pub(super) fn settings() -> HttpFetchSettings {
     HttpFetchSettings {

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use agent::ports::Tool;
 use net::outgoing::NameResolver;
 use serde_json::json;
+use test_support::dns::{DnsServer, Record};
+use test_support::raw_server::{RawReply, RawServer};
 use values::json::Value;
 
 use super::setup::call;
 use super::{http_fetch, http_tools};
-use crate::support::dns::{DnsServer, Record};
-use crate::support::raw_server::{RawReply, RawServer};
 
 /// A tool that sends requests to one origin, and the key with which an operator permits addresses.
 struct Caller {

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use agent::ports::{Tool, ToolCatalog as _, ToolSetError, ToolSpec, UnknownTool};
 use serde_json::json;
+use test_support::fake_tool::{Behaviour, FakeTool};
 use tools::{ToolRegistry, ToolRegistryError, ToolSettings, builtin_tools};
 use values::clock::{Clock, SystemClock};
 use values::ids::UuidV7Source;
 use values::json::SchemaError;
 use values::json::Value;
-
-use crate::support::fake_tool::{Behaviour, FakeTool};
 
 fn clock() -> Arc<dyn Clock> {
     Arc::new(SystemClock)

@@ -7,12 +7,12 @@ use agent::ErrorPolicyPreset;
 use agent::ports::ModelErrorClass;
 use agent::state::{AgentState, ExecutionBudget};
 use proptest::prelude::*;
+use test_support::fake_model::{Beat, asks_for, says, text};
+use test_support::fake_tool::{Behaviour, FakeTool};
 use values::clock::Clock as _;
 
 use crate::agent::comparison::summary;
 use crate::agent::setup::Setup;
-use crate::support::fake_model::{Beat, asks_for, says, text};
-use crate::support::fake_tool::{Behaviour, FakeTool};
 
 /// Tools of every behaviour, and one name that no tool has.
 const TOOLS: [&str; 6] = ["echo", "waits", "fails", "panics", "hangs", "unknown"];

@@ -10,13 +10,13 @@ use agent::hooks::{Hook, HookContext, HookError, HookPoint};
 use agent::ports::ModelErrorClass;
 use agent::state::{AgentState, ExecutionBudget, ExecutionStatus, FinishReason, StopReason};
 use futures_util::future::BoxFuture;
+use test_support::fake_model::{Beat, asks_for, says, text, usage};
+use test_support::fake_tool::{Behaviour, FakeTool};
+use test_support::provider_rules::assert_history_valid;
 use tokio::sync::Notify;
 use values::clock::Clock as _;
 
 use crate::agent::setup::Setup;
-use crate::support::fake_model::{Beat, asks_for, says, text, usage};
-use crate::support::fake_tool::{Behaviour, FakeTool};
-use crate::support::provider_rules::assert_history_valid;
 
 /// The number of events of the story when nothing cuts it.
 const EVENTS: usize = 21;

@@ -6,13 +6,13 @@ use agent::hooks::{Hook, HookContext, HookError, HookPoint};
 use agent::state::{ErrorKind, ExecutionStatus, StopReason, StopSignal};
 use agent::{AgentEvent, ContinuationDecision};
 use futures_util::future::BoxFuture;
+use test_support::clock::TestClock;
+use test_support::fake_model::{asks_for, says};
+use test_support::fake_tool::{Behaviour, FakeTool};
+use test_support::recorder::Recorder;
 use values::clock::Clock as _;
 
 use crate::agent::setup::{Setup, transcript};
-use crate::support::clock::TestClock;
-use crate::support::fake_model::{asks_for, says};
-use crate::support::fake_tool::{Behaviour, FakeTool};
-use crate::support::recorder::Recorder;
 
 /// Notes each point at which it is called, between the events.
 #[derive(Debug)]

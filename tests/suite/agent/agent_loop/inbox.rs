@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex};
 use agent::hooks::HookPoint;
 use agent::state::{AgentState, ExecutionBudget, ExecutionStatus, FinishReason, StopReason, StopSignal};
 use agent::{AgentEvent, Inbox, Progress};
+use test_support::clock::TestClock;
+use test_support::fake_model::{Beat, asks_for, completed, says, usage};
+use test_support::fake_tool::{Behaviour, FakeTool};
 use values::clock::Clock as _;
 use values::ids::{MessageId, UuidV7Source};
 use values::message::{ContentPart, Message, Role};
 
 use crate::agent::hooks::probe::Probe;
 use crate::agent::setup::{Setup, transcript};
-use crate::support::clock::TestClock;
-use crate::support::fake_model::{Beat, asks_for, completed, says, usage};
-use crate::support::fake_tool::{Behaviour, FakeTool};
 use crate::support::memory_journal::MemoryJournal;
 
 /// Holds messages until they are taken.

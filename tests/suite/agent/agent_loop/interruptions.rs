@@ -5,11 +5,11 @@ use std::time::Duration;
 use agent::ports::{ModelErrorClass, ModelEvent};
 use agent::state::{AgentState, AgentStep, AgentStepType, ErrorKind, ExecutionStatus, FinishReason, StopReason};
 use chrono::TimeDelta;
+use test_support::fake_model::{Beat, asks_for, says, text, usage};
+use test_support::fake_tool::{Behaviour, FakeTool};
 use values::clock::Clock as _;
 
 use crate::agent::setup::{Setup, last_words, transcript};
-use crate::support::fake_model::{Beat, asks_for, says, text, usage};
-use crate::support::fake_tool::{Behaviour, FakeTool};
 
 /// Runs and cancels after so many milliseconds.
 async fn run_and_cancel(setup: &Setup, after: u32) -> AgentState {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use agent::Progress;
 use agent::state::ExecutionStatus;
+use test_support::fake_model::{asks_for, says};
+use test_support::fake_tool::{Behaviour, FakeTool};
+use test_support::provider_rules::assert_history_valid;
 
 use crate::agent::setup::{Setup, transcript};
-use crate::support::fake_model::{asks_for, says};
-use crate::support::fake_tool::{Behaviour, FakeTool};
 use crate::support::memory_journal::MemoryJournal;
-use crate::support::provider_rules::assert_history_valid;
 
 fn setup(answered: usize) -> (Setup, Arc<FakeTool>) {
     let echo = FakeTool::new("echo", Behaviour::EchoArguments);

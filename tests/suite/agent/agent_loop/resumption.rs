@@ -10,15 +10,15 @@ use agent::hooks::{Hook, HookContext, HookError, HookPoint};
 use agent::ports::ModelRequest;
 use agent::state::{AdditionGap, AgentState, ExecutionBudget, ExecutionStatus, StateAddition, StopReason, StopSignal};
 use futures_util::future::BoxFuture;
+use test_support::clock::TestClock;
+use test_support::fake_model::{Beat, asks_for, counted, says, usage};
+use test_support::fake_tool::{Behaviour, FakeTool};
 use values::clock::Clock as _;
 use values::ids::{MessageId, UuidV7Source};
 use values::message::{Message, Role};
 
 use crate::agent::comparison::{summary, without_execution};
 use crate::agent::setup::{Setup, shown};
-use crate::support::clock::TestClock;
-use crate::support::fake_model::{Beat, asks_for, counted, says, usage};
-use crate::support::fake_tool::{Behaviour, FakeTool};
 
 /// Keeps the state at the execution's beginning and after each step, as a store of steps would see
 /// it.

@@ -10,13 +10,13 @@ use agent::compilers::{CompilerConfig, Traces};
 use agent::state::{AgentContext, AgentState, MessageStore};
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use test_support::provider_rules::assert_history_valid;
 use values::clock::{Clock as _, SystemClock};
 use values::ids::{AgentId, ExecutionId, MessageId, StepId, UuidV7Source};
 use values::message::{ContentPart, Coverage, Message, MessageTags, Role, Section, ToolCall, ToolResult};
 use values::session::History;
 
 use crate::agent::setup::shown;
-use crate::support::provider_rules::assert_history_valid;
 
 /// A message of a history in the making.
 #[derive(Debug, Clone)]

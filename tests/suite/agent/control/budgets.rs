@@ -12,14 +12,14 @@ use futures_util::FutureExt as _;
 use models::openai_chat::{Dialect, encode_request};
 use models::{IdRule, MaxTokensField, ProviderCapabilities};
 use serde_json::{Value, json};
+use test_support::fake_model::{Beat, asks_for, completed, counted, says, text, usage};
+use test_support::fake_tool::{Behaviour, FakeTool};
 use values::clock::Clock as _;
 use values::message::ContentPart;
 use values::usage::{Cost, Price, Usage};
 
 use crate::agent::hooks::probe::Probe;
 use crate::agent::setup::{Setup, last_words, transcript};
-use crate::support::fake_model::{Beat, asks_for, completed, counted, says, text, usage};
-use crate::support::fake_tool::{Behaviour, FakeTool};
 use crate::support::memory_journal::MemoryJournal;
 
 #[track_caller]

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use agent::ports::{ModelErrorClass, ModelEvent};
 use agent::state::{AgentState, ExecutionBudget, ExecutionStatus, FinishReason, StopReason};
+use test_support::fake_model::{Beat, FakeModel, completed, counted, says, text, usage};
 use values::json::Value;
 use values::message::ContentPart;
 use values::usage::{Cost, Price, Usage};
 
 use crate::agent::setup::{Setup, last_words, transcript};
-use crate::support::fake_model::{Beat, FakeModel, completed, counted, says, text, usage};
 
 /// A text of 120 tokens at least, of which it has 200.
 fn input() -> String {

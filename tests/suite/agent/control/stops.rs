@@ -6,13 +6,13 @@ use agent::ErrorPolicyPreset;
 use agent::hooks::{Hook, HookContext, HookError, HookPoint};
 use agent::state::{AgentState, ExecutionStatus, FinishReason, StopReason};
 use futures_util::future::BoxFuture;
+use test_support::clock::TestClock;
+use test_support::fake_model::{Beat, asks_for, says, text};
+use test_support::fake_tool::{Behaviour, FakeTool};
+use test_support::provider_rules::assert_history_valid;
 use values::clock::Clock as _;
 
 use crate::agent::setup::{Setup, last_words, transcript};
-use crate::support::clock::TestClock;
-use crate::support::fake_model::{Beat, asks_for, says, text};
-use crate::support::fake_tool::{Behaviour, FakeTool};
-use crate::support::provider_rules::assert_history_valid;
 
 fn assert_stopped(state: &AgentState, case: &str) {
     assert_eq!(

@@ -10,12 +10,12 @@ use agent::state::{
 use agent::{AgentEvent, DriverKind, ErrorPolicyPreset};
 use proptest::prelude::*;
 use serde_json::json;
+use test_support::fake_model::{Beat, FakeModel, asks_for, completed, says, text, usage};
+use test_support::fake_tool::{Behaviour, FakeTool};
 use values::message::{ContentPart, Message, Role};
 use values::model_ref::ResponseFormat;
 
 use crate::agent::setup::{Setup, last_words, transcript};
-use crate::support::fake_model::{Beat, FakeModel, asks_for, completed, says, text, usage};
-use crate::support::fake_tool::{Behaviour, FakeTool};
 
 const ACT: &str = r#"{"thought": "I look.", "action": {"tool": "look", "arguments": {"note": "x"}}}"#;
 const ANSWER: &str = "```json\n{\"thought\": \"I know.\", \"answer\": \"Sunny.\"}\n```";

@@ -3,10 +3,10 @@
 use agent::ErrorPolicyPreset;
 use agent::state::{ErrorKind, ExecutionBudget, ExecutionStatus, StopReason, ToolExecution};
 use serde_json::json;
+use test_support::fake_tool::{Behaviour, FakeTool};
 use values::model_ref::ResponseFormat;
 
 use crate::agent::setup::Setup;
-use crate::support::fake_tool::{Behaviour, FakeTool};
 
 #[tokio::test]
 async fn steps_are_played_in_order_and_tools_are_really_executed() {

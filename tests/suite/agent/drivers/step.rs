@@ -4,12 +4,12 @@
 use agent::ports::{ModelErrorClass, StructuredOutput};
 use agent::state::ExecutionStatus;
 use agent::{DriverKind, ErrorPolicyPreset};
+use test_support::fake_model::{Beat, FakeModel, asks_for, says};
+use test_support::fake_tool::{Behaviour, FakeTool};
 use values::model_parameters::ToolChoice;
 use values::model_ref::ResponseFormat;
 
 use crate::agent::setup::Setup;
-use crate::support::fake_model::{Beat, FakeModel, asks_for, says};
-use crate::support::fake_tool::{Behaviour, FakeTool};
 
 /// Returns the choice in each request.
 fn choices(setup: &Setup) -> Vec<ToolChoice> {

@@ -6,13 +6,13 @@ use agent::ports::{ModelErrorClass, StructuredOutput};
 use agent::state::{AgentState, AgentStep, AgentStepType, ExecutionBudget, ExecutionStatus, FinishReason, StopReason};
 use agent::{AgentEvent, ErrorPolicyPreset};
 use serde_json::json;
+use test_support::fake_model::{Beat, FakeModel, asks_for, completed, says, text, usage};
+use test_support::fake_tool::{Behaviour, FakeTool};
 use values::json::Value;
 use values::message::ContentPart;
 use values::model_ref::ResponseFormat;
 
 use crate::agent::setup::{Setup, transcript};
-use crate::support::fake_model::{Beat, FakeModel, asks_for, completed, says, text, usage};
-use crate::support::fake_tool::{Behaviour, FakeTool};
 
 const GOOD: &str = r#"{"celsius": 21}"#;
 const BAD: &str = r#"{"celsius": "warm"}"#;

@@ -5,10 +5,10 @@ use agent::ports::{ModelError, ModelErrorClass};
 use agent::state::{AgentState, ErrorKind, ExecutionStatus, StopReason};
 use agent::{AgentEvent, ErrorDecision, ErrorPolicy, ErrorPolicyPreset};
 use serde_json::json;
+use test_support::fake_model::{Beat, asks_for, says, text};
+use test_support::fake_tool::{Behaviour, FakeTool};
 
 use crate::agent::setup::{Setup, last_words, transcript};
-use crate::support::fake_model::{Beat, asks_for, says, text};
-use crate::support::fake_tool::{Behaviour, FakeTool};
 
 const LIMIT: usize = 3;
 

@@ -14,6 +14,9 @@ use agent::state::{
 };
 use chrono::TimeDelta;
 use serde_json::json;
+use test_support::fake_model::{asks_for, says, usage};
+use test_support::fake_tool::{Behaviour, FakeTool};
+use test_support::model_request::model_request;
 use values::clock::Timestamp;
 use values::ids::{AgentId, ExecutionId, MessageId, ToolExecutionId, UuidV7Source};
 use values::json::Object;
@@ -25,9 +28,6 @@ use workspace::environment::EnvironmentValues;
 use crate::agent::comparison::without_execution;
 use crate::agent::hooks::probe::Probe;
 use crate::agent::setup::Setup;
-use crate::support::fake_model::{asks_for, says, usage};
-use crate::support::fake_tool::{Behaviour, FakeTool};
-use crate::support::model_request::model_request;
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 

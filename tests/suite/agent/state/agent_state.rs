@@ -6,13 +6,13 @@ use agent::hooks::{Hook, HookContext, HookError, HookPoint};
 use agent::state::AgentState;
 use futures_util::future::BoxFuture;
 use serde_json::json;
+use test_support::fake_model::{asks_for, says};
+use test_support::fake_tool::{Behaviour, FakeTool};
 use values::clock::Clock as _;
 use values::ids::{MessageId, UuidV7Source};
 use values::message::{Message, Role};
 
 use crate::agent::setup::Setup;
-use crate::support::fake_model::{asks_for, says};
-use crate::support::fake_tool::{Behaviour, FakeTool};
 
 #[tokio::test(start_paused = true)]
 async fn a_copy_of_a_long_state_shares_its_messages() {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use agent::state::{AgentState, AgentStep, ExecutionContinuation, Messages, StopReason, StopSignal};
+use test_support::clock::TestClock;
 use values::clock::Clock as _;
 use values::ids::{AgentId, ExecutionId, MessageId, StepId, UuidV7Source};
 use values::message::{ContentPart, Message, Role, ToolCall};
 
 use crate::agent::comparison::without_execution;
-use crate::support::clock::TestClock;
 
 /// A state in an execution whose step in progress asks for a tool, or does not.
 fn state_in_step(clock: &TestClock, has_tool_calls: bool) -> AgentState {

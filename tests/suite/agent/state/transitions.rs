@@ -3,10 +3,9 @@
 use agent::state::{
     AgentError, AgentState, AgentStep, ErrorKind, ErrorList, ExecutionStatus, Messages, StopReason, StopSignal,
 };
+use test_support::clock::TestClock;
 use values::clock::Clock as _;
 use values::ids::{AgentId, ExecutionId, StepId, UuidV7Source};
-
-use crate::support::clock::TestClock;
 
 use ExecutionStatus::{Completed, Failed, Stopped};
 

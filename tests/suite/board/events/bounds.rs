@@ -7,10 +7,11 @@ use std::time::Duration;
 use agent::record::event_weight;
 use allocation_counter::measure;
 use board::{Board, BoardSettings, LiveRun};
+use test_support::live_run::new_run;
 use tokio::time::advance;
 use values::tenant::TenantId;
 
-use crate::board::{append, event, new_run, new_tenant, open, read, terminal};
+use crate::board::{append, event, new_tenant, open, read, terminal};
 
 const RETENTION: Duration = Duration::from_mins(10);
 

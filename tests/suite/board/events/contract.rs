@@ -5,8 +5,9 @@ use std::sync::Arc;
 use agent::record::{RunControl, RunStatus};
 use board::{Board, ControlMessage, LiveRun};
 use futures_util::{FutureExt as _, StreamExt as _};
+use test_support::live_run::new_run;
 
-use crate::board::{append, ended, event, lookup, new_run, new_tenant, open, read, terminal, until, with_step};
+use crate::board::{append, ended, event, lookup, new_tenant, open, read, terminal, until, with_step};
 
 contract! {
     events_are_read_in_order_from_any_point,

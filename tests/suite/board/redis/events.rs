@@ -7,11 +7,12 @@ use std::time::Duration;
 use agent::record::{RunStatus, event_weight};
 use board::{Board, BoardSettings, LiveRun, RedisSettings};
 use tasks::supervision::Supervisor;
+use test_support::live_run::new_run;
+use test_support::redis_server::{EXPIRY, PrivateServer, SLACK, TIMEOUT, board, settings};
 use tokio::time::timeout;
 use values::tenant::TenantId;
 
-use crate::board::server::{EXPIRY, PrivateServer, SLACK, TIMEOUT, board, settings};
-use crate::board::{append, close, ended, event, new_run, new_tenant, open, private_replicas, read, terminal, until};
+use crate::board::{append, close, ended, event, new_tenant, open, private_replicas, read, terminal, until};
 
 /// The next attempt at a run.
 fn next_attempt(run: &LiveRun) -> Arc<LiveRun> {

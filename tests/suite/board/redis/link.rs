@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use board::Board;
+use test_support::live_run::new_run;
+use test_support::logs::CapturedLog;
+use test_support::redis_server::{EXPIRY, PrivateServer, SLACK, TIMEOUT, board};
 
-use crate::board::server::{EXPIRY, PrivateServer, SLACK, TIMEOUT, board};
-use crate::board::{
-    close, listed, lookup, new_run, new_session_id, new_tenant, open, private_replicas, until, with_step,
-};
-use crate::support::logs::CapturedLog;
+use crate::board::{close, listed, lookup, new_session_id, new_tenant, open, private_replicas, until, with_step};
 
 /// Fails if the future takes longer than the time limit of a request and the slack of a busy
 /// machine.

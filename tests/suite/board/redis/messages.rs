@@ -6,11 +6,12 @@ use std::time::Duration;
 use agent::record::RunControl;
 use board::{Board, ControlMessage, LiveRun};
 use futures_util::StreamExt as _;
+use test_support::live_run::new_run;
+use test_support::redis_server::{EXPIRY, SLACK, TIMEOUT};
 use tokio::time::timeout;
 use values::tenant::TenantId;
 
-use crate::board::server::{EXPIRY, SLACK, TIMEOUT};
-use crate::board::{append, close, new_run, open, private_replicas, until};
+use crate::board::{append, close, open, private_replicas, until};
 
 #[tokio::test]
 async fn messages_reach_the_other_replicas_once_each() {

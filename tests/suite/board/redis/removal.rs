@@ -1,7 +1,9 @@
 //! What is removed of a tenant: all that the server holds of it, and nothing of others.
 
-use crate::board::server::EXPIRY;
-use crate::board::{append, close, new_run, new_session_id, new_tenant, open, private_replicas, until};
+use test_support::live_run::new_run;
+use test_support::redis_server::EXPIRY;
+
+use crate::board::{append, close, new_session_id, new_tenant, open, private_replicas, until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tenant_leaves_nothing_on_the_server() {

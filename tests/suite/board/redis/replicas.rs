@@ -8,11 +8,12 @@ use board::{Board, RedisSettings};
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use tasks::supervision::Supervisor;
+use test_support::live_run::new_run;
+use test_support::redis_server::{EXPIRY, PrivateServer, board};
 use values::ids::RunId;
 
-use crate::board::server::{EXPIRY, PrivateServer, board};
 use crate::board::{
-    boards, close, ended, listed, lookup, new_run, new_session_id, new_tenant, open, private_replicas, replicas, until,
+    boards, close, ended, listed, lookup, new_session_id, new_tenant, open, private_replicas, replicas, until,
     with_step,
 };
 
@@ -166,7 +167,7 @@ async fn closing_a_board_writes_what_is_left() {
 
 #[tokio::test]
 async fn the_runs_of_a_dead_replica_are_forgotten() {
-    let Some(url) = crate::board::server::shared_url() else {
+    let Some(url) = test_support::redis_server::shared_url() else {
         return;
     };
     let [dead, alive] = boards(&url, SHORT_EXPIRY).await;

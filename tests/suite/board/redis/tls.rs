@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use board::{Board, ControlMessage, LiveRun, RedisSettings};
 use tasks::supervision::Supervisor;
+use test_support::live_run::new_run;
+use test_support::ports::free_port;
+use test_support::redis_server::{PrivateServer, settings, skip};
 use values::tenant::TenantId;
 
-use crate::board::server::{PrivateServer, settings, skip};
-use crate::board::{append, close, listed, lookup, new_run, new_session_id, new_tenant, open, until, with_step};
-use crate::support::ports::free_port;
+use crate::board::{append, close, listed, lookup, new_session_id, new_tenant, open, until, with_step};
 
 /// Short, so that runs are refreshed often, and longer than a test machine stands still.
 const EXPIRY: Duration = Duration::from_secs(12);

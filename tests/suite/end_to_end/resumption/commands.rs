@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
+use test_support::databases::TestDatabase;
+use test_support::gate::Gate;
+use test_support::wait::until;
 use values::json::Value;
 
 use super::world::World;
 use crate::end_to_end::on_every_store;
 use crate::end_to_end::workspaces::operations::{Operation, plain_shell, sequences};
 use crate::end_to_end::workspaces::shell::{LIST, TOOLS};
-use crate::support::databases::TestDatabase;
-use crate::support::gate::Gate;
 use crate::support::mock_model::{Reply, content_text};
-use crate::support::wait::until;
 
 on_every_store!(
     a_run_that_is_killed_between_steps_ends_with_equal_files,

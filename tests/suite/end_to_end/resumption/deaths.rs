@@ -6,6 +6,10 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::json;
+use test_support::databases::{Engine, TestDatabase};
+use test_support::environment::variable;
+use test_support::full_store::Refusals;
+use test_support::wait::until;
 use values::json::Value;
 
 use super::world::{ACCEPTS_ONLY, Replica, World, messages_of};
@@ -13,11 +17,8 @@ use crate::end_to_end::on_every_store;
 use crate::end_to_end::workspaces::archives::SHOW;
 use crate::end_to_end::workspaces::operations::plain_shell;
 use crate::end_to_end::workspaces::shell::TOOLS;
-use crate::support::databases::{Engine, TestDatabase, variable};
-use crate::support::full_store::Refusals;
 use crate::support::gated::numbers;
 use crate::support::mock_model::{Reply, content_text, last_user_text};
-use crate::support::wait::until;
 
 on_every_store!(a_run_whose_process_dies_at_any_write_has_each_effect_as_its_history_says);
 

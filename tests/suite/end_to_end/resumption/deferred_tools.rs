@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use test_support::databases::TestDatabase;
+use test_support::gate::Gate;
 
 use super::world::World;
 use crate::end_to_end::deferred_tools::offered;
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
-use crate::support::gate::Gate;
 use crate::support::mock_model::Reply;
 
 on_every_store!(a_takeover_offers_the_tools_that_were_found);

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use board::{Board, RedisSettings};
 use serde_json::json;
 use tasks::supervision::Supervisor;
+use test_support::databases::{Engine, TestDatabase};
+use test_support::gate::Gate;
+use test_support::proxy::{Proxy, split_url};
+use test_support::redis_server::PrivateServer;
+use test_support::wait::until;
 use values::json::Value;
 use values::tenant::TenantId;
 
 use super::world::{World, messages_of, resumed_events};
-use crate::board::server::PrivateServer;
 use crate::end_to_end::on_every_store;
-use crate::support::databases::{Engine, TestDatabase};
-use crate::support::gate::Gate;
 use crate::support::gated::id;
 use crate::support::mock_model::{Reply, last_user_text};
-use crate::support::proxy::{Proxy, split_url};
-use crate::support::wait::until;
 
 on_every_store!(
     a_worker_that_was_taken_over_publishes_nothing,

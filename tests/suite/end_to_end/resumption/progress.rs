@@ -6,15 +6,15 @@ use std::sync::Arc;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 use store::Scope;
+use test_support::databases::TestDatabase;
+use test_support::gate::Gate;
+use test_support::processors::HeldProcessors;
+use test_support::wait::until;
 
 use super::world::World;
 use crate::end_to_end::on_every_store;
 use crate::support::answer::{read, with_json};
-use crate::support::databases::TestDatabase;
-use crate::support::gate::Gate;
 use crate::support::mock_model::{Reply, last_user_text};
-use crate::support::processors::HeldProcessors;
-use crate::support::wait::until;
 
 on_every_store!(a_tenant_whose_events_wait_for_processors_delays_no_other);
 

@@ -1,14 +1,14 @@
 //! Durability `session`: a run whose process dies starts over, and is the same run.
 
 use serde_json::json;
+use test_support::clock::time;
+use test_support::databases::{Engine, TestDatabase};
+use test_support::wait::until;
 use values::json::Value;
 
 use super::world::{World, messages_of, resumed_events};
 use crate::end_to_end::on_every_store;
-use crate::support::clock::time;
-use crate::support::databases::{Engine, TestDatabase};
 use crate::support::mock_model::{Reply, content_text, last_user_text};
-use crate::support::wait::until;
 
 on_every_store!(
     a_run_starts_over,

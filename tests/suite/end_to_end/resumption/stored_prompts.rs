@@ -2,10 +2,10 @@
 //! worker its stack: they fail their run and nothing else.
 
 use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
 
 use super::world::{ACCEPTS_ONLY, World, bytes};
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
 use crate::support::hostile::endless_prompt;
 use crate::support::mock_model::Reply;
 

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::json;
+use test_support::databases::TestDatabase;
+use test_support::gate::Gate;
+use test_support::wait::until;
 use values::json::Value;
 
 use super::world::{Replica, World, execution_of, resumed_events};
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
-use crate::support::gate::Gate;
 use crate::support::gated::id;
 use crate::support::mock_model::{Reply, last_user_text};
-use crate::support::wait::until;
 
 on_every_store!(
     a_subagent_continues_as_the_same_agent_instance,

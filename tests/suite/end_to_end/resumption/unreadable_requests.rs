@@ -2,14 +2,14 @@
 //! them go on.
 
 use serde_json::{Value, json};
+use test_support::clock::time;
+use test_support::databases::{Engine, TestDatabase};
+use test_support::wait::until;
 
 use super::world::{ACCEPTS_ONLY, World, bytes, resumed_events};
 use crate::end_to_end::on_every_store;
-use crate::support::clock::time;
-use crate::support::databases::{Engine, TestDatabase};
 use crate::support::gated::id;
 use crate::support::mock_model::Reply;
-use crate::support::wait::until;
 
 on_every_store!(
     a_request_of_a_newer_version_waits_for_one_that_reads_it,

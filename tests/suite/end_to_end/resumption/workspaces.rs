@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use test_support::databases::TestDatabase;
+use test_support::gate::Gate;
 use values::json::Value;
 
 use super::world::World;
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
-use crate::support::gate::Gate;
 use crate::support::mock_model::{Reply, content_text};
 
 on_every_store!(

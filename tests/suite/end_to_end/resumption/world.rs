@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use agent_runtime::app::Extensions;
 use serde_json::json;
+use test_support::databases::{Engine, TestDatabase};
+use test_support::fake_tool::{Behaviour, FakeTool};
+use test_support::full_store::Refusals;
+use test_support::gate::Gate;
+use test_support::logs::listen;
 use tokio::runtime::{Builder, Runtime};
 use tracing_subscriber::layer::SubscriberExt as _;
 use uuid::Uuid;
 use values::json::Value;
 
-use crate::support::databases::{Engine, TestDatabase};
-use crate::support::fake_tool::{Behaviour, FakeTool};
-use crate::support::full_store::Refusals;
-use crate::support::gate::Gate;
 use crate::support::gated::{id, numbers};
-use crate::support::logs::listen;
 use crate::support::mock_model::{MockModel, Reply};
 use crate::support::test_app::TestApp;
 

@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 use reqwest::Method;
 use serde_json::json;
 use store::Scope;
+use test_support::databases::TestDatabase;
+use test_support::gate::Gate;
+use test_support::wait::until;
 use values::json::Value;
 
 use super::{end, leading, requests_of, results, session, steps_of, subagents};
 use crate::end_to_end::on_every_store;
 use crate::support::answer::{read, with_json};
-use crate::support::databases::TestDatabase;
-use crate::support::gate::Gate;
 use crate::support::mock_model::{MockModel, Reply};
 use crate::support::test_app::TestApp;
-use crate::support::wait::until;
 
 on_every_store!(
     calls_beyond_the_bound_of_a_step_are_errors_that_the_model_reads,

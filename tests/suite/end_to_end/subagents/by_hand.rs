@@ -14,6 +14,9 @@ use agent_runtime::run::{AgentChecks, AgentDirectory, AgentSource, ConfiguredAge
 use board::Board;
 use store::{self, Sessions};
 use tasks::supervision::Supervisor;
+use test_support::databases::TestDatabase;
+use test_support::fake_model::FakeModel;
+use test_support::fake_tool::{Behaviour, FakeTool};
 use tools::mcp::McpServers;
 use tools::{ToolRegistry, ToolSettings, builtin_tools};
 use values::clock::SystemClock;
@@ -24,10 +27,6 @@ use values::model_ref::ModelRef;
 use values::session::Bundle;
 use values::tenant::TenantId;
 use values::usage::PriceTable;
-
-use crate::support::databases::TestDatabase;
-use crate::support::fake_model::FakeModel;
-use crate::support::fake_tool::{Behaviour, FakeTool};
 
 /// Models by name.
 #[derive(Debug)]

@@ -2,10 +2,10 @@
 //! them reads.
 
 use serde_json::json;
+use test_support::databases::TestDatabase;
 
 use super::{leading, requests_of, results, session, session_count, steps_of, subagents};
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
 use crate::support::test_app::TestApp;
 

@@ -3,12 +3,12 @@
 
 use reqwest::Method;
 use serde_json::json;
+use test_support::databases::TestDatabase;
+use test_support::gate::Gate;
 use values::json::Value;
 
 use super::{assert_no_session, end, leading, results, session_count, steps_of, subagents};
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
-use crate::support::gate::Gate;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
 use crate::support::test_app::TestApp;
 

@@ -8,11 +8,11 @@ use agent::hooks::{ExecutionPorts, Hook, HookFactory};
 use agent::record::RunStatus;
 use agent::state::{ExecutionStatus, StopReason};
 use serde_json::json;
+use test_support::databases::TestDatabase;
+use test_support::fake_model::{FakeModel, asks_for, says};
 use values::json::Object;
 
 use super::by_hand::{published, run, service};
-use crate::support::databases::TestDatabase;
-use crate::support::fake_model::{FakeModel, asks_for, says};
 
 /// A hook that looks right when an agent is stored, and can't be made.
 #[derive(Debug)]

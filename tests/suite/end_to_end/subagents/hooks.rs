@@ -7,12 +7,12 @@ use agent::hooks::{ExecutionPorts, Hook, HookContext, HookError, HookFactory, Ho
 use agent::record::RunStatus;
 use futures_util::future::BoxFuture;
 use serde_json::json;
+use test_support::databases::TestDatabase;
+use test_support::fake_model::{FakeModel, asks_for, says};
 use values::json::{Object, Value};
 use values::message::joined_text;
 
 use super::by_hand::{run, service};
-use crate::support::databases::TestDatabase;
-use crate::support::fake_model::{FakeModel, asks_for, says};
 
 /// What the hooks were called for: their configuration, the number of the instance, the point.
 type Log = Arc<Mutex<Vec<(String, usize, HookPoint)>>>;

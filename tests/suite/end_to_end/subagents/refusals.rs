@@ -2,11 +2,11 @@
 
 use reqwest::{Method, StatusCode};
 use serde_json::json;
+use test_support::databases::TestDatabase;
 use values::json::Value;
 
 use super::session_count;
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::MockModel;
 use crate::support::test_app::TestApp;
 

@@ -1,12 +1,12 @@
 //! Subagents that do their work: what they are given, what they answer, what is left of them.
 
 use serde_json::json;
+use test_support::databases::TestDatabase;
+use test_support::gate::Gate;
 use values::json::Value;
 
 use super::{end, leading, offered, requests_of, session, session_count, steps_of, subagents};
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
-use crate::support::gate::Gate;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
 use crate::support::test_app::TestApp;
 

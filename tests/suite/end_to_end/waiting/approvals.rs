@@ -1,11 +1,11 @@
 //! Decisions about calls: approved, denied, edited, remembered, and by the pattern of an argument.
 
 use serde_json::json;
+use test_support::databases::TestDatabase;
 use values::json::Value;
 
 use super::{WaitingApp, answer_to, asker, open_calls};
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
 
 on_every_store!(
     a_denied_call_is_not_executed,

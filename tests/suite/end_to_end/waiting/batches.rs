@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use agent_runtime::app::Extensions;
 use serde_json::json;
+use test_support::databases::TestDatabase;
+use test_support::fake_tool::{Behaviour, FakeTool};
 use values::json::Value;
 use values::session::hash_arguments;
 
 use super::{WaitingApp, answer_to, asker, mixed, open_calls};
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
-use crate::support::fake_tool::{Behaviour, FakeTool};
 use crate::support::gated::id;
 use crate::support::mock_model::MockModel;
 use crate::support::test_app::TestApp;

@@ -1,11 +1,11 @@
 //! What readers and webhooks learn of a run that waits, in every mode.
 
 use serde_json::json;
+use test_support::databases::TestDatabase;
 use values::json::Value;
 
 use super::{WaitingApp, answer_to, mixed};
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
 use crate::support::gated::{id, numbers};
 
 on_every_store!(

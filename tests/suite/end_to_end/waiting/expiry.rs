@@ -2,12 +2,12 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
+use test_support::databases::TestDatabase;
+use test_support::wait::until;
 use values::json::Value;
 
 use super::{WaitingApp, answer_to, asker};
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
-use crate::support::wait::until;
 
 on_every_store!(expired_calls_are_denied, the_time_of_a_call_has_limits);
 

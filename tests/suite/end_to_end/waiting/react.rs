@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use agent_runtime::app::Extensions;
 use serde_json::json;
+use test_support::databases::TestDatabase;
+use test_support::fake_tool::{Behaviour, FakeTool};
 use values::json::Value;
 
 use super::{answer_to, open_calls};
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
-use crate::support::fake_tool::{Behaviour, FakeTool};
 use crate::support::gated::id;
 use crate::support::mock_model::{MockModel, Reply, content_text, last_user_text};
 use crate::support::test_app::TestApp;

@@ -2,12 +2,12 @@
 //! in.
 
 use serde_json::json;
+use test_support::databases::TestDatabase;
 use values::json::Value;
 
 use super::{WaitingApp, answer_to, mixed};
 use crate::end_to_end::on_every_store;
 use crate::support::answer::Answer;
-use crate::support::databases::TestDatabase;
 use crate::support::gated::id;
 
 on_every_store!(

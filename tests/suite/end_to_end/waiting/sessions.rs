@@ -3,10 +3,10 @@
 
 use reqwest::Method;
 use serde_json::json;
+use test_support::databases::TestDatabase;
 
 use super::{WaitingApp, answer_to};
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
 
 on_every_store!(
     a_replica_answers_what_another_one_has_left,

@@ -2,11 +2,11 @@
 //! tools. The rules of the agents above them apply to their calls.
 
 use serde_json::json;
+use test_support::databases::TestDatabase;
 use values::json::Value;
 
 use super::{WaitingApp, answer_to, asker};
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
 
 on_every_store!(
     a_call_of_a_subagent_that_needs_an_approval_is_denied,

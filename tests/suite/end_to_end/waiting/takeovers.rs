@@ -1,12 +1,12 @@
 //! Processes that die before, while and after a run waits, with durability `step`.
 
 use serde_json::json;
+use test_support::databases::TestDatabase;
 use values::json::Value;
 
 use super::{answer_to, model, open_calls};
 use crate::end_to_end::on_every_store;
 use crate::end_to_end::resumption::world::{World, messages_of};
-use crate::support::databases::TestDatabase;
 use crate::support::gated::id;
 
 on_every_store!(

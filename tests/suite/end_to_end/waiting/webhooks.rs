@@ -2,13 +2,13 @@
 //! everything that is needed to answer.
 
 use serde_json::json;
+use test_support::databases::TestDatabase;
+use test_support::wait::until;
 use values::json::Value;
 
 use super::{WaitingApp, answer_to, mixed};
 use crate::end_to_end::on_every_store;
 use crate::outbox::standard_webhooks::{NEW, given, verify};
-use crate::support::databases::TestDatabase;
-use crate::support::wait::until;
 use crate::support::webhook_receiver::WebhookReceiver;
 
 on_every_store!(a_receiver_answers_with_what_the_message_has);

@@ -5,11 +5,11 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::json;
+use test_support::databases::TestDatabase;
 
 use super::operations::plain_shell;
 use super::{calls, put_scripted};
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply};
 use crate::support::test_app::TestApp;
 

@@ -14,11 +14,11 @@ use proptest::sample::Index;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
 use serde_json::json;
+use test_support::environment::variable;
 use values::json::Value;
 
 use super::patches::{Change, patch};
 use super::write;
-use crate::support::databases::variable;
 
 /// The files of `t/`, by name.
 pub(super) type Files = BTreeMap<String, String>;

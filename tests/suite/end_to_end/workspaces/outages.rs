@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use agent_runtime::app::Extensions;
 use serde_json::json;
+use test_support::databases::{Engine, TestDatabase};
+use test_support::fake_tool::{Behaviour, FakeTool};
+use test_support::gate::Gate;
+use test_support::logs::CapturedLog;
+use test_support::wait::until;
 use tracing::Level;
 use values::json::Value;
 
 use super::{assert_valid, file};
-use crate::support::databases::{Engine, TestDatabase};
-use crate::support::fake_tool::{Behaviour, FakeTool};
-use crate::support::gate::Gate;
 use crate::support::gated::request;
-use crate::support::logs::CapturedLog;
 use crate::support::mock_model::{MockModel, Reply};
 use crate::support::test_app::TestApp;
-use crate::support::wait::until;
 
 /// Calls the tool that writes a file, and then ends.
 fn model(request: &Value) -> Reply {

@@ -1,11 +1,11 @@
 //! Runs that get the directory of the run before.
 
 use serde_json::json;
+use test_support::databases::TestDatabase;
 use values::json::Value;
 
 use super::{calls, put_scripted, results};
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply};
 use crate::support::test_app::TestApp;
 

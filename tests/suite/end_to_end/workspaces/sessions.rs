@@ -1,10 +1,10 @@
 //! Files and variables of one session and those that continue it.
 
 use serde_json::json;
+use test_support::databases::TestDatabase;
 
 use super::{assert_valid, calls, file, files, put_scripted, read, results, tree, write};
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply};
 use crate::support::test_app::TestApp;
 

@@ -6,12 +6,12 @@
 use std::path::Path;
 
 use serde_json::json;
+use test_support::databases::TestDatabase;
 use values::json::Value;
 
 use super::operations::{Operation, cases, plain_shell, sequences};
 use super::{assert_valid, calls, outcomes, put_scripted, results, tree};
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply};
 use crate::support::test_app::TestApp;
 

@@ -1,12 +1,12 @@
 //! The files of subagents: a fork that is merged, those of the parent agent, or none.
 
 use serde_json::json;
+use test_support::databases::TestDatabase;
+use test_support::gate::Gate;
 use values::json::Value;
 
 use super::{assert_valid, calls, file, files, put_scripted, results, write};
 use crate::end_to_end::on_every_store;
-use crate::support::databases::TestDatabase;
-use crate::support::gate::Gate;
 use crate::support::mock_model::{MockModel, Reply};
 use crate::support::test_app::TestApp;
 

@@ -1,15 +1,15 @@
 //! A turn that touches no file costs the same with ten thousand files as without any.
 
 use serde_json::json;
+use test_support::databases::TestDatabase;
+use test_support::logs::listen;
+use test_support::statements::Statements;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::Registry;
 use values::json::Value;
 
 use super::tree;
-use crate::support::databases::TestDatabase;
-use crate::support::logs::listen;
 use crate::support::mock_model::MockModel;
-use crate::support::statements::Statements;
 use crate::support::test_app::TestApp;
 
 const FILES: usize = 10_000;

@@ -4,9 +4,9 @@ use futures_util::future::join_all;
 use reqwest::StatusCode;
 use serde_json::json;
 use store::Scope;
+use test_support::wait::until;
 
 use super::McpApp;
-use crate::support::wait::until;
 
 #[tokio::test]
 async fn requests_count_in_the_rate_of_the_tenant() {

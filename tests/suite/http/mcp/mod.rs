@@ -14,12 +14,12 @@ use std::sync::Arc;
 use agent_runtime::app::Extensions;
 use reqwest::{Method, RequestBuilder, header};
 use serde_json::json;
+use test_support::databases::{Engine, TestDatabase};
+use test_support::fake_tool::{Behaviour, FakeTool};
+use test_support::gate::Gate;
 use values::json::Value;
 
 use crate::support::answer::{Answer, read};
-use crate::support::databases::{Engine, TestDatabase};
-use crate::support::fake_tool::{Behaviour, FakeTool};
-use crate::support::gate::Gate;
 use crate::support::mock_model::{MockModel, Reply, content_text, last_user_text};
 use crate::support::test_app::TestApp;
 

@@ -3,11 +3,11 @@
 use chrono::TimeDelta;
 use reqwest::Method;
 use serde_json::{Value, json};
+use test_support::databases::{Engine, TestDatabase};
+use test_support::wait::until;
 
 use super::{Client, McpApp};
 use crate::support::answer::{read, with_json};
-use crate::support::databases::{Engine, TestDatabase};
-use crate::support::wait::until;
 
 /// Begins a task, and returns its id.
 async fn begin(client: &Client<'_>, agent: &str, input: &str) -> String {

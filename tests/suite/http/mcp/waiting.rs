@@ -3,11 +3,11 @@
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 use store::Scope;
+use test_support::databases::{Engine, TestDatabase};
+use test_support::wait::until;
 
 use super::{Client, McpApp};
 use crate::support::answer::{read, with_json};
-use crate::support::databases::{Engine, TestDatabase};
-use crate::support::wait::until;
 
 /// The settings of replicas that share a key. The clock of the tests moves by itself.
 fn shared_key(home: &tempfile::TempDir) -> String {

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
+use test_support::logs::listen;
+use test_support::statements::Statements;
 use tokio::io::AsyncReadExt as _;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::Registry;
 
 use crate::http::service::{MAX_RUNS, Service};
-use crate::support::databases::TestDatabase;
-use crate::support::logs::listen;
-use crate::support::statements::Statements;
 
 on_every_store! {
     a_synchronous_run_answers_with_its_result,

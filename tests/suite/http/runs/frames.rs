@@ -8,16 +8,16 @@ use futures_util::future::join_all;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use store::{Page, RunFilter, Scope};
+use test_support::databases::TestDatabase;
+use test_support::gate::Gate;
+use test_support::wait::until;
 use tokio::net::TcpStream;
 
 use crate::http::in_flight::{history, stop_reading};
 use crate::http::service::Service;
 use crate::support::answer::{read, with_json};
-use crate::support::databases::TestDatabase;
-use crate::support::gate::Gate;
 use crate::support::mock_model::{MockModel, Reply, last_user_text};
 use crate::support::test_app::TestApp;
-use crate::support::wait::until;
 
 /// A service with little room, and a tenant of it.
 struct Crowded {

@@ -1,9 +1,9 @@
 //! Problems about open calls: they have bounds, however much the calls have.
 
 use serde_json::{Value, json};
+use test_support::databases::TestDatabase;
 
 use crate::support::answer::Answer;
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::{MockModel, Reply};
 use crate::support::test_app::TestApp;
 

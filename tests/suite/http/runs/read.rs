@@ -9,16 +9,16 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use store::Scope;
 use tasks::supervision::Supervisor;
+use test_support::live_run::new_run;
+use test_support::redis_server::PrivateServer;
+use test_support::wait::until;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 use values::ids::{RunId, UuidV7Source};
 use values::tenant::TenantId;
 
-use crate::board::new_run;
-use crate::board::server::PrivateServer;
 use crate::http::service::Service;
 use crate::support::answer::{read, with_json};
-use crate::support::wait::until;
 
 on_every_store! {
     a_run_is_seen_while_it_works_and_its_session_is_not,

@@ -4,10 +4,10 @@
 use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::json;
+use test_support::wait::until;
 
 use crate::http::service::Service;
 use crate::support::answer::{Answer, read};
-use crate::support::wait::until;
 
 on_every_store! {
     a_removed_session_is_gone_at_once,

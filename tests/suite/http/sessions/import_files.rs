@@ -5,13 +5,13 @@ use std::sync::Arc;
 use reqwest::Method;
 use serde_json::json;
 use store::{Store, open};
+use test_support::databases::TestDatabase;
 use values::session::{Hash, hash_directory};
 use values::tenant::TenantId;
 use workspace::{Content, ContentKind};
 
 use crate::http::service::Service;
 use crate::support::answer::{Answer, read};
-use crate::support::databases::TestDatabase;
 
 on_every_store! {
     files_that_are_stored_here_come_with_the_session,

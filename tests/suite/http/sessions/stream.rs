@@ -1,14 +1,14 @@
 //! Long histories are read in pieces.
 
 use serde_json::json;
+use test_support::databases::TestDatabase;
+use test_support::logs::listen;
+use test_support::statements::Statements;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::Registry;
 
 use crate::http::in_flight::{PAGE, history};
 use crate::http::service::Service;
-use crate::support::databases::TestDatabase;
-use crate::support::logs::listen;
-use crate::support::statements::Statements;
 
 on_every_store! {
     a_long_history_is_read_whole_and_in_pages,

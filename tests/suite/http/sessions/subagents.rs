@@ -3,12 +3,12 @@
 
 use serde_json::{Value, json};
 use store::{Commit, ConflictPolicy, open};
+use test_support::databases::TestDatabase;
+use test_support::drafts::{draft, run_of, session_id, user};
 use values::session::BundleDraft;
 use values::tenant::TenantId;
 
 use crate::http::service::Service;
-use crate::store::fixtures::{draft, run_of, session_id, user};
-use crate::support::databases::TestDatabase;
 
 on_every_store! {
     sessions_of_subagents_are_shown_and_found,

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use agent::ports::{Model, ModelErrorClass, StructuredOutput};
 use models::{ClientSettings, ProviderKind, ProviderSettings};
 use serde_json::json;
+use test_support::model_server::{ModelServer, Reply};
 use values::message::ContentPart;
 
 use super::support::{block, end, start, stop, text_delta};
 use crate::models::support::{answered, ask, impatient, model_of, provider, request, result, user};
-use crate::support::model_server::{ModelServer, Reply};
 
 fn client(server: &ModelServer, settings: &ClientSettings) -> Arc<dyn Model> {
     let provider = ProviderSettings {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use agent::ports::{Model, ModelErrorClass, ModelRequest, StructuredOutput};
 use models::{AwsCredentials, AwsSettings, ClientSettings, ProviderKind, ProviderSettings};
 use serde_json::json;
+use test_support::bedrock_frames::{event, exception, metadata, stop, stream_bytes, text_delta};
+use test_support::model_server::{ModelServer, Reply};
 
-use super::support::{event, exception, metadata, stop, stream_bytes, text_delta};
 use crate::models::support::{ask, impatient, model_of, provider, request, user};
-use crate::support::model_server::{ModelServer, Reply};
 
 const EVENTS: &str = "application/vnd.amazon.eventstream";
 

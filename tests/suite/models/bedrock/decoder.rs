@@ -4,14 +4,12 @@ use agent::ports::{ModelErrorClass, ModelEvent};
 use agent::state::FinishReason;
 use models::CapSettings;
 use serde_json::{Value, json};
+use test_support::bedrock_frames::{delta, event, exception, frame, metadata, start, stop, stream_bytes, text_delta};
 use values::json::RawJson;
 use values::message::{Citation, ContentPart, OpaquePart, TextPart};
 use values::usage::Usage;
 
-use super::support::{
-    call, decode_with, delta, event, exception, frame, metadata, plain, redacted, start, stop, stream, stream_bytes,
-    text_delta, thought, tool_use, whole,
-};
+use super::support::{call, decode_with, plain, redacted, stream, thought, tool_use, whole};
 use crate::models::support::{error, generated_id};
 
 fn cited(text: &str, citations: &[Value]) -> ContentPart {

@@ -4,12 +4,13 @@
 use agent::ports::ModelRequest;
 use models::{CapSettings, ProviderKind, ProviderSettings};
 use serde_json::{Map, Value, json};
+use test_support::bedrock_frames::stream_bytes;
+use test_support::model_server::{ModelServer, Reply};
 use values::message::ContentPart;
 
-use super::support::{decode_with, encoded, stream_bytes};
+use super::support::{decode_with, encoded};
 use crate::models::recordings::{check, exchanges_where, expectations};
 use crate::models::support::{answered, ask, impatient, model_of, provider, request, result, user};
-use crate::support::model_server::{ModelServer, Reply};
 
 /// A recorded exchange.
 #[derive(Debug)]

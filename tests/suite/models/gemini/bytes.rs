@@ -3,9 +3,10 @@
 use models::CapSettings;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use test_support::gemini_chunks::stream_text;
 
 use super::recordings::recorded;
-use super::support::{decode_with, stream_text};
+use super::support::decode_with;
 use crate::models::support::{cut, damaged};
 
 /// Pieces of streams, well-formed and not.

@@ -1,9 +1,10 @@
 //! Calls that are repeated, and completions that only the provider can read.
 
 use serde_json::json;
+use test_support::gemini_chunks::{chunk, last};
 use values::message::ContentPart;
 
-use super::support::{chunk, last, plain, stream};
+use super::support::{plain, stream};
 use crate::models::support::error;
 
 #[test]

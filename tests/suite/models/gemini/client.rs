@@ -6,11 +6,11 @@ use std::time::Duration;
 use agent::ports::{Model, ModelErrorClass, StructuredOutput};
 use models::{ClientSettings, ProviderKind, ProviderSettings};
 use serde_json::{Value, json};
+use test_support::gemini_chunks::{chunk, last, stream_text};
+use test_support::model_server::{Captured, ModelServer, Piece, Reply};
 use values::message::ContentPart;
 
-use super::support::{chunk, last, stream_text};
 use crate::models::support::{answered, ask, impatient, model_of, provider, request, result, user};
-use crate::support::model_server::{Captured, ModelServer, Piece, Reply};
 
 fn client(server: &ModelServer, settings: &ClientSettings) -> Arc<dyn Model> {
     let provider = ProviderSettings {

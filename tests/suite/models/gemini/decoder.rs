@@ -4,11 +4,12 @@ use agent::ports::{ModelErrorClass, ModelEvent};
 use agent::state::FinishReason;
 use models::CapSettings;
 use serde_json::{Value, json};
+use test_support::gemini_chunks::{chunk, last, stream_text};
 use values::json::RawJson;
 use values::message::{Citation, ContentPart, OpaquePart, TextPart, ToolCall};
 use values::usage::Usage;
 
-use super::support::{chunk, decode_with, last, plain, signed, stream, stream_text, thought};
+use super::support::{decode_with, plain, signed, stream, thought};
 use crate::models::support::{error, generated_id};
 
 fn text(text: &str) -> Value {

@@ -7,7 +7,6 @@ mod decoder;
 mod history;
 mod recordings;
 mod request;
-mod service;
 
 pub(super) mod support;
 

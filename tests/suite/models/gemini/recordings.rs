@@ -3,12 +3,13 @@
 
 use models::{CapSettings, ProviderKind, ProviderSettings};
 use serde_json::{Value, json};
+use test_support::gemini_chunks::stream_text;
+use test_support::model_server::{ModelServer, Reply};
 use values::message::ContentPart;
 
-use super::support::{decode_with, encoded, stream_text};
+use super::support::{decode_with, encoded};
 use crate::models::recordings::{Exchange, check, exchanges_where, expectations};
 use crate::models::support::{answered, ask, impatient, model_of, provider, request, result, user};
-use crate::support::model_server::{ModelServer, Reply};
 
 /// Returns the exchanges of this protocol by file and number.
 pub(in crate::models) fn recorded() -> Vec<(String, Exchange)> {

@@ -6,6 +6,7 @@ use agent::ports::ModelRequest;
 use models::gemini::{GeminiDecoder, GeminiDialect, encode_request};
 use models::{CapSettings, ProviderCapabilities};
 use serde_json::{Value, json};
+use test_support::gemini_chunks::stream_text;
 use values::message::{ContentPart, Message, ProviderFields, ReasoningPart, Role, TextPart, ToolCall};
 
 use crate::models::support::{Counted, Decoded, decode, message};
@@ -13,11 +14,6 @@ use crate::models::support::{Counted, Decoded, decode, message};
 pub(super) fn decode_with(content_type: Option<&str>, caps: CapSettings, chunks: &[&[u8]]) -> Decoded {
     let decoder = GeminiDecoder::new("p", content_type, caps, Arc::new(Counted::default()));
     decode(decoder, chunks)
-}
-
-pub(super) fn stream_text(chunks: &[Value]) -> String {
-    let frames = chunks.iter().map(|chunk| format!("data: {chunk}\r\n\r\n"));
-    frames.collect::<Vec<_>>().concat()
 }
 
 /// Decodes a stream of the chunks.
@@ -34,19 +30,6 @@ pub(super) fn plain(body: &Value) -> Decoded {
         CapSettings::default(),
         &[text.as_bytes()],
     )
-}
-
-/// A chunk with parts of the answer.
-pub(in crate::models) fn chunk(parts: &[Value]) -> Value {
-    json!({"candidates": [{"content": {"role": "model", "parts": parts}, "index": 0}]})
-}
-
-/// The last chunk, with parts of the answer.
-pub(in crate::models) fn last(parts: &[Value], reason: &str) -> Value {
-    let mut chunk = chunk(parts);
-    chunk["candidates"][0]["finishReason"] = Value::from(reason);
-    chunk["usageMetadata"] = json!({"promptTokenCount": 3, "candidatesTokenCount": 2, "totalTokenCount": 5});
-    chunk
 }
 
 pub(super) fn signed(text: &str, signature: &str) -> ContentPart {

@@ -12,6 +12,7 @@ use agent::ports::ModelRequest;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
+use test_support::model_server::{ModelServer, Reply};
 use values::json::RawJson;
 use values::message::{ContentPart, DocumentPart, ImagePart, MediaSource, Message, Role, ToolResult};
 use values::session::find_history_fault;
@@ -19,7 +20,6 @@ use values::session::find_history_fault;
 use self::answers::{Answer, answers};
 use self::targets::{Target, targets};
 use super::support::{ask, impatient, message, model_of, provider, request, user};
-use crate::support::model_server::{ModelServer, Reply};
 
 /// One step of a conversation.
 #[derive(Debug, Clone)]

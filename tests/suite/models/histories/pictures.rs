@@ -8,11 +8,11 @@ use base64::engine::general_purpose::STANDARD;
 use models::anthropic::{MessagesDialect, encode_request};
 use models::{Capabilities, Files, ProviderCapabilities, ProviderKind, ProviderSettings};
 use serde_json::{Value, json};
+use test_support::model_server::{ModelServer, Reply};
 use values::message::{ContentPart, ImagePart, MediaSource, Message, Role, ToolCall};
 
 use super::{base64, file, picture};
 use crate::models::support::{ask, impatient, message, model_of, provider, request, result, user};
-use crate::support::model_server::{ModelServer, Reply};
 
 /// The header of a GIF with these sides, and more bytes.
 fn gif(width: u16, height: u16, more: usize) -> ContentPart {

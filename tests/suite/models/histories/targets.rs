@@ -3,8 +3,7 @@
 use agent::ports::ModelRequest;
 use models::{IdRule, MaxTokensField, ProviderCapabilities, anthropic, bedrock, gemini, openai_chat, openai_responses};
 use serde_json::Value;
-
-use crate::support::wire_rules::{Order, check_chat, check_contents, check_converse, check_input, check_messages};
+use test_support::wire_rules::{Order, check_chat, check_contents, check_converse, check_input, check_messages};
 
 type Encode = Box<dyn Fn(&ModelRequest) -> Vec<u8> + std::panic::RefUnwindSafe>;
 

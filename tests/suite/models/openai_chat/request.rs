@@ -7,6 +7,7 @@ use agent::ports::{ModelRequest, ToolSpec};
 use models::openai_chat::{Dialect, encode_request};
 use models::{IdRule, MaxTokensField, ProviderCapabilities};
 use serde_json::{Value, json};
+use test_support::model_server::{ModelServer, Reply};
 use values::json::RawJson;
 use values::message::{
     ContentPart, DocumentPart, ImagePart, MediaSource, Message, OpaquePart, ProviderFields, Role, ToolCall,
@@ -15,7 +16,6 @@ use values::model_ref::ResponseFormat;
 
 use crate::models::recordings::{CHAT, exchanges};
 use crate::models::support::{answered, ask, client, impatient, made_by, message, request, result, user};
-use crate::support::model_server::{ModelServer, Reply};
 
 pub(super) fn dialect(provider: &str) -> Dialect {
     Dialect {

@@ -3,10 +3,10 @@
 use agent::ports::{ModelErrorClass, StructuredOutput};
 use models::{ProviderKind, ProviderSettings};
 use serde_json::json;
+use test_support::model_server::{ModelServer, Reply};
 
 use super::super::support::{ask, impatient, model_of, provider, request, user};
 use super::support::stream_text;
-use crate::support::model_server::{ModelServer, Reply};
 
 fn settings(base: String) -> ProviderSettings {
     ProviderSettings {

@@ -9,5 +9,4 @@ mod history;
 mod item;
 mod recordings;
 mod request;
-mod service;
 mod support;

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
+use test_support::languages::python;
 
 use super::{FOLDER, succeed, write_description};
 use crate::process::binary::Home;
 use crate::process::service::Service;
-use crate::support::languages::python;
 
 #[tokio::test]
 async fn schemathesis_finds_no_response_that_the_description_lacks() {

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
+use test_support::languages::mcp_clients;
 
 use super::{FOLDER, conformance, succeed};
 use crate::process::binary::Home;
 use crate::process::service::Service;
-use crate::support::languages::mcp_clients;
 use crate::support::mock_model::MockModel;
 
 /// Starts a service with the agent `echo`.

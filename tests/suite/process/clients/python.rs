@@ -3,10 +3,11 @@
 
 use std::process::Command;
 
+use test_support::languages::python;
+
 use super::{FOLDER, succeed, write_description};
 use crate::process::binary::Home;
 use crate::process::service::Service;
-use crate::support::languages::python;
 
 #[tokio::test]
 async fn the_description_is_valid_and_a_client_made_of_it_runs_the_demo() {

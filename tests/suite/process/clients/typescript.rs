@@ -5,10 +5,11 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
+use test_support::languages::node_modules;
+
 use super::{FOLDER, succeed, write_description};
 use crate::process::binary::Home;
 use crate::process::service::Service;
-use crate::support::languages::node_modules;
 
 /// The declarations of libraries are taken as they are; checking those of the browser takes most of
 /// the time.

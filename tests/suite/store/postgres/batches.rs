@@ -6,17 +6,18 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use serde_json::json;
 use store::{Commit, CommitError, Committed, ConflictPolicy, Store, StoreSettings, open};
+use test_support::databases::{Engine, TestDatabase};
+use test_support::drafts::{object, run_of};
+use test_support::logs::{CapturedLog, listen};
+use test_support::statements::Statements;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::Registry;
 use values::ids::BranchId;
 use values::session::{BranchPosition, Bundle, BundleDraft};
 
 use super::held::{Held, until_waiting};
-use crate::store::fixtures::{Fixture, object, run_of};
+use crate::store::fixtures::Fixture;
 use crate::store::sql::queue::fixtures::commit_of;
-use crate::support::databases::{Engine, TestDatabase};
-use crate::support::logs::{CapturedLog, listen};
-use crate::support::statements::Statements;
 
 /// Commits all at once. On one thread, the first is a batch of its own, and the others arrive
 /// while it is in flight.
@@ -42,7 +43,7 @@ async fn sessions_that_commit_at_once_share_a_statement() {
     let parents = [fixture.root(&["one"]).await, fixture.root(&["two"]).await];
     let mut commits: Vec<_> = (0..20).map(|turn| fixture.commit(None, &[&turn.to_string()])).collect();
     commits.extend(parents.iter().map(|parent| fixture.commit(Some(parent), &["more"])));
-    let other_tenant = crate::store::fixtures::tenant("other");
+    let other_tenant = test_support::drafts::tenant("other");
     commits.extend((0..3).map(|_| Commit {
         tenant: other_tenant.clone(),
         ..fixture.commit(None, &["of another tenant"])

@@ -2,15 +2,16 @@
 
 use futures_util::future::join_all;
 use store::{CommitError, Enqueued, StoreError};
+use test_support::databases::Engine;
+use test_support::drafts::session_id;
+use test_support::logs::listen;
+use test_support::statements::Statements;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::Registry;
 
 use crate::store::batched_write::{BatchedWrite, LeasedTestRun, Written, keyed_run};
-use crate::store::fixtures::{Fixture, session_id};
+use crate::store::fixtures::Fixture;
 use crate::store::sql::queue::fixtures::queued_run;
-use crate::support::databases::Engine;
-use crate::support::logs::listen;
-use crate::support::statements::Statements;
 
 /// Executes writes all at once, and checks what is stored of them. On one thread, the first is a
 /// batch of its own, and the others arrive while it is in flight.

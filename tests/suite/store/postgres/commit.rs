@@ -1,13 +1,14 @@
 //! How many statements commits and loads take on PostgreSQL, and how many segments a load reads.
 
+use test_support::databases::Engine;
+use test_support::drafts::summary;
+use test_support::logs::listen;
+use test_support::statements::Statements;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::Registry;
 
 use super::plans::rows_read;
-use crate::store::fixtures::{Fixture, summary};
-use crate::support::databases::Engine;
-use crate::support::logs::listen;
-use crate::support::statements::Statements;
+use crate::store::fixtures::Fixture;
 
 // One thread, so that the subscriber of this thread sees all of the driver's work.
 #[tokio::test(flavor = "current_thread")]

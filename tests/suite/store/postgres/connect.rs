@@ -3,9 +3,10 @@
 
 use agent::record::RunStatus;
 use store::open;
+use test_support::databases::{Engine, TestDatabase};
+use test_support::drafts::{run_end, run_id, run_record, session_id, tenant};
 
-use crate::store::fixtures::{Fixture, run_end, run_id, run_record, session_id, tenant};
-use crate::support::databases::{Engine, TestDatabase};
+use crate::store::fixtures::Fixture;
 
 #[tokio::test]
 async fn commits_are_durable_and_idle_transactions_end_despite_the_defaults_of_the_server() {

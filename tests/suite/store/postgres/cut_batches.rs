@@ -6,6 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use futures_util::future::join_all;
 use store::{CommitError, Store, StoreSettings, open};
+use test_support::databases::{Engine, TestDatabase};
+use test_support::environment::variable;
+use test_support::proxy::split_url;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -14,8 +17,6 @@ use values::session::Bundle;
 use crate::store::batched_write::{BatchedWrite, LeasedTestRun, Written, keyed_run};
 use crate::store::fixtures::Fixture;
 use crate::store::sql::queue::fixtures::queued_run;
-use crate::support::databases::{Engine, TestDatabase, variable};
-use crate::support::proxy::split_url;
 
 /// If this is set, the test cuts at every byte, which takes a quarter of an hour or more.
 const EVERY_BYTE: &str = "AGENT_RUNTIME_TEST_EVERY_BYTE";

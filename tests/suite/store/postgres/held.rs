@@ -1,12 +1,12 @@
 //! Transactions on PostgreSQL that stay open, so that others meet them.
 
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+use test_support::wait::until;
 use uuid::Uuid;
 use values::ids::RunId;
 use values::session::Bundle;
 
 use crate::store::fixtures::Fixture;
-use crate::support::wait::until;
 
 /// The run of [`Held::accepting`].
 pub(crate) const RIVAL: Uuid = Uuid::from_u128(0x0190_d9b4_5a00_7000_8000_0000_0000_0001);

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 use store::{DueFilter, LeaseTerms, Page, SessionFilter, Store, StoreSettings, open};
+use test_support::databases::{Engine, TestDatabase};
+use test_support::drafts::{now, tenant};
+use test_support::wait::until;
 use values::tenant::TenantId;
 
-use crate::store::fixtures::{Fixture, now, tenant};
+use crate::store::fixtures::Fixture;
 use crate::store::sql::queue::fixtures::{all, commit_of, events, journal, queued_run, terms, thread_name, worker};
-use crate::support::databases::{Engine, TestDatabase};
-use crate::support::wait::until;
 
 /// Closes the store of the fixture, lets the server analyze its tables and counts the rows that it
 /// reads of some of them, named in SQL, for work on a store of one connection.

@@ -8,14 +8,15 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use sqlx::{Connection as _, PgConnection};
 use store::{DueFilter, IfBusy, Page, RunFilter, open};
+use test_support::databases::{Engine, TestDatabase};
+use test_support::drafts::run_id;
+use test_support::proxy::{Proxy, split_url};
+use test_support::wait::until;
 use tokio::time::timeout;
 
-use crate::store::fixtures::{Fixture, run_id};
+use crate::store::fixtures::Fixture;
 use crate::store::sql::commit::subagents::subagent;
 use crate::store::sql::queue::fixtures::{all, at, queued_run, terms, thread_run, worker};
-use crate::support::databases::{Engine, TestDatabase};
-use crate::support::proxy::{Proxy, split_url};
-use crate::support::wait::until;
 
 /// One operation of each kind: rows one after another, one row, a statement that returns what it
 /// has written, one with a connection of its own, a transaction, and the commits of both kinds.

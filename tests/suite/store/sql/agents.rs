@@ -5,9 +5,10 @@ use std::sync::Arc;
 use agent::AgentDefinition;
 use serde_json::json;
 use store::{AgentPage, AgentRecord};
+use test_support::drafts::{now, tenant};
 use values::session::hash_definition;
 
-use crate::store::fixtures::{Fixture, now, tenant};
+use crate::store::fixtures::Fixture;
 
 on_both_engines!(
     an_equal_definition_is_stored_once,

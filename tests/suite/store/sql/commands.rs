@@ -6,11 +6,12 @@ use futures_util::StreamExt as _;
 use store::{
     CommandKey, CommandLease, CommandTerms, CommandWakeUp, NewCommand, OutputPiece, RenewedCommand, TakenCommand,
 };
+use test_support::drafts::{now, tenant};
 use values::clock::Timestamp;
 use values::ids::{CommandId, ExecutionId, UuidV7Source, WorkerId};
 
 use super::retention::KEEP_ALL;
-use crate::store::fixtures::{Fixture, now, tenant};
+use crate::store::fixtures::Fixture;
 
 on_both_engines!(
     a_command_is_taken_once_and_only_its_worker_writes,

@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use store::{Page, SessionFilter};
+use test_support::databases::Engine;
 use tokio::time::timeout;
 
 use crate::store::fixtures::Fixture;
-use crate::support::databases::Engine;
 
 on_both_engines!(cancelled_callers_break_no_connection);
 

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use futures_util::future::join_all;
 use store::{ContentSettings, Store, StoreError, open_with};
+use test_support::databases::TestDatabase;
+use test_support::drafts::{now, tenant};
+use test_support::workspaces::file;
 use values::limits::{Limits, TenantLimits};
 use workspace::Content;
 
 use super::contents::noise;
 use super::retention::KEEP_ALL;
-use crate::store::fixtures::{Fixture, now, tenant};
-use crate::store::workspaces::file;
-use crate::support::databases::TestDatabase;
+use crate::store::fixtures::Fixture;
 
 on_both_engines!(
     the_total_follows_every_change,

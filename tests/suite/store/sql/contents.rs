@@ -5,14 +5,15 @@ use std::error::Error as _;
 
 use futures_util::future::join_all;
 use store::{CommitError, MAX_CONTENT_BYTES, StoreError};
-use values::session::{EnvironmentState, Hash, WorkspaceState, hash_content};
+use test_support::databases::Engine;
+use test_support::drafts::{now, tenant};
+use test_support::workspaces::{environment_of, file};
+use values::session::{Hash, hash_content};
 use workspace::{Content, ContentKind};
 
 use super::queue::fixtures::journal;
-use crate::store::fixtures::{Fixture, now, tenant};
+use crate::store::fixtures::Fixture;
 use crate::store::sql::queue::fixtures::queued_run;
-use crate::store::workspaces::file;
-use crate::support::databases::Engine;
 
 on_both_engines!(
     contents_are_loaded_in_the_order_asked,
@@ -81,18 +82,6 @@ impl Fixture {
     async fn fresh_changes(&self) -> i64 {
         let since = minutes_ago(self, 5);
         self.count(&format!("content_sweeps where changed_at > {since}")).await
-    }
-}
-
-/// Makes an environment with files, and a variable of this value.
-pub(crate) fn environment_of(tree: Hash, variable: &str) -> EnvironmentState {
-    EnvironmentState {
-        variables: [("which".to_owned(), variable.into())].into(),
-        workspace: Some(WorkspaceState {
-            tree,
-            other: values::json::Object::new(),
-        }),
-        ..EnvironmentState::default()
     }
 }
 

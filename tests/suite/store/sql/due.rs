@@ -4,10 +4,11 @@ use agent::WebhookEvent;
 use agent::record::NewDelivery;
 use chrono::TimeDelta;
 use store::{DueFilter, LeaseTerms};
+use test_support::deliveries::insertion_of;
+use test_support::drafts::{now, run_id, tenant};
 use values::ids::{DeliveryId, UuidV7Source, WorkerId};
 
-use crate::store::fixtures::{Fixture, now, run_id, tenant};
-use crate::support::deliveries::insertion_of;
+use crate::store::fixtures::Fixture;
 
 on_both_engines!(the_oldest_are_leased_even_if_many_are_skipped);
 

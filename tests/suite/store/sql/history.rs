@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use store::{CommitError, Sessions, StoreError};
+use test_support::drafts::{call, result, summary, user};
 use values::clock::SystemClock;
 use values::ids::SessionId;
 use values::message::Message;
 use values::session::{Bundle, diff_bundles};
 
-use crate::store::fixtures::{Fixture, call, result, summary, user};
+use crate::store::fixtures::Fixture;
 
 on_both_engines!(
     a_compacted_line_loads_only_its_tail,
@@ -257,7 +258,7 @@ async fn whole_bundles_have_every_message(fixture: Fixture) {
         let retained = sessions.bundle(&fixture.tenant, session_id).await.unwrap().unwrap();
         assert_eq!(retained, left);
     }
-    let none = crate::store::fixtures::session_id();
+    let none = test_support::drafts::session_id();
     assert_eq!(sessions.whole_bundle(&fixture.tenant, none).await.unwrap(), None);
     let (left, right) = (
         whole(&fixture, session_id).await,

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use test_support::databases::Engine;
+
 use crate::store::fixtures::Fixture;
-use crate::support::databases::Engine;
 
 on_both_engines!(each_index_is_documented);
 

@@ -1,11 +1,12 @@
 //! Keys are found by the hash of their secret, revoked ones too.
 
 use store::{ApiKeyRecord, Scope};
+use test_support::drafts::{now, tenant};
 use values::ids::{ApiKeyId, UuidV7Source};
 use values::limits::RunLimits;
 use values::session::hash_segment;
 
-use crate::store::fixtures::{Fixture, now, tenant};
+use crate::store::fixtures::Fixture;
 
 on_both_engines!(keys_are_stored_and_revoked);
 

@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 use store::{OpenError, OpenObjectsError, Store, StoreError, open_with};
+use test_support::databases::TestDatabase;
+use test_support::drafts::now;
+use test_support::gate::Gate;
+use test_support::object_server::{Fault, ObjectServer, Protocol};
 
 use super::objects::{contents_in, large, later, load, load_from, opened, put, put_into};
 use super::retention::KEEP_ALL;
-use crate::store::fixtures::{Fixture, now};
-use crate::support::databases::TestDatabase;
-use crate::support::gate::Gate;
-use crate::support::object_server::{Fault, ObjectServer, Protocol};
+use crate::store::fixtures::Fixture;
 
 on_both_engines!(
     an_object_that_a_sweep_has_claimed_is_never_taken,

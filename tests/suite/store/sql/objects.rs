@@ -10,15 +10,16 @@ use chrono::TimeDelta;
 use futures_util::future::join_all;
 use store::{ContentSettings, ObjectSettings, OpenError, OpenObjectsError, Store, StoreError, open_with};
 use tempfile::TempDir;
+use test_support::databases::TestDatabase;
+use test_support::drafts::{now, tenant};
+use test_support::workspaces::{directory, entry, file};
 use values::clock::Timestamp;
 use values::tenant::TenantId;
 use workspace::{Content, ContentKind};
 
 use super::contents::noise;
 use super::retention::KEEP_ALL;
-use crate::store::fixtures::{Fixture, now, tenant};
-use crate::store::workspaces::{directory, entry, file};
-use crate::support::databases::TestDatabase;
+use crate::store::fixtures::Fixture;
 
 on_both_engines!(
     large_files_are_objects_and_all_else_is_in_rows,

@@ -8,12 +8,13 @@ use chrono::TimeDelta;
 use store::{
     DeliveryFilter, DeliveryOutcome, DueDelivery, DueFilter, IdempotencyKey, KnownRequest, LeaseTerms, Page, Restarted,
 };
+use test_support::deliveries::insert;
+use test_support::drafts::{now, run_id, tenant};
 use values::clock::Timestamp;
 use values::ids::{DeliveryId, RunId, UuidV7Source, WorkerId};
 use values::session::hash_definition;
 
-use crate::store::fixtures::{Fixture, now, run_id, tenant};
-use crate::support::deliveries::insert;
+use crate::store::fixtures::Fixture;
 
 on_both_engines!(
     a_due_delivery_is_leased_to_one_worker,
@@ -419,7 +420,7 @@ async fn deliveries_list_by_status_and_run(fixture: Fixture) {
         (Some(DeliveryStatus::Pending), None, at(&[6, 5, 4])),
         (None, Some(run), at(&[6, 4, 2, 0])),
         (Some(DeliveryStatus::Dead), Some(other), at(&[1])),
-        (None, Some(crate::store::fixtures::run_id()), at(&[])),
+        (None, Some(test_support::drafts::run_id()), at(&[])),
     ] {
         let filter = DeliveryFilter { status, run_id };
         let mut seen = Vec::new();

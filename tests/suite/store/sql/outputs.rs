@@ -3,8 +3,9 @@
 use agent::record::RunRecord;
 use agent::state::FinishReason;
 use store::{Commit, StoreError};
+use test_support::drafts::{call, result, user};
 
-use crate::store::fixtures::{Fixture, call, result, user};
+use crate::store::fixtures::Fixture;
 
 on_both_engines!(
     an_output_that_ends_the_session_is_stored_once,

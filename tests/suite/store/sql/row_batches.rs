@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use futures_util::future::{join, join_all};
 use store::{StoreSettings, open};
+use test_support::databases::{Engine, TestDatabase};
+use test_support::drafts::tenant;
+use test_support::noise::noise;
+use test_support::processors::HeldProcessors;
+use test_support::wait::until;
 use values::session::Bundle;
 
-use crate::store::fixtures::{Fixture, tenant};
-use crate::support::databases::{Engine, TestDatabase};
-use crate::support::noise::noise;
-use crate::support::processors::HeldProcessors;
-use crate::support::wait::until;
+use crate::store::fixtures::Fixture;
 
 const SESSIONS: usize = 96;
 

@@ -3,10 +3,11 @@
 use agent::record::{RunError, RunPhase, RunStatus, RunSummary};
 use serde_json::json;
 use store::{Page, Recorded, RunEnd, RunFilter, TimeRange};
+use test_support::drafts::{object, run_end, run_id, run_record, session_id, step, tenant, user};
 use values::clock::Timestamp;
 use values::ids::{RunId, SessionId};
 
-use crate::store::fixtures::{Fixture, object, run_end, run_id, run_record, session_id, step, tenant, user};
+use crate::store::fixtures::Fixture;
 
 on_both_engines!(
     a_failed_run_is_stored_once,

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use serde_json::json;
 use store::{Ancestor, Page, RunFilter, SessionFilter, TimeRange};
+use test_support::drafts::{object, run_of, session_id};
 use values::ids::SessionId;
 use values::session::{Bundle, SessionHead};
 
-use crate::store::fixtures::{Fixture, object, run_of, session_id};
+use crate::store::fixtures::Fixture;
 
 on_both_engines!(
     sessions_page_to_the_end,

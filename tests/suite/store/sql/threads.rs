@@ -2,9 +2,10 @@
 
 use agent::record::{ThreadName, ThreadRecord};
 use store::{ThreadDelete, ThreadExpectation, ThreadPage, ThreadPut};
+use test_support::drafts::{now, session_id, tenant};
 use values::ids::SessionId;
 
-use crate::store::fixtures::{Fixture, now, session_id, tenant};
+use crate::store::fixtures::Fixture;
 
 on_both_engines!(
     a_thread_moves_and_counts_its_moves,

@@ -5,11 +5,12 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use serde_json::json;
+use test_support::databases::Engine;
+use test_support::drafts::{summary, tenant, user};
+use test_support::processors::HeldProcessors;
 use values::session::{Bundle, EnvironmentState};
 
-use crate::store::fixtures::{Fixture, summary, tenant, user};
-use crate::support::databases::Engine;
-use crate::support::processors::HeldProcessors;
+use crate::store::fixtures::Fixture;
 
 on_both_engines!(
     a_sound_line_has_no_faults,

@@ -1,12 +1,13 @@
 //! Verification of files: each directory, file and chunk must be there and match its hash.
 
+use test_support::databases::Engine;
+use test_support::workspaces::environment_of;
+use test_support::workspaces::{Node, below, chunked, directory, entry, file, large_directory};
 use values::session::{Hash, hash_content};
 use workspace::Content;
 
-use super::contents::{environment_of, hash_literal};
+use super::contents::hash_literal;
 use crate::store::fixtures::Fixture;
-use crate::store::workspaces::{Node, below, chunked, directory, entry, file, large_directory};
-use crate::support::databases::Engine;
 
 on_both_engines!(
     sound_files_have_no_faults,

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::json;
+use test_support::wait::until;
 use tokio::time::timeout;
 use values::clock::{Clock, Deadline, SystemClock};
 use values::session::{EnvironmentState, Hash};
@@ -17,7 +18,6 @@ use workspace::{Content, ContentKind, Contents, ContentsError, InMemoryContents,
 
 use super::shell::Host;
 use super::{Desk, assert_contains};
-use crate::support::wait::until;
 
 /// More than are written at a time.
 const FILES: usize = 1_000;

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
+use test_support::logs::CapturedLog;
 use tracing::Level;
 use values::session::EnvironmentState;
 use workspace::WorkspaceLimits;
 
 use super::shell::{Host, Shown, until};
 use super::{Desk, assert_contains};
-use crate::support::logs::CapturedLog;
 
 impl Desk {
     /// Starts a job, and returns what the call returned after a second at most.

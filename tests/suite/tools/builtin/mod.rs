@@ -26,6 +26,7 @@ use std::sync::Arc;
 use agent::ports::{OutputSink, Tool, ToolCatalog as _, ToolContext, ToolExecutor};
 use agent::state::ToolExecution;
 use bytes::Bytes;
+use test_support::clock::TestClock;
 use tokio_util::sync::CancellationToken;
 use tools::{ToolRegistry, ToolSettings, builtin_tools};
 use values::clock::{Clock, Deadline};
@@ -35,8 +36,6 @@ use values::message::{ToolCall, joined_text};
 use values::session::EnvironmentState;
 use workspace::environment::Environment;
 use workspace::{Entry, FilePath, InMemoryContents, WorkspaceLimits};
-
-use crate::support::clock::TestClock;
 
 /// An environment, and an executor of all built-in tools.
 struct Desk {

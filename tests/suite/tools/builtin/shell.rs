@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use sandbox::{SandboxLimits, SandboxSettings};
 use serde_json::json;
 use tempfile::TempDir;
+use test_support::clock::TestClock;
 use tools::{CommandSettings, Commands, MaxJobs, ToolSettings, builtin_tools, shell, shell_job};
 use values::clock::Clock;
 use values::path_patterns::PathPatterns;
@@ -17,7 +18,6 @@ use values::session::{EnvironmentState, ShellState};
 use workspace::WorkspaceLimits;
 
 use super::{Desk, assert_contains, parsed};
-use crate::support::clock::TestClock;
 
 /// The directories of commands, and what runs them.
 pub(super) struct Host {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use agent::ports::{Tool, ToolSpec};
 use net::outgoing::{HttpMethod, SystemResolver};
 use serde_json::json;
+use test_support::clock::TestClock;
 use tools::{HttpFetchSettings, builtin_tools, shell, shell_job};
 use values::clock::Clock;
 use values::json::Value;
 
 use super::super::http_fetch;
 use super::shell::Host;
-use crate::support::clock::TestClock;
 
 /// What a call may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! Tools made of an OpenAPI document, also of a hostile one.
 
 use serde_json::json;
+use test_support::raw_server::{RawReply, RawServer};
 use values::json::{JsonSchema, Value};
 
 use super::super::setup::{KEY, call};
 use super::tools;
-use crate::support::raw_server::{RawReply, RawServer};
 
 const ALL: &str = r#"
     openapi = "shop.json"

@@ -1,10 +1,10 @@
 //! Which request a call sends.
 
 use serde_json::json;
+use test_support::raw_server::{RawReply, RawServer};
 
 use super::super::setup::{KEY, call};
 use super::tool;
-use crate::support::raw_server::{RawReply, RawServer};
 
 async fn echo() -> RawServer {
     RawServer::start(|_| RawReply::text("ok")).await

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agent::ports::Tool;
 use serde_json::json;
+use test_support::raw_server::{RawReply, RawServer};
 
 use super::super::setup::call;
 use super::tool;
-use crate::support::raw_server::{RawReply, RawServer};
 
 fn definition(method: &str, extra: &str) -> String {
     format!("name = 't'\ndescription = 'd'\nmethod = '{method}'\nurl = 'SERVER/'\n{extra}")

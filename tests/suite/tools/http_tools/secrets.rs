@@ -1,11 +1,11 @@
 //! Secrets go to the server, and nowhere else.
 
 use serde_json::json;
+use test_support::logs::CapturedLog;
+use test_support::raw_server::{RawReply, RawServer};
 
 use super::super::setup::call;
 use super::{SECRET, tool};
-use crate::support::logs::CapturedLog;
-use crate::support::raw_server::{RawReply, RawServer};
 
 const DEFINITION: &str = r#"
     name = "crm"

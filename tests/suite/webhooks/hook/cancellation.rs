@@ -10,6 +10,8 @@ use agent::state::{
 };
 use agent::{ExecutionControl, HookConfig};
 use serde_json::json;
+use test_support::execution_ports::execution_ports;
+use test_support::wait::until;
 use tokio_util::sync::CancellationToken;
 use values::clock::{Clock as _, SystemClock};
 use values::ids::{AgentId, ExecutionId, ToolExecutionId, UuidV7Source};
@@ -18,8 +20,6 @@ use values::tenant::TenantId;
 use values::usage::Usage;
 
 use super::setup::webhook_hooks;
-use crate::support::execution_ports::execution_ports;
-use crate::support::wait::until;
 use crate::support::webhook_receiver::{Reaction, WebhookReceiver};
 
 /// Returns the hooks of an execution that the token cancels: one webhook at every point.

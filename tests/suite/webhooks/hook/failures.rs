@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use test_support::gate::Gate;
+use test_support::logs::{CapturedLog, listen};
+use test_support::ports::RefusingAddress;
 
 use super::setup::{LOCAL, Service};
-use crate::support::gate::Gate;
 use crate::support::hostile::{endless_prompt, endless_schemas};
-use crate::support::logs::{CapturedLog, listen};
 use crate::support::mock_model::{MockModel, Reply};
-use crate::support::ports::RefusingAddress;
 use crate::support::webhook_receiver::{Reaction, WebhookReceiver};
 
 fn reply_with_schema(schema: &Value) -> Value {

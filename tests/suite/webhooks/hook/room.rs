@@ -9,6 +9,10 @@ use agent::ports::ModelRequest;
 use agent::state::{AgentState, ExecutionBudget, StopReason};
 use agent::{ExecutionControl, HookConfig, RequestRoom};
 use serde_json::json;
+use test_support::execution_ports::execution_ports;
+use test_support::model_request::model_request;
+use test_support::processors::HeldProcessors;
+use test_support::wait::until;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -19,10 +23,6 @@ use values::message::{Message, Role};
 use values::tenant::TenantId;
 
 use super::setup::webhook_hooks;
-use crate::support::execution_ports::execution_ports;
-use crate::support::model_request::model_request;
-use crate::support::processors::HeldProcessors;
-use crate::support::wait::until;
 use crate::support::webhook_receiver::{Reaction, Received, WebhookReceiver};
 
 /// A large text; the message that holds it has a little more.

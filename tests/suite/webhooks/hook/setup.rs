@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use agent::hooks::HookRegistry;
 use serde_json::json;
+use test_support::databases::TestDatabase;
 use tools::webhooks::{SenderSettings, WebhookHookFactory, WebhookSender};
 use values::json::Value;
 
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::MockModel;
 use crate::support::test_app::TestApp;
 use crate::support::webhook_receiver::WebhookReceiver;

@@ -10,10 +10,10 @@ use reqwest::Method;
 use serde_json::json;
 use sha2::Sha256;
 use store::Scope;
+use test_support::databases::TestDatabase;
 
 use super::setup::{LOCAL, Service, agent};
 use crate::support::answer::{Answer, read, with_json};
-use crate::support::databases::TestDatabase;
 use crate::support::mock_model::MockModel;
 use crate::support::test_app::TestApp;
 use crate::support::webhook_receiver::{Received, WebhookReceiver};

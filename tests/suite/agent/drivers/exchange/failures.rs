@@ -6,11 +6,11 @@ use std::sync::Arc;
 use agent::ports::{ModelAddress, ModelError, ModelErrorClass};
 use agent::state::{ExecutionStatus, FinishReason};
 use serde_json::{Value, json};
+use test_support::fake_model::{Beat, completed, text, usage};
+use test_support::logs::{CapturedLog, listen};
 use values::message::ContentPart;
 
 use crate::agent::setup::Setup;
-use crate::support::fake_model::{Beat, completed, text, usage};
-use crate::support::logs::{CapturedLog, listen};
 
 #[tokio::test]
 async fn a_failed_model_call_is_logged_once_with_its_cause_and_without_its_message() {

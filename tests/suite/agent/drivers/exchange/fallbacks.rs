@@ -5,12 +5,12 @@ use agent::AgentEvent;
 use agent::hooks::{HookError, HookPoint, HookSubject};
 use agent::ports::{ModelErrorClass, ModelEvent};
 use agent::state::{ExecutionBudget, ExecutionStatus, StopReason};
+use test_support::fake_model::{Beat, FakeModel, asks_for, completed, says, text, usage};
+use test_support::fake_tool::{Behaviour, FakeTool};
 use values::usage::{Cost, Price, Usage};
 
 use crate::agent::hooks::probe::Probe;
 use crate::agent::setup::{Setup, last_words, transcript};
-use crate::support::fake_model::{Beat, FakeModel, asks_for, completed, says, text, usage};
-use crate::support::fake_tool::{Behaviour, FakeTool};
 
 fn fails(class: ModelErrorClass) -> Vec<Beat> {
     vec![Beat::Fail(class, "no")]

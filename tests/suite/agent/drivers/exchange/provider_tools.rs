@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use agent::AgentEvent;
 use agent::ports::{ModelErrorClass, ModelEvent};
 use agent::state::{ExecutionBudget, ExecutionStatus, StopReason};
+use test_support::fake_model::{Beat, FakeModel, asks_for, says, text, usage};
+use test_support::fake_tool::{Behaviour, FakeTool};
 use values::usage::{Cost, Price, Usage};
 
 use crate::agent::setup::Setup;
-use crate::support::fake_model::{Beat, FakeModel, asks_for, says, text, usage};
-use crate::support::fake_tool::{Behaviour, FakeTool};
 
 /// The answer, for which the provider has executed a tool of its own.
 fn searched(beats: Vec<Beat>) -> Vec<Beat> {

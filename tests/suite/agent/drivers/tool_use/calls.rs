@@ -3,11 +3,11 @@
 use agent::state::{AgentStep, AgentStepType, ExecutionStatus, StopReason};
 use agent::{AgentEvent, ErrorPolicyPreset};
 use chrono::TimeDelta;
+use test_support::fake_model::{asks_for, says};
+use test_support::fake_tool::{Behaviour, FakeTool};
 use tools::ToolSettings;
 
 use crate::agent::setup::{Setup, shown, transcript};
-use crate::support::fake_model::{asks_for, says};
-use crate::support::fake_tool::{Behaviour, FakeTool};
 
 #[tokio::test(start_paused = true)]
 async fn two_calls_of_a_step_run_at_once_and_report_their_own_times() {

@@ -2,11 +2,11 @@
 //! model reads why.
 
 use agent::state::{ExecutionStatus, FinishReason};
+use test_support::fake_model::{Beat, completed, says, usage};
+use test_support::fake_tool::{Behaviour, FakeTool};
 use values::message::{ContentPart, ToolCall};
 
 use crate::agent::setup::{Setup, transcript};
-use crate::support::fake_model::{Beat, completed, says, usage};
-use crate::support::fake_tool::{Behaviour, FakeTool};
 
 fn asks_and_ends(calls: &[(&str, &str)], reason: FinishReason) -> Vec<Beat> {
     let call = |(id, arguments): &(&str, &str)| {

@@ -7,11 +7,11 @@ use agent::hooks::{HookContext, HookPoint};
 use agent::state::{AgentState, ExecutionStatus, StopReason};
 use agent::{AgentEvent, ContinuationDecision, ErrorPolicyPreset, JournalEntry, Progress};
 use serde_json::json;
+use test_support::fake_model::{Beat, asks_for, says};
+use test_support::fake_tool::{Behaviour, FakeTool};
 
 use crate::agent::hooks::probe::Probe;
 use crate::agent::setup::{Setup, transcript};
-use crate::support::fake_model::{Beat, asks_for, says};
-use crate::support::fake_tool::{Behaviour, FakeTool};
 use crate::support::memory_journal::MemoryJournal;
 
 fn asks() -> Vec<Beat> {

@@ -1,10 +1,10 @@
 //! `context_config`: what it sets is in force for the execution, and stays in the state.
 
 use serde_json::json;
+use test_support::fake_model::says;
 use values::model_ref::ResponseFormat;
 
 use crate::agent::setup::Setup;
-use crate::support::fake_model::says;
 
 #[tokio::test(start_paused = true)]
 async fn prompt_and_format_are_in_force_for_every_request_and_stay() {

@@ -2,11 +2,11 @@
 
 use agent::state::{ExecutionStatus, FinishReason, StopReason};
 use serde_json::json;
+use test_support::fake_model::{asks_for, completed, says, usage};
+use test_support::fake_tool::{Behaviour, FakeTool};
 use values::message::ContentPart;
 
 use crate::agent::setup::Setup;
-use crate::support::fake_model::{asks_for, completed, says, usage};
-use crate::support::fake_tool::{Behaviour, FakeTool};
 
 #[tokio::test(start_paused = true)]
 async fn a_listed_reason_ends_the_execution_and_others_do_not() {

@@ -6,13 +6,13 @@ use std::time::Duration;
 use agent::hooks::{HookContext, HookPoint};
 use agent::state::{ExecutionStatus, StopReason};
 use serde_json::json;
+use test_support::fake_model::{Beat, asks_for, says};
+use test_support::fake_tool::{Behaviour, FakeTool};
 use values::json::Value;
 use values::usage::Price;
 
 use crate::agent::hooks::probe::Probe;
 use crate::agent::setup::Setup;
-use crate::support::fake_model::{Beat, asks_for, says};
-use crate::support::fake_tool::{Behaviour, FakeTool};
 
 /// An agent that calls a tool of 100 ms in each step, and has an answer after `steps` of them.
 fn working(steps: usize, config: Value) -> Setup {

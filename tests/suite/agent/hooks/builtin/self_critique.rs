@@ -5,14 +5,14 @@ use agent::hooks::{HookError, HookPoint, HookSubject};
 use agent::ports::ModelErrorClass;
 use agent::state::{AgentState, ExecutionBudget, ExecutionStatus, FinishReason, StopReason};
 use serde_json::json;
+use test_support::fake_model::{Beat, asks_for, completed, says, text, usage};
+use test_support::fake_tool::{Behaviour, FakeTool};
 use values::clock::Clock as _;
 use values::json::Value;
 use values::message::{ContentPart, Role};
 
 use crate::agent::hooks::probe::Probe;
 use crate::agent::setup::{Setup, transcript};
-use crate::support::fake_model::{Beat, asks_for, completed, says, text, usage};
-use crate::support::fake_tool::{Behaviour, FakeTool};
 
 const GOOD: &str = r#"{"good": true}"#;
 const POOR: &str = r#"{"good": false, "critique": "too short"}"#;

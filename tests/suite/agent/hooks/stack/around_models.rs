@@ -7,13 +7,13 @@ use agent::AgentEvent;
 use agent::hooks::{HookContext, HookPoint, HookSubject};
 use agent::ports::{ModelEvent, ModelRequest};
 use serde_json::json;
+use test_support::fake_model::{Beat, asks_for, says, text};
+use test_support::fake_tool::{Behaviour, FakeTool};
 use values::json::Value;
 use values::message::{ContentPart, ReasoningPart};
 
 use crate::agent::hooks::probe::Probe;
 use crate::agent::setup::{Setup, transcript};
-use crate::support::fake_model::{Beat, asks_for, says, text};
-use crate::support::fake_tool::{Behaviour, FakeTool};
 
 #[tokio::test(start_paused = true)]
 async fn a_changed_request_is_what_is_sent_and_the_history_stays() {

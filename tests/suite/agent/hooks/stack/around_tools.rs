@@ -4,13 +4,13 @@
 use agent::hooks::{HookContext, HookPoint, HookSubject, ToolDecision, ToolUse};
 use agent::state::{ExecutionStatus, StopReason, StopSignal, ToolVerdict};
 use serde_json::json;
+use test_support::fake_model::{asks_for, says};
+use test_support::fake_tool::{Behaviour, FakeTool};
 use values::json::Object;
 use values::message::{ContentPart, joined_text};
 
 use crate::agent::hooks::probe::Probe;
 use crate::agent::setup::{Setup, transcript};
-use crate::support::fake_model::{asks_for, says};
-use crate::support::fake_tool::{Behaviour, FakeTool};
 
 /// Changes the use of the call with the id.
 fn deciding(id: &'static str, change: impl Fn(ToolUse) -> ToolUse + Send + Sync + 'static) -> Probe {

@@ -2,13 +2,13 @@
 
 use agent::hooks::{HookPoint, HookSubject};
 use serde_json::json;
+use test_support::fake_model::says;
 use values::json::{Object, Value};
 use values::message::ContentPart;
 use values::model_ref::ResponseFormat;
 
 use crate::agent::hooks::probe::Probe;
 use crate::agent::setup::Setup;
-use crate::support::fake_model::says;
 
 fn object<const N: usize>(pairs: [(&str, Value); N]) -> Object {
     pairs

@@ -7,12 +7,12 @@ use agent::hooks::{Hook, HookContext, HookError, HookPoint};
 use agent::state::{ExecutionBudget, ExecutionStatus, StopReason, StopSignal};
 use agent::{AgentEvent, ContinuationDecision};
 use futures_util::future::BoxFuture;
+use test_support::fake_model::says;
 use tokio_util::sync::CancellationToken;
 use values::usage::{Cost, Price};
 
 use crate::agent::hooks::probe::Probe;
 use crate::agent::setup::{Setup, transcript};
-use crate::support::fake_model::says;
 
 /// Asks for one more step after the first.
 fn insisting() -> Probe {

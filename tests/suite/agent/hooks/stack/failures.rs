@@ -3,11 +3,11 @@
 
 use agent::hooks::{HookError, HookPoint, HookSubject};
 use agent::state::{ErrorKind, ExecutionStatus, StopReason, ToolVerdict};
+use test_support::fake_model::{asks_for, says};
+use test_support::fake_tool::{Behaviour, FakeTool};
 
 use crate::agent::hooks::probe::Probe;
 use crate::agent::setup::{Setup, transcript};
-use crate::support::fake_model::{asks_for, says};
-use crate::support::fake_tool::{Behaviour, FakeTool};
 
 const NOT_CALLED: &str = "The run ended before this tool was called.";
 

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use agent::record::RunStatus;
 use store::{Commit, CommitError, Enqueued, Lease, NewQueuedRun, Recorded, Store, StoreSettings, open};
+use test_support::databases::{Engine, TestDatabase};
+use test_support::drafts::object;
+use test_support::proxy::{Proxy, split_url};
 
-use crate::store::fixtures::{Fixture, object};
+use crate::store::fixtures::Fixture;
 use crate::store::sql::queue::fixtures::{
     commit_of, delivery, events, failed_end, journal, queued_run, terms, thread_run, worker,
 };
-use crate::support::databases::{Engine, TestDatabase};
-use crate::support::proxy::{Proxy, split_url};
 
 /// A text in the request or in the metadata of a run; PostgreSQL gets it unchanged, in the
 /// statement that writes it.

@@ -6,14 +6,15 @@ use std::time::Duration;
 use agent::record::RunControl;
 use futures_util::future::join_all;
 use store::{Enqueued, IfBusy, NewQueuedRun, Recorded};
+use test_support::databases::Engine;
+use test_support::drafts::{session_id, tenant};
 use tokio::time::timeout;
 use values::ids::RunId;
 use values::usage::Usage;
 
-use crate::store::fixtures::{Fixture, session_id, tenant};
+use crate::store::fixtures::Fixture;
 use crate::store::postgres::held::{Held, RIVAL, until_waiting};
 use crate::store::sql::queue::fixtures::{at, commit_of, events, failed_end, queued_run, thread_run, thread_session};
-use crate::support::databases::Engine;
 
 /// Far longer than anything here takes, even on a busy machine. What is stuck waits for a
 /// transaction that stays open for longer.

@@ -2,13 +2,13 @@
 //! those that wake workers.
 
 use store::{IfBusy, NewQueuedRun};
+use test_support::logs::listen;
+use test_support::statements::Statements;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::Registry;
 
 use crate::store::fixtures::Fixture;
 use crate::store::sql::queue::fixtures::{at, commit_of, events, journal, key, queued_run, terms, thread_run, worker};
-use crate::support::logs::listen;
-use crate::support::statements::Statements;
 
 // One thread, so that the subscriber of this thread sees all of the driver's work.
 #[tokio::test(flavor = "current_thread")]

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use serde_json::json;
 use store::{Commit, CommitError, ConflictPolicy, Page, SessionFilter, StoreError};
+use test_support::drafts::{call, draft, object, result, run_of, session_id, tenant, user};
 use values::message::ContentPart;
 use values::session::EnvironmentState;
 
-use crate::store::fixtures::{Fixture, call, draft, object, result, run_of, session_id, tenant, user};
+use crate::store::fixtures::Fixture;
 
 on_both_engines!(
     a_bundle_loads_as_it_was_returned,

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use store::{Commit, CommitError, ConflictPolicy, Recorded};
+use test_support::drafts::{now, run_of};
 use values::ids::{BranchId, UuidV7Source};
 
-use crate::store::fixtures::{Fixture, now, run_of};
+use crate::store::fixtures::Fixture;
 
 on_both_engines!(
     racing_continuations_all_commit,

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use chrono::SubsecRound as _;
 use store::{Commit, ConflictPolicy, PortableSession};
+use test_support::drafts::tenant;
 use values::clock::Timestamp;
 use values::ids::{BranchId, UuidV7Source};
 use values::session::Bundle;
 use values::tenant::TenantId;
 
-use crate::store::fixtures::{Fixture, tenant};
+use crate::store::fixtures::Fixture;
 
 on_both_engines!(conversations_share_a_context, a_line_is_copied_with_its_agent_instance,);
 

@@ -6,16 +6,17 @@ use futures_util::future::join_all;
 use proptest::prelude::*;
 use serde_json::json;
 use store::{Commit, CommitError, Committed, ConflictPolicy, Enqueued, NewQueuedRun};
+use test_support::databases::Engine;
+use test_support::drafts::{run_of, session_id, tenant};
 use uuid::Uuid;
 use values::ids::RunId;
 use values::session::{Bundle, EnvironmentState};
 use values::tenant::TenantId;
 
 use crate::store::batched_write::{BatchedWrite, LeasedTestRun, Written, keyed_run, leased_run};
-use crate::store::fixtures::{Fixture, run_of, session_id, tenant};
+use crate::store::fixtures::Fixture;
 use crate::store::model_check::check;
 use crate::store::sql::queue::fixtures::queued_run;
-use crate::support::databases::Engine;
 
 /// How many sessions there are to continue.
 const PARENTS: usize = 3;

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use store::{Commit, CommitError, ConflictPolicy, Recorded, StoreError};
+use test_support::databases::Engine;
+use test_support::drafts::{call, run_id, session_id, summary, tenant};
 use tokio::time::timeout;
 use values::session::Bundle;
 
 use super::subagents::{assert_sound, family, publish, subagent};
-use crate::store::fixtures::{Fixture, call, run_id, session_id, summary, tenant};
-use crate::support::databases::Engine;
+use crate::store::fixtures::Fixture;
 
 on_both_engines!(
     nothing_is_published_when_one_is_bad,

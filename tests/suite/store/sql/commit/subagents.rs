@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use store::{Commit, Committed, ConflictPolicy, Page, SessionFilter, Sessions};
+use test_support::drafts::{draft, tenant, user};
 use values::clock::SystemClock;
 use values::ids::SessionId;
 use values::session::{Bundle, BundleDraft, EnvironmentState};
 
-use crate::store::fixtures::{Fixture, draft, tenant, user};
+use crate::store::fixtures::Fixture;
 
 on_both_engines!(
     subagents_are_published_with_their_run,

@@ -1,14 +1,15 @@
 //! The ends of queued runs: the final record, and everything that is written and deleted with it,
 //! in one transaction.
 
-use agent::record::RunEvent;
 use std::sync::Arc;
+
+use agent::record::{RunEvent, RunStatus};
 use store::{Commit, CommitError, Recorded, RunEnd};
+use test_support::drafts::{run_end, run_id, run_record, session_id};
 
 use super::fixtures::{commit_of, delivery, events, failed_end, journal, other_commit_of, steering};
-use crate::store::fixtures::{Fixture, run_end, run_id, run_record, session_id};
+use crate::store::fixtures::Fixture;
 use crate::store::sql::commit::subagents::subagent;
-use agent::record::RunStatus;
 
 on_both_engines!(
     a_commit_takes_its_run_out_of_the_queue,

@@ -3,9 +3,10 @@
 use agent::record::{RunRecord, RunStatus, RunSummary};
 use futures_util::future::join_all;
 use store::{Enqueued, IdempotencyKey, KnownRequest, Lease, LeaseTerms, NewQueuedRun, Page, Recorded, RunFilter};
+use test_support::drafts::{run_end, session_id, tenant};
 
 use super::fixtures::{all, at, key, queued_run, terms, worker};
-use crate::store::fixtures::{Fixture, run_end, session_id, tenant};
+use crate::store::fixtures::Fixture;
 
 on_both_engines!(
     an_accepted_run_can_be_read,
@@ -236,7 +237,7 @@ async fn the_queue_is_counted_up_to_a_limit(fixture: Fixture) {
     assert_eq!(fixture.store.queue_length(3).await.unwrap(), 1);
     let nobody = Lease {
         tenant: fixture.tenant.clone(),
-        run_id: crate::store::fixtures::run_id(),
+        run_id: test_support::drafts::run_id(),
         fence: 1,
     };
     assert!(!fixture.store.lease_release(&nobody).await.unwrap());

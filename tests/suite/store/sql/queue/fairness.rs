@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::join_all;
 use store::{Lease, NewQueuedRun};
+use test_support::drafts::tenant;
 use values::ids::RunId;
 
 use super::fixtures::{ids, queued_run};
-use crate::store::fixtures::{Fixture, tenant};
+use crate::store::fixtures::Fixture;
 
 on_both_engines!(
     tenants_take_turns_regardless_of_their_load,

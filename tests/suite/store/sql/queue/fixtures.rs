@@ -12,6 +12,7 @@ use store::{
     Commit, Committed, Enqueued, IdempotencyKey, IfBusy, JournalRecord, Lease, LeaseLimits, LeaseTerms, LeasedRun,
     NewQueuedRun, Recorded, RunEnd,
 };
+use test_support::drafts::{now, run_end, run_id, run_record, session_id, step};
 use values::clock::Timestamp;
 use values::ids::{DeliveryId, MessageId, RunId, SessionId, UuidV7Source, WorkerId};
 use values::message::{Message, Role};
@@ -19,7 +20,7 @@ use values::session::hash_definition;
 use values::tenant::TenantId;
 use values::usage::Usage;
 
-use crate::store::fixtures::{Fixture, now, run_end, run_id, run_record, session_id, step};
+use crate::store::fixtures::Fixture;
 
 /// A time so many seconds after an instant that is the same for all tests.
 pub(crate) fn at(seconds: i64) -> Timestamp {
@@ -188,7 +189,7 @@ pub(crate) fn other_commit_of(fixture: &Fixture, leased: &LeasedRun) -> Commit {
     commit.draft.history = commit
         .draft
         .history
-        .with_messages([crate::store::fixtures::user("another")]);
+        .with_messages([test_support::drafts::user("another")]);
     commit
 }
 

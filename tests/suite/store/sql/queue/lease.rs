@@ -7,12 +7,13 @@ use agent::record::{RunControl, RunStatus};
 use futures_util::future::join_all;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use store::{Lease, LeaseLimits, LeasedRun, RenewedLease, open};
+use test_support::databases::{Engine, TestDatabase};
+use test_support::drafts::{run_id, session_id, tenant};
+use test_support::wait::until;
 use tokio::time::timeout;
 
 use super::fixtures::{all, at, failed_end, ids, queued_run, steering, terms, worker};
-use crate::store::fixtures::{Fixture, run_id, session_id, tenant};
-use crate::support::databases::{Engine, TestDatabase};
-use crate::support::wait::until;
+use crate::store::fixtures::Fixture;
 
 on_both_engines!(
     no_run_begins_before_it_was_accepted,
@@ -307,7 +308,7 @@ async fn nobody_leases_a_run_twice(fixture: Fixture) {
 }
 
 async fn the_time_comes_from_the_database(fixture: Fixture) {
-    let before = crate::store::fixtures::now();
+    let before = test_support::drafts::now();
     let reported = fixture.store.lease_time().await.unwrap();
     // Server and test share a machine; SQLite tells milliseconds.
     assert!(

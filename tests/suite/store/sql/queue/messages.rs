@@ -2,10 +2,11 @@
 
 use agent::record::{MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES, RunControl, SteeringStatus};
 use store::{MessagePut, Recorded, RunEnd, SteeringRecord};
+use test_support::drafts::{run_id, tenant};
 use values::message::{Message, Role};
 
 use super::fixtures::{at, commit_of, failed_end, steering};
-use crate::store::fixtures::{Fixture, run_id, tenant};
+use crate::store::fixtures::Fixture;
 
 on_both_engines!(
     a_cancellation_wins_over_a_stop,

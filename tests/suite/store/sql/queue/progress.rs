@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use agent::record::RunEvent;
 use store::{StoreSettings, open};
+use test_support::databases::{Engine, TestDatabase};
+use test_support::drafts::{run_id, tenant};
 use values::usage::{Cost, Usage};
 
 use super::fixtures::{events, failed_end, journal, queued_run, steering};
-use crate::store::fixtures::{Fixture, run_id, tenant};
+use crate::store::fixtures::Fixture;
 use crate::store::postgres::held::{Held, until_waiting};
-use crate::support::databases::{Engine, TestDatabase};
 
 on_both_engines!(
     a_journal_is_read_in_order_and_by_its_run,

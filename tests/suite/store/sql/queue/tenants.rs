@@ -2,9 +2,10 @@
 
 use futures_util::future::join_all;
 use store::{Enqueued, IfBusy, NewQueuedRun};
+use test_support::drafts::tenant;
 
 use super::fixtures::{at, key, queued_run, terms, thread_run, worker};
-use crate::store::fixtures::{Fixture, tenant};
+use crate::store::fixtures::Fixture;
 
 on_both_engines!(
     a_tenant_has_no_more_runs_waiting_than_it_may,

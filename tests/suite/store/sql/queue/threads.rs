@@ -6,10 +6,11 @@ use futures_util::future::join_all;
 use store::{
     Enqueued, IfBusy, LeasedRun, NewQueuedRun, Page, RunFilter, ThreadDelete, ThreadExpectation, ThreadPut, ThreadStart,
 };
+use test_support::drafts::{now, tenant};
 use values::ids::RunId;
 
 use super::fixtures::{commit_of, ids, queued_run, terms, thread_name, thread_run, thread_session, worker};
-use crate::store::fixtures::{Fixture, now, tenant};
+use crate::store::fixtures::Fixture;
 
 on_both_engines!(
     a_run_makes_its_thread_and_its_commit_moves_it,

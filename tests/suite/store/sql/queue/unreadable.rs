@@ -28,8 +28,8 @@ const DAMAGES: [&str; 5] = [
 /// The condition on the row of a run.
 fn of_run(fixture: &Fixture, run_id: values::ids::RunId) -> String {
     match fixture.database.engine {
-        crate::support::databases::Engine::Postgres => format!("run_id = '{run_id}'"),
-        crate::support::databases::Engine::Sqlite => format!("run_id = x'{}'", run_id.as_uuid().simple()),
+        test_support::databases::Engine::Postgres => format!("run_id = '{run_id}'"),
+        test_support::databases::Engine::Sqlite => format!("run_id = x'{}'", run_id.as_uuid().simple()),
     }
 }
 
@@ -133,8 +133,8 @@ async fn a_run_of_a_newer_version_is_deferred(fixture: Fixture) {
 
 async fn a_request_that_cannot_be_read_is_handed_over(fixture: Fixture) {
     let zeros = match fixture.database.engine {
-        crate::support::databases::Engine::Postgres => r"'\x0000'",
-        crate::support::databases::Engine::Sqlite => "x'0000'",
+        test_support::databases::Engine::Postgres => r"'\x0000'",
+        test_support::databases::Engine::Sqlite => "x'0000'",
     };
     fixture.enqueue_new().await;
     let cases = [

@@ -9,15 +9,15 @@ use futures_util::future::join_all;
 use futures_util::stream::BoxStream;
 use sqlx::postgres::PgListener;
 use store::{Enqueued, IfBusy, open};
+use test_support::databases::{Engine, TestDatabase};
+use test_support::proxy::{Proxy, split_url};
+use test_support::wait::until;
 use tokio::join;
 use tokio::time::timeout;
 
 use super::fixtures::{queued_run, thread_run};
 use crate::store::fixtures::Fixture;
 use crate::store::postgres::held::{Held, until_waiting};
-use crate::support::databases::{Engine, TestDatabase};
-use crate::support::proxy::{Proxy, split_url};
-use crate::support::wait::until;
 
 on_both_engines!(all_that_frees_or_controls_a_run_wakes_workers);
 

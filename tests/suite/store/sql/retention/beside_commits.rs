@@ -6,19 +6,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::join_all;
 use store::{Commit, CommitError, Enqueued, SessionRemoval, Sessions, ThreadExpectation, ThreadPut};
+use test_support::databases::Engine;
+use test_support::drafts::now;
+use test_support::logs::listen;
+use test_support::statements::Statements;
+use test_support::wait::until;
 use tracing_subscriber::layer::SubscriberExt as _;
 use values::clock::SystemClock;
 use values::session::Bundle;
 
 use super::races::run_from;
 use super::{KEEP_ALL, aged, older_than};
-use crate::store::fixtures::{Fixture, now};
+use crate::store::fixtures::Fixture;
 use crate::store::postgres::held::{Held, until_waiting};
 use crate::store::sql::commit::subagents::family;
-use crate::support::databases::Engine;
-use crate::support::logs::listen;
-use crate::support::statements::Statements;
-use crate::support::wait::until;
 
 /// More removals than there are connections.
 const MANY: usize = 12;

@@ -3,15 +3,16 @@
 use std::cell::Cell;
 
 use store::{Enqueued, IfBusy, NewQueuedRun, SessionRemoval, SweepCursor, ThreadExpectation, ThreadPut};
+use test_support::databases::Engine;
+use test_support::drafts::{now, tenant};
+use test_support::wait::until;
 use values::session::Bundle;
 
 use super::beside_commits::remove;
 use super::older_than;
-use crate::store::fixtures::{Fixture, now, tenant};
+use crate::store::fixtures::Fixture;
 use crate::store::postgres::held::{Held, is_waiting, until_waiting};
 use crate::store::sql::queue::fixtures::{terms, thread_name, thread_run, worker};
-use crate::support::databases::Engine;
-use crate::support::wait::until;
 
 async fn point(fixture: &Fixture, to: &Bundle) -> ThreadPut {
     let (name, id) = (thread_name("t"), to.head.session_id);

@@ -8,13 +8,15 @@ use std::sync::{Arc, Mutex};
 use chrono::TimeDelta;
 use futures_util::future::join_all;
 use store::{CommitError, VerifyFault};
+use test_support::drafts::now;
+use test_support::workspaces::environment_of;
+use test_support::workspaces::{below, directory, entry, file};
 use values::session::{Bundle, Hash};
 use workspace::Content;
 
 use super::KEEP_ALL;
-use crate::store::fixtures::{Fixture, now};
-use crate::store::sql::contents::{environment_of, hash_literal, minutes_ago};
-use crate::store::workspaces::{below, directory, entry, file};
+use crate::store::fixtures::Fixture;
+use crate::store::sql::contents::{hash_literal, minutes_ago};
 
 on_both_engines!(sweeps_take_no_file_from_a_session);
 

@@ -2,16 +2,18 @@
 
 use chrono::TimeDelta;
 use store::{RemovalFigures, SessionRemoval};
+use test_support::databases::Engine;
+use test_support::drafts::{now, tenant};
+use test_support::workspaces::environment_of;
+use test_support::workspaces::{Node, below, chunked, directory, entry, file, large_directory};
 use values::clock::Timestamp;
 use values::session::{Bundle, Hash};
 use workspace::Content;
 
 use super::KEEP_ALL;
-use crate::store::fixtures::{Fixture, now, tenant};
-use crate::store::sql::contents::{environment_of, hash_literal};
+use crate::store::fixtures::Fixture;
+use crate::store::sql::contents::hash_literal;
 use crate::store::sql::queue::fixtures::{commit_of, journal, queued_run};
-use crate::store::workspaces::{Node, below, chunked, directory, entry, file, large_directory};
-use crate::support::databases::Engine;
 
 on_both_engines!(
     what_nothing_refers_to_goes_after_the_grace_period,

@@ -1,10 +1,12 @@
 //! The cost of a sweep: it depends on what it checks, not on the length of the queue.
 
+use test_support::databases::Engine;
+use test_support::drafts::now;
+
 use super::rules::queue;
 use super::{aged, older_than, try_sweep};
-use crate::store::fixtures::{Fixture, now};
+use crate::store::fixtures::Fixture;
 use crate::store::postgres::plans::rows_read;
-use crate::support::databases::Engine;
 
 /// Puts copies of the only run in the queue beside it, each from a base of its own.
 const MANY: &str = "with added as (

@@ -18,12 +18,12 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use store::{Ancestor, Commit, Page, RemovalFigures, RetentionRules, Store, StoreError, SweepCursor};
+use test_support::databases::Engine;
 use values::clock::Timestamp;
 use values::ids::SessionId;
 use values::session::Bundle;
 
 use crate::store::fixtures::Fixture;
-use crate::support::databases::Engine;
 
 /// Retains everything; the smallest age for a removal is an hour.
 pub(crate) const KEEP_ALL: RetentionRules = RetentionRules {

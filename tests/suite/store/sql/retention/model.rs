@@ -11,15 +11,16 @@ use serde_json::json;
 use store::{
     Commit, CommitError, ConflictPolicy, RemovalFigures, RetentionRules, SessionRemoval, ThreadExpectation, ThreadPut,
 };
+use test_support::databases::Engine;
+use test_support::drafts::{now, summary, user};
 use values::clock::Timestamp;
 use values::ids::SessionId;
 use values::session::{BranchPosition, Bundle, EnvironmentState};
 
 use super::{KEEP_ALL, aged};
-use crate::store::fixtures::{Fixture, now, summary, user};
+use crate::store::fixtures::Fixture;
 use crate::store::model_check::check;
 use crate::store::sql::commit::subagents::subagent;
-use crate::support::databases::Engine;
 
 const THREADS: [&str; 3] = ["one", "three", "two"];
 

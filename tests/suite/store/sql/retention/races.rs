@@ -8,10 +8,11 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::json;
 use store::{CommitError, Enqueued, IfBusy, NewQueuedRun, RetentionRules, SessionRemoval, ThreadExpectation};
+use test_support::drafts::now;
 use values::session::{Bundle, EnvironmentState};
 
 use super::{KEEP_ALL, aged, older_than};
-use crate::store::fixtures::{Fixture, now};
+use crate::store::fixtures::Fixture;
 use crate::store::sql::commit::subagents::subagent;
 use crate::store::sql::queue::fixtures::{at, key, queued_run, thread_run};
 

@@ -7,14 +7,15 @@ use std::sync::Arc;
 use futures_util::future::{Either, join_all, select};
 use futures_util::poll;
 use store::{Commit, CommitError, ConflictPolicy, SessionRemoval, Sessions, ThreadExpectation, ThreadPut};
+use test_support::databases::Engine;
+use test_support::drafts::{now, session_id, tenant};
 use values::clock::SystemClock;
 
 use super::rules::queue;
 use super::{aged, older_than};
-use crate::store::fixtures::{Fixture, now, session_id, tenant};
+use crate::store::fixtures::Fixture;
 use crate::store::postgres::plans::rows_read_by;
 use crate::store::sql::commit::subagents::{family, subagent};
-use crate::support::databases::Engine;
 
 on_both_engines!(
     a_session_is_removed_with_its_family_and_its_run,

@@ -5,12 +5,13 @@ use std::time::Duration;
 use agent::record::RunStatus;
 use chrono::TimeDelta;
 use store::{RemovalFigures, RetentionRules, ThreadExpectation};
+use test_support::databases::Engine;
+use test_support::drafts::{now, run_end, run_id, run_record, session_id};
 use values::ids::{DeliveryId, RunId, SessionId, UuidV7Source};
 
 use super::{KEEP_ALL, aged, literal, older_than};
-use crate::store::fixtures::{Fixture, now, run_end, run_id, run_record, session_id};
+use crate::store::fixtures::Fixture;
 use crate::store::sql::commit::subagents::family;
-use crate::support::databases::Engine;
 
 on_both_engines!(
     what_is_in_use_stays_at_any_age,

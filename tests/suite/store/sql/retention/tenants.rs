@@ -2,14 +2,15 @@
 
 use chrono::TimeDelta;
 use store::{ApiKeyRecord, CommandKey, CommandLease, CommandTerms, NewCommand, OutputPiece, Scope, ThreadExpectation};
+use test_support::databases::Engine;
+use test_support::drafts::{now, tenant};
+use test_support::workspaces::file;
 use values::ids::{ApiKeyId, CommandId, ExecutionId, UuidV7Source, WorkerId};
 
 use super::rules::add_remains;
 use super::{KEEP_ALL, aged, older_than};
-use crate::store::fixtures::{Fixture, now, tenant};
+use crate::store::fixtures::Fixture;
 use crate::store::sql::commit::subagents::family;
-use crate::store::workspaces::file;
-use crate::support::databases::Engine;
 
 on_both_engines!(a_removed_tenant_leaves_nothing_and_others_stay);
 

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::json;
+use test_support::languages::{node_prefix, python};
 use values::path_patterns::PathPatterns;
 
 use super::super::assert_contains;
 use super::super::shell::Host;
 use super::Line;
-use crate::support::languages::{node_prefix, python};
 
 const INSTALL: &str = "npm install --offline --no-audit --no-fund --loglevel=error";
 

@@ -14,17 +14,16 @@ use agent::state::{
 };
 use agent::{ExecutionControl, HookConfig};
 use serde_json::{Value, json};
+use test_support::clock::TestClock;
+use test_support::execution_ports::execution_ports;
+use test_support::model_request::model_request;
+use test_support::processors::HeldProcessors;
 use tokio_util::sync::CancellationToken;
 use values::clock::{Clock as _, SystemClock};
 use values::ids::{AgentId, ExecutionId, MessageId, ToolExecutionId, UuidV7Source};
 use values::message::{ContentPart, Message, Role, ToolCall};
 use values::tenant::TenantId;
 use values::usage::Usage;
-
-use crate::support::clock::TestClock;
-use crate::support::execution_ports::execution_ports;
-use crate::support::model_request::model_request;
-use crate::support::processors::HeldProcessors;
 
 const SECRET: &str = "sk-4711";
 

@@ -5,15 +5,15 @@ mod bounds;
 use agent::ports::{ModelErrorClass, ModelEvent};
 use agent::state::{AgentState, ExecutionStatus, FinishReason};
 use serde_json::json;
+use test_support::fake_model::{Beat, asks_for, completed, says, text, usage};
+use test_support::fake_tool::{Behaviour, FakeTool};
+use test_support::wait::until;
 use values::clock::Clock as _;
 use values::ids::{MessageId, UuidV7Source};
 use values::json::Value;
 use values::message::{ContentPart, Message, ReasoningPart, Role, ToolCall};
 
 use crate::agent::setup::{Setup, shown, transcript};
-use crate::support::fake_model::{Beat, asks_for, completed, says, text, usage};
-use crate::support::fake_tool::{Behaviour, FakeTool};
-use crate::support::wait::until;
 
 const SECRET: &str = "sk-4711";
 

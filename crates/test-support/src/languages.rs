@@ -1,0 +1,95 @@
+//! Interpreters of other languages with the libraries by which tests check the service from
+//! outside. `scripts/test` has them ready.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::environment::{REQUIRE, variable};
+
+/// A Python that has the libraries.
+const PYTHON: &str = "AGENT_RUNTIME_TEST_PYTHON";
+/// The libraries of Node.js.
+const NODE_MODULES: &str = "AGENT_RUNTIME_TEST_NODE_MODULES";
+/// Clients of the Model Context Protocol, and a newer Node.js.
+const MCP_MODULES: &str = "AGENT_RUNTIME_TEST_MCP_MODULES";
+/// MCP servers by others: an environment of Python, and libraries of Node.js.
+const MCP_SERVERS_PYTHON: &str = "AGENT_RUNTIME_TEST_MCP_SERVERS_PYTHON";
+const MCP_SERVERS_NODE: &str = "AGENT_RUNTIME_TEST_MCP_SERVERS_NODE";
+
+/// Returns whether there is any Python for the scripts that need no libraries; `false` only if none
+/// is required.
+pub fn has_python() -> bool {
+    let is_there = Command::new("python3").arg("--version").output().is_ok();
+    if !is_there {
+        assert!(variable(REQUIRE).is_none(), "{REQUIRE} is set and there is no python3");
+        eprintln!("SKIPPED: the script needs python3");
+    }
+    is_there
+}
+
+/// Returns the Python; `None` when it is not there and not required.
+pub fn python() -> Option<String> {
+    let python = variable(PYTHON);
+    if python.is_none() {
+        assert!(variable(REQUIRE).is_none(), "{REQUIRE} is set and {PYTHON} is not");
+        eprintln!("SKIPPED: {PYTHON} names no Python with the libraries of tests/python.txt");
+    }
+    python
+}
+
+/// Returns the folder that Node.js and npm are installed in; `None` on a machine without them.
+pub fn node_prefix() -> Option<PathBuf> {
+    let asked = Command::new("npm")
+        .args(["config", "get", "prefix", "--location=global"])
+        .output();
+    let Ok(answer) = asked else {
+        eprintln!("SKIPPED: the test needs npm");
+        return None;
+    };
+    let prefix = String::from_utf8(answer.stdout).unwrap();
+    Some(PathBuf::from(prefix.trim()).canonicalize().unwrap())
+}
+
+/// Returns the libraries of Node.js; `None` on a machine without npm, or when they are not there
+/// and not required.
+pub fn node_modules() -> Option<PathBuf> {
+    modules(NODE_MODULES, "tests/node")
+}
+
+/// Returns the clients of the Model Context Protocol in the same way, and the program that runs
+/// them.
+pub fn mcp_clients() -> Option<(PathBuf, PathBuf)> {
+    let modules = modules(MCP_MODULES, "tests/node-mcp")?;
+    let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
+    let node = modules.join(format!("node-linux-{architecture}/bin/node"));
+    Some((node, modules))
+}
+
+/// Returns the environment of Python with MCP servers; `None` if it is neither there nor required.
+pub fn mcp_servers_of_python() -> Option<PathBuf> {
+    let folder = variable(MCP_SERVERS_PYTHON);
+    if folder.is_none() {
+        let is_required = variable(REQUIRE).is_some();
+        assert!(!is_required, "{REQUIRE} is set and {MCP_SERVERS_PYTHON} is not");
+        eprintln!("SKIPPED: {MCP_SERVERS_PYTHON} names no environment with tests/mcp-servers/python.txt");
+    }
+    folder.map(PathBuf::from)
+}
+
+/// Returns the libraries of Node.js with MCP servers, and the program that runs them.
+pub fn mcp_servers_of_node() -> Option<(PathBuf, PathBuf)> {
+    let (node, _) = mcp_clients()?;
+    let modules = modules(MCP_SERVERS_NODE, "tests/mcp-servers")?;
+    Some((node, modules))
+}
+
+fn modules(name: &str, libraries: &str) -> Option<PathBuf> {
+    let modules = variable(name);
+    if modules.is_none() {
+        let npm = Command::new("npm").arg("--version").stdout(Stdio::null()).status();
+        let is_required = npm.is_ok() && variable(REQUIRE).is_some();
+        assert!(!is_required, "{REQUIRE} is set and {name} is not");
+        eprintln!("SKIPPED: {name} names no folder with the libraries of {libraries}");
+    }
+    modules.map(PathBuf::from)
+}
