@@ -1,4 +1,5 @@
-//! The integration tests: one binary, so that linking is paid once.
+//! The tests of the whole service, in one binary, so that linking is paid once. Those of a crate
+//! are in its folder `tests/suite`.
 
 #![expect(
     clippy::unwrap_used,
@@ -10,19 +11,14 @@
 
 mod support;
 
-mod agent;
-mod board;
 mod documents;
 mod end_to_end;
 mod hostile;
 mod http;
 mod mcp;
-mod models;
 mod outbox;
-mod outgoing;
 mod process;
 mod sandbox_network;
-mod store;
 mod tidy;
 mod tools;
 mod webhooks;

@@ -74,15 +74,22 @@ fn every_relative_link_has_a_target() {
     }
 }
 
-/// Returns whether a test exists, named by its path below `tests/suite/`.
+/// Returns whether a test exists. It is named by its path below `tests/suite/`, one of a crate
+/// after the name of the crate.
 fn is_test(name: &str) -> bool {
     let parts: Vec<&str> = name.split("::").collect();
     let Some((test, file)) = parts.split_last().filter(|(_, file)| file.len() > 1) else {
         return false;
     };
-    let module = format!("{}/tests/suite/{}", env!("CARGO_MANIFEST_DIR"), file.join("/"));
-    let files = [format!("{module}.rs"), format!("{module}/mod.rs")];
-    let mut sources = files.iter().filter_map(|file| fs::read_to_string(file).ok());
+    let modules = [
+        format!("tests/suite/{}", file.join("/")),
+        format!("crates/{}/tests/suite/{}", file[0], file[1..].join("/")),
+    ];
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let files = modules
+        .iter()
+        .flat_map(|module| [format!("{module}.rs"), format!("{module}/mod.rs")]);
+    let mut sources = files.filter_map(|file| fs::read_to_string(root.join(file)).ok());
     sources.any(|source| source.contains(&format!("fn {test}(")))
 }
 

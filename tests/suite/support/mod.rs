@@ -6,10 +6,7 @@ pub(crate) mod answer;
 mod mock_messages;
 pub(crate) mod mock_model;
 
-pub(crate) mod arbitrary_state;
 pub(crate) mod gated;
 pub(crate) mod hostile;
-pub(crate) mod memory_journal;
 pub(crate) mod pgbouncer;
-pub(crate) mod schema_rules;
 pub(crate) mod webhook_receiver;

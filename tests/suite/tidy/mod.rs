@@ -137,8 +137,8 @@ fn files_of_a_package_do_not_import_each_other_in_a_circle() {
 #[test]
 fn files_are_short_and_documented() {
     let mut faults = Vec::new();
-    let roots = ["tests", "benches", "examples"].map(PathBuf::from);
-    for root in sources().into_iter().chain(roots) {
+    let roots = ["benches", "examples"].map(PathBuf::from);
+    for root in sources().into_iter().chain(test_folders()).chain(roots) {
         for file in rust_files(&root) {
             let text = fs::read_to_string(&file).unwrap();
             if !text.starts_with("//!") {
@@ -175,6 +175,12 @@ fn packages() -> Vec<PathBuf> {
 /// The folders with the sources of all packages.
 fn sources() -> Vec<PathBuf> {
     packages().iter().map(|package| package.join("src")).collect()
+}
+
+/// The folders with the tests of all packages, beside those in the sources.
+fn test_folders() -> Vec<PathBuf> {
+    let folders = packages().into_iter().map(|package| package.join("tests"));
+    folders.filter(|folder| folder.is_dir()).collect()
 }
 
 /// The module right below `src` that a file belongs to.

@@ -4,7 +4,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use super::{rust_files, sources};
+use super::{rust_files, sources, test_folders};
 
 /// The most characters of a line of text. `rustfmt.toml` has the width of code.
 const TEXT_WIDTH: usize = 100;
@@ -135,8 +135,9 @@ fn is_prose(line: &str, is_example: &mut bool) -> bool {
 }
 
 fn code_files() -> Vec<PathBuf> {
-    let roots = ["tests", "benches", "examples", "fuzz/fuzz_targets"].map(PathBuf::from);
-    let files = sources().into_iter().chain(roots).flat_map(|root| rust_files(&root));
+    let roots = ["benches", "examples", "fuzz/fuzz_targets"].map(PathBuf::from);
+    let roots = sources().into_iter().chain(test_folders()).chain(roots);
+    let files = roots.flat_map(|root| rust_files(&root));
     // The words themselves stand here.
     files.filter(|file| !file.ends_with("tidy/text.rs")).collect()
 }

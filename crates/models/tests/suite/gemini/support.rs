@@ -1,0 +1,78 @@
+//! Builds answers and histories of Gemini's protocol, and decodes and encodes them.
+
+use std::sync::Arc;
+
+use agent::ports::ModelRequest;
+use models::gemini::{GeminiDecoder, GeminiDialect, encode_request};
+use models::{CapSettings, ProviderCapabilities};
+use serde_json::{Value, json};
+use test_support::gemini_chunks::stream_text;
+use values::message::{ContentPart, Message, ProviderFields, ReasoningPart, Role, TextPart, ToolCall};
+
+use crate::support::{Counted, Decoded, decode, message};
+
+pub(super) fn decode_with(content_type: Option<&str>, caps: CapSettings, chunks: &[&[u8]]) -> Decoded {
+    let decoder = GeminiDecoder::new("p", content_type, caps, Arc::new(Counted::default()));
+    decode(decoder, chunks)
+}
+
+/// Decodes a stream of the chunks.
+pub(crate) fn stream(chunks: &[Value]) -> Decoded {
+    let text = stream_text(chunks);
+    decode_with(Some("text/event-stream"), CapSettings::default(), &[text.as_bytes()])
+}
+
+/// Decodes one body.
+pub(super) fn plain(body: &Value) -> Decoded {
+    let text = body.to_string();
+    decode_with(
+        Some("application/json; charset=UTF-8"),
+        CapSettings::default(),
+        &[text.as_bytes()],
+    )
+}
+
+pub(super) fn signed(text: &str, signature: &str) -> ContentPart {
+    ContentPart::Text(TextPart {
+        text: text.to_owned(),
+        signature: Some(signature.to_owned()),
+        citations: Vec::new(),
+    })
+}
+
+pub(super) fn thought(text: &str, signature: Option<&str>) -> ContentPart {
+    ContentPart::Reasoning(ReasoningPart {
+        text: text.to_owned(),
+        signature: signature.map(str::to_owned),
+        ..ReasoningPart::default()
+    })
+}
+
+pub(super) fn call(id: &str, arguments: &str, signature: Option<&str>) -> ContentPart {
+    ContentPart::ToolCall(ToolCall {
+        id: id.to_owned(),
+        name: "t".to_owned(),
+        arguments: arguments.to_owned(),
+        signature: signature.map(|signature| json!({"thoughtSignature": signature}).to_string()),
+    })
+}
+
+/// A message of the assistant that the provider owns.
+pub(super) fn owned(provider: &str, content: Vec<ContentPart>) -> Message {
+    Message {
+        provider_fields: Some(ProviderFields {
+            model: Some("m".to_owned()),
+            ..ProviderFields::owner(provider)
+        }),
+        ..message(Role::Assistant, content)
+    }
+}
+
+pub(super) fn encoded(request: &ModelRequest) -> Value {
+    let dialect = GeminiDialect {
+        provider: "p".to_owned(),
+        max_output_tokens: None,
+        capabilities: ProviderCapabilities::default(),
+    };
+    serde_json::from_slice(&encode_request(request, &dialect)).unwrap()
+}

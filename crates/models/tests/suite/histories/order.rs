@@ -1,0 +1,126 @@
+//! The order of roles in chat completions.
+
+use agent::ports::ModelRequest;
+use models::openai_chat::{Dialect, encode_request};
+use models::{IdRule, MaxTokensField, ProviderCapabilities};
+use serde_json::{Value, json};
+use values::message::{ContentPart, Message, Role, ToolCall};
+
+use super::picture;
+use crate::support::{message, request, result, user};
+
+fn sent(host: &str, messages: Vec<Message>) -> Vec<Value> {
+    let dialect = Dialect {
+        provider: "p".to_owned(),
+        max_tokens_field: MaxTokensField::MaxTokens,
+        max_output_tokens: None,
+        stream_options: true,
+        refusal_field: false,
+        call_ids: IdRule::Any,
+        capabilities: ProviderCapabilities::at(host),
+        think_tags: false,
+    };
+    let request = ModelRequest {
+        system: "Instructions".into(),
+        ..request(messages)
+    };
+    let body: Value = serde_json::from_slice(&encode_request(&request, &dialect, true)).unwrap();
+    body["messages"].as_array().unwrap().clone()
+}
+
+fn roles(messages: &[Value]) -> Vec<&str> {
+    messages
+        .iter()
+        .map(|message| message["role"].as_str().unwrap())
+        .collect()
+}
+
+fn says(role: Role, text: &str) -> Message {
+    message(role, vec![ContentPart::text(text)])
+}
+
+fn calls(ids: &[&str]) -> Message {
+    let call = |id: &&str| {
+        ContentPart::ToolCall(ToolCall {
+            id: (*id).to_owned(),
+            name: "t".to_owned(),
+            arguments: "{}".to_owned(),
+            signature: None,
+        })
+    };
+    message(Role::Assistant, ids.iter().map(call).collect())
+}
+
+#[test]
+fn neighbours_are_joined_and_instructions_are_at_the_beginning() {
+    let history = vec![
+        says(Role::System, "More"),
+        user("a"),
+        says(Role::Assistant, "b"),
+        calls(&["c1"]),
+        result("c1", vec![ContentPart::text("r")]),
+        says(Role::System, "Be brief."),
+        user("c"),
+        user("d"),
+    ];
+    let any = sent("api.openai.com", history.clone());
+    let all = [
+        "system",
+        "system",
+        "user",
+        "assistant",
+        "assistant",
+        "tool",
+        "system",
+        "user",
+        "user",
+    ];
+    assert_eq!(roles(&any), all);
+    let call = json!({"id": "c1", "type": "function", "function": {"name": "t", "arguments": "{}"}});
+    assert_eq!(
+        sent("llm.example", history),
+        [
+            json!({"role": "system", "content": "Instructions\n\nMore"}),
+            json!({"role": "user", "content": "a"}),
+            json!({"role": "assistant", "content": "b", "tool_calls": [call]}),
+            json!({"role": "tool", "content": "r", "tool_call_id": "c1"}),
+            json!({"role": "user", "content": "<system>\nBe brief.\n</system>\n\nc\n\nd"}),
+        ]
+    );
+}
+
+#[test]
+fn mistral_gets_no_message_of_the_user_right_after_a_tool() {
+    let step = || {
+        vec![
+            user("a"),
+            calls(&["c1", "c2"]),
+            result("c1", vec![picture()]),
+            result("c2", vec![]),
+        ]
+    };
+    let mistral = |messages| sent("api.mistral.ai", messages);
+    let ended = mistral(step());
+    assert_eq!(
+        roles(&ended),
+        ["system", "user", "assistant", "tool", "tool", "assistant", "user"]
+    );
+    assert_eq!(ended[5], json!({"role": "assistant", "content": "I have the results."}));
+    assert_eq!(ended[6]["content"][1]["type"], "image_url");
+    // The next message of the user joins the attachments.
+    let continued = mistral([step(), vec![user("b")]].concat());
+    assert_eq!(roles(&continued), roles(&ended));
+    assert_eq!(continued[6]["content"][2]["text"], "b");
+    let plain = mistral(vec![user("a"), calls(&["c1"]), result("c1", vec![]), user("b")]);
+    assert_eq!(
+        roles(&plain),
+        ["system", "user", "assistant", "tool", "assistant", "user"]
+    );
+    // Without a message of the user, nothing comes between.
+    assert_eq!(
+        roles(&mistral(vec![user("a"), calls(&["c1"]), result("c1", vec![])])).last(),
+        Some(&"tool")
+    );
+    let assistant_only = mistral(vec![says(Role::Assistant, "x")]);
+    assert_eq!(roles(&assistant_only), ["system", "user", "assistant", "user"]);
+}

@@ -1,0 +1,104 @@
+//! Requests leave out reasoning, fields and completions that a server would refuse.
+
+use models::ProviderCapabilities;
+use models::openai_chat::{Dialect, encode_request};
+use serde_json::json;
+use values::json::RawJson;
+use values::message::{ContentPart, Message, OpaquePart, ProviderFields, ReasoningPart, Role};
+
+use super::request::{dialect, encoded};
+use crate::support::{message, request, user};
+
+fn made(provider: &str, fields: &[(&str, &str)]) -> ProviderFields {
+    let fields = fields
+        .iter()
+        .map(|(name, json)| ((*name).to_owned(), RawJson::new(*json)));
+    ProviderFields {
+        model: Some("m".to_owned()),
+        fields: fields.collect(),
+        ..ProviderFields::owner(provider)
+    }
+}
+
+#[test]
+fn reasoning_without_a_provider_and_broken_fields_are_left_out() {
+    let reasoning = ContentPart::Reasoning(ReasoningPart {
+        text: "hm".to_owned(),
+        ..ReasoningPart::default()
+    });
+    let odd = Message {
+        provider_fields: Some(made(
+            "p",
+            &[("broken", "{"), ("content", "\"other\""), ("fine", "[1 ]")],
+        )),
+        ..message(Role::Assistant, vec![reasoning, ContentPart::text("x")])
+    };
+    let text = String::from_utf8(encode_request(&request(vec![odd]), &dialect("p"), false)).unwrap();
+    assert_eq!(
+        text,
+        r#"{"model":"m","messages":[{"role":"assistant","content":"x","fine":[1 ]}],"stream":false}"#
+    );
+}
+
+#[test]
+fn an_empty_completion_is_left_out() {
+    let reasoning = || {
+        ContentPart::Reasoning(ReasoningPart {
+            text: "hm".to_owned(),
+            ..ReasoningPart::default()
+        })
+    };
+    let owned = |name: &str| Message {
+        provider_fields: Some(made("p", &[(name, "\"x\"")])),
+        ..message(Role::Assistant, vec![reasoning()])
+    };
+    let foreign = ContentPart::Opaque(OpaquePart {
+        provider: "other".to_owned(),
+        raw: RawJson::new("{}"),
+    });
+    let body = encoded(&request(vec![
+        user("one"),
+        message(Role::Assistant, vec![reasoning()]),
+        message(Role::Assistant, vec![ContentPart::text(""), foreign]),
+        owned("reasoning_content"),
+        owned("reasoning_details"),
+        owned("extra_content"),
+        user("two"),
+    ]));
+    let expected = json!([
+        {"role": "user", "content": "one"},
+        {"role": "assistant", "content": "", "extra_content": "x"},
+        {"role": "user", "content": "two"},
+    ]);
+    assert_eq!(body["messages"], expected);
+}
+
+#[test]
+fn own_fields_are_sent_once_and_neither_fill_nor_part_messages() {
+    let answer = |text: &str, fields: &[(&str, &str)]| Message {
+        provider_fields: Some(made("p", fields)),
+        ..message(Role::Assistant, vec![ContentPart::text(text)])
+    };
+    let answers = vec![
+        user("one"),
+        answer("", &[("content", "\"other\""), ("refusal", "\"no\"")]),
+        answer("a", &[("name", "{"), ("name", "\"x\""), ("name", "\"y\"")]),
+        answer("b", &[("name", "\"z\""), ("fine", "1")]),
+    ];
+    let joining = Dialect {
+        capabilities: ProviderCapabilities::default(),
+        ..dialect("p")
+    };
+    let text = |dialect: &Dialect| {
+        let body = encode_request(&request(answers.clone()), dialect, false);
+        String::from_utf8(body).unwrap()
+    };
+    assert_eq!(
+        text(&dialect("p")),
+        r#"{"model":"m","messages":[{"role":"user","content":"one"},{"role":"assistant","content":"a","name":"x"},{"role":"assistant","content":"b","name":"z","fine":1}],"stream":false}"#
+    );
+    assert_eq!(
+        text(&joining),
+        r#"{"model":"m","messages":[{"role":"user","content":"one"},{"role":"assistant","content":"a\n\nb","name":"x","fine":1}],"stream":false}"#
+    );
+}

@@ -1,0 +1,338 @@
+//! What statements on PostgreSQL read of tables that have grown: only as much as they need.
+
+use std::sync::Arc;
+
+use chrono::TimeDelta;
+use store::{DueFilter, LeaseTerms, Page, SessionFilter, Store, StoreSettings, open};
+use test_support::databases::{Engine, TestDatabase};
+use test_support::drafts::{now, tenant};
+use test_support::wait::until;
+use values::tenant::TenantId;
+
+use crate::fixtures::Fixture;
+use crate::sql::queue::fixtures::{all, commit_of, events, journal, queued_run, terms, thread_name, worker};
+
+/// Closes the store of the fixture, lets the server analyze its tables and counts the rows that it
+/// reads of some of them, named in SQL, for work on a store of one connection.
+pub(crate) async fn rows_read(fixture: &Fixture, tables: &str, work: impl AsyncFnOnce(&Arc<dyn Store>)) -> i64 {
+    rows_read_by(fixture, 1, tables, work).await
+}
+
+/// The same on a store of so many connections, each of which has the server plan anew.
+pub(crate) async fn rows_read_by(
+    fixture: &Fixture,
+    max_connections: u32,
+    tables: &str,
+    work: impl AsyncFnOnce(&Arc<dyn Store>),
+) -> i64 {
+    let database = &fixture.database;
+    database.execute("analyze").await.unwrap();
+    let before = counted_reads(fixture, &fixture.store, tables).await;
+    let settings = StoreSettings {
+        max_connections,
+        ..TestDatabase::settings()
+    };
+    let store = open(database.url(), settings).await.unwrap();
+    work(&store).await;
+    counted_reads(fixture, &store, tables).await - before
+}
+
+/// Closes the store and returns how many rows of the tables have been read by now.
+async fn counted_reads(fixture: &Fixture, store: &Arc<dyn Store>, tables: &str) -> i64 {
+    store.close().await;
+    until_counted(fixture, "true").await;
+    let reads = format!(
+        "select sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint from pg_stat_user_tables
+        where relname in ({tables})"
+    );
+    fixture.database.number(&reads).await
+}
+
+/// Waits until the other connections of a condition have ended: the server adds what a connection
+/// has read when it ends.
+async fn until_counted(fixture: &Fixture, condition: &str) {
+    let open = format!(
+        "select count(*) from pg_stat_activity where datname = current_database()
+        and backend_type = 'client backend' and pid <> pg_backend_pid() and {condition}"
+    );
+    until("connections have ended", async || {
+        fixture.database.number(&open).await == 0
+    })
+    .await;
+}
+
+/// Puts copies of the only run in the queue beside it, of three tenants that take turns.
+const MANY_WAITING: &str = "with added as (
+        insert into runs
+        select copy.* from generate_series(1, 30000) number, runs one,
+            lateral jsonb_populate_record(one, jsonb_build_object(
+                'tenant', 'tenant' || number % 3, 'run_id', md5('run' || number), 'session_id', md5('session' || number))) copy
+        returning tenant, run_id)
+    insert into run_queue
+    select copy.* from added, run_queue one,
+        lateral jsonb_populate_record(one, jsonb_build_object(
+            'tenant', added.tenant, 'run_id', added.run_id, 'turn', hashtext(added.run_id::text))) copy";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_does_not_read_the_queue() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    fixture.enqueue(&queued_run(&fixture.tenant)).await;
+    fixture.database.execute(MANY_WAITING).await.unwrap();
+    assert_eq!(fixture.count("run_queue").await, 30_001);
+    // More often than a server plans a statement anew for its values.
+    let read = rows_read(&fixture, "'runs', 'run_queue'", async |store| {
+        for _ in 0..8 {
+            let leased = store.run_lease(&terms(worker(), 0, 100), all(10)).await.unwrap();
+            assert_eq!(leased.len(), 10);
+        }
+    })
+    .await;
+    assert!(read < 2_000, "{read} rows of runs and the queue were read");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn accepting_a_run_does_not_read_a_queue_that_was_short_when_that_was_planned() {
+    for looked_at in ["select 1", "vacuum analyze run_queue"] {
+        let Some(fixture) = Fixture::on_one_connection().await else {
+            return;
+        };
+        let database = &fixture.database;
+        // The server would plan again once it has looked at the grown table.
+        let unseen = "alter table run_queue set (autovacuum_enabled = false)";
+        database.execute(unseen).await.unwrap();
+        let accept_eight = async || {
+            for _ in 0..8 {
+                fixture.enqueue(&queued_run(&fixture.tenant)).await;
+            }
+        };
+        accept_eight().await;
+        database.execute(looked_at).await.unwrap();
+        accept_eight().await;
+        database.execute("delete from run_queue").await.unwrap();
+        database.execute("delete from runs").await.unwrap();
+        fixture.enqueue(&queued_run(&fixture.tenant)).await;
+        database.execute(MANY_WAITING).await.unwrap();
+        accept_eight().await;
+        let read = counted_reads(&fixture, &fixture.store, "'run_queue'").await;
+        assert!(read < 2_000, "{read} rows of the queue were read after {looked_at}");
+    }
+}
+
+/// Puts copies of a session beside it.
+const MANY_SESSIONS: &str = "insert into sessions
+    select copy.* from generate_series(1, 20000) number, (select s as stored from sessions s limit 1) one,
+        lateral jsonb_populate_record(one.stored, jsonb_build_object('session_id', md5('session' || number))) copy";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn statements_read_one_row_of_sessions_that_were_none_when_those_were_planned() {
+    let Some(fixture) = Fixture::on_one_connection().await else {
+        return;
+    };
+    let database = &fixture.database;
+    // The server would plan again once it has looked at the grown table by itself.
+    let unseen = "alter table sessions set (autovacuum_enabled = false)";
+    database.execute(unseen).await.unwrap();
+    let commit = fixture.commit(None, &["root"]);
+    let run_id = commit.run.as_ref().unwrap().record.summary.run_id;
+    let mut tip = fixture.publish(&commit).await;
+    // More often than a server plans a statement anew for its values.
+    let look_up_eight = async || {
+        for _ in 0..8 {
+            let found = fixture.store.run_lookup(&fixture.tenant, run_id).await.unwrap();
+            assert_eq!(found.unwrap().summary.run_id, run_id);
+        }
+    };
+    look_up_eight().await;
+    for turn in 2..=100 {
+        // The tables are checked after the 32nd batch, which still reads them all.
+        if turn == 32 {
+            database.execute(MANY_SESSIONS).await.unwrap();
+        }
+        tip = fixture.child(&tip, &["turn"]).await;
+        if turn == 32 {
+            until("sessions are analyzed", async || {
+                let analyzed = "select count(last_analyze) from pg_stat_user_tables where relname = 'sessions'";
+                database.number(analyzed).await == 1
+            })
+            .await;
+        }
+    }
+    look_up_eight().await;
+    assert_eq!(fixture.count("sessions").await, 100 + 20_000);
+    let read = counted_reads(&fixture, &fixture.store, "'sessions'").await;
+    assert!((20_000..50_000).contains(&read), "{read} rows of sessions were read");
+}
+
+/// What the end of a queued run touches.
+const OF_ENDS: &str = "'run_queue', 'runs', 'run_journal', 'run_messages', 'sessions', 'states', 'history_segments'";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_end_of_a_run_does_not_read_tables_that_were_small_when_that_was_planned() {
+    let Some(fixture) = Fixture::on_one_connection().await else {
+        return;
+    };
+    let database = &fixture.database;
+    for table in ["run_queue", "runs", "run_journal", "sessions", "history_segments"] {
+        // The server would plan again once it has looked at the grown table.
+        let unseen = format!("alter table {table} set (autovacuum_enabled = false)");
+        database.execute(&unseen).await.unwrap();
+    }
+    let root = fixture.root(&["root"]).await;
+    let end_eight = async || {
+        for turn in 0..8 {
+            let run = queued_run(&fixture.tenant);
+            fixture.enqueue(&run).await;
+            let terms = terms(worker(), 0, 100);
+            let leased = fixture
+                .store
+                .run_lease_now(&terms, &fixture.tenant, run.summary.run_id)
+                .await;
+            let leased = leased.unwrap().unwrap();
+            let entries = journal(1, 2);
+            let appended = fixture.store.progress_append(&leased.lease, &entries, &[]).await;
+            assert!(appended.unwrap());
+            let mut commit = commit_of(&fixture, &leased);
+            if let Some(end) = &mut commit.run {
+                end.events = events(leased.lease.run_id, 1, 3);
+            }
+            fixture.publish(&commit).await;
+            fixture.child(&root, &[&turn.to_string()]).await;
+        }
+    };
+    end_eight().await;
+    fixture.enqueue(&queued_run(&fixture.tenant)).await;
+    database
+        .execute("delete from runs where status <> 'queued'")
+        .await
+        .unwrap();
+    database.execute(MANY_WAITING).await.unwrap();
+    until_counted(&fixture, "application_name <> 'agent-runtime'").await;
+    let before = "select coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::bigint
+        from pg_stat_user_tables where relname in ('run_queue', 'runs')";
+    let before = database.number(before).await;
+    end_eight().await;
+    let read = counted_reads(&fixture, &fixture.store, OF_ENDS).await - before;
+    assert!(read < 4_000, "{read} rows were read");
+    assert_eq!(fixture.count("run_queue").await, 30_001);
+}
+
+/// Puts copies of the only session and its run beside them, all on the run's thread.
+const MANY_ON_THREAD: &str = "with added as (
+        insert into runs
+        select copy.* from generate_series(1, 4000) number, runs one,
+            lateral jsonb_populate_record(one, jsonb_build_object(
+                'run_id', md5('run' || number), 'session_id', md5('session' || number))) copy
+        returning session_id)
+    insert into sessions
+    select copy.* from added, sessions one,
+        lateral jsonb_populate_record(one, jsonb_build_object(
+            'session_id', added.session_id, 'branch_id', added.session_id)) copy";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_of_the_sessions_of_a_thread_reads_its_runs_once() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    let mut commit = fixture.commit(None, &["root"]);
+    if let Some(run) = &mut commit.run {
+        run.record.summary.thread = Some(thread_name("long"));
+    }
+    fixture.publish(&commit).await;
+    fixture.database.execute(MANY_ON_THREAD).await.unwrap();
+    assert_eq!(fixture.count("sessions").await, 4_001);
+    let filter = SessionFilter {
+        thread: Some(thread_name("long")),
+        ..SessionFilter::default()
+    };
+    let page = Page {
+        before: None,
+        limit: 100,
+    };
+    let read = rows_read(&fixture, "'runs', 'sessions'", async |store| {
+        let listed = store.session_list(&fixture.tenant, &filter, page).await.unwrap();
+        assert_eq!(listed.len(), 100);
+    })
+    .await;
+    assert!(read < 10_000, "{read} rows of runs and sessions were read");
+}
+
+/// Inserts messages into the outbox that are all due: 100,000 to one host, then 20,000 of one
+/// tenant to another host, then some that five tenants send to four hosts.
+const MANY_DUE: &str = "insert into webhook_deliveries (
+        tenant, delivery_id, run_id, event, url, receiver, status, created_at, due_at, schema_version, encoding, payload)
+    select
+        case when n <= 120000 then 'acme' else 'tenant' || n % 5 end, gen_random_uuid(), gen_random_uuid(), 'run.completed',
+        'https://example.org/', case when n <= 100000 then 'busy.example' when n <= 120000 then 'other.example'
+            else 'host' || n % 4 end,
+        'pending', now() - interval '1 day', now() - interval '1 day' + n * interval '1 ms', 1, 0, '{}'
+    from generate_series(1, 120400) n";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_of_deliveries_does_not_read_those_to_busy_receivers() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    fixture.database.execute(MANY_DUE).await.unwrap();
+    let (busy, acme) = (["busy.example".to_owned()], [tenant("acme")]);
+    let read = rows_read(&fixture, "'webhook_deliveries'", async |store| {
+        // More often than a server plans a statement anew for its values.
+        for _ in 0..8 {
+            for (except_tenants, expected) in [(&acme[..0], "acme"), (&acme, "tenant")] {
+                assert_leases_four(&**store, &busy, except_tenants, expected).await;
+            }
+        }
+    })
+    .await;
+    assert!(read < 16 * 1_000, "{read} rows of deliveries were read");
+}
+
+/// Leases four deliveries except to these receivers and of these tenants, and checks how the names
+/// of their tenants begin.
+async fn assert_leases_four(
+    store: &dyn Store,
+    except_receivers: &[String],
+    except_tenants: &[TenantId],
+    expected: &str,
+) {
+    let terms = LeaseTerms {
+        worker: worker(),
+        now: now(),
+        until: now() + TimeDelta::seconds(100),
+    };
+    let filter = DueFilter {
+        limit: 4,
+        except_receivers,
+        except_tenants,
+    };
+    let leased = store.delivery_lease(&terms, filter).await.unwrap();
+    assert_eq!(leased.len(), 4);
+    assert!(leased.iter().all(|due| due.tenant.as_str().starts_with(expected)));
+}
+
+/// Inserts messages into the outbox that are all due: 40,000 of a tenant to 10,000 hosts, then some
+/// that five others send to four hosts.
+const MANY_RECEIVERS: &str = "insert into webhook_deliveries (
+        tenant, delivery_id, run_id, event, url, receiver, status, created_at, due_at, schema_version, encoding, payload)
+    select
+        case when n <= 40000 then 'acme' else 'tenant' || n % 5 end, gen_random_uuid(), gen_random_uuid(), 'run.completed',
+        'https://example.org/', 'host' || n % case when n <= 40000 then 10000 else 4 end,
+        'pending', now() - interval '1 day', now() - interval '1 day' + n * interval '1 ms', 1, 0, '{}'
+    from generate_series(1, 40400) n";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_of_deliveries_does_not_check_all_receivers_of_a_busy_tenant() {
+    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
+        return;
+    };
+    fixture.database.execute(MANY_RECEIVERS).await.unwrap();
+    let (busy, acme) = (["host1".to_owned()], [tenant("acme")]);
+    let read = rows_read(&fixture, "'webhook_deliveries'", async |store| {
+        for _ in 0..8 {
+            assert_leases_four(&**store, &busy, &acme, "tenant").await;
+        }
+    })
+    .await;
+    assert!(read < 8 * 1_000, "{read} rows of deliveries were read");
+}

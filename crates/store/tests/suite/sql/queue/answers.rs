@@ -1,0 +1,122 @@
+//! Open calls of a run: of the runs that answer them, one is accepted.
+
+use agent::record::{RunStatus, RunSummary};
+use futures_util::future::join_all;
+use store::{Enqueued, IfBusy, LeasedRun, NewAnswer, NewQueuedRun, RunEnd};
+use values::ids::RunId;
+
+use super::fixtures::{at, commit_of, end_of, key, queued_run, thread_run};
+use crate::fixtures::Fixture;
+
+on_both_engines!(
+    of_many_answers_one_is_accepted,
+    calls_are_open_again_if_their_answer_fails,
+    a_repeated_answer_is_the_same_run,
+);
+
+/// Commits a run that waits.
+async fn waiting(fixture: &Fixture) -> LeasedRun {
+    fixture.enqueue(&queued_run(&fixture.tenant)).await;
+    let leased = fixture.lease_one().await;
+    let mut commit = commit_of(fixture, &leased);
+    commit.run = Some(RunEnd {
+        lease: Some(leased.lease.clone()),
+        ..end_of(&leased.summary, RunStatus::Waiting)
+    });
+    fixture.store.session_commit(&commit).await.unwrap();
+    leased
+}
+
+/// A run that answers another one.
+fn answering(fixture: &Fixture, waiting: &LeasedRun, is_fork: bool) -> NewQueuedRun {
+    let mut run = queued_run(&fixture.tenant);
+    run.summary.base_session_id = Some(waiting.summary.session_id);
+    run.answer = Some(NewAnswer {
+        run_id: waiting.lease.run_id,
+        is_fork,
+    });
+    run
+}
+
+async fn shown(fixture: &Fixture, run: &LeasedRun) -> (RunStatus, Option<RunId>) {
+    let found = fixture.store.run_lookup(&fixture.tenant, run.lease.run_id).await;
+    let RunSummary {
+        status, answer_run_id, ..
+    } = found.unwrap().unwrap().summary;
+    (status, answer_run_id)
+}
+
+async fn of_many_answers_one_is_accepted(fixture: Fixture) {
+    let asked = waiting(&fixture).await;
+    assert_eq!(shown(&fixture, &asked).await, (RunStatus::Waiting, None));
+    let mut runs: Vec<_> = (0..8).map(|_| answering(&fixture, &asked, false)).collect();
+    for (index, run) in runs.iter_mut().enumerate().skip(4) {
+        let on_thread = thread_run(&fixture.tenant, &format!("t{index}"), IfBusy::Reject);
+        run.summary.thread = on_thread.summary.thread;
+    }
+    let answers = join_all(runs.iter().map(|run| fixture.store.run_enqueue(run))).await;
+    let answers: Vec<Enqueued> = answers.into_iter().map(Result::unwrap).collect();
+    let accepted = answers
+        .iter()
+        .position(|answer| matches!(answer, Enqueued::Accepted { .. }))
+        .unwrap();
+    let winner = runs[accepted].summary.run_id;
+    let lost = answers.iter().filter(|answer| **answer == Enqueued::Answered(winner));
+    assert_eq!(lost.count(), 7, "{answers:?}");
+    assert_eq!(shown(&fixture, &asked).await, (RunStatus::Answered, Some(winner)));
+    assert_eq!((fixture.count("runs").await, fixture.count("run_queue").await), (2, 1));
+    let answered = fixture.store.run_answer(&fixture.tenant, asked.lease.run_id, winner);
+    assert_eq!(answered.await.unwrap(), None);
+
+    let fork = answering(&fixture, &asked, true);
+    assert!(matches!(
+        fixture.store.run_enqueue(&fork).await.unwrap(),
+        Enqueued::Accepted { .. }
+    ));
+    assert_eq!(shown(&fixture, &asked).await, (RunStatus::Answered, Some(winner)));
+}
+
+async fn calls_are_open_again_if_their_answer_fails(fixture: Fixture) {
+    let asked = waiting(&fixture).await;
+    for _ in 0..2 {
+        let answer = answering(&fixture, &asked, false);
+        fixture.enqueue(&answer).await;
+        let by = answer.summary.run_id;
+        assert_eq!(shown(&fixture, &asked).await, (RunStatus::Answered, Some(by)));
+        let leased = fixture.lease_one().await;
+        fixture.fail(&leased).await;
+        assert_eq!(shown(&fixture, &asked).await, (RunStatus::Waiting, None));
+    }
+    // Another run that begins at the session learns only then that it answers the calls.
+    let late = NewQueuedRun {
+        answer: None,
+        ..answering(&fixture, &asked, false)
+    };
+    fixture.enqueue(&late).await;
+    let by = late.summary.run_id;
+    let answered = fixture.store.run_answer(&fixture.tenant, asked.lease.run_id, by);
+    assert_eq!(answered.await.unwrap(), None);
+    let refused = fixture.store.run_enqueue(&answering(&fixture, &asked, false)).await;
+    assert_eq!(refused.unwrap(), Enqueued::Answered(by));
+    let leased = fixture.lease_one().await;
+    fixture.complete(&leased).await;
+    assert_eq!(shown(&fixture, &asked).await, (RunStatus::Answered, Some(by)));
+}
+
+async fn a_repeated_answer_is_the_same_run(fixture: Fixture) {
+    let asked = waiting(&fixture).await;
+    let mut first = answering(&fixture, &asked, false);
+    first.idempotency = Some(key("k", "body", at(100)));
+    fixture.enqueue(&first).await;
+    // The response to the first attempt was lost.
+    let again = fixture.store.run_enqueue(&first).await.unwrap();
+    assert!(matches!(again, Enqueued::Accepted { .. }), "{again:?}");
+    let other = NewQueuedRun {
+        idempotency: first.idempotency.clone(),
+        ..answering(&fixture, &asked, false)
+    };
+    match fixture.store.run_enqueue(&other).await.unwrap() {
+        Enqueued::Known(known) => assert_eq!(known.resource_id, first.summary.run_id.as_uuid()),
+        refused => panic!("{refused:?}"),
+    }
+}
