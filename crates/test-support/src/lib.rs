@@ -1,7 +1,7 @@
-//! What the tests of several packages share: models, tools, servers and databases that behave as a
-//! test wants. Only tests may depend on it.
+//! Models, tools, servers and databases that behave as a test wants, for the tests of several
+//! packages. Only tests may depend on this crate.
 //!
-//! What the tests of one crate share with those of the service has a feature of the crate's name.
+//! A feature has the name of the crate whose tests need its modules, beside those of the service.
 
 #![expect(
     clippy::unwrap_used,

@@ -22,8 +22,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("lifecycle", &[]),
 ];
 
-/// Dependencies that belong to few packages, and these packages. The service is at the root. Tests,
-/// and what they share, may use any.
+/// Dependencies that belong to few packages, and these packages. The service is at the root. Tests
+/// and the crate that they share may use any.
 const OWNED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("axum", &["."]),
     ("governor", &["."]),
