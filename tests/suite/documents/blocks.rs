@@ -21,7 +21,7 @@ pub(super) struct Block {
 pub(super) type Table = Vec<Vec<String>>;
 
 /// Reads a file of the repository.
-pub(super) fn read(name: &str) -> String {
+pub(crate) fn read(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
@@ -64,7 +64,7 @@ pub(super) fn blocks(markdown: &str) -> Vec<Block> {
 
 /// Returns the tables that have a mark such as `<!-- table: fields Run -->`, each with the words of
 /// its mark.
-pub(super) fn tables(markdown: &str) -> Vec<(String, Table)> {
+pub(crate) fn tables(markdown: &str) -> Vec<(String, Table)> {
     let mut found = Vec::new();
     let mut lines = markdown.lines();
     while let Some(line) = lines.next() {
@@ -96,7 +96,7 @@ pub(super) fn code_spans(markdown: &str) -> Vec<String> {
 }
 
 /// Returns what stands between the backticks of one line.
-pub(super) fn spans_of(line: &str) -> impl Iterator<Item = String> {
+pub(crate) fn spans_of(line: &str) -> impl Iterator<Item = String> {
     line.split('`').skip(1).step_by(2).map(str::to_owned)
 }
 

@@ -2,7 +2,7 @@
 //! fails here.
 
 mod backups;
-mod blocks;
+pub(crate) mod blocks;
 mod change_lists;
 mod commands;
 mod configuration;

@@ -147,9 +147,13 @@ async fn arguments_are_checked_before_the_tool_sees_them() {
 async fn the_error_of_an_unknown_tool_names_the_known_ones() {
     let step = Step::new();
     let executions = step.execute(&[], &[("abacus", "not even JSON")]).await;
-    let message = "no tool is named \"abacus\"; the tools are calculator, search_tools, todo, variables_get, \
-                   variables_set, read_file, write_file, edit_file, apply_patch, list_files, glob, grep, current_time";
-    assert_error(&executions[0], ErrorKind::Validation, "tool_unknown", message);
+    let clock: Arc<dyn Clock> = Arc::new(step.clock);
+    let known = builtin_tools(&clock)
+        .iter()
+        .map(|tool| tool.spec().name.clone())
+        .collect::<Vec<_>>();
+    let message = format!("no tool is named \"abacus\"; the tools are {}", known.join(", "));
+    assert_error(&executions[0], ErrorKind::Validation, "tool_unknown", &message);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,6 @@
 //! What the specs of the tools promise.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use agent::ports::{Tool, ToolSpec};
@@ -12,17 +13,7 @@ use values::json::Value;
 
 use super::super::http_fetch;
 use super::shell::Host;
-
-/// What a call may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Effect {
-    /// It changes nothing.
-    Reads,
-    /// It adds, and overwrites nothing.
-    Adds,
-    /// It may overwrite or remove something.
-    Overwrites,
-}
+use crate::documents::blocks::{read, spans_of, tables};
 
 /// The specs of all built-in tools. `http_fetch` comes first with safe methods and then with all.
 fn specs() -> Vec<ToolSpec> {
@@ -46,44 +37,54 @@ fn specs() -> Vec<ToolSpec> {
     tools.iter().map(|tool| tool.spec().clone()).collect()
 }
 
+/// Returns what a call may do, in the words of `docs/tools.md`.
+fn effect_of(spec: &ToolSpec) -> &'static str {
+    match (spec.read_only, spec.destructive) {
+        (true, false) => "reads",
+        (false, false) => "adds",
+        (false, true) => "overwrites",
+        (true, true) => panic!("{} reads only and overwrites", spec.name),
+    }
+}
+
+/// Adds the names of all properties of a schema.
+fn add_names(schema: &Value, names: &mut BTreeSet<String>) {
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        names.insert(name.clone());
+        add_names(property, names);
+    }
+    if let Some(items) = schema.get("items") {
+        add_names(items, names);
+    }
+}
+
 #[test]
-fn each_tool_describes_truthfully_what_it_changes_and_whether_it_may_be_repeated() {
-    let marks = specs().into_iter().map(|spec| {
-        let effect = match (spec.read_only, spec.destructive) {
-            (true, false) => Effect::Reads,
-            (false, false) => Effect::Adds,
-            (false, true) => Effect::Overwrites,
-            (true, true) => panic!("{} reads only and overwrites", spec.name),
-        };
-        (spec.name, effect, spec.idempotent)
+fn the_table_of_tools_says_what_each_one_takes_and_changes() {
+    let marked = tables(&read("docs/tools.md"));
+    let (_, table) = marked.into_iter().find(|(mark, _)| mark == "tools").unwrap();
+    let rows = table.iter().map(|row| {
+        let name = spans_of(&row[0]).next().unwrap();
+        (name, (spans_of(&row[1]).collect(), row[2].clone()))
     });
-    let mut marks: Vec<_> = marks.collect();
-    marks.sort_by(|left, right| left.0.cmp(&right.0));
-    let expected = [
-        ("apply_patch", Effect::Overwrites, true),
-        ("calculator", Effect::Reads, true),
-        ("current_time", Effect::Reads, true),
-        ("edit_file", Effect::Overwrites, true),
-        ("glob", Effect::Reads, true),
-        ("grep", Effect::Reads, true),
-        ("http_fetch", Effect::Reads, true),
-        ("http_fetch", Effect::Overwrites, false),
-        ("list_files", Effect::Reads, true),
-        ("read_file", Effect::Reads, true),
-        // It adds the tools that it finds to the environment.
-        ("search_tools", Effect::Adds, true),
-        ("shell", Effect::Overwrites, false),
-        // A job runs in its process only, so a call that a takeover repeats finds it lost.
-        ("shell_job", Effect::Adds, true),
-        ("todo", Effect::Adds, true),
-        ("variables_get", Effect::Reads, true),
-        ("variables_set", Effect::Overwrites, true),
-        ("write_file", Effect::Overwrites, true),
-    ];
-    assert_eq!(
-        marks,
-        expected.map(|(name, effect, idempotent)| (name.to_owned(), effect, idempotent))
-    );
+    let shown: BTreeMap<String, (BTreeSet<String>, String)> = rows.collect();
+    let specs = specs().into_iter().filter(|spec| spec.name != "http_fetch");
+    let made = specs.map(|spec| {
+        let mut arguments = BTreeSet::new();
+        add_names(&spec.parameters, &mut arguments);
+        let effect = effect_of(&spec).to_owned();
+        (spec.name, (arguments, effect))
+    });
+    assert_eq!(shown, made.collect());
+}
+
+#[test]
+fn every_tool_may_be_repeated_but_commands_and_unsafe_requests() {
+    let specs = specs();
+    let once = specs.iter().filter(|spec| !spec.idempotent);
+    let once: Vec<_> = once.map(|spec| (spec.name.as_str(), effect_of(spec))).collect();
+    assert_eq!(once, [("shell", "overwrites"), ("http_fetch", "overwrites")]);
+    let fetches = specs.iter().filter(|spec| spec.name == "http_fetch").map(effect_of);
+    assert_eq!(fetches.collect::<Vec<_>>(), ["reads", "overwrites"]);
 }
 
 #[test]
