@@ -103,13 +103,13 @@ impl LocalBoard {
 
     pub(super) fn lookup_by_session(&self, tenant: &TenantId, session_id: SessionId) -> Option<RunId> {
         let runs = self.runs.lock();
-        let of_session = of_tenant(&runs, tenant).find(|run| run.summary.session_id == session_id);
-        of_session.map(|run| run.summary.run_id)
+        let found = tenant_runs(&runs, tenant).find(|run| run.summary.session_id == session_id);
+        found.map(|run| run.summary.run_id)
     }
 
     /// Lists the live runs of a tenant, the newest first.
     pub(super) fn list(&self, tenant: &TenantId) -> Vec<Arc<LiveRun>> {
-        let mut runs: Vec<_> = of_tenant(&self.runs.lock(), tenant).map(Arc::clone).collect();
+        let mut runs: Vec<_> = tenant_runs(&self.runs.lock(), tenant).map(Arc::clone).collect();
         runs.reverse();
         runs
     }
@@ -126,13 +126,13 @@ impl LocalBoard {
 /// committed.
 fn find_rival(runs: &Runs, tenant: &TenantId, run: &LiveRun) -> Option<RunId> {
     let base = run.summary.base_session_id?;
-    let mut rivals = of_tenant(runs, tenant).map(|live| &live.summary).filter(|live| {
+    let mut rivals = tenant_runs(runs, tenant).map(|live| &live.summary).filter(|live| {
         live.base_session_id == Some(base) && live.run_id != run.summary.run_id && !live.status.is_terminal()
     });
     rivals.next().map(|rival| rival.run_id)
 }
 
-fn of_tenant<'a>(runs: &'a Runs, tenant: &'a TenantId) -> impl Iterator<Item = &'a Arc<LiveRun>> {
+fn tenant_runs<'a>(runs: &'a Runs, tenant: &'a TenantId) -> impl Iterator<Item = &'a Arc<LiveRun>> {
     let from = (tenant.clone(), RunId::from_uuid(uuid::Uuid::nil()));
     runs.range(from..)
         .take_while(move |((owner, _), _)| owner == tenant)

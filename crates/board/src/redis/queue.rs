@@ -92,9 +92,9 @@ impl Queue {
     pub(super) fn ended(&self, tenant: &TenantId) -> BTreeSet<RunId> {
         let state = self.state.lock();
         let from = (tenant.clone(), RunId::from_uuid(Uuid::nil()));
-        let of_tenant = state.ended.range(from..).map(|(run, _)| run);
-        let of_tenant = of_tenant.take_while(|(owner, _)| owner == tenant);
-        of_tenant.map(|(_, run_id)| *run_id).collect()
+        let ended = state.ended.range(from..).map(|(run, _)| run);
+        let ended = ended.take_while(|(owner, _)| owner == tenant);
+        ended.map(|(_, run_id)| *run_id).collect()
     }
 
     /// Takes the next batch; empty if there is nothing to do. Returns an ended run again each time

@@ -120,7 +120,7 @@ struct Room {
     /// What may be there at most.
     full: u64,
     /// How much of the file system of each directory belongs to others, at most.
-    of_others: Vec<u64>,
+    foreign: Vec<u64>,
     /// How many walks in a row have missed a directory.
     incomplete: u32,
     /// How many of them did so while the processes stood still.
@@ -129,7 +129,7 @@ struct Room {
 
 impl Room {
     fn begin(directories: Vec<PathBuf>, files_bytes: Option<u64>, limit: u64) -> Self {
-        let of_others = taken(&directories);
+        let foreign = taken(&directories);
         let before = measure(&directories, u64::MAX).total;
         let base = files_bytes.map_or(before, |files| files.min(before));
         Self {
@@ -137,7 +137,7 @@ impl Room {
             before,
             base,
             full: base.saturating_add(limit),
-            of_others,
+            foreign,
             incomplete: 0,
             moving: 0,
         }
@@ -162,10 +162,10 @@ impl Room {
         let room = self.full.saturating_sub(self.before);
         let growth = now.saturating_sub(self.before);
         let mut is_short = false;
-        for (of_others, taken) in self.of_others.iter_mut().zip(taken(&self.directories)) {
-            is_short |= taken.saturating_sub(*of_others) > room;
+        for (foreign, taken) in self.foreign.iter_mut().zip(taken(&self.directories)) {
+            is_short |= taken.saturating_sub(*foreign) > room;
             // Others may have removed files since.
-            *of_others = taken.saturating_sub(growth).min(*of_others);
+            *foreign = taken.saturating_sub(growth).min(*foreign);
         }
         is_short
     }
@@ -180,7 +180,7 @@ impl Room {
             self.moving = 0;
             // The rest is that of others.
             let growth = now.saturating_sub(self.before);
-            self.of_others = taken.into_iter().map(|taken| taken.saturating_sub(growth)).collect();
+            self.foreign = taken.into_iter().map(|taken| taken.saturating_sub(growth)).collect();
         } else {
             self.moving += 1;
         }

@@ -41,17 +41,17 @@ fn try_out(task: &ProbeTask) -> Protections {
         cgroup::try_out(delegated, &name).map_err(|error| with_causes(&error))
     });
     // Commands get a network and a PID namespace before all else, from their helper.
-    let of_helper = if task.namespaces {
+    let helper_namespaces = if task.namespaces {
         namespaces::enter_user_and(CloneFlags::empty()).map_err(|error| with_causes(&error))
     } else {
         Err("it needs isolation and namespaces, which are switched off".to_owned())
     };
-    let proxy = match (task.proxy, &of_helper) {
+    let proxy = match (task.proxy, &helper_namespaces) {
         (false, _) => Ok(None),
         (true, Ok(())) => network::enter().map(Some).map_err(|error| with_causes(&error)),
         (true, Err(error)) => Err(error.clone()),
     };
-    let pid_namespace = of_helper.and_then(|()| init::try_out().map_err(|error| with_causes(&error)));
+    let pid_namespace = helper_namespaces.and_then(|()| init::try_out().map_err(|error| with_causes(&error)));
     let namespace_error = if task.namespaces {
         namespaces::enter(&restrictions).err().map(|error| with_causes(&error))
     } else {

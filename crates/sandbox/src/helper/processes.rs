@@ -148,17 +148,17 @@ pub(super) fn descendants(at_most: usize) -> Vec<Process> {
 /// Returns the children of all threads of a process. Returns `None` if the kernel does not list
 /// children, or if the process is gone.
 fn children(pid: Pid, threads: u32) -> Option<Vec<Pid>> {
-    let of_thread = |thread: &str| fs::read_to_string(format!("/proc/{pid}/task/{thread}/children")).ok();
+    let read_list = |thread: &str| fs::read_to_string(format!("/proc/{pid}/task/{thread}/children")).ok();
     let parse = |list: String| -> Vec<Pid> {
         list.split_ascii_whitespace()
             .filter_map(|child| Pid::from_raw(child.parse().ok()?))
             .collect()
     };
     if threads == 1 {
-        return of_thread(&pid.to_string()).map(parse);
+        return read_list(&pid.to_string()).map(parse);
     }
     let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
-    let lists = threads.filter_map(|thread| of_thread(thread.ok()?.file_name().to_str()?));
+    let lists = threads.filter_map(|thread| read_list(thread.ok()?.file_name().to_str()?));
     let mut lists = lists.map(parse).peekable();
     lists.peek()?;
     Some(lists.flatten().collect())
@@ -285,7 +285,7 @@ fn have_one_memory(a: &Process, b: &Process) -> bool {
 /// Returns the memory of a process: of each resident or swapped page its share. One that has ended
 /// since it was read has none. What it had may have been that of its parent, which counts already.
 fn share(process: &Process) -> u64 {
-    let of_one = || {
+    let proportional = || {
         let rollup = fs::read_to_string(format!("/proc/{}/smaps_rollup", process.shown_by)).ok()?;
         Some(kibibytes(&rollup, "Pss:")?.saturating_add(kibibytes(&rollup, "SwapPss:").unwrap_or_default()))
     };
@@ -293,7 +293,7 @@ fn share(process: &Process) -> u64 {
         let now = read(process.pid).filter(|now| now.start == process.start)?;
         Some(now.resident_pages.saturating_mul(page_bytes()))
     };
-    let pages = of_one().or_else(resident).unwrap_or_default();
+    let pages = proportional().or_else(resident).unwrap_or_default();
     // A program that only reads can have large page tables with nothing in them.
     pages.saturating_add(shown(process, &["VmPTE:"]))
 }

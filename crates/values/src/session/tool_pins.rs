@@ -40,8 +40,8 @@ impl ToolPins {
 
     /// Returns whether this definition of the tool is accepted.
     pub fn accepts(&self, tool: &PinnedTool) -> bool {
-        let of_server = self.0.get(&tool.server);
-        of_server.and_then(|tools| tools.get(&tool.tool)) == Some(&tool.definition)
+        let definitions = self.0.get(&tool.server);
+        definitions.and_then(|definitions| definitions.get(&tool.tool)) == Some(&tool.definition)
     }
 
     /// Notes that the session uses the server, even if the server has no tools.
@@ -51,14 +51,14 @@ impl ToolPins {
 
     /// Accepts a definition.
     pub fn pin(&mut self, tool: PinnedTool) {
-        let of_server = self.0.entry(tool.server).or_default();
-        of_server.insert(tool.tool, tool.definition);
+        let definitions = self.0.entry(tool.server).or_default();
+        definitions.insert(tool.tool, tool.definition);
     }
 
     /// Removes the pins of those tools of a server for which the function returns false.
     pub fn retain(&mut self, server: &str, is_retained: impl Fn(&str) -> bool) {
-        if let Some(of_server) = self.0.get_mut(server) {
-            of_server.retain(|tool, _| is_retained(tool));
+        if let Some(definitions) = self.0.get_mut(server) {
+            definitions.retain(|tool, _| is_retained(tool));
         }
     }
 }

@@ -223,13 +223,13 @@ mod tests {
     #[tokio::test]
     async fn the_jobs_of_a_run_are_counted_in_all_its_environments() {
         let jobs = Jobs::default();
-        let of_subagent = jobs.of_same_run();
+        let subagent = jobs.of_same_run();
         let (first, running) = add(&jobs, "job-1").unwrap();
-        let (_, other) = add(&of_subagent, "job-1").unwrap();
-        assert!(add(&jobs, "job-2").is_none() && add(&of_subagent, "job-2").is_none());
+        let (_, other) = add(&subagent, "job-1").unwrap();
+        assert!(add(&jobs, "job-2").is_none() && add(&subagent, "job-2").is_none());
         running.finish("exit code 0".to_owned());
         assert_eq!(first.end().unwrap().how, "exit code 0");
-        assert!(!jobs.are_running() && of_subagent.are_running());
+        assert!(!jobs.are_running() && subagent.are_running());
         let (second, running) = add(&jobs, "job-2").unwrap();
         drop((other, running));
         assert_eq!(second.end().unwrap().how, "it failed with an internal error");
@@ -266,8 +266,8 @@ mod tests {
     #[test]
     fn the_unread_output_of_a_run_is_bounded_in_all_its_environments() {
         let jobs = Jobs::default();
-        let of_subagent = jobs.of_same_run();
-        let read: Vec<_> = [&jobs, &of_subagent]
+        let subagent = jobs.of_same_run();
+        let read: Vec<_> = [&jobs, &subagent]
             .into_iter()
             .map(|jobs| {
                 let (job, running) = add(jobs, "job-1").unwrap();

@@ -137,8 +137,8 @@ async fn a_part_must_be_what_its_list_states() {
         }
     }
     let joined = put(&contents, joined.finish());
-    let mut of_two = parts.clone();
-    of_two[1] = StoredPart {
+    let mut joined_parts = parts.clone();
+    joined_parts[1] = StoredPart {
         first: parts[0].first,
         count,
         hash: joined,
@@ -152,7 +152,7 @@ async fn a_part_must_be_what_its_list_states() {
         ("other totals", change_part(1, &|part| part.totals.bytes += 1)),
         ("the wrong part", change_part(1, &|part| part.hash = parts[0].hash)),
         ("a list as a part", change_part(1, &|part| part.hash = root.hash)),
-        ("a missing cut", encode_parts(of_two[1..].iter().copied())),
+        ("a missing cut", encode_parts(joined_parts[1..].iter().copied())),
         ("one part", encode_parts(parts[..1].iter().copied())),
     ];
     for (what, encoded) in bad {

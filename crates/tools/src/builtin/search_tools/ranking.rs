@@ -34,12 +34,12 @@ pub(super) fn ranked<'a>(query: &str, tools: &'a [ToolSpec]) -> Vec<&'a ToolSpec
     let mut scores = vec![0; tools.len()];
     let query_words = words_of(query).into_iter();
     for word in query_words.filter(|word| !COMMON.contains(&word.as_str())) {
-        let of_word: Vec<_> = words.iter().map(|tool| tool.score(&word)).collect();
-        let having = of_word.iter().filter(|score| **score > 0).count();
+        let word_scores: Vec<_> = words.iter().map(|tool| tool.score(&word)).collect();
+        let having = word_scores.iter().filter(|score| **score > 0).count();
         // 1 for a word that all tools have, and 1 more each time that half as many tools have it.
         let rarity = 1 + u64::from((tools.len() / having.max(1)).max(1).ilog2());
-        for (score, of_word) in scores.iter_mut().zip(of_word) {
-            *score += of_word * rarity;
+        for (score, word_score) in scores.iter_mut().zip(word_scores) {
+            *score += word_score * rarity;
         }
     }
     let is_named = |tool: &ToolSpec| tool.name.eq_ignore_ascii_case(query.trim());

@@ -177,10 +177,11 @@ impl Commands {
 /// Returns how many commands, and as many jobs, the host has processes for.
 fn fitting_commands(processes: u32) -> usize {
     // The kernel exempts root from the limit.
-    let of_user = (!geteuid().is_root()).then(|| getrlimit(Resource::Nproc).current);
-    let of_container = fs::read_to_string("/sys/fs/cgroup/pids.max").ok();
-    let of_container = of_container.and_then(|max| max.trim().parse().ok());
-    fitting([of_user.flatten(), of_container].into_iter().flatten().min(), processes)
+    let user_limit = (!geteuid().is_root()).then(|| getrlimit(Resource::Nproc).current);
+    let container = fs::read_to_string("/sys/fs/cgroup/pids.max").ok();
+    let container_limit = container.and_then(|max| max.trim().parse().ok());
+    let room = [user_limit.flatten(), container_limit].into_iter().flatten().min();
+    fitting(room, processes)
 }
 
 /// Returns how many commands fit into so much room for processes. A tenant has half of them, so

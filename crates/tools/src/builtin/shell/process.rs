@@ -99,14 +99,14 @@ impl Commands {
                 format!("no directory of its `PATH` has the program {shown}: {path}")
             });
         };
-        let of_commands = self.settings();
-        if of_commands.sandbox.isolation == Isolation::None {
+        let shared = self.settings();
+        if shared.sandbox.isolation == Isolation::None {
             return Ok(found);
         }
         let mut readable = usual
             .read_only
             .iter()
-            .chain(&of_commands.read_only)
+            .chain(&shared.read_only)
             .chain(&settings.read_only);
         let real = found.canonicalize().unwrap_or_else(|_| found.clone());
         let may_execute = readable.any(|directory| {
@@ -142,18 +142,18 @@ impl Commands {
     }
 
     fn spec(&self, settings: ProcessSettings, opened: &Opened, directory: &ScratchDirectory) -> CommandSpec {
-        let of_commands = self.settings();
+        let shared = self.settings();
         let mut spec = CommandSpec::new(settings.program, directory.files(), directory.scratch());
         spec.arguments = settings.arguments;
-        if let Some(network) = of_commands.network.as_ref().filter(|_| settings.has_network) {
+        if let Some(network) = shared.network.as_ref().filter(|_| settings.has_network) {
             spec.variables
                 .extend(network::variables(network, opened.certificates.as_deref()));
             spec.read_only.extend(opened.certificates.clone());
         }
         spec.variables.extend(settings.variables);
-        spec.read_only.extend(of_commands.read_only.iter().cloned());
+        spec.read_only.extend(shared.read_only.iter().cloned());
         spec.read_only.extend(settings.read_only);
-        spec.limits = of_commands.limits.clone();
+        spec.limits = shared.limits.clone();
         spec.limits.wall_time = FOREVER;
         spec.limits.cpu_time = settings.cpu_time.unwrap_or(FOREVER);
         spec.limits.output_bytes = u64::MAX;

@@ -106,14 +106,14 @@ pub(super) fn apply(
 /// Returns the name of a change that is not allowed at the point.
 fn forbidden(reply: &Reply, point: HookPoint) -> Option<&'static str> {
     use HookField as F;
-    let of_content = [F::Response, F::ToolResult];
+    let contents = [F::Response, F::ToolResult];
     let changes: [(&str, &[HookField], bool); 11] = [
         ("metadata", &[F::Metadata], reply.metadata.is_some()),
         ("variables", &[F::Variables], reply.variables.is_some()),
         ("input", &[F::Input], reply.input.is_some()),
         ("decision", &[F::ToolDecision], reply.decision.is_some()),
         ("arguments", &[F::ToolArguments], reply.arguments.is_some()),
-        ("content", &of_content, reply.content.is_some()),
+        ("content", &contents, reply.content.is_some()),
         ("system_prompt", &[F::SystemPrompt], reply.system_prompt.is_some()),
         ("response_format", &[F::ResponseFormat], reply.response_format.is_some()),
         ("stop", &[F::Continuation], reply.stop.is_some()),

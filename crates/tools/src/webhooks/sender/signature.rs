@@ -85,8 +85,8 @@ mod tests {
 
     #[test]
     fn a_bad_secret_is_refused_and_not_shown() {
-        let of_length = |length: usize| format!("{PREFIX}{}", STANDARD.encode(vec![7; length]));
-        for good in [of_length(24), of_length(64), format!("{SECRET} {SECRET}")] {
+        let with_length = |length: usize| format!("{PREFIX}{}", STANDARD.encode(vec![7; length]));
+        for good in [with_length(24), with_length(64), format!("{SECRET} {SECRET}")] {
             let keys = SigningKeys::parse(&good).unwrap();
             assert!(!format!("{keys:?}").contains(PREFIX));
         }
@@ -97,8 +97,8 @@ mod tests {
             "whsec_",
             "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaS",
             "whsec_****************************MfKQ",
-            &of_length(23),
-            &of_length(65),
+            &with_length(23),
+            &with_length(65),
             &format!("{SECRET} hunter2"),
         ] {
             let error = SigningKeys::parse(bad).unwrap_err();

@@ -370,7 +370,7 @@ mod tests {
     fn the_pages_have_the_limits_of_schemas_and_of_checks() {
         let kib = |bytes: usize| format!("{} KiB", bytes >> 10);
         let mib = |bytes: usize| format!("{} MiB", bytes >> 20);
-        let of_schemas = [
+        let schema_limits = [
             ("the schema as JSON", kib(MAX_SCHEMA_BYTES)),
             ("levels", with_commas(MAX_DEPTH)),
             ("checks of one value", with_commas(MAX_CHECKS)),
@@ -390,7 +390,7 @@ mod tests {
                 ),
             ),
         ];
-        let of_checks = [
+        let check_limits = [
             ("checks: what", with_commas(schema::MAX_CHECKS)),
             ("text", kib(schema::MAX_MATCHED_BYTES)),
             ("levels", with_commas(schema::MAX_LEVELS)),
@@ -399,11 +399,11 @@ mod tests {
         for (page, limits) in [
             (
                 include_str!("../../../../../docs/problems/invalid_response_format.md"),
-                &of_schemas[..],
+                &schema_limits[..],
             ),
             (
                 include_str!("../../../../../docs/problems/run-errors.md"),
-                &of_checks[..],
+                &check_limits[..],
             ),
         ] {
             for (begin, limit) in limits {

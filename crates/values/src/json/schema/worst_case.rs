@@ -281,12 +281,12 @@ fn names_are_matched_against_bounded_patterns() {
         assert!(is_bounded, "{form}: {message}");
     }
     // Patterns that are not matched against names add no cost for a name.
-    let of_texts: super::super::Object = (0..50)
+    let text_patterns: super::super::Object = (0..50)
         .map(|at| (format!("p{at}"), json!({"pattern": format!("^{at}$")})))
         .collect();
     let schema = compile(
         "patterns of texts",
-        json!({"properties": of_texts, "additionalProperties": {"type": "integer"}}),
+        json!({"properties": text_patterns, "additionalProperties": {"type": "integer"}}),
     );
     assert_eq!(schema.unwrap().check(&many), Ok(()));
 }
@@ -325,7 +325,7 @@ fn schemas_of_daily_use_are_well_within_the_limits() {
 #[test]
 fn what_errors_hold_is_bounded() {
     let long = "n".repeat(30_000);
-    let of_items = |items: Value| json!({"type": "object", "properties": {"a": {"items": items}}});
+    let with_items = |items: Value| json!({"type": "object", "properties": {"a": {"items": items}}});
     let many = |item: Value| json!({"a": vec![item; 20_000]});
     let texts: super::super::Object = (0..200).map(|at| (format!("{at:05000}"), json!(1))).collect();
     let draft_7 = json!({"$schema": "http://json-schema.org/draft-07/schema#", "type": "object",
@@ -333,13 +333,13 @@ fn what_errors_hold_is_bounded() {
     for (name, schema, value, words) in [
         (
             "required",
-            of_items(json!({"required": [long]})),
+            with_items(json!({"required": [long]})),
             many(json!({})),
             "/a/0: \"nnn",
         ),
         (
             "pattern",
-            of_items(json!({"pattern": "a".repeat(8_000)})),
+            with_items(json!({"pattern": "a".repeat(8_000)})),
             many(json!("b")),
             "/a/0: \"b\" does not match",
         ),
@@ -351,7 +351,7 @@ fn what_errors_hold_is_bounded() {
         ),
         (
             "not",
-            of_items(json!({"not": {"enum": vec![1; 20_000]}})),
+            with_items(json!({"not": {"enum": vec![1; 20_000]}})),
             many(json!(1)),
             "/a/0: {\"enum\":[1,1,",
         ),
