@@ -1,5 +1,8 @@
-//! Tools: the registry, the checks and the execution of calls, and the built-in tools. No model, no
-//! storage.
+//! Tools: the registry, the checks and the execution of calls, the built-in tools, HTTP tools, the
+//! tools of MCP servers ([`mcp`]), and webhooks ([`webhooks`]).
+//!
+//! A tool reaches the outside only through the guard of outgoing requests (`net`) or in the sandbox
+//! (`sandbox`). Nothing here knows a model or a store.
 
 pub mod mcp;
 pub mod webhooks;
@@ -16,14 +19,11 @@ mod builtin;
 mod http;
 
 pub use self::builtin::{
-    BackendError, CommandBackend, CommandNetwork, CommandOutcome, CommandSettings, Commands, CommandsUnavailable,
-    HttpFetchSettings, JobBackend, MaxJobs, Process, ProcessError, ProcessSettings, ShellCommand, builtin_tools,
-    http_fetch, media_type, restorable_shell, shell, shell_job,
+    BackendError, CommandBackend, CommandNetwork, CommandOutcome, CommandSettings, Commands, HttpFetchSettings,
+    MaxJobs, ShellCommand, builtin_tools, http_fetch, restorable_shell, shell, shell_job,
 };
+pub(crate) use self::builtin::{ProcessSettings, media_type};
 pub use self::call_limits::ToolSettings;
-pub(crate) use self::http::deserialize_timeout;
-pub use self::http::{
-    HttpToolDefinition, HttpToolFault, HttpToolSource, Redactor, SecretValue, ToolSecrets, ValueSource, http_tools,
-    is_connection_header,
-};
+pub use self::http::{HttpToolDefinition, HttpToolSource, ToolSecrets, http_tools};
+pub(crate) use self::http::{Redactor, SecretValue, ValueSource, deserialize_timeout, is_connection_header};
 pub use self::registry::{ToolRegistry, ToolRegistryError};

@@ -17,12 +17,13 @@ use std::sync::Arc;
 use self::calculator::calculator;
 use self::current_time::CurrentTime;
 use self::files::file_tools;
-pub use self::files::media_type;
+pub(crate) use self::files::media_type;
 pub use self::http_fetch::{HttpFetchSettings, http_fetch};
 use self::search_tools::search_tools;
+pub(crate) use self::shell::ProcessSettings;
 pub use self::shell::{
-    BackendError, CommandBackend, CommandNetwork, CommandOutcome, CommandSettings, Commands, CommandsUnavailable,
-    JobBackend, MaxJobs, Process, ProcessError, ProcessSettings, ShellCommand, restorable_shell, shell, shell_job,
+    BackendError, CommandBackend, CommandNetwork, CommandOutcome, CommandSettings, Commands, MaxJobs, ShellCommand,
+    restorable_shell, shell, shell_job,
 };
 use self::todo::todo;
 use self::variables::{variables_get, variables_set};

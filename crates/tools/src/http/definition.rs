@@ -75,7 +75,7 @@ pub struct HttpToolDefinition {
     untagged,
     expecting = "a text, or a table such as { secret = \"NAME\", prefix = \"Bearer \" }"
 )]
-pub enum ValueSource {
+pub(crate) enum ValueSource {
     /// The text.
     Text(String),
     /// A secret.
@@ -85,12 +85,12 @@ pub enum ValueSource {
 /// The name of a secret, and what comes before the secret.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SecretReference {
+pub(crate) struct SecretReference {
     /// The name.
-    pub secret: String,
+    pub(crate) secret: String,
     /// What comes before the secret, such as `Bearer `.
     #[serde(default)]
-    pub prefix: String,
+    pub(crate) prefix: String,
 }
 
 /// Where the requests of a definition are described.

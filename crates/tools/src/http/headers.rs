@@ -17,6 +17,6 @@ const CONNECTION_HEADERS: [&str; 12] = [
 ];
 
 /// Returns whether the client sets the header itself. The name is in lower case.
-pub fn is_connection_header(name: &str) -> bool {
+pub(crate) fn is_connection_header(name: &str) -> bool {
     CONNECTION_HEADERS.contains(&name) || name.starts_with("proxy-")
 }

@@ -21,12 +21,12 @@ mod headers;
 
 mod fault;
 
-pub(crate) use self::definition::deserialize_timeout;
-pub use self::definition::{HttpToolDefinition, HttpToolSource, ValueSource};
-pub use self::fault::HttpToolFault;
-pub use self::secrets::{Redactor, SecretValue, ToolSecrets};
+pub use self::definition::{HttpToolDefinition, HttpToolSource};
+pub(crate) use self::definition::{ValueSource, deserialize_timeout};
+pub use self::secrets::ToolSecrets;
+pub(crate) use self::secrets::{Redactor, SecretValue};
 pub use self::tool::http_tools;
 
 pub(super) use self::content::{Content, MediaKind};
 pub(super) use self::failure::failed;
-pub use self::headers::is_connection_header;
+pub(crate) use self::headers::is_connection_header;

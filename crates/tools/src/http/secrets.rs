@@ -22,14 +22,14 @@ pub type ToolSecrets = BTreeMap<String, Option<SecretString>>;
 
 /// A secret with what comes before it, such as `Bearer `.
 #[derive(Debug, Clone)]
-pub struct SecretValue {
+pub(crate) struct SecretValue {
     prefix: String,
     secret: SecretString,
 }
 
 impl SecretValue {
     /// Finds the secret of a name.
-    pub fn find(secrets: &ToolSecrets, key: &str, name: &str, prefix: &str) -> Result<Self, HttpToolFault> {
+    pub(crate) fn find(secrets: &ToolSecrets, key: &str, name: &str, prefix: &str) -> Result<Self, HttpToolFault> {
         let fault = |problem: String| HttpToolFault::new(key, problem);
         let secret = secrets.get(name);
         let secret =
@@ -46,14 +46,14 @@ impl SecretValue {
     }
 
     /// Returns the whole value. It must not be logged.
-    pub fn exposed(&self) -> String {
+    pub(crate) fn exposed(&self) -> String {
         format!("{}{}", self.prefix, self.secret.expose_secret())
     }
 }
 
 /// Removes secrets from texts. Clones have the same secrets, also those that are added later.
 #[derive(Clone)]
-pub struct Redactor(Arc<RwLock<Known>>);
+pub(crate) struct Redactor(Arc<RwLock<Known>>);
 
 struct Known {
     /// The secrets that were there from the beginning.
@@ -68,7 +68,7 @@ type Forms = Arc<[SecretSlice<u8>]>;
 
 impl Redactor {
     /// Makes a redactor of these secrets.
-    pub fn new<'a>(secrets: impl IntoIterator<Item = &'a SecretValue>) -> Self {
+    pub(crate) fn new<'a>(secrets: impl IntoIterator<Item = &'a SecretValue>) -> Self {
         let first: Vec<_> = secrets.into_iter().map(|value| value.secret.clone()).collect();
         Self(Arc::new(RwLock::new(Known {
             forms: forms_of(&first),
@@ -79,7 +79,7 @@ impl Redactor {
 
     /// Adds a secret that was not known before, such as an access token. Forgets the oldest one
     /// that was added if there are too many.
-    pub fn add(&self, secret: &SecretString) {
+    pub(crate) fn add(&self, secret: &SecretString) {
         let mut known = self.0.write();
         known
             .added
@@ -93,7 +93,7 @@ impl Redactor {
 
     /// Returns the text without secrets. If it was cut at its end, what may be the beginning of a
     /// secret is left out.
-    pub fn redacted(&self, text: String, is_cut: bool) -> String {
+    pub(crate) fn redacted(&self, text: String, is_cut: bool) -> String {
         let forms = self.forms();
         let mut text = without(&forms, text);
         if is_cut {
@@ -104,7 +104,7 @@ impl Redactor {
     }
 
     /// Removes the secrets from all texts and numbers of a value, and from the names of its fields.
-    pub fn redact(&self, value: &mut Value) {
+    pub(crate) fn redact(&self, value: &mut Value) {
         let forms = self.forms();
         if !forms.is_empty() {
             redact(&forms, value);

@@ -27,7 +27,7 @@ const MAGIC: &[(&[u8], &str)] = &[
 ];
 
 /// Returns the media type of a file that begins like no text.
-pub fn media_type(bytes: &[u8]) -> Option<&'static str> {
+pub(crate) fn media_type(bytes: &[u8]) -> Option<&'static str> {
     let is_webp = bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");
     if is_webp {
         return Some("image/webp");

@@ -24,7 +24,7 @@ use self::edit::edit_file;
 use self::glob::glob;
 use self::grep::grep_files;
 use self::list::list_files;
-pub use self::media::media_type;
+pub(crate) use self::media::media_type;
 use self::patch::apply_patch;
 use self::read::read_file;
 use self::write::write_file;

@@ -31,13 +31,13 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::time::MissedTickBehavior;
 
-pub use self::backend::{BackendError, CommandBackend, CommandOutcome, JobBackend, ShellCommand};
-pub use self::commands::{CommandSettings, Commands, CommandsUnavailable, MaxJobs};
+pub use self::backend::{BackendError, CommandBackend, CommandOutcome, ShellCommand};
+pub use self::commands::{CommandSettings, Commands, MaxJobs};
 use self::follow::{follow, time_left};
 pub use self::job::shell_job;
 pub use self::network::CommandNetwork;
 use self::numbers::{id_of, next_number, store_number};
-pub use self::process::{Process, ProcessError, ProcessSettings};
+pub(crate) use self::process::ProcessSettings;
 use self::report::{end_note, with_notes, with_output};
 pub use self::state::restorable_shell;
 use self::transcript::{EMIT_INTERVAL, Transcript};

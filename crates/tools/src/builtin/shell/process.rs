@@ -24,23 +24,23 @@ const MAX_FIRST_LINE: u64 = 256;
 
 /// A process, and what it may use.
 #[derive(Debug, Clone)]
-pub struct ProcessSettings {
+pub(crate) struct ProcessSettings {
     /// An absolute path, or a name that is looked up in `PATH`.
-    pub program: PathBuf,
-    pub arguments: Vec<OsString>,
+    pub(crate) program: PathBuf,
+    pub(crate) arguments: Vec<OsString>,
     /// Variables besides `PATH`, `LANG`, `HOME` and `TMPDIR`, which it can replace.
-    pub variables: BTreeMap<String, String>,
+    pub(crate) variables: BTreeMap<String, String>,
     /// Files and directories that it may read and execute besides those of commands.
-    pub read_only: Vec<PathBuf>,
+    pub(crate) read_only: Vec<PathBuf>,
     /// Whether it has the network of commands.
-    pub has_network: bool,
+    pub(crate) has_network: bool,
     /// Processor time; `None` for no limit.
-    pub cpu_time: Option<Duration>,
+    pub(crate) cpu_time: Option<Duration>,
 }
 
 /// The output of a process that runs, and its directory.
 #[derive(Debug)]
-pub struct Process {
+pub(crate) struct Process {
     output: ProcessOutput,
     network: Option<ServedNetwork>,
     /// Removed at the end.
@@ -49,7 +49,7 @@ pub struct Process {
 
 /// Why a process was not started.
 #[derive(Debug, thiserror::Error)]
-pub enum ProcessError {
+pub(crate) enum ProcessError {
     /// This host can't run commands.
     #[error(transparent)]
     Unavailable(#[from] CommandsUnavailable),
@@ -63,13 +63,13 @@ pub enum ProcessError {
 
 impl Commands {
     /// Returns whether commands have a network.
-    pub fn have_network(&self) -> bool {
+    pub(crate) fn have_network(&self) -> bool {
         self.settings().network.is_some()
     }
 
     /// Finds the file that a process would execute. The error says why it can't be executed, and
     /// names the key that allows it.
-    pub fn find_program(&self, settings: &ProcessSettings) -> Result<PathBuf, String> {
+    pub(crate) fn find_program(&self, settings: &ProcessSettings) -> Result<PathBuf, String> {
         let found = self.find(&settings.program, settings)?;
         for interpreter in interpreters(&found) {
             let interpreter = self.find(&interpreter, settings);
@@ -125,7 +125,7 @@ impl Commands {
     }
 
     /// Starts a process in an empty directory. Dropping its input kills it.
-    pub async fn start(&self, settings: ProcessSettings) -> Result<(ProcessInput, Process), ProcessError> {
+    pub(crate) async fn start(&self, settings: ProcessSettings) -> Result<(ProcessInput, Process), ProcessError> {
         let opened = self.opened().await?;
         let directory = opened.checkouts.scratch_directory()?;
         let has_network = settings.has_network;
@@ -188,7 +188,7 @@ fn interpreters(script: &Path) -> Vec<PathBuf> {
 
 impl Process {
     /// Passes on the output until no process is left.
-    pub async fn pass_on(self, output: &Sender<Output>) -> CommandEnd {
+    pub(crate) async fn pass_on(self, output: &Sender<Output>) -> CommandEnd {
         let Self {
             output: process,
             network,
