@@ -10,11 +10,11 @@ use super::path_error::PathError;
 /// Where commands with a mount namespace have the files: the name in the root directory.
 const WORKSPACE_NAME: &str = "workspace";
 /// How the name of the directory of a run begins.
-pub const RUN_NAME_PREFIX: &str = "run-";
+pub(super) const RUN_NAME_PREFIX: &str = "run-";
 /// How many hexadecimal digits follow.
-pub const RUN_NAME_DIGITS: usize = 16;
+pub(super) const RUN_NAME_DIGITS: usize = 16;
 /// The name of the directory in it that has the files.
-pub const RUN_FILES: &str = "workspace";
+pub(super) const RUN_FILES: &str = "workspace";
 
 /// Returns the names of a path from the root of the workspace on. The path is absolute, or relative
 /// to the root. Resolves `.`, `..` and several `/` in a row, without regard to symlinks.

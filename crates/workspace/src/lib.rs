@@ -54,16 +54,14 @@ mod symlink;
 mod tests;
 
 pub use self::blob::{find_file, store_file};
-pub use self::command_paths::{RUN_FILES, RUN_NAME_DIGITS, RUN_NAME_PREFIX, pattern_in_workspace, root_of_relative};
+pub use self::command_paths::{pattern_in_workspace, root_of_relative};
 pub use self::conflict::{ConflictKind, MergeConflict, Merged};
 pub use self::contents::{Content, ContentKind, Contents, ContentsError, StoredContent};
-pub use self::diff::{TreeChange, TreeDiff};
+pub use self::diff::TreeChange;
 pub use self::entry::{Entry, Totals};
 pub use self::error::TreeError;
-pub use self::in_memory::{ContentCounts, InMemoryContents};
-pub use self::limits::{
-    MAX_FILE_BYTES, MAX_FILES, MAX_LEVELS, MAX_LINKS, MAX_NAME_BYTES, MAX_PATH_BYTES, WorkspaceLimits,
-};
+pub use self::in_memory::InMemoryContents;
+pub use self::limits::{MAX_PATH_BYTES, WorkspaceLimits};
 pub use self::links::{InvalidContent, Link, content_links};
 pub use self::merge::merge;
 pub use self::path::FilePath;

@@ -6,28 +6,28 @@ use serde::Deserialize;
 use values::settings::integer;
 
 /// The most levels of a path.
-pub const MAX_LEVELS: usize = 64;
+pub(super) const MAX_LEVELS: usize = 64;
 /// The most bytes of a path, and of the target of a symlink.
 pub const MAX_PATH_BYTES: usize = 1_024;
 /// The most bytes of a name in a path.
-pub const MAX_NAME_BYTES: usize = 255;
+pub(super) const MAX_NAME_BYTES: usize = 255;
 /// The most symlinks that one path may lead through.
-pub const MAX_LINKS: usize = 40;
-/// The ceiling of [`WorkspaceLimits::file_bytes`]: no larger file can be written or read.
-pub const MAX_FILE_BYTES: u64 = 1 << 30;
-/// The ceiling of [`WorkspaceLimits::files`]: no larger tree can be written or walked.
-pub const MAX_FILES: u64 = 1_000_000;
+pub(super) const MAX_LINKS: usize = 40;
+/// The ceiling of `file_bytes`: no larger file can be written or read.
+pub(super) const MAX_FILE_BYTES: u64 = 1 << 30;
+/// The ceiling of `files`: no larger tree can be written or walked.
+pub(super) const MAX_FILES: u64 = 1_000_000;
 
 /// What a workspace may contain at most. Each change of a tree that makes it larger is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct WorkspaceLimits {
-    /// The most bytes of one file; at most [`MAX_FILE_BYTES`].
+    /// The most bytes of one file; at most those of [`Self::CEILINGS`].
     #[serde(
         rename = "max_file_bytes",
         deserialize_with = "integer::<_, 1_024, 1_073_741_824, _>"
     )]
     pub file_bytes: u64,
-    /// The most files, symlinks and directories together; at most [`MAX_FILES`].
+    /// The most files, symlinks and directories together; at most those of [`Self::CEILINGS`].
     #[serde(rename = "max_files", deserialize_with = "integer::<_, 1, 1_000_000, _>")]
     pub files: u64,
     /// The most bytes of all files.

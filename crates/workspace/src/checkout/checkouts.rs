@@ -23,7 +23,8 @@ use super::exact_times::has_exact_times;
 use super::janitor::{Directory, Janitor, Owner, Retained, Work};
 use super::run_directory::Checkout;
 use super::shelf::Shelf;
-use crate::{RUN_NAME_DIGITS, RUN_NAME_PREFIX, Tree};
+use crate::Tree;
+use crate::command_paths::{RUN_NAME_DIGITS, RUN_NAME_PREFIX};
 use values::session::hash_content;
 use values::tenant::TenantId;
 

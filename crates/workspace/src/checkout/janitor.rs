@@ -20,7 +20,8 @@ use super::facts::{Fact, Facts};
 use super::file_clock::file_time_after;
 use super::level::Level;
 use super::removal::{Budget, remove_within};
-use crate::{RUN_FILES, Tree};
+use crate::Tree;
+use crate::command_paths::RUN_FILES;
 use values::tenant::TenantId;
 
 /// How long the end of the process waits for the janitor.

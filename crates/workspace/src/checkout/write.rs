@@ -19,7 +19,8 @@ use super::level::Level;
 use super::live::until_done;
 use super::removal::remove;
 use super::run_directory::Checkout;
-use crate::{Entry, FilePath, Tree, TreeChange, TreeDiff, TreeError};
+use crate::diff::TreeDiff;
+use crate::{Entry, FilePath, Tree, TreeChange, TreeError};
 
 /// The most files that are loaded and written at a time.
 const MAX_FILES: usize = 256;

@@ -1,6 +1,7 @@
 //! Large trees: what one change stores, and how many calls loading takes.
 
-use crate::{ContentCounts, Merged, merge};
+use crate::in_memory::ContentCounts;
+use crate::{Merged, merge};
 
 use super::*;
 
