@@ -1,4 +1,4 @@
-//! What runs in the sandbox, what it may use, and how it ended.
+//! A command for the sandbox, its limits, and its end.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-/// What a command may use. The first limit that it exceeds ends it.
+/// The limits of a command. The first limit that it exceeds ends it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SandboxLimits {
     /// Time from start to end.
@@ -75,7 +75,7 @@ pub struct CommandSpec {
     /// The whole environment. If they are missing, `HOME` and `TMPDIR` are set to directories in
     /// `scratch`.
     pub variables: BTreeMap<String, String>,
-    /// What the command reads from standard input.
+    /// The standard input of the command.
     pub stdin: Bytes,
     /// Files and directories that it may read and execute. Missing ones are skipped.
     pub read_only: Vec<PathBuf>,
@@ -190,7 +190,7 @@ impl Output {
 /// How a command ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Exit {
-    /// It ended by itself, with this exit code.
+    /// The command ended by itself, with this exit code.
     Code(i32),
     /// A signal ended it that was not sent because of a limit.
     Signal(i32),
@@ -202,7 +202,7 @@ pub enum Exit {
     OutputExceeded,
     /// The caller cancelled it.
     Cancelled,
-    /// It could not be started or supervised.
+    /// The command could not be started or supervised.
     Failed {
         message: String,
     },

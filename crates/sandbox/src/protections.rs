@@ -1,4 +1,5 @@
-//! What holds on this host: found out once, printed as one line, compared with what is required.
+//! The protections of this host: tried out once, printed as one line, compared with the required
+//! ones.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -13,7 +14,7 @@ pub(super) const SIGNAL_SCOPE: u32 = 6;
 /// Where a command reaches the proxy, in the network of its own.
 pub const PROXY_ADDRESS: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 3128);
 
-/// What holds on this host. Each part was applied and tried out, not merely looked up.
+/// The protections of this host. Each one was applied and tried out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Protections {
     /// Whether they are used at all.

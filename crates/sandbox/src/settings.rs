@@ -1,4 +1,4 @@
-//! What the configuration says about the sandbox.
+//! The settings of the sandbox.
 
 use std::path::PathBuf;
 

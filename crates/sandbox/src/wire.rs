@@ -1,4 +1,4 @@
-//! What the service, the helper and its second stage send each other: frames over pipes.
+//! The frames that the service, the helper and its second stage send each other over pipes.
 //!
 //! A frame is its kind (one byte), its length (four bytes, little-endian) and its content.
 
@@ -30,7 +30,7 @@ pub(super) const HEADER_BYTES: usize = 5;
 /// No frame is longer. The input of a command is the largest.
 const MAX_BYTES: usize = 256 << 20;
 
-/// What a process of this binary is to do.
+/// The task of a process of this binary.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Task {
     /// Try out which protections hold.
@@ -77,11 +77,11 @@ pub(super) struct BecomeTask {
     pub(super) limits: SandboxLimits,
     /// The number of the process that sends this.
     pub(super) helper: i32,
-    /// What begins the report of an error on standard error. The command never learns it.
+    /// The beginning of a report of an error on standard error. The command never learns it.
     pub(super) token: String,
 }
 
-/// What the stage gives up.
+/// The rights that the stage gives up.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -111,7 +111,7 @@ pub(super) struct Binding {
     pub(super) inside: PathBuf,
 }
 
-/// What the stage becomes.
+/// The command that the stage becomes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Command {
     pub(super) program: OsString,

@@ -42,7 +42,7 @@ pub enum ToolRegistryError {
     InvalidSchema {
         /// The tool.
         name: String,
-        /// What is wrong with its schema.
+        /// The fault of its schema.
         #[source]
         source: SchemaError,
     },

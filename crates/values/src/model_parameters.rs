@@ -69,11 +69,11 @@ pub enum ToolChoice {
     /// The model decides.
     #[default]
     Auto,
-    /// It calls none.
+    /// The model calls none.
     None,
-    /// It calls at least one.
+    /// The model calls at least one.
     Required,
-    /// It calls the tool of this name.
+    /// The model calls the tool of this name.
     Tool(String),
 }
 

@@ -173,7 +173,7 @@ fn units(bytes: &[u8], mut pass: impl FnMut(usize, &[u8])) {
     }
 }
 
-/// What an escape or a plain byte stands for.
+/// The meaning of an escape or of a plain byte.
 #[derive(Debug, Clone, Copy)]
 enum Unit {
     Byte(u8),

@@ -24,7 +24,7 @@ pub struct Usage {
     pub reasoning_tokens: u64,
     /// The provider's total, or input and output.
     pub total_tokens: u64,
-    /// What it costs in US dollars; `None` where a part of it has no known price.
+    /// The cost in US dollars; `None` if a part of it has no known price.
     pub cost: Option<Cost>,
     /// Where a part has no known price: what the other parts cost.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! What a merge results in.
+//! The result of a merge.
 
 use super::path::FilePath;
 use super::tree::Tree;
@@ -17,20 +17,19 @@ pub enum Merged {
 pub struct MergeConflict {
     /// The path.
     pub path: FilePath,
-    /// What the two sides did to it.
     pub kind: ConflictKind,
 }
 
-/// What two sides did to a path.
+/// The changes of a path that contradict each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ConflictKind {
     /// Both changed it in different ways, and its text can't be merged.
     BothChanged,
-    /// One changed it, and the other deleted it.
+    /// One side changed it, and the other deleted it.
     ChangedAndDeleted,
     /// Both added different files or symlinks.
     BothAdded,
-    /// It would be a file or symlink and a directory.
+    /// The path would be a file or symlink and a directory.
     FileAndDirectory,
 }
 

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use values::session::Hash;
 use values::tenant::TenantId;
 
-/// What the bytes of a content are.
+/// The form of a content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ContentKind {
     /// A whole file, or one chunk of a large file. Its hash is the plain BLAKE3 of the bytes.
@@ -28,16 +28,14 @@ pub enum ContentKind {
 pub struct Content {
     /// The hash, unique within a tenant.
     pub hash: Hash,
-    /// What the bytes are.
     pub kind: ContentKind,
     /// The bytes, uncompressed.
     pub bytes: Bytes,
 }
 
-/// What a store knows of a content without reading it.
+/// The facts of a content that a store knows without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredContent {
-    /// What its bytes are.
     pub kind: ContentKind,
     /// The number of its bytes, uncompressed.
     pub size: u64,

@@ -32,9 +32,9 @@ pub struct TreeDiff {
 pub struct TreeChange {
     /// The path.
     pub path: FilePath,
-    /// What the first tree has there.
+    /// The entry of the first tree.
     pub before: Option<Entry>,
-    /// What the second tree has there.
+    /// The entry of the second tree.
     pub after: Option<Entry>,
 }
 

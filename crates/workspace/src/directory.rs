@@ -65,14 +65,14 @@ pub(super) enum StoredEntry<'a> {
     },
 }
 
-/// What a large directory knows about one of its parts.
+/// The record of a part in a large directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StoredPart<'a> {
     pub(super) first: &'a str,
     /// The number of its entries.
     pub(super) count: usize,
     pub(super) hash: Hash,
-    /// What is in the part, at any depth.
+    /// The totals of the part, at any depth.
     pub(super) totals: Totals,
 }
 

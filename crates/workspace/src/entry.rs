@@ -1,8 +1,8 @@
-//! What a directory has under a name, and what a directory contains in total.
+//! The entries of directories, and their totals.
 
 use values::session::Hash;
 
-/// What a directory has under a name.
+/// An entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
     /// A file.
@@ -25,7 +25,7 @@ pub enum Entry {
     Directory {
         /// Its hash; `None` while something in it is not saved.
         hash: Option<Hash>,
-        /// What is below it.
+        /// The totals below the directory.
         totals: Totals,
     },
 }

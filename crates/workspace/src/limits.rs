@@ -18,7 +18,7 @@ pub(super) const MAX_FILE_BYTES: u64 = 1 << 30;
 /// The ceiling of `files`: no larger tree can be written or walked.
 pub(super) const MAX_FILES: u64 = 1_000_000;
 
-/// What a workspace may contain at most. Each change of a tree that makes it larger is checked.
+/// The most that a workspace may contain. Each change of a tree that makes it larger is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct WorkspaceLimits {
     /// The most bytes of one file; at most those of [`Self::CEILINGS`].

@@ -1,4 +1,4 @@
-//! What a stored content refers to. The store follows trees with it, and loads only what it needs.
+//! The references of a stored content. The store follows trees by them.
 
 use super::bytes_codec::DecodeError;
 use super::chunks::decode_chunks;

@@ -24,11 +24,11 @@ pub(super) struct MergedDirectory {
     /// `None` for the root.
     pub(super) path: Option<MergedPath>,
     pub(super) nodes: Sides<3>,
-    /// What our side has at the path.
+    /// Our slot at the path.
     pub(super) ours: Option<Slot>,
     /// The file or symlink that the path becomes unless it becomes a directory.
     leaf: LeafMerge,
-    /// What changes in our directory.
+    /// The changes of our directory.
     pub(super) changes: Vec<(Name, Option<Slot>)>,
     /// Whether something in the directory can't be merged, so that the directory remains.
     pub(super) has_conflict: bool,

@@ -1,4 +1,4 @@
-//! What can be read from a tree: entries, directories and files.
+//! Reads of a tree: entries, directories and files.
 
 use std::sync::Arc;
 

@@ -25,9 +25,9 @@ pub(super) enum Position {
     Name {
         /// The directories from the root on, each with the name in it that leads on.
         steps: Vec<Step>,
-        /// What is under the last name.
+        /// The slot of the last name.
         slot: Option<Slot>,
-        /// What would be below it, if it were a directory. Only if nothing is there.
+        /// The names that follow. Only if nothing has the last name.
         below: Vec<Name>,
     },
 }

@@ -25,7 +25,7 @@ use values::session::Hash;
 pub struct Shapes<'a> {
     contents: &'a dyn Contents,
     limits: WorkspaceLimits,
-    /// What the parents of directories state.
+    /// The totals that the parents of directories state.
     stated: HashMap<Hash, Totals>,
     measured: HashMap<Hash, Shape>,
 }

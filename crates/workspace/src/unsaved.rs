@@ -1,4 +1,4 @@
-//! What is not saved of a directory, at any depth.
+//! The unsaved parts of a directory, at any depth.
 
 use bytes::Bytes;
 

@@ -22,7 +22,7 @@ pub(super) struct Origin(Uuid);
 /// A message of another process.
 #[derive(Debug, PartialEq)]
 pub(super) enum Notification {
-    /// These runs have changed.
+    /// The runs that have changed.
     Changes(Vec<RunId>),
     /// A control message to a run.
     Control(AddressedMessage),

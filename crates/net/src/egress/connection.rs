@@ -23,7 +23,7 @@ use crate::outgoing::Target;
 const MAX_HEAD_BYTES: usize = 64 << 10;
 const MAX_HEADERS: usize = 100;
 
-/// What follows the response to `CONNECT`.
+/// The tunnel that follows the response to `CONNECT`.
 #[derive(Debug)]
 struct Tunnel {
     client: OnUpgrade,

@@ -1,4 +1,4 @@
-//! What all connections of all commands share: the way to hosts, the limits and the secrets.
+//! The parts that all connections share: the way to hosts, the limits and the secrets.
 
 use super::intercept::Interceptor;
 use super::settings::EgressLimits;

@@ -28,7 +28,7 @@ pub struct EgressProxy {
     gateway: Arc<Gateway>,
 }
 
-/// What the proxy works with.
+/// The ports of the proxy.
 #[derive(Debug)]
 pub struct EgressPorts {
     /// Resolves the names of hosts.

@@ -8,10 +8,10 @@ use crate::outgoing::{OutgoingError, UrlFault};
 /// A request without a response of its host.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refusal {
-    /// It is not meant for a proxy, or has no host and port.
+    /// The request is not meant for a proxy, or has no host and port.
     #[error("this is a proxy: a request names a host with its scheme, and CONNECT a host with its port")]
     NotForProxy,
-    /// It would repeat its headers, and the secret among them.
+    /// The response would repeat the headers, and the secret among them.
     #[error("the proxy does not send the method TRACE to a host that has a secret")]
     Trace,
     /// The operator does not allow it.

@@ -32,7 +32,7 @@ pub enum OutgoingError {
     /// The connection broke, or the response is not HTTP.
     #[error("the connection to it broke")]
     Broken(#[source] Box<dyn Error + Send + Sync>),
-    /// It took too long.
+    /// The request took too long.
     #[error("it did not answer in time")]
     Timeout,
 }

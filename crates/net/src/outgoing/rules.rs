@@ -9,7 +9,7 @@ use super::host_pattern::HostPattern;
 use super::network::Network;
 use super::public_address::is_public;
 
-/// What a client may connect to.
+/// The addresses that a client may connect to.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct AddressRules {
     /// Whether requests may be sent unencrypted.
@@ -36,7 +36,7 @@ pub struct AddressRules {
 pub enum PrivateAddresses {
     /// All of them.
     All,
-    /// Those in the networks.
+    /// The addresses in the networks.
     In(Vec<Network>),
 }
 

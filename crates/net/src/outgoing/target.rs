@@ -19,31 +19,31 @@ pub struct Target {
 /// Why a URL is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UrlFault {
-    /// It is not an absolute URL with a host.
+    /// The text is not an absolute URL with a host.
     #[error("it is no URL such as https://example.org/path")]
     NotUrl,
     /// Its scheme is neither `http` nor `https`.
     #[error("its scheme is neither https nor http")]
     Scheme,
-    /// It is not encrypted.
+    /// The scheme is not encrypted.
     #[error("its scheme must be https (the operator can allow http with {key})")]
     NotEncrypted {
         /// The key that permits it.
         key: &'static str,
     },
-    /// It contains a user name or a password.
+    /// The URL contains a user name or a password.
     #[error("it holds credentials")]
     Credentials,
-    /// It names a host that the operator has not allowed, or has denied.
+    /// The operator has not allowed the host, or has denied it.
     #[error("its host is not allowed")]
     Host,
-    /// It names a port that is not allowed.
+    /// The port is not allowed.
     #[error("its port {port} is not allowed")]
     Port {
         /// The port.
         port: u16,
     },
-    /// It names an address that is not public.
+    /// The address is not public.
     #[error("its address is not public (the operator can allow it with {key})")]
     NotPublic {
         /// The key that permits it.

@@ -15,7 +15,7 @@ use rustix::process::Pid;
 use super::super::command::SandboxLimits;
 use super::{Step as _, StepError, own_binary};
 
-/// What the name of a group begins with.
+/// The beginning of the name of a group.
 const PREFIX: &str = "command-";
 /// A group can be removed once the kernel has taken its last process out: soon after it has ended.
 const REMOVAL_ATTEMPTS: u32 = 200;

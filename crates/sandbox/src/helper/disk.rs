@@ -40,14 +40,14 @@ const MAX_DEPTH: usize = 256;
 #[derive(Debug)]
 pub(super) struct DiskWatch {
     measured: Arc<Measured>,
-    /// What they hold counts too, even if no directory lists it any more.
+    /// The processes, whose open files count too, even if no directory lists them any more.
     processes: Arc<Mutex<Vec<Pid>>>,
     /// Its end stops the thread.
     _running: Sender<()>,
     is_ready: Receiver<()>,
 }
 
-/// What was measured last, in bytes.
+/// The last measurement, in bytes.
 #[derive(Debug, Default)]
 struct Measured {
     growth: AtomicU64,
@@ -113,11 +113,11 @@ impl DiskWatch {
 /// The room that a command has, and what the last measurements have shown.
 struct Room {
     directories: Vec<PathBuf>,
-    /// What was there at the beginning.
+    /// The bytes at the beginning.
     before: u64,
-    /// What of it does not count as growth.
+    /// The bytes that do not count as growth.
     base: u64,
-    /// What may be there at most.
+    /// The most bytes.
     full: u64,
     /// How much of the file system of each directory belongs to others, at most.
     foreign: Vec<u64>,

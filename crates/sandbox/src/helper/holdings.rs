@@ -17,12 +17,12 @@ pub(super) const SMALLEST_FILE: u64 = 4 << 10;
 const SOCKET_BYTES: u64 = 416 << 10;
 /// A mapping costs the kernel about this much.
 const MAPPING_BYTES: u64 = 256;
-/// What the kernel shows as the file of shared memory without a file.
+/// The name that the kernel shows for shared memory without a file.
 const SHARED_MEMORY: &str = "/dev/zero (deleted)";
 /// The beginnings of the names of other memory. Only commands without isolation can have it.
 const OTHER_MEMORY: [&str; 3] = ["/memfd:", "/SYSV", "/["];
 
-/// What processes hold, in bytes.
+/// The memory and disk that processes hold, in bytes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Holdings {
     /// Files that no directory lists.

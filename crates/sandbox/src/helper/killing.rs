@@ -19,7 +19,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 const STOPPING_ROUNDS: usize = 50;
 const STOPPING_PAUSE: Duration = Duration::from_micros(200);
 
-/// What came of reaping.
+/// The result of reaping.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Reaped {
     /// There are children left.

@@ -21,7 +21,7 @@ use values::causes::with_causes;
 
 /// The devices that a command may read and write. There is no terminal among them.
 const DEVICES: &[&str] = &["/dev/null", "/dev/full", "/dev/random", "/dev/urandom"];
-/// It may only be read: a program that writes to it can map shared memory without a limit.
+/// A device that may only be read: a program that writes to it can map memory without a limit.
 const ZERO: &str = "/dev/zero";
 
 /// An error of Landlock.
@@ -107,7 +107,7 @@ pub(super) fn confine(restrictions: &Restrictions) -> Result<(), LandlockError> 
     restrict(rules)
 }
 
-/// What a command may do in its working directory: everything but devices and sockets.
+/// Returns the rights in the working directory: all but devices and sockets.
 fn read_write(abi: ABI) -> BitFlags<AccessFs> {
     let special =
         AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::MakeSock | AccessFs::IoctlDev | AccessFs::ResolveUnix;

@@ -15,21 +15,21 @@ pub(super) struct Process {
     pub(super) group: Option<Pid>,
     /// When it started, in clock ticks. With the number, this names a process for ever.
     pub(super) start: u64,
-    /// Of its threads, the one by which the kernel shows its memory and its files.
+    /// The thread by which the kernel shows the memory and the files of the process.
     pub(super) shown_by: Pid,
     parent: i32,
     session: i32,
     state: u8,
     threads: u32,
-    /// Of its own threads.
+    /// The processor time of its own threads.
     cpu_ticks: u64,
-    /// Of the children that it has waited for.
+    /// The processor time of the children that it has waited for.
     waited_ticks: u64,
     virtual_bytes: u64,
     resident_pages: u64,
 }
 
-/// What the descendants use at the moment.
+/// The current use of the descendants.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Usage {
     /// Processes and threads.
@@ -210,7 +210,7 @@ pub(super) struct SeenTime {
     /// Their last time and the measurement that saw them, by number and start.
     processes: HashMap<(i32, u64), (u64, u32)>,
     measurements: u32,
-    /// Of those that were not seen for long.
+    /// The processor time of processes that were not seen for long.
     ended_ticks: u64,
 }
 

@@ -6,8 +6,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::super::command::SandboxLimits;
 
-/// What a single process may have beyond the memory limit as writable memory, since it need not
-/// touch it. It bounds what a process can take between two looks of the helper.
+/// The writable memory that a process may have beyond the memory limit, since it need not touch it.
+/// Bounds the memory that a process can take between two measurements.
 const UNTOUCHED_BYTES: u64 = 1 << 30;
 
 /// Applies the limits to the calling process and to all that it starts.

@@ -15,7 +15,7 @@ use super::super::wire;
 
 /// The content of a frame is at most this long.
 const PIECE_BYTES: usize = 64 << 10;
-/// One read gets this much.
+/// The most bytes of one read.
 const READ_BYTES: usize = 16 << 10;
 /// The command waits while the service has this much to read.
 const MAX_PENDING: usize = 1 << 20;
@@ -35,13 +35,13 @@ pub(super) struct Streams {
     written: usize,
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
-    /// What the command may still print.
+    /// The bytes that the command may still print.
     allowance: u64,
     overflowed: bool,
     report: Report,
 }
 
-/// What begins standard error: the report of a stage that failed, or output of the command.
+/// The beginning of standard error: the report of a stage that failed, or output of the command.
 #[derive(Debug)]
 enum Report {
     Undecided { token: Vec<u8>, begun: Vec<u8> },

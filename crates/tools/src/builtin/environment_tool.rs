@@ -1,7 +1,7 @@
-//! What the tools have in common that touch nothing but the environment of their run: the files,
-//! the variables and the resources.
+//! The common part of the tools that touch nothing but the environment of their run: the files, the
+//! variables and the resources.
 //!
-//! Every one of them is idempotent, also if it edits: the environment is persisted together with
+//! Every such tool is idempotent, also if it edits: the environment is persisted together with
 //! the end of the call that changed it. So a call whose end is not persisted has left no trace in
 //! the environment that a takeover restores, and can be repeated. This holds only if a call ends
 //! right after its change: there must be no `await` after `WorkspaceEdit::finish`. Otherwise the
@@ -49,14 +49,14 @@ impl Tool for FunctionTool {
     }
 }
 
-/// What a call does to the environment.
+/// The effect of a call on the environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// It changes nothing.
+    /// Changes nothing.
     Reads,
-    /// It changes only what the tool itself has stored.
+    /// Changes only data that the tool itself has stored.
     Notes,
-    /// It may overwrite or delete what the caller or other tools have stored.
+    /// May overwrite or delete data of the caller or of other tools.
     Overwrites,
 }
 

@@ -1,4 +1,4 @@
-//! What the model reads of a response: all of it, or the part at a JSON pointer. No IO.
+//! The text of a response that the model reads: all of it, or the part at a JSON pointer. No IO.
 
 use super::content::{Content, MediaKind};
 use super::secrets::Redactor;

@@ -15,7 +15,7 @@ pub(crate) enum MediaKind {
     Binary,
 }
 
-/// What the headers say about a body.
+/// The kind and the encoding of a body, by its headers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Content {
     /// The media type without parameters, in lower case; empty if there is none.

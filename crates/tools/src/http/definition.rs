@@ -88,7 +88,7 @@ pub(crate) enum ValueSource {
 pub(crate) struct SecretReference {
     /// The name.
     pub(crate) secret: String,
-    /// What comes before the secret, such as `Bearer `.
+    /// The text before the secret, such as `Bearer `.
     #[serde(default)]
     pub(crate) prefix: String,
 }

@@ -58,7 +58,7 @@ pub(crate) struct Redactor(Arc<RwLock<Known>>);
 struct Known {
     /// The secrets that were there from the beginning.
     first: Vec<SecretString>,
-    /// Those that were added, the oldest first.
+    /// The secrets that were added, the oldest first.
     added: VecDeque<SecretString>,
     forms: Forms,
 }

@@ -21,11 +21,11 @@ const LARGE: f64 = 9_223_372_036_854_775_808.0;
 /// The mistake in a JSON text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScanFault {
-    /// It is not JSON; the message names line and column.
+    /// The text is not JSON; the message names line and column.
     Syntax(String),
-    /// It is nested deeper than allowed.
+    /// The text is nested deeper than allowed.
     TooDeep(usize),
-    /// It has more values than allowed.
+    /// The text has more values than allowed.
     TooManyValues(usize),
     /// A string or a key contains a NUL character.
     Nul(String),

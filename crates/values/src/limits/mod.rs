@@ -80,7 +80,7 @@ pub struct RequestRate {
     pub burst: NonZeroU32,
 }
 
-/// What remains of a tenant's rate after a request.
+/// The rest of a tenant's rate after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateStanding {
     /// The rate that is set for the tenant.

@@ -15,7 +15,7 @@ use super::removal::Budget;
 /// How many unknown names of a directory are found before something is done with them.
 const MAX_FOUND: usize = 1_000;
 
-/// What a directory has.
+/// The names in a directory.
 #[derive(Debug, Default)]
 struct Names {
     /// The names of known files and symlinks, and their paths.

@@ -1,4 +1,4 @@
-//! What a directory has that is part of no session, for those who read files: as commands see it.
+//! The files of a directory that are part of no session, as commands see them.
 
 use std::collections::BTreeMap;
 use std::iter::successors;

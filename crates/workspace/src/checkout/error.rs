@@ -11,7 +11,7 @@ pub enum CheckoutError {
     /// An operation of the file system failed.
     #[error("{operation} {} failed{}", path.display(), of_disk(source))]
     FileSystem {
-        /// What was done.
+        /// The operation that failed.
         operation: &'static str,
         /// Where.
         path: PathBuf,
@@ -22,7 +22,7 @@ pub enum CheckoutError {
     /// The files of the workspace can't be read or changed.
     #[error(transparent)]
     Tree(#[from] TreeError),
-    /// What is at a path can't be part of a tree; the text says why.
+    /// A file can't be part of a tree; the text says why.
     #[error("{0}")]
     Unusable(String),
     /// The service is shutting down.

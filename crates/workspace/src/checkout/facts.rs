@@ -1,4 +1,4 @@
-//! What the kernel knows of the files of a directory at the time of a scan.
+//! The kernel's facts about the files of a directory at the time of a scan.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +42,7 @@ pub(super) struct Time(i64, i64);
 pub(super) struct LiveDirectory {
     /// When that began.
     pub(super) since: Time,
-    /// What scans leave out.
+    /// Patterns of the files that scans leave out.
     pub(super) ephemeral: PathPatterns,
 }
 

@@ -32,7 +32,7 @@ pub(super) fn file_time(probe: &Path) -> io::Result<Time> {
     Ok(Fact::of(&rustix::fs::fstat(&file)?).changed())
 }
 
-/// What a file gets whose time is unknown: older than all changes, but not so old that archives
+/// The time of a file whose time is unknown: older than all changes, but not so old that archives
 /// can't have it. 1980-01-02.
 pub(super) const UNKNOWN: u64 = 315_619_200_000_000_000;
 

@@ -51,10 +51,10 @@ pub(super) struct Search<'a> {
     pub(super) root: &'a Path,
     /// Where to begin; empty for the root.
     pub(super) start: &'a str,
-    /// What the pattern of ephemeral files matches. Asked with whether it is a directory.
+    /// Returns whether a path matches the patterns of ephemeral files. The flag marks a directory.
     pub(super) is_ephemeral: &'a dyn Fn(&FilePath, bool) -> bool,
-    /// What is part of the tree, with everything above it, also in ephemeral directories. Asked
-    /// with whether it is a directory.
+    /// Returns whether a path is part of the tree or above such a path, also in ephemeral
+    /// directories. The flag marks a directory.
     pub(super) is_known: &'a dyn Fn(&str, bool) -> bool,
     pub(super) max_entries: u64,
 }

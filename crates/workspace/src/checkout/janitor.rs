@@ -76,7 +76,7 @@ struct Shared {
 /// the directory, or never will.
 type Cleaned = (Owner, Option<String>);
 
-/// What the janitor does.
+/// A task of the janitor.
 #[derive(Debug)]
 pub(super) enum Work {
     Remove(PathBuf),

@@ -27,7 +27,7 @@ const MAX_BYTES: u64 = 8 << 20;
 /// More unsaved bytes than this are stored before the next files are read.
 const MAX_UNSAVED_BYTES: u64 = 8 << 20;
 
-/// What a scan found.
+/// The result of a scan.
 #[derive(Debug)]
 pub struct Scanned {
     /// The tree of the directory.
@@ -46,7 +46,7 @@ pub(super) enum Changed {
     Symlink {
         target: String,
     },
-    /// It is larger than a file may be.
+    /// The file is larger than allowed.
     TooLarge {
         size: u64,
     },
@@ -54,7 +54,7 @@ pub(super) enum Changed {
     Unusable {
         reason: String,
     },
-    /// It was removed or replaced meanwhile. The next scan finds what is there then.
+    /// The file was removed or replaced meanwhile. The next scan finds its successor.
     Gone,
 }
 

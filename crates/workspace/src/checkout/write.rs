@@ -40,7 +40,7 @@ enum New {
     Directory,
 }
 
-/// What was written at a path. A directory has no facts.
+/// A path that was written. A directory has no facts.
 type Written = (FilePath, Option<Fact>);
 
 impl Checkout {

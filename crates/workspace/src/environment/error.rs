@@ -15,7 +15,7 @@ pub enum EnvironmentError {
     /// The files of the workspace can't be read or stored.
     #[error("the files of the workspace can't be read or stored")]
     Workspace(#[from] TreeError),
-    /// What commands have left besides the files can't be read.
+    /// The ephemeral files of commands can't be read.
     #[error("what commands have left there can't be read here{}; read it with the shell", .0.of_files())]
     Ephemeral(#[source] CheckoutError),
     /// The directory that background jobs use can't be read or written. They are killed.

@@ -26,7 +26,7 @@ pub struct Jobs {
     all: Mutex<Vec<Arc<Job>>>,
     /// Counts the running jobs of the run: those of all its environments.
     running: Arc<AtomicUsize>,
-    /// What those jobs have printed.
+    /// The output of those jobs.
     unread: Arc<Unread>,
 }
 
@@ -46,7 +46,7 @@ pub struct Job {
 /// How a job ended. No process of it is left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobEnd {
-    /// What a reader reads about it, such as "exit code 0".
+    /// The end in words, such as "exit code 0".
     pub how: String,
     /// The time from its start.
     pub after: Duration,

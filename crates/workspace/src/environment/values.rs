@@ -12,7 +12,7 @@ use values::session::{change_values, check_resources, check_variables};
 pub struct EnvironmentValues {
     /// Values that tools and prompts can read, by name.
     pub variables: Arc<BTreeMap<String, Value>>,
-    /// What a resource needs to be restored, by its key; opaque to all but the resource.
+    /// The stored form of each resource, by its key; opaque to all but the resource.
     pub resources: Arc<BTreeMap<String, Value>>,
 }
 

@@ -17,7 +17,7 @@ use values::session::Hash;
 
 /// A directory.
 pub(crate) enum Node {
-    /// It is stored.
+    /// The directory is stored.
     Stored(StoredNode),
     /// Something in it is not saved.
     Unsaved(Index),
@@ -26,7 +26,7 @@ pub(crate) enum Node {
 /// A directory that is stored.
 pub(crate) struct StoredNode {
     pub(crate) hash: Hash,
-    /// What the parent states. Only a root that was opened by its hash has no parent.
+    /// The totals that the parent states. Only a root that was opened by its hash has no parent.
     stated: Option<Totals>,
     index: OnceCell<Index>,
 }

@@ -1,4 +1,4 @@
-//! What a loaded directory contains: its names, in the parts as which it is stored.
+//! The names of a loaded directory, in the parts as which it is stored.
 //!
 //! A change replaces the parts that it touches and shares all others.
 

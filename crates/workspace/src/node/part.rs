@@ -41,7 +41,7 @@ pub(crate) enum PartState {
     },
 }
 
-/// What a directory states of one of its parts.
+/// The hash and the totals that a directory states of one of its parts.
 struct PartSource {
     first: Name,
     next: Option<Name>,

@@ -1,4 +1,4 @@
-//! What a loaded directory has under a name: an entry, with new bytes or a shared directory.
+//! The slots of a loaded directory: an entry, with new bytes or a shared directory.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use values::session::Hash;
 /// A name in a directory.
 pub(crate) type Name = Arc<str>;
 
-/// What a directory has under a name.
+/// An entry of a loaded directory.
 #[derive(Debug, Clone)]
 pub(crate) enum Slot {
     File(File),

@@ -15,10 +15,10 @@ pub(super) const MAX_ENTRIES: usize = 1_000;
 /// A page ends early if it has more bytes.
 const MAX_BYTES: usize = 60_000;
 
-/// What the entries of a list are called: one of them, and several.
+/// The noun for the entries of a list: singular and plural.
 pub(super) type Nouns = [&'static str; 2];
 
-/// Which part of a list a page shows.
+/// The part of a list that a page shows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Page {
     /// The first entry, from 1.

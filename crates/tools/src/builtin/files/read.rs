@@ -38,7 +38,7 @@ struct Arguments {
     limit: Option<usize>,
 }
 
-/// Which lines are shown.
+/// The lines that are shown.
 #[derive(Debug, Clone, Copy)]
 struct Range {
     /// The first line, from 1.

@@ -23,7 +23,7 @@ pub(super) struct Pattern {
     compared: Compared,
 }
 
-/// What of a path a pattern is compared with.
+/// The part of a path that a pattern is compared with.
 #[derive(Debug, Clone, Copy)]
 enum Compared {
     /// The last name.
@@ -83,7 +83,7 @@ impl Pattern {
     }
 }
 
-/// What is below a directory.
+/// The files below a directory.
 #[derive(Debug, Default)]
 pub(super) struct Selected {
     pub(super) entries: Vec<(FilePath, Entry)>,

@@ -1,4 +1,4 @@
-//! What the tools need to know about the bytes of a file: whether they are text, and their lines.
+//! The bytes of a file: whether they are text, and their lines.
 
 use std::fmt::Write as _;
 

@@ -15,7 +15,7 @@ pub(super) const MAX_URL: usize = 8_192;
 pub(super) const MAX_BODY: usize = 1_000_000;
 /// The largest offset, in bytes. No text is that long.
 pub(super) const MAX_OFFSET: usize = 1_000_000_000;
-/// What a request accepts by default.
+/// The media types that a request accepts by default.
 const ACCEPT: &str = "text/html,application/xhtml+xml,application/json,text/*;q=0.9,*/*;q=0.5";
 /// Headers that a redirect to another origin does not drop.
 const PORTABLE_HEADERS: [&str; 2] = ["accept", "accept-language"];

@@ -12,7 +12,7 @@ use values::settings::{duration, integer, text};
 /// How long the executor waits beyond the timeout, so that the tool's own error comes first.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// What `http_fetch` may do.
+/// The settings of `http_fetch`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct HttpFetchSettings {
     /// The permitted methods.

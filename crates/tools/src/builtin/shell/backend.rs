@@ -58,7 +58,7 @@ pub struct ShellCommand {
     pub tree: Tree,
     /// The directory of the environment's commands, if the last outcome had one.
     pub checkout: Option<Checkout>,
-    /// What the last shell has left.
+    /// The state that the last shell has left.
     pub shell: Option<ShellState>,
     /// The time from start to end, at most that of the backend's own limits.
     pub wall_time: Duration,
@@ -77,7 +77,7 @@ pub struct CommandOutcome {
     pub tree: Tree,
     /// The directory for the next command of the environment.
     pub checkout: Option<Checkout>,
-    /// What the shell has left. `None` if it left nothing, so that the state is as before.
+    /// The state that the shell has left. `None` if the state is as before.
     pub shell: Option<ShellState>,
     /// The files that can't be part of the workspace.
     pub skipped: SkippedFiles,

@@ -1,4 +1,4 @@
-//! What the commands of all runs share: the sandbox, the directories and the limits.
+//! The part that the commands of all runs share: the sandbox, the directories and the limits.
 
 use std::fs;
 use std::io;
@@ -27,7 +27,7 @@ pub struct CommandSettings {
     /// The sandbox.
     #[serde(skip)]
     pub sandbox: SandboxSettings,
-    /// What a command may use. `wall_time` is the most that a call may ask for.
+    /// The limits of a command. `wall_time` is the most that a call may ask for.
     #[serde(skip)]
     pub limits: SandboxLimits,
     /// Where the directories of runs are made. It belongs to the service alone.
@@ -35,7 +35,7 @@ pub struct CommandSettings {
     /// How many directories of ended runs are retained for the next run of their session.
     #[serde(deserialize_with = "integer::<_, 0, 1_000, _>")]
     pub retained_directories: usize,
-    /// What is never part of a session, unless it is already.
+    /// Patterns of files that do not become part of a session.
     pub ephemeral: PathPatterns,
     /// Further files and directories that commands may read and execute.
     #[serde(deserialize_with = "absolute_paths")]
@@ -57,10 +57,10 @@ pub struct CommandSettings {
 /// The most background jobs at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct MaxJobs {
-    /// Those of a run.
+    /// The jobs of a run.
     #[serde(rename = "max_jobs_per_run", deserialize_with = "integer::<_, 0, 100, _>")]
     pub of_run: usize,
-    /// Those of all runs of this process.
+    /// The jobs of all runs of this process.
     #[serde(rename = "max_jobs", deserialize_with = "integer::<_, 1, 10_000, _>")]
     pub of_process: usize,
 }
@@ -93,7 +93,7 @@ pub struct Commands {
     pub(super) jobs: TaskTracker,
 }
 
-/// What is needed to run commands.
+/// The sandbox and the directories, once they are known to work.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) sandbox: Sandbox,

@@ -25,7 +25,7 @@ use workspace::checkout::{Checkout, CheckoutError, CommandDirectories, Scanned, 
 use workspace::environment::RunningJob;
 use workspace::{Entry, Tree};
 
-/// What the model reads about a command that has waited for its whole time.
+/// The error of a command that has waited for its whole time.
 const NO_SLOT: &str = "as many commands as may run at the same time in this service were running for the whole time \
                        of this call; try again later";
 /// A file takes up its bytes, in blocks of at most this size, and so does a directory.

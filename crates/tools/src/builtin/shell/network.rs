@@ -40,7 +40,7 @@ const OF_CERTIFICATES: [&str; 8] = [
 pub struct CommandNetwork {
     /// Serves each command.
     pub proxy: Arc<EgressProxy>,
-    /// What the model reads about the hosts that can be reached.
+    /// The reachable hosts, as the model reads them.
     pub hosts: Vec<String>,
 }
 

@@ -7,7 +7,7 @@ use workspace::environment::{Environment, EnvironmentError};
 
 /// The resource with the number of jobs that a session has had.
 const JOBS: &str = "shell_jobs";
-/// What the number of a job follows in its id.
+/// The part of the id of a job before its number.
 const ID: &str = "job-";
 
 /// Returns the number of the next job.

@@ -1,4 +1,4 @@
-//! What the model reads about how a command ended, and about files that the session can't have.
+//! The words for the end of a command, and for files that the session can't have.
 
 use std::error::Error;
 use std::time::Duration;

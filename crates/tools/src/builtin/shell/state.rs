@@ -1,4 +1,4 @@
-//! What a shell leaves for the next one: its working directory and its exported variables.
+//! The state that a shell leaves for the next one: working directory and exported variables.
 //!
 //! Each command runs in a new shell. At its end the shell writes both into a file of the scratch
 //! directory. A command can write anything there, but only itself reads it again.

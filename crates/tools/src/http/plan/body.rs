@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::super::template::{Template, add_parameters};
 use values::json::{Object, Value};
 
-/// What the body contains.
+/// The content of a body.
 #[derive(Debug)]
 pub(in crate::http) enum BodyPlan {
     /// There is no body.

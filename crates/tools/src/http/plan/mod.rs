@@ -28,7 +28,7 @@ pub(super) struct RequestPlan {
     pub(super) body: BodyPlan,
 }
 
-/// What a part of the query or a header contains.
+/// The content of a header or of a part of the query.
 #[derive(Debug)]
 pub(super) enum Slot {
     /// A text. It is left out if one of its parameters is absent.

@@ -8,7 +8,7 @@ use url::Url;
 use super::super::template::{Template, add_parameters};
 use values::json::Object;
 
-/// What an argument can't contain as it is: everything but the unreserved characters of RFC 3986.
+/// The characters that are escaped in an argument: all but the unreserved ones of RFC 3986.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// How often servers may decode a path.

@@ -27,13 +27,13 @@ const OURS: [&str; 9] = [
     "upgrade",
 ];
 
-/// What happens to an execution if its webhook fails.
+/// The consequence of a failed webhook for its execution.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum OnFailure {
-    /// It continues without a reply.
+    /// The execution continues without a reply.
     Open,
-    /// It fails.
+    /// The execution fails.
     #[default]
     Closed,
 }

@@ -13,7 +13,7 @@ use values::model_ref::ResponseFormat;
 /// The deepest nesting of a reply. A stored session nests it further and must stay readable.
 const MAX_DEPTH: usize = 64;
 
-/// What a webhook wants changed; what it does not name stays.
+/// The changes that a webhook wants.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Reply {
@@ -46,9 +46,9 @@ pub(super) struct Reply {
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Decision {
-    /// It is not executed; the model reads why.
+    /// The call is not executed; the model reads why.
     Block(String),
-    /// It is not executed; the model reads this.
+    /// The call is not executed; the model reads this content.
     Supply(NewContent),
 }
 

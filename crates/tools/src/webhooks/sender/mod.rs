@@ -100,7 +100,7 @@ pub enum SendError {
     /// The connection broke.
     #[error("the connection to it broke")]
     Broken(#[source] Box<dyn Error + Send + Sync>),
-    /// It took too long.
+    /// The request took too long.
     #[error("it did not answer in time")]
     Timeout,
     /// The response is a redirect.

@@ -10,7 +10,7 @@ const MAX_QUOTED_LENGTH: usize = 100;
 /// A schema that can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
-    /// It is too large.
+    /// The schema is too large.
     #[error("the schema has {bytes} bytes; the most are {MAX_SCHEMA_BYTES}")]
     TooLarge {
         /// Its size as JSON.
@@ -19,16 +19,16 @@ pub enum SchemaError {
     /// Compiling it, or checking values with it, would take too much work.
     #[error("the schema can't be used: {message}")]
     TooMuch {
-        /// What is too much.
+        /// The limit that is exceeded, in words.
         message: String,
     },
-    /// It does not describe an object.
+    /// The schema does not describe an object.
     #[error("the schema must have \"type\": \"object\"")]
     NotOfObject,
-    /// It is not a valid schema, or it refers to something outside of itself.
+    /// The schema is not valid, or refers to something outside of itself.
     #[error("the schema is not valid: {message}")]
     Invalid {
-        /// What is wrong.
+        /// The fault, in words.
         message: String,
     },
 }

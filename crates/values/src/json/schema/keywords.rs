@@ -1,4 +1,4 @@
-//! Which keywords of a schema have schemas below them, and which have data.
+//! The keywords that have schemas below them, and those that have data.
 
 /// Keywords whose value is a schema, or a list of schemas.
 pub const WITH_SCHEMAS: [&str; 16] = [

@@ -75,7 +75,7 @@ struct Tally {
     patterns: usize,
 }
 
-/// What a value within a schema is.
+/// The role of a value within a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     /// A part: a schema, or a list of schemas.

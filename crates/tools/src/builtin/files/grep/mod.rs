@@ -196,7 +196,7 @@ struct Search {
     found: Found,
 }
 
-/// What a search has found.
+/// The matches of a search so far.
 #[derive(Debug, Default)]
 struct Found {
     text: String,

@@ -11,7 +11,7 @@ use workspace::FilePath;
 /// The most bytes of a line that are shown.
 const MAX_LINE_BYTES: usize = 500;
 
-/// What the model reads about a file with matches.
+/// The form of the result for a file with matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Mode {
@@ -38,7 +38,7 @@ pub(super) struct Display {
 /// The matches of one file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct FileMatches {
-    /// What the model reads; empty if nothing matches.
+    /// The text for the model; empty if nothing matches.
     pub(super) text: String,
     /// How many lines match, as far as they were searched.
     pub(super) count: usize,

@@ -12,7 +12,7 @@ const BYTES_OF_WORK: usize = 64;
 /// The most line numbers that an error lists.
 const MAX_LISTED: usize = 10;
 
-/// What is left of the work that one patch may take.
+/// The rest of the work that one patch may take.
 #[derive(Debug)]
 pub(super) struct Work(usize);
 

@@ -125,7 +125,7 @@ struct Patching<'a> {
     /// The files with all changes so far.
     tree: Tree,
     work: Work,
-    /// What the model reads: a line for each file.
+    /// The result for the model: a line for each file.
     report: String,
 }
 

@@ -1,22 +1,21 @@
-//! What a patch says, in whichever format it was written.
+//! The changes of a patch, in any format.
 
 /// The changes of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FilePatch {
     /// The file, as the patch names it.
     pub(super) path: String,
-    /// What happens to it.
     pub(super) change: FileChange,
 }
 
-/// What happens to a file.
+/// A change of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FileChange {
-    /// It is new.
+    /// The file is new.
     Add { content: String, is_executable: bool },
-    /// It is deleted. If there are hunks, they must remove its whole content.
+    /// The file is deleted. If there are hunks, they must remove its whole content.
     Delete { hunks: Vec<Hunk> },
-    /// It is changed, renamed or both.
+    /// The file is changed, renamed or both.
     Update {
         hunks: Vec<Hunk>,
         new_path: Option<String>,
@@ -50,7 +49,7 @@ pub(super) struct HunkLine {
     pub(super) has_end: bool,
 }
 
-/// What happens to a line.
+/// The role of a line in a hunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineKind {
     Context,

@@ -3,7 +3,7 @@
 use super::header::{read_name, unquoted, without_prefixes};
 use super::model::{FileChange, FilePatch, Hunk, LineKind, PatchError};
 
-/// What a line without a meaning for the patch begins with.
+/// The beginnings of lines without a meaning for the patch.
 const IGNORED: &[&str] = &[
     "index ",
     "similarity index ",
@@ -23,9 +23,9 @@ const ENDS: &[&str] = &["--", "```"];
 pub(super) struct Section {
     /// The line of the patch that the file begins with; 0 if none has begun.
     begin: usize,
-    /// What is behind `diff --git`.
+    /// The names behind `diff --git`.
     git_names: Option<String>,
-    /// What is behind `---` and `+++`; a name is `None` for `/dev/null`.
+    /// The names behind `---` and `+++`; `None` for `/dev/null`.
     names: Option<(Option<String>, Option<String>)>,
     renamed_from: Option<String>,
     renamed_to: Option<String>,

@@ -15,7 +15,7 @@ enum Gap {
 pub(super) struct Lines {
     text: String,
     gap: Gap,
-    /// What the next line begins with.
+    /// The beginning of the next line.
     begin: String,
     is_verbatim: bool,
 }
