@@ -9,6 +9,8 @@ pub mod webhooks;
 
 mod registry;
 
+mod fault;
+
 mod arguments;
 mod call_limits;
 mod executor;
@@ -24,6 +26,7 @@ pub use self::builtin::{
 };
 pub(crate) use self::builtin::{ProcessSettings, media_type};
 pub use self::call_limits::ToolSettings;
+pub use self::fault::DefinitionFault;
 pub use self::http::{HttpToolDefinition, HttpToolSource, ToolSecrets, http_tools};
-pub(crate) use self::http::{Redactor, SecretValue, ValueSource, deserialize_timeout, is_connection_header};
+pub(crate) use self::http::{Redactor, SecretValue, ValueSource, deserialize_timeout, header_name};
 pub use self::registry::{ToolRegistry, ToolRegistryError};

@@ -28,8 +28,8 @@ use net::outgoing::{ClientSettings, NameResolver, OutgoingClient};
 use sandbox::{SandboxLimits, SandboxSettings};
 use serde_json::json;
 use test_support::databases::TestDatabase;
-use tools::mcp::{McpDefinition, McpFault, McpServers};
-use tools::{CommandSettings, Commands, MaxJobs, ToolSecrets};
+use tools::mcp::{McpDefinition, McpServers};
+use tools::{CommandSettings, Commands, DefinitionFault, MaxJobs, ToolSecrets};
 use values::json::Value;
 use values::path_patterns::PathPatterns;
 
@@ -150,7 +150,7 @@ fn servers_with(
     definition: &str,
     secrets: &ToolSecrets,
     resolver: Arc<dyn NameResolver>,
-) -> Result<McpServers, McpFault> {
+) -> Result<McpServers, DefinitionFault> {
     let definition: McpDefinition = toml::from_str(definition).unwrap();
     let settings = ClientSettings {
         connect_timeout: Duration::from_secs(30),

@@ -6,15 +6,15 @@ use serde_json::json;
 use url::form_urlencoded;
 
 use super::definition::DeclaredRequest;
-use super::fault::HttpToolFault;
 use super::operation::Operation;
 use super::plan::{BodyPlan, Node, PathPlan, RequestPlan, Slot};
 use super::template::Template;
+use crate::fault::DefinitionFault;
 use net::outgoing::HttpMethod;
 use values::json::{Object, Value};
 
 /// Makes the description of a request.
-pub(super) fn declared(name: &str, request: DeclaredRequest) -> Result<Operation, HttpToolFault> {
+pub(super) fn declared(name: &str, request: DeclaredRequest) -> Result<Operation, DefinitionFault> {
     let DeclaredRequest {
         description,
         method,
@@ -23,7 +23,7 @@ pub(super) fn declared(name: &str, request: DeclaredRequest) -> Result<Operation
         body,
     } = request;
     let (path, query) = url.split_once('?').unwrap_or((&url, ""));
-    let path = PathPlan::parse(path).map_err(|problem| HttpToolFault::new("url", problem))?;
+    let path = PathPlan::parse(path).map_err(|problem| DefinitionFault::new("url", problem))?;
     let body = body_plan(method, body.as_ref())?;
     let plan = RequestPlan {
         method,
@@ -44,8 +44,8 @@ pub(super) fn declared(name: &str, request: DeclaredRequest) -> Result<Operation
 
 /// Checks that the arguments have all parameters of the plan. Without a schema, all of them are
 /// required texts.
-pub(super) fn checked_parameters(parameters: Value, plan: &RequestPlan) -> Result<Value, HttpToolFault> {
-    let fault = |problem: String| Err(HttpToolFault::new("parameters", problem));
+pub(super) fn checked_parameters(parameters: Value, plan: &RequestPlan) -> Result<Value, DefinitionFault> {
+    let fault = |problem: String| Err(DefinitionFault::new("parameters", problem));
     let mut used = plan.used();
     if let BodyPlan::Template(node) = &plan.body {
         node.add_parameters(&mut used);
@@ -80,10 +80,10 @@ pub(super) fn checked_parameters(parameters: Value, plan: &RequestPlan) -> Resul
 }
 
 /// Parses the query of a URL. Values may have parameters.
-fn query_slots(query: &str) -> Result<Vec<(String, Slot)>, HttpToolFault> {
+fn query_slots(query: &str) -> Result<Vec<(String, Slot)>, DefinitionFault> {
     let pairs = form_urlencoded::parse(query.as_bytes());
     let slots = pairs.map(|(name, value)| {
-        let fault = |problem| HttpToolFault::new("url", problem);
+        let fault = |problem| DefinitionFault::new("url", problem);
         if name.contains(['{', '}']) {
             return Err(fault("the names of its query have no parameters".to_owned()));
         }
@@ -93,15 +93,15 @@ fn query_slots(query: &str) -> Result<Vec<(String, Slot)>, HttpToolFault> {
     slots.collect()
 }
 
-fn body_plan(method: HttpMethod, body: Option<&Value>) -> Result<BodyPlan, HttpToolFault> {
+fn body_plan(method: HttpMethod, body: Option<&Value>) -> Result<BodyPlan, DefinitionFault> {
     let Some(body) = body else {
         let has_none = method.is_safe() || method == HttpMethod::Delete;
         return Ok(if has_none { BodyPlan::None } else { BodyPlan::Rest });
     };
     if method.is_safe() {
         let problem = format!("a request with the method {} has no body", method.name());
-        return Err(HttpToolFault::new("body", problem));
+        return Err(DefinitionFault::new("body", problem));
     }
-    let node = Node::parse(body).map_err(|problem| HttpToolFault::new("body", problem))?;
+    let node = Node::parse(body).map_err(|problem| DefinitionFault::new("body", problem))?;
     Ok(BodyPlan::Template(node))
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 
-use super::fault::HttpToolFault;
+use super::secrets::{SecretValue, ToolSecrets};
+use crate::fault::DefinitionFault;
 use net::outgoing::{HttpMethod, Network};
 use values::json::Value;
 
@@ -82,7 +83,27 @@ pub(crate) enum ValueSource {
     Secret(SecretReference),
 }
 
-/// The name of a secret, and what comes before the secret.
+impl ValueSource {
+    /// Returns the text, or the whole secret, which it adds to those in use.
+    pub(crate) fn resolve(
+        &self,
+        key: &str,
+        secrets: &ToolSecrets,
+        used: &mut Vec<SecretValue>,
+    ) -> Result<String, DefinitionFault> {
+        match self {
+            Self::Text(text) => Ok(text.clone()),
+            Self::Secret(reference) => {
+                let secret = SecretValue::find(secrets, key, &reference.secret, &reference.prefix)?;
+                let value = secret.exposed();
+                used.push(secret);
+                Ok(value)
+            }
+        }
+    }
+}
+
+/// The name of a secret, and the text before the secret.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SecretReference {
@@ -124,8 +145,8 @@ pub struct ChosenOperations {
 
 impl HttpToolDefinition {
     /// Returns where the requests are described. A definition has the keys of one kind only.
-    pub fn source(&self) -> Result<HttpToolSource, HttpToolFault> {
-        let required = |key: &str| HttpToolFault::new(key, "missing");
+    pub fn source(&self) -> Result<HttpToolSource, DefinitionFault> {
+        let required = |key: &str| DefinitionFault::new(key, "missing");
         let Some(document) = &self.openapi else {
             let others = [
                 ("base_url", self.base_url.is_some()),
@@ -158,9 +179,9 @@ impl HttpToolDefinition {
     }
 }
 
-fn refuse(keys: &[(&str, bool)], problem: &str) -> Result<(), HttpToolFault> {
+fn refuse(keys: &[(&str, bool)], problem: &str) -> Result<(), DefinitionFault> {
     let present = keys.iter().find(|(_, is_present)| *is_present);
-    present.map_or(Ok(()), |(key, _)| Err(HttpToolFault::new(*key, problem)))
+    present.map_or(Ok(()), |(key, _)| Err(DefinitionFault::new(*key, problem)))
 }
 
 fn idempotency_header() -> String {

@@ -19,8 +19,6 @@ mod content;
 mod failure;
 mod headers;
 
-mod fault;
-
 pub use self::definition::{HttpToolDefinition, HttpToolSource};
 pub(crate) use self::definition::{ValueSource, deserialize_timeout};
 pub use self::secrets::ToolSecrets;
@@ -29,4 +27,4 @@ pub use self::tool::http_tools;
 
 pub(super) use self::content::{Content, MediaKind};
 pub(super) use self::failure::failed;
-pub(crate) use self::headers::is_connection_header;
+pub(crate) use self::headers::{header_name, is_connection_header};

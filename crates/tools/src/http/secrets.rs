@@ -8,7 +8,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use secrecy::{ExposeSecret, SecretSlice, SecretString};
 
-use super::fault::HttpToolFault;
+use crate::fault::DefinitionFault;
 use values::json::Value;
 use values::secret_forms::{MIN_FORM, begun_at_end, encoded_forms, find, longest_first, unescaped};
 
@@ -29,8 +29,8 @@ pub(crate) struct SecretValue {
 
 impl SecretValue {
     /// Finds the secret of a name.
-    pub(crate) fn find(secrets: &ToolSecrets, key: &str, name: &str, prefix: &str) -> Result<Self, HttpToolFault> {
-        let fault = |problem: String| HttpToolFault::new(key, problem);
+    pub(crate) fn find(secrets: &ToolSecrets, key: &str, name: &str, prefix: &str) -> Result<Self, DefinitionFault> {
+        let fault = |problem: String| DefinitionFault::new(key, problem);
         let secret = secrets.get(name);
         let secret =
             secret.ok_or_else(|| fault(format!("no secret is named {name:?}: add `[tools.secrets.{name}]`")))?;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 
-use super::fault::McpFault;
 use super::naming::is_valid_server_name;
+use crate::fault::DefinitionFault;
 use crate::{ValueSource, deserialize_timeout};
 use net::outgoing::{AddressRules, Network, PrivateAddresses, RuleKeys};
 use values::limits::Pattern;
@@ -110,37 +110,42 @@ pub(super) struct OAuthDefinition {
 
 impl McpDefinition {
     /// Checks the name and the prefix, and that the keys belong together.
-    pub(super) fn check(&self) -> Result<(), McpFault> {
+    pub(super) fn check(&self) -> Result<(), DefinitionFault> {
         if !is_valid_server_name(&self.name) {
             let problem = format!(
                 "a server is named by 1 to 32 letters, digits, - and _, not {:?}",
                 self.name
             );
-            return Err(McpFault::new("name", problem));
+            return Err(DefinitionFault::new("name", problem));
         }
         let allowed = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_');
         let prefix = self.prefix();
         if prefix.len() > MAX_PREFIX + 1 || !prefix.bytes().all(allowed) {
             let problem = format!("a prefix has up to {MAX_PREFIX} letters, digits, - and _");
-            return Err(McpFault::new("prefix", problem));
+            return Err(DefinitionFault::new("prefix", problem));
         }
         self.check_kind()
     }
 
-    fn check_kind(&self) -> Result<(), McpFault> {
+    fn check_kind(&self) -> Result<(), DefinitionFault> {
         let (misplaced, kind) = match (&self.url, &self.command) {
             (Some(_), None) => (self.first_key_of_command(), "command"),
             (None, Some(_)) => (self.first_key_of_url(), "url"),
-            (None, None) => return Err(McpFault::new("url", "missing: a server has a `url` or a `command`")),
+            (None, None) => {
+                return Err(DefinitionFault::new(
+                    "url",
+                    "missing: a server has a `url` or a `command`",
+                ));
+            }
             (Some(_), Some(_)) => {
-                return Err(McpFault::new(
+                return Err(DefinitionFault::new(
                     "command",
                     "a server has a `url` or a `command`, not both",
                 ));
             }
         };
         misplaced.map_or(Ok(()), |key| {
-            Err(McpFault::new(key, format!("is only for servers with `{kind}`")))
+            Err(DefinitionFault::new(key, format!("is only for servers with `{kind}`")))
         })
     }
 

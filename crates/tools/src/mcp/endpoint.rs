@@ -11,13 +11,13 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::task::TaskTracker;
 
 use super::definition::McpDefinition;
-use super::fault::McpFault;
 use super::handler::Handler;
 use super::http::HttpEndpoint;
 use super::observed::ObservedTransport;
 use super::request_error::RequestError;
 use super::requests::Requests;
 use super::stdio::{ProcessLink, StdioEndpoint};
+use crate::fault::DefinitionFault;
 use crate::{Commands, ToolSecrets};
 use net::outgoing::OutgoingClient;
 use values::tenant::TenantId;
@@ -65,7 +65,7 @@ impl Endpoint {
         secrets: &ToolSecrets,
         client: &OutgoingClient,
         commands: &Arc<Commands>,
-    ) -> Result<Self, McpFault> {
+    ) -> Result<Self, DefinitionFault> {
         let Some(url) = definition.url.as_deref() else {
             return StdioEndpoint::new(definition, secrets, commands).map(Self::Stdio);
         };

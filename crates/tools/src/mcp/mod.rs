@@ -46,9 +46,7 @@ mod outcome;
 mod tool;
 mod unavailable;
 
-mod fault;
 mod request_error;
 
 pub use self::definition::{McpDefinition, OnChange};
-pub use self::fault::McpFault;
 pub use self::servers::McpServers;

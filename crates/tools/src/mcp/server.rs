@@ -17,13 +17,13 @@ use tracing::Instrument as _;
 use super::connection::{Connection, Reply};
 use super::definition::McpDefinition;
 use super::endpoint::{Endpoint, Era};
-use super::fault::McpFault;
 use super::list::list;
 use super::listing::Listing;
 use super::observer::Observer;
 use super::request_error::RequestError;
 use super::requests::Requests;
 use super::stdio::Starts;
+use crate::fault::DefinitionFault;
 use crate::{Commands, ToolSecrets};
 use net::outgoing::OutgoingClient;
 use values::tenant::TenantId;
@@ -69,7 +69,7 @@ impl McpServer {
         (secrets, client, commands): (&ToolSecrets, &OutgoingClient, &Arc<Commands>),
         tasks: TaskTracker,
         stop: CancellationToken,
-    ) -> Result<Self, McpFault> {
+    ) -> Result<Self, DefinitionFault> {
         definition.check()?;
         let endpoint = Endpoint::of(&definition, secrets, client, commands)?;
         Ok(Self {

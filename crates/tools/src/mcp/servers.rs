@@ -9,9 +9,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::definition::McpDefinition;
-use super::fault::McpFault;
 use super::offer::Offer;
 use super::server::McpServer;
+use crate::fault::DefinitionFault;
 use crate::{Commands, ToolSecrets};
 use agent::ports::{OfferedTools, ToolServers, UnknownToolServer};
 use net::outgoing::OutgoingClient;
@@ -37,12 +37,12 @@ impl McpServers {
         secrets: &ToolSecrets,
         client: &OutgoingClient,
         commands: &Arc<Commands>,
-    ) -> Result<(), McpFault> {
+    ) -> Result<(), DefinitionFault> {
         let name = definition.name.clone();
         let (tasks, stop) = (self.tasks.clone(), self.stop.clone());
         let server = McpServer::new(definition, (secrets, client, commands), tasks, stop)?;
         if self.servers.contains_key(&name) {
-            return Err(McpFault::new(
+            return Err(DefinitionFault::new(
                 "name",
                 format!("another file defines the server {name:?}"),
             ));

@@ -13,17 +13,17 @@ use self::found::{Found, all};
 use self::operation::operation;
 use self::references::Document;
 use super::definition::ChosenOperations;
-use super::fault::HttpToolFault;
 use super::operation::Operation;
+use crate::fault::DefinitionFault;
 use agent::ports::ToolSpec;
 use values::json::Value;
 
 /// An operation, or why no tool can be made of it.
-pub(super) type Made = Result<Operation, HttpToolFault>;
+pub(super) type Made = Result<Operation, DefinitionFault>;
 
 /// Makes the chosen operations, each for itself.
-pub(super) fn operations(document: &Value, chosen: &ChosenOperations) -> Result<Vec<Made>, HttpToolFault> {
-    let fault = |problem: String| HttpToolFault::new("openapi", problem);
+pub(super) fn operations(document: &Value, chosen: &ChosenOperations) -> Result<Vec<Made>, DefinitionFault> {
+    let fault = |problem: String| DefinitionFault::new("openapi", problem);
     let version = document.get("openapi").and_then(Value::as_str).unwrap_or_default();
     if !version.starts_with("3.0") && !version.starts_with("3.1") {
         return Err(fault(
@@ -33,14 +33,14 @@ pub(super) fn operations(document: &Value, chosen: &ChosenOperations) -> Result<
     let base_url = chosen.base_url.trim_end_matches('/');
     if base_url.contains(['?', '#', '{', '}']) {
         let problem = "it has a query, a fragment or a parameter";
-        return Err(HttpToolFault::new("base_url", problem));
+        return Err(DefinitionFault::new("base_url", problem));
     }
     let found = all(&Document::new(document));
     let made = chosen.operations.iter().map(|id| {
         let wanted = found.iter().find(|found| found.is_named(id)).ok_or_else(|| {
             let known: Vec<_> = found.iter().take(20).map(Found::id).collect();
             let problem = format!("the document has no operation {id:?}; it has {}", known.join(", "));
-            HttpToolFault::new("operations", problem)
+            DefinitionFault::new("operations", problem)
         })?;
         let name = tool_name(&chosen.prefix, id);
         let made = operation(name, base_url, wanted, &Document::new(document));

@@ -11,19 +11,18 @@ use self::attempts::Attempts;
 use super::declared::{checked_parameters, declared};
 use super::definition::{HttpToolDefinition, HttpToolSource, ValueSource};
 use super::failure::failed;
-use super::fault::HttpToolFault;
-use super::headers::is_connection_header;
+use super::headers::{header_name, is_connection_header};
 use super::openapi::operations;
 use super::operation::Operation;
 use super::plan::{RequestPlan, Slot};
 use super::secrets::{Redactor, SecretValue, ToolSecrets};
 use super::template::Template;
+use crate::fault::DefinitionFault;
 use agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use net::outgoing::{
     AddressRules, HeaderMap, HeaderName, HeaderValue, OutgoingClient, OutgoingRequest, PrivateAddresses, RuleKeys,
 };
 use values::clock::Clock;
-use values::http_headers::CREDENTIAL_HEADERS;
 use values::json::{JsonSchema, Object, Value};
 
 /// How long the executor waits beyond the timeout, so that the tool's own error comes first.
@@ -64,7 +63,7 @@ pub fn http_tools(
     secrets: &ToolSecrets,
     client: &OutgoingClient,
     clock: &Arc<dyn Clock>,
-) -> Result<Vec<Arc<dyn Tool>>, HttpToolFault> {
+) -> Result<Vec<Arc<dyn Tool>>, DefinitionFault> {
     let operations = match definition.source()? {
         HttpToolSource::Declared(request) => vec![declared(&definition.name, request)],
         HttpToolSource::OpenApi(chosen) => operations(document.unwrap_or(&Value::Null), &chosen)?,
@@ -100,7 +99,7 @@ impl HttpTool {
         secrets: &ToolSecrets,
         client: &OutgoingClient,
         clock: &Arc<dyn Clock>,
-    ) -> Result<Self, HttpToolFault> {
+    ) -> Result<Self, DefinitionFault> {
         let Operation {
             name,
             description,
@@ -121,7 +120,7 @@ impl HttpTool {
             .filter(|pointer| !pointer.is_empty() && !pointer.starts_with('/'))
         {
             let problem = format!("{pointer:?} is no JSON pointer such as \"/data/items\"");
-            return Err(HttpToolFault::new("response", problem));
+            return Err(DefinitionFault::new("response", problem));
         }
         let parameters = checked_parameters(parameters, &plan)?;
         check_target(&plan, client)?;
@@ -204,41 +203,31 @@ impl Tool for HttpTool {
 }
 
 /// Checks the URL with sample arguments. Arguments never change what is checked.
-fn check_target(plan: &RequestPlan, client: &OutgoingClient) -> Result<(), HttpToolFault> {
+fn check_target(plan: &RequestPlan, client: &OutgoingClient) -> Result<(), DefinitionFault> {
     let target = client.target(plan.path.origin());
     target
         .map(drop)
-        .map_err(|fault| HttpToolFault::new("url", fault.to_string()))
+        .map_err(|fault| DefinitionFault::new("url", fault.to_string()))
 }
 
-fn header(name: &str, source: &ValueSource, secrets: &ToolSecrets) -> Result<(HeaderName, Slot), HttpToolFault> {
+fn header(name: &str, source: &ValueSource, secrets: &ToolSecrets) -> Result<(HeaderName, Slot), DefinitionFault> {
     let key = format!("headers.{name}");
-    let fault = |problem: &str| HttpToolFault::new(&key, problem);
-    let parsed: HeaderName = name.parse().map_err(|_| fault("is not the name of a header"))?;
-    if is_connection_header(parsed.as_str()) {
-        return Err(fault("the service sets this header itself"));
-    }
-    let is_text = matches!(source, ValueSource::Text(_));
-    if is_text && CREDENTIAL_HEADERS.contains(&parsed.as_str()) {
-        return Err(fault(
-            "a header with credentials: name a secret, as in { secret = \"NAME\" }",
-        ));
-    }
+    let parsed = header_name(&key, name, source)?;
     let slot = slot(&key, source, secrets)?;
     if let Slot::Secret(secret) = &slot {
         let value = secret.exposed();
         let is_sendable = value.is_ascii() && HeaderValue::from_str(&value).is_ok();
         if !is_sendable {
-            return Err(fault("the secret can't be sent in a header"));
+            return Err(DefinitionFault::new(key, "the secret can't be sent in a header"));
         }
     }
     Ok((parsed, slot))
 }
 
-fn slot(key: &str, source: &ValueSource, secrets: &ToolSecrets) -> Result<Slot, HttpToolFault> {
+fn slot(key: &str, source: &ValueSource, secrets: &ToolSecrets) -> Result<Slot, DefinitionFault> {
     Ok(match source {
         ValueSource::Text(text) => {
-            let template = Template::parse(text).map_err(|problem| HttpToolFault::new(key, problem))?;
+            let template = Template::parse(text).map_err(|problem| DefinitionFault::new(key, problem))?;
             Slot::Text(template)
         }
         ValueSource::Secret(reference) => {
@@ -251,13 +240,13 @@ fn slot(key: &str, source: &ValueSource, secrets: &ToolSecrets) -> Result<Slot, 
 fn idempotency_header(
     definition: &HttpToolDefinition,
     plan: &RequestPlan,
-) -> Result<Option<HeaderName>, HttpToolFault> {
+) -> Result<Option<HeaderName>, DefinitionFault> {
     let name = definition.idempotency_header.as_str();
     if name.is_empty() || plan.method.is_safe() {
         return Ok(None);
     }
     let parsed = name.parse::<HeaderName>().ok();
     let parsed = parsed.filter(|name| !is_connection_header(name.as_str()));
-    let fault = || HttpToolFault::new("idempotency_header", "is not the name of a header that can be set");
+    let fault = || DefinitionFault::new("idempotency_header", "is not the name of a header that can be set");
     parsed.map(Some).ok_or_else(fault)
 }

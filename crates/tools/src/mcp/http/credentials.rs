@@ -1,11 +1,10 @@
 //! The headers of every request: those of the definition, and an access token.
 
 use super::token::AccessToken;
+use crate::fault::DefinitionFault;
 use crate::mcp::definition::McpDefinition;
-use crate::mcp::fault::McpFault;
-use crate::{Redactor, SecretValue, ToolSecrets, ValueSource, is_connection_header};
+use crate::{Redactor, SecretValue, ToolSecrets, ValueSource, header_name};
 use net::outgoing::{HeaderMap, HeaderName, HeaderValue, OutgoingClient, OutgoingError};
-use values::http_headers::CREDENTIAL_HEADERS;
 
 /// Headers that the protocol sets.
 const PROTOCOL_HEADERS: [&str; 5] = [
@@ -29,7 +28,7 @@ impl Credentials {
         definition: &McpDefinition,
         secrets: &ToolSecrets,
         client: &OutgoingClient,
-    ) -> Result<(Self, Redactor), McpFault> {
+    ) -> Result<(Self, Redactor), DefinitionFault> {
         let mut headers = HeaderMap::new();
         let mut used = Vec::new();
         for (name, source) in &definition.headers {
@@ -40,9 +39,12 @@ impl Credentials {
             None => None,
             Some(_) if headers.contains_key("authorization") => {
                 let problem = "a server has either the header Authorization or `oauth`";
-                return Err(McpFault::new("oauth", problem));
+                return Err(DefinitionFault::new("oauth", problem));
             }
-            Some(oauth) => Some((oauth, secret("oauth.client_secret", &oauth.client_secret, "", secrets)?)),
+            Some(oauth) => {
+                let secret = SecretValue::find(secrets, "oauth.client_secret", &oauth.client_secret, "")?;
+                Some((oauth, secret))
+            }
         };
         let redactor = Redactor::new(used.iter().chain(secret_of_token.as_ref().map(|(_, secret)| secret)));
         let limit = definition.connect_timeout();
@@ -76,34 +78,16 @@ fn header(
     source: &ValueSource,
     secrets: &ToolSecrets,
     used: &mut Vec<SecretValue>,
-) -> Result<(HeaderName, HeaderValue), McpFault> {
+) -> Result<(HeaderName, HeaderValue), DefinitionFault> {
     let key = format!("headers.{name}");
-    let fault = |problem: &str| McpFault::new(&key, problem);
-    let parsed: HeaderName = name.parse().map_err(|_| fault("is not the name of a header"))?;
-    let is_of_protocol = PROTOCOL_HEADERS.contains(&parsed.as_str()) || parsed.as_str().starts_with("mcp-");
-    if is_of_protocol || is_connection_header(parsed.as_str()) {
+    let fault = |problem: &str| DefinitionFault::new(&key, problem);
+    let parsed = header_name(&key, name, source)?;
+    if PROTOCOL_HEADERS.contains(&parsed.as_str()) || parsed.as_str().starts_with("mcp-") {
         return Err(fault("the service sets this header itself"));
     }
-    let value = match source {
-        ValueSource::Text(_) if CREDENTIAL_HEADERS.contains(&parsed.as_str()) => {
-            return Err(fault(
-                "a header with credentials: name a secret, as in { secret = \"NAME\" }",
-            ));
-        }
-        ValueSource::Text(text) => text.clone(),
-        ValueSource::Secret(reference) => {
-            let secret = secret(&key, &reference.secret, &reference.prefix, secrets)?;
-            let value = secret.exposed();
-            used.push(secret);
-            value
-        }
-    };
+    let value = source.resolve(&key, secrets, used)?;
     let sent = HeaderValue::from_str(&value).ok().filter(|_| value.is_ascii());
     let mut sent = sent.ok_or_else(|| fault("can't be sent in a header"))?;
     sent.set_sensitive(true);
     Ok((parsed, sent))
-}
-
-fn secret(key: &str, name: &str, prefix: &str, secrets: &ToolSecrets) -> Result<SecretValue, McpFault> {
-    SecretValue::find(secrets, key, name, prefix).map_err(|fault| McpFault::new(key, fault.problem()))
 }

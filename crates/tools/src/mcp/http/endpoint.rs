@@ -7,8 +7,8 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 
 use super::client::{GuardedHttp, HttpServer};
 use super::credentials::Credentials;
+use crate::fault::DefinitionFault;
 use crate::mcp::definition::McpDefinition;
-use crate::mcp::fault::McpFault;
 use crate::mcp::incoming::Incoming;
 use crate::mcp::requests::Requests;
 use crate::{Redactor, ToolSecrets};
@@ -34,9 +34,9 @@ impl HttpEndpoint {
         url: &str,
         secrets: &ToolSecrets,
         client: &OutgoingClient,
-    ) -> Result<Self, McpFault> {
+    ) -> Result<Self, DefinitionFault> {
         let target = client.target(url);
-        let target = target.map_err(|fault| McpFault::new("url", fault.to_string()))?;
+        let target = target.map_err(|fault| DefinitionFault::new("url", fault.to_string()))?;
         let (credentials, redactor) = Credentials::of(definition, secrets, client)?;
         let url = target.url().as_str().into();
         let server = Arc::new(HttpServer {

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
+use crate::fault::DefinitionFault;
 use crate::mcp::definition::OAuthDefinition;
-use crate::mcp::fault::McpFault;
 use crate::{Redactor, SecretValue};
 use net::outgoing::{HeaderMap, HeaderValue, Method, OutgoingClient, OutgoingError, OutgoingRequest, Target};
 
@@ -71,9 +71,9 @@ impl AccessToken {
         client: OutgoingClient,
         redactor: Redactor,
         limit: Duration,
-    ) -> Result<Self, McpFault> {
+    ) -> Result<Self, DefinitionFault> {
         let target = client.target(&oauth.token_url);
-        let target = target.map_err(|fault| McpFault::new("oauth.token_url", fault.to_string()))?;
+        let target = target.map_err(|fault| DefinitionFault::new("oauth.token_url", fault.to_string()))?;
         let mut body = url::form_urlencoded::Serializer::new(String::new());
         body.append_pair("grant_type", "client_credentials");
         if !oauth.scope.is_empty() {
@@ -84,7 +84,7 @@ impl AccessToken {
         let pair = format!("{}:{}", encoded(&oauth.client_id), encoded(&secret.exposed()));
         let authorization = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(pair)));
         let mut authorization =
-            authorization.map_err(|_| McpFault::new("oauth.client_secret", "can't be sent in a header"))?;
+            authorization.map_err(|_| DefinitionFault::new("oauth.client_secret", "can't be sent in a header"))?;
         authorization.set_sensitive(true);
         Ok(Self {
             client,

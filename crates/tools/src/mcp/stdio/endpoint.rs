@@ -10,8 +10,8 @@ use tokio_util::task::TaskTracker;
 use super::error_log::ErrorLog;
 use super::link::ProcessLink;
 use super::transport::{Messages, StdioTransport, transport};
+use crate::fault::DefinitionFault;
 use crate::mcp::definition::McpDefinition;
-use crate::mcp::fault::McpFault;
 use crate::mcp::incoming::Incoming;
 use crate::mcp::request_error::RequestError;
 use crate::mcp::requests::Requests;
@@ -38,26 +38,26 @@ impl StdioEndpoint {
         definition: &McpDefinition,
         secrets: &ToolSecrets,
         commands: &Arc<Commands>,
-    ) -> Result<Self, McpFault> {
+    ) -> Result<Self, DefinitionFault> {
         let program = definition.command.clone().unwrap_or_default();
         check_program(&program)?;
         if definition.args.iter().any(|argument| argument.contains('\0')) {
-            return Err(McpFault::new("args", "an argument can't have a NUL character"));
+            return Err(DefinitionFault::new("args", "an argument can't have a NUL character"));
         }
         if let Some(path) = definition.read_only.iter().find(|path| !path.is_absolute()) {
             let problem = format!("{} is not an absolute path", path.display());
-            return Err(McpFault::new("read_only", problem));
+            return Err(DefinitionFault::new("read_only", problem));
         }
         if definition.network && !commands.have_network() {
             let problem = "commands have no network: add hosts to `sandbox.network.allow_hosts`";
-            return Err(McpFault::new("network", problem));
+            return Err(DefinitionFault::new("network", problem));
         }
         let mut used = Vec::new();
         let variables = definition
             .env
             .iter()
             .map(|(name, source)| Ok((name.clone(), variable(name, source, secrets, &mut used)?)));
-        let variables = variables.collect::<Result<BTreeMap<_, _>, McpFault>>()?;
+        let variables = variables.collect::<Result<BTreeMap<_, _>, DefinitionFault>>()?;
         Ok(Self {
             server: definition.name.clone(),
             commands: Arc::clone(commands),
@@ -118,7 +118,7 @@ impl StdioEndpoint {
     }
 }
 
-fn check_program(program: &Path) -> Result<(), McpFault> {
+fn check_program(program: &Path) -> Result<(), DefinitionFault> {
     let is_name = program.components().count() == 1 && program.file_name().is_some();
     if (is_name || program.is_absolute()) && !program.as_os_str().as_encoded_bytes().contains(&0) {
         return Ok(());
@@ -127,7 +127,7 @@ fn check_program(program: &Path) -> Result<(), McpFault> {
         "\"{}\" is neither an absolute path nor the name of a program",
         program.display()
     );
-    Err(McpFault::new("command", problem))
+    Err(DefinitionFault::new("command", problem))
 }
 
 fn variable(
@@ -135,23 +135,14 @@ fn variable(
     source: &ValueSource,
     secrets: &ToolSecrets,
     used: &mut Vec<SecretValue>,
-) -> Result<String, McpFault> {
+) -> Result<String, DefinitionFault> {
     let key = format!("env.{name}");
     if name.is_empty() || name.contains(['=', '\0']) {
-        return Err(McpFault::new(key, "is not the name of a variable"));
+        return Err(DefinitionFault::new(key, "is not the name of a variable"));
     }
-    let value = match source {
-        ValueSource::Text(text) => text.clone(),
-        ValueSource::Secret(reference) => {
-            let secret = SecretValue::find(secrets, &key, &reference.secret, &reference.prefix);
-            let secret = secret.map_err(|fault| McpFault::new(&key, fault.problem()))?;
-            let value = secret.exposed();
-            used.push(secret);
-            value
-        }
-    };
+    let value = source.resolve(&key, secrets, used)?;
     if value.contains('\0') {
-        return Err(McpFault::new(key, "a variable can't have a NUL character"));
+        return Err(DefinitionFault::new(key, "a variable can't have a NUL character"));
     }
     Ok(value)
 }
