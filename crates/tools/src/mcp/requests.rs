@@ -180,8 +180,8 @@ impl Requests {
 
     /// Shows the progress of a request.
     pub(super) fn show(&self, progress: &ProgressNotificationParam) {
-        let of_token = |request: &Pending| request.token.as_ref() == Some(&progress.progress_token);
-        if let Some(observer) = self.find(of_token) {
+        let has_token = |request: &Pending| request.token.as_ref() == Some(&progress.progress_token);
+        if let Some(observer) = self.find(has_token) {
             observer.show(progress);
         }
     }

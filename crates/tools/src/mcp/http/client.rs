@@ -118,9 +118,9 @@ impl GuardedHttp {
         } = &*self.server;
         let mut is_first = true;
         loop {
-            let of_caller = credentials.headers().await.map_err(Error::Client)?;
+            let sent_credentials = credentials.headers().await.map_err(Error::Client)?;
             let mut origin_headers = headers.clone();
-            origin_headers.extend(of_caller.clone());
+            origin_headers.extend(sent_credentials.clone());
             let response = client.send(OutgoingRequest {
                 method: method.clone(),
                 target: target.clone(),
@@ -131,7 +131,7 @@ impl GuardedHttp {
             });
             let response = response.await.map_err(Error::Client)?;
             let status = response.status();
-            if status == 401 && is_first && credentials.renew(&of_caller).await {
+            if status == 401 && is_first && credentials.renew(&sent_credentials).await {
                 is_first = false;
                 continue;
             }

@@ -89,13 +89,13 @@ impl StdioEndpoint {
         })?;
         let link = Arc::new(ProcessLink::new(program, self.max_response, &requests.closed));
         let (sender, output) = channel(PENDING_PIECES);
-        let of_task = Arc::clone(&link);
+        let task_link = Arc::clone(&link);
         let server = self.server.clone();
         tasks.spawn(async move {
             let end = process.pass_on(&sender).await;
             tracing::debug!(server, exit = ?end.exit, "the process of an MCP server has ended");
             // Before the output ends, so that the reason is known then.
-            of_task.end(&end);
+            task_link.end(&end);
             drop(sender);
         });
         let incoming = Incoming::new(&self.server, &self.redactor, tenant, requests);

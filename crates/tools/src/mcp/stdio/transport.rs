@@ -42,8 +42,8 @@ pub(super) fn transport(input: ProcessInput, messages: Messages) -> StdioTranspo
         write(input, message, Arc::clone(&link))
     }));
     let messages = stream::unfold(messages, |mut messages| async move {
-        let of_line = messages.next_line().await?;
-        Some((of_line, messages))
+        let read = messages.next_line().await?;
+        Some((read, messages))
     });
     SinkStreamTransport::new(input, messages.flat_map(stream::iter).fuse().boxed())
 }

@@ -166,13 +166,13 @@ fn is_in_step(point: HookPoint) -> bool {
 
 fn subject(context: &HookContext, include_messages: bool) -> Subject<'_> {
     match &context.subject {
-        HookSubject::State => of_state(context.point, &context.state),
+        HookSubject::State => state_subject(context.point, &context.state),
         HookSubject::Input(input) => Subject::Input { input },
         HookSubject::Request(request) => Subject::Request {
-            request: of_request(request, include_messages),
+            request: shown_request(request, include_messages),
         },
         HookSubject::Response(response) => Subject::Response {
-            response: of_response(response),
+            response: shown_response(response),
         },
         HookSubject::ToolUse(tool_use) => Subject::ToolUse {
             tool_call: &tool_use.call,
@@ -183,17 +183,17 @@ fn subject(context: &HookContext, include_messages: bool) -> Subject<'_> {
             },
         },
         HookSubject::ToolExecution(execution) => Subject::ToolExecution {
-            tool_execution: of_execution(execution),
+            tool_execution: shown_execution(execution),
         },
         HookSubject::Errors(errors) => Subject::Errors { errors },
     }
 }
 
-fn of_state(point: HookPoint, state: &AgentState) -> Subject<'_> {
+fn state_subject(point: HookPoint, state: &AgentState) -> Subject<'_> {
     let stop_signals = state.execution().map(|execution| &*execution.continuation.stop_signals);
     match point {
         HookPoint::AfterStep => Subject::StepEnd {
-            step: state.current_step().map(of_step),
+            step: state.current_step().map(shown_step),
             stop_signals,
         },
         HookPoint::OnStop | HookPoint::AfterExecution => Subject::End {
@@ -208,7 +208,7 @@ fn of_state(point: HookPoint, state: &AgentState) -> Subject<'_> {
     }
 }
 
-fn of_request(request: &ModelRequest, include_messages: bool) -> Request<'_> {
+fn shown_request(request: &ModelRequest, include_messages: bool) -> Request<'_> {
     Request {
         model: &request.model,
         system: &request.system,
@@ -221,7 +221,7 @@ fn of_request(request: &ModelRequest, include_messages: bool) -> Request<'_> {
     }
 }
 
-fn of_response(response: &ModelResponse) -> Response<'_> {
+fn shown_response(response: &ModelResponse) -> Response<'_> {
     Response {
         content: &response.content,
         finish_reason: &response.finish_reason,
@@ -231,7 +231,7 @@ fn of_response(response: &ModelResponse) -> Response<'_> {
     }
 }
 
-fn of_execution(execution: &ToolExecution) -> Execution<'_> {
+fn shown_execution(execution: &ToolExecution) -> Execution<'_> {
     Execution {
         id: execution.id,
         call: &execution.call,
@@ -243,12 +243,12 @@ fn of_execution(execution: &ToolExecution) -> Execution<'_> {
     }
 }
 
-fn of_step(step: &AgentStep) -> Step<'_> {
+fn shown_step(step: &AgentStep) -> Step<'_> {
     Step {
         id: step.id,
         kind: step.step_type(),
-        response: step.response.as_ref().map(of_response),
-        tool_executions: step.tool_executions.iter().map(of_execution).collect(),
+        response: step.response.as_ref().map(shown_response),
+        tool_executions: step.tool_executions.iter().map(shown_execution).collect(),
         errors: &step.errors,
         usage: step.usage(),
     }
