@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::unread::{JobOutput, TakenOutput, Unread};
+use super::job_output::{JobOutput, RunOutput, TakenOutput};
 
 /// The most ended jobs that are remembered, with the output that was not read.
 const MAX_ENDED: usize = 8;
@@ -27,7 +27,7 @@ pub struct Jobs {
     /// Counts the running jobs of the run: those of all its environments.
     running: Arc<AtomicUsize>,
     /// The output of those jobs.
-    unread: Arc<Unread>,
+    unread: Arc<RunOutput>,
 }
 
 /// A job, as its readers see it.

@@ -2,15 +2,15 @@
 //! session's bundle, changed by tools and hooks, and exported to the next bundle.
 
 mod error;
+mod job_output;
 mod jobs;
-mod live;
+mod run_environment;
 mod subagents;
-mod unread;
 mod values;
 
 pub use self::error::EnvironmentError;
+pub use self::job_output::TakenOutput;
 pub use self::jobs::{Job, JobEnd, Jobs, RunningJob};
-pub use self::live::{Environment, WorkspaceEdit};
+pub use self::run_environment::{Environment, WorkspaceEdit};
 pub use self::subagents::Merge;
-pub use self::unread::TakenOutput;
 pub use self::values::EnvironmentValues;

@@ -1,7 +1,7 @@
 //! The files of a subagent: merged into those of its parent agent when it ends.
 
 use super::error::EnvironmentError;
-use super::live::Environment;
+use super::run_environment::Environment;
 use crate::{MergeConflict, Merged, Tree, merge};
 
 /// How the files of a subagent were merged.

@@ -6,7 +6,7 @@
 //!
 //! A command can also go on after its call, as a background job. While one runs, its directory is
 //! live: each call that reads or changes files first finds what the job has written, and changes by
-//! other tools reach the directory at once (`checkout/live.rs`, `environment/live.rs`).
+//! other tools reach the directory at once (`checkout/live.rs`, `environment/run_environment.rs`).
 
 mod backend;
 mod commands;

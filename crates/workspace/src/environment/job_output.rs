@@ -12,7 +12,7 @@ const MAX_SPARE: usize = 64 << 10;
 
 /// The unread output of a run.
 #[derive(Debug, Default)]
-pub(super) struct Unread(Mutex<Outputs>);
+pub(super) struct RunOutput(Mutex<Outputs>);
 
 #[derive(Debug, Default)]
 struct Outputs {
@@ -31,7 +31,7 @@ struct Output {
 /// The unread output of a job. Dropping it forgets the output.
 #[derive(Debug)]
 pub(super) struct JobOutput {
-    of_run: Arc<Unread>,
+    run: Arc<RunOutput>,
     job: u64,
 }
 
@@ -44,7 +44,7 @@ pub struct TakenOutput {
     pub bytes: Vec<u8>,
 }
 
-impl Unread {
+impl RunOutput {
     /// Begins the output of a job.
     pub(super) fn job(self: &Arc<Self>) -> JobOutput {
         let mut outputs = self.0.lock();
@@ -52,7 +52,7 @@ impl Unread {
         let job = outputs.jobs;
         outputs.by_job.insert(job, Output::default());
         JobOutput {
-            of_run: Arc::clone(self),
+            run: Arc::clone(self),
             job,
         }
     }
@@ -61,7 +61,7 @@ impl Unread {
 impl JobOutput {
     /// Adds output. If the run then has too much, the job with most of it loses its oldest.
     pub(super) fn add(&self, bytes: &[u8]) {
-        let mut outputs = self.of_run.0.lock();
+        let mut outputs = self.run.0.lock();
         let Some(own) = outputs.by_job.get_mut(&self.job) else {
             return;
         };
@@ -82,7 +82,7 @@ impl JobOutput {
 
     /// Takes as many of the unread bytes as `length` returns for them.
     pub(super) fn take(&self, length: impl FnOnce(&[u8]) -> usize) -> TakenOutput {
-        let mut outputs = self.of_run.0.lock();
+        let mut outputs = self.run.0.lock();
         let Some(own) = outputs.by_job.get_mut(&self.job) else {
             return TakenOutput::default();
         };
@@ -100,7 +100,7 @@ impl JobOutput {
 
 impl Drop for JobOutput {
     fn drop(&mut self) {
-        let mut outputs = self.of_run.0.lock();
+        let mut outputs = self.run.0.lock();
         if let Some(own) = outputs.by_job.remove(&self.job) {
             outputs.total -= own.bytes.len();
         }
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn the_job_with_most_unread_output_loses_its_oldest() {
-        let unread = Arc::<Unread>::default();
+        let unread = Arc::<RunOutput>::default();
         let [long, short] = [unread.job(), unread.job()];
         for number in 0..20 {
             long.add(&vec![number; PIECE]);
@@ -145,14 +145,14 @@ mod tests {
             long.add(&vec![1; PIECE]);
             short.add(&vec![2; PIECE]);
         }
-        let (of_long, of_short) = (all(&long), all(&short));
-        assert_eq!(of_long.0 + of_short.0, 24 * PIECE as u64);
-        assert_eq!((of_long.1, of_short.1), (8 * PIECE, 8 * PIECE));
+        let (long_sums, short_sums) = (all(&long), all(&short));
+        assert_eq!(long_sums.0 + short_sums.0, 24 * PIECE as u64);
+        assert_eq!((long_sums.1, short_sums.1), (8 * PIECE, 8 * PIECE));
     }
 
     #[test]
     fn memory_is_given_back_with_what_was_read_or_dropped_and_with_the_job() {
-        let unread = Arc::<Unread>::default();
+        let unread = Arc::<RunOutput>::default();
         let capacity = || {
             let outputs = unread.0.lock();
             outputs
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_part_may_stay_unread() {
-        let output = Arc::<Unread>::default().job();
+        let output = Arc::<RunOutput>::default().job();
         output.add(b"abc");
         assert_eq!(output.take(|_| 2).bytes, b"ab");
         output.add(b"d");

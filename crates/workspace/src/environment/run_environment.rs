@@ -25,7 +25,7 @@ const MAX_UNSAVED_BYTES: u64 = 4 << 20;
 /// The environment of a run. Shared by its tools, hooks and prompts.
 #[derive(Debug)]
 pub struct Environment {
-    live: Mutex<Live>,
+    current: Mutex<Current>,
     /// Locked by the one writer of the workspace. Has the directory that commands use, if one was
     /// made.
     writer: tokio::sync::Mutex<Option<Checkout>>,
@@ -37,7 +37,7 @@ pub struct Environment {
 }
 
 #[derive(Debug, Clone)]
-struct Live {
+struct Current {
     values: EnvironmentValues,
     tree: Tree,
     /// Keys of the stored workspace that this version does not know.
@@ -63,7 +63,7 @@ impl Environment {
             Some(WorkspaceState { tree, other }) => (Tree::open(contents, limits, tree), other),
             None => (Tree::empty(contents, limits), Object::new()),
         };
-        let live = Live {
+        let current = Current {
             values: EnvironmentValues {
                 variables: Arc::new(variables),
                 resources: Arc::new(resources),
@@ -74,7 +74,7 @@ impl Environment {
             other,
             revision: 0,
         };
-        Self::of(live, Jobs::default())
+        Self::of(current, Jobs::default())
     }
 
     /// Restores an environment whose files stay in memory, for tests and benchmarks.
@@ -83,9 +83,9 @@ impl Environment {
         Self::restore(state, contents, WorkspaceLimits::default())
     }
 
-    fn of(live: Live, jobs: Jobs) -> Self {
+    fn of(current: Current, jobs: Jobs) -> Self {
         Self {
-            live: Mutex::new(live),
+            current: Mutex::new(current),
             writer: tokio::sync::Mutex::default(),
             refreshing: tokio::sync::Mutex::default(),
             jobs,
@@ -107,23 +107,23 @@ impl Environment {
     /// Sets the revision at which an earlier worker persisted the environment.
     #[must_use]
     pub fn at_revision(mut self, revision: u64) -> Self {
-        self.live.get_mut().revision = revision;
+        self.current.get_mut().revision = revision;
         self
     }
 
     /// Returns the number of changes.
     pub fn revision(&self) -> u64 {
-        self.live.lock().revision
+        self.current.lock().revision
     }
 
     /// Returns the variables and resources.
     pub fn values(&self) -> EnvironmentValues {
-        self.live.lock().values.clone()
+        self.current.lock().values.clone()
     }
 
     /// Returns the variables.
     pub fn variables(&self) -> Arc<BTreeMap<String, Value>> {
-        Arc::clone(&self.live.lock().values.variables)
+        Arc::clone(&self.current.lock().values.variables)
     }
 
     /// Sets variables; a `null` removes its variable. Changes nothing if a limit would be exceeded.
@@ -156,35 +156,35 @@ impl Environment {
     }
 
     fn change(&self, make: impl FnOnce(EnvironmentValues) -> EnvironmentValues) -> Result<(), EnvironmentError> {
-        let mut live = self.live.lock();
-        let changed = make(live.values.clone());
-        if changed == live.values {
+        let mut current = self.current.lock();
+        let changed = make(current.values.clone());
+        if changed == current.values {
             return Ok(());
         }
-        changed.check_changes(&live.values)?;
-        live.values = changed;
-        live.revision += 1;
+        changed.check_changes(&current.values)?;
+        current.values = changed;
+        current.revision += 1;
         Ok(())
     }
 
     /// Returns the state of the shell, if a command has run.
     pub fn shell(&self) -> Option<ShellState> {
-        self.live.lock().shell.clone()
+        self.current.lock().shell.clone()
     }
 
     /// Sets the state of the shell.
     pub fn set_shell(&self, shell: ShellState) {
-        let mut live = self.live.lock();
-        if live.shell.as_ref() != Some(&shell) {
-            live.shell = Some(shell);
-            live.revision += 1;
+        let mut current = self.current.lock();
+        if current.shell.as_ref() != Some(&shell) {
+            current.shell = Some(shell);
+            current.revision += 1;
         }
     }
 
     /// Returns the files as they are now. Later changes do not show in the returned tree. Does not
     /// see what background jobs have written since [`refresh`](Self::refresh).
     pub fn tree(&self) -> Tree {
-        self.live.lock().tree.clone()
+        self.current.lock().tree.clone()
     }
 
     /// Returns the background jobs.
@@ -263,10 +263,10 @@ impl Environment {
         match checkout.rescan(are_running).await {
             Ok(scanned) => {
                 *directory = Some(checkout);
-                let mut live = self.live.lock();
-                if !live.tree.is_same(&scanned.tree) {
-                    live.tree = scanned.tree;
-                    live.revision += 1;
+                let mut current = self.current.lock();
+                if !current.tree.is_same(&scanned.tree) {
+                    current.tree = scanned.tree;
+                    current.revision += 1;
                 }
                 Ok(scanned.skipped)
             }
@@ -312,36 +312,36 @@ impl Environment {
 
     /// Exports the environment, with the revision that the exported state has.
     pub async fn export_with_revision(&self) -> Result<(EnvironmentState, u64), EnvironmentError> {
-        let live = self.live.lock().clone();
-        let tree = live.tree.save().await?;
+        let current = self.current.lock().clone();
+        let tree = current.tree.save().await?;
         // If nobody has changed the files meanwhile, the stored ones need not stay in memory.
-        let mut now = self.live.lock();
-        if now.revision == live.revision {
+        let mut now = self.current.lock();
+        if now.revision == current.revision {
             now.tree = tree.clone();
         }
         drop(now);
-        let revision = live.revision;
-        Ok((Live { tree, ..live }.into_state(), revision))
+        let revision = current.revision;
+        Ok((Current { tree, ..current }.into_state(), revision))
     }
 
     /// Returns the state without storing anything. Files that are not stored yet are missing from
     /// it.
     pub fn stored_state(&self) -> EnvironmentState {
-        self.live.lock().clone().into_state()
+        self.current.lock().clone().into_state()
     }
 
     /// Returns an environment with the same values and files. Changes of either do not show in the
     /// other.
     #[must_use]
     pub fn fork(&self) -> Self {
-        let live = self.live.lock().clone();
-        Self::of(Live { revision: 0, ..live }, self.jobs.of_same_run()).with_clock(self.clock.clone())
+        let current = self.current.lock().clone();
+        Self::of(Current { revision: 0, ..current }, self.jobs.of_same_run()).with_clock(self.clock.clone())
     }
 
     /// Restores another state, with the contents and the limits of this environment.
     #[must_use]
     pub fn again(&self, state: EnvironmentState) -> Self {
-        let (contents, limits) = self.live.lock().tree.source();
+        let (contents, limits) = self.current.lock().tree.source();
         Self {
             jobs: self.jobs.of_same_run(),
             clock: self.clock.clone(),
@@ -352,19 +352,19 @@ impl Environment {
     /// Returns an environment with the same values and without files.
     #[must_use]
     pub fn without_files(&self) -> Self {
-        let live = self.live.lock().clone();
-        let tree = live.tree.emptied();
-        let live = Live {
+        let current = self.current.lock().clone();
+        let tree = current.tree.emptied();
+        let current = Current {
             revision: 0,
             shell: None,
             tree,
-            ..live
+            ..current
         };
-        Self::of(live, self.jobs.of_same_run()).with_clock(self.clock.clone())
+        Self::of(current, self.jobs.of_same_run()).with_clock(self.clock.clone())
     }
 }
 
-impl Live {
+impl Current {
     fn into_state(self) -> EnvironmentState {
         let other = self.workspace_other;
         EnvironmentState {
@@ -425,9 +425,9 @@ impl WorkspaceEdit<'_> {
             checkout.update(&tree).await.map_err(EnvironmentError::Directory)?;
             *self.checkout = Some(checkout);
         }
-        let mut live = self.environment.live.lock();
-        live.tree = tree;
-        live.revision += 1;
+        let mut current = self.environment.current.lock();
+        current.tree = tree;
+        current.revision += 1;
         Ok(())
     }
 }
