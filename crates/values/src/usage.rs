@@ -352,42 +352,21 @@ mod tests {
             let shown = serde_json::to_value(usage).unwrap();
             [&shown["cost"], &shown["cost_known_part"]].map(serde_json::Value::as_f64)
         };
+        let dollars = |all: f64| [Some(all), None];
+        let part = |known: f64| [None, Some(known)];
+        let (free, both) = (dollars(0.0), billed + tokens);
         for (parts, sum, later) in [
-            (vec![], [Some(0.0), None], None),
-            (vec![Usage::default()], [Some(0.0), None], Some([Some(0.0), None])),
-            (
-                vec![Usage::default().priced(None)],
-                [Some(0.0), None],
-                Some([Some(0.0), None]),
-            ),
-            (vec![priced, priced], [Some(0.5), None], Some([Some(0.25), None])),
-            (vec![unpriced], [None, Some(0.0)], Some([Some(0.0), None])),
-            (vec![priced, unpriced], [None, Some(0.25)], Some([None, Some(0.0)])),
-            (
-                vec![unpriced, priced, priced],
-                [None, Some(0.5)],
-                Some([None, Some(0.5)]),
-            ),
-            (
-                vec![priced, Usage::default()],
-                [Some(0.25), None],
-                Some([Some(0.0), None]),
-            ),
-            (
-                vec![billed.priced(None), priced],
-                [Some(0.75), None],
-                Some([Some(0.25), None]),
-            ),
-            (
-                vec![(billed + tokens).priced(None)],
-                [None, Some(0.5)],
-                Some([Some(0.0), None]),
-            ),
-            (
-                vec![(billed + tokens).priced(Some(&price))],
-                [Some(0.5), None],
-                Some([Some(0.0), None]),
-            ),
+            (vec![], free, None),
+            (vec![Usage::default()], free, Some(free)),
+            (vec![Usage::default().priced(None)], free, Some(free)),
+            (vec![priced, priced], dollars(0.5), Some(dollars(0.25))),
+            (vec![unpriced], part(0.0), Some(free)),
+            (vec![priced, unpriced], part(0.25), Some(part(0.0))),
+            (vec![unpriced, priced, priced], part(0.5), Some(part(0.5))),
+            (vec![priced, Usage::default()], dollars(0.25), Some(free)),
+            (vec![billed.priced(None), priced], dollars(0.75), Some(dollars(0.25))),
+            (vec![both.priced(None)], part(0.5), Some(free)),
+            (vec![both.priced(Some(&price))], dollars(0.5), Some(free)),
         ] {
             let whole: Usage = parts.iter().copied().sum();
             assert_eq!(shown(whole), sum, "{parts:?}");

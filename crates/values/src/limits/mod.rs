@@ -119,39 +119,3 @@ impl RunLimits {
         *self == Self::default()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_tenant_has_its_own_limits_or_those_of_all() {
-        let steps = |max_steps| TenantLimits {
-            runs: RunLimits {
-                max_steps: Some(max_steps),
-                ..RunLimits::default()
-            },
-            ..TenantLimits::default()
-        };
-        let limits = Limits::new(steps(5), [("acme".parse().unwrap(), steps(9))]);
-        assert_eq!(**limits.of(&"acme".parse().unwrap()), steps(9));
-        assert_eq!(**limits.of(&"other".parse().unwrap()), steps(5));
-    }
-
-    #[test]
-    fn limits_are_written_and_read_and_unknown_ones_are_refused() {
-        let limits = RunLimits {
-            max_tokens: Some(7),
-            max_cost: Cost::from_dollars(0.25),
-            models: vec!["openai/*".parse().unwrap()],
-            ..RunLimits::default()
-        };
-        let json = serde_json::to_string(&limits).unwrap();
-        assert_eq!(json, r#"{"max_tokens":7,"max_cost":0.25,"models":["openai/*"]}"#);
-        assert_eq!(serde_json::from_str::<RunLimits>(&json).unwrap(), limits);
-        // An ignored limit would not apply, so unknown and invalid limits are rejected.
-        for bad in [r#"{"max_moons": 1}"#, r#"{"models": [""]}"#, r#"{"max_steps": -1}"#] {
-            serde_json::from_str::<RunLimits>(bad).unwrap_err();
-        }
-    }
-}

@@ -121,27 +121,6 @@ mod tests {
     }
 
     #[test]
-    fn parameters_that_are_absent_are_the_agents() {
-        let agent = json!({
-            "temperature": 1.0, "top_p": 0.5, "max_output_tokens": 40, "reasoning_effort": "low", "stop": ["A"],
-            "tool_choice": "none", "extra": {"seed": 1},
-        });
-        let agent: Arc<ModelParameters> = Arc::new(serde_json::from_value(agent).unwrap());
-        let all = json!({
-            "temperature": 0.0, "top_p": 1.0, "max_output_tokens": 50, "reasoning_effort": "high", "stop": ["B"],
-            "tool_choice": "auto",
-        });
-        for (name, value) in all.as_object().unwrap() {
-            let overrides: Overrides = serde_json::from_value(json!({"parameters": {name: value}})).unwrap();
-            let mut expected = serde_json::to_value(&*agent).unwrap();
-            expected[name] = value.clone();
-            let in_force = overrides.parameters_over(&agent);
-            assert_eq!(serde_json::to_value(&*in_force).unwrap(), expected);
-        }
-        assert_eq!(Overrides::default().parameters_over(&agent), agent);
-    }
-
-    #[test]
     fn what_is_not_read_is_the_agents_and_nothing_else() {
         let read = |stored: Value| stored_overrides(stored).unwrap().map(Arc::unwrap_or_clone);
         let known = json!({"parameters": {"temperature": 0.5}, "system_prompt": "", "tools": ["a"]});
@@ -161,19 +140,6 @@ mod tests {
         );
         for nothing in [json!([]), json!({}), json!(null)] {
             assert_eq!(read(nothing.clone()), None, "{nothing}");
-        }
-    }
-
-    #[test]
-    fn tools_are_those_of_the_agent() {
-        let agent = ["a", "b", "c"].map(ToOwned::to_owned);
-        for (chosen, expected) in [
-            (json!({}), &["a", "b", "c"][..]),
-            (json!({"tools": []}), &[]),
-            (json!({"tools": ["c", "a", "gone"]}), &["a", "c"]),
-        ] {
-            let overrides: Overrides = serde_json::from_value(chosen).unwrap();
-            assert_eq!(overrides.tools_of(&agent), expected);
         }
     }
 }

@@ -69,31 +69,3 @@ pub fn hash_tool_definition<T: Serialize>(definition: &T) -> Hash {
     let bytes = canonical_bytes(definition).unwrap_or_default();
     Hash::from(blake3::derive_key("agent-runtime tool definition v1", &bytes))
 }
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn tool(definition: &str) -> PinnedTool {
-        PinnedTool {
-            server: "weather".to_owned(),
-            tool: "forecast".to_owned(),
-            definition: hash_tool_definition(&json!({"description": definition})),
-        }
-    }
-
-    #[test]
-    fn a_pin_accepts_one_definition() {
-        let mut pins = ToolPins::default();
-        assert!(!pins.knows("weather") && !pins.accepts(&tool("a")));
-        pins.pin(tool("a"));
-        assert!(pins.knows("weather") && pins.accepts(&tool("a")) && !pins.accepts(&tool("b")));
-        pins.pin(tool("b"));
-        assert!(pins.accepts(&tool("b")) && !pins.accepts(&tool("a")));
-        let stored = serde_json::to_value(&pins).unwrap();
-        assert_eq!(stored, json!({"weather": {"forecast": tool("b").definition}}));
-        assert_eq!(serde_json::from_value::<ToolPins>(stored).unwrap(), pins);
-    }
-}

@@ -286,13 +286,6 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_can_not_run_without_end() {
-        let schema = json!({"type": "string", "pattern": "^(a+)+$"});
-        let hostile = format!("{}!", "a".repeat(50_000));
-        assert!(check(&schema, &json!(hostile)).is_err());
-    }
-
-    #[test]
     fn patterns_that_can_not_be_compiled_are_not_checked() {
         let hard = "^(?!admin)[a-z]+$";
         let greedy = "(((a{1000}){1000}){1000}){1000}";
@@ -342,19 +335,6 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_is_itself_does_not_exhaust_the_stack() {
-        for schema in [
-            json!({"$ref": "#"}),
-            json!({"allOf": [{"$ref": "#"}]}),
-            json!({"not": {"$ref": "#"}}),
-        ] {
-            if let Ok(schema) = JsonSchema::compile(&schema) {
-                let _ = schema.check(&json!({"a": 1}));
-            }
-        }
-    }
-
-    #[test]
     fn names_of_members_and_data_may_be_names_of_keywords() {
         let schema = json!({
             "properties": {"$id": {"type": "string"}, "enum": {"pattern": "^a"}, "not": {"const": {"$ref": "other", "$id": "a"}}},
@@ -363,12 +343,5 @@ mod tests {
         let value = json!({"$id": "a", "enum": "ab", "not": {"$ref": "other", "$id": "a"}});
         assert_eq!(check(&schema, &value), Ok(()));
         assert!(check(&schema, &json!({"enum": "b"})).is_err());
-    }
-
-    #[test]
-    fn a_recursive_schema_is_fine() {
-        let schema = json!({"type": "object", "properties": {"next": {"$ref": "#"}}, "additionalProperties": false});
-        assert_eq!(check(&schema, &json!({"next": {"next": {}}})), Ok(()));
-        assert!(check(&schema, &json!({"next": {"last": {}}})).is_err());
     }
 }

@@ -117,46 +117,27 @@ fn what_stands_for_too_much_is_refused_at_once() {
         .map(|at| json!({"pattern": format!("{at}\\w{{20}}")}))
         .collect();
     let long_pattern = "(a|b)".repeat(10_000);
-    for (name, schema) in [
-        (
-            "two references for each, 22 levels",
-            chain(22, |one| json!({"anyOf": [one, one]})),
-        ),
-        (
-            "all of two references, 22 levels",
-            chain(22, |one| json!({"allOf": [one, one]})),
-        ),
-        ("thousands in a row", chain(1_500, |one| one)),
-        (
-            "thousands in a row, wrapped",
-            chain(1_200, |one| json!({"allOf": [one]})),
-        ),
-        ("1700 patterns", json!({"type": "object", "anyOf": patterns})),
-        ("a long pattern", json!({"pattern": long_pattern})),
-        ("deep", nested(60, |one| json!({"not": one}))),
-        ("refers to itself", json!({"$ref": "#"})),
-        ("refers to itself, wrapped", json!({"not": {"anyOf": [{"$ref": "#"}]}})),
-        ("dynamic", json!({"properties": {"a": {"$dynamicRef": "#a"}}})),
-        (
-            "named within",
-            json!({"properties": {"a": {"$id": "https://example.org/a"}}}),
-        ),
-        ("by a name", json!({"properties": {"a": {"$ref": "#a"}}})),
-        (
-            "below the name of a keyword",
-            json!({"properties": {"default": {"$ref": "#/properties/default"}}}),
-        ),
-        (
-            "in data",
-            json!({"enum": [{"not": {}}], "properties": {"a": {"$ref": "#/enum/0"}}}),
-        ),
-        (
-            "unevaluated, nested",
-            nested(12, |one| json!({"allOf": [one], "unevaluatedProperties": false})),
-        ),
+    for schema in [
+        chain(22, |one| json!({"anyOf": [one, one]})),
+        chain(22, |one| json!({"allOf": [one, one]})),
+        chain(1_500, |one| one),
+        chain(1_200, |one| json!({"allOf": [one]})),
+        json!({"type": "object", "anyOf": patterns}),
+        json!({"pattern": long_pattern}),
+        nested(60, |one| json!({"not": one})),
+        json!({"$ref": "#"}),
+        json!({"not": {"anyOf": [{"$ref": "#"}]}}),
+        json!({"properties": {"a": {"$dynamicRef": "#a"}}}),
+        json!({"properties": {"a": {"$id": "https://example.org/a"}}}),
+        json!({"properties": {"a": {"$ref": "#a"}}}),
+        // Below the name of a keyword, and in data.
+        json!({"properties": {"default": {"$ref": "#/properties/default"}}}),
+        json!({"enum": [{"not": {}}], "properties": {"a": {"$ref": "#/enum/0"}}}),
+        nested(12, |one| json!({"allOf": [one], "unevaluatedProperties": false})),
     ] {
+        let name = format!("{:.100}", schema.to_string());
         let begun = Instant::now();
-        let refused = compile(name, schema).unwrap_err();
+        let refused = compile(&name, schema).unwrap_err();
         // The bound is a second, since tests share the machine.
         assert!(
             begun.elapsed() < Duration::from_secs(5),
