@@ -41,93 +41,74 @@ async fn show(merged: Merged) -> Vec<String> {
     }
 }
 
+fn changes_of(list: &str) -> Vec<&str> {
+    let changes = list.split(',').map(str::trim);
+    changes.filter(|change| !change.is_empty()).collect()
+}
+
+/// Checks a merge: the lists of changes of base, ours and theirs, and the merged tree.
+async fn check(case: &str) {
+    let (sides, expected) = case.split_once("=>").unwrap();
+    let sides: Vec<Vec<&str>> = sides.split('|').map(changes_of).collect();
+    let merged = merged(&sides[0], &sides[1], &sides[2]).await;
+    assert_eq!(merged, changes_of(expected), "{case}");
+}
+
 #[tokio::test]
 async fn a_change_of_one_side_is_taken_over() {
-    for (base, ours, theirs, expected) in [
-        (
-            &["a: 1", "b: 1"][..],
-            &["a: 2"][..],
-            &["b: 2"][..],
-            &["a: 2", "b: 2"][..],
-        ),
-        (&["a: 1"], &["b: 1"], &["c/d: 1"], &["a: 1", "b: 1", "c/", "c/d: 1"]),
-        (&["a: 1", "b: 1"], &["!a"], &["!b"], &[]),
-        (&["a: 1"], &["!a"], &["!a"], &[]),
-        (&["a: 1"], &["b: 2"], &["b: 2"], &["a: 1", "b: 2"]),
-        (&["a: 1"], &["a*: 1"], &["a: 2"], &["a*: 2"]),
-        (&["a*: 1"], &["a: 1"], &["a*: 2"], &["a: 2"]),
-        (&["a: 1"], &["a -> b"], &["b: 1"], &["a -> b", "b: 1"]),
-        (&["a: 1", "d/e: 1"], &["!d"], &["a: 2"], &["a: 2"]),
-        (&["a: 1"], &["!a", "a/b: 1"], &["c: 1"], &["a/", "a/b: 1", "c: 1"]),
-        (&["d/e: 1", "c: 1"], &["!d", "d: 1"], &["c: 2"], &["c: 2", "d: 1"]),
-        (&["a: 1"], &["!a"], &["!a", "a/b: 1"], &["a/", "a/b: 1"]),
-        (&["d/e: 1"], &["!d", "d: 2"], &["!d"], &["d: 2"]),
+    for case in [
+        "a: 1, b: 1 | a: 2 | b: 2 => a: 2, b: 2",
+        "a: 1 | b: 1 | c/d: 1 => a: 1, b: 1, c/, c/d: 1",
+        "a: 1, b: 1 | !a | !b =>",
+        "a: 1 | !a | !a =>",
+        "a: 1 | b: 2 | b: 2 => a: 1, b: 2",
+        "a: 1 | a*: 1 | a: 2 => a*: 2",
+        "a*: 1 | a: 1 | a*: 2 => a: 2",
+        "a: 1 | a -> b | b: 1 => a -> b, b: 1",
+        "a: 1, d/e: 1 | !d | a: 2 => a: 2",
+        "a: 1 | !a, a/b: 1 | c: 1 => a/, a/b: 1, c: 1",
+        "d/e: 1, c: 1 | !d, d: 1 | c: 2 => c: 2, d: 1",
+        "a: 1 | !a | !a, a/b: 1 => a/, a/b: 1",
+        "d/e: 1 | !d, d: 2 | !d => d: 2",
     ] {
-        assert_eq!(
-            merged(base, ours, theirs).await,
-            expected,
-            "{base:?}, {ours:?}, {theirs:?}"
-        );
+        check(case).await;
     }
 }
 
 #[tokio::test]
 async fn directories_that_are_empty_survive() {
-    for (base, ours, theirs, expected) in [
-        (&["a: 1"][..], &["d/"][..], &["a: 2"][..], &["a: 2", "d/"][..]),
-        (&["d/a: 1", "d/b: 1"], &["!d/a"], &["!d/b"], &["d/"]),
-        (&["d/", "a: 1"], &["!d"], &["a: 2"], &["a: 2"]),
-        (&["d/"], &["!d"], &["d/a: 1"], &["d/", "d/a: 1"]),
-        (&["d/a: 1"], &["!d"], &["d/b: 1"], &["d/", "d/b: 1"]),
-        (&["d/a: 1"], &["!d"], &["!d/a"], &[]),
-        (&["a: 1"], &["d/e/"], &["d/f: 1"], &["a: 1", "d/", "d/e/", "d/f: 1"]),
+    for case in [
+        "a: 1 | d/ | a: 2 => a: 2, d/",
+        "d/a: 1, d/b: 1 | !d/a | !d/b => d/",
+        "d/, a: 1 | !d | a: 2 => a: 2",
+        "d/ | !d | d/a: 1 => d/, d/a: 1",
+        "d/a: 1 | !d | d/b: 1 => d/, d/b: 1",
+        "d/a: 1 | !d | !d/a =>",
+        "a: 1 | d/e/ | d/f: 1 => a: 1, d/, d/e/, d/f: 1",
     ] {
-        assert_eq!(
-            merged(base, ours, theirs).await,
-            expected,
-            "{base:?}, {ours:?}, {theirs:?}"
-        );
+        check(case).await;
     }
 }
 
 #[tokio::test]
 async fn conflicts_are_reported_by_path() {
-    for (base, ours, theirs, expected) in [
-        (&["a: 1"][..], &["a: 2"][..], &["a: 3"][..], &["a both_changed"][..]),
-        (&["a: 1"], &["a: 2"], &["!a"], &["a changed_and_deleted"]),
-        (&["a: 1"], &["a*: 1"], &["!a"], &["a changed_and_deleted"]),
-        (&[], &["a: 1"], &["a: 2"], &["a both_added"]),
-        (&[], &["a: 1"], &["a*: 1"], &["a both_added"]),
-        (&[], &["a -> b"], &["a -> c"], &["a both_added"]),
-        (&["a -> b"], &["a -> c"], &["a -> d"], &["a both_changed"]),
-        (&["a: 1"], &["a -> b"], &["a: 2"], &["a both_changed"]),
-        (&[], &["a: 1"], &["a/"], &["a file_and_directory"]),
-        (&["a: 1"], &["a: 2"], &["!a", "a/b: 1"], &["a file_and_directory"]),
-        (
-            &["d/e: 1"],
-            &["d/e: 2"],
-            &["!d", "d: 1"],
-            &["d file_and_directory", "d/e changed_and_deleted"],
-        ),
-        (&["d/e: 1"], &["d/f: 2"], &["!d", "d: 1"], &["d file_and_directory"]),
-        (
-            &["d/e: 1", "d/f: 1"],
-            &["d/e: 2"],
-            &["!d"],
-            &["d/e changed_and_deleted"],
-        ),
-        (
-            &["a: 1", "b: 1", "c: 1"],
-            &["a: 2", "b: 2", "c: 2"],
-            &["a: 3", "c: 3"],
-            &["a both_changed", "c both_changed"],
-        ),
+    for case in [
+        "a: 1 | a: 2 | a: 3 => a both_changed",
+        "a: 1 | a: 2 | !a => a changed_and_deleted",
+        "a: 1 | a*: 1 | !a => a changed_and_deleted",
+        "| a: 1 | a: 2 => a both_added",
+        "| a: 1 | a*: 1 => a both_added",
+        "| a -> b | a -> c => a both_added",
+        "a -> b | a -> c | a -> d => a both_changed",
+        "a: 1 | a -> b | a: 2 => a both_changed",
+        "| a: 1 | a/ => a file_and_directory",
+        "a: 1 | a: 2 | !a, a/b: 1 => a file_and_directory",
+        "d/e: 1 | d/e: 2 | !d, d: 1 => d file_and_directory, d/e changed_and_deleted",
+        "d/e: 1 | d/f: 2 | !d, d: 1 => d file_and_directory",
+        "d/e: 1, d/f: 1 | d/e: 2 | !d => d/e changed_and_deleted",
+        "a: 1, b: 1, c: 1 | a: 2, b: 2, c: 2 | a: 3, c: 3 => a both_changed, c both_changed",
     ] {
-        assert_eq!(
-            merged(base, ours, theirs).await,
-            expected,
-            "{base:?}, {ours:?}, {theirs:?}"
-        );
+        check(case).await;
     }
 }
 

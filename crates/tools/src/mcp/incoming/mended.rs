@@ -311,24 +311,9 @@ mod tests {
 
     /// Any JSON, often with names that parts of results have.
     fn any_json() -> impl Strategy<Value = Value> {
-        let names = [
-            "name",
-            "type",
-            "text",
-            "uri",
-            "inputSchema",
-            "annotations",
-            "icons",
-            "_meta",
-            "content",
-            "role",
-            "resource",
-            "mimeType",
-            "blob",
-            "arguments",
-            "title",
-            "size",
-        ];
+        let names = "name type text uri inputSchema annotations icons _meta content role resource mimeType blob \
+                     arguments title size";
+        let names: Vec<_> = names.split(' ').collect();
         let leaf = prop_oneof![
             Just(Value::Null),
             any::<bool>().prop_map(Value::from),
@@ -337,7 +322,7 @@ mod tests {
             prop::sample::select(vec!["text", "image", "resource", "resource_link", "user"]).prop_map(Value::from),
         ];
         leaf.prop_recursive(3, 24, 5, move |inner| {
-            let key = prop::sample::select(names.to_vec()).prop_map(str::to_owned);
+            let key = prop::sample::select(names.clone()).prop_map(str::to_owned);
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
                 prop::collection::btree_map(key, inner, 0..6).prop_map(|fields| json!(fields)),

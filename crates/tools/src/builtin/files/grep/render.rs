@@ -194,20 +194,6 @@ mod tests {
     }
 
     #[test]
-    fn the_modes_show_less() {
-        let file = "x\na\nx\nx\n";
-        let show = |mode, max| {
-            let found = shown(file, "x", mode, 0, max);
-            (found.text, found.count, found.is_cut)
-        };
-        assert_eq!(show(Mode::Files, 9), ("a.txt\n".to_owned(), 1, false));
-        assert_eq!(show(Mode::Count, 1), ("a.txt: 3\n".to_owned(), 3, false));
-        assert_eq!(show(Mode::Lines, 2), ("a.txt\n1: x\n3: x\n\n".to_owned(), 2, true));
-        assert!(!show(Mode::Lines, 3).2);
-        assert_eq!(shown(file, "y", Mode::Count, 0, 9), FileMatches::default());
-    }
-
-    #[test]
     fn many_and_long_lines_are_cut() {
         let found = shown(&"x".repeat(5_000), "x", Mode::Lines, 0, 9);
         assert!(found.text.contains("[4500 more bytes]") && found.text.len() < 600);

@@ -235,35 +235,18 @@ mod tests {
 
     #[test]
     fn faults_are_errors_with_their_lines() {
-        for (body, error) in [
-            (
-                "*** Add File: a\nx\n*** End Patch",
-                "line 3 of the patch: each line of a new file",
-            ),
-            (
-                "*** Add File:\n+x\n*** End Patch",
-                "line 2 of the patch: the name of the file is missing",
-            ),
-            (
-                "*** Update File: a\n*** End Patch",
-                "line 2 of the patch: the update of a has no changes",
-            ),
-            (
-                "*** Update File: a\n@@\n x\n*** End Patch",
-                "line 3 of the patch: the hunk changes nothing",
-            ),
-            (
-                "*** Update File: a\n@@ def f\n*** End Patch",
-                "line 3 of the patch: the hunk changes nothing",
-            ),
-            (
-                "*** Update File: a\n@@\n x\n-y\nz\n*** End Patch",
-                "line 6 of the patch: each line of a hunk",
-            ),
-            ("*** Rename File: a\n*** End Patch", "line 2 of the patch: expected"),
-            ("x\n*** End Patch", "line 2 of the patch: expected"),
-            ("*** Update File: a\n@@\n-y", "the patch is cut"),
+        for case in [
+            "*** Add File: a\nx\n*** End Patch => line 3 of the patch: each line of a new file",
+            "*** Add File:\n+x\n*** End Patch => line 2 of the patch: the name of the file is missing",
+            "*** Update File: a\n*** End Patch => line 2 of the patch: the update of a has no changes",
+            "*** Update File: a\n@@\n x\n*** End Patch => line 3 of the patch: the hunk changes nothing",
+            "*** Update File: a\n@@ def f\n*** End Patch => line 3 of the patch: the hunk changes nothing",
+            "*** Update File: a\n@@\n x\n-y\nz\n*** End Patch => line 6 of the patch: each line of a hunk",
+            "*** Rename File: a\n*** End Patch => line 2 of the patch: expected",
+            "x\n*** End Patch => line 2 of the patch: expected",
+            "*** Update File: a\n@@\n-y => the patch is cut",
         ] {
+            let (body, error) = case.split_once(" => ").unwrap();
             let found = read_envelope(&format!("*** Begin Patch\n{body}")).unwrap_err().0;
             assert!(found.contains(error), "{body:?}: {found}");
         }

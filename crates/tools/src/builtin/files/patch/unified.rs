@@ -203,46 +203,20 @@ mod tests {
 
     #[test]
     fn faults_are_errors_with_their_lines() {
-        for (patch, error) in [
-            (
-                "--- a/x\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n",
-                "line 1 of the patch: x and y are different files",
-            ),
-            ("--- a/x\n+++ b/x\n", "line 1 of the patch: there are no changes of x"),
-            (
-                "--- a/x\n+++ b/x\n@@ -1 +1 @@\n a\n",
-                "line 3 of the patch: the hunk changes nothing",
-            ),
-            (
-                "--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n a\n-b\nc\n",
-                "line 6 of the patch: each line of a hunk",
-            ),
-            (
-                "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-b\n+c\nd\n+e\n",
-                "line 6 of the patch: this line is in no hunk",
-            ),
-            (
-                "--- /dev/null\n+++ /dev/null\n@@ -1 +1 @@\n-b\n",
-                "line 1 of the patch: both names",
-            ),
-            (
-                "--- /dev/null\n+++ b/x\n@@ -1 +1 @@\n b\n+c\n",
-                "line 1 of the patch: a new file has only lines with `+`",
-            ),
-            (
-                "diff --git a/x b/x\nGIT binary patch\nliteral 0\n",
-                "line 2 of the patch: binary files",
-            ),
-            (
-                "diff --git a/x b/y\ncopy from x\ncopy to y\n",
-                "line 2 of the patch: copies",
-            ),
-            (
-                "diff --git a/x b/x\nnew file mode 120000\n",
-                "line 2 of the patch: symlinks",
-            ),
-            ("diff --git a/x b/y\nindex 1..2\n", "line 1 of the patch: both names"),
+        for case in [
+            "--- a/x\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n => line 1 of the patch: x and y are different files",
+            "--- a/x\n+++ b/x\n => line 1 of the patch: there are no changes of x",
+            "--- a/x\n+++ b/x\n@@ -1 +1 @@\n a\n => line 3 of the patch: the hunk changes nothing",
+            "--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n a\n-b\nc\n => line 6 of the patch: each line of a hunk",
+            "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-b\n+c\nd\n+e\n => line 6 of the patch: this line is in no hunk",
+            "--- /dev/null\n+++ /dev/null\n@@ -1 +1 @@\n-b\n => line 1 of the patch: both names",
+            "--- /dev/null\n+++ b/x\n@@ -1 +1 @@\n b\n+c\n => line 1 of the patch: a new file has only lines with `+`",
+            "diff --git a/x b/x\nGIT binary patch\nliteral 0\n => line 2 of the patch: binary files",
+            "diff --git a/x b/y\ncopy from x\ncopy to y\n => line 2 of the patch: copies",
+            "diff --git a/x b/x\nnew file mode 120000\n => line 2 of the patch: symlinks",
+            "diff --git a/x b/y\nindex 1..2\n => line 1 of the patch: both names",
         ] {
+            let (patch, error) = case.split_once(" => ").unwrap();
             let found = read_unified(patch).unwrap_err().0;
             assert!(found.contains(error), "{patch:?}: {found}");
         }
