@@ -55,7 +55,7 @@ async fn confirmed(contents: &Arc<InMemoryContents>, root: Hash) -> Result<(), T
 async fn a_tree_that_was_saved_is_sound() {
     let (contents, tree) = empty();
     let names: Vec<_> = (0..700).map(|number| format!("many/n{number}: {number}")).collect();
-    let tree = change(&tree, &names.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let tree = change(&tree, &names).await;
     let tree = change(&tree, &["d/e/f*: 1", "d/e/same: 1", "d/e/up -> ../../many", "d/empty/"]).await;
     let large = Bytes::from(Random(7).bytes(3 << 20));
     let tree = tree.with_file(&path("large"), large, false).await.unwrap();

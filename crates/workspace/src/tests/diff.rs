@@ -79,7 +79,7 @@ async fn only_directories_that_differ_are_loaded() {
     let files: Vec<_> = (0..400)
         .map(|file| format!("d{}/e{}/f: {file}", file % 20, file))
         .collect();
-    let tree = change(&tree, &files.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let tree = change(&tree, &files).await;
     let before = tree.save().await.unwrap();
     let after = change(&before, &["d3/e23/f: x", "d7/new: y"])
         .await

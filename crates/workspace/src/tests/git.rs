@@ -187,7 +187,7 @@ async fn tree_of(files: &Files) -> Tree {
         File::Link(target) => format!("{path} -> {}", link_target(path, *target)),
     });
     let lines: Vec<_> = lines.collect();
-    change(&empty().1, &lines.iter().map(String::as_str).collect::<Vec<_>>()).await
+    change(&empty().1, &lines).await
 }
 
 struct Git<'a>(&'a Path);

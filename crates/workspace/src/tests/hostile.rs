@@ -102,7 +102,6 @@ async fn a_directory_has_one_encoding_only() {
 async fn a_part_must_be_what_its_list_states() {
     let (contents, tree) = empty();
     let names: Vec<_> = (0..600).map(|number| format!("n{number:04}: {number}")).collect();
-    let names: Vec<_> = names.iter().map(String::as_str).collect();
     let tree = change(&tree, &names).await.save().await.unwrap();
     let root = contents
         .all()
@@ -249,7 +248,7 @@ fn samples() -> Vec<Vec<u8>> {
     block_on(async {
         let (contents, tree) = empty();
         let names: Vec<_> = (0..300).map(|number| format!("n{number}: {number}")).collect();
-        let tree = change(&tree, &names.iter().map(String::as_str).collect::<Vec<_>>()).await;
+        let tree = change(&tree, &names).await;
         change(&tree, &["d/e*: 1", "d/g/", "l -> d"])
             .await
             .save()

@@ -32,10 +32,10 @@ fn empty() -> (Arc<InMemoryContents>, Tree) {
 
 /// Applies changes to a tree. `a: text` writes a file, `a*: text` an executable one, `a -> b` makes
 /// a symlink, `a/` a directory, and `!a` removes what is there.
-async fn change(tree: &Tree, changes: &[&str]) -> Tree {
+async fn change(tree: &Tree, changes: &[impl AsRef<str>]) -> Tree {
     let mut tree = tree.clone();
     for change in changes {
-        tree = try_change(&tree, change).await.unwrap();
+        tree = try_change(&tree, change.as_ref()).await.unwrap();
     }
     tree
 }

@@ -100,7 +100,7 @@ async fn check(steps: Vec<Step>) {
         assert_eq!(shown(&tree).await, lines(&model), "{step:?}");
     }
     let again = lines(&model);
-    let again = change(&empty().1, &again.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let again = change(&empty().1, &again).await;
     assert_eq!(again.totals().await.unwrap(), tree.totals().await.unwrap());
     let hash = tree.save().await.unwrap().hash();
     assert_eq!(
@@ -133,7 +133,7 @@ async fn check_large_directory(numbers: Vec<u16>) {
     }
     let expected: Vec<_> = model.iter().map(|(name, text)| format!("d/{name}: {text}")).collect();
     assert_eq!(shown(&tree).await[1..], expected);
-    let again = change(&empty().1, &expected.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let again = change(&empty().1, &expected).await;
     let hash = tree.save().await.unwrap().hash();
     assert_eq!(
         again.save().await.unwrap().hash(),

@@ -66,7 +66,7 @@ async fn what_refers_to_a_content_is_stored_after_it() {
     let contents = Arc::new(Recorder::default());
     let tree = Tree::empty(contents.clone(), WorkspaceLimits::default());
     let files: Vec<_> = (0..600).map(|file| format!("d{}/f{file}: {file}", file % 7)).collect();
-    let tree = change(&tree, &files.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let tree = change(&tree, &files).await;
     let large = Bytes::from(Random(4).bytes(10 << 20));
     let tree = tree.with_file(&path("large"), large.clone(), false).await.unwrap();
     let tree = tree.with_file(&path("other"), large.slice(1..), false).await.unwrap();
@@ -92,20 +92,6 @@ async fn what_refers_to_a_content_is_stored_after_it() {
 }
 
 #[tokio::test]
-async fn equal_trees_have_equal_hashes() {
-    let (_, tree) = empty();
-    let one = change(&tree, &["a: 1", "b/c: 2", "b/d: 3"]).await.save().await.unwrap();
-    let other = change(&tree, &["b/d: 0", "x: 9", "b/d: 3", "a: 1", "b/c: 2", "!x"]).await;
-    let halfway = other.save().await.unwrap();
-    let other = change(&halfway, &["y/z: 1", "!y"]).await.save().await.unwrap();
-    assert_eq!((halfway.hash(), other.hash()), (one.hash(), one.hash()));
-    for different in ["a*: 1", "b/e/", "b/c -> d"] {
-        let changed = change(&one, &[different]).await.save().await.unwrap();
-        assert_ne!(changed.hash(), one.hash(), "{different}");
-    }
-}
-
-#[tokio::test]
 async fn the_encoding_never_changes() {
     let (contents, tree) = empty();
     let tree = change(&tree, &["a: 1", "d/b*: 2", "d/l -> b", "e/"])
@@ -119,11 +105,7 @@ async fn the_encoding_never_changes() {
         "stored trees are found by it"
     );
     let many: Vec<_> = (0..1_000).map(|file| format!("f{file}: {file}")).collect();
-    let tree = change(&tree, &many.iter().map(String::as_str).collect::<Vec<_>>())
-        .await
-        .save()
-        .await
-        .unwrap();
+    let tree = change(&tree, &many).await.save().await.unwrap();
     let hash = tree.hash().unwrap().to_string();
     assert_eq!(
         hash, "ee9c458b79077fe18c4b10d0e8d2c8268b3cde1c1ce2da0ff94af4bda9c4a6b1",

@@ -82,8 +82,7 @@ async fn assert_next_is_like_new(checkouts: &Checkouts, mut checkout: Checkout) 
 #[test]
 fn modes_that_no_tree_holds_end_with_the_run() {
     as_ordinary_user(async {
-        let root = tempfile::tempdir().unwrap();
-        let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
+        let (_root, checkouts) = opened(4);
         let mut checkout = checkouts.take(LINE, &some_files().await).await.unwrap();
         change_modes(&checkout.for_command().files);
         assert_next_is_like_new(&checkouts, checkout).await;
@@ -92,8 +91,7 @@ fn modes_that_no_tree_holds_end_with_the_run() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_directory_whose_files_are_linked_is_not_retained() {
-    let root = tempfile::tempdir().unwrap();
-    let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
+    let (_root, checkouts) = opened(4);
     let tree = tree_of(&[("a", "1")]).await;
     // Between two files, with a file that is left out of the tree, and with a temporary one.
     for name in ["workspace/b", "workspace/b.tmp", "scratch/b"] {
@@ -124,8 +122,7 @@ fn new_files_have_their_modes_under_any_umask() {
         unshare(CloneFlags::CLONE_FS).unwrap();
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
         tokio::runtime::Runtime::new().unwrap().block_on(async {
-            let root = tempfile::tempdir().unwrap();
-            let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
+            let (_root, checkouts) = opened(4);
             let tree = some_files().await;
             let tree = tree.with_file(&path("c/run"), "x".into(), true).await.unwrap();
             let tree = tree.save().await.unwrap();

@@ -3,39 +3,8 @@
 use super::*;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_line_keeps_its_directory_and_its_path() {
-    let root = tempfile::tempdir().unwrap();
-    let open = || Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
-    let checkouts = open();
-    let first = tree_of(&[("a", "1"), ("b/c", "2"), ("gone/d", "3")]).await;
-    let checkout = checkouts.take(LINE, &first).await.unwrap();
-    let files = checkout.directory.files();
-    drop(checkout);
-    until(|| checkouts.shelf.lock().retained.len() == 1).await;
-    // Files were uploaded to the session meanwhile, or it was forked at an older one.
-    let second = first.without(&path("gone")).await.unwrap();
-    let second = second.with_file(&path("b/c"), "other".into(), true).await.unwrap();
-    let second = second.save().await.unwrap();
-    let mut checkout = checkouts.take(LINE, &second).await.unwrap();
-    assert_eq!(checkout.directory.files(), files);
-    assert_eq!(on_disk(&files), shown(&second).await);
-    assert!(scan(&mut checkout).await.tree.is_same(&second));
-    // A fork that runs at the same time has a directory of its own.
-    let fork = checkouts.take(LINE, &second).await.unwrap();
-    assert_ne!(fork.directory.files(), files);
-    assert_eq!(on_disk(&fork.directory.files()), shown(&second).await);
-    drop((checkout, fork, checkouts));
-    // A new process finds the same path.
-    let checkouts = open();
-    let checkout = checkouts.take(LINE, &second).await.unwrap();
-    assert_eq!(checkout.directory.files(), files);
-    assert_eq!(on_disk(&files), shown(&second).await);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn no_directory_is_made_from_that_of_another_line_or_tenant() {
-    let root = tempfile::tempdir().unwrap();
-    let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
+    let (_root, checkouts) = opened(4);
     let ours = tree_of(&[("a", "1")]).await;
     let contents = Arc::new(InMemoryContents::new("other".parse().unwrap()));
     let theirs = Tree::empty(contents, WorkspaceLimits::default());
@@ -57,8 +26,7 @@ async fn no_directory_is_made_from_that_of_another_line_or_tenant() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn more_files_than_a_workspace_may_have_are_not_written() {
-    let root = tempfile::tempdir().unwrap();
-    let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
+    let (_root, checkouts) = opened(4);
     let contents = Arc::new(InMemoryContents::new("tenant".parse().unwrap()));
     let tree = Tree::empty(Arc::<InMemoryContents>::clone(&contents), WorkspaceLimits::default());
     let tree = tree.with_directory(&path("0/leaf")).await.unwrap();

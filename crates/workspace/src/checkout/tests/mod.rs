@@ -32,6 +32,13 @@ fn empty() -> Tree {
     Tree::empty(contents, WorkspaceLimits::default())
 }
 
+/// Opens directories in an empty folder, of which so many are retained.
+fn opened(retained: usize) -> (tempfile::TempDir, Checkouts) {
+    let root = tempfile::tempdir().unwrap();
+    let checkouts = Checkouts::open(&root.path().join("checkouts"), retained).unwrap();
+    (root, checkouts)
+}
+
 async fn tree_of(files: &[(&str, &str)]) -> Tree {
     let mut tree = empty();
     for (name, text) in files {
@@ -100,58 +107,8 @@ async fn scan(checkout: &mut Checkout) -> Scanned {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_commands_change_shows_in_the_tree() {
-    let root = tempfile::tempdir().unwrap();
-    let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
-    let tree = tree_of(&[
-        ("a.txt", "one"),
-        ("src/main.rs", "fn main"),
-        ("src/old/x", "x"),
-        ("b", "b"),
-    ])
-    .await;
-    let mut checkout = checkouts.take(LINE, &tree).await.unwrap();
-    let dir = checkout.directory.files();
-    assert_eq!(on_disk(&dir), shown(&tree).await);
-    assert!(scan(&mut checkout).await.tree.is_same(&tree), "nothing has changed");
-
-    // The same size at once: only the times differ.
-    fs::write(dir.join("a.txt"), "two").unwrap();
-    fs::remove_dir_all(dir.join("src/old")).unwrap();
-    fs::create_dir_all(dir.join("new/empty")).unwrap();
-    fs::write(dir.join("run.sh"), "#!/bin/sh").unwrap();
-    fs::set_permissions(dir.join("run.sh"), fs::Permissions::from_mode(0o700)).unwrap();
-    fs::remove_file(dir.join("b")).unwrap();
-    symlink("src/main.rs", dir.join("b")).unwrap();
-    fs::create_dir_all(dir.join("target/debug")).unwrap();
-    fs::write(dir.join("target/debug/big"), "ephemeral").unwrap();
-    fs::write(dir.join("src/a.tmp"), "ephemeral").unwrap();
-    let scanned = scan(&mut checkout).await;
-    let skipped: Vec<_> = scanned.skipped.named.iter().map(|one| one.path.as_str()).collect();
-    assert_eq!(skipped, ["src/a.tmp", "target"]);
-    assert_eq!(
-        scan(&mut checkout).await.skipped,
-        SkippedFiles::default(),
-        "it is said once"
-    );
-    fs::remove_dir_all(dir.join("target")).unwrap();
-    fs::remove_file(dir.join("src/a.tmp")).unwrap();
-    assert_eq!(shown(&scanned.tree).await, on_disk(&dir));
-    // Again and again, as fast as the machine can.
-    let mut before = scanned.tree;
-    for round in 0..50 {
-        fs::write(dir.join("a.txt"), format!("{round:03}")).unwrap();
-        let scanned = scan(&mut checkout).await;
-        assert_eq!(shown(&scanned.tree).await["a.txt"], format!("{round:03}"));
-        assert!(!scanned.tree.is_same(&before));
-        before = scanned.tree;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn what_no_tree_can_have_is_skipped_and_named() {
-    let root = tempfile::tempdir().unwrap();
-    let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
+    let (_root, checkouts) = opened(4);
     let mut checkout = checkouts.take(LINE, &empty()).await.unwrap();
     let dir = checkout.directory.files();
     symlink("/etc/passwd", dir.join("absolute")).unwrap();
@@ -217,8 +174,7 @@ async fn a_directory_is_updated_and_no_symlink_is_followed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_retained_directory_serves_one_run_and_holds_only_its_tree() {
-    let root = tempfile::tempdir().unwrap();
-    let checkouts = Checkouts::open(&root.path().join("checkouts"), 1).unwrap();
+    let (_root, checkouts) = opened(1);
     let tree = tree_of(&[("a", "1")]).await;
     let checkout = checkouts.take(LINE, &tree).await.unwrap();
     let first = checkout.directory.files();
@@ -234,18 +190,6 @@ async fn a_retained_directory_serves_one_run_and_holds_only_its_tree() {
     drop(again);
     drop(other);
     until(|| !first.exists()).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_directory_is_removed_if_a_command_may_have_changed_it() {
-    let root = tempfile::tempdir().unwrap();
-    let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
-    let tree = tree_of(&[("a", "1")]).await;
-    let mut checkout = checkouts.take(LINE, &tree).await.unwrap();
-    let directories = checkout.for_command();
-    fs::write(directories.files.join("a"), "2").unwrap();
-    drop(checkout);
-    until(|| !directories.files.exists()).await;
 }
 
 #[test]
@@ -383,8 +327,7 @@ proptest! {
     fn any_acts_of_commands_and_tools_end_in_equal_trees(acts in prop::collection::vec(any_act(), 1..40)) {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap();
         runtime.block_on(async {
-            let root = tempfile::tempdir().unwrap();
-            let checkouts = Checkouts::open(&root.path().join("checkouts"), 1).unwrap();
+            let (_root, checkouts) = opened(1);
             let mut checkout = checkouts.take(LINE, &empty()).await.unwrap();
             do_acts(&checkouts, &mut checkout, acts).await;
         });
@@ -435,8 +378,7 @@ async fn do_acts(checkouts: &Checkouts, checkout: &mut Checkout, acts: Vec<Act>)
 /// A process that writes all the time, to files whose size stays the same.
 #[tokio::test]
 async fn nothing_that_is_written_during_scans_is_lost() {
-    let directory = tempfile::tempdir().unwrap();
-    let checkouts = Checkouts::open(&directory.path().join("checkouts"), 1).unwrap();
+    let (_directory, checkouts) = opened(1);
     let mut checkout = checkouts
         .take(LINE, &tree_of(&[("same", "0000"), ("d/gone", "x")]).await)
         .await

@@ -8,8 +8,7 @@ use super::*;
 /// A tool fills an empty directory, empties it, and removes it.
 #[tokio::test(flavor = "multi_thread")]
 async fn ephemeral_files_last_as_long_as_their_directory() {
-    let root = tempfile::tempdir().unwrap();
-    let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
+    let (_root, checkouts) = opened(4);
     let tree = tree_of(&[("app/in/a", "1")]).await;
     let mut checkout = checkouts.take(LINE, &tree).await.unwrap();
     let files = checkout.for_command().files;
@@ -72,8 +71,7 @@ async fn assert_has(checkout: &mut Checkout, tree: &Tree, ephemeral: &[&str]) ->
 #[tokio::test(flavor = "multi_thread")]
 async fn names_and_targets_that_are_not_utf_8_are_skipped_and_never_changed() {
     let name = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
-    let root = tempfile::tempdir().unwrap();
-    let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
+    let (_root, checkouts) = opened(4);
     let tree = tree_of(&[("a", "1"), ("kept", "2")]).await;
     let tree = tree.with_symlink(&path("link"), "a").await.unwrap();
     let tree = tree.with_symlink(&path("text"), "a").await.unwrap();

@@ -31,8 +31,7 @@ fn reasons(scanned: &Scanned) -> BTreeMap<&str, &str> {
 #[test]
 fn what_can_not_be_read_is_skipped_and_named() {
     as_ordinary_user(async {
-        let root = tempfile::tempdir().unwrap();
-        let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
+        let (_root, checkouts) = opened(4);
         let known = [
             ("known", "1"),
             ("listed/a", "1"),
@@ -100,8 +99,7 @@ fn what_can_not_be_read_is_skipped_and_named() {
 #[test]
 fn a_root_that_a_command_has_closed_is_opened_again() {
     as_ordinary_user(async {
-        let root = tempfile::tempdir().unwrap();
-        let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
+        let (_root, checkouts) = opened(4);
         let mut checkout = checkouts.take(LINE, &tree_of(&[("a", "1")]).await).await.unwrap();
         let dir = checkout.directory.files();
         for mode in [0, 0o444, 0o555] {
@@ -117,8 +115,7 @@ fn a_root_that_a_command_has_closed_is_opened_again() {
 #[test]
 fn a_directory_with_unreadable_files_is_cleaned() {
     as_ordinary_user(async {
-        let root = tempfile::tempdir().unwrap();
-        let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
+        let (_root, checkouts) = opened(4);
         let mut checkout = checkouts
             .take(LINE, &tree_of(&[("a/b", "1"), ("c", "1")]).await)
             .await
@@ -139,8 +136,7 @@ fn a_directory_with_unreadable_files_is_cleaned() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_is_skipped_now_is_part_of_the_tree_no_longer() {
-    let root = tempfile::tempdir().unwrap();
-    let checkouts = Checkouts::open(&root.path().join("checkouts"), 4).unwrap();
+    let (_root, checkouts) = opened(4);
     let mut checkout = checkouts
         .take(LINE, &tree_of(&[("a", "1"), ("b", "1"), ("c", "1")]).await)
         .await
