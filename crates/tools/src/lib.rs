@@ -28,5 +28,5 @@ pub(crate) use self::builtin::{ProcessSettings, media_type};
 pub use self::call_limits::ToolSettings;
 pub use self::fault::DefinitionFault;
 pub use self::http::{HttpToolDefinition, HttpToolSource, ToolSecrets, http_tools};
-pub(crate) use self::http::{Redactor, SecretValue, ValueSource, deserialize_timeout, header_name};
+pub(crate) use self::http::{Redactor, SecretValue, ValueSource, header_name};
 pub use self::registry::{ToolRegistry, ToolRegistryError};

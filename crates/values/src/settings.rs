@@ -31,6 +31,13 @@ pub fn duration<'de, const MIN_MS: u64, const MAX_MS: u64, D: Deserializer<'de>>
     text(deserializer, &wanted, parse)
 }
 
+/// Reads an optional duration within limits in milliseconds.
+pub fn optional_duration<'de, const MIN_MS: u64, const MAX_MS: u64, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Duration>, D::Error> {
+    duration::<MIN_MS, MAX_MS, D>(deserializer).map(Some)
+}
+
 /// Reads an integer from `MIN` to `MAX`.
 pub fn integer<'de, T, const MIN: i64, const MAX: i64, D>(deserializer: D) -> Result<T, D::Error>
 where

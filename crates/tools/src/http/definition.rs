@@ -4,18 +4,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use super::secrets::{SecretValue, ToolSecrets};
 use crate::fault::DefinitionFault;
 use net::outgoing::{HttpMethod, Network};
 use values::json::Value;
-
-/// The limits of the keys.
-const MAX_TIMEOUT: Duration = Duration::from_mins(10);
-const MAX_RETRIES: usize = 10;
-const MAX_REDIRECTS: usize = 20;
-const MAX_RESPONSE: usize = 64 << 20;
+use values::settings::{duration, integer};
 
 /// One file: one tool, or tools made of an OpenAPI document.
 #[derive(Debug, Clone, Deserialize)]
@@ -56,13 +51,16 @@ pub struct HttpToolDefinition {
     /// The header with the idempotency key; empty for none.
     #[serde(default = "idempotency_header")]
     pub(super) idempotency_header: String,
-    #[serde(default = "timeout", deserialize_with = "deserialize_timeout")]
+    #[serde(default = "timeout", deserialize_with = "duration::<10, 600_000, _>")]
     pub(super) timeout: Duration,
-    #[serde(default = "max_retries", deserialize_with = "retries")]
+    #[serde(default = "max_retries", deserialize_with = "integer::<_, 0, 10, _>")]
     pub(super) max_retries: usize,
-    #[serde(default = "max_redirects", deserialize_with = "redirects")]
+    #[serde(default = "max_redirects", deserialize_with = "integer::<_, 0, 20, _>")]
     pub(super) max_redirects: usize,
-    #[serde(default = "max_response_bytes", deserialize_with = "response_bytes")]
+    #[serde(
+        default = "max_response_bytes",
+        deserialize_with = "integer::<_, 1_024, 67_108_864, _>"
+    )]
     pub(super) max_response_bytes: usize,
     #[serde(default)]
     pub(super) allow_http: bool,
@@ -202,35 +200,4 @@ fn max_redirects() -> usize {
 
 fn max_response_bytes() -> usize {
     1 << 20
-}
-
-/// Reads a timeout such as `30s`.
-pub(crate) fn deserialize_timeout<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    let duration = humantime::parse_duration(&text).ok();
-    let allowed = Duration::from_millis(10)..=MAX_TIMEOUT;
-    duration
-        .filter(|duration| allowed.contains(duration))
-        .ok_or_else(|| serde::de::Error::custom("not a duration from 10ms to 10m, such as \"30s\""))
-}
-
-fn retries<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    bounded(deserializer, 0, MAX_RETRIES)
-}
-
-fn redirects<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    bounded(deserializer, 0, MAX_REDIRECTS)
-}
-
-fn response_bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    bounded(deserializer, 1 << 10, MAX_RESPONSE)
-}
-
-fn bounded<'de, D: Deserializer<'de>>(deserializer: D, min: usize, max: usize) -> Result<usize, D::Error> {
-    let number = usize::deserialize(deserializer)?;
-    if (min..=max).contains(&number) {
-        Ok(number)
-    } else {
-        Err(serde::de::Error::custom(format!("not an integer from {min} to {max}")))
-    }
 }

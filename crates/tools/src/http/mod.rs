@@ -19,8 +19,8 @@ mod content;
 mod failure;
 mod headers;
 
+pub(crate) use self::definition::ValueSource;
 pub use self::definition::{HttpToolDefinition, HttpToolSource};
-pub(crate) use self::definition::{ValueSource, deserialize_timeout};
 pub use self::secrets::ToolSecrets;
 pub(crate) use self::secrets::{Redactor, SecretValue};
 pub use self::tool::http_tools;

@@ -4,16 +4,15 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use super::naming::is_valid_server_name;
+use crate::ValueSource;
 use crate::fault::DefinitionFault;
-use crate::{ValueSource, deserialize_timeout};
 use net::outgoing::{AddressRules, Network, PrivateAddresses, RuleKeys};
 use values::limits::Pattern;
+use values::settings::{duration, integer, optional_duration};
 
-/// The largest response that may be configured, in bytes.
-const MAX_RESPONSE: usize = 64 << 20;
 /// The longest prefix of names of tools, in bytes.
 const MAX_PREFIX: usize = 32;
 
@@ -43,7 +42,7 @@ pub struct McpDefinition {
     #[serde(default)]
     pub(super) network: bool,
     /// The processor time of the program, from its start to its end.
-    #[serde(default, deserialize_with = "some_duration")]
+    #[serde(default, deserialize_with = "optional_duration::<10, 600_000, _>")]
     pub(super) max_cpu_time: Option<Duration>,
     /// What the names of its tools begin with; by default its name and `_`.
     #[serde(default)]
@@ -64,13 +63,16 @@ pub struct McpDefinition {
     #[serde(default)]
     pub(super) on_change: OnChange,
     /// How long a call may take.
-    #[serde(default = "timeout", deserialize_with = "deserialize_timeout")]
+    #[serde(default = "timeout", deserialize_with = "duration::<10, 600_000, _>")]
     pub(super) timeout: Duration,
     /// How long connecting and listing the tools may take.
-    #[serde(default, deserialize_with = "some_duration")]
+    #[serde(default, deserialize_with = "optional_duration::<10, 600_000, _>")]
     connect_timeout: Option<Duration>,
     /// The largest response to one request.
-    #[serde(default = "max_response_bytes", deserialize_with = "response_bytes")]
+    #[serde(
+        default = "max_response_bytes",
+        deserialize_with = "integer::<_, 1_024, 67_108_864, _>"
+    )]
     pub(super) max_response_bytes: usize,
     /// Also sends unencrypted.
     #[serde(default)]
@@ -207,20 +209,4 @@ fn timeout() -> Duration {
 
 fn max_response_bytes() -> usize {
     4 << 20
-}
-
-fn some_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    deserialize_timeout(deserializer).map(Some)
-}
-
-fn response_bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-    let min = 1 << 10;
-    let number = usize::deserialize(deserializer)?;
-    if (min..=MAX_RESPONSE).contains(&number) {
-        Ok(number)
-    } else {
-        Err(serde::de::Error::custom(format!(
-            "not an integer from {min} to {MAX_RESPONSE}"
-        )))
-    }
 }

@@ -56,9 +56,9 @@ fn mistakes_name_their_key() {
     for (lines, expected) in [
         ("method = 'TRACE'", "unknown variant `TRACE`"),
         ("colour = 1", "unknown field `colour`"),
-        ("timeout = '1h'", "not a duration from 10ms to 10m"),
-        ("max_retries = 99", "not an integer from 0 to 10"),
-        ("max_response_bytes = 1", "not an integer from 1024"),
+        ("timeout = '1h'", "a duration from 10ms to 10m"),
+        ("max_retries = 99", "an integer from 0 to 10"),
+        ("max_response_bytes = 1", "an integer from 1024"),
         ("response = 'data'", "`response`: \"data\" is no JSON pointer"),
         ("[body]\na = 1", "`body`: a request with the method GET has no body"),
         ("prefix = 'x'", "`prefix`: only a definition with `openapi` has it"),
