@@ -247,12 +247,7 @@ mod tests {
 
     #[test]
     fn a_schema_stays_within_itself_and_within_its_limits() {
-        for reference in [
-            "https://example.org/s.json",
-            "file:///etc/passwd",
-            "other.json",
-            "#/missing",
-        ] {
+        for reference in "https://example.org/s.json file:///etc/passwd other.json #/missing".split(' ') {
             let schema = json!({"type": "object", "properties": {"a": {"$ref": reference}}});
             let error = JsonSchema::compile(&schema).unwrap_err();
             assert!(matches!(error, SchemaError::Invalid { .. }), "{reference}: {error:?}");
