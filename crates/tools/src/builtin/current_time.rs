@@ -8,6 +8,7 @@ use chrono_tz::{TZ_VARIANTS, Tz};
 use futures_util::future::BoxFuture;
 use serde_json::json;
 
+use super::environment_tool::{Effect, environment_tool};
 use agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use values::clock::Clock;
 use values::json::Value;
@@ -27,29 +28,17 @@ pub(super) struct CurrentTime {
 impl CurrentTime {
     /// Makes the tool.
     pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
-        let spec = ToolSpec {
-            name: "current_time".to_owned(),
-            description:
-                "Returns the current date and time as RFC 3339 with the offset, the time zone and the weekday. \
-                          Use it whenever an answer depends on today's date or on the time."
-                    .to_owned(),
-            parameters: json!({
-                "type": "object",
-                "properties": {
-                    TIMEZONE: {
-                        "type": "string",
-                        "maxLength": 64,
-                        "description": "IANA name of the time zone, such as Europe/Berlin or UTC. Leave it out for the \
-                                        caller's own zone, or UTC if that is not known.",
-                    },
-                },
-                "additionalProperties": false,
-            }),
-            idempotent: true,
-            read_only: true,
-            destructive: false,
-            timeout: None,
-        };
+        let description = "Returns the current date and time as RFC 3339 with the offset, the time zone and the \
+                           weekday. Use it whenever an answer depends on today's date or on the time.";
+        let properties = json!({
+            TIMEZONE: {
+                "type": "string",
+                "maxLength": 64,
+                "description": "IANA name of the time zone, such as Europe/Berlin or UTC. Leave it out for the \
+                                caller's own zone, or UTC if that is not known.",
+            },
+        });
+        let spec = environment_tool("current_time", Effect::Reads, description, properties, &[]);
         Self { spec, clock }
     }
 

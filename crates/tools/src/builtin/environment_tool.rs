@@ -9,9 +9,10 @@
 
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
+use serde_json::json;
 
 use agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
-use values::json::Value;
+use values::json::{Object, Value};
 use workspace::environment::EnvironmentError;
 
 /// A tool that is one function.
@@ -61,16 +62,35 @@ pub(super) enum Effect {
 }
 
 /// Makes the spec of a tool that touches nothing but the environment.
-pub(super) fn environment_tool(name: &str, effect: Effect, description: &str, parameters: Value) -> ToolSpec {
+pub(super) fn environment_tool(
+    name: &str,
+    effect: Effect,
+    description: &str,
+    properties: Value,
+    required: &[&str],
+) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
         description: description.to_owned(),
-        parameters,
+        parameters: arguments_schema(properties, required),
         idempotent: true,
         read_only: effect == Effect::Reads,
         destructive: effect == Effect::Overwrites,
         timeout: None,
     }
+}
+
+/// Makes the schema of arguments: these properties and no others.
+pub(super) fn arguments_schema(properties: Value, required: &[&str]) -> Value {
+    let mut schema = Object::from_iter([
+        ("type".to_owned(), json!("object")),
+        ("properties".to_owned(), properties),
+        ("additionalProperties".to_owned(), json!(false)),
+    ]);
+    if !required.is_empty() {
+        schema.insert("required".to_owned(), json!(required));
+    }
+    Value::Object(schema)
 }
 
 /// Reads the arguments of a call, which fit the schema.

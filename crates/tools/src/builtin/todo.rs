@@ -40,31 +40,27 @@ enum Status {
 
 /// Makes the tool.
 pub(super) fn todo() -> FunctionTool {
-    let parameters = json!({
-        "type": "object",
-        "properties": {
+    let properties = json!({
+        "items": {
+            "type": "array",
+            "maxItems": MAX_ITEMS,
             "items": {
-                "type": "array",
-                "maxItems": MAX_ITEMS,
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "text": {"type": "string", "minLength": 1, "maxLength": MAX_TEXT_LENGTH},
-                        "status": {"type": "string", "enum": ["pending", "in_progress", "done"]},
-                    },
-                    "required": ["text", "status"],
-                    "additionalProperties": false,
+                "type": "object",
+                "properties": {
+                    "text": {"type": "string", "minLength": 1, "maxLength": MAX_TEXT_LENGTH},
+                    "status": {"type": "string", "enum": ["pending", "in_progress", "done"]},
                 },
-                "description": "The whole new list, in order. It replaces the old one. Leave it out to read the \
-                                list. An empty list removes it.",
+                "required": ["text", "status"],
+                "additionalProperties": false,
             },
+            "description": "The whole new list, in order. It replaces the old one. Leave it out to read the \
+                            list. An empty list removes it.",
         },
-        "additionalProperties": false,
     });
     let description = "Replaces your list of tasks and returns it. Use it for work of three or more steps: write \
                        the list first, have one task in progress at a time, and update the list as soon as a task \
                        is done. Send the whole list each time. Without arguments, returns the list.";
-    let spec = environment_tool("todo", Effect::Notes, description, parameters);
+    let spec = environment_tool("todo", Effect::Notes, description, properties, &[]);
     FunctionTool::new(spec, |arguments, context| Box::pin(ready(answer(arguments, context))))
 }
 

@@ -32,44 +32,41 @@ struct SetArguments {
 
 /// Makes the tool.
 pub(super) fn variables_get() -> FunctionTool {
-    let parameters = json!({
-        "type": "object",
-        "properties": {
-            "names": {
-                "type": "array",
-                "items": {"type": "string", "maxLength": MAX_NAME_LENGTH},
-                "maxItems": MAX_NAMES,
-                "description": "The names of the variables. Leave it out to read all of them.",
-            },
+    let properties = json!({
+        "names": {
+            "type": "array",
+            "items": {"type": "string", "maxLength": MAX_NAME_LENGTH},
+            "maxItems": MAX_NAMES,
+            "description": "The names of the variables. Leave it out to read all of them.",
         },
-        "additionalProperties": false,
     });
     let description = "Reads variables of the session: named JSON values that last for the whole conversation. \
                        Returns a JSON object. Use it to find facts that the caller or an earlier step has stored.";
-    let spec = environment_tool("variables_get", Effect::Reads, description, parameters);
+    let spec = environment_tool("variables_get", Effect::Reads, description, properties, &[]);
     FunctionTool::new(spec, |arguments, context| Box::pin(ready(get(arguments, context))))
 }
 
 /// Makes the tool.
 pub(super) fn variables_set() -> FunctionTool {
-    let parameters = json!({
-        "type": "object",
-        "properties": {
-            "variables": {
-                "type": "object",
-                "minProperties": 1,
-                "maxProperties": MAX_NAMES,
-                "propertyNames": {"minLength": 1, "maxLength": MAX_NAME_LENGTH},
-                "description": "The values by name, such as {\"city\": \"Bergen\", \"draft\": null}. A value is \
-                                any JSON. null removes the variable. Other variables stay as they are.",
-            },
+    let properties = json!({
+        "variables": {
+            "type": "object",
+            "minProperties": 1,
+            "maxProperties": MAX_NAMES,
+            "propertyNames": {"minLength": 1, "maxLength": MAX_NAME_LENGTH},
+            "description": "The values by name, such as {\"city\": \"Bergen\", \"draft\": null}. A value is \
+                            any JSON. null removes the variable. Other variables stay as they are.",
         },
-        "required": ["variables"],
-        "additionalProperties": false,
     });
     let description = "Sets or removes variables of the session: named JSON values that last for the whole \
                        conversation. Use it for small facts that later steps need. Use files for long texts.";
-    let spec = environment_tool("variables_set", Effect::Overwrites, description, parameters);
+    let spec = environment_tool(
+        "variables_set",
+        Effect::Overwrites,
+        description,
+        properties,
+        &["variables"],
+    );
     FunctionTool::new(spec, |arguments, context| Box::pin(ready(set(arguments, context))))
 }
 

@@ -17,23 +17,18 @@ use values::json::Value;
 
 /// Makes the tool.
 pub(super) fn calculator() -> FunctionTool {
-    let parameters = json!({
-        "type": "object",
-        "properties": {
-            "expression": {
-                "type": "string",
-                "maxLength": MAX_LENGTH,
-                "description": "The expression, such as (1299 * 3 - 45.5) * 1.077 or sqrt(2) ^ 10.",
-            },
+    let properties = json!({
+        "expression": {
+            "type": "string",
+            "maxLength": MAX_LENGTH,
+            "description": "The expression, such as (1299 * 3 - 45.5) * 1.077 or sqrt(2) ^ 10.",
         },
-        "required": ["expression"],
-        "additionalProperties": false,
     });
     let description = "Evaluates an arithmetic expression and returns the number. Use it for every calculation, \
                        however small. It knows + - * / % ^, parentheses, the functions sqrt, abs, round, floor, \
                        ceil, min, max, sin, cos, tan, ln, log10, exp and pow (angles in radians), and the \
                        constants pi and e.";
-    let spec = environment_tool("calculator", Effect::Reads, description, parameters);
+    let spec = environment_tool("calculator", Effect::Reads, description, properties, &["expression"]);
     FunctionTool::new(spec, |arguments, _| Box::pin(ready(answer(&arguments))))
 }
 

@@ -25,30 +25,25 @@ struct Arguments {
 /// Makes the tool.
 pub(super) fn glob() -> FunctionTool {
     let [offset, limit] = page_schemas();
-    let parameters = json!({
-        "type": "object",
-        "properties": {
-            "pattern": {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": MAX_PATTERN_LENGTH,
-                "description": "The pattern, such as *.md, src/**/*.rs or **/*.{ts,tsx}. * matches within a name, \
-                                ** matches any directories. A pattern without / matches names at any depth.",
-            },
-            "path": directory_schema(
-                "The directory to search in, to which the pattern is relative. Leave it out for \
-                                the whole workspace.",
-            ),
-            "include_ignored": include_ignored_schema(),
-            "offset": offset,
-            "limit": limit,
+    let properties = json!({
+        "pattern": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": MAX_PATTERN_LENGTH,
+            "description": "The pattern, such as *.md, src/**/*.rs or **/*.{ts,tsx}. * matches within a name, \
+                            ** matches any directories. A pattern without / matches names at any depth.",
         },
-        "required": ["pattern"],
-        "additionalProperties": false,
+        "path": directory_schema(
+            "The directory to search in, to which the pattern is relative. Leave it out for \
+                            the whole workspace.",
+        ),
+        "include_ignored": include_ignored_schema(),
+        "offset": offset,
+        "limit": limit,
     });
     let description = "Finds files of the workspace by a pattern of their paths. Returns the paths, sorted. Use it \
                        when you know something of the name. Use grep to search for content.";
-    let spec = environment_tool("glob", Effect::Reads, description, parameters);
+    let spec = environment_tool("glob", Effect::Reads, description, properties, &["pattern"]);
     FunctionTool::new(spec, |arguments, context| Box::pin(find(arguments, context)))
 }
 

@@ -28,25 +28,21 @@ struct Arguments {
 /// Makes the tool.
 pub(super) fn list_files() -> FunctionTool {
     let [offset, limit] = page_schemas();
-    let parameters = json!({
-        "type": "object",
-        "properties": {
-            "path": directory_schema(
-                "The directory, relative to the workspace. Leave it out for the whole workspace.",
-            ),
-            "recursive": {
-                "type": "boolean",
-                "description": "Whether to list everything below the directory. Use glob to find files by name.",
-            },
-            "include_ignored": include_ignored_schema(),
-            "offset": offset,
-            "limit": limit,
+    let properties = json!({
+        "path": directory_schema(
+            "The directory, relative to the workspace. Leave it out for the whole workspace.",
+        ),
+        "recursive": {
+            "type": "boolean",
+            "description": "Whether to list everything below the directory. Use glob to find files by name.",
         },
-        "additionalProperties": false,
+        "include_ignored": include_ignored_schema(),
+        "offset": offset,
+        "limit": limit,
     });
     let description = "Lists a directory of the workspace by name: files with their sizes in bytes, directories \
                        (with / at the end) with what is in them, and symlinks. Use it to get to know the files.";
-    let spec = environment_tool("list_files", Effect::Reads, description, parameters);
+    let spec = environment_tool("list_files", Effect::Reads, description, properties, &[]);
     FunctionTool::new(spec, |arguments, context| Box::pin(list(arguments, context)))
 }
 

@@ -49,25 +49,20 @@ struct Range {
 
 /// Makes the tool.
 pub(super) fn read_file() -> FunctionTool {
-    let parameters = json!({
-        "type": "object",
-        "properties": {
-            "path": file_schema(),
-            "offset": {
-                "type": "integer",
-                "minimum": 1,
-                "maximum": 1_000_000_000,
-                "description": "The number of the first line to show, from 1. Leave it out to begin at the top.",
-            },
-            "limit": {
-                "type": "integer",
-                "minimum": 1,
-                "maximum": MAX_LINES,
-                "description": "The most lines to show, 2000 by default. Set it only for a part of a long file.",
-            },
+    let properties = json!({
+        "path": file_schema(),
+        "offset": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 1_000_000_000,
+            "description": "The number of the first line to show, from 1. Leave it out to begin at the top.",
         },
-        "required": ["path"],
-        "additionalProperties": false,
+        "limit": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MAX_LINES,
+            "description": "The most lines to show, 2000 by default. Set it only for a part of a long file.",
+        },
     });
     let description = "Reads a file of the workspace. Shows each line after its number and a tab, which are no \
                        part of the file, and at last how many lines the file has. If a file is longer than what \
@@ -75,7 +70,7 @@ pub(super) fn read_file() -> FunctionTool {
                        are. Read a file before you edit it.";
     let spec = ToolSpec {
         timeout: Some(TIMEOUT),
-        ..environment_tool("read_file", Effect::Reads, description, parameters)
+        ..environment_tool("read_file", Effect::Reads, description, properties, &["path"])
     };
     FunctionTool::new(spec, |arguments, context| Box::pin(read(arguments, context)))
 }

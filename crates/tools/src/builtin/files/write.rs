@@ -25,27 +25,28 @@ struct Arguments {
 
 /// Makes the tool.
 pub(super) fn write_file() -> FunctionTool {
-    let parameters = json!({
-        "type": "object",
-        "properties": {
-            "path": file_schema(),
-            "content": {
-                "type": "string",
-                "maxLength": MAX_CONTENT_LENGTH,
-                "description": "The whole content of the file, exactly as it is to be stored.",
-            },
-            "executable": {
-                "type": "boolean",
-                "description": "Whether the file may be executed. By default as before, and false for a new file.",
-            },
+    let properties = json!({
+        "path": file_schema(),
+        "content": {
+            "type": "string",
+            "maxLength": MAX_CONTENT_LENGTH,
+            "description": "The whole content of the file, exactly as it is to be stored.",
         },
-        "required": ["path", "content"],
-        "additionalProperties": false,
+        "executable": {
+            "type": "boolean",
+            "description": "Whether the file may be executed. By default as before, and false for a new file.",
+        },
     });
     let description = "Writes a file of the workspace. Replaces the whole file if it exists, and makes the \
                        directories above it. Use it for new files. To change a part of a file, edit it instead: \
                        that is shorter and can't lose the other parts.";
-    let spec = environment_tool("write_file", Effect::Overwrites, description, parameters);
+    let spec = environment_tool(
+        "write_file",
+        Effect::Overwrites,
+        description,
+        properties,
+        &["path", "content"],
+    );
     FunctionTool::new(spec, |arguments, context| Box::pin(write(arguments, context)))
 }
 

@@ -17,6 +17,7 @@ use self::page::Page;
 use self::readable::readable;
 pub use self::settings::HttpFetchSettings;
 use super::super::http::{Content, MediaKind, failed};
+use super::environment_tool::arguments_schema;
 use crate::output::beginning;
 use agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use net::outgoing::{OutgoingClient, OutgoingError, OutgoingResponse, ReadBody, Target, UrlFault, within};
@@ -216,12 +217,7 @@ fn spec(settings: &HttpFetchSettings) -> ToolSpec {
         description: "Fetches a URL over HTTP and returns the status, some headers and the text. HTML becomes \
                       readable text. A long text comes in parts: read on with offset. Binary content is not shown."
             .to_owned(),
-        parameters: json!({
-            "type": "object",
-            "properties": properties,
-            "required": ["url"],
-            "additionalProperties": false,
-        }),
+        parameters: arguments_schema(properties, &["url"]),
         idempotent: is_safe,
         read_only: is_safe,
         destructive: !is_safe,

@@ -31,30 +31,25 @@ struct Arguments {
 
 /// Makes the tool.
 pub(super) fn search_tools() -> FunctionTool {
-    let parameters = json!({
-        "type": "object",
-        "properties": {
-            "query": {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": MAX_QUERY_LENGTH,
-                "description": "Words for what you want to do, such as `create issue`, or the name of a tool. A \
-                                tool with more of the words, and rarer ones, comes first.",
-            },
-            "max_results": {
-                "type": "integer",
-                "minimum": 1,
-                "maximum": MAX_RESULTS,
-                "description": "The most tools to return; 5 by default.",
-            },
+    let properties = json!({
+        "query": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": MAX_QUERY_LENGTH,
+            "description": "Words for what you want to do, such as `create issue`, or the name of a tool. A \
+                            tool with more of the words, and rarer ones, comes first.",
         },
-        "required": ["query"],
-        "additionalProperties": false,
+        "max_results": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MAX_RESULTS,
+            "description": "The most tools to return; 5 by default.",
+        },
     });
     let description = "Finds more tools. You have more tools than you are shown. This one searches their names, \
                        descriptions and parameters, and returns the best matches. You can call the tools that it \
                        returned from your next message on. Search before you say that something is impossible.";
-    let spec = environment_tool(SEARCH_TOOLS, Effect::Notes, description, parameters);
+    let spec = environment_tool(SEARCH_TOOLS, Effect::Notes, description, properties, &["query"]);
     FunctionTool::new(spec, |arguments, context| Box::pin(ready(answer(arguments, context))))
 }
 

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::commands::CommandSettings;
 use super::follow::{follow, time_left};
 use super::numbers::was_job;
-use crate::builtin::environment_tool::read_arguments;
+use crate::builtin::environment_tool::{arguments_schema, read_arguments};
 use agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use values::json::Value;
 use workspace::environment::{Environment, Job};
@@ -123,33 +123,28 @@ impl Tool for ShellJob {
 }
 
 fn spec(max_time: Duration) -> ToolSpec {
-    let parameters = json!({
-        "type": "object",
-        "properties": {
-            "id": {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": MAX_ID_LENGTH,
-                "description": "The id of the job, as shell has returned it, such as job-1.",
-            },
-            "action": {
-                "type": "string",
-                "enum": ["read", "wait", "stop"],
-                "description": "read (if left out) returns at once, wait waits until the job has ended, and stop \
-                                kills it with all of its processes.",
-            },
-            "timeout_seconds": {
-                "type": "integer",
-                "minimum": 1,
-                "maximum": max_time.as_secs(),
-                "description": format!(
-                    "The longest time to wait, after which the job goes on; {} if left out.",
-                    DEFAULT_WAIT.min(max_time).as_secs()
-                ),
-            },
+    let properties = json!({
+        "id": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": MAX_ID_LENGTH,
+            "description": "The id of the job, as shell has returned it, such as job-1.",
         },
-        "required": ["id"],
-        "additionalProperties": false,
+        "action": {
+            "type": "string",
+            "enum": ["read", "wait", "stop"],
+            "description": "read (if left out) returns at once, wait waits until the job has ended, and stop \
+                            kills it with all of its processes.",
+        },
+        "timeout_seconds": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": max_time.as_secs(),
+            "description": format!(
+                "The longest time to wait, after which the job goes on; {} if left out.",
+                DEFAULT_WAIT.min(max_time).as_secs()
+            ),
+        },
     });
     ToolSpec {
         name: "shell_job".to_owned(),
@@ -157,7 +152,7 @@ fn spec(max_time: Duration) -> ToolSpec {
                       last read, and whether it is running or how it has ended. The files that it has written by \
                       then are in the workspace."
             .to_owned(),
-        parameters,
+        parameters: arguments_schema(properties, &["id"]),
         // A job is in this process only. So a call that a takeover repeats finds it lost.
         idempotent: true,
         ..ToolSpec::default()

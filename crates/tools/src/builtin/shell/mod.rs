@@ -41,7 +41,7 @@ pub(crate) use self::process::ProcessSettings;
 use self::report::{end_note, with_notes, with_output};
 pub use self::state::restorable_shell;
 use self::transcript::{EMIT_INTERVAL, Transcript};
-use super::environment_tool::read_arguments;
+use super::environment_tool::{arguments_schema, read_arguments};
 use agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use sandbox::{Exit, Output};
 use values::clock::{Clock, Timestamp};
@@ -298,33 +298,28 @@ impl Tool for Shell {
 
 fn spec(settings: &CommandSettings) -> ToolSpec {
     let most = settings.limits.wall_time.as_secs();
-    let parameters = json!({
-        "type": "object",
-        "properties": {
-            "command": {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": MAX_COMMAND_BYTES,
-                "description": "The command line, for bash or sh.",
-            },
-            "timeout_seconds": {
-                "type": "integer",
-                "minimum": 1,
-                "maximum": most,
-                "description": format!("The time after which the command is killed; {} if left out. With background, the time that this call waits; {} if left out.", DEFAULT_TIME.as_secs().min(most), DEFAULT_JOB_WAIT.as_secs()),
-            },
-            "background": {
-                "type": "boolean",
-                "description": "Whether the command goes on as a background job when the time of this call is spent. The result has the id of the job. shell_job reads its output, waits for its end and stops it. It ends with this run at the latest, and changes neither the working directory nor the variables of later calls.",
-            },
+    let properties = json!({
+        "command": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": MAX_COMMAND_BYTES,
+            "description": "The command line, for bash or sh.",
         },
-        "required": ["command"],
-        "additionalProperties": false,
+        "timeout_seconds": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": most,
+            "description": format!("The time after which the command is killed; {} if left out. With background, the time that this call waits; {} if left out.", DEFAULT_TIME.as_secs().min(most), DEFAULT_JOB_WAIT.as_secs()),
+        },
+        "background": {
+            "type": "boolean",
+            "description": "Whether the command goes on as a background job when the time of this call is spent. The result has the id of the job. shell_job reads its output, waits for its end and stops it. It ends with this run at the latest, and changes neither the working directory nor the variables of later calls.",
+        },
     });
     ToolSpec {
         name: "shell".to_owned(),
         description: description(settings),
-        parameters,
+        parameters: arguments_schema(properties, &["command"]),
         destructive: true,
         ..ToolSpec::default()
     }

@@ -39,37 +39,38 @@ pub(super) fn edit_file() -> FunctionTool {
     let text = |min: usize, description: &str| json!({"type": "string", "minLength": min, "maxLength": MAX_TEXT_LENGTH, "description": description});
     let old = "The exact text to replace, with all spaces and line ends, but without line numbers. It must be in \
                the file once: add lines around it until it is.";
-    let parameters = json!({
-        "type": "object",
-        "properties": {
-            "path": file_schema(),
-            "edits": {
-                "type": "array",
-                "minItems": 1,
-                "maxItems": MAX_EDITS,
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "old": text(1, old),
-                        "new": text(0, "The text instead. Empty to delete the old text."),
-                        "all": {
-                            "type": "boolean",
-                            "description": "Whether to replace every occurrence, for example of a name.",
-                        },
+    let properties = json!({
+        "path": file_schema(),
+        "edits": {
+            "type": "array",
+            "minItems": 1,
+            "maxItems": MAX_EDITS,
+            "items": {
+                "type": "object",
+                "properties": {
+                    "old": text(1, old),
+                    "new": text(0, "The text instead. Empty to delete the old text."),
+                    "all": {
+                        "type": "boolean",
+                        "description": "Whether to replace every occurrence, for example of a name.",
                     },
-                    "required": ["old", "new"],
-                    "additionalProperties": false,
                 },
-                "description": "The replacements. Each one sees the result of those before it.",
+                "required": ["old", "new"],
+                "additionalProperties": false,
             },
+            "description": "The replacements. Each one sees the result of those before it.",
         },
-        "required": ["path", "edits"],
-        "additionalProperties": false,
     });
     let description = "Replaces exact text in a file of the workspace, in one or several positions. All edits \
                        happen or none. Returns the difference. Read the file first. Use it for every change of a \
                        part of one file.";
-    let spec = environment_tool("edit_file", Effect::Overwrites, description, parameters);
+    let spec = environment_tool(
+        "edit_file",
+        Effect::Overwrites,
+        description,
+        properties,
+        &["path", "edits"],
+    );
     FunctionTool::new(spec, |arguments, context| Box::pin(edit(arguments, context)))
 }
 

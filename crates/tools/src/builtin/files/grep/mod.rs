@@ -64,58 +64,53 @@ struct Arguments {
 
 /// Makes the tool.
 pub(super) fn grep_files() -> FunctionTool {
-    let parameters = json!({
-        "type": "object",
-        "properties": {
-            "pattern": {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": MAX_PATTERN_LENGTH,
-                "description": "The regular expression (syntax of RE2 and Rust, without lookaround and \
-                                backreferences), such as fn \\w+_tool or TODO|FIXME. It matches within a line.",
-            },
-            "path": directory_schema(
-                "The directory or the file to search. Leave it out for the whole workspace.",
-            ),
-            "glob": {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": select::MAX_PATTERN_LENGTH,
-                "description": "Searches only files whose paths match, such as *.rs or src/**/*.ts.",
-            },
-            "literal": {
-                "type": "boolean",
-                "description": "Whether the pattern is plain text, in which no character is special.",
-            },
-            "ignore_case": {"type": "boolean", "description": "Whether case does not matter."},
-            "mode": {
-                "type": "string",
-                "enum": ["lines", "files", "count"],
-                "description": "lines (the default) shows the matching lines with their numbers, files only the \
-                                paths of the files, count the number of matching lines of each file.",
-            },
-            "include_ignored": include_ignored_schema(),
-            "context": {
-                "type": "integer",
-                "minimum": 0,
-                "maximum": MAX_CONTEXT,
-                "description": "How many lines to show before and after each match; 0 by default.",
-            },
-            "max_results": {
-                "type": "integer",
-                "minimum": 1,
-                "maximum": MAX_RESULTS,
-                "description": "The most matching lines to show, or the most files in the other modes; 100 by \
-                                default.",
-            },
+    let properties = json!({
+        "pattern": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": MAX_PATTERN_LENGTH,
+            "description": "The regular expression (syntax of RE2 and Rust, without lookaround and \
+                            backreferences), such as fn \\w+_tool or TODO|FIXME. It matches within a line.",
         },
-        "required": ["pattern"],
-        "additionalProperties": false,
+        "path": directory_schema(
+            "The directory or the file to search. Leave it out for the whole workspace.",
+        ),
+        "glob": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": select::MAX_PATTERN_LENGTH,
+            "description": "Searches only files whose paths match, such as *.rs or src/**/*.ts.",
+        },
+        "literal": {
+            "type": "boolean",
+            "description": "Whether the pattern is plain text, in which no character is special.",
+        },
+        "ignore_case": {"type": "boolean", "description": "Whether case does not matter."},
+        "mode": {
+            "type": "string",
+            "enum": ["lines", "files", "count"],
+            "description": "lines (the default) shows the matching lines with their numbers, files only the \
+                            paths of the files, count the number of matching lines of each file.",
+        },
+        "include_ignored": include_ignored_schema(),
+        "context": {
+            "type": "integer",
+            "minimum": 0,
+            "maximum": MAX_CONTEXT,
+            "description": "How many lines to show before and after each match; 0 by default.",
+        },
+        "max_results": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MAX_RESULTS,
+            "description": "The most matching lines to show, or the most files in the other modes; 100 by \
+                            default.",
+        },
     });
     let description = "Searches the content of the workspace's files for a regular expression. Shows each file \
                        with its matching lines as NUMBER: LINE. Use it to find where something is, before you \
                        read whole files. Skips binary files.";
-    let spec = environment_tool("grep", Effect::Reads, description, parameters);
+    let spec = environment_tool("grep", Effect::Reads, description, properties, &["pattern"]);
     FunctionTool {
         spec,
         run: |arguments, context| Box::pin(grep(arguments, context)),

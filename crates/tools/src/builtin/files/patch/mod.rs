@@ -47,18 +47,13 @@ struct Arguments {
 
 /// Makes the tool.
 pub(super) fn apply_patch() -> FunctionTool {
-    let parameters = json!({
-        "type": "object",
-        "properties": {
-            "patch": {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": MAX_PATCH_LENGTH,
-                "description": "The whole patch, in one of the two formats.",
-            },
+    let properties = json!({
+        "patch": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": MAX_PATCH_LENGTH,
+            "description": "The whole patch, in one of the two formats.",
         },
-        "required": ["patch"],
-        "additionalProperties": false,
     });
     let description = "Changes, adds, deletes or renames several files of the workspace with one patch. All of it \
                        happens or nothing. Two formats are allowed. A unified diff (--- a/NAME, +++ b/NAME, @@ \
@@ -69,7 +64,7 @@ pub(super) fn apply_patch() -> FunctionTool {
                        about three lines of context around each change.";
     let spec = ToolSpec {
         timeout: Some(TIMEOUT),
-        ..environment_tool("apply_patch", Effect::Overwrites, description, parameters)
+        ..environment_tool("apply_patch", Effect::Overwrites, description, properties, &["patch"])
     };
     FunctionTool::new(spec, |arguments, context| Box::pin(patch(arguments, context)))
 }
