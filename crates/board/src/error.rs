@@ -6,7 +6,6 @@ use std::error::Error;
 #[derive(Debug, thiserror::Error)]
 #[error("the board is unavailable: {operation}")]
 pub struct BoardError {
-    /// The operation.
     pub operation: &'static str,
     /// The driver's error.
     #[source]

@@ -27,16 +27,10 @@ pub struct ToolRegistry {
 pub enum ToolRegistryError {
     /// Two tools have one name.
     #[error("two tools are named {name:?}")]
-    DuplicateName {
-        /// The name.
-        name: String,
-    },
+    DuplicateName { name: String },
     /// Models can't call a tool of this name.
     #[error("a tool is named by 1 to 64 letters, digits, - and _, not {name:?}")]
-    InvalidName {
-        /// The name.
-        name: String,
-    },
+    InvalidName { name: String },
     /// The arguments' schema is unusable.
     #[error("the schema of the tool {name:?} can't be used")]
     InvalidSchema {

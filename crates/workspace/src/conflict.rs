@@ -15,7 +15,6 @@ pub enum Merged {
 /// A path that can't be merged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergeConflict {
-    /// The path.
     pub path: FilePath,
     pub kind: ConflictKind,
 }

@@ -64,16 +64,10 @@ pub trait Contents: Send + Sync + fmt::Debug {
 pub enum ContentsError {
     /// A content is not stored.
     #[error("the content {hash} is not stored")]
-    Missing {
-        /// Its hash.
-        hash: Hash,
-    },
+    Missing { hash: Hash },
     /// A content does not match its hash, or is not what the tree says it is.
     #[error("the content {hash} is damaged")]
-    Corrupt {
-        /// Its hash.
-        hash: Hash,
-    },
+    Corrupt { hash: Hash },
     /// The tenant may not store more. Nothing refers to what was stored.
     #[error("the files of all sessions would have more than {limit} bytes, the most that may be stored")]
     Full {

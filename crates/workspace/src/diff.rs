@@ -30,7 +30,6 @@ pub struct TreeDiff {
 /// empty is added or removed with the files in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeChange {
-    /// The path.
     pub path: FilePath,
     /// The entry of the first tree.
     pub before: Option<Entry>,

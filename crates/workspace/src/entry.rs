@@ -5,7 +5,6 @@ use values::session::Hash;
 /// An entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
-    /// A file.
     File {
         /// The BLAKE3 of its bytes.
         hash: Hash,
@@ -16,12 +15,10 @@ pub enum Entry {
         /// When its content last changed, in nanoseconds since 1970; 0 if that is unknown.
         modified: u64,
     },
-    /// A symlink.
     Symlink {
         /// Where it leads: relative to its directory, and inside the tree.
         target: String,
     },
-    /// A directory.
     Directory {
         /// Its hash; `None` while something in it is not saved.
         hash: Option<Hash>,

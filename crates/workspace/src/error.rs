@@ -9,26 +9,16 @@ use super::path_error::PathError;
 pub enum TreeError {
     /// Nothing is at the path.
     #[error("{path} does not exist")]
-    NotFound {
-        /// The path.
-        path: FilePath,
-    },
+    NotFound { path: FilePath },
     /// The path leads to a directory where a file is needed.
     #[error("{path} is not a file")]
-    NotAFile {
-        /// The path.
-        path: FilePath,
-    },
+    NotAFile { path: FilePath },
     /// The path leads to a file, or a symlink to one, where a directory is needed.
     #[error("{path} is not a directory")]
-    NotADirectory {
-        /// The path.
-        path: FilePath,
-    },
+    NotADirectory { path: FilePath },
     /// A file is larger than the limit.
     #[error("{path} has {size} bytes, more than the {limit} of a file")]
     FileTooLarge {
-        /// The path.
         path: FilePath,
         /// The bytes of the file.
         size: u64,
@@ -49,24 +39,17 @@ pub enum TreeError {
     },
     /// A path leads through too many symlinks.
     #[error("{path} leads through too many symlinks")]
-    SymlinkLoop {
-        /// The path.
-        path: FilePath,
-    },
+    SymlinkLoop { path: FilePath },
     /// A symlink is absolute, leads out of the tree or is no valid path.
     #[error("the symlink {path} leads to {target:?}, which is not inside the workspace")]
     UnsafeSymlink {
         /// The path of the symlink.
         path: FilePath,
-        /// Its target.
         target: String,
     },
     /// A directory was to be put at the path by its hash, and has none yet.
     #[error("the directory for {path} is not saved")]
-    NotSaved {
-        /// The path.
-        path: FilePath,
-    },
+    NotSaved { path: FilePath },
     /// A path is invalid, or would become so.
     #[error("the path is invalid")]
     Path(#[source] PathError),

@@ -10,20 +10,11 @@ use values::session::Hash;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Link<'a> {
     /// A part of a large directory.
-    Part {
-        /// Its hash.
-        hash: Hash,
-    },
+    Part { hash: Hash },
     /// A directory in a directory.
-    Directory {
-        /// Its name.
-        name: &'a str,
-        /// Its hash.
-        hash: Hash,
-    },
+    Directory { name: &'a str, hash: Hash },
     /// A file in a directory.
     File {
-        /// Its name.
         name: &'a str,
         /// The hash of its bytes.
         hash: Hash,
@@ -32,7 +23,6 @@ pub enum Link<'a> {
     },
     /// A chunk of a large file.
     Chunk {
-        /// Its hash.
         hash: Hash,
         /// Its bytes.
         size: u64,

@@ -35,7 +35,6 @@ const MAX_APPEND_BYTES: usize = 1 << 20;
 /// An append in flight.
 #[derive(Debug)]
 pub(super) struct Append {
-    /// The run.
     pub(super) run: RunName,
     attempt: u64,
     starts_stream: bool,

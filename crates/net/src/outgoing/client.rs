@@ -37,7 +37,6 @@ pub struct ClientSettings {
 /// A request.
 #[derive(Debug, Clone)]
 pub struct OutgoingRequest {
-    /// The method.
     pub method: Method,
     /// The checked URL.
     pub target: Target,

@@ -39,10 +39,7 @@ pub enum UrlFault {
     Host,
     /// The port is not allowed.
     #[error("its port {port} is not allowed")]
-    Port {
-        /// The port.
-        port: u16,
-    },
+    Port { port: u16 },
     /// The address is not public.
     #[error("its address is not public (the operator can allow it with {key})")]
     NotPublic {

@@ -75,9 +75,7 @@ pub struct HttpToolDefinition {
     expecting = "a text, or a table such as { secret = \"NAME\", prefix = \"Bearer \" }"
 )]
 pub(crate) enum ValueSource {
-    /// The text.
     Text(String),
-    /// A secret.
     Secret(SecretReference),
 }
 

@@ -101,7 +101,6 @@ pub enum OnChange {
 pub(super) struct OAuthDefinition {
     /// The address of the token endpoint.
     pub(super) token_url: String,
-    /// The id of the client.
     pub(super) client_id: String,
     /// The name of the secret of the client.
     pub(super) client_secret: String,

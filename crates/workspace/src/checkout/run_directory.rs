@@ -37,7 +37,6 @@ pub struct Checkout {
 /// The directories that a command uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandDirectories {
-    /// The files.
     pub files: PathBuf,
     /// A private directory for temporary files. It lasts as long as the run.
     pub scratch: PathBuf,

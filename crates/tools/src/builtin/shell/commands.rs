@@ -24,7 +24,6 @@ const SHELLS: [&str; 3] = ["/bin/bash", "/usr/bin/bash", "/bin/sh"];
 /// The settings of commands.
 #[derive(Debug, Clone, Deserialize)]
 pub struct CommandSettings {
-    /// The sandbox.
     #[serde(skip)]
     pub sandbox: SandboxSettings,
     /// The limits of a command. `wall_time` is the most that a call may ask for.

@@ -33,7 +33,6 @@ pub(super) struct RequestPlan {
 pub(super) enum Slot {
     /// A text. It is left out if one of its parameters is absent.
     Text(Template),
-    /// A secret.
     Secret(SecretValue),
     /// An argument. It is left out if it is absent.
     Argument {

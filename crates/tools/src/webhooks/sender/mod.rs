@@ -84,7 +84,6 @@ pub struct Delivery<'a> {
 pub struct Delivered {
     /// The status, from 200 to 299.
     pub status: u16,
-    /// The body.
     pub body: Bytes,
 }
 
@@ -105,14 +104,10 @@ pub enum SendError {
     Timeout,
     /// The response is a redirect.
     #[error("it answered with a redirect (status {status}), which is not followed")]
-    Redirect {
-        /// The status.
-        status: u16,
-    },
+    Redirect { status: u16 },
     /// The status of the response is an error.
     #[error("it answered with status {status}")]
     Status {
-        /// The status.
         status: u16,
         /// When the receiver wants the message again.
         retry_after: Option<Duration>,

@@ -15,7 +15,6 @@ const MAX_LINE_BYTES: usize = 500;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Mode {
-    /// The lines.
     Lines,
     /// The path.
     Files,
@@ -99,7 +98,6 @@ struct Lines<'a> {
     terminator: u8,
     /// Where the next line begins that is not shown yet.
     next: usize,
-    /// Its number.
     number: usize,
 }
 

@@ -35,7 +35,6 @@ pub(super) struct Hunk {
     pub(super) anchors: Vec<String>,
     /// Whether the old lines are the last ones of the file.
     pub(super) is_at_end: bool,
-    /// The lines.
     pub(super) lines: Vec<HunkLine>,
 }
 
