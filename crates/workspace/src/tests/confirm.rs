@@ -58,7 +58,7 @@ async fn a_tree_that_was_saved_is_sound() {
     let tree = change(&tree, &names).await;
     let tree = change(&tree, &["d/e/f*: 1", "d/e/same: 1", "d/e/up -> ../../many", "d/empty/"]).await;
     let large = Bytes::from(Random(7).bytes(3 << 20));
-    let tree = tree.with_file(&path("large"), large, false).await.unwrap();
+    let tree = with_file(&tree, "large", large).await;
     let tree = tree.save().await.unwrap();
     confirmed(&contents, tree.hash().unwrap()).await.unwrap();
     // It needs all of its contents.
@@ -204,8 +204,8 @@ async fn directories_under_many_names_are_read_once() {
 #[tokio::test]
 async fn several_trees_share_what_is_known() {
     let (contents, tree) = empty();
-    let tree = change(&tree, &["a/b/c: 1", "d/e: 2"]).await.save().await.unwrap();
-    let next = change(&tree, &["d/e: 3"]).await.save().await.unwrap();
+    let tree = change_and_save(&tree, &["a/b/c: 1", "d/e: 2"]).await;
+    let next = change_and_save(&tree, &["d/e: 3"]).await;
     let mut shapes = Shapes::new(&*contents, WorkspaceLimits::CEILINGS);
     contents.take_counts();
     for (tree, loaded) in [(&tree, 4), (&next, 2), (&tree, 0)] {

@@ -81,11 +81,7 @@ async fn only_directories_that_differ_are_loaded() {
         .collect();
     let tree = change(&tree, &files).await;
     let before = tree.save().await.unwrap();
-    let after = change(&before, &["d3/e23/f: x", "d7/new: y"])
-        .await
-        .save()
-        .await
-        .unwrap();
+    let after = change_and_save(&before, &["d3/e23/f: x", "d7/new: y"]).await;
     contents.take_counts();
     let (found, _) = differences(&reopened(&contents, &before), &reopened(&contents, &after), 10).await;
     assert_eq!(found, ["d3/e23/f 2 1", "d7/new - 1"]);

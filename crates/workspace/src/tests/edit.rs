@@ -84,7 +84,7 @@ async fn what_can_not_be_done_is_refused() {
 #[tokio::test]
 async fn equal_changes_return_the_same_tree() {
     let (contents, tree) = empty();
-    let tree = change(&tree, &["d/f: 1", "l -> d"]).await.save().await.unwrap();
+    let tree = change_and_save(&tree, &["d/f: 1", "l -> d"]).await;
     let tree = reopened(&contents, &tree);
     for same in ["d/f: 1", "l/f: 1", "d/", "l/", "l -> d"] {
         assert_eq!(change(&tree, &[same]).await.hash(), tree.hash(), "{same}");
@@ -157,7 +157,7 @@ async fn entries_can_be_put_elsewhere() {
     let group = saved.entry(&path("d/g")).await.unwrap().unwrap();
     let error = tree.with_entry(&path("g"), group.clone()).await;
     assert!(error.is_ok(), "`../f` is still inside");
-    let up = change(&tree, &["x/y/l -> ../../d"]).await.save().await.unwrap();
+    let up = change_and_save(&tree, &["x/y/l -> ../../d"]).await;
     let below = up.entry(&path("x/y")).await.unwrap().unwrap();
     let error = up.with_entry(&path("y"), below).await.unwrap_err();
     assert!(matches!(error, TreeError::UnsafeSymlink { .. }), "{error}");

@@ -102,7 +102,7 @@ async fn a_directory_has_one_encoding_only() {
 async fn a_part_must_be_what_its_list_states() {
     let (contents, tree) = empty();
     let names: Vec<_> = (0..600).map(|number| format!("n{number:04}: {number}")).collect();
-    let tree = change(&tree, &names).await.save().await.unwrap();
+    let tree = change_and_save(&tree, &names).await;
     let root = contents
         .all()
         .into_iter()
@@ -209,7 +209,7 @@ async fn a_tree_that_is_too_deep_is_not_walked() {
 #[tokio::test]
 async fn a_content_that_is_missing_or_another_one_is_found() {
     let (contents, tree) = empty();
-    let tree = change(&tree, &["d/f: text"]).await.save().await.unwrap();
+    let tree = change_and_save(&tree, &["d/f: text"]).await;
     let all = contents.all();
     for content in &all {
         let read = async || reopened(&contents, &tree).read(&path("d/f")).await.unwrap_err();
@@ -249,11 +249,7 @@ fn samples() -> Vec<Vec<u8>> {
         let (contents, tree) = empty();
         let names: Vec<_> = (0..300).map(|number| format!("n{number}: {number}")).collect();
         let tree = change(&tree, &names).await;
-        change(&tree, &["d/e*: 1", "d/g/", "l -> d"])
-            .await
-            .save()
-            .await
-            .unwrap();
+        change_and_save(&tree, &["d/e*: 1", "d/g/", "l -> d"]).await;
         let directories = contents
             .all()
             .into_iter()

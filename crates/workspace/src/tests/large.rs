@@ -56,8 +56,8 @@ async fn one_change_in_a_flat_directory_stores_a_part_and_the_list() {
 #[tokio::test]
 async fn comparing_and_merging_large_directories_loads_the_parts_that_differ() {
     let (contents, tree) = files(1, 10_000).await;
-    let ours = change(&tree, &["d0/f5000: changed"]).await.save().await.unwrap();
-    let theirs = change(&tree, &["d0/f1: changed"]).await.save().await.unwrap();
+    let ours = change_and_save(&tree, &["d0/f5000: changed"]).await;
+    let theirs = change_and_save(&tree, &["d0/f1: changed"]).await;
     let [base, ours, theirs] = [tree, ours, theirs].map(|tree| reopened(&contents, &tree));
     contents.take_counts();
     assert_eq!(base.diff(&ours, 10).await.unwrap().changes.len(), 1);
@@ -126,11 +126,7 @@ async fn concurrent_readers_load_a_directory_once() {
 async fn the_deepest_tree_can_be_handled() {
     let (contents, tree) = empty();
     let deep = ["n"; 63].join("/");
-    let base = change(&tree, &[&format!("{deep}/f: 1"), &format!("{deep}/g: 1")])
-        .await
-        .save()
-        .await
-        .unwrap();
+    let base = change_and_save(&tree, &[&format!("{deep}/f: 1"), &format!("{deep}/g: 1")]).await;
     let base = reopened(&contents, &base);
     assert_eq!(base.walk(None).await.unwrap().len(), 65);
     let ours = change(&base, &[&format!("{deep}/f: 2")]).await;

@@ -40,6 +40,16 @@ async fn change(tree: &Tree, changes: &[impl AsRef<str>]) -> Tree {
     tree
 }
 
+/// Applies changes to a tree, and saves it.
+async fn change_and_save(tree: &Tree, changes: &[impl AsRef<str>]) -> Tree {
+    change(tree, changes).await.save().await.unwrap()
+}
+
+/// Writes a file.
+async fn with_file(tree: &Tree, at: &str, bytes: impl Into<Bytes>) -> Tree {
+    tree.with_file(&path(at), bytes.into(), false).await.unwrap()
+}
+
 async fn try_change(tree: &Tree, change: &str) -> Result<Tree, TreeError> {
     if let Some(removed) = change.strip_prefix('!') {
         return tree.without(&path(removed)).await;

@@ -56,7 +56,7 @@ async fn saving_stores_children_first_and_once() {
     contents.take_counts();
     changed.save().await.unwrap();
     assert_eq!(contents.take_counts().stored, 3, "the file, `d` and the root");
-    let emptied = change(&saved, &["!a", "!d"]).await.save().await.unwrap();
+    let emptied = change_and_save(&saved, &["!a", "!d"]).await;
     assert_eq!((emptied.hash(), contents.take_counts().stored), (None, 0));
     assert!(empty().1.save().await.unwrap().hash().is_none());
 }
@@ -68,8 +68,8 @@ async fn what_refers_to_a_content_is_stored_after_it() {
     let files: Vec<_> = (0..600).map(|file| format!("d{}/f{file}: {file}", file % 7)).collect();
     let tree = change(&tree, &files).await;
     let large = Bytes::from(Random(4).bytes(10 << 20));
-    let tree = tree.with_file(&path("large"), large.clone(), false).await.unwrap();
-    let tree = tree.with_file(&path("other"), large.slice(1..), false).await.unwrap();
+    let tree = with_file(&tree, "large", large.clone()).await;
+    let tree = with_file(&tree, "other", large.slice(1..)).await;
     tree.save().await.unwrap();
     let batches = std::mem::take(&mut *contents.batches.lock());
     assert!(batches.len() > 3);
@@ -94,30 +94,21 @@ async fn what_refers_to_a_content_is_stored_after_it() {
 #[tokio::test]
 async fn the_encoding_never_changes() {
     let (contents, tree) = empty();
-    let tree = change(&tree, &["a: 1", "d/b*: 2", "d/l -> b", "e/"])
-        .await
-        .save()
-        .await
-        .unwrap();
+    let tree = change_and_save(&tree, &["a: 1", "d/b*: 2", "d/l -> b", "e/"]).await;
     let hash = tree.hash().unwrap().to_string();
     assert_eq!(
         hash, "be9af7cfc5ccd2573d77e889336827199968a90dec0e5e91643dfc0aa16d3540",
         "stored trees are found by it"
     );
     let many: Vec<_> = (0..1_000).map(|file| format!("f{file}: {file}")).collect();
-    let tree = change(&tree, &many).await.save().await.unwrap();
+    let tree = change_and_save(&tree, &many).await;
     let hash = tree.hash().unwrap().to_string();
     assert_eq!(
         hash, "ee9c458b79077fe18c4b10d0e8d2c8268b3cde1c1ce2da0ff94af4bda9c4a6b1",
         "stored trees are found by it"
     );
     let large = Bytes::from(Random(7).bytes(3 << 20));
-    tree.with_file(&path("large"), large.clone(), false)
-        .await
-        .unwrap()
-        .save()
-        .await
-        .unwrap();
+    with_file(&tree, "large", large.clone()).await.save().await.unwrap();
     let list = contents
         .all()
         .into_iter()
@@ -136,10 +127,7 @@ async fn the_encoding_never_changes() {
 async fn a_large_file_is_stored_in_chunks() {
     let (contents, tree) = empty();
     let mut bytes = Random(1).bytes(5 << 20);
-    let tree = tree
-        .with_file(&path("f"), Bytes::from(bytes.clone()), false)
-        .await
-        .unwrap();
+    let tree = with_file(&tree, "f", Bytes::from(bytes.clone())).await;
     let tree = reopened(&contents, &tree.save().await.unwrap());
     assert!(contents.take_counts().stored > 5);
     let entry = tree.entry(&path("f")).await.unwrap().unwrap();
@@ -149,10 +137,7 @@ async fn a_large_file_is_stored_in_chunks() {
     assert_eq!(hash, hash_content(&bytes), "the hash is that of the whole file");
     assert_eq!(tree.read(&path("f")).await.unwrap(), bytes);
     bytes.splice(2 << 20..2 << 20, *b"some more");
-    let tree = tree
-        .with_file(&path("f"), Bytes::from(bytes.clone()), false)
-        .await
-        .unwrap();
+    let tree = with_file(&tree, "f", Bytes::from(bytes.clone())).await;
     contents.take_counts();
     let before = contents.all().len();
     let tree = reopened(&contents, &tree.save().await.unwrap());
@@ -161,13 +146,7 @@ async fn a_large_file_is_stored_in_chunks() {
     assert_eq!(tree.read(&path("f")).await.unwrap(), bytes);
     for length in [1 << 20, (1 << 20) + 1] {
         let bytes = Bytes::from(vec![0; length]);
-        let saved = tree
-            .with_file(&path("zeros"), bytes.clone(), false)
-            .await
-            .unwrap()
-            .save()
-            .await
-            .unwrap();
+        let saved = with_file(&tree, "zeros", bytes.clone()).await.save().await.unwrap();
         assert_eq!(
             reopened(&contents, &saved).read(&path("zeros")).await.unwrap(),
             bytes,
@@ -181,13 +160,7 @@ async fn a_damaged_chunk_is_found() {
     let (contents, tree) = empty();
     let bytes = Bytes::from(Random(2).bytes(3 << 20));
     let hash = hash_content(&bytes);
-    let tree = tree
-        .with_file(&path("f"), bytes, false)
-        .await
-        .unwrap()
-        .save()
-        .await
-        .unwrap();
+    let tree = with_file(&tree, "f", bytes).await.save().await.unwrap();
     let list = contents.all().into_iter().find(|content| content.hash == hash).unwrap();
     let mut swapped = list.bytes.to_vec();
     // Each chunk of the list is stored and has its size. Their order is wrong.
