@@ -1,7 +1,7 @@
 //! The parts that all connections share: the way to hosts, the limits and the secrets.
 
 use super::intercept::Interceptor;
-use super::settings::EgressLimits;
+use super::limits::EgressLimits;
 use crate::outgoing::Connector;
 
 /// Leads the requests of commands to their hosts.

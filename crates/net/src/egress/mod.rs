@@ -30,9 +30,9 @@ mod body;
 mod masked;
 mod metered;
 
-mod settings;
+mod limits;
 
 pub use self::authority::AuthorityError;
+pub use self::limits::EgressLimits;
 pub use self::proxy::{EgressPorts, EgressProxy};
 pub use self::secret::{HostSecret, SecretFault};
-pub use self::settings::EgressLimits;

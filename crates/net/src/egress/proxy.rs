@@ -14,9 +14,9 @@ use super::authority::AuthorityError;
 use super::connection;
 use super::gateway::Gateway;
 use super::intercept::Interceptor;
+use super::limits::EgressLimits;
 use super::metered::{Allowance, Metered};
 use super::secret::HostSecret;
-use super::settings::EgressLimits;
 use crate::outgoing::{AddressRules, Connector, NameResolver};
 
 /// The pause after a connection that could not be accepted, for example without free files.

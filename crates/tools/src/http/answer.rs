@@ -1,6 +1,6 @@
 //! The text of a response that the model reads: all of it, or the part at a JSON pointer. No IO.
 
-use super::content::{Content, MediaKind};
+use super::content_type::{ContentType, MediaKind};
 use super::secrets::Redactor;
 use crate::output::beginning;
 use agent::ports::{ToolError, ToolOutput};
@@ -14,7 +14,7 @@ const MAX_ERROR: usize = 2_000;
 pub(super) struct Answer {
     pub(super) host: String,
     pub(super) status: u16,
-    pub(super) content: Content,
+    pub(super) content: ContentType,
     pub(super) body: ReadBody,
 }
 

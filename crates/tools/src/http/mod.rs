@@ -15,7 +15,7 @@ mod secrets;
 mod template;
 
 mod answer;
-mod content;
+mod content_type;
 mod failure;
 mod headers;
 
@@ -25,6 +25,6 @@ pub use self::secrets::ToolSecrets;
 pub(crate) use self::secrets::{Redactor, SecretValue};
 pub use self::tool::http_tools;
 
-pub(super) use self::content::{Content, MediaKind};
+pub(super) use self::content_type::{ContentType, MediaKind};
 pub(super) use self::failure::failed;
 pub(crate) use self::headers::{header_name, is_connection_header};

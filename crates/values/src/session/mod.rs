@@ -7,9 +7,9 @@ mod diff;
 mod environment_state;
 mod hash;
 mod history;
-mod limits;
 mod override_changes;
 mod overrides;
+mod part_sizes;
 mod request_prefix;
 mod root_hash;
 mod tool_pins;
@@ -25,10 +25,12 @@ pub use self::hash::{
     Hash, ParseHashError, hash_content, hash_context, hash_definition, hash_directory, hash_environment, hash_segment,
 };
 pub use self::history::History;
-pub use self::limits::{PartTooLarge, check_history, check_metadata, check_parts, check_resources, check_variables};
 pub use self::override_changes::{OverrideChanges, Setting};
 pub use self::overrides::Overrides;
 pub use self::overrides::stored_overrides;
+pub use self::part_sizes::{
+    PartTooLarge, check_history, check_metadata, check_parts, check_resources, check_variables,
+};
 pub use self::request_prefix::{Fold, PrefixChoice, RequestPrefix, Total};
 pub use self::tool_pins::{PinnedTool, ToolPins, hash_tool_definition};
 pub use self::validity::{HistoryFault, close_open_tool_calls, find_history_fault};

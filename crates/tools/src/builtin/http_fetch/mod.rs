@@ -16,7 +16,7 @@ use self::arguments::{Arguments, Format};
 use self::page::Page;
 use self::readable::readable;
 pub use self::settings::HttpFetchSettings;
-use super::super::http::{Content, MediaKind, failed};
+use super::super::http::{ContentType, MediaKind, failed};
 use super::environment_tool::arguments_schema;
 use crate::output::beginning;
 use agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
@@ -108,7 +108,7 @@ struct Answer {
     status: u16,
     url: String,
     headers: Vec<(&'static str, String)>,
-    content: Content,
+    content: ContentType,
     declared_size: Option<u64>,
     /// `None` if the body is binary and was not read.
     body: Option<ReadBody>,
@@ -124,7 +124,7 @@ impl Answer {
             status: response.status(),
             url: response.target().url().to_string(),
             headers: SHOWN_HEADERS.into_iter().filter_map(header).collect(),
-            content: Content::of(response.headers()),
+            content: ContentType::of(response.headers()),
             declared_size: response.declared_size(),
             body: None,
         }

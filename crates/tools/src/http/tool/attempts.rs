@@ -7,7 +7,7 @@ use backon::{BackoffBuilder as _, ExponentialBuilder};
 use tokio::time::Instant;
 
 use super::super::answer::Answer;
-use super::super::content::Content;
+use super::super::content_type::ContentType;
 use net::outgoing::{HeaderMap, OutgoingClient, OutgoingError, OutgoingRequest, within};
 use values::clock::Clock;
 use values::http_headers::parse_retry_after;
@@ -66,7 +66,7 @@ impl Attempts {
         let response = self.client.send(request).await?;
         let (host, status) = (response.target().host().to_owned(), response.status());
         let retry_after = self.retry_after(response.headers());
-        let content = Content::of(response.headers());
+        let content = ContentType::of(response.headers());
         let body = response.read(self.max_response_bytes).await?;
         let answer = Answer {
             host,

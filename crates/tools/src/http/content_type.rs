@@ -17,7 +17,7 @@ pub(crate) enum MediaKind {
 
 /// The kind and the encoding of a body, by its headers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Content {
+pub(crate) struct ContentType {
     /// The media type without parameters, in lower case; empty if there is none.
     pub(crate) media_type: String,
     charset: Option<String>,
@@ -25,7 +25,7 @@ pub(crate) struct Content {
     is_compressed: bool,
 }
 
-impl Content {
+impl ContentType {
     /// Reads the header `Content-Type`.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let value = headers.get("content-type").and_then(|value| value.to_str().ok());
@@ -149,12 +149,12 @@ mod tests {
     use super::*;
     use net::outgoing::HeaderValue;
 
-    fn content(media_type: &'static str) -> Content {
+    fn content(media_type: &'static str) -> ContentType {
         let mut headers = HeaderMap::new();
         if !media_type.is_empty() {
             headers.insert("content-type", HeaderValue::from_static(media_type));
         }
-        Content::of(&headers)
+        ContentType::of(&headers)
     }
 
     #[test]
@@ -189,7 +189,7 @@ mod tests {
             let mut headers = HeaderMap::new();
             headers.insert("content-type", HeaderValue::from_static("text/plain"));
             headers.insert("content-encoding", HeaderValue::from_static(encoding));
-            assert_eq!(Content::of(&headers).kind(b"abc"), expected, "{encoding}");
+            assert_eq!(ContentType::of(&headers).kind(b"abc"), expected, "{encoding}");
         }
     }
 
