@@ -29,7 +29,7 @@ pub struct FairShare {
 #[derive(Debug)]
 #[must_use = "a share is given back when it is dropped"]
 pub struct Share {
-    of: Arc<FairShare>,
+    pool: Arc<FairShare>,
     tenant: TenantId,
     amount: usize,
 }
@@ -62,7 +62,7 @@ struct Waiter {
 /// A caller that waits. A local of this type is declared before the receiver of the channel. So the
 /// receiver is dropped first, and `drop` finds the channel closed.
 struct Waiting<'a> {
-    of: &'a Arc<FairShare>,
+    pool: &'a Arc<FairShare>,
     tenant: &'a TenantId,
 }
 
@@ -82,7 +82,7 @@ impl FairShare {
             return self.share(tenant, 0);
         }
         let amount = amount.min(self.most());
-        let waiting = Waiting { of: self, tenant };
+        let waiting = Waiting { pool: self, tenant };
         let (grant, granted) = oneshot::channel();
         let waiter = Waiter { amount, grant };
         self.state.lock().queue(tenant).waiting.push_back(waiter);
@@ -111,7 +111,7 @@ impl FairShare {
 
     fn share(self: &Arc<Self>, tenant: &TenantId, amount: usize) -> Share {
         Share {
-            of: Arc::clone(self),
+            pool: Arc::clone(self),
             tenant: tenant.clone(),
             amount,
         }
@@ -213,31 +213,31 @@ impl Share {
     pub fn set(&mut self, amount: usize) {
         let before = std::mem::replace(&mut self.amount, amount);
         {
-            let mut state = self.of.state.lock();
+            let mut state = self.pool.state.lock();
             state.taken = state.taken + amount - before;
             let queue = state.queue(&self.tenant);
             queue.taken = queue.taken + amount - before;
         }
-        self.of.grant();
+        self.pool.grant();
     }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
-        self.of.give_back(&self.tenant, self.amount);
+        self.pool.give_back(&self.tenant, self.amount);
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        let mut state = self.of.state.lock();
+        let mut state = self.pool.state.lock();
         if let Some(queue) = state.tenants.get_mut(self.tenant) {
             queue.waiting.retain(|waiter| !waiter.grant.is_closed());
         }
         state.forget_idle(self.tenant);
         drop(state);
         // The callers behind this one may fit.
-        self.of.grant();
+        self.pool.grant();
     }
 }
 

@@ -25,6 +25,6 @@ pub(super) fn is_shared_by_session() -> bool {
 
 /// Lowers the priority of the session that a process has begun. May fail, since the kernel takes
 /// ten such changes in a second, of all users together.
-pub(super) fn lower_session(of: Pid) -> bool {
-    fs::write(format!("/proc/{of}/autogroup"), NICENESS.to_string()).is_ok()
+pub(super) fn lower_session(pid: Pid) -> bool {
+    fs::write(format!("/proc/{pid}/autogroup"), NICENESS.to_string()).is_ok()
 }

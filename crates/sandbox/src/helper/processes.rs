@@ -86,8 +86,8 @@ pub(super) fn read(pid: Pid) -> Option<Process> {
 }
 
 /// Reads the threads of a process as if they were processes.
-fn threads(of: Pid) -> impl Iterator<Item = Process> {
-    let entries = fs::read_dir(format!("/proc/{of}/task")).into_iter().flatten();
+fn threads(pid: Pid) -> impl Iterator<Item = Process> {
+    let entries = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
     entries.filter_map(|entry| {
         let entry = entry.ok()?;
         let thread = Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)?;
@@ -165,13 +165,13 @@ fn children(pid: Pid, threads: u32) -> Option<Vec<Pid>> {
 }
 
 /// Does the same on kernels that do not list children: reads all processes there are.
-fn descendants_by_parent(of: Pid) -> Vec<Process> {
+fn descendants_by_parent(ancestor: Pid) -> Vec<Process> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let mut others: Vec<Process> = entries
         .filter_map(|entry| read(Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)?))
         .collect();
     let mut found: Vec<Process> = Vec::new();
-    let mut parents = vec![of.as_raw_nonzero().get()];
+    let mut parents = vec![ancestor.as_raw_nonzero().get()];
     while let Some(parent) = parents.pop() {
         let children = others.extract_if(.., |process| process.parent == parent);
         let before = found.len();

@@ -44,11 +44,11 @@ impl ClientHandler for Handler {
         question: ElicitRequestParams,
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        let of = match context.extensions.get::<InboundStreamOrigin>() {
+        let request_id = match context.extensions.get::<InboundStreamOrigin>() {
             Some(InboundStreamOrigin::OutboundRequest(id)) => Some(id),
             _ => None,
         };
-        if let Some(answer) = self.requests.answer(of, &question) {
+        if let Some(answer) = self.requests.answer(request_id, &question) {
             return Ok(answer);
         }
         // The request is being cancelled, and made again once the caller has answered. An answer

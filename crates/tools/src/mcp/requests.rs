@@ -132,16 +132,16 @@ impl Requests {
     /// Finds the request of a response, and gives the response the id of the request. Returns the
     /// method of the request, and whether the response had its id.
     ///
-    /// The response to a POST belongs to its request, `of`, also if it has another id. On other
+    /// The response to a POST belongs to its request, `posted`, also if it has another id. On other
     /// streams, a response with an id that no request has had belongs to the only one.
-    pub(super) fn claim(&self, message: &mut Value, of: Option<&Awaited>) -> Option<(String, bool)> {
+    pub(super) fn claim(&self, message: &mut Value, posted: Option<&Awaited>) -> Option<(String, bool)> {
         let fields = message.as_object_mut()?;
         let is_response = fields.contains_key("result") || fields.contains_key("error");
         if !is_response || fields.contains_key("method") {
             return None;
         }
         let id = fields.get("id").cloned().unwrap_or_default();
-        let (request, had_id) = match of {
+        let (request, had_id) = match posted {
             Some(request) => (request.clone(), request.has_id(&id)),
             None => self.sent.lock().of_response(&id)?,
         };
@@ -187,8 +187,12 @@ impl Requests {
     }
 
     /// Answers a question about a request. Returns `None` if the question was passed on.
-    pub(super) fn answer(&self, of: Option<&RequestId>, question: &ElicitRequestParams) -> Option<ElicitResult> {
-        let observer = match of {
+    pub(super) fn answer(
+        &self,
+        request_id: Option<&RequestId>,
+        question: &ElicitRequestParams,
+    ) -> Option<ElicitResult> {
+        let observer = match request_id {
             Some(id) => self.find(|request| request.awaited.id == *id),
             // Not every transport shows which request a question belongs to.
             None => self.only(),

@@ -50,25 +50,25 @@ pub trait Fold: Clone + Send + Sync + 'static {
 /// The sum of a size of messages.
 #[derive(Debug, Clone)]
 pub struct Total {
-    of: fn(&Message) -> u64,
+    measure: fn(&Message) -> u64,
     /// The sum so far.
     pub total: u64,
 }
 
 impl Total {
-    /// Makes the sum of no messages. `of` returns the size of one.
-    pub fn new(of: fn(&Message) -> u64) -> Self {
-        Self { of, total: 0 }
+    /// Makes the sum of no messages. `measure` returns the size of one.
+    pub fn new(measure: fn(&Message) -> u64) -> Self {
+        Self { measure, total: 0 }
     }
 }
 
 impl Fold for Total {
     fn is_like(&self, other: &Self) -> bool {
-        ptr::fn_addr_eq(self.of, other.of)
+        ptr::fn_addr_eq(self.measure, other.measure)
     }
 
     fn extend<'a>(&mut self, messages: impl Iterator<Item = &'a Message> + Clone) {
-        self.total += messages.map(self.of).sum::<u64>();
+        self.total += messages.map(self.measure).sum::<u64>();
     }
 
     fn bytes(&self) -> usize {

@@ -30,13 +30,13 @@ struct TooLarge;
 
 /// Reads an event, which may have a batch of messages. Returns an event for each, without secrets
 /// and with little to parse: a large result is set aside, and a small one stands for it.
-pub(super) async fn read(incoming: &Incoming, of: Option<Awaited>, event: Sse) -> Result<Vec<Sse>, SseError> {
+pub(super) async fn read(incoming: &Incoming, request: Option<Awaited>, event: Sse) -> Result<Vec<Sse>, SseError> {
     let Sse { event, data, id, retry } = event;
     let mut read = Vec::new();
     match data {
         Some(data) if !data.trim().is_empty() => {
             for message in incoming.messages(data.into()).await {
-                read.push(Some(parsed(incoming, of.clone(), message).await?));
+                read.push(Some(parsed(incoming, request.clone(), message).await?));
             }
         }
         // An event that only has an id.
@@ -52,9 +52,9 @@ pub(super) async fn read(incoming: &Incoming, of: Option<Awaited>, event: Sse) -
     Ok(read.into_iter().map(with_data).collect())
 }
 
-async fn parsed(incoming: &Incoming, of: Option<Awaited>, message: Bytes) -> Result<String, SseError> {
+async fn parsed(incoming: &Incoming, request: Option<Awaited>, message: Bytes) -> Result<String, SseError> {
     let (bytes, requests) = (message.len(), Arc::clone(&incoming.requests));
-    let read = incoming.read(message, of, move |sent| to_parse(sent, bytes, &requests));
+    let read = incoming.read(message, request, move |sent| to_parse(sent, bytes, &requests));
     match read.await {
         Ok(text) => text.map_err(|error| SseError::Body(Box::new(error))),
         Err(_) => Ok(NO_MESSAGE.to_owned()),

@@ -69,18 +69,18 @@ impl Incoming {
     }
 
     /// Reads JSON, and converts what it says: without secrets, and with parts that the library can
-    /// read. `of` is the request of a POST, if it comes as the response to one.
+    /// read. `request` is that of the POST to which the JSON is the response, if it is one.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         json: Bytes,
-        of: Option<Awaited>,
+        request: Option<Awaited>,
         convert: impl FnOnce(Sent) -> T + Send + 'static,
     ) -> Result<T, serde_json::Error> {
         let (incoming, bytes) = (self.clone(), json.len() as u64);
         by_size(&self.tenant, bytes, move || {
             let mut value = lenient::parse(&json)?;
             incoming.redactor.redact(&mut value);
-            Ok(convert(incoming.mended(value, of.as_ref())))
+            Ok(convert(incoming.mended(value, request.as_ref())))
         })
         .await
     }
@@ -90,8 +90,8 @@ impl Incoming {
         self.redactor.redacted(text.to_owned(), false)
     }
 
-    fn mended(&self, mut value: Value, of: Option<&Awaited>) -> Sent {
-        let Some((method, had_id)) = self.requests.claim(&mut value, of) else {
+    fn mended(&self, mut value: Value, request: Option<&Awaited>) -> Sent {
+        let Some((method, had_id)) = self.requests.claim(&mut value, request) else {
             return Sent {
                 value,
                 is_unread: false,
