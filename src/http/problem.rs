@@ -54,7 +54,7 @@ pub struct FieldProblem {
 pub(super) struct ProblemBody {
     /// The address of the page that explains the code.
     #[serde(rename = "type")]
-    #[schema(rename = "type", value_type = String, example = "/docs/problems/session_not_found")]
+    #[schema(rename = "type", value_type = String, example = "/docs/problems#session_not_found")]
     kind: String,
     /// The title of the code.
     title: &'static str,
@@ -100,7 +100,7 @@ impl Problem {
     /// Makes a problem with what happened this time, in words for the caller.
     pub fn new(code: ProblemCode, detail: impl Into<String>) -> Self {
         let body = ProblemBody {
-            kind: format!("/docs/problems/{}", code.as_str()),
+            kind: format!("/docs/problems#{}", code.as_str()),
             title: code.title(),
             status: code.status().as_u16(),
             detail: shortened(detail.into()),

@@ -210,8 +210,5 @@ fn documentation() -> Router<Arc<Api>> {
         .route("/docs/", get(docs::page))
         .route("/docs/{*file}", get(docs::page))
         .route("/docs/guides", get(guides::index))
-        .route("/docs/problems", get(guides::redirect_to_problems))
-        .route("/docs/problems/", get(guides::redirect_to_problems))
-        .route("/docs/problems/{code}", get(guides::problem_page))
         .layer(map_response(docs::secure))
 }

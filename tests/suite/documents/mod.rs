@@ -9,6 +9,7 @@ mod configuration;
 mod configuration_keys;
 mod examples;
 mod figures;
+mod generated;
 mod hooks;
 mod known;
 mod links;

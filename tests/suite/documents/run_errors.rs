@@ -1,15 +1,9 @@
-//! Compares docs/problems/run-errors.md with the table of the code: each error that can end a run
-//! has its row, and each row its error.
+//! The codes of errors that end a run stand in one table of the code, from which docs/problems.md
+//! is generated.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use agent::RunErrorCode;
-
-use super::blocks::{read, spans_of, tables};
-
-const PAGE: &str = "docs/problems/run-errors.md";
 /// Where errors of runs are made. No other text in these files has the form of a code.
 const SOURCES: [&str; 5] = [
     "src/run/failure.rs",
@@ -32,40 +26,6 @@ fn sources(path: &Path) -> String {
 
 fn is_code(text: &str) -> bool {
     text.contains('_') && text.bytes().all(|c| c.is_ascii_lowercase() || c == b'_')
-}
-
-/// Returns a text without its links.
-fn without_links(text: &str) -> String {
-    let mut parts = text.split("](");
-    let first = parts.next().unwrap().replace('[', "");
-    let rest = parts.map(|part| part.split_once(')').unwrap().1.replace('[', ""));
-    std::iter::once(first).chain(rest).collect()
-}
-
-#[test]
-fn the_page_on_errors_of_runs_has_the_codes_of_the_code() {
-    let (_, table) = tables(&read(PAGE))
-        .into_iter()
-        .find(|(mark, _)| mark == "run errors")
-        .unwrap();
-    let shown: BTreeMap<String, String> = table
-        .iter()
-        .flat_map(|row| {
-            spans_of(&row[0])
-                .map(|code| (code, without_links(&row[2])))
-                .collect::<Vec<_>>()
-        })
-        .collect();
-    let codes = RunErrorCode::ALL.iter();
-    let made: BTreeMap<String, String> = codes
-        .map(|code| (code.as_str().to_owned(), code.meaning().to_owned()))
-        .collect();
-    assert_eq!(shown, made);
-    assert!(shown.len() > 25, "{shown:?}");
-    for row in &table {
-        let is_phase = |phase: &str| ["load", "execute", "commit", "any"].contains(&phase);
-        assert!(row[1].split(", ").all(is_phase), "{row:?}");
-    }
 }
 
 #[test]

@@ -237,7 +237,7 @@ async fn a_tenant_makes_so_many_requests(database: TestDatabase) {
     let (allowed, refused) = allowed_of(&app, &other, 30).await;
     assert_eq!((allowed, refused.len()), (30, 0));
     // Probes and the documentation are nobody's.
-    for path in ["/healthz", "/openapi.json", "/docs/problems/rate_limited"] {
+    for path in ["/healthz", "/openapi.json", "/docs/problems"] {
         assert_eq!(app.try_get(path).await.status, StatusCode::OK, "{path}");
     }
     app.finish().await;

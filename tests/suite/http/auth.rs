@@ -12,14 +12,7 @@ use super::docs::ROUTES;
 use super::service::{NOWHERE, Service};
 use crate::support::answer::{Answer, read, with_json};
 
-const OPEN_PATHS: [&str; 6] = [
-    "/",
-    "/healthz",
-    "/readyz",
-    "/openapi.json",
-    "/docs/",
-    "/docs/problems/missing_scope",
-];
+const OPEN_PATHS: [&str; 6] = ["/", "/healthz", "/readyz", "/openapi.json", "/docs/", "/docs/problems"];
 
 /// The hash of no bytes.
 const EMPTY: &str = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262";

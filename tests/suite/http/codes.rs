@@ -81,6 +81,7 @@ fn every_code_is_produced_by_a_test() {
         "body_too_large",
     ]);
     let all: BTreeSet<&str> = ProblemCode::ALL.iter().map(|code| code.as_str()).collect();
+    assert_eq!(all.len(), ProblemCode::ALL.len(), "a code stands there twice");
     assert_eq!(produced, all);
     // A test must name what it claims to produce, and be one that runs.
     let read = |path: &str| {

@@ -58,11 +58,7 @@ pub(super) const BAD_READS: &[(&str, &str, &[&str])] = &[
             "GET /v1/webhooks/deliveries?run_id=x",
         ],
     ),
-    (
-        "invalid_utf8",
-        "",
-        &["GET /v1/runs/%ff", "GET /docs/%ff", "GET /docs/problems/%ff"],
-    ),
+    ("invalid_utf8", "", &["GET /v1/runs/%ff", "GET /docs/%ff"]),
     ("malformed_id", "session_id", &["GET /v1/sessions/x"]),
     ("malformed_id", "other", &["GET /v1/sessions/ID/diff/x"]),
     ("invalid_parameter", "thread", &["GET /v1/runs?thread=a%20b"]),

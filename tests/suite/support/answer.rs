@@ -52,7 +52,7 @@ impl Answer {
         assert_eq!(self.header("content-type"), "application/problem+json");
         assert_eq!(problem["status"], self.status.as_u16());
         assert_eq!(problem["title"], known.title());
-        assert_eq!(problem["type"], format!("/docs/problems/{code}"));
+        assert_eq!(problem["type"], format!("/docs/problems#{code}"));
         assert_eq!(problem["request_id"], self.header("x-request-id"));
         assert!(problem["instance"].as_str().unwrap().starts_with('/'));
         assert_ne!(problem["detail"], "");

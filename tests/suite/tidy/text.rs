@@ -145,7 +145,7 @@ fn code_files() -> Vec<PathBuf> {
 /// The pages of the repository's root and of `docs`.
 fn pages() -> Vec<PathBuf> {
     let mut pages = Vec::new();
-    for folder in [".", "docs", "docs/problems"] {
+    for folder in [".", "docs"] {
         let entries = fs::read_dir(folder).unwrap();
         let paths = entries.map(|entry| entry.unwrap().path());
         pages.extend(paths.filter(|path| path.extension().is_some_and(|extension| extension == "md")));
