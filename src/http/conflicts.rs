@@ -13,7 +13,7 @@ pub(super) struct Conflict {
     part: Part,
     /// The path of a file, or the name of a value.
     name: String,
-    /// What the two sessions did to it.
+    /// How the two sessions changed it.
     kind: Kind,
 }
 

@@ -30,6 +30,9 @@ guides! {
     "sessions.md" "subagents.md" "threads.md" "tools.md" "webhook-hook.md" "webhooks.md"
 }
 
+/// The file of all settings, as guides link it. The link also leads to the route of the file.
+const SETTINGS: &str = "../config/default.toml";
+
 /// The HTML around a page.
 const HEAD: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
     <meta name=\"viewport\" content=\"width=device-width\"><title>agent-runtime</title><style>\
@@ -57,6 +60,12 @@ impl<S: Send + Sync> FromRequestParts<S> for Form {
             .any(|value| value.contains("text/html"));
         Ok(if takes_html { Self::Html } else { Self::Markdown })
     }
+}
+
+/// Responds with the file of all settings.
+pub(super) fn settings() -> Ready<Response> {
+    let kind = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
+    ready((kind, include_str!("../../config/default.toml")).into_response())
 }
 
 /// Lists the guides.
@@ -138,7 +147,7 @@ fn to_html(markdown: &str) -> String {
 /// Returns whether the service serves the target of a link.
 fn is_served(link: &str) -> bool {
     let file = link.split('#').next().unwrap_or_default();
-    link.contains("://") || link.starts_with(['#', '/']) || guide(file).is_some()
+    link.contains("://") || link.starts_with(['#', '/']) || link == SETTINGS || guide(file).is_some()
 }
 
 /// Makes the anchor of a heading as Markdown sites do: in lower case, with dashes for spaces and

@@ -56,21 +56,23 @@ pub(super) struct ProblemBody {
     #[serde(rename = "type")]
     #[schema(rename = "type", value_type = String, example = "/docs/problems#session_not_found")]
     kind: String,
-    /// The title of the code.
+    /// The title, the same for every problem with this code.
     title: &'static str,
-    /// The status of the response.
+    /// The status of the response, the same for every problem with this code.
     #[schema(value_type = u16, minimum = 400, maximum = 599)]
     status: u16,
-    /// What happened this time.
+    /// What is wrong with this request.
     detail: String,
     /// The path of the request.
     instance: String,
     /// The stable code.
     #[schema(example = "session_not_found")]
     code: &'static str,
-    /// Names the request in the log of the service.
+    /// Names the request in the log, and is the header `x-request-id`: that of the request, if it
+    /// has one.
     request_id: String,
-    /// What is wrong with single values of the request.
+    /// The values that are wrong. `pointer` is a JSON pointer into the body, or the name of a
+    /// parameter.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     errors: Vec<FieldProblem>,
@@ -78,19 +80,20 @@ pub(super) struct ProblemBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = Uuid)]
     run_id: Option<RunId>,
-    /// The status of that run. A `failed` or `cancelled` run never commits its session.
+    /// The status of that run, in `session_not_committed` and `run_not_waiting`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<RunStatus>)]
     run_status: Option<RunStatus>,
-    /// The answers that the session needs.
+    /// The first open calls, up to 64 KiB, the number of the others in `omitted_calls`, and the
+    /// answers to be filled in.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     required_action: Option<RequiredActionView>,
-    /// The session that a thread points to instead, or that waits for answers or does not.
+    /// The session that a thread points to instead, or whose open calls the problem is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = Uuid)]
     session_id: Option<SessionId>,
-    /// What a merge can't combine.
+    /// What a merge can't combine, in `merge_conflict`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     conflicts: Vec<Conflict>,

@@ -24,38 +24,39 @@ pub struct AgentDefinition {
     #[serde(default)]
     #[schema(pattern = "^((?!\\.{1,2}$)[A-Za-z0-9._-]{1,64})?$")]
     pub name: String,
-    /// What it is for.
+    /// What the agent is for.
     #[serde(default)]
     pub description: String,
     /// Instructions above the conversation: a template over `variables` and `metadata`.
     #[serde(default)]
     pub system_prompt: String,
-    /// Makes the steps.
+    /// How steps are made; by default `tool_calling`.
     #[serde(default)]
     pub driver: DriverKind,
-    /// The steps of the scripted driver, which no other takes. Every execution begins with the
-    /// first.
+    /// The steps of the driver `scripted`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub script: Vec<ScriptStep>,
-    /// The model; either this or `models` is given.
+    /// The model, `PROVIDER/MODEL`; either this or `models` is required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelRef>,
-    /// The models, the preferred one first: a later one is used when those before it fail before
-    /// any output.
+    /// Several models, the preferred one first. If a model fails before it has generated anything,
+    /// the next one is asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<ModelRef>,
-    /// Model parameters.
+    /// How the model generates: `temperature`, `top_p`, `max_output_tokens`, `reasoning_effort`,
+    /// `stop`, `tool_choice`, and `extra` fields in the provider's own format. By default the
+    /// provider's values apply.
     #[serde(default, skip_serializing_if = "ModelParameters::is_empty")]
     pub parameters: ModelParameters,
-    /// Names of the tools that it may call.
+    /// Names of the tools that the model may call.
     #[serde(default)]
     pub tools: Vec<String>,
-    /// Names of the MCP servers whose tools it may call.
+    /// Names of the MCP servers whose tools the model may call, up to 16.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(max_items = 16)]
     pub mcp: Vec<String>,
-    /// Tools among `tools` and of `mcp` that the model is not shown before it has found them with
-    /// `search_tools`: names, or patterns in which `*` matches any text.
+    /// Those of `tools` and of `mcp` that the model is not shown before it has found them with
+    /// `search_tools`: up to 256 names, or patterns in which `*` matches any text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<String>, max_items = 256)]
     pub deferred_tools: Vec<Pattern>,
@@ -74,25 +75,25 @@ pub struct AgentDefinition {
     #[serde(default, skip_serializing_if = "ProviderTools::is_empty")]
     #[schema(value_type = std::collections::BTreeMap<String, Vec<Object>>)]
     pub provider_tools: ProviderTools,
-    /// Whether the calls of one completion are executed at the same time; otherwise one after the
-    /// other.
+    /// Whether the tool calls of one completion are executed at the same time, as by default;
+    /// otherwise one after another.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub parallel_tool_calls: bool,
-    /// Other agents that it may have work for it, each as a tool.
+    /// Other agents that may work for this one, each as a tool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(max_items = 32)]
     pub subagents: Vec<SubagentConfig>,
-    /// The most levels of agents below it, even if theirs allow more; 0 to 8.
+    /// The most levels of agents below this one, 0 to 8; by default 3.
     #[serde(default = "exactly::<MAX_DEPTH>", skip_serializing_if = "is_exactly::<MAX_DEPTH>")]
     #[schema(maximum = 8)]
     pub max_depth: u32,
-    /// Limits of each execution.
+    /// Limits of every run.
     #[serde(default)]
     pub budget: ExecutionBudget,
-    /// The format of final completions.
+    /// The shape of the final output; by default text.
     #[serde(default)]
     pub response_format: ResponseFormat,
-    /// How often the model may correct a completion that does not fit its format.
+    /// How many times the model may correct an output that does not fit its shape; by default 2.
     #[serde(
         default = "exactly::<MAX_CORRECTIONS>",
         skip_serializing_if = "is_exactly::<MAX_CORRECTIONS>"
@@ -101,23 +102,24 @@ pub struct AgentDefinition {
     /// Chooses the messages of the history that go to the model.
     #[serde(default, skip_serializing_if = "is_default")]
     pub compiler: CompilerConfig,
-    /// Which traces of earlier executions go to the model with them.
+    /// The traces of earlier runs that go to the model; by default `unfinished`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub traces: Traces,
-    /// Hooks, by name.
+    /// Hooks, attached by name, each with a priority and a configuration.
     #[serde(default)]
     #[schema(max_items = 32)]
     pub hooks: Vec<HookConfig>,
-    /// What errors do to an execution: the name of a preset, or a decision for each kind of error.
+    /// What errors do: the name of a preset, or a decision for each kind of error. By default
+    /// `ignore_tool_errors`.
     #[serde(default)]
     pub error_policy: ErrorPolicy,
-    /// The durability of its runs, unless a request overrides it.
+    /// What survives the loss of a worker in runs of the agent; by default `auto`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub durability: DurabilityChoice,
-    /// The webhook for the ends of its runs, unless a request overrides it.
+    /// Where to report the end of runs of the agent, unless a request names another webhook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<RunWebhook>,
-    /// Key-value pairs that every session of the agent begins with.
+    /// Key-value pairs that each new conversation begins with.
     #[serde(default)]
     pub metadata: Object,
 }
@@ -157,21 +159,24 @@ pub struct SubagentConfig {
     /// The name of the other agent.
     #[schema(pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._-]{1,64}$")]
     pub agent: String,
-    /// The name of the tool; by default the agent's, with `_` for each `.`.
+    /// The name of the tool, different from all other tools of this agent; by default the agent's
+    /// name, with `_` for each `.`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^[A-Za-z0-9_-]{1,64}$")]
     pub tool: Option<String>,
     /// What the tool does, for the model; by default the agent's description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The tools that the other one is given, all of them this agent's; by default those that its
-    /// own definition names as well.
+    /// Exactly the tools that the subagent gets, all of them this agent's; by default the tools
+    /// that both definitions name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// Limits of each of its executions, beside its own.
+    /// Limits of each execution of the subagent, in addition to those of its own definition.
     #[serde(default, skip_serializing_if = "ExecutionBudget::is_empty")]
     pub budget: ExecutionBudget,
-    /// Which files it works on.
+    /// The files of the subagent. `fork`, the default, is a copy of this agent's files that is
+    /// merged into them when the subagent ends; `shared` are this agent's files, variables and
+    /// resources themselves; `none` are no files.
     #[serde(default, skip_serializing_if = "is_default")]
     pub workspace: SubagentWorkspace,
 }

@@ -12,21 +12,21 @@ use crate::model_ref::ModelRef;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default)]
 pub struct Usage {
-    /// All tokens read by the model, those of its cache included.
+    /// All tokens that the models have read, including those from a cache.
     pub input_tokens: u64,
-    /// All tokens written by the model, reasoning included.
+    /// All tokens that the models have written, including reasoning.
     pub output_tokens: u64,
-    /// The part of the input read from the provider's prompt cache.
+    /// The input tokens that the provider read from its prompt cache.
     pub cache_read_tokens: u64,
-    /// The part of the input written to the provider's prompt cache.
+    /// The input tokens that the provider wrote to its prompt cache.
     pub cache_write_tokens: u64,
-    /// The part of the output that was spent on reasoning; it is priced as output.
+    /// The output tokens that went into reasoning; they are priced as output.
     pub reasoning_tokens: u64,
-    /// The provider's total, or input and output.
+    /// The provider's total, else input plus output.
     pub total_tokens: u64,
-    /// The cost in US dollars; `None` if a part of it has no known price.
+    /// US dollars by the configured prices; null if a part of the usage has no known price.
     pub cost: Option<Cost>,
-    /// Where a part has no known price: what the other parts cost.
+    /// The cost of the parts with a known price, if `cost` is null.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_known_part: Option<Cost>,
 }

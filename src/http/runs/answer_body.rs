@@ -21,22 +21,23 @@ const MAX_REASON: usize = 4096;
 pub(in crate::http) struct AnswerBody {
     /// The id of the call.
     call_id: String,
-    /// The hash of the arguments, as `required_action` has it.
+    /// The hash of the arguments that the author of the answer has seen.
     arguments_hash: Hash,
-    /// The result of a client tool: a text, or another value that the model reads as JSON.
+    /// Of a client call, a text, or another value that the model reads as JSON; of a call that
+    /// needs input, the input. It must fit the `response_schema`.
     #[schema(value_type = Object)]
     result: Option<Value>,
-    /// Whether the client tool failed. Its result then need not fit the `response_schema`.
+    /// Whether the client tool has failed. Its result then need not fit the `response_schema`.
     is_error: Option<bool>,
-    /// The decision about the call.
+    /// The decision about the call. A client call can be denied, too.
     decision: Option<Decision>,
     /// Why the call is denied, for the model; at most 4096 bytes.
     #[schema(max_length = 4096)]
     reason: Option<String>,
-    /// The arguments to use instead, for `edit`.
+    /// The arguments to use instead, with `edit`. They must fit the schema of the tool, and the
+    /// model reads them with the result.
     arguments: Option<Object>,
-    /// Whether an `approve` covers later calls of the tool that the same rule is about, in this
-    /// session and those that continue it.
+    /// With `approve`, and only if `may_remember` is true: whether the approval covers later calls.
     remember: Option<bool>,
 }
 

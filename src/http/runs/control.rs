@@ -21,11 +21,11 @@ use values::message::Role;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct SteerRun {
-    /// The sender's name for the message, 1 to 128 visible ASCII characters: the same one again is
-    /// not applied twice.
+    /// Your name for the message: 1 to 128 visible ASCII characters. A second message with the same
+    /// id is not added, and its response shows the status of the first.
     #[schema(pattern = "^[!-~]{1,128}$")]
     id: String,
-    /// The message, in the forms of a run's input: one message of the user.
+    /// One message of the user, in any form of an input.
     #[schema(value_type = RunInput)]
     input: Box<RawValue>,
 }

@@ -34,18 +34,18 @@ const MAX_PRIORITY: i16 = 100;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct CreateRun {
-    /// The session to continue; none begins a new line of sessions.
+    /// The session to continue; without it a new conversation begins.
     #[schema(format = Uuid)]
     base_session_id: Option<String>,
     /// The session whose files, variables and resources the run begins with; by default the base
     /// session.
     #[schema(format = Uuid)]
     environment_from: Option<String>,
-    /// The agent; by default that of the base session, or of the run ahead on the thread, or else
-    /// the configured one.
+    /// The agent; by default that of the base session, or of the run before it on the thread, else
+    /// `runs.default_agent`.
     #[schema(pattern = "^(?!\\.{1,2}$)[A-Za-z0-9._-]{1,64}$")]
     agent: Option<String>,
-    /// What to add to the conversation. Only a request with answers may leave it out.
+    /// The messages to add to the conversation. Only a request with answers may leave them out.
     #[schema(value_type = RunInput)]
     input: Option<Box<RawValue>>,
     /// The answers to all open calls of the base session, if that session waits for answers.
@@ -53,53 +53,58 @@ pub(in crate::http) struct CreateRun {
     answers: Option<Vec<AnswerBody>>,
     /// Whether open calls without an answer are denied; by default they are not.
     deny_open: Option<bool>,
-    /// `sync` answers with the result, `stream` with server-sent events, `async` at once.
+    /// `sync` returns the run at its end, `stream` its events, `async` the queued run at once; by
+    /// default `sync`.
     mode: Option<RunMode>,
-    /// How much of the run outlives its worker; by default the agent's.
+    /// What survives the loss of a worker; by default the agent's choice.
     durability: Option<DurabilityChoice>,
-    /// Among the runs of the tenant, those of a higher priority leave the queue first: -100 to 100.
+    /// -100 to 100; by default 0. Runs of a higher priority leave the queue before other runs of
+    /// the same tenant.
     #[schema(minimum = -100, maximum = 100)]
     priority: Option<i64>,
-    /// The thread to continue and to move, in place of a base session. One that does not exist is
-    /// made.
+    /// The thread to continue and to move, instead of a base session. A thread that does not exist
+    /// is created.
     thread: Option<ThreadName>,
-    /// What to do when the thread has another active run; by default the run is refused.
+    /// What to do when the thread has another active run; by default `reject`.
     if_busy: Option<IfBusy>,
-    /// The webhook for the end of the run; by default that of the agent.
+    /// Where to report the end of the run; by default the agent's webhook.
     webhook: Option<RunWebhook>,
-    /// The model to use instead of the session's or the agent's.
+    /// The model of this run only; by default the session's, else the agent's.
     model: Option<ModelRef>,
-    /// Model parameters, for this session and those that continue it. A parameter that is absent is
-    /// the agent's; null makes all of them the agent's again. There are no `extra` fields.
+    /// How the model generates, for this session and those that continue it. An absent parameter
+    /// has the agent's value; null makes all of them the agent's again. There are no `extra`
+    /// fields.
     #[serde(default)]
     #[schema(value_type = Option<ModelParameters>)]
     parameters: Setting<ModelParameters>,
-    /// Instructions above the conversation instead of the agent's, for this session and those that
-    /// continue it: a template as the agent's is. Null makes them the agent's again.
+    /// Instructions instead of the agent's, for this session and those that continue it: a template
+    /// like the agent's. Null makes them the agent's again.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     system_prompt: Setting<String>,
-    /// Those of the agent's tools that the model may call, for this session and those that continue
-    /// it. Null allows all of them again.
+    /// The tools of the agent that the model may call, for this session and those that continue it.
+    /// Null allows all of them again.
     #[serde(default)]
     #[schema(value_type = Option<Vec<String>>)]
     tools: Setting<Vec<String>>,
     /// Limits; those that are absent come from the agent.
     budget: Option<ExecutionBudget>,
-    /// Key-value pairs for the run and the session: at most 64 keys and 16 KiB.
+    /// Key-value pairs of the run, merged into those of the session, where null removes a key: at
+    /// most 64 keys and 16 KiB.
     metadata: Option<Object>,
     /// Variables to set in the environment: at most 1024 and 256 KiB; null removes one.
     variables: Option<BTreeMap<String, Value>>,
-    /// The format of the final completion, for this session and those that continue it.
+    /// The shape of the final output, for this session and those that continue it; by default the
+    /// agent's, else the session's.
     response_format: Option<ResponseFormat>,
-    /// What to do when another run continues the same base; by default a fork. Open calls are
-    /// answered once, unless the request asks for a fork.
+    /// What to do when another run continues the same base session; by default `fork`. Open calls
+    /// are answered once, unless the request asks for a fork.
     conflict: Option<ConflictPolicy>,
-    /// What to do when the connection is lost; by default the run continues where it has an
-    /// idempotency key, a stream on a thread is stopped and publishes what there is, and any other
-    /// run is cancelled.
+    /// What to do when the connection is lost: `cancel`, `stop` or `continue`. By default a run
+    /// with an idempotency key continues, a stream on a thread stops, and any other run is
+    /// cancelled.
     on_disconnect: Option<OnDisconnect>,
-    /// Which events the run emits beside its own.
+    /// Which events the run emits besides its own: those of subagents, or none by default.
     events: Option<EventOptions>,
     /// The session of the waiting run that the request answers, which its thread must point to.
     #[serde(skip)]

@@ -19,13 +19,15 @@ pub struct SessionView {
     /// All but the states.
     #[serde(flatten)]
     summary: SessionHead,
-    /// Variables and resources.
+    /// `variables`, and opaque `resources`. Unknown keys are stored as they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     environment_state: Option<Arc<EnvironmentState>>,
-    /// The agent's session data.
+    /// The agent's session data: prompt, response format and metadata. Also `overrides` of the
+    /// agent's settings, `waiting` and `remembered_approvals` of calls, and the accepted
+    /// `tool_pins` of MCP servers, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     context_state: Option<ContextState>,
-    /// The messages of the whole line.
+    /// All messages, oldest first, with tool calls and results.
     #[serde(skip_serializing_if = "Option::is_none")]
     message_history_state: Option<MessageHistory>,
 }

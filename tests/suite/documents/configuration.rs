@@ -11,7 +11,7 @@ use tools::mcp::McpDefinition;
 
 use super::blocks::{blocks, code_spans, pages, read};
 
-pub(super) const SECTIONS: [&str; 18] = [
+const SECTIONS: [&str; 18] = [
     "http",
     "store",
     "board",

@@ -6,7 +6,6 @@ pub(crate) mod blocks;
 mod change_lists;
 mod commands;
 mod configuration;
-mod configuration_keys;
 mod examples;
 mod figures;
 mod generated;

@@ -13,6 +13,7 @@ use values::json::Value;
 use super::blocks::{Table, read, spans_of, tables};
 
 const PAGE: &str = "docs/api.md";
+const AGENTS_PAGE: &str = "docs/agents.md";
 const EVENTS_PAGE: &str = "docs/events.md";
 
 /// The names between backticks in a column.
@@ -239,6 +240,6 @@ fn the_table_of_errors_of_tools_is_that_of_the_code() {
         .skip(1)
         .filter_map(|rest| rest.split('"').next());
     let made: BTreeSet<String> = made.map(|code| format!("tool_{code}")).collect();
-    let (_, table) = marked(PAGE, "tool errors").remove(0);
+    let (_, table) = marked(AGENTS_PAGE, "tool errors").remove(0);
     assert_eq!(column(&table, 0), made);
 }

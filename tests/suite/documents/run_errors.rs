@@ -35,7 +35,7 @@ fn no_code_is_written_outside_the_table() {
     let is_code_line = |line: &&str| !["//", "#["].iter().any(|begin| line.trim_start().starts_with(begin));
     let lines = source.lines().filter(is_code_line);
     let texts = lines.flat_map(|line| line.split('"').skip(1).step_by(2));
-    // Errors of tools have a table of their own, in docs/api.md.
+    // Errors of tools have a table of their own, in docs/agents.md.
     let codes: Vec<_> = texts
         .filter(|text| is_code(text) && !text.starts_with("tool_"))
         .collect();

@@ -12,6 +12,9 @@ use reqwest::Method;
 use super::service::Service;
 use crate::support::answer::{Answer, read};
 
+/// The file of all settings.
+const SETTINGS: &str = "/config/default.toml";
+
 /// Returns the names of all files of Markdown in the folder of the documentation.
 fn files() -> Vec<String> {
     let entries = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs")).unwrap();
@@ -47,7 +50,7 @@ async fn a_crawl_of_the_pages_finds_no_link_that_leads_nowhere() {
     let mut waiting = vec!["/docs/guides".to_owned()];
     let (mut anchors, mut links) = (BTreeMap::new(), Vec::new());
     while let Some(page) = waiting.pop() {
-        if anchors.contains_key(&page) || page == "/docs/" {
+        if anchors.contains_key(&page) || page == "/docs/" || page == SETTINGS {
             continue;
         }
         let html = as_a_browser(&service, &page).await;
@@ -80,6 +83,8 @@ async fn a_crawl_of_the_pages_finds_no_link_that_leads_nowhere() {
             "{page} has the link {link}"
         );
     }
+    assert!(links.iter().any(|(page, link)| target(page, link) == SETTINGS));
+    assert!(service.try_get(SETTINGS).await.text().contains("\n[http]\n"));
     assert!(links.len() > 300, "{} links", links.len());
     service.finish().await;
 }

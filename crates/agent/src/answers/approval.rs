@@ -33,11 +33,10 @@ pub struct ApprovalRule {
     /// compared as JSON.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub arguments: BTreeMap<String, String>,
-    /// Whether the caller may let an approval cover later calls of the session that this rule is
-    /// about.
+    /// Whether an approval may cover later calls that this rule is about; by default not.
     #[serde(default, skip_serializing_if = "is_default")]
     pub remember: bool,
-    /// When an open call expires, in seconds; by default the service's setting.
+    /// How long a call waits, in seconds; by default `runs.answer_expiry`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 31_536_000)]
     pub expires_after_seconds: Option<u32>,

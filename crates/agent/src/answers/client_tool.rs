@@ -15,21 +15,22 @@ const MAX_CLIENT_TOOLS: usize = 128;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClientTool {
-    /// The name that models call.
+    /// The name that models call: 1 to 64 letters, digits, `-` and `_`. No other tool of the agent
+    /// has it.
     #[schema(pattern = "^[A-Za-z0-9_-]{1,64}$")]
     pub name: String,
-    /// What it does, for the model.
+    /// What the tool does, for the model.
     #[serde(default)]
     pub description: String,
-    /// The JSON Schema of its arguments: an object. By default it has no arguments.
+    /// The JSON Schema of the arguments: an object. By default the tool has no arguments.
     #[serde(default = "no_arguments")]
     #[schema(value_type = Object)]
     pub parameters: Value,
-    /// The JSON Schema of its result. By default any result fits.
+    /// The JSON Schema of the result; by default any result fits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub response_schema: Option<Value>,
-    /// When an open call expires, in seconds; by default the service's setting.
+    /// How long a call waits, in seconds; by default `runs.answer_expiry`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 31_536_000)]
     pub expires_after_seconds: Option<u32>,

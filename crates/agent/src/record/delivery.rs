@@ -51,21 +51,21 @@ named_values! {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = Delivery)]
 pub struct DeliveryRecord {
-    /// Names the message; its `webhook-id`.
+    /// The id of the message, which is its `webhook-id`.
     pub delivery_id: DeliveryId,
-    /// The run that it reports.
+    /// The run that the message reports.
     pub run_id: RunId,
-    /// The event that it reports.
+    /// How the run ended.
     pub event: WebhookEvent,
-    /// Where it goes.
+    /// The address of the message.
     pub url: String,
-    /// The name of the secret that signs it.
+    /// The name of the secret that signs the message.
     pub secret: Option<String>,
-    /// Its status.
+    /// Whether the message is `pending`, `delivered` or `dead`.
     pub status: DeliveryStatus,
-    /// How often it was sent.
+    /// The number of attempts since the end of the run, or since the last redelivery.
     pub attempts: u32,
-    /// The HTTP status of the last response.
+    /// The status of the last reply.
     #[schema(minimum = 100, maximum = 999)]
     pub response_status: Option<u16>,
     /// Why the last attempt failed.
@@ -73,11 +73,12 @@ pub struct DeliveryRecord {
     /// When the run ended.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     pub created_at: Timestamp,
-    /// When it is sent next; null once it is over.
+    /// When the message is sent next. During an attempt: when another worker sends it, if this
+    /// worker is lost. Null once the message is delivered or dead.
     #[serde(rename = "next_attempt_at")]
     #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>)]
     pub due_at: Option<Timestamp>,
-    /// When it was delivered.
+    /// When the message was delivered.
     #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>)]
     pub delivered_at: Option<Timestamp>,
 }

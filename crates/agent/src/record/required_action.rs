@@ -26,26 +26,29 @@ pub struct RequiredActionView {
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[schema(as = RequiredCall)]
 struct OpenCallView {
-    /// The id of the call.
+    /// The id of the call within the session.
     call_id: String,
-    /// What it needs: a result of the caller, an approval, or input for the tool.
+    /// `client`: the caller executes the tool. `approval`: the service executes it after a
+    /// decision. `input`: an MCP server asks for input, and the service continues the call with it.
     kind: OpenCallKind,
     /// The name of the tool.
     tool: String,
-    /// The arguments.
+    /// The arguments of the model. Hooks may have changed them.
     #[schema(value_type = Object)]
     arguments: Value,
-    /// The hash of the arguments, which the answer repeats.
+    /// The BLAKE3 hash of the arguments as canonical JSON. An answer repeats it, so that it never
+    /// reaches a call that its author has not seen.
     arguments_hash: Hash,
-    /// The JSON Schema of the `result` of a client tool, of edited `arguments`, or of the input for
-    /// the tool, which is given as `result`.
+    /// The JSON Schema of the `result` of a client tool or of the input, or of the `arguments` of
+    /// an edit.
     response_schema: Value,
-    /// Whether the approval may cover later calls, with `remember`.
+    /// Whether an approval may cover later calls.
     may_remember: bool,
     /// When the call counts as denied.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     expires_at: Timestamp,
-    /// Why it needs an answer: the question of the tool, or that the tool has changed.
+    /// Why the call needs an answer, if no rule of the agent says so: the question of an MCP
+    /// server, or that its tool has changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     reason: Option<String>,

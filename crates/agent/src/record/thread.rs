@@ -28,16 +28,16 @@ pub struct ParseThreadNameError;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = Thread)]
 pub struct ThreadRecord {
-    /// Names it.
+    /// The name of the thread.
     pub name: ThreadName,
-    /// The session that it points to; null until its first run has published one.
+    /// The session that the thread points to; null until its first run has published one.
     pub session_id: Option<SessionId>,
-    /// How often it was moved.
+    /// How many times the thread was moved. To make a move conditional, use `expected_session_id`.
     pub version: u64,
-    /// When it was made.
+    /// When the thread was created.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     pub created_at: Timestamp,
-    /// When it was moved last.
+    /// When the thread was last moved.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     pub updated_at: Timestamp,
 }

@@ -24,53 +24,54 @@ use values::usage::Usage;
 pub struct RunSummaryView {
     /// Names the run.
     run_id: RunId,
-    /// The session that it publishes; readable once the run has completed or stopped.
+    /// The session that the run publishes. The id is reserved from the start; the session is
+    /// readable once the run is `completed`, `stopped` or `waiting`.
     session_id: SessionId,
-    /// The session that it continues.
+    /// The session that the run continues.
     base_session_id: Option<SessionId>,
-    /// The agent's name.
+    /// The name of the agent.
     agent: String,
-    /// The version of the agent's definition.
+    /// The version of the agent's definition that the run uses.
     agent_version: Option<Hash>,
     /// The model that is asked first.
     model: ModelRef,
-    /// The model of the chain that answered last.
+    /// The model of the agent's chain that responded last; null as long as none has.
     answered_by: Option<ModelRef>,
-    /// How the caller follows it.
+    /// The mode of the request.
     mode: RunMode,
-    /// How much of it outlives its worker.
+    /// What survives the loss of a worker.
     durability: Durability,
-    /// The thread that it continues and moves.
+    /// The thread that the run continues and moves.
     thread: Option<ThreadName>,
     /// Whether the run moved its thread to its session when it ended. Null if it does not move a
     /// thread or has no session, and in messages to webhooks, which are written before the move.
     thread_moved: Option<bool>,
-    /// The number of attempts.
+    /// How many times a worker has started the run: more than 1 after the loss of a worker.
     attempts: u32,
-    /// Its status.
+    /// The status of the run.
     status: RunStatus,
     /// The run that has answered its calls; null unless the run has the status `answered`.
     answer_run_id: Option<RunId>,
-    /// Why it ended.
+    /// Why the run ended.
     stop_reason: Option<StopReason>,
-    /// What it used, also when it failed.
+    /// Tokens and cost of all steps, also of a run that failed.
     usage: Usage,
-    /// The number of completed steps.
+    /// The number of steps that have ended, including a step that was cut.
     step_count: u64,
-    /// Why it failed.
+    /// The code, the message and the phase of the error of a failed run.
     error: Option<RunError>,
-    /// The caller's key-value pairs.
+    /// The key-value pairs of the request.
     metadata: Object,
-    /// When it was accepted.
+    /// When the run was accepted.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     created_at: Timestamp,
-    /// When its work began.
+    /// When the work of the run began.
     #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>)]
     started_at: Option<Timestamp>,
-    /// When it ended.
+    /// When the run ended.
     #[schema(value_type = Option<chrono::DateTime<chrono::Utc>>)]
     completed_at: Option<Timestamp>,
-    /// How long it worked, in milliseconds.
+    /// How long the run worked, in milliseconds.
     duration_ms: Option<i64>,
 }
 
@@ -85,17 +86,17 @@ pub struct RunView {
     output_text: String,
     /// The messages of the final step.
     output: Vec<Arc<Message>>,
-    /// The final response as a value, if the run has a `response_format` and the response matches
-    /// it.
+    /// The final output as a value, if the run has a `response_format` and the output fits it.
     output_value: Option<Value>,
-    /// Why the last completion ended, for example `stop` or `length`; null if there is none. A
-    /// final response that was cut has another reason than `stop`.
+    /// Why the last completion ended; null if there is none. `length` or `content_filter` means
+    /// that the final response was cut.
     #[schema(value_type = Option<String>)]
     finish_reason: Option<FinishReason>,
-    /// The signal that ended its execution; null if no signal did.
+    /// The signal that ended the execution: its reason, source and message, and figures in its
+    /// context; null if no signal did.
     stop_signal: Option<StopSignalView>,
-    /// What the caller must do before the session can go on; null unless the run has the status
-    /// `waiting`.
+    /// The open calls of a run with the status `waiting`, and the answers to be filled in;
+    /// otherwise null.
     required_action: Option<RequiredActionView>,
 }
 

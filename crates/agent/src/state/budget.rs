@@ -16,19 +16,19 @@ const MAX_SECONDS: f64 = 31_536_000.0;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ExecutionBudget {
-    /// The most steps of the loop.
+    /// The most steps; each is one completion of the model and the tool calls that it asks for.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1_000_000)]
     pub max_steps: Option<u32>,
-    /// The most tokens, input and output together.
+    /// The most tokens of all requests, input and output together.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1_000_000_000_000_u64)]
     pub max_tokens: Option<u64>,
-    /// The most seconds of wall-clock time.
+    /// The most seconds from start to end. Setting the clock of the host does not change them.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(exclusive_minimum = 0, maximum = 604_800)]
     pub max_seconds: Option<f64>,
-    /// The most US dollars.
+    /// The most US dollars; every model of the run needs a price.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>, minimum = 0.000_000_000_001, exclusive_maximum = 18_000_000)]
     pub max_cost: Option<Cost>,

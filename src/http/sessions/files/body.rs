@@ -23,10 +23,10 @@ const MAX_CHANGES: usize = 1_000;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct ChangeFiles {
-    /// The changes, made in their order: all or none.
+    /// 1 to 1,000 changes, made in their order: all or none.
     #[schema(min_items = 1, max_items = 1000)]
     changes: Vec<ChangeFile>,
-    /// What to do if another session continues the session already.
+    /// What to do if another session continues the session already; by default `fork`.
     conflict: Option<ConflictPolicy>,
 }
 
@@ -34,14 +34,14 @@ pub(in crate::http) struct ChangeFiles {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct ChangeFile {
-    /// The path, relative to the root of the workspace.
+    /// The file to write, or what to delete: a path relative to the root of the workspace.
     path: String,
-    /// What to write.
+    /// The content to write. Missing directories are made.
     #[schema(value_type = Option<FileContent>)]
     content: Option<Box<RawValue>>,
-    /// Whether the file may be executed; by default as before, or not.
+    /// Whether the file may be executed; by default as before, and `false` for a new file.
     executable: Option<bool>,
-    /// Removes the file, symlink or directory with everything in it.
+    /// Whether to delete the file, the symlink, or the directory with everything in it.
     delete: Option<bool>,
 }
 

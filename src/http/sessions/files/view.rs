@@ -15,7 +15,7 @@ pub(in crate::http) struct FileBytes(Vec<u8>);
 /// A file, a symlink or a directory.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct FileEntry {
-    /// Where it is.
+    /// The path, relative to the root of the workspace.
     #[schema(value_type = String)]
     path: FilePath,
     /// What it is.
@@ -26,16 +26,17 @@ pub struct FileEntry {
 /// How a file differs between two sessions.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::http) struct FileChange {
-    /// Where it is.
+    /// The path of the file.
     #[schema(value_type = String)]
     path: FilePath,
-    /// What the left session has there; absent if it has nothing.
+    /// The file in the left session, like a listed file without its path; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     left: Option<FileVersion>,
-    /// What the right session has there; absent if it has nothing.
+    /// The file in the right session; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     right: Option<FileVersion>,
-    /// How the text differs, in the unified format; absent if there is no text to show.
+    /// The difference in the unified format, which `patch` and `git apply` read; absent if there is
+    /// no text to show.
     #[serde(skip_serializing_if = "Option::is_none")]
     diff: Option<String>,
     /// Whether a version is not UTF-8 text.
@@ -47,9 +48,10 @@ pub(in crate::http) struct FileChange {
 /// What is at a path.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub(in crate::http) struct FileVersion {
-    /// What it is.
+    /// Whether it is a `file`, a `symlink` or a `directory`.
     kind: FileKind,
-    /// The BLAKE3 of a file, or the hash of a directory, which covers everything in it.
+    /// The BLAKE3 of a file, as `b3sum` prints it, or the hash of a directory, which covers
+    /// everything in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     hash: Option<Hash>,
     /// The bytes of a file, or of all files in a directory.
