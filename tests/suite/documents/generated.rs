@@ -1,6 +1,7 @@
 //! Writes the parts of the documents that repeat the code, between `<!-- generated: KIND -->` and
 //! `<!-- end -->`. The test compares them, or writes them if the variable `WRITE` is set.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -15,6 +16,10 @@ use super::blocks::{pages, read};
 const WRITE: &str = "AGENT_RUNTIME_TEST_WRITE_DOCUMENTS";
 /// The most characters of a line of text.
 const WIDTH: usize = 100;
+/// The methods of a path, in the order of their rows.
+const METHODS: [&str; 4] = ["get", "post", "put", "delete"];
+/// The most names of a type that stand in a row.
+const MAX_NAMES: usize = 6;
 
 #[test]
 fn generated_parts_of_documents_are_those_of_the_code() {
@@ -106,8 +111,8 @@ fn run_errors() -> String {
 
 fn routes(description: &Value) -> String {
     let mut table = "| request | does |\n|---|---|\n".to_owned();
-    for (path, item) in description["paths"].as_object().unwrap() {
-        for (method, operation) in item.as_object().unwrap() {
+    for (path, item) in members(&description["paths"]) {
+        for (method, operation) in METHODS.iter().filter_map(|method| Some((method, item.get(method)?))) {
             let summary = cell(operation["summary"].as_str().unwrap());
             let _ = writeln!(table, "| `{} {path}` | {summary} |", method.to_uppercase());
         }
@@ -128,7 +133,7 @@ fn fields(names: &str, description: &Value) -> String {
 
 /// Adds the rows of a schema, with those of the schemas that it is made of.
 fn write_properties(table: &mut String, schema: &Value, description: &Value) {
-    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+    for (name, property) in members(&schema["properties"]) {
         let _ = writeln!(table, "| `{name}` | {} |", meaning(property, description));
     }
     for part in schema["allOf"].as_array().into_iter().flatten() {
@@ -149,12 +154,18 @@ fn meaning(property: &Value, description: &Value) -> String {
         .flatten()
         .filter_map(Value::as_str);
     let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+    let is_listed = names.len() <= MAX_NAMES && !names.iter().all(|name| words.contains(name));
     match names.split_last() {
-        Some((last, others)) if !others.is_empty() && !names.iter().any(|name| words.contains(name)) => {
+        Some((last, others)) if is_listed && !others.is_empty() => {
             format!("{words} It is {} or {last}.", others.join(", "))
         }
         _ => words,
     }
+}
+
+/// Returns the members of an object in the order of their names.
+fn members(value: &Value) -> BTreeMap<&String, &Value> {
+    value.as_object().into_iter().flatten().collect()
 }
 
 fn resolved<'v>(schema: &'v Value, description: &'v Value) -> &'v Value {
