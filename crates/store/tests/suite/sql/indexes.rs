@@ -10,7 +10,7 @@ on_both_engines!(each_index_is_documented);
 
 /// Returns the names in the first column of the table of indexes.
 fn documented() -> BTreeSet<String> {
-    let page = include_str!("../../../../../ARCHITECTURE.md");
+    let page = include_str!("../../../../../migrations/README.md");
     let (_, table) = page.split_once("| index | which query needs it |").unwrap();
     let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
     let names = rows.flat_map(|row| row.split('|').nth(1).unwrap().split(','));
