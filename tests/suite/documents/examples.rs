@@ -20,99 +20,37 @@ const LEFT_OUT: &[&str] = &[
     "SLOW=",
 ];
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_readme_shows_what_happens() {
-    run_document("README.md").await;
+macro_rules! pages {
+    ($($name:ident: $page:literal,)+) => {
+        $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                run_document($page).await;
+            }
+        )+
+    };
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_on_commands_shows_what_happens() {
-    run_document("docs/commands.md").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_on_the_api_shows_what_happens() {
-    run_document("docs/api.md").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_on_sessions_shows_what_happens() {
-    run_document("docs/sessions.md").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_on_files_shows_what_happens() {
-    run_document("docs/files.md").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_on_environments_shows_what_happens() {
-    run_document("docs/environments.md").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_on_threads_shows_what_happens() {
-    run_document("docs/threads.md").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_on_events_shows_what_happens() {
-    run_document("docs/events.md").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_on_agents_shows_what_happens() {
-    run_document("docs/agents.md").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_on_tools_shows_what_happens() {
-    run_document("docs/tools.md").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_on_approvals_shows_what_happens() {
-    run_document("docs/approvals.md").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_on_hooks_shows_what_happens() {
-    run_document("docs/hooks.md").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_on_subagents_shows_what_happens() {
-    run_document("docs/subagents.md").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_on_long_conversations_shows_what_happens() {
-    run_document("docs/compaction.md").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_on_models_shows_what_happens() {
-    run_document("docs/models.md").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_on_budgets_shows_what_happens() {
-    run_document("docs/budgets.md").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_on_tools_over_http_shows_what_happens() {
-    run_document("docs/http-tools.md").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_on_mcp_servers_shows_what_happens() {
-    run_document("docs/mcp.md").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_on_agents_as_mcp_tools_shows_what_happens() {
-    run_document("docs/mcp-server.md").await;
+pages! {
+    readme: "README.md",
+    commands: "docs/commands.md",
+    api: "docs/api.md",
+    sessions: "docs/sessions.md",
+    files: "docs/files.md",
+    environments: "docs/environments.md",
+    threads: "docs/threads.md",
+    events: "docs/events.md",
+    agents: "docs/agents.md",
+    tools: "docs/tools.md",
+    approvals: "docs/approvals.md",
+    hooks: "docs/hooks.md",
+    subagents: "docs/subagents.md",
+    long_conversations: "docs/compaction.md",
+    models: "docs/models.md",
+    budgets: "docs/budgets.md",
+    tools_over_http: "docs/http-tools.md",
+    mcp_servers: "docs/mcp.md",
+    agents_as_mcp_tools: "docs/mcp-server.md",
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

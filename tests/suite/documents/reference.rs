@@ -1,19 +1,23 @@
-//! Compares the tables of the documents that the code can't write: values, events, headers and
-//! errors of tools.
+//! Compares the tables of the documents that the code can't write: values, events, headers, tools
+//! and their errors.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use agent::AgentEvent;
 use agent::record::RunEvent;
 use agent_runtime::http::openapi;
 use agent_runtime::run::DROP_REASONS;
 use serde_json::json;
+use tools::builtin_tools;
+use values::clock::{Clock, SystemClock};
 use values::json::Value;
 
 use super::blocks::{Table, read, spans_of, tables};
 
 const PAGE: &str = "docs/api.md";
 const AGENTS_PAGE: &str = "docs/agents.md";
+const TOOLS_PAGE: &str = "docs/tools.md";
 const EVENTS_PAGE: &str = "docs/events.md";
 
 /// The names between backticks in a column.
@@ -242,4 +246,23 @@ fn the_table_of_errors_of_tools_is_that_of_the_code() {
     let made: BTreeSet<String> = made.map(|code| format!("tool_{code}")).collect();
     let (_, table) = marked(AGENTS_PAGE, "tool errors").remove(0);
     assert_eq!(column(&table, 0), made);
+}
+
+#[test]
+fn the_table_of_tools_has_each_built_in_tool_with_its_arguments() {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let (_, table) = marked(TOOLS_PAGE, "tools").remove(0);
+    for tool in builtin_tools(&clock) {
+        let spec = tool.spec();
+        let row = table.iter().find(|row| spans_of(&row[0]).any(|name| name == spec.name));
+        let row = row.unwrap_or_else(|| panic!("{TOOLS_PAGE} lacks {}", spec.name));
+        let shown: BTreeSet<String> = spans_of(&row[1]).collect();
+        for (argument, _) in spec.parameters["properties"].as_object().into_iter().flatten() {
+            assert!(
+                shown.contains(argument),
+                "{TOOLS_PAGE} lacks {argument} of {}",
+                spec.name
+            );
+        }
+    }
 }

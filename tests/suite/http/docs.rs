@@ -7,48 +7,16 @@ use serde_json::{Value, json};
 
 use super::service::Service;
 
-pub(super) const ROUTES: &[&str] = &[
-    "delete /v1/agents/{name}",
-    "delete /v1/sessions/{session_id}",
-    "delete /v1/threads/{name}",
-    "get /healthz",
-    "get /readyz",
-    "get /v1/agents",
-    "get /v1/agents/{name}",
-    "get /v1/runs",
-    "get /v1/runs/{run_id}",
-    "get /v1/runs/{run_id}/events",
-    "get /v1/runs/{run_id}/steps",
-    "get /v1/sessions",
-    "get /v1/sessions/{session_id}",
-    "get /v1/sessions/{session_id}/ancestor/{other}",
-    "get /v1/sessions/{session_id}/archive",
-    "get /v1/sessions/{session_id}/children",
-    "get /v1/sessions/{session_id}/diff/{other}",
-    "get /v1/sessions/{session_id}/files",
-    "get /v1/sessions/{session_id}/files/{path}",
-    "get /v1/sessions/{session_id}/lineage",
-    "get /v1/sessions/{session_id}/messages",
-    "get /v1/sessions/{session_id}/verify",
-    "get /v1/threads",
-    "get /v1/threads/{name}",
-    "get /v1/threads/{name}/messages",
-    "get /v1/webhooks/deliveries",
-    "get /v1/webhooks/deliveries/{delivery_id}",
-    "post /v1/configuration/reload",
-    "post /v1/runs",
-    "post /v1/runs/{run_id}/answers",
-    "post /v1/runs/{run_id}/cancel",
-    "post /v1/runs/{run_id}/steer",
-    "post /v1/runs/{run_id}/stop",
-    "post /v1/sessions",
-    "post /v1/sessions/{session_id}/files",
-    "post /v1/sessions/{session_id}/merge",
-    "post /v1/webhooks/deliveries/{delivery_id}/redeliver",
-    "put /v1/agents/{name}",
-    "put /v1/blobs/{hash}",
-    "put /v1/threads/{name}",
-];
+/// Returns the routes of the description, each as its method and its path.
+pub(super) fn described_routes() -> Vec<String> {
+    let description = serde_json::to_value(openapi()).unwrap();
+    let paths = description["paths"].as_object().unwrap().iter();
+    let routes = paths.flat_map(|(path, item)| {
+        let methods = item.as_object().unwrap().keys();
+        methods.map(move |method| format!("{method} {path}"))
+    });
+    routes.collect()
+}
 
 fn references<'v>(value: &'v Value, found: &mut BTreeSet<&'v str>) {
     match value {
@@ -62,21 +30,10 @@ fn references<'v>(value: &'v Value, found: &mut BTreeSet<&'v str>) {
 }
 
 #[test]
-fn the_description_has_every_route_and_all_its_references_resolve() {
+fn all_references_of_the_description_resolve() {
     let description = serde_json::to_value(openapi()).unwrap();
     assert_eq!(description["openapi"], "3.1.0");
     assert_eq!(description["externalDocs"]["url"], "/docs/guides");
-    let paths = description["paths"].as_object().unwrap();
-    let routes: BTreeSet<String> = paths
-        .iter()
-        .flat_map(|(path, item)| {
-            item.as_object()
-                .unwrap()
-                .keys()
-                .map(move |method| format!("{method} {path}"))
-        })
-        .collect();
-    assert_eq!(routes, ROUTES.iter().map(|route| (*route).to_owned()).collect());
     let mut found = BTreeSet::new();
     references(&description, &mut found);
     assert!(found.len() > 20, "{found:?}");
