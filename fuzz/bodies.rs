@@ -16,7 +16,7 @@ use models::gemini::GeminiDecoder;
 use models::openai_chat::ChatDecoder;
 use models::openai_responses::ResponsesDecoder;
 use models::{CapSettings, Decoder, Frame, SseDecoder};
-use store::{EncodedSegment, Payload};
+use store::codec::{EncodedSegment, Payload};
 use values::ids::UuidV7Source;
 use values::json::{Object, Value};
 use values::model_ref::ResponseFormat;

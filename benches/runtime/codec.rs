@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use store::EncodedSegment;
+use store::codec::EncodedSegment;
 
 use crate::fixtures::messages;
 

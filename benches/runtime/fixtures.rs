@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use agent::Durability;
 use agent::record::{RunMode, RunRecord, RunStatus, RunSummary};
-use store::{self, Commit, ConflictPolicy, RunEnd, Store, StoreSettings};
+use store::runs::RunEnd;
+use store::sessions::{Commit, ConflictPolicy};
+use store::{self, Store, StoreSettings};
 use values::clock::{Clock as _, SystemClock};
 use values::ids::{AgentId, BranchId, MessageId, RunId, SessionId, UuidV7Source};
 use values::json::{Object, Unread};

@@ -10,7 +10,7 @@ use agent_runtime::config::{self, Sources};
 use agent_runtime::run::{ChangeRequest, FileChange, FileSource, InputMessage, OnDisconnect, RunRequest};
 use criterion::Criterion;
 use serde_json::json;
-use store::ConflictPolicy;
+use store::sessions::ConflictPolicy;
 use tokio::runtime::Runtime;
 use values::ids::SessionId;
 use values::message::ContentPart;

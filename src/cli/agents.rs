@@ -11,7 +11,8 @@ use crate::app::{self, Extensions};
 use crate::config::Config;
 use crate::http::AgentView;
 use crate::run::{AgentDirectory, suggestion};
-use store::{AgentPage, AgentRecord, Store};
+use store::Store;
+use store::agents::{AgentPage, AgentRecord};
 use values::causes::with_causes;
 use values::tenant::TenantId;
 

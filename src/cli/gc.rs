@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::output::{JsonArgs, print_json, print_line, print_note};
 use crate::app;
 use crate::config::Config;
-use store::{RemovalFigures, Store};
+use store::Store;
+use store::retention::RemovalFigures;
 
 /// How to sweep.
 #[derive(Debug, clap::Args)]

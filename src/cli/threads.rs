@@ -8,7 +8,8 @@ use clap::Subcommand;
 use super::output::{print_json, print_list};
 use super::{ReadArgs, moment};
 use agent::record::{ThreadName, ThreadRecord};
-use store::{Store, ThreadPage};
+use store::Store;
+use store::threads::ThreadPage;
 use values::tenant::TenantId;
 
 /// The most threads that one query returns.

@@ -13,9 +13,8 @@ use tokio_util::sync::CancellationToken;
 use super::messages::{Outcome, Request};
 use super::{LEASE, PAUSE, RENEWAL};
 use sandbox::{Exit, Output};
-use store::{
-    CommandKey, CommandProgress, CommandWakeUp, LeaseClock, MAX_COMMAND_TEXT_BYTES, NewCommand, Store, StoreError,
-};
+use store::commands::{CommandKey, CommandProgress, CommandWakeUp, MAX_COMMAND_TEXT_BYTES, NewCommand};
+use store::{LeaseClock, Store, StoreError};
 use tools::{BackendError, CommandBackend, CommandOutcome, ShellCommand, restorable_shell};
 use values::clock::Clock;
 use values::ids::{CommandId, ExecutionId, IdSource, WorkerId};

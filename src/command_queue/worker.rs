@@ -16,9 +16,8 @@ use super::execution::Execution;
 use super::host::Host;
 use super::running::{AllRunning, Reason, Running};
 use super::{HEAD_START, LEASE, RENEWAL};
-use store::{
-    CommandKey, CommandLease, CommandTerms, CommandWakeUp, LeaseClock, Outage, Store, StoreError, TakenCommand,
-};
+use store::commands::{CommandKey, CommandLease, CommandTerms, CommandWakeUp, TakenCommand};
+use store::{LeaseClock, Outage, Store, StoreError};
 use tools::Commands;
 use values::clock::Clock;
 use values::ids::{IdSource, WorkerId};

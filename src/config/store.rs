@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 use super::error::ConfigError;
 use super::secrets::{SecretUrl, secret_url};
 use super::sections::Sections;
-use store::{ObjectSettings, ObjectStoreKind};
+use store::objects::{ObjectSettings, ObjectStoreKind};
 use values::settings::integer;
 
 /// Where sessions are stored, and how many of them stay in memory.

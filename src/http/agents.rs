@@ -22,7 +22,7 @@ use super::problem::Problem;
 use super::state::Api;
 use crate::run::{AgentDirectory, suggestion};
 use agent::AgentDefinition;
-use store::{AgentPage, AgentRecord};
+use store::agents::{AgentPage, AgentRecord};
 use values::clock::Timestamp;
 use values::session::Hash;
 

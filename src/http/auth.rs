@@ -15,7 +15,7 @@ use super::problem::Problem;
 use super::state::Api;
 use super::tenant_limits::limit_rate;
 use crate::api_key::hash_secret;
-use store::{ApiKeyRecord, Scope};
+use store::keys::{ApiKeyRecord, Scope};
 use values::ids::ApiKeyId;
 use values::limits::RunLimits;
 use values::tenant::TenantId;

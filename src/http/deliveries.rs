@@ -12,7 +12,7 @@ use super::parameters::{NoParameters, PathParameters, QueryParameters};
 use super::problem::Problem;
 use crate::run::Redelivered;
 use agent::record::{DeliveryRecord, DeliveryStatus};
-use store::DeliveryFilter;
+use store::outbox::DeliveryFilter;
 use values::ids::DeliveryId;
 
 /// A page of messages to webhooks.

@@ -15,7 +15,8 @@ use tokio::time::Instant;
 
 use super::codes::ProblemCode;
 use super::problem::Problem;
-use store::{ApiKeyRecord, Store, StoreError};
+use store::keys::ApiKeyRecord;
+use store::{Store, StoreError};
 use values::session::Hash;
 
 /// How long a found key is used without a new look-up.

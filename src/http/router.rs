@@ -28,7 +28,7 @@ use super::pretty::{indent, wants_indented};
 use super::readiness::Readiness;
 use super::state::{Api, HttpState};
 use super::{agents, deliveries, guides, health, mcp, runs, sessions, threads};
-use store::Scope;
+use store::keys::Scope;
 
 /// The routes, and the resources that they share.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use super::problem::Problem;
 use super::sessions::{MessageList, MessageRange, absent_session};
 use crate::run::Refusal;
 use agent::record::{ParseThreadNameError, ThreadName, ThreadRecord};
-use store::{ThreadDelete, ThreadExpectation, ThreadPage, ThreadPut};
+use store::threads::{ThreadDelete, ThreadExpectation, ThreadPage, ThreadPut};
 use values::ids::SessionId;
 
 /// The longest part of a name that is quoted, in characters.

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::backoff::Backoff;
 use agent::record::{DeliveryRecord, DeliveryStatus};
-use store::{DeliveryOutcome, DueDelivery};
+use store::outbox::{DeliveryOutcome, DueDelivery};
 use tools::webhooks::{Delivery, EndpointFault, SendError, SigningKeys, WebhookSecret, WebhookSender};
 use values::clock::Timestamp;
 use values::tenant::TenantId;

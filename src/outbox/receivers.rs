@@ -8,7 +8,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 
 use agent::record::receiver_of;
-use store::DueDelivery;
+use store::outbox::DueDelivery;
 use values::tenant::TenantId;
 
 /// Counts the messages in flight.

@@ -10,7 +10,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use store::{RemovalFigures, RetentionRules, Store, StoreError, SweepCursor};
+use store::retention::{RemovalFigures, RetentionRules, SweepCursor};
+use store::{Store, StoreError};
 use values::settings::{duration, integer};
 
 /// The pause after a step that removed something. It leaves most of the time to other removals and,

@@ -12,7 +12,7 @@ use tracing::Span;
 use super::inbox::SteeringInbox;
 use agent::record::{RunControl, RunEvent};
 use agent::{ExecutionControl, RunWebhook};
-use store::Lease;
+use store::queue::Lease;
 use values::ids::RunId;
 use values::tenant::TenantId;
 use values::usage::Usage;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::error::Refusal;
-use store::{Page, SessionFilter, Store, StoreError};
+use store::sessions::SessionFilter;
+use store::{Page, Store, StoreError};
 use values::ids::SessionId;
 use values::session::Bundle;
 use values::tenant::TenantId;

@@ -29,7 +29,8 @@ use super::span::run_span;
 use super::tasks::RunTasks;
 use agent::record::RunStatus;
 use board::{Board, LiveRun};
-use store::{ConflictPolicy, Store};
+use store::Store;
+use store::sessions::ConflictPolicy;
 use values::clock::Clock;
 use values::tenant::TenantId;
 

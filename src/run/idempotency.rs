@@ -12,7 +12,8 @@ use uuid::Uuid;
 use super::error::Refusal;
 use super::queue::Leases;
 use super::request::RequestKey;
-use store::{IdempotencyKey, Store};
+use store::Store;
+use store::queue::IdempotencyKey;
 use values::tenant::TenantId;
 
 /// Recognizes repeated requests by their keys.

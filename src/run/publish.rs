@@ -21,7 +21,9 @@ use super::outcome::{Outcome, Performed};
 use super::plan::RunPlan;
 use super::tasks::RunTasks;
 use agent::record::{RunRecord, RunStatus, StepRecord, ThreadName};
-use store::{Commit, CommitError, Recorded, RunEnd, Sessions, Store, StoreError};
+use store::runs::{Recorded, RunEnd};
+use store::sessions::Commit;
+use store::{CommitError, Sessions, Store, StoreError};
 use values::ids::IdSource;
 use values::session::Bundle;
 

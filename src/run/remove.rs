@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use super::tasks::RunTasks;
 use board::Board;
-use store::{SessionRemoval, Sessions, StoreError, Unavailability};
+use store::retention::SessionRemoval;
+use store::{Sessions, StoreError, Unavailability};
 use values::ids::{RunId, SessionId};
 use values::tenant::TenantId;
 

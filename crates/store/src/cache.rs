@@ -11,9 +11,10 @@ use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 
 use super::error::{CommitError, StoreError};
-use super::publication::commit_weight;
+use super::new_commit::commit_weight;
 use super::retention::SessionRemoval;
-use super::traits::{Commit, Store};
+use super::sessions::Commit;
+use super::traits::Store;
 use tasks::fair_share::{FairShare, Share};
 use tasks::keyed::Turns;
 use tasks::off_thread::by_size_of;

@@ -31,14 +31,14 @@ pub(crate) const MAX_OUTPUT_PIECES: u32 = 16;
 pub struct CommandKey {
     /// The tenant of its run.
     pub tenant: TenantId,
-    /// Its id.
+    /// The id of the command.
     pub command_id: CommandId,
 }
 
 /// A command to add.
 #[derive(Debug, Clone)]
 pub struct NewCommand {
-    /// Its key.
+    /// The key of the command.
     pub key: CommandKey,
     /// The execution that it belongs to.
     pub execution_id: ExecutionId,
@@ -48,7 +48,7 @@ pub struct NewCommand {
     pub now: Timestamp,
     /// Until when somebody waits for it, unless the waiter renews this.
     pub awaited_until: Timestamp,
-    /// What to run.
+    /// The program to run, as text that the store does not read.
     pub request: String,
 }
 
@@ -77,15 +77,15 @@ pub struct CommandTerms {
 /// A command that a worker has taken.
 #[derive(Debug, Clone)]
 pub struct TakenCommand {
-    /// Its key.
+    /// The key of the command.
     pub key: CommandKey,
     /// The execution that it belongs to.
     pub execution_id: ExecutionId,
-    /// What to run.
+    /// The program to run, as text that the store does not read.
     pub request: String,
 }
 
-/// What a worker reads when it renews a lease.
+/// The state of a command, as a worker reads it when it renews its lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RenewedCommand {
     /// Whether it is to be stopped.
@@ -97,24 +97,24 @@ pub struct RenewedCommand {
 /// A piece of the output of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputPiece {
-    /// Its number, from 0.
+    /// The number of the piece, from 0.
     pub position: u64,
-    /// Its bytes.
+    /// The output.
     pub bytes: Bytes,
 }
 
-/// What the waiter reads of a command.
+/// The progress of a command, as its waiter reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandProgress {
     /// The worker that has taken it, and the end of its lease.
     pub taken: Option<(WorkerId, Timestamp)>,
-    /// How it ended.
+    /// The end of the command.
     pub outcome: Option<String>,
     /// The next pieces of its output.
     pub output: Vec<OutputPiece>,
 }
 
-/// What may have changed. Wake-ups may be lost, so both sides poll as well.
+/// A hint that something has changed. Wake-ups may be lost, so both sides poll as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CommandWakeUp {
     /// A command waits for a worker.

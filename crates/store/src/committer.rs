@@ -6,7 +6,7 @@
 //! arrives meanwhile waits, and becomes the next batch. So batches grow with the load, and no timer
 //! is needed. That is natural batching, as write-ahead logs do it.
 //!
-//! What a batch may contain:
+//! The content of a batch:
 //!
 //! - Writes are taken in the order of their arrival, up to [`MAX_WRITES`] and [`MAX_BYTES`]. The
 //!   engines send larger writes elsewhere.
@@ -36,7 +36,7 @@ const MAX_BYTES: usize = 4 << 20;
 
 /// A write that waits for its batch.
 pub(super) trait Write: Send + 'static {
-    /// What two writes of one batch may not share.
+    /// A key that two writes of one batch may not share.
     type Key: Eq + Hash;
 
     /// Returns what it excludes others from, if it excludes any.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::codec::EncodeError;
-use super::traits::Commit;
+use super::sessions::Commit;
 use values::ids::SessionId;
 use values::session::{BundleDraft, CoverageFault, HistoryFault, find_history_fault, find_history_start};
 

@@ -127,25 +127,25 @@ impl StoreError {
 /// Why a store can't be used now. The text is for callers, so it names no part of the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unavailability {
-    /// It can't be reached, responds too late or is shutting down.
+    /// The store can't be reached, responds too late or is shutting down.
     #[error("the store can't be reached")]
     Unreachable,
     /// Other writes are in the way.
     #[error("other writes to the store are in the way")]
     Busy,
-    /// It has no memory or no connection left.
+    /// The store has no memory or no connection left.
     #[error("the store has no memory or no connection left")]
     Exhausted,
-    /// Its disk is full. What is stored can be read.
+    /// The disk is full. Stored data can be read.
     #[error("the store can't be written now: its disk is full")]
     DiskFull,
-    /// Its disk reports errors.
+    /// The disk reports errors.
     #[error("the store can't be used now: its disk reports errors")]
     DiskFails,
-    /// It is a standby, or its file system is read-only.
+    /// The store is a standby, or its file system is read-only.
     #[error("the store can't be written now: it is read-only")]
     ReadOnly,
-    /// Its file is no longer at its path.
+    /// The file is no longer at its path.
     #[error("the store can't be written now: its file was moved or removed")]
     FileGone,
 }

@@ -12,7 +12,7 @@ use super::rows::ContentRow;
 use values::session::{Hash, hash_content, hash_directory};
 use workspace::{Content, ContentKind, Link, content_links};
 
-/// What a content must be, by the content that refers to it.
+/// The kind that a content must have, by the content that refers to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Role {
     /// A directory, or a part of one.
@@ -37,7 +37,7 @@ pub(crate) struct Chunk {
     pub(crate) size: u64,
 }
 
-/// What a content is.
+/// The kind of a content, with its links.
 #[derive(Debug)]
 pub(crate) enum Inspected {
     /// A file or a chunk of that many bytes, which match its hash.
@@ -50,7 +50,7 @@ pub(crate) enum Inspected {
     Fault(String),
 }
 
-/// What a directory refers to.
+/// A link of a directory.
 #[derive(Debug)]
 pub(crate) struct Below {
     hash: Hash,

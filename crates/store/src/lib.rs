@@ -4,48 +4,48 @@
 //!
 //! | looking for | go to |
 //! |---|---|
-//! | what a store promises, and its errors | `traits.rs`, `queue.rs`, `commands.rs`, `contents.rs`, `retention.rs`, `error.rs` |
+//! | the promises of a store, and its errors | `traits.rs` and the public modules, `error.rs` |
 //! | how a store is opened, and the cache before it | `open.rs`, `cache.rs` |
-//! | what is checked and encoded before a write | `draft.rs`, `publication.rs`, `new_end.rs`, `new_queued_run.rs` |
+//! | checks and encoding before a write | `draft.rs`, `new_commit.rs`, `new_acceptance.rs`, `new_progress.rs`, `new_end.rs` |
 //! | how stored hashes are verified | `verification.rs`, `inspection.rs` |
 //! | how a session is carried to another store | `portable.rs` |
 //! | large contents in an object store | `objects/` |
 //! | the bytes in a payload | `codec/` |
-//! | the columns of a table, and what a row becomes | `rows/` |
+//! | the columns of a table, and the values of a row | `rows/` |
 //! | a statement that both engines run | `sql/` |
 //! | what each engine does its own way: connect, migrate, commit, accept and lease runs, wake workers | `postgres/`, `sqlite/`, `wake_ups.rs` |
 
-mod commands;
-mod contents;
+pub mod agents;
+pub mod commands;
+pub mod contents;
 mod error;
-mod key;
+pub mod keys;
 mod outage;
-mod outbox;
+pub mod outbox;
 mod query;
-mod queue;
-mod retention;
-mod threads;
+pub mod queue;
+pub mod retention;
+pub mod runs;
+pub mod sessions;
+pub mod threads;
 mod traits;
 
 mod cache;
 mod committer;
-mod content_settings;
 mod lease_clock;
-mod objects;
+pub mod objects;
 mod open;
-mod patient_contents;
-mod tenant_contents;
 
 mod draft;
 mod inspection;
+mod new_acceptance;
+mod new_commit;
 mod new_end;
 mod new_progress;
-mod new_queued_run;
-mod portable;
-mod publication;
+pub mod portable;
 mod verification;
 
-mod codec;
+pub mod codec;
 mod rows;
 
 mod sql;
@@ -59,34 +59,9 @@ mod driver_error;
 mod migration;
 
 pub use self::cache::Sessions;
-pub use self::codec::{DecodeError, EncodeError, EncodedSegment, Payload, StoredPayload};
-pub use self::commands::{
-    CommandKey, CommandLease, CommandProgress, CommandStore, CommandTerms, CommandWakeUp, MAX_COMMAND_TEXT_BYTES,
-    MAX_OUTPUT_PIECE_BYTES, NewCommand, OutputPiece, RenewedCommand, TakenCommand,
-};
-pub use self::content_settings::ContentSettings;
-pub use self::contents::{ContentStore, MAX_CONTENT_BYTES};
 pub use self::error::{CommitError, StoreError, Unavailability};
-pub use self::key::{ApiKeyRecord, Scope};
 pub use self::lease_clock::LeaseClock;
-pub use self::objects::{ObjectSettings, ObjectStoreKind, OpenObjectsError};
 pub use self::open::{OpenError, StoreSettings, migrate, missing_file, open, open_with};
 pub use self::outage::Outage;
-pub use self::outbox::{DeliveryFilter, DeliveryOutcome, DueDelivery, DueFilter, OutboxStore, Restarted};
-pub use self::patient_contents::PatientContents;
-pub use self::portable::{PortableError, PortableSession};
-pub use self::query::{AgentPage, Page, RunFilter, SessionFilter, TimeRange};
-pub use self::queue::{
-    AcceptanceStore, Enqueued, IdempotencyKey, IfBusy, JournalRecord, KnownRequest, Lease, LeaseLimits, LeaseStore,
-    LeaseTerms, LeasedRun, MessagePut, MessageStore, NewAnswer, NewQueuedRun, ProgressStore, RenewedLease,
-    SUSPECT_ATTEMPTS, SteeringRecord, StoredRequest, UNREADABLE_ATTEMPTS, UnreadableRequest,
-};
-pub use self::retention::{
-    Ancestor, RemovalFigures, RemovedSession, RetentionRules, RetentionStore, SessionRemoval, SweepCursor,
-};
-pub use self::tenant_contents::TenantContents;
-pub use self::threads::{ThreadDelete, ThreadExpectation, ThreadPage, ThreadPut, ThreadStart, ThreadStore};
-pub use self::traits::{
-    AgentList, AgentRecord, AgentStore, Commit, Committed, ConflictPolicy, KeyStore, Recorded, RunEnd, RunReader,
-    RunWriter, SegmentList, SegmentSize, SessionReader, SessionWriter, Store, StoreHealth, VerifyFault, VerifyReport,
-};
+pub use self::query::{Page, TimeRange};
+pub use self::traits::{Store, StoreHealth};

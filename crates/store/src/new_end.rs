@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::codec::{EncodeError, Payload, encode_events};
 use super::rows::{LeaseKey, NewDeliveryRow, NewRun, Row, StoredTime, Value, stored_count};
-use super::traits::RunEnd;
+use super::runs::RunEnd;
 use agent::record::{RunEvent, RunStatus, ThreadName, event_weight};
 use tasks::off_thread::by_size_of;
 use values::json::weight;
@@ -66,13 +66,8 @@ impl NewEnd {
     /// Returns whether the record and the events are all that is written, apart from what leaves
     /// the queue.
     pub(crate) fn is_plain(&self) -> bool {
-        let is_plain = self.deliveries.is_empty() && self.applied.is_empty();
-        is_plain
-            && if self.lease.is_some() {
-                self.thread.is_none()
-            } else {
-                self.events.is_none()
-            }
+        let is_on_thread = self.lease.is_some() && self.thread.is_some();
+        self.deliveries.is_empty() && self.applied.is_empty() && !is_on_thread
     }
 
     /// Returns about how many bytes it sends to the database.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer};
 
-use super::content_settings::{ContentRules, ContentSettings};
+use super::contents::{ContentRules, ContentSettings};
 use super::error::StoreError;
 use super::objects::OpenObjectsError;
 use super::postgres::{self, PostgresStore};
@@ -15,7 +15,7 @@ use super::sqlite::{self, SqliteStore};
 use super::traits::Store;
 use values::settings::{duration, integer, secret_text};
 
-/// How a store is opened.
+/// The settings of a store.
 #[derive(Debug, Clone, Deserialize)]
 pub struct StoreSettings {
     /// The most connections, at least one. SQLite has one more, for writing.
@@ -51,7 +51,7 @@ pub enum OpenError {
         path.display()
     )]
     Missing {
-        /// Where it was looked for.
+        /// The path of the missing file.
         path: PathBuf,
     },
     /// The database does not respond or rejects the login.

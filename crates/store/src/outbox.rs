@@ -24,7 +24,7 @@ pub struct DueDelivery {
     pub body: String,
 }
 
-/// Which deliveries a worker leases.
+/// The deliveries that a worker leases.
 #[derive(Debug, Clone, Copy)]
 pub struct DueFilter<'a> {
     /// The most deliveries.
@@ -50,7 +50,7 @@ pub struct DeliveryOutcome {
     pub due_at: Option<Timestamp>,
 }
 
-/// Which deliveries a list shows.
+/// The deliveries that a list shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeliveryFilter {
     /// Only of this status.
@@ -62,7 +62,7 @@ pub struct DeliveryFilter {
 /// The result of restarting a delivery.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Restarted {
-    /// It is sent again.
+    /// The delivery is sent again.
     Now(DeliveryRecord),
     /// An earlier request used the key.
     Known(KnownRequest),

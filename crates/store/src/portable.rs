@@ -14,7 +14,7 @@ use super::codec::{
     decode_context, decode_environment, encode_messages,
 };
 use super::error::StoreError;
-use super::publication::root_hash_of;
+use super::new_commit::root_hash_of;
 use values::clock::Timestamp;
 use values::ids::{BranchId, RunId, SessionId};
 use values::json::{Object, canonical_bytes};

@@ -54,7 +54,7 @@ pub struct LeaseTerms {
     pub until: Timestamp,
 }
 
-/// Which runs are leased.
+/// The runs to lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LeaseChoice {
     /// Up to the limits: first the runs whose lease has expired, then waiting runs in their order.
@@ -79,7 +79,7 @@ pub struct NewQueuedRun {
     pub level: i16,
     /// The most waiting runs that the tenant may have.
     pub max_waiting: Option<u32>,
-    /// What to do when the thread that the summary names has another active run.
+    /// The policy if the thread that the summary names has another active run.
     pub if_busy: IfBusy,
     /// The run whose open calls it answers.
     pub answer: Option<NewAnswer>,
@@ -98,18 +98,18 @@ pub struct NewAnswer {
     pub is_fork: bool,
 }
 
-/// What happens to a run on a thread that has another active run.
+/// The policy for a run on a thread that has another active run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IfBusy {
-    /// It is refused.
+    /// The run is refused.
     #[default]
     Reject,
-    /// It waits until the others on the thread have ended.
+    /// The run waits until the others on the thread have ended.
     Queue,
-    /// It waits, and the active run is stopped.
+    /// The run waits, and the active one is stopped.
     Interrupt,
-    /// It starts at the session that the thread points to now, and does not move the thread.
+    /// The run starts at the session that the thread points to now, and does not move the thread.
     Fork,
 }
 
@@ -128,8 +128,8 @@ pub struct IdempotencyKey {
 
 /// The result of accepting a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Enqueued {
-    /// It is in the queue. It is leased if the request asked for that and it need not wait.
+pub enum Acceptance {
+    /// The run is in the queue. It is leased if the request asked for that and it need not wait.
     Accepted {
         /// The lease.
         lease: Option<Lease>,
@@ -153,7 +153,7 @@ pub enum Enqueued {
 pub struct KnownRequest {
     /// The id of the resource that it created.
     pub resource_id: uuid::Uuid,
-    /// Its hash.
+    /// The hash of the request.
     pub digest: Hash,
 }
 
@@ -166,7 +166,7 @@ pub struct LeasedRun {
     pub summary: RunSummary,
     /// The request.
     pub request: StoredRequest,
-    /// How a caller wants it to end.
+    /// The end that a caller wants.
     pub control: Option<RunControl>,
     /// Whether the thread moves when the run ends.
     pub moves_thread: bool,
@@ -174,7 +174,7 @@ pub struct LeasedRun {
     pub is_taken_over: bool,
 }
 
-/// How many runs are leased.
+/// The limits of one lease of runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaseLimits {
     /// The most runs.
@@ -229,7 +229,7 @@ pub enum UnreadableRequest {
     /// A later version of agent-runtime stored it. Contains the reason to assume so.
     #[error("a newer version of agent-runtime has stored the request: {0}")]
     Newer(String),
-    /// It is damaged. Contains the reason.
+    /// The request is damaged. Contains the reason.
     #[error("the stored request is damaged: {0}")]
     Damaged(String),
 }
@@ -239,7 +239,7 @@ pub enum UnreadableRequest {
 pub struct RenewedLease {
     /// The lease.
     pub lease: Lease,
-    /// How a caller wants the run to end.
+    /// The end that a caller wants.
     pub control: Option<RunControl>,
     /// Whether messages to the run are not applied yet.
     pub has_messages: bool,
@@ -251,7 +251,7 @@ pub struct RenewedLease {
 /// An entry of a run's journal with its number.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JournalRecord {
-    /// Its number, from 1.
+    /// The number of the entry, from 1.
     pub sequence: u64,
     /// The execution that it belongs to; empty for the execution of the run's own agent.
     pub scope: String,
@@ -267,7 +267,7 @@ pub struct JournalRecord {
 pub struct SteeringRecord {
     /// The message.
     pub message: SteeringMessage,
-    /// Its status.
+    /// The status of the message.
     pub status: SteeringStatus,
 }
 
@@ -293,7 +293,7 @@ pub trait AcceptanceStore: Send + Sync + fmt::Debug {
     /// Stores the record as running if the run is leased, and as queued otherwise. May be repeated
     /// after [`StoreError::Unavailable`]: if the first attempt took
     /// effect, the second one returns the same result, except for `interrupted`.
-    async fn run_enqueue(&self, run: &NewQueuedRun) -> Result<Enqueued, StoreError>;
+    async fn run_accept(&self, run: &NewQueuedRun) -> Result<Acceptance, StoreError>;
 
     /// Marks the open calls of a run as answered by another run, which is in the queue. Returns the
     /// run that has answered them before. They are open again if the run that answers them ends

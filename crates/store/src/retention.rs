@@ -27,7 +27,7 @@ const MAX_AGE_MS: u64 = 3_155_760_000_000;
 /// before the session that refers to them.
 const MIN_GRACE_MS: u64 = 3_600_000;
 
-/// What is retained, and for how long.
+/// The rules of retention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct RetentionRules {
     /// The age at which sessions, and records of runs without a session, are removed; `None`
@@ -57,7 +57,7 @@ fn optional_age<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Dur
     duration::<1, MAX_AGE_MS, D>(deserializer).map(Some)
 }
 
-/// How much a sweep or a removal removed, or would remove.
+/// The figures of a sweep or of a removal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RemovalFigures {
     /// Sessions.
@@ -148,13 +148,13 @@ pub enum SweepCursor {
 /// The result of removing a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionRemoval {
-    /// It was removed.
+    /// The session was removed.
     Removed(RemovalFigures),
     /// There is no such session.
     NotFound,
     /// Other sessions continue it.
     HasDescendants,
-    /// It is in use, or a session that would be removed with it is. A session is in use if a thread
+    /// The session is in use, or one that would be removed with it. A session is in use if a thread
     /// points to it, a queued run begins from it or a commit in flight continues it.
     InUse,
 }

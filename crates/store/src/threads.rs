@@ -20,7 +20,7 @@ pub struct ThreadPage {
     pub limit: u32,
 }
 
-/// Where a run on a thread begins.
+/// The start of a run on a thread.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ThreadStart {
     /// The session that the thread points to; none before its first commit.
@@ -35,18 +35,18 @@ pub struct ThreadStart {
 pub enum ThreadExpectation {
     /// No condition; creates the thread if it does not exist.
     Anything,
-    /// It must not exist.
+    /// The thread must not exist.
     Absent,
-    /// It must point to this session; with `None`, to no session yet.
+    /// The thread must point to this session; with `None`, to no session yet.
     At(Option<SessionId>),
 }
 
 /// The result of moving a thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ThreadPut {
-    /// It points to the session now.
+    /// The thread points to the session now.
     Moved(ThreadRecord),
-    /// It does not meet the condition. Contains the thread, if it exists.
+    /// The thread does not meet the condition. Contains the thread, if it exists.
     Unexpected(Option<ThreadRecord>),
     /// There is no such session.
     NoSession,
@@ -57,7 +57,7 @@ pub enum ThreadPut {
 /// The result of deleting a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThreadDelete {
-    /// It is gone. Its sessions stay.
+    /// The thread is gone. Its sessions stay.
     Deleted,
     /// There was none.
     Absent,

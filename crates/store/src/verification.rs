@@ -9,7 +9,7 @@ use super::codec::{CONTEXT_VERSION, ENVIRONMENT_VERSION, decode_environment, ope
 use super::error::StoreError;
 use super::retention::Ancestor;
 use super::rows::{SegmentRow, StateRow};
-use super::traits::{VerifyFault, VerifyReport};
+use super::sessions::{VerifyFault, VerifyReport};
 use values::ids::SessionId;
 use values::session::{BranchPosition, EnvironmentState, Hash, SessionHead, hash_context, hash_environment};
 

@@ -7,7 +7,7 @@ use anyhow::ensure;
 use zstd::Decoder;
 
 use super::Line;
-use store::MAX_CONTENT_BYTES;
+use store::contents::MAX_CONTENT_BYTES;
 use values::json::without_mark;
 
 /// The least bytes of the longest line. The bytes of a content take up to six as JSON.

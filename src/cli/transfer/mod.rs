@@ -19,7 +19,7 @@ use self::content::PortableContent;
 pub(super) use self::export::{ExportArgs, export};
 pub(super) use self::import::{ImportArgs, import};
 use ::agent::record::{RunRecord, StepRecord};
-use store::PortableSession;
+use store::portable::PortableSession;
 use values::ids::SessionId;
 
 /// The version of the format.

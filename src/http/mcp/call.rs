@@ -21,7 +21,7 @@ use super::{questions, tasks};
 use crate::http::problem::Problem;
 use crate::run::{RunHandle, RunRequest};
 use agent::record::{RunMode, RunRecord, RunStatus};
-use store::Scope;
+use store::keys::Scope;
 use values::ids::{RunId, SessionId};
 use values::json::{Object, Value};
 

@@ -12,7 +12,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use super::errors::invalid;
 use super::server::McpServer;
 use super::{call, resources, tasks, tools};
-use store::Scope;
+use store::keys::Scope;
 
 /// What clients may show to their models.
 const INSTRUCTIONS: &str = "Each tool is an agent. It answers the text in `input`. To continue a conversation, pass the \

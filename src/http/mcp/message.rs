@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::http::codes::ProblemCode;
 use crate::http::json_body::scan_body;
 use crate::http::limits::HttpLimits;
-use store::Scope;
+use store::keys::Scope;
 
 /// The method that begins a session of an earlier revision.
 const HANDSHAKE: &str = "initialize";

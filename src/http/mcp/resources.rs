@@ -21,7 +21,8 @@ use crate::http::sessions::{
     FileEntry, MessageList, MessageRange, absent_session, directory_room, file_entry, media_type,
 };
 use crate::run::list_after;
-use store::{Page, SessionFilter};
+use store::Page;
+use store::sessions::SessionFilter;
 use tasks::off_thread::by_size;
 use values::ids::SessionId;
 use values::session::SessionHead;

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use super::settings::McpSettings;
 use crate::http::auth::Call;
-use store::Scope;
+use store::keys::Scope;
 use tasks::fair_share::Share;
 
 /// The server of one HTTP request.

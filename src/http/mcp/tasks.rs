@@ -19,7 +19,8 @@ use super::start::{answering, start};
 use crate::http::checks::TASK_METADATA as TASK;
 use crate::http::problem::Problem;
 use agent::record::{RunControl, RunMode, RunRecord, RunStatus, RunSummary};
-use store::{Page, RunFilter};
+use store::Page;
+use store::runs::RunFilter;
 use values::ids::RunId;
 use values::json::{Object, Value};
 

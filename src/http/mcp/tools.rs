@@ -10,7 +10,7 @@ use super::errors::invalid;
 use super::server::McpServer;
 use crate::http::paging::{PAGE_BYTES, decode_cursor, encode_cursor};
 use crate::http::problem::Problem;
-use store::AgentPage;
+use store::agents::AgentPage;
 use values::json::{Object, Value};
 
 /// The most tools of a page.

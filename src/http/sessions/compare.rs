@@ -15,7 +15,7 @@ use crate::http::paging::PAGE_BYTES;
 use crate::http::parameters::{NoParameters, PathParameters};
 use crate::http::problem::Problem;
 use crate::run::{FilesDiff, diff_files};
-use store::VerifyReport;
+use store::sessions::VerifyReport;
 use tasks::fair_share::Share;
 use tasks::off_thread::by_size;
 use values::ids::SessionId;

@@ -9,7 +9,9 @@ use crate::http::paging::{ListPage, Paging};
 use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::Problem;
 use agent::record::ThreadName;
-use store::{Ancestor, SessionFilter, TimeRange};
+use store::TimeRange;
+use store::retention::Ancestor;
+use store::sessions::SessionFilter;
 use values::ids::SessionId;
 use values::session::SessionHead;
 

@@ -18,7 +18,7 @@ use crate::http::auth::Call;
 use crate::http::in_flight::reading;
 use crate::http::paging::PAGE_BYTES;
 use crate::http::problem::Problem;
-use store::SegmentSize;
+use store::sessions::SegmentSize;
 use tasks::fair_share::Share;
 use tasks::off_thread::by_size;
 use values::ids::SessionId;

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use super::open::SessionFiles;
 use crate::run::error::Refusal;
-use store::{Ancestor, Page};
+use store::Page;
+use store::retention::Ancestor;
 use values::ids::SessionId;
 use values::tenant::TenantId;
 

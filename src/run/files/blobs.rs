@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::open::SessionFiles;
 use crate::run::error::Refusal;
-use store::TenantContents;
+use store::contents::TenantContents;
 use values::session::Hash;
 use values::tenant::TenantId;
 use workspace::{TreeError, find_file, store_file};

@@ -19,9 +19,9 @@ use crate::run::request::RequestKey;
 use crate::run::run_slots::{QueueSlots, RunSlot};
 use crate::run::tasks::RunTasks;
 use agent::record::{RunMode, RunStatus};
-use store::{
-    ConflictPolicy, Enqueued, IfBusy, KnownRequest, Lease, LeasedRun, NewQueuedRun, Store, StoreError, StoredRequest,
-};
+use store::queue::{Acceptance, IfBusy, KnownRequest, Lease, LeasedRun, NewQueuedRun, StoredRequest};
+use store::sessions::ConflictPolicy;
+use store::{Store, StoreError};
 use values::clock::Timestamp;
 use values::ids::RunId;
 use values::limits::Limits;
@@ -97,8 +97,8 @@ impl RunQueue {
             RunStatus::Queued
         };
         let run = self.new_queued_run(&plan, status)?;
-        match self.store.run_enqueue(&run).await? {
-            Enqueued::Accepted { lease, interrupted } => {
+        match self.store.run_accept(&run).await? {
+            Acceptance::Accepted { lease, interrupted } => {
                 if lease.is_none() {
                     self.length.add();
                 }
@@ -113,17 +113,17 @@ impl RunQueue {
                     _ => handle,
                 })
             }
-            Enqueued::Known(known) => {
+            Acceptance::Known(known) => {
                 self.known_run(&plan.tenant, plan.request.idempotency.as_ref(), known)
                     .await
             }
-            Enqueued::TenantFull => Err(Refusal::TenantQueueFull {
+            Acceptance::TenantFull => Err(Refusal::TenantQueueFull {
                 limit: run.max_waiting.unwrap_or_default(),
                 retry_after: RETRY_AFTER,
             }),
-            Enqueued::ThreadBusy(run_id) => Err(Refusal::ThreadBusy { run_id }),
-            Enqueued::Answered(by) => Err(Refusal::Answered { by }),
-            Enqueued::MissingBase(session_id) => Err(Refusal::UnknownSession {
+            Acceptance::ThreadBusy(run_id) => Err(Refusal::ThreadBusy { run_id }),
+            Acceptance::Answered(by) => Err(Refusal::Answered { by }),
+            Acceptance::MissingBase(session_id) => Err(Refusal::UnknownSession {
                 session_id,
                 of_run: None,
             }),

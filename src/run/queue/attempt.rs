@@ -31,7 +31,8 @@ use crate::run::tasks::RunTasks;
 use agent::RunWebhook;
 use agent::record::{RunControl, RunRecord};
 use board::{Board, LiveRun};
-use store::{Lease, LeasedRun, Store, StoreError, UNREADABLE_ATTEMPTS, UnreadableRequest};
+use store::queue::{Lease, LeasedRun, UNREADABLE_ATTEMPTS, UnreadableRequest};
+use store::{Store, StoreError};
 use values::clock::{Clock, Timestamp};
 use values::ids::RunId;
 

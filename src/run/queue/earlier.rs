@@ -4,7 +4,8 @@ use std::error::Error;
 
 use super::attempt::Attempts;
 use crate::run::outcome::Spent;
-use store::{LeasedRun, StoreError};
+use store::StoreError;
+use store::queue::LeasedRun;
 
 /// The most events of one read.
 const BATCH: u32 = 1_000;

@@ -12,7 +12,8 @@ use tokio::sync::Mutex;
 
 use crate::run::active::{ActiveRun, HeldLease};
 use agent::{Journal, JournalEntry, JournalError, Journals};
-use store::{JournalRecord, Lease, Store, StoreError};
+use store::queue::{JournalRecord, Lease};
+use store::{Store, StoreError};
 
 /// Persists the entries of all executions of a run, in one order.
 #[derive(Debug)]

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use store::{LeaseClock, LeaseTerms, Store, StoreError};
+use store::queue::LeaseTerms;
+use store::{LeaseClock, Store, StoreError};
 use values::clock::{Clock, Timestamp};
 use values::ids::{IdSource, WorkerId};
 

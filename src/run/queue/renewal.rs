@@ -13,7 +13,8 @@ use super::progress::ticks;
 use crate::run::active::{ActiveRun, ActiveRuns};
 use crate::run::tasks::RunTasks;
 use agent::record::SteeringStatus;
-use store::{Outage, RenewedLease, Store, StoreError};
+use store::queue::RenewedLease;
+use store::{Outage, Store, StoreError};
 
 /// The longest time between two checks of the leases.
 const PERIOD: Duration = Duration::from_secs(1);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::run::request::RunRequest;
-use store::{StoredRequest, UnreadableRequest};
+use store::queue::{StoredRequest, UnreadableRequest};
 use tasks::off_thread::by_size_of;
 use values::ids::AgentId;
 use values::message::Message;

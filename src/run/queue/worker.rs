@@ -12,7 +12,8 @@ use super::leases::Leases;
 use super::quarantine::Quarantine;
 use crate::run::run_slots::{QueueSlots, RunSlot};
 use crate::run::tasks::RunTasks;
-use store::{LeaseLimits, LeasedRun, Outage, SUSPECT_ATTEMPTS, Store, StoreError};
+use store::queue::{LeaseLimits, LeasedRun, SUSPECT_ATTEMPTS};
+use store::{Outage, Store, StoreError};
 
 /// The most runs of one lease request.
 const BATCH: usize = 16;

@@ -3,7 +3,7 @@
 use futures_util::StreamExt as _;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use store::Scope;
+use store::keys::Scope;
 use test_support::clock::time;
 use test_support::databases::TestDatabase;
 use test_support::wait::until;

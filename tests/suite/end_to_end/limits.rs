@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use store::Scope;
+use store::keys::Scope;
 use test_support::databases::TestDatabase;
 use test_support::gate::Gate;
 use tokio::time::timeout;

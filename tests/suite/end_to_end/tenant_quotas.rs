@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 use sqlx::{Connection as _, PgConnection};
-use store::Scope;
+use store::keys::Scope;
 use test_support::databases::{Engine, TestDatabase};
 use test_support::redis_server::PrivateServer;
 use test_support::wait::until;

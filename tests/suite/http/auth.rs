@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use futures_util::future::join_all;
 use reqwest::{Method, header};
 use serde_json::{Value, json};
-use store::Scope;
+use store::keys::Scope;
 use test_support::wait::until;
 use values::clock::Clock as _;
 

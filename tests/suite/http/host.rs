@@ -2,7 +2,7 @@
 
 use reqwest::{Method, RequestBuilder, header};
 use serde_json::json;
-use store::Scope;
+use store::keys::Scope;
 
 use super::service::Service;
 use crate::support::answer::{read, with_json};

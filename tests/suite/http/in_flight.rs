@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use store::Scope;
+use store::keys::Scope;
 use test_support::logs::{CapturedLog, listen};
 use test_support::wait::until;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

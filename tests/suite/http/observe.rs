@@ -3,7 +3,7 @@
 
 use reqwest::{Method, header};
 use serde_json::{Value, json};
-use store::Scope;
+use store::keys::Scope;
 use test_support::internals::INTERNALS;
 use test_support::logs::{CapturedLog, listen};
 

@@ -7,7 +7,7 @@ use agent::ports::ToolServers as _;
 use net::outgoing::SystemResolver;
 use reqwest::Method;
 use serde_json::json;
-use store::Scope;
+use store::keys::Scope;
 use test_support::wait::until;
 use tokio::time;
 use tools::ToolSecrets;

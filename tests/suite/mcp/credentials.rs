@@ -224,7 +224,7 @@ async fn each_tenant_has_a_connection_of_its_own() {
     let server = McpServer::start(Era::Legacy);
     let app = McpApp::with(&server, "").await;
     for tenant in ["a", "b", "a"] {
-        let (_, key) = app.make_key(tenant, &[store::Scope::Admin]).await;
+        let (_, key) = app.make_key(tenant, &[store::keys::Scope::Admin]).await;
         let authorization = format!("Bearer {key}");
         let agent = json!({"model": "mock/m", "mcp": ["box"]});
         let request = app.request(reqwest::Method::PUT, "/v1/agents/user");

@@ -99,7 +99,7 @@ async fn one_process_serves_all_runs_and_ends_with_the_service() {
 async fn each_tenant_has_a_process() {
     let app = start("").await;
     let first = process_of(&app).await;
-    let (_, key) = app.make_key("other", &[store::Scope::Admin]).await;
+    let (_, key) = app.make_key("other", &[store::keys::Scope::Admin]).await;
     let definition = json!({"model": "mock/m", "mcp": ["stub"]});
     let put = app.request(reqwest::Method::PUT, "/v1/agents/user").bearer_auth(&key);
     read(with_json(put, &definition)).await.ok();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agent::record::{DeliveryRecord, DeliveryStatus};
 use chrono::TimeDelta;
-use store::Restarted;
+use store::outbox::Restarted;
 use test_support::ports::RefusingAddress;
 use tools::webhooks::SenderSettings;
 use values::clock::Clock as _;

@@ -11,7 +11,7 @@ use agent_runtime::http::{self, HttpState};
 use reqwest::{Client, Method, RequestBuilder, StatusCode, redirect};
 use secrecy::ExposeSecret as _;
 use serde_json::json;
-use store::{ApiKeyRecord, Scope};
+use store::keys::{ApiKeyRecord, Scope};
 use test_support::clock::MovableClock;
 use test_support::wait::until;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

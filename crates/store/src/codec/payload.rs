@@ -36,16 +36,16 @@ pub struct Payload {
 /// Why a payload can't be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum EncodeError {
-    /// It is longer than any payload that can be read.
+    /// The payload is longer than any that can be read.
     #[error("the payload has {length} bytes, more than the {MAX_LENGTH} that can be read back")]
     TooLong {
-        /// Its bytes, uncompressed.
+        /// The bytes of the payload, uncompressed.
         length: usize,
     },
     /// The compressor failed.
     #[error("the payload can't be compressed")]
     Compress(#[source] io::Error),
-    /// It can't be represented as JSON.
+    /// The value can't be represented as JSON.
     #[error("the payload can't be written as JSON")]
     Json(#[source] serde_json::Error),
 }
@@ -140,19 +140,19 @@ pub enum DecodeError {
     /// No encoding is below 0.
     #[error("{0} is no known encoding")]
     UnknownEncoding(i16),
-    /// It would take more memory than any payload may.
+    /// The payload would take more memory than any may.
     #[error("the payload states no size, or one above {MAX_LENGTH} bytes")]
     TooLong,
-    /// It is damaged.
+    /// The payload is damaged.
     #[error("the payload is no zstd frame")]
     Decompress(#[source] io::Error),
-    /// It is damaged, or of another kind.
+    /// The payload is damaged, or of another kind.
     #[error("the payload is not the JSON that it should be")]
     Json(#[source] serde_json::Error),
-    /// It is damaged.
+    /// The payload is damaged.
     #[error("the payload is no text")]
     Text(#[source] std::str::Utf8Error),
-    /// Its row states another number of messages.
+    /// The row states another number of messages.
     #[error("the segment says that it has {stated} messages and holds {found}")]
     MessageCount {
         /// The number in the row.

@@ -28,10 +28,10 @@ const MAX_RETRIES: usize = 4;
 /// How long a request may take with its further attempts, and with the wait for its turn.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// Which object store large contents are in.
+/// The object store of large contents.
 #[derive(Clone, Deserialize)]
 pub struct ObjectSettings {
-    /// Its address, such as `s3://bucket/prefix`, without credentials; empty for no object store.
+    /// The address, such as `s3://bucket/prefix`, without credentials; empty for no object store.
     #[serde(deserialize_with = "address")]
     pub url: String,
     /// Contents of at least that many bytes are in it.

@@ -1,10 +1,13 @@
 //! Rows of one table as an array for each column, so that one statement writes any number of rows.
 
+use std::sync::OnceLock;
+
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
-use sqlx::{Postgres, Row as _};
+use sqlx::{PgConnection, Postgres, Row as _};
 
 use crate::rows::{Row, Value};
+use crate::sql::events_conflict;
 use values::tenant::TenantId;
 
 /// The number of a write in its batch. Rows of other tables refer to the write by it.
@@ -12,6 +15,9 @@ use values::tenant::TenantId;
 pub(super) struct Number(i32);
 
 impl Number {
+    /// The number of a write that is alone.
+    pub(super) const FIRST: Self = Self(0);
+
     /// Iterates over all numbers.
     pub(super) fn all() -> impl Iterator<Item = Self> {
         (0..).map(Self)
@@ -77,34 +83,67 @@ impl<'v> ColumnArrays<'v> {
         self.0.is_empty()
     }
 
-    /// Returns the number of columns.
-    pub(super) fn width(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Returns the placeholders of the arrays, from the given number on.
-    pub(super) fn placeholders(&self, first: usize) -> String {
-        let numbers = (first..).take(self.width());
-        joined(numbers.map(|number| format!("${number}")))
-    }
-
-    /// Returns the names of all columns.
-    pub(super) fn names(&self) -> String {
-        joined(self.0.iter().map(|column| column.name.to_owned()))
-    }
-
     /// Returns the names of a column and of those after it, each with the prefix.
     pub(super) fn names_from(&self, first: &str, prefix: &str) -> String {
         let columns = self.0.iter().skip_while(|column| column.name != first);
         joined(columns.map(|column| format!("{prefix}{}", column.name)))
     }
 
-    /// Binds the arrays, one after the other.
-    pub(super) fn bind_to(self, query: Query<'_, Postgres, PgArguments>) -> Query<'_, Postgres, PgArguments> {
+    fn bind_to(self, query: Query<'_, Postgres, PgArguments>) -> Query<'_, Postgres, PgArguments> {
         self.0
             .into_iter()
             .fold(query, |query, column| bind(query, &column.values))
     }
+}
+
+/// Returns the text of a statement. It depends only on which of these tables have rows.
+pub(super) fn text(
+    texts: &'static [OnceLock<String>],
+    tables: &[&ColumnArrays<'_>],
+    build: impl FnOnce() -> String,
+) -> &'static str {
+    let has_rows = tables.iter().map(|table| usize::from(!table.is_empty()));
+    texts[has_rows.fold(0, |index, has_rows| 2 * index + has_rows)].get_or_init(build)
+}
+
+/// Defines each table that has rows, as a common table expression of its arrays.
+pub(super) fn definitions(tables: &[(&'static str, &ColumnArrays<'_>)]) -> Vec<String> {
+    let mut numbers = 1..;
+    let with_rows = tables.iter().filter(|(_, table)| !table.is_empty());
+    let definitions = with_rows.map(|(name, table)| {
+        let columns = table.names_from("tenant", "");
+        let placeholders = joined(numbers.by_ref().take(table.0.len()).map(|number| format!("${number}")));
+        format!("{name} as materialized (select * from unnest({placeholders}) as {name} ({columns}))")
+    });
+    definitions.collect()
+}
+
+/// Returns the part of a statement that inserts events of the runs in a table `done`, which has
+/// their tenants, numbers and ids.
+pub(super) fn events_text(events: &ColumnArrays<'_>) -> String {
+    format!(
+        concat!(
+            "new_events as (
+                insert into run_events (tenant, run_id, {columns})
+                select tenant, run_id, {values} from events join done using (tenant, number)",
+            events_conflict!(),
+            ")"
+        ),
+        columns = events.names_from("first_sequence", ""),
+        values = events.names_from("first_sequence", "events."),
+    )
+}
+
+/// Executes a statement with the arrays of its tables.
+pub(super) async fn fetch_all<'v>(
+    connection: &mut PgConnection,
+    text: &'static str,
+    tables: impl IntoIterator<Item = ColumnArrays<'v>>,
+) -> Result<Vec<PgRow>, sqlx::Error> {
+    let query = tables
+        .into_iter()
+        .fold(sqlx::query(text), |query, table| table.bind_to(query));
+    query.fetch_all(connection).await
 }
 
 /// Binds the values of a column, which all have the type of the first one.

@@ -1,4 +1,4 @@
-//! What the committer needs to know about a kind of write.
+//! A kind of write, as the committer needs it.
 
 use async_trait::async_trait;
 use sqlx::PgConnection;
@@ -9,10 +9,10 @@ use values::tenant::TenantId;
 /// A kind of write. One statement executes any number of them.
 #[async_trait]
 pub(super) trait BatchWrite: Send + Sync + Sized + 'static {
-    /// What the statement decides about a write.
+    /// The decision of the statement about a write.
     type Decision: Send;
 
-    /// Returns what no other write of the batch may have.
+    /// Returns the key that no other write of the batch may have.
     fn key(&self) -> Option<WriteKey>;
 
     /// Returns about how many bytes it sends to the database.
@@ -20,9 +20,15 @@ pub(super) trait BatchWrite: Send + Sync + Sized + 'static {
 
     /// Executes writes with different keys.
     async fn execute_all(connection: &mut PgConnection, writes: &[&Self]) -> Result<Vec<Self::Decision>, sqlx::Error>;
+
+    /// Executes the write alone.
+    async fn execute(&self, connection: &mut PgConnection) -> Result<Self::Decision, sqlx::Error> {
+        let decisions = Self::execute_all(connection, &[self]).await?;
+        decisions.into_iter().next().ok_or(sqlx::Error::RowNotFound)
+    }
 }
 
-/// What two writes of one batch may not share.
+/// A key that two writes of one batch may not share.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) enum WriteKey {
     /// The branch that a session may open.
@@ -31,14 +37,4 @@ pub(super) enum WriteKey {
     Progress(TenantId, Uuid),
     /// An idempotency key.
     Idempotency(TenantId, String),
-}
-
-/// What became of a write.
-#[derive(Debug)]
-pub(super) enum Outcome<D> {
-    Decided(D),
-    /// It failed although it was alone.
-    Failed(sqlx::Error),
-    /// It has to be executed alone.
-    Undecided,
 }

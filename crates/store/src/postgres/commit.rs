@@ -1,144 +1,105 @@
-//! Publishes sessions on PostgreSQL.
+//! Publishes commits on PostgreSQL.
 //!
-//! Most commits are one session and the end of its run, which the committer publishes in batches. A
-//! transaction of its own is needed only if the run publishes subagents' sessions, is on a thread
-//! or sends webhooks, and if the batch has not decided.
+//! Most commits are one session and the end of its run, which the committer publishes in batches.
+//! Another commit has a transaction of its own (`sql/commit.rs`): one of a run that publishes
+//! subagents' sessions, is on a thread, sends webhooks or has messages to mark, and one about which
+//! no batch has decided. The transaction publishes each session by the statement of a batch.
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-use sqlx::{FromRow, PgConnection, PgPool};
-use tracing::Instrument as _;
+use sqlx::PgConnection;
 
 use super::PostgresStore;
-use super::batch_write::Outcome;
-use super::publish::{PlainPublish, Publish, Target, publish_sessions};
-use super::timeouts::in_time;
-use super::wake_ups::QueueWakeUps;
-use crate::error::{CommitError, StoreError};
+use super::arrays::Number;
+use super::committer::AnyWrite;
+use super::publish::{PlainPublish, Publish, Target, end_queued_run, publish_sessions};
+use super::server_settings::LOCAL_PLAN_SETTINGS;
+use crate::error::StoreError;
+use crate::new_commit::{NewCommit, NewSession, Positions};
 use crate::new_end::NewEnd;
-use crate::publication::{OPERATION, Positions, Publication, Publications};
-use crate::sql::{Connection, Refusal, answer, end_run_of_commit, environment_share, successor_statement};
-use crate::traits::{Commit, Committed, SessionWriter};
+use crate::rows::LeaseKey;
+use crate::sql::{Connection, Published, Refusal, publish_alone};
 use values::session::BranchPosition;
+use values::tenant::TenantId;
 
-#[async_trait]
-impl SessionWriter for PostgresStore {
-    async fn session_commit(&self, commit: &Commit) -> Result<Committed, CommitError> {
-        let mut publications = Publications::make(commit).await?;
-        if publications.is_plain() {
-            let (returned, published) = self.publish_in_batch(publications).await?;
-            publications = returned;
-            if let Some(published) = published {
-                return answer(self, publications, published.map(Positions::alone)).await;
-            }
-        }
-        let (pool, wake_ups) = (self.pool.clone(), Arc::clone(&self.wake_ups));
-        let work = Box::pin(async move {
-            let published = in_time(publish_all(&pool, &wake_ups, &mut publications)).await;
-            (publications, published)
-        });
-        // Runs in a task, so that no caller can cancel it: a transaction that is cancelled while it
-        // begins would stay open on its connection.
-        let (publications, published) = self
-            .tasks
-            .spawn(work.in_current_span())
-            .await
-            .map_err(StoreError::failed(OPERATION))?;
-        answer(self, publications, published).await
+/// Publishes a commit.
+pub(super) async fn publish(store: &PostgresStore, commit: NewCommit) -> Result<Published, StoreError> {
+    if !commit.is_plain() {
+        return publish_alone(store, commit).await;
+    }
+    match publish_in_batch(store, commit).await? {
+        (commit, Some(published)) => Ok((commit, published.map(Positions::alone))),
+        (commit, None) => publish_alone(store, commit).await,
     }
 }
 
-impl PostgresStore {
-    /// Publishes one session through the committer. Returns `None` if it has to be published in a
-    /// transaction of its own, for example to find out why it is refused.
-    async fn publish_in_batch(
-        &self,
-        publications: Publications,
-    ) -> Result<(Publications, Option<Result<BranchPosition, Refusal>>), StoreError> {
-        let target = Target::first_of(&publications.own);
-        let mut publish = PlainPublish { publications, target };
-        loop {
-            let (returned, outcome) = self.committer.publish(publish).await?;
-            publish = returned;
-            let own = &publish.publications.own;
-            let published = match outcome {
-                Outcome::Decided(Some(target)) => Some(Ok(target.position(own))),
-                Outcome::Decided(None) => match publish.target.after_refusal(own) {
-                    Some(next) => {
-                        publish.target = next;
-                        continue;
-                    }
-                    None => None,
-                },
-                Outcome::Failed(error) => Some(Err(error.into())),
-                Outcome::Undecided => None,
-            };
-            return Ok((publish.publications, published));
-        }
+/// Publishes one session through the committer. Returns `None` if it has to be published in a
+/// transaction of its own, for example to find out why it is refused.
+async fn publish_in_batch(
+    store: &PostgresStore,
+    commit: NewCommit,
+) -> Result<(NewCommit, Option<Result<BranchPosition, Refusal>>), StoreError> {
+    let target = Target::first_of(&commit.own);
+    let mut publish = PlainPublish { commit, target };
+    loop {
+        let (returned, outcome) = store.committer.execute(publish, AnyWrite::Publish).await?;
+        publish = returned;
+        let own = &publish.commit.own;
+        let published = match outcome {
+            Some(Ok(Some(target))) => Some(Ok(target.position(own))),
+            Some(Ok(None)) => match publish.target.after_refusal(own) {
+                Some(next) => {
+                    publish.target = next;
+                    continue;
+                }
+                None => None,
+            },
+            Some(Err(error)) => Some(Err(error.into())),
+            None => None,
+        };
+        return Ok((publish.commit, published));
     }
 }
 
-/// An error drops the transaction, which rolls it back.
-async fn publish_all(
-    pool: &PgPool,
-    wake_ups: &QueueWakeUps,
-    publications: &mut Publications,
-) -> Result<Positions, Refusal> {
-    let mut transaction = pool.begin().await?;
-    environment_share::<PostgresStore>(&mut Connection::Postgres(&mut transaction), publications).await?;
-    let is_next_released = end_run_of_commit(&mut Connection::Postgres(&mut transaction), publications).await?;
-    let own = publish(&mut transaction, &publications.own, publications.new_end()).await?;
-    let mut children = Vec::with_capacity(publications.children.len());
-    for child in &publications.children {
-        children.push(publish(&mut transaction, child, None).await?);
-    }
-    if is_next_released {
-        wake_ups.commit(transaction).await?;
-    } else {
-        transaction.commit().await?;
-    }
-    Ok(Positions { own, children })
-}
-
-/// Publishes a session. If its position is taken, opens a branch or refuses the session, as its
-/// conflict policy says.
-async fn publish(
+/// Publishes a session and ends its run, inside a transaction. If the position is taken, opens a
+/// branch or refuses the session, as its conflict policy says.
+pub(super) async fn publish_on_conn(
     connection: &mut PgConnection,
-    publication: &Publication,
+    session: &NewSession,
     end: Option<&NewEnd>,
 ) -> Result<BranchPosition, Refusal> {
-    let mut target = Target::first_of(publication);
+    if end.is_some_and(|end| end.lease.is_some()) {
+        plan_as_in_batch(connection).await?;
+    }
+    let mut target = Target::first_of(session);
     loop {
-        let publish = Publish {
-            publication,
-            end,
-            target,
-        };
-        let published = publish_sessions(connection, &[publish]).await?;
+        let publish = Publish::new(Number::FIRST, session, end, target);
+        let published = publish_sessions(connection, vec![publish]).await?;
         if let Some(target) = published.into_iter().flatten().next() {
-            return Ok(target.position(publication));
+            return Ok(target.position(session));
         }
-        match target.after_refusal(publication) {
-            Some(next) => target = next,
-            None => return Err(refusal(connection, publication, target).await?),
+        match (target.after_refusal(session), session.parent) {
+            (Some(next), _) => target = next,
+            (None, Some((parent, _))) if target == Target::Append => {
+                let mut connection = Connection::Postgres(connection);
+                return Err(Refusal::of_append(&mut connection, session, parent).await?);
+            }
+            _ => return Err(Refusal::missing_base()),
         }
     }
 }
 
-/// Finds out why a session is refused.
-async fn refusal(
+/// Ends a run without a session, inside a transaction.
+pub(super) async fn run_end_on_conn(
     connection: &mut PgConnection,
-    publication: &Publication,
-    target: Target,
-) -> Result<Refusal, sqlx::Error> {
-    match publication.parent {
-        Some((parent, _)) if target == Target::Append => {
-            let successor = successor_statement(publication, parent).into_query();
-            let successor = successor.fetch_optional(connection).await?;
-            let successor = successor.as_ref().map(FromRow::from_row).transpose()?;
-            Ok(Refusal::of_successor(publication, successor))
-        }
-        _ => Ok(Refusal::missing_base()),
-    }
+    tenant: &TenantId,
+    lease: &LeaseKey,
+    end: &NewEnd,
+) -> Result<(), sqlx::Error> {
+    plan_as_in_batch(connection).await?;
+    end_queued_run(connection, tenant, lease, end).await
+}
+
+/// Has the statement that ends runs planned as in a batch. Otherwise its plan may read whole
+/// indexes of tables that have grown.
+async fn plan_as_in_batch(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    sqlx::raw_sql(LOCAL_PLAN_SETTINGS).execute(connection).await.map(drop)
 }

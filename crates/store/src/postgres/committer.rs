@@ -23,17 +23,16 @@ use sqlx::Connection as _;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::batch_write::{BatchWrite, Outcome, WriteKey};
-use super::enqueue::Inserted;
+use super::batch_write::{BatchWrite, WriteKey};
 use super::own_connection::OwnConnection;
-use super::publish::{PlainPublish, Target};
-use super::sessions::{LOCAL_BATCH_SETTINGS, Sessions};
+use super::publish::PlainPublish;
+use super::server_settings::{LOCAL_BATCH_SETTINGS, Pooler};
 use super::statistics::Statistics;
 use crate::committer::{Committer, Write};
 use crate::driver_error::is_lock_timeout;
 use crate::error::StoreError;
+use crate::new_acceptance::NewAcceptance;
 use crate::new_progress::NewProgress;
-use crate::new_queued_run::NewQueueRow;
 
 /// A larger write is executed alone, since all others of its batch would wait for it.
 const MAX_BATCHED_BYTES: usize = 256 << 10;
@@ -51,14 +50,19 @@ pub(super) struct PostgresCommitter {
 
 /// A write that waits for its batch.
 #[derive(Debug)]
-struct Submitted<W: BatchWrite> {
+pub(super) struct Submitted<W: BatchWrite> {
     write: W,
     caller: oneshot::Sender<(W, Outcome<W::Decision>)>,
 }
 
+/// The decision of a batch about a write, or the error of a write that failed although it was
+/// alone. `None` if the write has to be executed alone.
+type Outcome<D> = Option<Result<D, sqlx::Error>>;
+
+/// A write of any kind.
 #[derive(Debug)]
-enum AnyWrite {
-    Accept(Box<Submitted<NewQueueRow>>),
+pub(super) enum AnyWrite {
+    Accept(Box<Submitted<NewAcceptance>>),
     Progress(Box<Submitted<NewProgress>>),
     Publish(Box<Submitted<PlainPublish>>),
 }
@@ -67,36 +71,29 @@ impl PostgresCommitter {
     /// Creates a committer. It connects with its first batch.
     pub(super) fn new(connection: OwnConnection, statistics: Statistics) -> Self {
         let (connection, statistics) = (Arc::new(connection), Arc::new(statistics));
-        let (of_batches, counting) = (Arc::clone(&connection), Arc::clone(&statistics));
+        let (executing, counting) = (Arc::clone(&connection), Arc::clone(&statistics));
         Self {
             committer: Committer::new(move |batch| {
                 counting.count_batch();
-                execute(Arc::clone(&of_batches), batch).boxed()
+                execute(Arc::clone(&executing), batch).boxed()
             }),
             connection,
             statistics,
         }
     }
 
-    /// Publishes the session of a plain commit, with the end of its run.
-    pub(super) async fn publish(
+    /// Executes a write in a batch, unless it is large. Returns it with its outcome.
+    pub(super) async fn execute<W: BatchWrite>(
         &self,
-        publish: PlainPublish,
-    ) -> Result<(PlainPublish, Outcome<Option<Target>>), StoreError> {
-        self.submit(publish, AnyWrite::Publish).await
-    }
-
-    /// Inserts a run into the queue.
-    pub(super) async fn run_insert(&self, row: NewQueueRow) -> Result<(NewQueueRow, Outcome<Inserted>), StoreError> {
-        self.submit(row, AnyWrite::Accept).await
-    }
-
-    /// Inserts the progress of a run.
-    pub(super) async fn progress_insert(
-        &self,
-        progress: NewProgress,
-    ) -> Result<(NewProgress, Outcome<bool>), StoreError> {
-        self.submit(progress, AnyWrite::Progress).await
+        write: W,
+        kind: fn(Box<Submitted<W>>) -> AnyWrite,
+    ) -> Result<(W, Outcome<W::Decision>), StoreError> {
+        if write.bytes() > MAX_BATCHED_BYTES {
+            return Ok((write, None));
+        }
+        let (caller, decided) = oneshot::channel();
+        self.committer.submit(kind(Box::new(Submitted { write, caller })));
+        decided.await.map_err(StoreError::failed("execute a batch"))
     }
 
     /// Waits for the batches in flight, and closes the connection.
@@ -105,18 +102,31 @@ impl PostgresCommitter {
         self.statistics.close().await;
         self.connection.close().await;
     }
+}
 
-    async fn submit<W: BatchWrite>(
-        &self,
-        write: W,
-        any: fn(Box<Submitted<W>>) -> AnyWrite,
-    ) -> Result<(W, Outcome<W::Decision>), StoreError> {
-        if write.bytes() > MAX_BATCHED_BYTES {
-            return Ok((write, Outcome::Undecided));
+impl<W: BatchWrite> Write for Submitted<W> {
+    type Key = WriteKey;
+
+    fn key(&self) -> Option<WriteKey> {
+        self.write.key()
+    }
+
+    fn bytes(&self) -> usize {
+        self.write.bytes()
+    }
+
+    fn is_wanted(&self) -> bool {
+        !self.caller.is_closed()
+    }
+}
+
+impl AnyWrite {
+    fn submitted(&self) -> &dyn Write<Key = WriteKey> {
+        match self {
+            Self::Accept(submitted) => &**submitted,
+            Self::Progress(submitted) => &**submitted,
+            Self::Publish(submitted) => &**submitted,
         }
-        let (caller, decided) = oneshot::channel();
-        self.committer.submit(any(Box::new(Submitted { write, caller })));
-        decided.await.map_err(StoreError::failed("execute a batch"))
     }
 }
 
@@ -124,27 +134,15 @@ impl Write for AnyWrite {
     type Key = WriteKey;
 
     fn key(&self) -> Option<WriteKey> {
-        match self {
-            Self::Accept(submitted) => submitted.write.key(),
-            Self::Progress(submitted) => submitted.write.key(),
-            Self::Publish(submitted) => submitted.write.key(),
-        }
+        self.submitted().key()
     }
 
     fn bytes(&self) -> usize {
-        match self {
-            Self::Accept(submitted) => submitted.write.bytes(),
-            Self::Progress(submitted) => submitted.write.bytes(),
-            Self::Publish(submitted) => submitted.write.bytes(),
-        }
+        self.submitted().bytes()
     }
 
     fn is_wanted(&self) -> bool {
-        match self {
-            Self::Accept(submitted) => !submitted.caller.is_closed(),
-            Self::Progress(submitted) => !submitted.caller.is_closed(),
-            Self::Publish(submitted) => !submitted.caller.is_closed(),
-        }
+        self.submitted().is_wanted()
     }
 }
 
@@ -170,9 +168,9 @@ async fn execute_kind<W: BatchWrite>(own: &OwnConnection, submitted: Vec<Submitt
     let writes: Vec<_> = submitted.iter().map(|submitted| &submitted.write).collect();
     let executed = timeout(STATEMENT_TIMEOUT, execute_statement(own, &writes)).await;
     let is_alone = writes.len() == 1;
-    let outcomes: Vec<_> = match executed {
-        Ok(Ok(decisions)) => decisions.into_iter().map(Outcome::Decided).collect(),
-        Ok(Err(error)) if is_alone && !is_lock_timeout(&error) => vec![Outcome::Failed(error)],
+    let outcomes: Vec<Outcome<W::Decision>> = match executed {
+        Ok(Ok(decisions)) => decisions.into_iter().map(|decision| Some(Ok(decision))).collect(),
+        Ok(Err(error)) if is_alone && !is_lock_timeout(&error) => vec![Some(Err(error))],
         Ok(Err(error)) => undecided(writes.len(), &error),
         Err(elapsed) => undecided(writes.len(), &elapsed),
     };
@@ -185,15 +183,15 @@ async fn execute_kind<W: BatchWrite>(own: &OwnConnection, submitted: Vec<Submitt
 /// Returns the outcomes of a batch that failed with so many writes.
 fn undecided<D>(writes: usize, error: &(dyn Error + 'static)) -> Vec<Outcome<D>> {
     tracing::debug!(writes, error, "a batch failed, so each of its writes is executed alone");
-    iter::repeat_with(|| Outcome::Undecided).take(writes).collect()
+    iter::repeat_with(|| None).take(writes).collect()
 }
 
 /// An error drops the connection, which closes it.
 async fn execute_statement<W: BatchWrite>(own: &OwnConnection, writes: &[&W]) -> Result<Vec<W::Decision>, sqlx::Error> {
     let mut connection = own.take().await?;
-    let decisions = match own.sessions {
-        Sessions::Own => W::execute_all(&mut connection, writes).await?,
-        Sessions::Pooled => {
+    let decisions = match own.pooler {
+        Pooler::Absent => W::execute_all(&mut connection, writes).await?,
+        Pooler::Present => {
             let mut transaction = connection.begin().await?;
             sqlx::raw_sql(LOCAL_BATCH_SETTINGS).execute(&mut *transaction).await?;
             let decisions = W::execute_all(&mut transaction, writes).await?;

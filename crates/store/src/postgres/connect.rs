@@ -17,11 +17,11 @@ use tokio_util::task::TaskTracker;
 use super::PostgresStore;
 use super::committer::PostgresCommitter;
 use super::own_connection::OwnConnection;
-use super::sessions::Sessions;
+use super::server_settings::Pooler;
 use super::statistics::Statistics;
 use super::timeouts::{TRUSTED_IDLE, within};
 use super::wake_ups::QueueWakeUps;
-use crate::content_settings::ContentRules;
+use crate::contents::ContentRules;
 use crate::open::{OpenError, StoreSettings};
 use crate::sql::half_of;
 use tasks::fair_share::FairShare;
@@ -59,16 +59,16 @@ impl Silences {
 
 impl PostgresStore {
     /// Creates the pool. Checks that the database can be reached, unless a migration has just run,
-    /// and that the sessions of a pooler have the settings of the store.
+    /// and that the connections of a pooler have the settings of the store.
     pub(crate) async fn connect(
         url: &str,
         settings: &StoreSettings,
         contents: ContentRules,
     ) -> Result<Self, OpenError> {
         let options = parse(url)?;
-        let sessions = match settings.listen_url {
-            None => Sessions::Own,
-            Some(_) => Sessions::Pooled,
+        let pooler = match settings.listen_url {
+            None => Pooler::Absent,
+            Some(_) => Pooler::Present,
         };
         let ping_timeout = settings.acquire_timeout / TESTS;
         let silences = Arc::<Silences>::default();
@@ -101,15 +101,15 @@ impl PostgresStore {
             .after_release(move |connection, _| {
                 Box::pin(async move { within(ping_timeout, connection.flush()).await.map(|()| true) })
             })
-            .after_connect(move |connection, _| Box::pin(sessions.prepare(connection)));
+            .after_connect(move |connection, _| Box::pin(pooler.prepare(connection)));
         // A migration has just written.
         let mut is_standby = false;
-        if !settings.migrate || sessions == Sessions::Pooled {
-            is_standby = try_to_connect(&options, sessions, settings.acquire_timeout).await?;
+        if !settings.migrate || pooler == Pooler::Present {
+            is_standby = try_to_connect(&options, pooler, settings.acquire_timeout).await?;
         }
         let listen_options = settings.listen_url.as_ref().map(|url| parse(url.expose_secret()));
         let listen_options = listen_options.transpose()?.unwrap_or_else(|| options.clone());
-        let own_connection = OwnConnection::new(options.clone(), sessions, ping_timeout);
+        let own_connection = OwnConnection::new(options.clone(), pooler, ping_timeout);
         let pool = pool.connect_lazy_with(options);
         let statistics = Statistics::new(pool.clone());
         Ok(Self {
@@ -130,12 +130,12 @@ impl PostgresStore {
 /// Returns whether the database takes no writes.
 async fn try_to_connect(
     options: &PgConnectOptions,
-    sessions: Sessions,
+    pooler: Pooler,
     acquire_timeout: Duration,
 ) -> Result<bool, OpenError> {
     let tried = timeout(acquire_timeout, async {
         let mut connection = connect_with(options).await?;
-        let prepared = match sessions.prepare(&mut connection).await {
+        let prepared = match pooler.prepare(&mut connection).await {
             Ok(()) => is_read_only(&mut connection).await,
             Err(error) => Err(error),
         };

@@ -10,22 +10,27 @@ use sqlx::Postgres;
 use tokio::sync::Semaphore;
 use tracing::Instrument as _;
 
+use super::commit::{publish, publish_on_conn, run_end_on_conn};
 use super::contents::{contents_insert, contents_renew};
 use super::progress::progress_insert;
-use super::queue::{run_insert, run_lease};
+use super::queue::{run_accept, run_lease};
 use super::timeouts::{each_in_time, in_time};
 use super::{PostgresStore, removal};
 use crate::commands::CommandWakeUp;
-use crate::content_settings::ContentRules;
+use crate::contents::ContentRules;
 use crate::driver_error::store_error;
 use crate::error::StoreError;
+use crate::new_acceptance::NewAcceptance;
+use crate::new_commit::{NewCommit, NewSession};
+use crate::new_end::NewEnd;
 use crate::new_progress::NewProgress;
-use crate::new_queued_run::NewQueueRow;
 use crate::queue::{LeaseChoice, LeaseTerms};
-use crate::rows::{LeasedRunRow, NewContentRow, RenewedContentRow};
-use crate::sql::{Attempt, Connection, Ended, Engine, EngineRow, Statement, Tally, due_in_pair, segment_condition};
+use crate::rows::{LeaseKey, LeasedRunRow, NewContentRow, RenewedContentRow};
+use crate::sql::{
+    Attempt, Connection, Ended, Engine, EngineRow, Published, Refusal, Statement, Tally, due_in_pair, segment_condition,
+};
 use tasks::fair_share::FairShare;
-use values::session::Hash;
+use values::session::{BranchPosition, Hash};
 use values::tenant::TenantId;
 
 #[async_trait]
@@ -126,12 +131,33 @@ impl Engine for PostgresStore {
         done.map_err(store_error(operation))
     }
 
-    async fn run_insert(&self, row: NewQueueRow) -> Result<Attempt, StoreError> {
-        Box::pin(run_insert(self, row)).await
+    async fn run_accept(&self, row: NewAcceptance) -> Result<Attempt, StoreError> {
+        Box::pin(run_accept(self, row)).await
     }
 
     async fn progress_insert(&self, progress: NewProgress) -> Result<bool, StoreError> {
         progress_insert(self, progress).await
+    }
+
+    async fn publish(&self, commit: NewCommit) -> Result<Published, StoreError> {
+        Box::pin(publish(self, commit)).await
+    }
+
+    async fn publish_on_conn(
+        connection: &mut Connection<'_>,
+        session: &NewSession,
+        end: Option<&NewEnd>,
+    ) -> Result<BranchPosition, Refusal> {
+        publish_on_conn(connection.postgres()?, session, end).await
+    }
+
+    async fn run_end_on_conn(
+        connection: &mut Connection<'_>,
+        tenant: &TenantId,
+        lease: &LeaseKey,
+        end: &NewEnd,
+    ) -> Result<(), sqlx::Error> {
+        run_end_on_conn(connection.postgres()?, tenant, lease, end).await
     }
 
     async fn run_lease(&self, terms: LeaseTerms, choice: LeaseChoice) -> Result<Vec<LeasedRunRow>, StoreError> {

@@ -15,16 +15,17 @@ mod commit;
 mod committer;
 mod contents;
 mod engine;
-mod enqueue;
 mod own_connection;
 mod progress;
 mod publish;
+mod publish_statement;
 mod queue;
 mod removal;
-mod sessions;
+mod server_settings;
 mod statistics;
 mod timeouts;
 mod wake_ups;
+mod write;
 
 use std::sync::Arc;
 
@@ -36,7 +37,7 @@ use tokio_util::task::TaskTracker;
 use self::committer::PostgresCommitter;
 pub(crate) use self::migrate::migrate;
 use self::wake_ups::QueueWakeUps;
-use super::content_settings::ContentRules;
+use super::contents::ContentRules;
 use super::error::{StoreError, Unavailability};
 use super::sql::{CHECK_WRITE, Ended, Engine as _, Statement, check_schema};
 use super::traits::StoreHealth;
@@ -54,7 +55,7 @@ pub(crate) struct PostgresStore {
     waiting_reads: Arc<FairShare>,
     /// Limits the connections that persist progress.
     progress_writes: Semaphore,
-    /// What applies to contents.
+    /// The rules for contents.
     contents: ContentRules,
     /// Executes frequent writes in batches.
     committer: PostgresCommitter,

@@ -8,14 +8,14 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection as _, PgConnection};
 use tokio::time::timeout;
 
-use super::sessions::{BATCH_SETTINGS, Sessions};
+use super::server_settings::{BATCH_SETTINGS, Pooler};
 use super::timeouts::{TRUSTED_IDLE, within};
 
 /// The connection of the committer.
 #[derive(Debug)]
 pub(super) struct OwnConnection {
     options: PgConnectOptions,
-    pub(super) sessions: Sessions,
+    pub(super) pooler: Pooler,
     /// How long to wait for a connection, or for a response to a ping.
     patience: Duration,
     state: Mutex<State>,
@@ -29,11 +29,11 @@ struct State {
 }
 
 impl OwnConnection {
-    /// Does not connect yet.
-    pub(super) fn new(options: PgConnectOptions, sessions: Sessions, patience: Duration) -> Self {
+    /// Creates a connection that is not open yet.
+    pub(super) fn new(options: PgConnectOptions, pooler: Pooler, patience: Duration) -> Self {
         Self {
             options,
-            sessions,
+            pooler,
             patience,
             state: Mutex::default(),
         }
@@ -77,8 +77,8 @@ impl OwnConnection {
 
     async fn connect(&self) -> Result<PgConnection, sqlx::Error> {
         let mut connection = PgConnection::connect_with(&self.options).await?;
-        self.sessions.prepare(&mut connection).await?;
-        if self.sessions == Sessions::Own {
+        self.pooler.prepare(&mut connection).await?;
+        if self.pooler == Pooler::Absent {
             sqlx::raw_sql(BATCH_SETTINGS).execute(&mut connection).await?;
         }
         Ok(connection)

@@ -7,34 +7,22 @@ use std::sync::OnceLock;
 
 use async_trait::async_trait;
 use sqlx::PgConnection;
+use sqlx::postgres::PgRow;
 
 use super::PostgresStore;
-use super::arrays::{ColumnArrays, Number, decisions};
-use super::batch_write::{BatchWrite, Outcome, WriteKey};
-use super::timeouts::in_time;
+use super::arrays::{ColumnArrays, Number, decisions, definitions, events_text, fetch_all, text};
+use super::batch_write::{BatchWrite, WriteKey};
+use super::committer::AnyWrite;
 use crate::driver_error::store_error;
 use crate::error::StoreError;
 use crate::new_progress::{NewProgress, OPERATION};
 use crate::rows::{LeaseKey, Row, Value};
-use crate::sql::events_conflict;
 
-/// Inserts the progress of a run, through the committer. Returns whether the lease is in force.
+/// Inserts the progress of a run. Returns whether the lease is in force.
 pub(super) async fn progress_insert(store: &PostgresStore, progress: NewProgress) -> Result<bool, StoreError> {
-    let failed = store_error(OPERATION);
-    let (progress, outcome) = store.committer.progress_insert(progress).await?;
-    match outcome {
-        Outcome::Decided(is_leased) => Ok(is_leased),
-        Outcome::Failed(error) => Err(failed(error)),
-        Outcome::Undecided => {
-            // Never fails: the semaphore is never closed.
-            let _permit = store.progress_writes.acquire().await;
-            let inserting = in_time(async {
-                let mut connection = store.pool.acquire().await?;
-                NewProgress::execute_all(&mut connection, &[&progress]).await
-            });
-            Ok(inserting.await.map_err(failed)?.contains(&true))
-        }
-    }
+    let permits = Some(&store.progress_writes);
+    let (_, is_leased) = store.write(progress, AnyWrite::Progress, permits).await?;
+    is_leased.map_err(store_error(OPERATION))
 }
 
 #[async_trait]
@@ -63,11 +51,7 @@ impl BatchWrite for NewProgress {
                 batch.events.push(&progress.tenant, &[number, events]);
             }
         }
-        let query = sqlx::query(batch.statement());
-        let query = batch.leases.bind_to(query);
-        let query = batch.entries.bind_to(query);
-        let query = batch.events.bind_to(query);
-        let rows = query.fetch_all(connection).await?;
+        let rows = batch.execute(connection).await?;
         decisions(&rows, writes.len(), |_| Ok(true))
     }
 }
@@ -88,59 +72,43 @@ struct Batch<'v> {
 }
 
 impl Batch<'_> {
-    /// Returns the text of the statement. It depends only on which tables have rows.
-    fn statement(&self) -> &'static str {
+    /// Executes the statement. Returns a row for each lease in force.
+    async fn execute(self, connection: &mut PgConnection) -> Result<Vec<PgRow>, sqlx::Error> {
         static TEXTS: [OnceLock<String>; 4] = [const { OnceLock::new() }; 4];
-        let index = usize::from(!self.entries.is_empty()) + 2 * usize::from(!self.events.is_empty());
-        TEXTS[index].get_or_init(|| self.build_statement())
+        let text = text(&TEXTS, &[&self.entries, &self.events], || self.build_statement());
+        fetch_all(connection, text, [self.leases, self.entries, self.events]).await
     }
 
     fn build_statement(&self) -> String {
-        let mut parts = vec![format!(
-            "lease as materialized (
-                select * from unnest({placeholders}) as lease ({columns})
-            ), leased as materialized (
-                select lease.* from lease cross join lateral (
-                    select from run_queue q
-                    where q.tenant = lease.tenant and q.run_id = lease.run_id and q.fence = lease.fence
-                    for share
-                ) queued
-            )",
-            placeholders = self.leases.placeholders(1),
-            columns = self.leases.names(),
-        )];
-        let mut first = 1 + self.leases.width();
+        let mut parts = definitions(&[
+            ("lease", &self.leases),
+            ("entry", &self.entries),
+            ("events", &self.events),
+        ]);
+        parts.push(LEASED.to_owned());
         if !self.entries.is_empty() {
             parts.push(format!(
                 "new_entry as (
-                    insert into run_journal (tenant, run_id, {columns_to_insert})
-                    select tenant, run_id, {columns_to_select}
-                    from unnest({placeholders}) as entry ({columns}) join leased using (tenant, number)
+                    insert into run_journal (tenant, run_id, {columns})
+                    select tenant, run_id, {values} from entry join done using (tenant, number)
                     on conflict (tenant, run_id, sequence) do nothing
                 )",
-                placeholders = self.entries.placeholders(first),
-                columns = self.entries.names(),
-                columns_to_insert = self.entries.names_from("sequence", ""),
-                columns_to_select = self.entries.names_from("sequence", "entry."),
+                columns = self.entries.names_from("sequence", ""),
+                values = self.entries.names_from("sequence", "entry."),
             ));
-            first += self.entries.width();
         }
         if !self.events.is_empty() {
-            parts.push(format!(
-                concat!(
-                    "new_events as (
-                        insert into run_events (tenant, run_id, {columns_to_insert})
-                        select tenant, run_id, {columns_to_select}
-                        from unnest({placeholders}) as events ({columns}) join leased using (tenant, number)",
-                    events_conflict!(),
-                    ")"
-                ),
-                placeholders = self.events.placeholders(first),
-                columns = self.events.names(),
-                columns_to_insert = self.events.names_from("first_sequence", ""),
-                columns_to_select = self.events.names_from("first_sequence", "events."),
-            ));
+            parts.push(events_text(&self.events));
         }
-        format!("with {} select number from leased", parts.join(", "))
+        format!("with {} select number from done", parts.join(", "))
     }
 }
+
+/// The leases in force, whose rows are locked in share mode.
+const LEASED: &str = "done as materialized (
+        select lease.* from lease cross join lateral (
+            select from run_queue q
+            where q.tenant = lease.tenant and q.run_id = lease.run_id and q.fence = lease.fence
+            for share
+        ) queued
+    )";

@@ -58,7 +58,7 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5
 #[derive(Debug)]
 pub(super) struct QueueWakeUps {
     pool: PgPool,
-    /// Where the notifications are received.
+    /// The connection that receives the notifications.
     listen_options: PgConnectOptions,
     tasks: TaskTracker,
     stop: CancellationToken,

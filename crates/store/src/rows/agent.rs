@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::{PayloadRow, RowName, StoredTime, row};
+use crate::agents::AgentRecord;
 use crate::codec::decode_definition;
 use crate::error::StoreError;
-use crate::traits::AgentRecord;
 use values::session::Hash;
 
 row! {

@@ -30,7 +30,7 @@ row! {
 }
 
 row! {
-    /// How far a command is.
+    /// The progress of a command.
     #[derive(Debug)]
     pub(crate) struct CommandProgressRow {
         worker: Option<String>,

@@ -136,7 +136,7 @@ row! {
 }
 
 row! {
-    /// What is known of a stored content without its payload.
+    /// A stored content without its payload.
     #[derive(Debug)]
     pub(crate) struct RenewedContentRow {
         pub(crate) hash: Vec<u8>,

@@ -5,7 +5,7 @@ use uuid::Uuid;
 use super::{RowName, StoredTime, row};
 use crate::codec::decode_limits;
 use crate::error::StoreError;
-use crate::key::{ApiKeyRecord, Scope};
+use crate::keys::{ApiKeyRecord, Scope};
 use values::ids::ApiKeyId;
 
 row! {

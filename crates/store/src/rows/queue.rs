@@ -106,7 +106,7 @@ impl From<&Lease> for LeaseKey {
 #[derive(Debug)]
 pub(crate) struct UnreadableRun {
     pub(crate) key: LeaseKey,
-    /// How often it was leased, this time included.
+    /// The number of its leases, including this one.
     pub(crate) attempts: i64,
     pub(crate) error: StoreError,
 }

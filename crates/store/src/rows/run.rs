@@ -87,7 +87,7 @@ impl RunRow {
             attempts: i32::try_from(run.attempts).unwrap_or(i32::MAX),
             durability: run.durability.as_str().to_owned(),
             thread: run.thread.as_ref().map(|thread| thread.as_str().to_owned()),
-            // Set by the transaction that ends the run.
+            // Set by a commit that moves the thread.
             thread_moved: None,
             cost_known_part: run.usage.cost_known_part.map(Cost::dollars),
             answered_by: run.answered_by.as_ref().map(ToString::to_string),

@@ -5,7 +5,7 @@ use uuid::Uuid;
 use super::{PayloadRow, PayloadSizeRow, RowName, row};
 use crate::codec::{DecodeError, HistoryBuilder, StoredSegment};
 use crate::error::StoreError;
-use crate::traits::SegmentSize;
+use crate::sessions::SegmentSize;
 use values::ids::BranchId;
 use values::session::{BranchPosition, Hash};
 

@@ -206,7 +206,7 @@ impl BundleParts {
 }
 
 row! {
-    /// Where a session's newest messages are stored, and how many messages its history has.
+    /// The position of a session's newest messages, and the number of messages in its history.
     #[derive(Debug, Clone, Copy)]
     pub(crate) struct PositionRow {
         pub(crate) branch_id: Uuid,

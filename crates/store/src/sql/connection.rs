@@ -14,18 +14,26 @@ pub(crate) enum Connection<'c> {
     Sqlite(&'c mut SqliteConnection),
 }
 
-/// How a transaction ends, with the result for its caller.
+/// The end of a transaction, with the result for its caller.
 #[derive(Debug)]
 pub(crate) enum Ended<T> {
-    /// It is committed.
+    /// The transaction is committed.
     Committed(T),
-    /// It is committed, and workers are woken.
+    /// The transaction is committed, and workers are woken.
     CommittedForWorkers(T),
-    /// It is rolled back.
+    /// The transaction is rolled back.
     RolledBack(T),
 }
 
 impl Connection<'_> {
+    /// Returns the connection of PostgreSQL. The transactions of an engine have no other one.
+    pub(crate) fn postgres(&mut self) -> Result<&mut PgConnection, sqlx::Error> {
+        match self {
+            Self::Postgres(connection) => Ok(&mut **connection),
+            Self::Sqlite(_) => Err(sqlx::Error::WorkerCrashed),
+        }
+    }
+
     /// Runs a statement; returns the number of rows that it changed.
     pub(crate) async fn execute(&mut self, statement: Statement<'_>) -> Result<u64, sqlx::Error> {
         match self {

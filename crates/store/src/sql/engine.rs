@@ -15,17 +15,20 @@ use tokio::sync::Semaphore;
 use super::connection::{Connection, Ended};
 use super::engine_row::{EngineRow, Tally};
 use super::queue::Attempt;
+use super::refusal::{Published, Refusal};
 use super::statement::Statement;
 use crate::commands::CommandWakeUp;
-use crate::content_settings::ContentRules;
+use crate::contents::ContentRules;
 use crate::driver_error::store_error;
 use crate::error::StoreError;
+use crate::new_acceptance::NewAcceptance;
+use crate::new_commit::{NewCommit, NewSession};
+use crate::new_end::NewEnd;
 use crate::new_progress::NewProgress;
-use crate::new_queued_run::NewQueueRow;
 use crate::queue::{LeaseChoice, LeaseTerms};
-use crate::rows::{LeasedRunRow, NewContentRow, RenewedContentRow};
+use crate::rows::{LeaseKey, LeasedRunRow, NewContentRow, RenewedContentRow};
 use tasks::fair_share::FairShare;
-use values::session::Hash;
+use values::session::{BranchPosition, Hash};
 use values::tenant::TenantId;
 
 /// Returns half of the number of connections, at least one. One kind of work may use as many, so
@@ -37,7 +40,7 @@ pub(crate) fn half_of(max_connections: u32) -> usize {
 
 /// A database that runs the shared statements.
 #[async_trait]
-pub(crate) trait Engine: fmt::Debug + Send + Sync {
+pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
     /// Ends the selection of rows that the same statement changes. Skips locked rows.
     const SKIP_LOCKED: &'static str;
     /// Ends the selection of a row that must not change until the transaction has ended. Waits for
@@ -71,7 +74,7 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
     /// connections stay free to renew leases.
     fn progress_writes(&self) -> &Semaphore;
 
-    /// Returns what applies to contents.
+    /// Returns the rules for contents.
     fn content_rules(&self) -> &ContentRules;
 
     /// Streams rows as they arrive.
@@ -97,10 +100,29 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync {
         F: for<'c> FnOnce(Connection<'c>) -> BoxFuture<'c, Result<Ended<T>, sqlx::Error>> + Send + 'static;
 
     /// Accepts a run: its rows and its key, in one transaction.
-    async fn run_insert(&self, row: NewQueueRow) -> Result<Attempt, StoreError>;
+    async fn run_accept(&self, row: NewAcceptance) -> Result<Attempt, StoreError>;
 
     /// Inserts the progress of a run. Returns whether the lease is in force.
     async fn progress_insert(&self, progress: NewProgress) -> Result<bool, StoreError>;
+
+    /// Publishes a commit: its sessions, and the end of its run.
+    async fn publish(&self, commit: NewCommit) -> Result<Published, StoreError>;
+
+    /// Publishes a session and ends its run, in a transaction that has locked the row of a run in
+    /// the queue.
+    async fn publish_on_conn(
+        connection: &mut Connection<'_>,
+        session: &NewSession,
+        end: Option<&NewEnd>,
+    ) -> Result<BranchPosition, Refusal>;
+
+    /// Ends a run without a session, in a transaction that has locked its row in the queue.
+    async fn run_end_on_conn(
+        connection: &mut Connection<'_>,
+        tenant: &TenantId,
+        lease: &LeaseKey,
+        end: &NewEnd,
+    ) -> Result<(), sqlx::Error>;
 
     /// Leases the chosen runs, in no order.
     async fn run_lease(&self, terms: LeaseTerms, choice: LeaseChoice) -> Result<Vec<LeasedRunRow>, StoreError>;

@@ -17,7 +17,7 @@ use crate::error::StoreError;
 use crate::rows::{
     BundleParts, BundleRow, PayloadSizeRow, RowName, SegmentRow, SegmentSizeRow, SessionRow, stored_count,
 };
-use crate::traits::SegmentList;
+use crate::sessions::SegmentList;
 use tasks::off_thread::by_size;
 use values::ids::SessionId;
 use values::message::Message;

@@ -1,4 +1,4 @@
-//! The statements that both engines share. They implement all storage traits except the commit.
+//! The statements that both engines share. They implement all storage traits.
 //!
 //! An [`Engine`] sends a [`Statement`] to its database and returns rows. Statements that differ
 //! between the engines are in `postgres/` and `sqlite/`.
@@ -25,6 +25,7 @@ mod commands;
 mod commit;
 mod contents;
 mod objects;
+mod refusal;
 
 mod agents;
 mod due;
@@ -38,14 +39,16 @@ mod threads;
 mod schema;
 
 pub(crate) use self::columns::{due_in_pair, leased_columns, segment_condition};
-pub(crate) use self::commit::{Refusal, answer, end_run_of_commit, environment_share, successor_statement};
+pub(crate) use self::commit::publish_alone;
 pub(crate) use self::connection::{Connection, Ended};
 pub(crate) use self::contents::{FIND_MISSING, PUT};
 pub(crate) use self::engine::{Engine, half_of};
 pub(crate) use self::engine_row::{EngineRow, Tally};
 pub(crate) use self::queue::{
-    Attempt, admit_in_txn, answer_in_txn, ended, events_conflict, events_statement, key_claim_statement, next_turn,
+    Attempt, admit_in_txn, answer_in_txn, ended, events_conflict, events_insert, events_statement, is_leased_on_conn,
+    key_claim_statement, next_turn, queue_leave, run_insert,
 };
+pub(crate) use self::refusal::{Published, Refusal};
 pub(crate) use self::runs::run_insert_statement;
 pub(crate) use self::schema::{CHECK_WRITE, check_schema, migrate_in_txn};
 pub(crate) use self::statement::{Statement, insert_statement};

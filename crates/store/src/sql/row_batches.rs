@@ -50,15 +50,15 @@ pub(super) async fn rows_fold<F: RowFold>(
     tenant: &TenantId,
     select: Statement<'_>,
 ) -> Result<F, StoreError> {
-    let mut turn = None;
+    let mut share = None;
     loop {
         let (buffer, batches) = unbounded_channel();
-        let reading = read(engine, tenant, select.clone(), turn.take(), buffer);
+        let reading = read(engine, tenant, select.clone(), share.take(), buffer);
         let folding = fold(tenant, select.operation(), batches);
         match try_join!(reading, folding) {
             Ok(((), folded)) => return Ok(folded),
             Err(Stop::Failed(error)) => return Err(error),
-            Err(Stop::BufferFull) => turn = Some(engine.waiting_reads().take(tenant, 1).await),
+            Err(Stop::BufferFull) => share = Some(engine.waiting_reads().take(tenant, 1).await),
         }
     }
 }
@@ -86,7 +86,7 @@ async fn read(
     engine: &impl Engine,
     tenant: &TenantId,
     select: Statement<'_>,
-    mut turn: Option<Share>,
+    mut share: Option<Share>,
     buffer: UnboundedSender<BufferedBatch>,
 ) -> Result<(), Stop> {
     let failed = store_error(select.operation());
@@ -109,15 +109,15 @@ async fn read(
         batch.rows.push(row);
         if batch.bytes >= batch_bytes {
             let must_wait = buffer_space.available_permits() < batch.stored_bytes.min(MAX_BUFFERED_BYTES);
-            if must_wait && turn.is_none() {
-                turn = Some(engine.waiting_reads().try_take(tenant, 1).ok_or(Stop::BufferFull)?);
+            if must_wait && share.is_none() {
+                share = Some(engine.waiting_reads().try_take(tenant, 1).ok_or(Stop::BufferFull)?);
             }
             send(take(&mut batch)).await;
             batch_bytes = (batch_bytes * 2).min(MAX_BATCH_BYTES);
         }
     }
     // Returns the connection to the pool.
-    drop((rows, turn));
+    drop((rows, share));
     send(batch).await;
     Ok(())
 }

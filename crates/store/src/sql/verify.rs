@@ -11,7 +11,7 @@ use super::statement::Statement;
 use super::verify_trees::check_trees;
 use crate::error::StoreError;
 use crate::rows::{SegmentRow, StateRow, values};
-use crate::traits::VerifyReport;
+use crate::sessions::VerifyReport;
 use crate::verification::{SegmentCheck, StateCheck, Verification};
 use values::ids::SessionId;
 use values::tenant::TenantId;

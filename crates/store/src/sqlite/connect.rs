@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use super::SqliteStore;
 use super::file::StoreFile;
 use super::writer::SqliteWriter;
-use crate::content_settings::ContentRules;
+use crate::contents::ContentRules;
 use crate::driver_error::is_busy;
 use crate::open::{OpenError, StoreSettings};
 use crate::sql::half_of;

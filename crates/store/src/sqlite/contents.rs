@@ -72,10 +72,10 @@ pub(super) async fn renew_in_txn(
     tenant: TenantId,
     hashes: Vec<Hash>,
 ) -> Result<Ended<Vec<RenewedContentRow>>, sqlx::Error> {
-    let of_hashes = |text| Statement::with(FIND_MISSING, text, values![&tenant, HashList(&hashes)]);
-    if connection.execute(of_hashes(RENEW)).await? > 0 {
+    let statement = |text| Statement::with(FIND_MISSING, text, values![&tenant, HashList(&hashes)]);
+    if connection.execute(statement(RENEW)).await? > 0 {
         let record = Statement::with(FIND_MISSING, RECORD_CHANGE, values![&tenant]);
         connection.execute(record).await?;
     }
-    Ok(Ended::Committed(connection.fetch_all(of_hashes(STORED)).await?))
+    Ok(Ended::Committed(connection.fetch_all(statement(STORED)).await?))
 }

@@ -12,25 +12,28 @@ use tokio::sync::Semaphore;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::SqliteStore;
+use super::commit::{publish_on_conn, run_end_on_conn};
 use super::contents::{insert_in_txn, renew_in_txn};
 use super::progress::progress_in_txn;
 use super::queue::{LEASE, accept_in_txn, lease_in_txn};
 use crate::commands::CommandWakeUp;
-use crate::content_settings::ContentRules;
-use crate::driver_error::store_error;
+use crate::contents::ContentRules;
 use crate::error::StoreError;
+use crate::new_acceptance::{NewAcceptance, OPERATION};
+use crate::new_commit::{NewCommit, NewSession};
+use crate::new_end::NewEnd;
 use crate::new_progress::{NewProgress, OPERATION as PERSIST};
-use crate::new_queued_run::{NewQueueRow, OPERATION};
 use crate::queue::{LeaseChoice, LeaseTerms};
-use crate::rows::{LeasedRunRow, NewContentRow, RenewedContentRow};
+use crate::rows::{LeaseKey, LeasedRunRow, NewContentRow, RenewedContentRow};
 use crate::sql::{
-    Attempt, Connection, Ended, Engine, EngineRow, FIND_MISSING, PUT, Statement, Tally, due_in_pair, segment_condition,
+    Attempt, Connection, Ended, Engine, EngineRow, FIND_MISSING, PUT, Published, Refusal, Statement, Tally,
+    due_in_pair, publish_alone, segment_condition,
 };
 use tasks::fair_share::FairShare;
-use values::session::Hash;
+use values::session::{BranchPosition, Hash};
 use values::tenant::TenantId;
 
-/// How often what other processes have done to commands is looked for.
+/// The interval at which changes of commands by other processes are read.
 const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
 /// The condition that two JSON values have the same type.
@@ -133,7 +136,7 @@ impl Engine for SqliteStore {
         let operation = statement.operation();
         let query = statement.into_query::<Sqlite>();
         self.write(operation, move |connection| {
-            let executing = query.execute(connection).map_err(store_error(operation));
+            let executing = query.execute(connection);
             executing.map_ok(|done| Ended::Committed(done.rows_affected())).boxed()
         })
         .await
@@ -143,7 +146,7 @@ impl Engine for SqliteStore {
         let operation = statement.operation();
         let query = statement.into_query::<Sqlite>();
         self.write(operation, move |connection| {
-            let fetching = query.fetch_all(connection).map_err(store_error(operation));
+            let fetching = query.fetch_all(connection);
             let rows = fetching.map_ok(|rows| rows.into_iter().map(EngineRow::Sqlite).collect());
             rows.map_ok(Ended::Committed).boxed()
         })
@@ -160,12 +163,10 @@ impl Engine for SqliteStore {
                 let rows: Vec<_> = rows.into_iter().map(EngineRow::Sqlite).collect();
                 tallies.push(Tally::of(&rows)?);
             }
-            Ok(Ended::Committed(tallies))
+            Ok::<_, sqlx::Error>(Ended::Committed(tallies))
         };
-        self.write(operation, move |connection| {
-            removing(connection).map_err(store_error(operation)).boxed()
-        })
-        .await
+        self.write(operation, move |connection| removing(connection).boxed())
+            .await
     }
 
     async fn transact<T, F>(&self, operation: &'static str, work: F) -> Result<T, StoreError>
@@ -173,15 +174,11 @@ impl Engine for SqliteStore {
         T: Send + 'static,
         F: for<'c> FnOnce(Connection<'c>) -> BoxFuture<'c, Result<Ended<T>, sqlx::Error>> + Send + 'static,
     {
-        self.write(operation, move |connection| {
-            work(Connection::Sqlite(connection))
-                .map_err(store_error(operation))
-                .boxed()
-        })
-        .await
+        self.write(operation, move |connection| work(Connection::Sqlite(connection)))
+            .await
     }
 
-    async fn run_insert(&self, row: NewQueueRow) -> Result<Attempt, StoreError> {
+    async fn run_accept(&self, row: NewAcceptance) -> Result<Attempt, StoreError> {
         self.transact(OPERATION, move |connection| Box::pin(accept_in_txn(connection, row)))
             .await
     }
@@ -191,6 +188,27 @@ impl Engine for SqliteStore {
             Box::pin(progress_in_txn(connection, progress))
         });
         inserting.await
+    }
+
+    async fn publish(&self, commit: NewCommit) -> Result<Published, StoreError> {
+        publish_alone(self, commit).await
+    }
+
+    async fn publish_on_conn(
+        connection: &mut Connection<'_>,
+        session: &NewSession,
+        end: Option<&NewEnd>,
+    ) -> Result<BranchPosition, Refusal> {
+        publish_on_conn(connection, session, end).await
+    }
+
+    async fn run_end_on_conn(
+        connection: &mut Connection<'_>,
+        tenant: &TenantId,
+        lease: &LeaseKey,
+        end: &NewEnd,
+    ) -> Result<(), sqlx::Error> {
+        run_end_on_conn(connection, tenant, lease, end).await
     }
 
     async fn run_lease(&self, terms: LeaseTerms, choice: LeaseChoice) -> Result<Vec<LeasedRunRow>, StoreError> {

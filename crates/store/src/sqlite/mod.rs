@@ -26,7 +26,7 @@ pub(crate) use self::connect::missing_file;
 use self::file::StoreFile;
 pub(crate) use self::migrate::migrate;
 use self::writer::SqliteWriter;
-use super::content_settings::ContentRules;
+use super::contents::ContentRules;
 use super::error::StoreError;
 use super::sql::{CHECK_WRITE, Ended, Engine as _, Statement, check_schema};
 use super::traits::StoreHealth;
@@ -44,7 +44,7 @@ pub(crate) struct SqliteStore {
     waiting_reads: Arc<FairShare>,
     /// Limits the connections that persist progress.
     progress_writes: Semaphore,
-    /// What applies to contents.
+    /// The rules for contents.
     contents: ContentRules,
     /// Executes writes in batches, on the one connection that writes.
     writer: SqliteWriter,
@@ -57,11 +57,10 @@ pub(crate) struct SqliteStore {
 impl SqliteStore {
     /// Executes a write in a transaction that it may share with others, to its end even if the
     /// caller is cancelled meanwhile. Refuses the write if the file is no longer at its path.
-    async fn write<T, E, F>(&self, operation: &'static str, work: F) -> Result<T, E>
+    async fn write<T, F>(&self, operation: &'static str, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-        F: for<'c> FnOnce(&'c mut SqliteConnection) -> BoxFuture<'c, Result<Ended<T>, E>> + Send + 'static,
+        F: for<'c> FnOnce(&'c mut SqliteConnection) -> BoxFuture<'c, Result<Ended<T>, sqlx::Error>> + Send + 'static,
     {
         self.file.check(operation)?;
         self.writer.write(operation, work).await

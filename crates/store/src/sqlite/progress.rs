@@ -2,7 +2,7 @@
 
 use crate::new_progress::{NewProgress, OPERATION};
 use crate::rows::values;
-use crate::sql::{Connection, Ended, Statement, events_statement};
+use crate::sql::{Connection, Ended, Statement, events_statement, is_leased_on_conn};
 
 /// Inserts the progress of a run. Returns whether the lease is in force.
 pub(super) async fn progress_in_txn(
@@ -15,10 +15,7 @@ pub(super) async fn progress_in_txn(
         entries,
         events,
     } = &progress;
-    let statement = "select 1 from run_queue where tenant = $1 and run_id = $2 and fence = $3";
-    let find = Statement::new(OPERATION, statement).bind_key(lease);
-    let found: Option<(i32,)> = connection.fetch_optional(find).await?;
-    if found.is_none() {
+    if !is_leased_on_conn(&mut connection, OPERATION, lease, "").await? {
         return Ok(Ended::RolledBack(false));
     }
     for entry in entries {

@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 use tracing::{Instrument as _, Span};
 
 use crate::committer::{Committer, Write};
-use crate::driver_error::shared_store_error;
+use crate::driver_error::{shared_store_error, store_error};
 use crate::error::StoreError;
 use crate::sql::Ended;
 use crate::wake_ups::WakeUps;
@@ -44,20 +44,19 @@ pub(super) struct SqliteWriter {
 impl SqliteWriter {
     /// Creates a writer on a pool of one connection.
     pub(super) fn new(pool: SqlitePool, wake_ups: Arc<WakeUps>) -> Self {
-        let of_batches = pool.clone();
+        let batch_pool = pool.clone();
         Self {
-            committer: Committer::new(move |batch| execute(of_batches.clone(), batch).boxed()),
+            committer: Committer::new(move |batch| execute(batch_pool.clone(), batch).boxed()),
             pool,
             wake_ups,
         }
     }
 
     /// Executes a write. If it fails or ends as rolled back, nothing of it is stored.
-    pub(super) async fn write<T, E, F>(&self, operation: &'static str, work: F) -> Result<T, E>
+    pub(super) async fn write<T, F>(&self, operation: &'static str, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-        F: for<'c> FnOnce(&'c mut SqliteConnection) -> BoxFuture<'c, Result<Ended<T>, E>> + Send + 'static,
+        F: for<'c> FnOnce(&'c mut SqliteConnection) -> BoxFuture<'c, Result<Ended<T>, sqlx::Error>> + Send + 'static,
     {
         let (caller, result) = oneshot::channel();
         self.committer.submit(PendingWrite(Box::new(TypedWrite {
@@ -82,7 +81,7 @@ impl SqliteWriter {
 struct PendingWrite(Box<dyn AnyWrite>);
 
 impl Write for PendingWrite {
-    /// One write sees what those before it have written, so they may do the same.
+    /// No write excludes another one: each sees what those before it have written.
     type Key = ();
 
     fn key(&self) -> Option<()> {
@@ -109,20 +108,19 @@ trait AnyWrite: Send {
     fn reply(self: Box<Self>, committed: Result<(), Arc<sqlx::Error>>);
 }
 
-struct TypedWrite<T, E, F> {
+struct TypedWrite<T, F> {
     operation: &'static str,
     work: Option<F>,
     span: Span,
-    done: Option<Result<Ended<T>, E>>,
+    done: Option<Result<Ended<T>, sqlx::Error>>,
     wake_ups: Arc<WakeUps>,
-    caller: oneshot::Sender<Result<T, E>>,
+    caller: oneshot::Sender<Result<T, StoreError>>,
 }
 
-impl<T, E, F> AnyWrite for TypedWrite<T, E, F>
+impl<T, F> AnyWrite for TypedWrite<T, F>
 where
     T: Send + 'static,
-    E: From<StoreError> + Send + 'static,
-    F: for<'c> FnOnce(&'c mut SqliteConnection) -> BoxFuture<'c, Result<Ended<T>, E>> + Send + 'static,
+    F: for<'c> FnOnce(&'c mut SqliteConnection) -> BoxFuture<'c, Result<Ended<T>, sqlx::Error>> + Send + 'static,
 {
     fn is_wanted(&self) -> bool {
         !self.caller.is_closed()
@@ -143,7 +141,7 @@ where
 
     fn reply(self: Box<Self>, committed: Result<(), Arc<sqlx::Error>>) {
         let result = match (self.done, committed) {
-            (Some(Err(error)), _) => Err(error),
+            (Some(Err(error)), _) => Err(store_error(self.operation)(error)),
             (Some(Ok(ended)), Ok(())) => Ok(match ended {
                 Ended::Committed(value) | Ended::RolledBack(value) => value,
                 Ended::CommittedForWorkers(value) => {
@@ -151,7 +149,7 @@ where
                     value
                 }
             }),
-            (_, Err(error)) => Err(shared_store_error(self.operation, error).into()),
+            (_, Err(error)) => Err(shared_store_error(self.operation, error)),
             (None, Ok(())) => return,
         };
         // The caller may be gone.
@@ -248,7 +246,6 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::driver_error::store_error;
 
     /// A writer with an empty table of notes.
     async fn writer() -> (SqliteWriter, TempDir) {
@@ -278,7 +275,7 @@ mod tests {
         let inserting = writer.write("insert a note", move |connection| {
             async move {
                 let insert = sqlx::query("insert into notes values (zeroblob($1))").bind(bytes);
-                Ok::<_, StoreError>(match insert.execute(connection).await {
+                Ok(match insert.execute(connection).await {
                     Ok(_) => Ended::Committed(Ok(())),
                     Err(error) => Ended::RolledBack(Err(store_error("insert a note")(error))),
                 })

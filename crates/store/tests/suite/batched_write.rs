@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use agent::record::RunEvent;
-use store::{
-    Commit, CommitError, Committed, Enqueued, JournalRecord, KnownRequest, Lease, NewQueuedRun, RunEnd, Store,
-};
+use store::queue::{Acceptance, JournalRecord, KnownRequest, Lease, NewQueuedRun};
+use store::runs::RunEnd;
+use store::sessions::{Commit, Committed};
+use store::{CommitError, Store};
 use test_support::drafts::run_of;
 use values::session::Bundle;
 use values::tenant::TenantId;
@@ -23,7 +24,7 @@ pub(crate) enum BatchedWrite {
 /// What became of a write.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Written {
-    Accepted(Enqueued),
+    Accepted(Acceptance),
     /// Whether the lease is in force.
     Appended(bool),
     Committed(Box<Committed>),
@@ -77,7 +78,7 @@ impl BatchedWrite {
 
     pub(crate) async fn execute(&self, store: &dyn Store) -> Result<Written, CommitError> {
         Ok(match self {
-            Self::Accept(run) => Written::Accepted(store.run_enqueue(run).await?),
+            Self::Accept(run) => Written::Accepted(store.run_accept(run).await?),
             Self::Append(lease, entries, events) => {
                 Written::Appended(store.progress_append(lease, entries, events).await?)
             }
@@ -91,7 +92,7 @@ impl BatchedWrite {
         let queued = async |run_id| fixture.count(&format!("run_queue where run_id = '{run_id}'")).await;
         match self {
             Self::Accept(run) => {
-                let is_accepted = matches!(written, Ok(Written::Accepted(Enqueued::Accepted { .. })));
+                let is_accepted = matches!(written, Ok(Written::Accepted(Acceptance::Accepted { .. })));
                 assert_eq!(queued(run.summary.run_id).await, i64::from(is_accepted), "{written:?}");
             }
             Self::Append(lease, entries, events) => {
@@ -121,7 +122,7 @@ impl BatchedWrite {
 impl Written {
     /// The result of a run that waits for a worker.
     pub(crate) fn waiting() -> Self {
-        Self::Accepted(Enqueued::Accepted {
+        Self::Accepted(Acceptance::Accepted {
             lease: None,
             interrupted: None,
         })
@@ -129,7 +130,7 @@ impl Written {
 
     /// The result of a run whose key an earlier one has.
     pub(crate) fn known(earlier: &NewQueuedRun) -> Self {
-        Self::Accepted(Enqueued::Known(KnownRequest {
+        Self::Accepted(Acceptance::Known(KnownRequest {
             resource_id: earlier.summary.run_id.as_uuid(),
             digest: earlier.idempotency.as_ref().unwrap().digest,
         }))

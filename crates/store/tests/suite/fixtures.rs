@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use store::{Commit, Store, StoreSettings, open};
+use store::sessions::Commit;
+use store::{Store, StoreSettings, open};
 use test_support::databases::{Engine, TestDatabase};
 use test_support::drafts::{commit_of, tenant, user};
 use values::ids::SessionId;

@@ -14,7 +14,10 @@ use agent::state::{
     AgentContext, AgentState, AgentStep, MessageStore, StateAddition, ToolExecution, ToolTrace, ToolVerdict,
 };
 use serde_json::json;
-use store::{Commit, CommitError, Enqueued, JournalRecord, RunEnd, Sessions};
+use store::queue::{Acceptance, JournalRecord};
+use store::runs::RunEnd;
+use store::sessions::Commit;
+use store::{CommitError, Sessions};
 use test_support::databases::Engine;
 use test_support::drafts::{now, object, run_end, run_id, run_record, session_id, step, summary, user};
 use values::clock::SystemClock;
@@ -204,8 +207,8 @@ fn a_large_request_is_encoded_beside_the_workers() {
     with_one_thread(async |fixture| {
         let mut run = queued_run(&fixture.tenant);
         run.request = long();
-        let accepted = fixture.beside(fixture.store.run_enqueue(&run)).await.unwrap();
-        assert!(matches!(accepted, Enqueued::Accepted { .. }), "{accepted:?}");
+        let accepted = fixture.beside(fixture.store.run_accept(&run)).await.unwrap();
+        assert!(matches!(accepted, Acceptance::Accepted { .. }), "{accepted:?}");
         assert_eq!(fixture.lease_one().await.request.read(), Ok(run.request));
     });
 }

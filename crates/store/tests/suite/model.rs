@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use serde_json::json;
-use store::{CommitError, ConflictPolicy, Sessions};
+use store::sessions::ConflictPolicy;
+use store::{CommitError, Sessions};
 use test_support::databases::Engine;
 use test_support::drafts::{summary, user};
 use values::clock::SystemClock;

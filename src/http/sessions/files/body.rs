@@ -11,7 +11,7 @@ use crate::http::codes::ProblemCode;
 use crate::http::json_body::decode_part;
 use crate::http::problem::Problem;
 use crate::run::{ChangeRequest, FileChange, FileSource, RequestKey};
-use store::ConflictPolicy;
+use store::sessions::ConflictPolicy;
 use values::ids::SessionId;
 use values::session::Hash;
 use workspace::FilePath;

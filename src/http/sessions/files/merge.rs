@@ -12,7 +12,8 @@ use crate::http::parameters::{NoParameters, PathParameters, QueryParameters, par
 use crate::http::problem::Problem;
 use crate::http::sessions::SessionView;
 use crate::run::MergeRequest;
-use store::{Ancestor, ConflictPolicy};
+use store::retention::Ancestor;
+use store::sessions::ConflictPolicy;
 
 /// A session to merge.
 #[derive(Debug, Deserialize, ToSchema)]

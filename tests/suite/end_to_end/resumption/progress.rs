@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use reqwest::{Method, StatusCode};
 use serde_json::json;
-use store::Scope;
+use store::keys::Scope;
 use test_support::databases::TestDatabase;
 use test_support::gate::Gate;
 use test_support::processors::HeldProcessors;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use reqwest::Method;
 use serde_json::json;
-use store::Scope;
+use store::keys::Scope;
 use test_support::databases::TestDatabase;
 use test_support::gate::Gate;
 use test_support::wait::until;

@@ -2,7 +2,7 @@
 
 use reqwest::Method;
 use serde_json::json;
-use store::Scope;
+use store::keys::Scope;
 use values::limits::RunLimits;
 
 use crate::http::agents::reload::reload;

@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 use reqwest::StatusCode;
 use serde_json::json;
-use store::Scope;
+use store::keys::Scope;
 use test_support::wait::until;
 
 use super::McpApp;

@@ -254,7 +254,7 @@ async fn other_methods_and_media_types_are_problems() {
 async fn foreign_web_pages_are_refused() {
     let settings = [("http.mcp.allowed_origins", r#"["https://app.example"]"#)];
     let (app, _database) = McpApp::with_agents(&settings).await;
-    let (_, key) = app.make_key("default", &store::Scope::ALL).await;
+    let (_, key) = app.make_key("default", &store::keys::Scope::ALL).await;
     let client = app.client().with_key(&key);
     let body = client.message("tools/list", &json!({})).to_string();
     let own = format!("http://{}", app.address);

@@ -1,7 +1,7 @@
 //! Agents as tools.
 
 use serde_json::{Value, json};
-use store::Scope;
+use store::keys::Scope;
 
 use super::McpApp;
 

@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use serde_json::{Value, json};
-use store::Scope;
+use store::keys::Scope;
 use test_support::databases::{Engine, TestDatabase};
 use test_support::wait::until;
 

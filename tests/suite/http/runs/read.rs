@@ -7,7 +7,7 @@ use chrono::Utc;
 use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
-use store::Scope;
+use store::keys::Scope;
 use tasks::supervision::Supervisor;
 use test_support::live_run::new_run;
 use test_support::redis_server::PrivateServer;

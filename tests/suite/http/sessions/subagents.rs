@@ -2,7 +2,8 @@
 //! any other.
 
 use serde_json::{Value, json};
-use store::{Commit, ConflictPolicy, open};
+use store::open;
+use store::sessions::{Commit, ConflictPolicy};
 use test_support::databases::TestDatabase;
 use test_support::drafts::{draft, run_of, session_id, user};
 use values::session::BundleDraft;

@@ -9,7 +9,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use reqwest::Method;
 use serde_json::json;
 use sha2::Sha256;
-use store::Scope;
+use store::keys::Scope;
 use test_support::databases::TestDatabase;
 
 use super::setup::{LOCAL, Service, agent};

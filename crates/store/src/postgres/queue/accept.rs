@@ -1,39 +1,36 @@
-//! Accepts runs on PostgreSQL. One statement inserts all rows of a run, all or nothing
-//! (`postgres/enqueue.rs`). The committer executes it for several runs at once. It runs in a
-//! transaction of its own if the run is on a thread or answers open calls, or if the tenant's
-//! waiting runs are limited.
+//! Accepts runs on PostgreSQL. One statement inserts all rows of a run, all or nothing, for any
+//! number of runs. The committer executes it for several runs at once. A run on a thread, a run
+//! that answers open calls, and a run of a tenant whose waiting runs are limited have a transaction
+//! of their own, which executes the statement for this run (`admission.rs`).
 //!
-//! A thread has one active run, which the unique index `run_queue_active` enforces. A new run that
-//! waits for the active one locks its row, so that the active run sees the new one when it ends. A
-//! new run that does not wait locks nothing of the thread, since many such runs would delay the end
-//! of the active one. If no run is active and two runs are accepted at the same time, one of them
-//! violates the index and tries again.
-//!
-//! All statements lock rows of the queue before rows of threads, with one exception: a new run that
-//! has found no active one locks the thread first, and may then wait for a row of the queue. This
-//! can be a deadlock with the end of another run. Then PostgreSQL fails one of the two
-//! transactions, and that one is repeated.
+//! The statement locks the row of a run's base session in share mode. It leaves out a run whose
+//! base was removed or whose idempotency key is taken. A run on a thread needs no base: it
+//! continues the session to which the thread points when it begins.
 
-use sqlx::PgConnection;
+use std::sync::OnceLock;
+
+use async_trait::async_trait;
+use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row as _};
 
 use super::super::PostgresStore;
-use super::super::batch_write::{BatchWrite as _, Outcome};
-use super::super::enqueue::Inserted;
+use super::super::arrays::{ColumnArrays, Number, decisions, definitions, fetch_all, text};
+use super::super::batch_write::{BatchWrite, WriteKey};
+use super::super::committer::AnyWrite;
 use super::super::timeouts::in_time;
+use super::admission::{TENANT_LOCK, acceptance_turn, begins_thread, is_set, thread_statement};
 use crate::driver_error::{is_deadlock, is_unique_violation, is_violation_of, store_error};
 use crate::error::StoreError;
-use crate::new_queued_run::{NewQueueRow, OPERATION};
-use crate::queue::IfBusy;
-use crate::rows::values;
-use crate::sql::{Attempt, Connection, Ended, Engine as _, Statement, admit_in_txn, answer_in_txn, ended};
-use tasks::keyed::Turn;
-use values::tenant::TenantId;
+use crate::new_acceptance::{NewAcceptance, OPERATION};
+use crate::queue::{Acceptance, IdempotencyKey};
+use crate::rows::{Row, Value};
+use crate::sql::{Attempt, Connection, Ended, Engine as _, admit_in_txn, answer_in_txn, ended, next_turn};
 
 /// The unique index of the active runs of threads.
 const ACTIVE_INDEX: &str = "run_queue_active";
 
 /// Accepts a run.
-pub(in crate::postgres) async fn run_insert(store: &PostgresStore, row: NewQueueRow) -> Result<Attempt, StoreError> {
+pub(in crate::postgres) async fn run_accept(store: &PostgresStore, row: NewAcceptance) -> Result<Attempt, StoreError> {
     if row.thread().is_some() || row.max_waiting.is_some() || row.answer.is_some() {
         let waiting = async { Ok::<_, sqlx::Error>(acceptance_turn(store, &row).await) };
         let turn = in_time(waiting).await.map_err(store_error(OPERATION))?;
@@ -46,58 +43,25 @@ pub(in crate::postgres) async fn run_insert(store: &PostgresStore, row: NewQueue
             })
             .await;
     }
-    let (row, outcome) = store.committer.run_insert(row).await?;
-    let inserted = match outcome {
-        Outcome::Decided(inserted) => Ok(inserted),
-        Outcome::Failed(error) => Err(error),
-        Outcome::Undecided => in_time(insert_alone(store, &row)).await,
-    };
+    let (row, inserted) = store.write(row, AnyWrite::Accept, None).await?;
     // The run may have been accepted although the response was lost.
-    if row.is_free() && !matches!(inserted, Ok(Inserted::MissingBase | Inserted::KeyTaken)) {
+    if row.is_free() && !matches!(inserted, Ok(Some(_))) {
         store.wake_ups.send();
     }
-    let conflict = match inserted {
-        Ok(inserted) => conflict(inserted, &row),
-        Err(error) => Some(conflict_of(error).map_err(store_error(OPERATION))?),
-    };
+    let conflict = inserted.or_else(conflict_of).map_err(store_error(OPERATION))?;
     Ok(conflict.unwrap_or(Attempt::Accepted {
         is_leased: row.is_leased(),
         interrupted: None,
     }))
 }
 
-async fn insert_alone(store: &PostgresStore, row: &NewQueueRow) -> Result<Inserted, sqlx::Error> {
-    let mut connection = store.pool.acquire().await?;
-    rows_insert(&mut connection, row).await
-}
-
-/// Waits for a turn if the run may have to wait for the row of its tenant or for its thread. So all
-/// waiting requests of a tenant or a thread hold one connection.
-async fn acceptance_turn(store: &PostgresStore, row: &NewQueueRow) -> Option<Turn<(TenantId, String)>> {
-    let thread = row.thread().map(ToOwned::to_owned);
-    let waits_for = match row.max_waiting {
-        // The empty string stands for the tenant, since no thread has this name.
-        Some(_) if thread.is_some() || !row.is_leased() => Some(String::new()),
-        _ => thread,
-    };
-    match waits_for {
-        Some(name) => Some(store.accepting.take((row.tenant.clone(), name)).await),
-        None => None,
-    }
-}
-
-async fn accept_in_txn(mut connection: Connection<'_>, row: NewQueueRow) -> Result<Ended<Attempt>, sqlx::Error> {
+async fn accept_in_txn(mut connection: Connection<'_>, row: NewAcceptance) -> Result<Ended<Attempt>, sqlx::Error> {
     let run = match admit_in_txn(&mut connection, row, thread_statement, Some(TENANT_LOCK)).await? {
         Ok(run) => run,
         Err(conflict) => return Ok(Ended::RolledBack(conflict)),
     };
-    let Connection::Postgres(connection) = connection else {
-        return Err(sqlx::Error::WorkerCrashed);
-    };
-    let mut conflict = match rows_insert(connection, &run.row).await {
-        Ok(inserted) => conflict(inserted, &run.row),
-        Err(error) => Some(conflict_of(error)?),
-    };
+    let connection = connection.postgres()?;
+    let mut conflict = run.row.execute(connection).await.or_else(conflict_of)?;
     if conflict.is_none() && begins_thread(&run.row) && is_set(connection, &run.row).await? {
         conflict = Some(Attempt::ThreadRaced);
     }
@@ -107,105 +71,142 @@ async fn accept_in_txn(mut connection: Connection<'_>, row: NewQueueRow) -> Resu
     Ok(ended(&run, conflict))
 }
 
-/// Returns whether the run begins at once, and found no thread or one that points to no session.
-fn begins_thread(row: &NewQueueRow) -> bool {
-    row.thread().is_some() && row.is_leased() && row.run.row.base_session_id.is_none()
-}
-
-/// Returns whether the thread points to a session. A caller may have created the thread after the
-/// statement looked for it, and nobody can lock a row that does not exist.
-async fn is_set(connection: &mut PgConnection, row: &NewQueueRow) -> Result<bool, sqlx::Error> {
-    let statement = "select 1 from threads where tenant = $1 and name = $2 and session_id is not null";
-    let select = Statement::with(OPERATION, statement, values![&row.tenant, row.thread()]);
-    let found: Option<(i32,)> = Connection::Postgres(connection).fetch_optional(select).await?;
-    Ok(found.is_some())
-}
-
-/// Locks the row of a tenant, so that no other request of the tenant is accepted before the
-/// transaction has ended. Does not write an existing row.
-const TENANT_LOCK: &str = "insert into limited_tenants (tenant) values ($1)
-    on conflict (tenant) do update set tenant = excluded.tenant where false";
-
-macro_rules! thread_state {
-    ($tables:literal) => {
-        concat!(
-            $tables,
-            " select
-                (select run_id from active) as active,
-                (select session_id from pointer) as session_id,
-                exists (
-                    select 1 from idempotency_keys where tenant = $1 and key = $3 and expires_at > $4) as is_key_taken"
-        )
-    };
-}
-
-/// Reads the state of the thread for a run that may wait there. The active run can't end, and the
-/// thread can't move, until the transaction has ended. The condition on `active` makes it lock that
-/// row first.
-const LOCKED_THREAD: &str = thread_state!(
-    "with active as materialized (
-        select run_id from run_queue
-        where tenant = $1 and thread = $2 and moves_thread and not is_held
-        for key share
-    ), pointer as materialized (
-        select session_id from threads
-        where tenant = $1 and name = $2 and (select count(*) from active) >= 0
-        for share
-    )"
-);
-
-/// Reads the state of the thread for a run that does not wait. If another run is active, locks
-/// nothing of the thread: the new run is either refused or a fork. For a fork, locks the session
-/// from which it begins in share mode, so that no removal deletes it. If no run is active, locks
-/// the thread, so that it can't move.
-const THREAD: &str = thread_state!(
-    "with active as materialized (
-        select run_id from run_queue where tenant = $1 and thread = $2 and moves_thread and not is_held
-    ), free as materialized (
-        select session_id from threads
-        where tenant = $1 and name = $2 and (select count(*) from active) = 0
-        for share
-    ), forked as materialized (
-        select s.session_id from threads t
-        join sessions s on s.tenant = t.tenant and s.session_id = t.session_id
-        where t.tenant = $1 and t.name = $2 and (select count(*) from active) > 0
-        for share of s
-    ), pointer as (
-        select session_id from free
-        union all
-        select session_id from forked
-    )"
-);
-
-fn thread_statement(row: &NewQueueRow) -> Statement<'_> {
-    let statement = match row.if_busy {
-        IfBusy::Reject | IfBusy::Fork => THREAD,
-        IfBusy::Queue | IfBusy::Interrupt => LOCKED_THREAD,
-    };
-    Statement::with(OPERATION, statement, row.thread_values())
-}
-
-async fn rows_insert(connection: &mut PgConnection, row: &NewQueueRow) -> Result<Inserted, sqlx::Error> {
-    let inserted = NewQueueRow::execute_all(connection, &[row]).await?;
-    Ok(inserted.first().copied().unwrap_or_default())
-}
-
-/// Returns the conflict of a run that was not inserted.
-fn conflict(inserted: Inserted, row: &NewQueueRow) -> Option<Attempt> {
-    match inserted {
-        Inserted::Accepted => None,
-        Inserted::KeyTaken => Some(Attempt::KeyTaken),
-        Inserted::MissingBase => row.needed_base().map(Attempt::MissingBase),
-    }
-}
-
 /// Returns the conflict that an error stands for.
-fn conflict_of(error: sqlx::Error) -> Result<Attempt, sqlx::Error> {
+fn conflict_of(error: sqlx::Error) -> Result<Option<Attempt>, sqlx::Error> {
     if is_violation_of(&error, ACTIVE_INDEX) || is_deadlock(&error) {
-        Ok(Attempt::ThreadRaced)
+        Ok(Some(Attempt::ThreadRaced))
     } else if is_unique_violation(&error) {
-        Ok(Attempt::Exists)
+        Ok(Some(Attempt::Exists))
     } else {
         Err(error)
     }
 }
+
+#[async_trait]
+impl BatchWrite for NewAcceptance {
+    /// The conflict, unless its rows are inserted.
+    type Decision = Option<Attempt>;
+
+    fn key(&self) -> Option<WriteKey> {
+        let key = self.idempotency.as_ref()?;
+        Some(WriteKey::Idempotency(self.tenant.clone(), key.key.clone()))
+    }
+
+    fn bytes(&self) -> usize {
+        self.queue.request.len() + self.run.bytes()
+    }
+
+    async fn execute_all(connection: &mut PgConnection, writes: &[&Self]) -> Result<Vec<Option<Attempt>>, sqlx::Error> {
+        let mut sorted: Vec<_> = writes.iter().zip(Number::all()).collect();
+        sorted.sort_by_key(|(row, _)| (&row.tenant, row.run.row.base_session_id));
+        let mut batch = Batch::default();
+        for (row, number) in &sorted {
+            batch.runs.push(&row.tenant, &[number, &row.run]);
+            batch.queued.push(&row.tenant, &[number, &row.queue]);
+            if let Some(key) = &row.idempotency {
+                batch.keys.push(&row.tenant, &[number, key]);
+            }
+        }
+        let rows = batch.execute(connection).await?;
+        let refused: Vec<Option<bool>> = decisions(&rows, writes.len(), |row| row.try_get(1).map(Some))?;
+        let conflicts = refused.into_iter().zip(writes).map(|(has_base, write)| {
+            if has_base? {
+                Some(Attempt::KeyTaken)
+            } else {
+                let base = write.needed_base()?;
+                Some(Attempt::Refused(Acceptance::MissingBase(base)))
+            }
+        });
+        Ok(conflicts.collect())
+    }
+}
+
+impl Row for IdempotencyKey {
+    fn visit<'v>(&'v self, column: &mut dyn FnMut(&'static str, Value<'v>)) {
+        column("key", (&self.key).into());
+        column("digest", (&self.digest).into());
+        column("claimed_at", self.claimed_at.into());
+        column("expires_at", self.expires_at.into());
+    }
+}
+
+/// The rows of a batch, with the numbers of their runs.
+#[derive(Debug, Default)]
+struct Batch<'v> {
+    runs: ColumnArrays<'v>,
+    queued: ColumnArrays<'v>,
+    keys: ColumnArrays<'v>,
+}
+
+impl Batch<'_> {
+    /// Executes the statement. Returns a row for each run that is refused.
+    async fn execute(self, connection: &mut PgConnection) -> Result<Vec<PgRow>, sqlx::Error> {
+        static TEXTS: [OnceLock<String>; 2] = [const { OnceLock::new() }; 2];
+        let text = text(&TEXTS, &[&self.keys], || self.build_statement());
+        fetch_all(connection, text, [self.runs, self.queued, self.keys]).await
+    }
+
+    fn build_statement(&self) -> String {
+        let mut parts = definitions(&[("run", &self.runs), ("queued", &self.queued), ("key", &self.keys)]);
+        parts.push(BASED.to_owned());
+        parts.push(if self.keys.is_empty() {
+            "accepted as (select number from based)".to_owned()
+        } else {
+            CLAIMS.to_owned()
+        });
+        parts.push(format!(
+            concat!(
+                "made as (
+                    insert into threads (tenant, name, session_id, version, created_at, updated_at)
+                    select tenant, thread, null, 0, created_at, created_at from run join accepted using (number)
+                    where thread is not null and not exists (
+                        select from threads t where t.tenant = run.tenant and t.name = run.thread)
+                    on conflict (tenant, name) do nothing
+                ), new_run as (
+                    insert into runs (tenant, {run})
+                    select tenant, {run} from run join accepted using (number)
+                ), new_queued as (
+                    insert into run_queue (tenant, {queued}, turn)
+                    select tenant, {queued},
+                        row_number() over (partition by tenant, level order by number) - 1 + ",
+                next_turn!("queued.tenant", "queued.level"),
+                "
+                    from queued join accepted using (number)
+                )"
+            ),
+            run = self.runs.names_from("run_id", ""),
+            queued = self.queued.names_from("run_id", ""),
+        ));
+        format!(
+            "with {} select number, number in (select number from based) from run
+            where number not in (select number from accepted)",
+            parts.join(", ")
+        )
+    }
+}
+
+/// The runs whose base exists, or that need none.
+const BASED: &str = "based as materialized (
+        select number from run where thread is not null or base_session_id is null
+        union all
+        select number from run cross join lateral (
+            select from sessions s where s.tenant = run.tenant and s.session_id = run.base_session_id
+            for share
+        ) base
+        where thread is null and base_session_id is not null
+    )";
+
+/// Claims the keys. A key is free if it expired before the first claim of the batch.
+const CLAIMS: &str = "claimed as (
+        insert into idempotency_keys (tenant, key, resource_id, digest, expires_at)
+        select run.tenant, key.key, run.run_id, key.digest, key.expires_at
+        from key join based using (number) join run using (number)
+        order by run.tenant, key.key
+        on conflict (tenant, key) do update set
+            resource_id = excluded.resource_id, digest = excluded.digest, expires_at = excluded.expires_at
+        where idempotency_keys.expires_at <= (select min(claimed_at) from key)
+        returning tenant, key
+    ), accepted as (
+        select number from based left join key using (number)
+        where key.key is null or (key.tenant, key.key) in (select tenant, key from claimed)
+    )";

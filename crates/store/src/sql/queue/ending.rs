@@ -3,18 +3,18 @@
 use async_trait::async_trait;
 use uuid::Uuid;
 
+use super::fence::is_leased_on_conn;
 use super::messages::apply_on_conn;
 use super::progress::events_conflict;
 use crate::error::StoreError;
 use crate::new_end::{NewEnd, NewEvents};
 use crate::rows::{LeaseKey, values};
+use crate::runs::{Recorded, RunEnd, RunWriter};
 use crate::sql::connection::{Connection, Ended};
 use crate::sql::engine::Engine;
 use crate::sql::runs::run_insert_statement;
 use crate::sql::statement::{Statement, insert_statement};
-use crate::traits::{Recorded, RunEnd, RunWriter};
 use agent::record::RunStatus;
-use values::ids::RunId;
 use values::tenant::TenantId;
 
 const OPERATION: &str = "record run";
@@ -30,7 +30,7 @@ impl<E: Engine> RunWriter for E {
         }
         let (owned, run_id, is_leased) = (tenant.clone(), end.run.row.run_id, end.lease.is_some());
         let recording = self.transact(OPERATION, move |connection| {
-            Box::pin(record_in_txn(connection, owned, end))
+            Box::pin(record_in_txn::<E>(connection, owned, end))
         });
         if recording.await? {
             return Ok(Recorded::Now);
@@ -42,23 +42,25 @@ impl<E: Engine> RunWriter for E {
     }
 }
 
-/// Ends the run. Returns whether this attempt ended it.
-async fn record_in_txn(
+/// Ends a run without a session. Returns whether this attempt ended it.
+async fn record_in_txn<E: Engine>(
     mut connection: Connection<'_>,
     tenant: TenantId,
     end: NewEnd,
 ) -> Result<Ended<bool>, sqlx::Error> {
-    let ended = if let Some(lease) = &end.lease {
-        lease_end(&mut connection, lease, end.thread_name()).await?
+    let is_ended = if let Some(lease) = &end.lease {
+        let is_leased = lease_lock::<E>(&mut connection, lease).await?;
+        if is_leased {
+            E::run_end_on_conn(&mut connection, &tenant, lease, &end).await?;
+        }
+        is_leased
     } else {
-        let insert = run_insert_statement(OPERATION, &tenant, &end.run);
-        (connection.execute(insert).await? > 0).then(LeaseEnd::default)
+        run_insert(&mut connection, &tenant, &end).await?
     };
-    let Some(LeaseEnd { is_next_released }) = ended else {
+    if !is_ended {
         return Ok(Ended::RolledBack(false));
-    };
-    end_insert(&mut connection, &tenant, &end).await?;
-    Ok(if is_next_released {
+    }
+    Ok(if end_complete::<E>(&mut connection, &tenant, &end).await? {
         Ended::CommittedForWorkers(true)
     } else {
         Ended::Committed(true)
@@ -73,148 +75,112 @@ async fn has_ended(engine: &impl Engine, tenant: &TenantId, run_id: Uuid) -> Res
     Ok(status.is_some_and(RunStatus::is_terminal))
 }
 
-/// The result of ending a lease.
-#[derive(Debug, Default)]
-pub(crate) struct LeaseEnd {
-    /// Whether a run that waited for the thread may now begin.
-    pub(crate) is_next_released: bool,
-}
-
-/// Deletes a run from the queue and releases the next run on its thread. Returns `None` if the
-/// lease was not in force. Afterwards no other worker can write anything of the run, and all
-/// earlier writes are visible.
-///
-/// Releases the next run before the thread moves, since a lease also locks rows of the queue before
-/// those of threads.
-pub(crate) async fn lease_end(
+/// Locks the row of a run in the queue. Returns whether the lease is in force. If so, no other
+/// worker can write anything of the run, and the next statement sees all that was written before.
+pub(crate) async fn lease_lock<E: Engine>(
     connection: &mut Connection<'_>,
     lease: &LeaseKey,
-    thread: Option<&str>,
-) -> Result<Option<LeaseEnd>, sqlx::Error> {
-    let statement = "delete from run_queue where tenant = $1 and run_id = $2 and fence = $3";
-    let delete = Statement::new(OPERATION, statement).bind_key(lease);
-    if connection.execute(delete).await? == 0 {
-        return Ok(None);
-    }
-    let mut end = LeaseEnd::default();
-    if let Some(thread) = thread {
-        let release = release_statement(connection, &lease.tenant, thread);
-        end.is_next_released = connection.execute(release).await? > 0;
-    }
-    Ok(Some(end))
+) -> Result<bool, sqlx::Error> {
+    is_leased_on_conn(connection, OPERATION, lease, E::LOCK).await
 }
 
-/// Writes the record, the events and the webhooks of a run that has ended. Its row in the queue
-/// must already be deleted.
-pub(crate) async fn end_insert(
+/// Inserts the record and the events of a run that was never in the queue. Returns whether there
+/// was no record.
+pub(crate) async fn run_insert(
     connection: &mut Connection<'_>,
     tenant: &TenantId,
     end: &NewEnd,
-) -> Result<(), sqlx::Error> {
-    if end.lease.is_some() {
-        run_end(connection, tenant, end).await?;
+) -> Result<bool, sqlx::Error> {
+    let insert = run_insert_statement(OPERATION, tenant, &end.run);
+    if connection.execute(insert).await? == 0 {
+        return Ok(false);
     }
-    if let Some(events) = &end.events {
-        let insert = events_statement(tenant, end.run.row.run_id, events);
-        connection.execute(insert).await?;
+    events_insert(connection, tenant, end).await?;
+    Ok(true)
+}
+
+/// Completes the end of a run: releases the next run on its thread, marks its messages, and inserts
+/// its webhooks. Returns whether a run that waited for the thread may now begin.
+///
+/// Releases the next run before the thread moves, since a lease also locks rows of the queue before
+/// those of threads.
+pub(crate) async fn end_complete<E: Engine>(
+    connection: &mut Connection<'_>,
+    tenant: &TenantId,
+    end: &NewEnd,
+) -> Result<bool, sqlx::Error> {
+    let mut is_next_released = false;
+    if let Some(lease) = &end.lease {
+        is_next_released = next_release::<E>(connection, &lease.tenant, end.thread_name()).await?;
+        apply_on_conn(connection, lease, &end.applied).await?;
     }
     for delivery in &end.deliveries {
         let insert = insert_statement(OPERATION, "insert into webhook_deliveries (tenant, ", tenant, delivery);
         connection.execute(insert).await?;
     }
+    Ok(is_next_released)
+}
+
+/// Releases the run that has waited longest for the thread, unless another run is active. Returns
+/// whether there is one.
+pub(super) async fn next_release<E: Engine>(
+    connection: &mut Connection<'_>,
+    tenant: &str,
+    thread: Option<&str>,
+) -> Result<bool, sqlx::Error> {
+    let Some(thread) = thread else { return Ok(false) };
+    let statement = "update run_queue set is_held = false
+        where tenant = $1 and run_id = (
+            select run_id from run_queue
+            where tenant = $1 and thread = $2 and moves_thread and is_held and not exists (
+                select 1 from run_queue where tenant = $1 and thread = $2 and moves_thread and not is_held)
+            order by run_id
+            limit 1";
+    let mut release = Statement::with(OPERATION, statement, values![tenant, thread]);
+    // Locks the run, so that a cancelled run that another transaction is ending is not released.
+    release.push(E::LOCK);
+    release.push(")");
+    Ok(connection.execute(release).await? > 0)
+}
+
+/// Removes a run from the queue, with its journal. Ends its waiting messages.
+const QUEUE_LEAVE: [&str; 3] = [
+    "delete from run_queue where tenant = $1 and run_id = $2",
+    "delete from run_journal where tenant = $1 and run_id = $2",
+    "update run_messages set status = 'too_late' where tenant = $1 and run_id = $2 and status = 'received'",
+];
+
+/// Opens the calls again that a run was to answer.
+const CALLS_REOPEN: &str =
+    "update runs set status = 'waiting', answer_run_id = null where tenant = $1 and answer_run_id = $2";
+
+/// Removes a run from the queue, with the data for further attempts. If it has no session, the
+/// calls that it was to answer are open again. On PostgreSQL, `publish_statement.rs` does so for
+/// all runs that can be read.
+pub(crate) async fn queue_leave(
+    connection: &mut Connection<'_>,
+    lease: &LeaseKey,
+    has_session: bool,
+) -> Result<(), sqlx::Error> {
+    let reopen = (!has_session).then_some(CALLS_REOPEN);
+    for statement in QUEUE_LEAVE.into_iter().chain(reopen) {
+        let leave = Statement::with(OPERATION, statement, values![&lease.tenant, lease.run_id]);
+        connection.execute(leave).await?;
+    }
     Ok(())
 }
 
-macro_rules! journal_delete {
-    () => {
-        "delete from run_journal where tenant = $1 and run_id = $2"
-    };
-}
-
-macro_rules! messages_end {
-    () => {
-        "update run_messages set status = 'too_late' where tenant = $1 and run_id = $2 and status = 'received'"
-    };
-}
-
-macro_rules! calls_reopen {
-    () => {
-        "update runs set status = 'waiting', answer_run_id = null where tenant = $1 and answer_run_id = $2"
-    };
-}
-
-/// Opens the calls again that a run was to answer, since it ends without a session.
-pub(super) const CALLS_REOPEN: &str = calls_reopen!();
-
-/// Removes the journal of a run, and ends its waiting messages.
-pub(super) const QUEUE_CLEANUP: [&str; 2] = [journal_delete!(), messages_end!()];
-
-/// Writes the final record and removes the data for further attempts, in one statement if possible.
-async fn run_end(connection: &mut Connection<'_>, tenant: &TenantId, end: &NewEnd) -> Result<(), sqlx::Error> {
-    let run_id = RunId::from_uuid(end.run.row.run_id);
-    apply_on_conn(connection, tenant, run_id, &end.applied).await?;
-    let begin = match connection {
-        Connection::Postgres(_) if end.is_without_session() => concat!(
-            "with journal as (",
-            journal_delete!(),
-            "), messages as (",
-            messages_end!(),
-            "), calls as (",
-            calls_reopen!(),
-            ") "
-        ),
-        Connection::Postgres(_) => concat!(
-            "with journal as (",
-            journal_delete!(),
-            "), messages as (",
-            messages_end!(),
-            ") "
-        ),
-        Connection::Sqlite(_) => {
-            let reopen = end.is_without_session().then_some(CALLS_REOPEN);
-            for statement in QUEUE_CLEANUP.into_iter().chain(reopen) {
-                let cleanup = Statement::with(OPERATION, statement, values![tenant, run_id]);
-                connection.execute(cleanup).await?;
-            }
-            ""
-        }
-    };
-    let mut update = Statement::with(OPERATION, begin, values![tenant, run_id]);
-    update.push("update runs set ");
-    update.push_assignments(&end.run, "run_id");
-    update.push(" where tenant = $1 and run_id = $2");
-    match connection.execute(update).await? {
-        // A run in the queue always has a record.
-        0 => Err(sqlx::Error::RowNotFound),
-        _ => Ok(()),
+/// Inserts the events of a run that has ended, if any are not stored yet.
+pub(crate) async fn events_insert(
+    connection: &mut Connection<'_>,
+    tenant: &TenantId,
+    end: &NewEnd,
+) -> Result<(), sqlx::Error> {
+    if let Some(events) = &end.events {
+        let insert = events_statement(tenant, end.run.row.run_id, events);
+        connection.execute(insert).await?;
     }
-}
-
-/// Releases the run that has waited longest for the thread, unless another run is active.
-macro_rules! release {
-    ($lock:literal) => {
-        concat!(
-            "update run_queue set is_held = false
-            where tenant = $1 and run_id = (
-                select run_id from run_queue
-                where tenant = $1 and thread = $2 and moves_thread and is_held and not exists (
-                    select 1 from run_queue where tenant = $1 and thread = $2 and moves_thread and not is_held)
-                order by run_id
-                limit 1",
-            $lock,
-            ")"
-        )
-    };
-}
-
-fn release_statement<'v>(connection: &Connection<'_>, tenant: &'v str, thread: &'v str) -> Statement<'v> {
-    let statement = match connection {
-        // Locks the run, so that a cancelled run that another transaction is ending is not
-        // released.
-        Connection::Postgres(_) => release!(" for update"),
-        Connection::Sqlite(_) => release!(""),
-    };
-    Statement::with(OPERATION, statement, values![tenant, thread])
+    Ok(())
 }
 
 /// Inserts events of a run.

@@ -175,7 +175,7 @@ async fn busy_among(
 }
 
 impl<'v> Statement<'v> {
-    /// Appends a list of leases. Each has the values that `bind_lease` binds.
+    /// Appends a list of leases. Each has the values that `bind_key` binds.
     fn push_leases(mut self, leases: impl ExactSizeIterator<Item = &'v Lease> + Clone) -> Self {
         // Pads the list to a power of two, so that connections prepare few texts.
         let padding = leases.len().next_power_of_two() - leases.len();

@@ -2,11 +2,11 @@
 
 use async_trait::async_trait;
 
-use super::fence::is_leased;
+use super::fence::{is_leased, is_leased_on_conn};
 use crate::codec::encode_steering;
 use crate::error::StoreError;
 use crate::queue::{Lease, MessagePut, MessageStore, SteeringRecord};
-use crate::rows::{SteeringRow, values};
+use crate::rows::{LeaseKey, SteeringRow, values};
 use crate::sql::connection::{Connection, Ended};
 use crate::sql::engine::Engine;
 use crate::sql::statement::Statement;
@@ -106,19 +106,15 @@ impl<E: Engine> MessageStore for E {
         if keys.is_empty() {
             return is_leased(self, lease).await;
         }
-        let (lease, keys) = (lease.clone(), keys.to_vec());
+        let (lease, keys) = (LeaseKey::from(lease), keys.to_vec());
         // Never fails: the semaphore is never closed.
         let _permit = self.progress_writes().acquire().await;
         let applying = self.transact(APPLY, move |mut connection| {
             Box::pin(async move {
-                let statement = "select 1 from run_queue where tenant = $1 and run_id = $2 and fence = $3";
-                let mut select = Statement::new(APPLY, statement).bind_lease(&lease);
-                select.push(E::SHARE);
-                let leased: Option<(i32,)> = connection.fetch_optional(select).await?;
-                if leased.is_none() {
+                if !is_leased_on_conn(&mut connection, APPLY, &lease, E::SHARE).await? {
                     return Ok(Ended::RolledBack(false));
                 }
-                apply_on_conn(&mut connection, &lease.tenant, lease.run_id, &keys).await?;
+                apply_on_conn(&mut connection, &lease, &keys).await?;
                 Ok(Ended::Committed(true))
             })
         });
@@ -136,17 +132,17 @@ const MESSAGE_INSERT: &str = "insert into run_messages (
     where existing.count < $9 and existing.size + $8 <= $10
     on conflict (tenant, run_id, message_key) do nothing";
 
-/// Marks messages as applied, inside a transaction that holds the lease or has just ended the run.
+/// Marks messages as applied, inside a transaction that holds the lease or has just ended the run,
+/// whose waiting messages are too late by then.
 pub(super) async fn apply_on_conn(
     connection: &mut Connection<'_>,
-    tenant: &TenantId,
-    run_id: RunId,
+    lease: &LeaseKey,
     keys: &[String],
 ) -> Result<(), sqlx::Error> {
     for key in keys {
-        let statement = "update run_messages set status = 'applied'
-            where tenant = $1 and run_id = $2 and message_key = $3 and status = 'received'";
-        let update = Statement::with(APPLY, statement, values![tenant, run_id, key]);
+        let statement =
+            "update run_messages set status = 'applied' where tenant = $1 and run_id = $2 and message_key = $3";
+        let update = Statement::with(APPLY, statement, values![&lease.tenant, lease.run_id, key]);
         connection.execute(update).await?;
     }
     Ok(())

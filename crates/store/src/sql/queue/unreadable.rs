@@ -4,7 +4,7 @@
 
 use std::error::Error as StdError;
 
-use super::ending::{CALLS_REOPEN, QUEUE_CLEANUP, lease_end};
+use super::ending::{next_release, queue_leave};
 use super::release::lease_release;
 use crate::error::StoreError;
 use crate::queue::{LeaseTerms, UNREADABLE_ATTEMPTS};
@@ -35,7 +35,7 @@ pub(super) async fn set_aside(engine: &impl Engine, terms: LeaseTerms, run: Unre
     }
 }
 
-async fn give_up(engine: &impl Engine, key: LeaseKey, now: Timestamp) -> Result<bool, StoreError> {
+async fn give_up<E: Engine>(engine: &E, key: LeaseKey, now: Timestamp) -> Result<bool, StoreError> {
     let error = RunError {
         code: "request_unusable".to_owned(),
         message: "what is stored of the run can't be read".to_owned(),
@@ -45,30 +45,26 @@ async fn give_up(engine: &impl Engine, key: LeaseKey, now: Timestamp) -> Result<
     let error = serde_json::to_string(&error).map_err(StoreError::failed(OPERATION))?;
     engine
         .transact(OPERATION, move |connection| {
-            Box::pin(give_up_in_txn(connection, key, error, now))
+            Box::pin(give_up_in_txn::<E>(connection, key, error, now))
         })
         .await
 }
 
 /// Ends the run as `ending.rs` does, with the columns that can be trusted.
-async fn give_up_in_txn(
+async fn give_up_in_txn<E: Engine>(
     mut connection: Connection<'_>,
     key: LeaseKey,
     error: String,
     now: Timestamp,
 ) -> Result<Ended<bool>, sqlx::Error> {
     let statement = "select thread from run_queue where tenant = $1 and run_id = $2 and fence = $3";
-    let select = Statement::new(OPERATION, statement).bind_key(&key);
+    let mut select = Statement::new(OPERATION, statement).bind_key(&key);
+    select.push(E::LOCK);
     let Some((thread,)): Option<(Option<String>,)> = connection.fetch_optional(select).await? else {
         return Ok(Ended::RolledBack(false));
     };
-    if lease_end(&mut connection, &key, thread.as_deref()).await?.is_none() {
-        return Ok(Ended::RolledBack(false));
-    }
-    for statement in QUEUE_CLEANUP.into_iter().chain([CALLS_REOPEN]) {
-        let cleanup = Statement::with(OPERATION, statement, values![&key.tenant, key.run_id]);
-        connection.execute(cleanup).await?;
-    }
+    queue_leave(&mut connection, &key, false).await?;
+    next_release::<E>(&mut connection, &key.tenant, thread.as_deref()).await?;
     let statement = "update runs set
             status = $3, stop_reason = $4, error = $5, event_count = 1 + (
                 select coalesce(max(e.last_sequence), 0) from run_events e where e.tenant = $1 and e.run_id = $2),

@@ -55,8 +55,10 @@ pub(super) async fn unreferenced<E: Engine>(
         return Ok(Unreferenced { hashes, has_journals });
     }
     marks.mark(&roots.trees);
-    while !marks.unread.is_empty() {
-        let batch = marks.unread.split_off(marks.unread.len().saturating_sub(MAX_BATCH));
+    while !marks.unvisited.is_empty() {
+        let batch = marks
+            .unvisited
+            .split_off(marks.unvisited.len().saturating_sub(MAX_BATCH));
         let Links(links) = rows_fold(engine, tenant, contents_statement::<E>(OPERATION, tenant, &batch)).await?;
         let bytes = size_of_val(links.as_slice()) as u64;
         let work = move || {
@@ -99,7 +101,7 @@ async fn list(engine: &impl Engine, tenant: &TenantId, since: StoredTime) -> Res
     listed.sort_unstable_by_key(|content: &Listed| content.hash);
     Ok(Marks {
         listed,
-        unread: Vec::new(),
+        unvisited: Vec::new(),
     })
 }
 
@@ -108,7 +110,7 @@ struct Marks {
     /// All contents, by hash.
     listed: Vec<Listed>,
     /// Directories and lists of chunks that are reached and whose links are not followed yet.
-    unread: Vec<Hash>,
+    unvisited: Vec<Hash>,
 }
 
 struct Listed {
@@ -140,7 +142,7 @@ impl Marks {
             };
             let content = &mut self.listed[at];
             if !content.is_reached && content.is_node {
-                self.unread.push(*hash);
+                self.unvisited.push(*hash);
             }
             content.is_reached = true;
         }

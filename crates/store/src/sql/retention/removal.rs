@@ -157,7 +157,7 @@ pub(super) async fn session_remove<E: Engine>(
     descendants: bool,
     now: Timestamp,
 ) -> Result<SessionRemoval, StoreError> {
-    let of_tree = |text: &'static str| {
+    let tree_statement = |text: &'static str| {
         let values = values![tenant, session_id, i64::from(descendants)];
         let mut statement = Statement::with(OPERATION, E::TREE, values);
         statement.push(text);
@@ -166,7 +166,7 @@ pub(super) async fn session_remove<E: Engine>(
     let mut removed = RemovalFigures::default();
     let mut rest_of_wait = COMMIT_WAIT;
     loop {
-        let state: Option<(i64, i64, i64)> = of_tree(FAMILY_STATE).fetch_optional(engine).await?;
+        let state: Option<(i64, i64, i64)> = tree_statement(FAMILY_STATE).fetch_optional(engine).await?;
         let (present, continuing, used) = state.unwrap_or_default();
         match (present > 0, used > 0, continuing > 0) {
             (false, ..) if removed.sessions > 0 => break,
@@ -175,7 +175,7 @@ pub(super) async fn session_remove<E: Engine>(
             (true, false, true) if !descendants => return Ok(SessionRemoval::HasDescendants),
             (true, false, _) => (),
         }
-        let tree: Vec<(Uuid,)> = of_tree(TREE_SESSIONS).bind(ROUND).fetch_all(engine).await?;
+        let tree: Vec<(Uuid,)> = tree_statement(TREE_SESSIONS).bind(ROUND).fetch_all(engine).await?;
         for sessions in tree.chunks(BATCH.into()) {
             let figures = batch_remove(engine, tenant, session_id, sessions, now).await?;
             let is_shared = figures.sessions == 0;

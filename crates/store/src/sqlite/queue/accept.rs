@@ -1,6 +1,7 @@
 //! Accepts runs on SQLite. Inserts their rows one after the other, in one transaction.
 
-use crate::new_queued_run::{NewQueueRow, OPERATION};
+use crate::new_acceptance::{NewAcceptance, OPERATION};
+use crate::queue::Acceptance;
 use crate::rows::values;
 use crate::sql::{
     Attempt, Connection, Ended, Statement, admit_in_txn, answer_in_txn, ended, key_claim_statement, next_turn,
@@ -10,7 +11,7 @@ use crate::sql::{
 /// Accepts a run.
 pub(in crate::sqlite) async fn accept_in_txn(
     mut connection: Connection<'_>,
-    row: NewQueueRow,
+    row: NewAcceptance,
 ) -> Result<Ended<Attempt>, sqlx::Error> {
     let run = match admit_in_txn(&mut connection, row, thread_statement, None).await? {
         Ok(run) => run,
@@ -24,7 +25,7 @@ pub(in crate::sqlite) async fn accept_in_txn(
 }
 
 /// Reads the state of the thread.
-fn thread_statement(row: &NewQueueRow) -> Statement<'_> {
+fn thread_statement(row: &NewAcceptance) -> Statement<'_> {
     let statement = "select
             (select run_id from run_queue
                 where tenant = $1 and thread = $2 and moves_thread and not is_held) as active,
@@ -35,13 +36,13 @@ fn thread_statement(row: &NewQueueRow) -> Statement<'_> {
 }
 
 /// Inserts the rows of a run. Returns the conflict, if there is one.
-async fn rows_insert(connection: &mut Connection<'_>, row: &NewQueueRow) -> Result<Option<Attempt>, sqlx::Error> {
+async fn rows_insert(connection: &mut Connection<'_>, row: &NewAcceptance) -> Result<Option<Attempt>, sqlx::Error> {
     if let Some(base) = row.needed_base() {
         let statement = "select 1 from sessions where tenant = $1 and session_id = $2";
         let find = Statement::with(OPERATION, statement, values![&row.tenant, base]);
         let found: Option<(i32,)> = connection.fetch_optional(find).await?;
         if found.is_none() {
-            return Ok(Some(Attempt::MissingBase(base)));
+            return Ok(Some(Attempt::Refused(Acceptance::MissingBase(base))));
         }
     }
     if let Some(key) = &row.idempotency {

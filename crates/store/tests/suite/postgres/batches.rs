@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use serde_json::json;
-use store::{Commit, CommitError, Committed, ConflictPolicy, Store, StoreSettings, open};
+use store::sessions::{Commit, Committed, ConflictPolicy};
+use store::{CommitError, Store, StoreSettings, open};
 use test_support::databases::{Engine, TestDatabase};
 use test_support::drafts::{object, run_of};
 use test_support::logs::{CapturedLog, listen};

@@ -1,7 +1,8 @@
 //! Writes of all kinds that are executed at once. What happens to one of them happens to no other.
 
 use futures_util::future::join_all;
-use store::{CommitError, Enqueued, StoreError};
+use store::queue::Acceptance;
+use store::{CommitError, StoreError};
 use test_support::databases::Engine;
 use test_support::drafts::session_id;
 use test_support::logs::listen;
@@ -98,7 +99,7 @@ async fn a_write_that_is_refused_refuses_none_of_any_kind() {
     for (result, expected) in [
         (taken, Written::known(&earlier)),
         (not_appended, Written::Appended(false)),
-        (baseless, Written::Accepted(Enqueued::MissingBase(base))),
+        (baseless, Written::Accepted(Acceptance::MissingBase(base))),
         (free, Written::waiting()),
         (appended, Written::Appended(true)),
     ] {

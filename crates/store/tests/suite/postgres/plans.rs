@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use chrono::TimeDelta;
-use store::{DueFilter, LeaseTerms, Page, SessionFilter, Store, StoreSettings, open};
+use store::outbox::DueFilter;
+use store::queue::LeaseTerms;
+use store::sessions::SessionFilter;
+use store::{Page, Store, StoreSettings, open};
 use test_support::databases::{Engine, TestDatabase};
 use test_support::drafts::{now, tenant};
 use test_support::wait::until;

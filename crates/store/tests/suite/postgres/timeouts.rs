@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use sqlx::{Connection as _, PgConnection};
-use store::{DueFilter, IfBusy, Page, RunFilter, open};
+use store::outbox::DueFilter;
+use store::queue::IfBusy;
+use store::runs::RunFilter;
+use store::{Page, open};
 use test_support::databases::{Engine, TestDatabase};
 use test_support::drafts::run_id;
 use test_support::proxy::{Proxy, split_url};
@@ -55,8 +58,8 @@ async fn perform(fixture: &Fixture, operation: &str) -> Result<(), String> {
             };
             done(store.delivery_lease(&terms, filter).await)
         }
-        "enqueue a run" => done(store.run_enqueue(&queued_run(tenant)).await),
-        "enqueue a run on a thread" => done(store.run_enqueue(&thread_run(tenant, "main", IfBusy::Queue)).await),
+        "enqueue a run" => done(store.run_accept(&queued_run(tenant)).await),
+        "enqueue a run on a thread" => done(store.run_accept(&thread_run(tenant, "main", IfBusy::Queue)).await),
         "commit" => done(store.session_commit(&fixture.commit(None, &["alone"])).await),
         _ => {
             let mut commit = fixture.commit(None, &["above"]);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent::AgentDefinition;
 use serde_json::json;
-use store::{AgentPage, AgentRecord};
+use store::agents::{AgentPage, AgentRecord};
 use test_support::drafts::{now, tenant};
 use values::session::hash_definition;
 

@@ -3,7 +3,7 @@
 
 use chrono::TimeDelta;
 use futures_util::StreamExt as _;
-use store::{
+use store::commands::{
     CommandKey, CommandLease, CommandTerms, CommandWakeUp, NewCommand, OutputPiece, RenewedCommand, TakenCommand,
 };
 use test_support::drafts::{now, tenant};

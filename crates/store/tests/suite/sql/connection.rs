@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use store::{Page, SessionFilter};
+use store::Page;
+use store::sessions::SessionFilter;
 use test_support::databases::Engine;
 use tokio::time::timeout;
 

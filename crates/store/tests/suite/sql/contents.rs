@@ -4,7 +4,8 @@
 use std::error::Error as _;
 
 use futures_util::future::join_all;
-use store::{CommitError, MAX_CONTENT_BYTES, StoreError};
+use store::contents::MAX_CONTENT_BYTES;
+use store::{CommitError, StoreError};
 use test_support::databases::Engine;
 use test_support::drafts::{now, tenant};
 use test_support::workspaces::{environment_of, file};
@@ -304,7 +305,7 @@ async fn the_tree_of_an_environment_stands_in_its_row(fixture: Fixture) {
 }
 
 async fn the_tree_of_a_journal_entry_comes_back(fixture: Fixture) {
-    fixture.store.run_enqueue(&queued_run(&fixture.tenant)).await.unwrap();
+    fixture.store.run_accept(&queued_run(&fixture.tenant)).await.unwrap();
     let lease = fixture.lease_one().await.lease;
     let mut records = journal(1, 4);
     let (without, with) = records.split_at_mut(2);

@@ -3,7 +3,8 @@
 use agent::WebhookEvent;
 use agent::record::NewDelivery;
 use chrono::TimeDelta;
-use store::{DueFilter, LeaseTerms};
+use store::outbox::DueFilter;
+use store::queue::LeaseTerms;
 use test_support::deliveries::insertion_of;
 use test_support::drafts::{now, run_id, tenant};
 use values::ids::{DeliveryId, UuidV7Source, WorkerId};

@@ -176,7 +176,7 @@ async fn publish_root(fixture: &Fixture, messages: Vec<Arc<Message>>) -> Arc<Bun
     fixture.publish(&fixture.commit_of(None, messages)).await
 }
 
-async fn refused(fixture: &Fixture, commit: &store::Commit) {
+async fn refused(fixture: &Fixture, commit: &store::sessions::Commit) {
     let before = fixture.count("history_segments").await;
     let error = fixture.store.session_commit(commit).await.unwrap_err();
     assert!(

@@ -1,6 +1,6 @@
 //! Keys are found by the hash of their secret, revoked ones too.
 
-use store::{ApiKeyRecord, Scope};
+use store::keys::{ApiKeyRecord, Scope};
 use test_support::drafts::{now, tenant};
 use values::ids::{ApiKeyId, UuidV7Source};
 use values::limits::RunLimits;

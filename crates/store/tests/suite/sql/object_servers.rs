@@ -5,7 +5,8 @@ use std::error::Error;
 use std::sync::Arc;
 
 use chrono::TimeDelta;
-use store::{OpenError, OpenObjectsError, Store, StoreError, open_with};
+use store::objects::OpenObjectsError;
+use store::{OpenError, Store, StoreError, open_with};
 use test_support::databases::TestDatabase;
 use test_support::drafts::now;
 use test_support::gate::Gate;

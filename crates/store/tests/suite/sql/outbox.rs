@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use agent::WebhookEvent;
 use agent::record::{DeliveryRecord, DeliveryStatus, NewDelivery};
 use chrono::TimeDelta;
-use store::{
-    DeliveryFilter, DeliveryOutcome, DueDelivery, DueFilter, IdempotencyKey, KnownRequest, LeaseTerms, Page, Restarted,
-};
+use store::Page;
+use store::outbox::{DeliveryFilter, DeliveryOutcome, DueDelivery, DueFilter, Restarted};
+use store::queue::{IdempotencyKey, KnownRequest, LeaseTerms};
 use test_support::deliveries::insert;
 use test_support::drafts::{now, run_id, tenant};
 use values::clock::Timestamp;

@@ -2,7 +2,8 @@
 
 use agent::record::RunRecord;
 use agent::state::FinishReason;
-use store::{Commit, StoreError};
+use store::StoreError;
+use store::sessions::Commit;
 use test_support::drafts::{call, result, user};
 
 use crate::fixtures::Fixture;

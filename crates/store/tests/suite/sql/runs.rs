@@ -2,7 +2,8 @@
 
 use agent::record::{RunError, RunPhase, RunStatus, RunSummary};
 use serde_json::json;
-use store::{Page, Recorded, RunEnd, RunFilter, TimeRange};
+use store::runs::{Recorded, RunEnd, RunFilter};
+use store::{Page, TimeRange};
 use test_support::drafts::{object, run_end, run_id, run_record, session_id, step, tenant, user};
 use values::clock::Timestamp;
 use values::ids::{RunId, SessionId};

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use store::{Ancestor, Page, RunFilter, SessionFilter, TimeRange};
+use store::retention::Ancestor;
+use store::runs::RunFilter;
+use store::sessions::SessionFilter;
+use store::{Page, TimeRange};
 use test_support::drafts::{object, run_of, session_id};
 use values::ids::SessionId;
 use values::session::{Bundle, SessionHead};

@@ -1,7 +1,7 @@
 //! Threads point to sessions, and move only from where they are expected to be.
 
 use agent::record::{ThreadName, ThreadRecord};
-use store::{ThreadDelete, ThreadExpectation, ThreadPage, ThreadPut};
+use store::threads::{ThreadDelete, ThreadExpectation, ThreadPage, ThreadPut};
 use test_support::drafts::{now, session_id, tenant};
 use values::ids::SessionId;
 

@@ -59,7 +59,7 @@ async fn tree_of_a_file(service: &Service) -> String {
 }
 
 async fn nobody_else_has_a_blob(service: &Service) {
-    use store::Scope;
+    use store::keys::Scope;
     let scopes = [Scope::RunsWrite, Scope::SessionsRead];
     let (_, acme) = service.make_key("acme", &scopes).await;
     let (_, other) = service.make_key("other", &scopes).await;

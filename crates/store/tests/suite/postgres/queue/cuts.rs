@@ -4,7 +4,10 @@
 use std::sync::Arc;
 
 use agent::record::RunStatus;
-use store::{Commit, CommitError, Enqueued, Lease, NewQueuedRun, Recorded, Store, StoreSettings, open};
+use store::queue::{Acceptance, Lease, NewQueuedRun};
+use store::runs::Recorded;
+use store::sessions::Commit;
+use store::{CommitError, Store, StoreSettings, open};
 use test_support::databases::{Engine, TestDatabase};
 use test_support::drafts::object;
 use test_support::proxy::{Proxy, split_url};
@@ -43,8 +46,8 @@ async fn cut_commit(fixture: &Fixture, mark: &'static str, commit: &Commit) -> (
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_that_is_cut_anywhere_is_whole_or_nothing() {
-    // What the transaction sends, in order: the lease, who is next, the thread, the record, events,
-    // messages to webhooks, the session, the end.
+    // The transaction sends the end of the run in one statement, with the session, the record and
+    // the events. Then it sends who is next, the webhooks, the thread and the commit.
     let marks = [
         ("delete from run_queue", false),
         ("update run_queue set is_held", false),
@@ -59,7 +62,7 @@ async fn a_commit_that_is_cut_anywhere_is_whole_or_nothing() {
         return;
     };
     for (turn, (mark, is_done)) in marks.into_iter().enumerate() {
-        let mut run = thread_run(&fixture.tenant, &format!("t{turn}"), store::IfBusy::Reject);
+        let mut run = thread_run(&fixture.tenant, &format!("t{turn}"), store::queue::IfBusy::Reject);
         run.summary.metadata = object(serde_json::json!({"mark": MARK}));
         fixture.enqueue(&run).await;
         let leased = fixture.lease_one().await;
@@ -160,21 +163,21 @@ async fn what_is_repeated_after_a_lost_response_returns_the_first_result() {
     };
     for run in [
         marked(queued_run(&fixture.tenant)),
-        marked(thread_run(&fixture.tenant, "t", store::IfBusy::Reject)),
+        marked(thread_run(&fixture.tenant, "t", store::queue::IfBusy::Reject)),
     ] {
         let (store, proxy) = cut_store(&fixture, MARK).await;
-        let error = store.run_enqueue(&run).await.unwrap_err();
+        let error = store.run_accept(&run).await.unwrap_err();
         assert!(error.is_transient() && proxy.cuts() == 1, "{error:?}");
         let lease = Lease {
             tenant: fixture.tenant.clone(),
             run_id: run.summary.run_id,
             fence: 1,
         };
-        let expected = Enqueued::Accepted {
+        let expected = Acceptance::Accepted {
             lease: Some(lease),
             interrupted: None,
         };
-        assert_eq!(store.run_enqueue(&run).await.unwrap(), expected);
+        assert_eq!(store.run_accept(&run).await.unwrap(), expected);
         store.close().await;
     }
     assert_eq!((fixture.count("runs").await, fixture.count("run_queue").await), (2, 2));

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use agent::record::RunControl;
 use futures_util::future::join_all;
-use store::{Enqueued, IfBusy, NewQueuedRun, Recorded};
+use store::queue::{Acceptance, IfBusy, NewQueuedRun};
+use store::runs::Recorded;
 use test_support::databases::Engine;
 use test_support::drafts::{session_id, tenant};
 use tokio::time::timeout;
@@ -61,15 +62,15 @@ async fn a_run_that_another_replica_makes_active_at_the_same_moment_is_found() {
         };
         let held = Held::accepting(&fixture, "t", false).await;
         let run = thread_run(&fixture.tenant, "t", if_busy);
-        let (answer, ()) = tokio::join!(fixture.store.run_enqueue(&run), async {
+        let (answer, ()) = tokio::join!(fixture.store.run_accept(&run), async {
             until_waiting(&fixture, 1).await;
             held.end("commit").await;
         });
         let answer = answer.unwrap();
         if is_refused {
-            assert_eq!(answer, Enqueued::ThreadBusy(RunId::from_uuid(RIVAL)));
+            assert_eq!(answer, Acceptance::ThreadBusy(RunId::from_uuid(RIVAL)));
         } else {
-            assert!(matches!(answer, Enqueued::Accepted { .. }), "{answer:?}");
+            assert!(matches!(answer, Acceptance::Accepted { .. }), "{answer:?}");
             assert_eq!(fixture.count("run_queue where is_held").await, 1);
         }
         assert_eq!(fixture.count("run_queue where not is_held").await, 1);
@@ -94,13 +95,13 @@ async fn a_run_that_is_accepted_while_the_thread_moves_gives_way() {
     // PostgreSQL ends the other transaction.
     ending.execute("set local deadlock_timeout = '1min'").await;
     let run = thread_run(&fixture.tenant, "t", IfBusy::Queue);
-    let (answer, ()) = tokio::join!(fixture.store.run_enqueue(&run), async {
+    let (answer, ()) = tokio::join!(fixture.store.run_accept(&run), async {
         until_waiting(&fixture, 1).await;
         ending.execute("update threads set version = version + 1").await;
         ending.end("commit").await;
     });
     let answer = answer.unwrap();
-    assert!(matches!(answer, Enqueued::Accepted { .. }), "{answer:?}");
+    assert!(matches!(answer, Acceptance::Accepted { .. }), "{answer:?}");
     assert_eq!(fixture.count("run_queue where is_held").await, 1);
     assert_eq!(fixture.count("run_queue where not is_held").await, 1);
 }
@@ -183,20 +184,20 @@ async fn runs_that_are_accepted_one_by_one_leave_connections_to_others() {
                 thread_run(&fixture.tenant, thread, IfBusy::Queue)
             };
             let store = Arc::clone(&fixture.store);
-            tokio::spawn(async move { store.run_enqueue(&run).await.unwrap() })
+            tokio::spawn(async move { store.run_accept(&run).await.unwrap() })
         });
         let accepting: Vec<_> = accepting.collect();
         until_waiting(&fixture, 1).await;
         for _ in 0..MANY {
             let other = queued_run(&tenant("other"));
-            let accepted = timeout(AT_ONCE, fixture.store.run_enqueue(&other)).await;
+            let accepted = timeout(AT_ONCE, fixture.store.run_accept(&other)).await;
             accepted.expect("waits").unwrap();
         }
         until_waiting(&fixture, 1).await;
         held.end("rollback").await;
         for accepted in join_all(accepting).await {
             let accepted = accepted.unwrap();
-            assert!(matches!(accepted, Enqueued::Accepted { .. }), "{accepted:?}");
+            assert!(matches!(accepted, Acceptance::Accepted { .. }), "{accepted:?}");
         }
     }
 }
@@ -253,12 +254,12 @@ async fn a_run_that_waits_for_no_other_does_not_wait_for_the_end_of_the_active_o
         let end = format!("delete from run_queue where run_id = '{active}'; update threads set version = 2");
         let ending = Held::begin(&fixture, &end).await;
         let run = thread_run(&fixture.tenant, "t", if_busy);
-        let accepting = timeout(AT_ONCE, fixture.store.run_enqueue(&run)).await;
+        let accepting = timeout(AT_ONCE, fixture.store.run_accept(&run)).await;
         let accepted = accepting.expect("waits").unwrap();
         if if_busy == IfBusy::Reject {
-            assert_eq!(accepted, Enqueued::ThreadBusy(active));
+            assert_eq!(accepted, Acceptance::ThreadBusy(active));
         } else {
-            assert!(matches!(accepted, Enqueued::Accepted { .. }), "{accepted:?}");
+            assert!(matches!(accepted, Acceptance::Accepted { .. }), "{accepted:?}");
         }
         ending.end("rollback").await;
     }
@@ -278,14 +279,14 @@ async fn the_end_of_the_active_run_does_not_wait_for_forks() {
         ..thread_run(&fixture.tenant, "t", IfBusy::Fork)
     };
     let store = Arc::clone(&fixture.store);
-    let accepting = tokio::spawn(async move { store.run_enqueue(&fork).await.unwrap() });
+    let accepting = tokio::spawn(async move { store.run_accept(&fork).await.unwrap() });
     // It has read the thread, and waits for another replica.
     until_waiting(&fixture, 1).await;
     let commit = commit_of(&fixture, &active);
     let committing = timeout(AT_ONCE, fixture.store.session_commit(&commit)).await;
     committing.expect("waits").unwrap();
     held.end("rollback").await;
-    assert!(matches!(accepting.await.unwrap(), Enqueued::Accepted { .. }));
+    assert!(matches!(accepting.await.unwrap(), Acceptance::Accepted { .. }));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -300,7 +301,7 @@ async fn a_run_that_loses_every_race_on_its_thread_is_unavailable() {
         create trigger lose before insert on run_queue for each row execute function lose()";
     fixture.database.execute(lose).await.unwrap();
     let run = thread_run(&fixture.tenant, "t", IfBusy::Reject);
-    let lost = timeout(AT_ONCE, fixture.store.run_enqueue(&run)).await.expect("ends");
+    let lost = timeout(AT_ONCE, fixture.store.run_accept(&run)).await.expect("ends");
     let error = lost.unwrap_err();
     assert!(error.is_transient(), "{error:?}");
     assert_eq!((fixture.count("runs").await, fixture.count("run_queue").await), (0, 0));

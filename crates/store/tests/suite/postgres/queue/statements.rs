@@ -1,7 +1,7 @@
 //! How many statements the queue costs on PostgreSQL, beside those that begin transactions and
 //! those that wake workers.
 
-use store::{IfBusy, NewQueuedRun};
+use store::queue::{IfBusy, NewQueuedRun};
 use test_support::logs::listen;
 use test_support::statements::Statements;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -52,7 +52,7 @@ async fn a_queued_run_takes_few_statements() {
     store.session_commit(&commit).await.unwrap();
     taken(1, "committing");
     fixture.fail(&leased[1]).await;
-    taken(3, "recording: the lease, the record, the end");
+    taken(4, "recording: the lease, how to plan, the end, the commit");
     fixture.enqueue(&thread_run(&fixture.tenant, "t", IfBusy::Queue)).await;
     taken(3, "accepting a run on a thread: who is active, the rows, the end");
     let leased = fixture.lease_one().await;
@@ -60,6 +60,6 @@ async fn a_queued_run_takes_few_statements() {
     fixture.complete(&leased).await;
     taken(
         6,
-        "committing it: the move of the thread, and who is next, beside the others",
+        "committing it: who is next, and the move of the thread, beside the others",
     );
 }

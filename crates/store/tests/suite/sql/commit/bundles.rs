@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use store::{Commit, CommitError, ConflictPolicy, Page, SessionFilter, StoreError};
+use store::sessions::{Commit, ConflictPolicy, SessionFilter};
+use store::{CommitError, Page, StoreError};
 use test_support::drafts::{call, draft, object, result, run_of, session_id, tenant, user};
 use values::message::ContentPart;
 use values::session::EnvironmentState;

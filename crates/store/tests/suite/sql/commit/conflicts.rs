@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use store::{Commit, CommitError, ConflictPolicy, Recorded};
+use store::CommitError;
+use store::runs::Recorded;
+use store::sessions::{Commit, ConflictPolicy};
 use test_support::drafts::{now, run_of};
 use values::ids::{BranchId, UuidV7Source};
 

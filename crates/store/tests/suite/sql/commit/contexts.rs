@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use chrono::SubsecRound as _;
-use store::{Commit, ConflictPolicy, PortableSession};
+use store::portable::PortableSession;
+use store::sessions::{Commit, ConflictPolicy};
 use test_support::drafts::tenant;
 use values::clock::Timestamp;
 use values::ids::{BranchId, UuidV7Source};

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use proptest::prelude::*;
 use serde_json::json;
-use store::{Commit, CommitError, Committed, ConflictPolicy, Enqueued, NewQueuedRun};
+use store::CommitError;
+use store::queue::{Acceptance, NewQueuedRun};
+use store::sessions::{Commit, Committed, ConflictPolicy};
 use test_support::databases::Engine;
 use test_support::drafts::{run_of, session_id, tenant};
 use uuid::Uuid;
@@ -40,7 +42,7 @@ enum Kind {
     /// A session of some size.
     Large,
     /// A run to accept.
-    Accept(Acceptance),
+    Accept(AcceptKind),
     /// Progress of a run at work.
     Append(usize),
     /// The end of a run at work, whose session may continue a parent.
@@ -48,7 +50,7 @@ enum Kind {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Acceptance {
+enum AcceptKind {
     /// A run without a base.
     Waiting,
     /// A run that is leased at once.
@@ -78,14 +80,14 @@ fn kind() -> impl Strategy<Value = Kind> {
     ]
 }
 
-fn acceptance() -> impl Strategy<Value = Acceptance> {
+fn acceptance() -> impl Strategy<Value = AcceptKind> {
     prop_oneof![
-        2 => Just(Acceptance::Waiting),
-        1 => Just(Acceptance::Leased),
-        1 => (0..PARENTS).prop_map(Acceptance::Based),
-        1 => Just(Acceptance::Baseless),
-        3 => (0..KEYS).prop_map(Acceptance::Keyed),
-        1 => Just(Acceptance::TakenSession),
+        2 => Just(AcceptKind::Waiting),
+        1 => Just(AcceptKind::Leased),
+        1 => (0..PARENTS).prop_map(AcceptKind::Based),
+        1 => Just(AcceptKind::Baseless),
+        3 => (0..KEYS).prop_map(AcceptKind::Keyed),
+        1 => Just(AcceptKind::TakenSession),
     ]
 }
 
@@ -172,7 +174,7 @@ impl<'a> World<'a> {
         for number in 0..RUNS {
             let accepted = leased_run(tenants[0]);
             let written = for_both(BatchedWrite::accept(accepted.clone())).await;
-            let Written::Accepted(Enqueued::Accepted { lease: Some(lease), .. }) = written else {
+            let Written::Accepted(Acceptance::Accepted { lease: Some(lease), .. }) = written else {
                 panic!("{written:?}")
             };
             let run = LeasedTestRun { accepted, lease };
@@ -222,16 +224,16 @@ impl<'a> World<'a> {
         BatchedWrite::commit(commit)
     }
 
-    fn acceptance(&self, acceptance: Acceptance) -> NewQueuedRun {
+    fn acceptance(&self, acceptance: AcceptKind) -> NewQueuedRun {
         let tenant = &self.fixture.tenant;
         let mut run = queued_run(tenant);
         match acceptance {
-            Acceptance::Waiting => (),
-            Acceptance::Leased => return leased_run(tenant),
-            Acceptance::Based(parent) => run.summary.base_session_id = Some(self.parents[parent].head.session_id),
-            Acceptance::Baseless => run.summary.base_session_id = Some(session_id()),
-            Acceptance::Keyed(number) => return keyed_run(tenant, &number.to_string()),
-            Acceptance::TakenSession => run.summary.session_id = self.runs[RUNS - 1].accepted.summary.session_id,
+            AcceptKind::Waiting => (),
+            AcceptKind::Leased => return leased_run(tenant),
+            AcceptKind::Based(parent) => run.summary.base_session_id = Some(self.parents[parent].head.session_id),
+            AcceptKind::Baseless => run.summary.base_session_id = Some(session_id()),
+            AcceptKind::Keyed(number) => return keyed_run(tenant, &number.to_string()),
+            AcceptKind::TakenSession => run.summary.session_id = self.runs[RUNS - 1].accepted.summary.session_id,
         }
         run
     }
@@ -244,7 +246,7 @@ fn turn(result: &Result<Written, CommitError>) -> u8 {
     match result {
         Ok(Written::Appended(true)) => 0,
         Ok(Written::Committed(committed)) if committed.session.head.position.position > 0 => 1,
-        Ok(Written::Committed(_) | Written::Accepted(Enqueued::Accepted { .. })) => 2,
+        Ok(Written::Committed(_) | Written::Accepted(Acceptance::Accepted { .. })) => 2,
         Ok(Written::Accepted(_) | Written::Appended(false)) | Err(_) => 3,
     }
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use store::{Commit, CommitError, ConflictPolicy, Recorded, StoreError};
+use store::runs::Recorded;
+use store::sessions::{Commit, ConflictPolicy};
+use store::{CommitError, StoreError};
 use test_support::databases::Engine;
 use test_support::drafts::{call, run_id, session_id, summary, tenant};
 use tokio::time::timeout;

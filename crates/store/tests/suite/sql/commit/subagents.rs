@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use store::{Commit, Committed, ConflictPolicy, Page, SessionFilter, Sessions};
+use store::sessions::{Commit, Committed, ConflictPolicy, SessionFilter};
+use store::{Page, Sessions};
 use test_support::drafts::{draft, tenant, user};
 use values::clock::SystemClock;
 use values::ids::SessionId;

@@ -2,7 +2,8 @@
 
 use agent::record::{RunStatus, RunSummary};
 use futures_util::future::join_all;
-use store::{Enqueued, IfBusy, LeasedRun, NewAnswer, NewQueuedRun, RunEnd};
+use store::queue::{Acceptance, IfBusy, LeasedRun, NewAnswer, NewQueuedRun};
+use store::runs::RunEnd;
 use values::ids::RunId;
 
 use super::fixtures::{at, commit_of, end_of, key, queued_run, thread_run};
@@ -54,14 +55,14 @@ async fn of_many_answers_one_is_accepted(fixture: Fixture) {
         let on_thread = thread_run(&fixture.tenant, &format!("t{index}"), IfBusy::Reject);
         run.summary.thread = on_thread.summary.thread;
     }
-    let answers = join_all(runs.iter().map(|run| fixture.store.run_enqueue(run))).await;
-    let answers: Vec<Enqueued> = answers.into_iter().map(Result::unwrap).collect();
+    let answers = join_all(runs.iter().map(|run| fixture.store.run_accept(run))).await;
+    let answers: Vec<Acceptance> = answers.into_iter().map(Result::unwrap).collect();
     let accepted = answers
         .iter()
-        .position(|answer| matches!(answer, Enqueued::Accepted { .. }))
+        .position(|answer| matches!(answer, Acceptance::Accepted { .. }))
         .unwrap();
     let winner = runs[accepted].summary.run_id;
-    let lost = answers.iter().filter(|answer| **answer == Enqueued::Answered(winner));
+    let lost = answers.iter().filter(|answer| **answer == Acceptance::Answered(winner));
     assert_eq!(lost.count(), 7, "{answers:?}");
     assert_eq!(shown(&fixture, &asked).await, (RunStatus::Answered, Some(winner)));
     assert_eq!((fixture.count("runs").await, fixture.count("run_queue").await), (2, 1));
@@ -70,8 +71,8 @@ async fn of_many_answers_one_is_accepted(fixture: Fixture) {
 
     let fork = answering(&fixture, &asked, true);
     assert!(matches!(
-        fixture.store.run_enqueue(&fork).await.unwrap(),
-        Enqueued::Accepted { .. }
+        fixture.store.run_accept(&fork).await.unwrap(),
+        Acceptance::Accepted { .. }
     ));
     assert_eq!(shown(&fixture, &asked).await, (RunStatus::Answered, Some(winner)));
 }
@@ -96,8 +97,8 @@ async fn calls_are_open_again_if_their_answer_fails(fixture: Fixture) {
     let by = late.summary.run_id;
     let answered = fixture.store.run_answer(&fixture.tenant, asked.lease.run_id, by);
     assert_eq!(answered.await.unwrap(), None);
-    let refused = fixture.store.run_enqueue(&answering(&fixture, &asked, false)).await;
-    assert_eq!(refused.unwrap(), Enqueued::Answered(by));
+    let refused = fixture.store.run_accept(&answering(&fixture, &asked, false)).await;
+    assert_eq!(refused.unwrap(), Acceptance::Answered(by));
     let leased = fixture.lease_one().await;
     fixture.complete(&leased).await;
     assert_eq!(shown(&fixture, &asked).await, (RunStatus::Answered, Some(by)));
@@ -109,14 +110,14 @@ async fn a_repeated_answer_is_the_same_run(fixture: Fixture) {
     first.idempotency = Some(key("k", "body", at(100)));
     fixture.enqueue(&first).await;
     // The response to the first attempt was lost.
-    let again = fixture.store.run_enqueue(&first).await.unwrap();
-    assert!(matches!(again, Enqueued::Accepted { .. }), "{again:?}");
+    let again = fixture.store.run_accept(&first).await.unwrap();
+    assert!(matches!(again, Acceptance::Accepted { .. }), "{again:?}");
     let other = NewQueuedRun {
         idempotency: first.idempotency.clone(),
         ..answering(&fixture, &asked, false)
     };
-    match fixture.store.run_enqueue(&other).await.unwrap() {
-        Enqueued::Known(known) => assert_eq!(known.resource_id, first.summary.run_id.as_uuid()),
+    match fixture.store.run_accept(&other).await.unwrap() {
+        Acceptance::Known(known) => assert_eq!(known.resource_id, first.summary.run_id.as_uuid()),
         refused => panic!("{refused:?}"),
     }
 }

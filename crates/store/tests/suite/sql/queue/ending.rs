@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use agent::record::{RunEvent, RunStatus};
-use store::{Commit, CommitError, Recorded, RunEnd};
+use store::CommitError;
+use store::runs::{Recorded, RunEnd};
+use store::sessions::Commit;
 use test_support::drafts::{run_end, run_id, run_record, session_id};
 
 use super::fixtures::{commit_of, delivery, events, failed_end, journal, other_commit_of, steering};
@@ -24,7 +26,7 @@ on_both_engines!(
 const LEFT_BEHIND: [&str; 2] = ["run_queue", "run_journal"];
 
 /// A run with a journal, events and a message, all of which another worker would need.
-async fn run_at_work(fixture: &Fixture) -> store::LeasedRun {
+async fn run_at_work(fixture: &Fixture) -> store::queue::LeasedRun {
     let run = fixture.enqueue_new().await.summary.run_id;
     let leased = fixture.lease_one().await;
     assert!(

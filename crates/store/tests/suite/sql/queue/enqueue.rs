@@ -2,7 +2,9 @@
 
 use agent::record::{RunRecord, RunStatus, RunSummary};
 use futures_util::future::join_all;
-use store::{Enqueued, IdempotencyKey, KnownRequest, Lease, LeaseTerms, NewQueuedRun, Page, Recorded, RunFilter};
+use store::Page;
+use store::queue::{Acceptance, IdempotencyKey, KnownRequest, Lease, LeaseTerms, NewQueuedRun};
+use store::runs::{Recorded, RunFilter};
 use test_support::drafts::{run_end, session_id, tenant};
 
 use super::fixtures::{all, at, key, queued_run, terms, worker};
@@ -79,9 +81,9 @@ async fn a_repeated_attempt_finds_the_first_one_done(fixture: Fixture) {
         ..queued_run(&fixture.tenant)
     };
     for run in [&leased, &keyed, &queued_run(&fixture.tenant)] {
-        let first = fixture.store.run_enqueue(run).await.unwrap();
-        assert!(matches!(first, Enqueued::Accepted { .. }), "{first:?}");
-        assert_eq!(fixture.store.run_enqueue(run).await.unwrap(), first);
+        let first = fixture.store.run_accept(run).await.unwrap();
+        assert!(matches!(first, Acceptance::Accepted { .. }), "{first:?}");
+        assert_eq!(fixture.store.run_accept(run).await.unwrap(), first);
     }
     assert_eq!((fixture.count("runs").await, fixture.count("run_queue").await), (3, 3));
     // A repeated request that comes after another lease of the run does not get that lease, not
@@ -102,11 +104,11 @@ async fn what_has_ended_is_not_accepted_again(fixture: Fixture) {
         fixture.store.run_record(&fixture.tenant, &end).await.unwrap(),
         Recorded::Now
     );
-    let error = fixture.store.run_enqueue(&run).await.unwrap_err();
+    let error = fixture.store.run_accept(&run).await.unwrap_err();
     assert!(!error.is_transient(), "{error:?}");
     let mut other = queued_run(&fixture.tenant);
     other.summary.session_id = run.summary.session_id;
-    fixture.store.run_enqueue(&other).await.unwrap_err();
+    fixture.store.run_accept(&other).await.unwrap_err();
     assert_eq!((fixture.count("runs").await, fixture.count("run_queue").await), (1, 0));
     // A run that was never in the queue has its id for itself, too.
     let light = run_end(
@@ -128,7 +130,7 @@ async fn what_has_ended_is_not_accepted_again(fixture: Fixture) {
         },
         ..queued_run(&fixture.tenant)
     };
-    fixture.store.run_enqueue(&again).await.unwrap_err();
+    fixture.store.run_accept(&again).await.unwrap_err();
     assert_eq!(fixture.count("run_queue").await, 0);
 }
 
@@ -148,15 +150,15 @@ async fn a_key_stands_for_one_run_until_it_expires(fixture: Fixture) {
         digest: run.idempotency.as_ref().unwrap().digest,
     };
     for body in ["body", "another"] {
-        let answer = fixture.store.run_enqueue(&keyed(body, 9, "acme")).await.unwrap();
-        assert_eq!(answer, Enqueued::Known(known(&first)), "{body}");
+        let answer = fixture.store.run_accept(&keyed(body, 9, "acme")).await.unwrap();
+        assert_eq!(answer, Acceptance::Known(known(&first)), "{body}");
     }
     assert_eq!((fixture.count("runs").await, fixture.count("run_queue").await), (1, 1));
     fixture.enqueue(&keyed("body", 9, "other")).await;
     let second = keyed("another", 10, "acme");
     fixture.enqueue(&second).await;
-    let answer = fixture.store.run_enqueue(&keyed("another", 19, "acme")).await.unwrap();
-    assert_eq!(answer, Enqueued::Known(known(&second)));
+    let answer = fixture.store.run_accept(&keyed("another", 19, "acme")).await.unwrap();
+    assert_eq!(answer, Acceptance::Known(known(&second)));
     assert_eq!(fixture.count("run_queue").await, 3);
 }
 
@@ -167,15 +169,15 @@ async fn racing_requests_of_a_key_make_one_run(fixture: Fixture) {
             ..queued_run(&fixture.tenant)
         })
         .collect();
-    let answers = join_all(runs.iter().map(|run| fixture.store.run_enqueue(run))).await;
-    let answers: Vec<Enqueued> = answers.into_iter().map(Result::unwrap).collect();
+    let answers = join_all(runs.iter().map(|run| fixture.store.run_accept(run))).await;
+    let answers: Vec<Acceptance> = answers.into_iter().map(Result::unwrap).collect();
     let accepted = answers
         .iter()
-        .position(|answer| matches!(answer, Enqueued::Accepted { .. }));
+        .position(|answer| matches!(answer, Acceptance::Accepted { .. }));
     let accepted = runs[accepted.unwrap()].summary.run_id.as_uuid();
     let known = answers
         .iter()
-        .filter(|answer| matches!(answer, Enqueued::Known(known) if known.resource_id == accepted));
+        .filter(|answer| matches!(answer, Acceptance::Known(known) if known.resource_id == accepted));
     assert_eq!(known.count(), 11);
     assert_eq!((fixture.count("runs").await, fixture.count("run_queue").await), (1, 1));
 }
@@ -221,9 +223,9 @@ async fn a_key_can_be_claimed_for_anything(fixture: Fixture) {
         },
         ..run
     };
-    let answer = fixture.store.run_enqueue(&run).await.unwrap();
+    let answer = fixture.store.run_accept(&run).await.unwrap();
     assert!(
-        matches!(answer, Enqueued::Known(known) if known.resource_id == second),
+        matches!(answer, Acceptance::Known(known) if known.resource_id == second),
         "{answer:?}"
     );
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::join_all;
-use store::{Lease, NewQueuedRun};
+use store::queue::{Lease, NewQueuedRun};
 use test_support::drafts::tenant;
 use values::ids::RunId;
 

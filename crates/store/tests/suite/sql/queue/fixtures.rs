@@ -8,9 +8,8 @@ use agent::record::{
 use agent::state::StopReason;
 use agent::{AgentEvent, JournalEntry, WebhookEvent};
 use chrono::TimeDelta;
-use store::{
-    Commit, Committed, Enqueued, IdempotencyKey, IfBusy, JournalRecord, Lease, LeaseLimits, LeaseTerms, LeasedRun,
-    NewQueuedRun, Recorded, RunEnd,
+use store::queue::{
+    Acceptance, IdempotencyKey, IfBusy, JournalRecord, Lease, LeaseLimits, LeaseTerms, LeasedRun, NewQueuedRun,
 };
 use test_support::drafts::{now, run_end, run_id, run_record, session_id, step};
 use values::clock::Timestamp;
@@ -100,8 +99,8 @@ pub(crate) fn key(name: &str, body: &str, expires_at: Timestamp) -> IdempotencyK
 impl Fixture {
     /// Puts a run into the queue, which must accept it.
     pub(crate) async fn enqueue(&self, run: &NewQueuedRun) -> Option<Lease> {
-        match self.store.run_enqueue(run).await.unwrap() {
-            Enqueued::Accepted { lease, .. } => lease,
+        match self.store.run_accept(run).await.unwrap() {
+            Acceptance::Accepted { lease, .. } => lease,
             other => panic!("{other:?}"),
         }
     }

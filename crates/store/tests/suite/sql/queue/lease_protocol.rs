@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 
 use agent::record::RunStatus;
-use store::{CommitError, LeasedRun, Recorded};
+use store::CommitError;
+use store::queue::LeasedRun;
+use store::runs::Recorded;
 
 use super::fixtures::{all, at, commit_of, events, failed_end, journal, other_commit_of, queued_run, terms, worker};
 use crate::fixtures::Fixture;

@@ -1,7 +1,8 @@
 //! Callers control runs that have not ended: they stop or cancel them, and send them messages.
 
 use agent::record::{MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES, RunControl, SteeringStatus};
-use store::{MessagePut, Recorded, RunEnd, SteeringRecord};
+use store::queue::{MessagePut, SteeringRecord};
+use store::runs::{Recorded, RunEnd};
 use test_support::drafts::{run_id, tenant};
 use values::message::{Message, Role};
 

@@ -1,7 +1,7 @@
 //! The limit of waiting runs of a tenant: it binds, and other tenants do not suffer.
 
 use futures_util::future::join_all;
-use store::{Enqueued, IfBusy, NewQueuedRun};
+use store::queue::{Acceptance, IfBusy, NewQueuedRun};
 use test_support::drafts::tenant;
 
 use super::fixtures::{at, key, queued_run, terms, thread_run, worker};
@@ -22,15 +22,15 @@ fn limited(run: NewQueuedRun, max_waiting: u32) -> NewQueuedRun {
 
 async fn a_tenant_has_no_more_runs_waiting_than_it_may(fixture: Fixture) {
     let own = || limited(queued_run(&fixture.tenant), 2);
-    let enqueue = async |run: NewQueuedRun| fixture.store.run_enqueue(&run).await.unwrap();
+    let enqueue = async |run: NewQueuedRun| fixture.store.run_accept(&run).await.unwrap();
     fixture.enqueue(&own()).await;
     // One that waits for its thread waits as well.
     fixture
         .enqueue(&limited(thread_run(&fixture.tenant, "t", IfBusy::Queue), 2))
         .await;
-    assert_eq!(enqueue(own()).await, Enqueued::TenantFull);
+    assert_eq!(enqueue(own()).await, Acceptance::TenantFull);
     let on_thread = limited(thread_run(&fixture.tenant, "u", IfBusy::Queue), 2);
-    assert_eq!(enqueue(on_thread).await, Enqueued::TenantFull);
+    assert_eq!(enqueue(on_thread).await, Acceptance::TenantFull);
     assert_eq!((fixture.count("runs").await, fixture.count("run_queue").await), (2, 2));
     assert_eq!(fixture.count("threads").await, 1);
 
@@ -49,11 +49,11 @@ async fn a_tenant_has_no_more_runs_waiting_than_it_may(fixture: Fixture) {
 async fn a_repeated_request_returns_the_first_result_even_if_the_queue_is_full(fixture: Fixture) {
     let first = limited(queued_run(&fixture.tenant), 1);
     fixture.enqueue(&first).await;
-    let expected = Enqueued::Accepted {
+    let expected = Acceptance::Accepted {
         lease: None,
         interrupted: None,
     };
-    assert_eq!(fixture.store.run_enqueue(&first).await.unwrap(), expected);
+    assert_eq!(fixture.store.run_accept(&first).await.unwrap(), expected);
     fixture.lease_one().await;
     let keyed = || {
         let run = NewQueuedRun {
@@ -63,8 +63,8 @@ async fn a_repeated_request_returns_the_first_result_even_if_the_queue_is_full(f
         limited(run, 1)
     };
     fixture.enqueue(&keyed()).await;
-    let again = fixture.store.run_enqueue(&keyed()).await.unwrap();
-    assert!(matches!(again, Enqueued::Known(_)), "{again:?}");
+    let again = fixture.store.run_accept(&keyed()).await.unwrap();
+    assert!(matches!(again, Acceptance::Known(_)), "{again:?}");
 }
 
 async fn racing_requests_get_no_more_than_their_tenant_may(fixture: Fixture) {
@@ -74,11 +74,11 @@ async fn racing_requests_get_no_more_than_their_tenant_may(fixture: Fixture) {
             _ => limited(thread_run(&fixture.tenant, &format!("t{number}"), IfBusy::Reject), 5),
         })
         .collect();
-    let answers = join_all(runs.iter().map(|run| fixture.store.run_enqueue(run))).await;
+    let answers = join_all(runs.iter().map(|run| fixture.store.run_accept(run))).await;
     let accepted = answers
         .into_iter()
         .map(Result::unwrap)
-        .filter(|answer| *answer != Enqueued::TenantFull);
+        .filter(|answer| *answer != Acceptance::TenantFull);
     assert_eq!(accepted.count(), 5);
     assert_eq!((fixture.count("runs").await, fixture.count("run_queue").await), (5, 5));
 }

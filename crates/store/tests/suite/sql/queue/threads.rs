@@ -3,9 +3,10 @@
 
 use agent::record::{RunControl, RunStatus};
 use futures_util::future::join_all;
-use store::{
-    Enqueued, IfBusy, LeasedRun, NewQueuedRun, Page, RunFilter, ThreadDelete, ThreadExpectation, ThreadPut, ThreadStart,
-};
+use store::Page;
+use store::queue::{Acceptance, IfBusy, LeasedRun, NewQueuedRun};
+use store::runs::RunFilter;
+use store::threads::{ThreadDelete, ThreadExpectation, ThreadPut, ThreadStart};
 use test_support::drafts::{now, tenant};
 use values::ids::RunId;
 
@@ -25,13 +26,13 @@ on_both_engines!(
     racing_runs_on_a_thread_go_one_by_one,
 );
 
-async fn enqueue(fixture: &Fixture, if_busy: IfBusy) -> (RunId, Enqueued) {
+async fn enqueue(fixture: &Fixture, if_busy: IfBusy) -> (RunId, Acceptance) {
     let run = thread_run(&fixture.tenant, "t", if_busy);
-    (run.summary.run_id, fixture.store.run_enqueue(&run).await.unwrap())
+    (run.summary.run_id, fixture.store.run_accept(&run).await.unwrap())
 }
 
-fn accepted(interrupted: Option<RunId>) -> Enqueued {
-    Enqueued::Accepted {
+fn accepted(interrupted: Option<RunId>) -> Acceptance {
+    Acceptance::Accepted {
         lease: None,
         interrupted,
     }
@@ -63,10 +64,10 @@ async fn a_run_makes_its_thread_and_its_commit_moves_it(fixture: Fixture) {
 async fn a_busy_thread_refuses_a_run(fixture: Fixture) {
     let (active, _) = enqueue(&fixture, IfBusy::Reject).await;
     let (_, answer) = enqueue(&fixture, IfBusy::Reject).await;
-    assert_eq!(answer, Enqueued::ThreadBusy(active));
+    assert_eq!(answer, Acceptance::ThreadBusy(active));
     let leased = fixture.lease_one().await;
     let (_, answer) = enqueue(&fixture, IfBusy::Reject).await;
-    assert_eq!(answer, Enqueued::ThreadBusy(active));
+    assert_eq!(answer, Acceptance::ThreadBusy(active));
     assert_eq!((fixture.count("runs").await, fixture.count("run_queue").await), (1, 1));
     for (name, thread) in [("acme", "other"), ("other", "t")] {
         fixture
@@ -88,7 +89,7 @@ async fn runs_wait_for_their_thread_in_the_order_of_their_arrival(fixture: Fixtu
             ..thread_run(&fixture.tenant, "t", IfBusy::Queue)
         };
         assert_eq!(
-            fixture.store.run_enqueue(&run).await.unwrap(),
+            fixture.store.run_accept(&run).await.unwrap(),
             accepted(None),
             "it is not leased: it waits"
         );
@@ -276,8 +277,8 @@ async fn a_move_that_races_with_a_run_comes_before_it_or_is_refused(fixture: Fix
         let put = fixture
             .store
             .thread_put(&fixture.tenant, &name, elsewhere, ThreadExpectation::Anything, now());
-        let (accepted, put) = tokio::join!(fixture.store.run_enqueue(&run), put);
-        let Enqueued::Accepted { lease, .. } = accepted.unwrap() else {
+        let (accepted, put) = tokio::join!(fixture.store.run_accept(&run), put);
+        let Acceptance::Accepted { lease, .. } = accepted.unwrap() else {
             panic!()
         };
         match put.unwrap() {
@@ -296,13 +297,13 @@ async fn racing_runs_on_a_thread_go_one_by_one(fixture: Fixture) {
         .map(|_| thread_run(&fixture.tenant, "t", IfBusy::Queue))
         .collect();
     let (first, second) = runs.split_at(8);
-    for answer in join_all(first.iter().map(|run| fixture.store.run_enqueue(run))).await {
+    for answer in join_all(first.iter().map(|run| fixture.store.run_accept(run))).await {
         assert_eq!(answer.unwrap(), accepted(None));
     }
     // Ends and arrivals race. An end must see each arrival, or the last run would wait for ever.
     let arriving = async {
         for run in second {
-            assert_eq!(fixture.store.run_enqueue(run).await.unwrap(), accepted(None));
+            assert_eq!(fixture.store.run_accept(run).await.unwrap(), accepted(None));
         }
     };
     let ending = async {

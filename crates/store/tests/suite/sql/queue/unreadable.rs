@@ -2,7 +2,7 @@
 //! hold up others.
 
 use agent::record::RunStatus;
-use store::{IfBusy, UNREADABLE_ATTEMPTS, UnreadableRequest};
+use store::queue::{IfBusy, UNREADABLE_ATTEMPTS, UnreadableRequest};
 
 use super::fixtures::{at, events, ids, queued_run, steering, terms, thread_run, worker};
 use crate::fixtures::Fixture;

@@ -8,7 +8,8 @@ use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use futures_util::stream::BoxStream;
 use sqlx::postgres::PgListener;
-use store::{Enqueued, IfBusy, open};
+use store::open;
+use store::queue::{Acceptance, IfBusy};
 use test_support::databases::{Engine, TestDatabase};
 use test_support::proxy::{Proxy, split_url};
 use test_support::wait::until;
@@ -53,7 +54,7 @@ async fn all_that_frees_or_controls_a_run_wakes_workers(fixture: Fixture) {
     all("a run on a thread is accepted").await;
     for _ in 0..2 {
         store
-            .run_enqueue(&thread_run(&fixture.tenant, "t", IfBusy::Interrupt))
+            .run_accept(&thread_run(&fixture.tenant, "t", IfBusy::Interrupt))
             .await
             .unwrap();
         all("a run is stopped for another").await;
@@ -174,8 +175,8 @@ async fn a_wake_up_that_could_not_be_sent_is_sent_later() {
     let mut notifications = listen(&fixture).await;
     fixture.database.execute(BREAK).await.unwrap();
     let other = open(fixture.database.url(), TestDatabase::settings()).await.unwrap();
-    let accepted = other.run_enqueue(&queued_run(&fixture.tenant)).await.unwrap();
-    assert!(matches!(accepted, Enqueued::Accepted { .. }));
+    let accepted = other.run_accept(&queued_run(&fixture.tenant)).await.unwrap();
+    assert!(matches!(accepted, Acceptance::Accepted { .. }));
     until("a wake-up has failed", async || {
         fixture
             .database

@@ -5,7 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::join_all;
-use store::{Commit, CommitError, Enqueued, SessionRemoval, Sessions, ThreadExpectation, ThreadPut};
+use store::queue::Acceptance;
+use store::retention::SessionRemoval;
+use store::sessions::Commit;
+use store::threads::{ThreadExpectation, ThreadPut};
+use store::{CommitError, Sessions};
 use test_support::databases::Engine;
 use test_support::drafts::now;
 use test_support::logs::listen;
@@ -45,8 +49,8 @@ async fn only_what_needs_a_session_waits_for_its_removal() {
         let next = fixture.child(&other, &["next"]).await;
         fixture.root(&["root"]).await;
         let run = run_from(&fixture, &next, "beside");
-        let enqueued = fixture.store.run_enqueue(&run).await.unwrap();
-        assert!(matches!(enqueued, Enqueued::Accepted { .. }), "{enqueued:?}");
+        let enqueued = fixture.store.run_accept(&run).await.unwrap();
+        assert!(matches!(enqueued, Acceptance::Accepted { .. }), "{enqueued:?}");
         let name = "beside".parse().unwrap();
         let id = other.head.session_id;
         let put = fixture
@@ -64,7 +68,7 @@ async fn only_what_needs_a_session_waits_for_its_removal() {
     borrowing.environment_from = Some(going.head.session_id);
     let name = "gone".parse().unwrap();
     let (enqueued, committed, borrowed, put, ()) = tokio::join!(
-        fixture.store.run_enqueue(&run),
+        fixture.store.run_accept(&run),
         fixture.store.session_commit(&commit),
         fixture.store.session_commit(&borrowing),
         fixture.store.thread_put(
@@ -79,7 +83,7 @@ async fn only_what_needs_a_session_waits_for_its_removal() {
             removing.end("commit").await;
         }
     );
-    assert_eq!(enqueued.unwrap(), Enqueued::MissingBase(going.head.session_id));
+    assert_eq!(enqueued.unwrap(), Acceptance::MissingBase(going.head.session_id));
     assert!(matches!(committed.unwrap_err(), CommitError::MissingBase));
     assert!(matches!(borrowed.unwrap_err(), CommitError::MissingEnvironment));
     assert_eq!(put.unwrap(), ThreadPut::NoSession);

@@ -2,7 +2,9 @@
 
 use std::cell::Cell;
 
-use store::{Enqueued, IfBusy, NewQueuedRun, SessionRemoval, SweepCursor, ThreadExpectation, ThreadPut};
+use store::queue::{Acceptance, IfBusy, NewQueuedRun};
+use store::retention::{SessionRemoval, SweepCursor};
+use store::threads::{ThreadExpectation, ThreadPut};
 use test_support::databases::Engine;
 use test_support::drafts::{now, tenant};
 use test_support::wait::until;
@@ -87,11 +89,11 @@ async fn a_run_that_is_accepted_with_a_lease_retains_the_session_of_its_thread()
         };
         run.summary.base_session_id = Some(from.head.session_id);
         let held = Held::begin(&fixture, "lock table run_queue in share mode").await;
-        let accepting = fixture.store.run_enqueue(&run);
+        let accepting = fixture.store.run_accept(&run);
         let (accepted, removal) = move_and_remove(&fixture, [&from, &to], held, accepting).await;
         let accepted = accepted.unwrap();
         assert!(
-            matches!(accepted, Enqueued::Accepted { lease: Some(_), .. }),
+            matches!(accepted, Acceptance::Accepted { lease: Some(_), .. }),
             "{if_busy:?}: {accepted:?}"
         );
         assert_eq!(removal, SessionRemoval::InUse, "{if_busy:?}");

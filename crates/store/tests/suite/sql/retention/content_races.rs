@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use chrono::TimeDelta;
 use futures_util::future::join_all;
-use store::{CommitError, VerifyFault};
+use store::CommitError;
+use store::sessions::VerifyFault;
 use test_support::drafts::now;
 use test_support::workspaces::environment_of;
 use test_support::workspaces::{below, directory, entry, file};

@@ -1,7 +1,7 @@
 //! Sweeps of contents: what a session or a journal has stays, and all else goes after a while.
 
 use chrono::TimeDelta;
-use store::{RemovalFigures, SessionRemoval};
+use store::retention::{RemovalFigures, SessionRemoval};
 use test_support::databases::Engine;
 use test_support::drafts::{now, tenant};
 use test_support::workspaces::environment_of;
@@ -113,7 +113,7 @@ async fn what_a_session_or_a_journal_has_stays(fixture: Fixture) {
     fixture.put(&journalled).await;
     fixture.put(&stray).await;
     let session = fixture.with_tree(root.hash).await;
-    fixture.store.run_enqueue(&queued_run(&fixture.tenant)).await.unwrap();
+    fixture.store.run_accept(&queued_run(&fixture.tenant)).await.unwrap();
     let leased = fixture.lease_one().await;
     let mut entries = journal(1, 2);
     entries[1].tree = Some(journalled[1].hash);

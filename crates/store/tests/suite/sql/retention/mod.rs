@@ -17,7 +17,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use store::{Ancestor, Commit, Page, RemovalFigures, RetentionRules, Store, StoreError, SweepCursor};
+use store::retention::{Ancestor, RemovalFigures, RetentionRules, SweepCursor};
+use store::sessions::Commit;
+use store::{Page, Store, StoreError};
 use test_support::databases::Engine;
 use values::clock::Timestamp;
 use values::ids::SessionId;

@@ -8,9 +8,10 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::json;
-use store::{
-    Commit, CommitError, ConflictPolicy, RemovalFigures, RetentionRules, SessionRemoval, ThreadExpectation, ThreadPut,
-};
+use store::CommitError;
+use store::retention::{RemovalFigures, RetentionRules, SessionRemoval};
+use store::sessions::{Commit, ConflictPolicy};
+use store::threads::{ThreadExpectation, ThreadPut};
 use test_support::databases::Engine;
 use test_support::drafts::{now, summary, user};
 use values::clock::Timestamp;

@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use serde_json::json;
-use store::{CommitError, Enqueued, IfBusy, NewQueuedRun, RetentionRules, SessionRemoval, ThreadExpectation};
+use store::CommitError;
+use store::queue::{Acceptance, IfBusy, NewQueuedRun};
+use store::retention::{RetentionRules, SessionRemoval};
+use store::threads::ThreadExpectation;
 use test_support::drafts::now;
 use values::session::{Bundle, EnvironmentState};
 
@@ -234,7 +237,7 @@ async fn a_run_is_accepted_before_its_base_is_removed_or_not_at_all(fixture: Fix
             assert!(matches!(removal.unwrap(), SessionRemoval::Removed(_)));
         }
         let (enqueued, removal) = tokio::join!(
-            fixture.store.run_enqueue(&run),
+            fixture.store.run_accept(&run),
             fixture.store.session_remove(&fixture.tenant, base, false, now()),
         );
         let is_retained = fixture
@@ -244,8 +247,8 @@ async fn a_run_is_accepted_before_its_base_is_removed_or_not_at_all(fixture: Fix
             .unwrap()
             .is_some();
         match enqueued.unwrap() {
-            Enqueued::Accepted { .. } => assert!(is_retained, "{removal:?}"),
-            Enqueued::MissingBase(missing) => {
+            Acceptance::Accepted { .. } => assert!(is_retained, "{removal:?}"),
+            Acceptance::MissingBase(missing) => {
                 assert_eq!((missing, is_retained), (base, false), "{removal:?}");
                 refused += 1;
             }

@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use futures_util::future::{Either, join_all, select};
 use futures_util::poll;
-use store::{Commit, CommitError, ConflictPolicy, SessionRemoval, Sessions, ThreadExpectation, ThreadPut};
+use store::retention::SessionRemoval;
+use store::sessions::{Commit, ConflictPolicy};
+use store::threads::{ThreadExpectation, ThreadPut};
+use store::{CommitError, Sessions};
 use test_support::databases::Engine;
 use test_support::drafts::{now, session_id, tenant};
 use values::clock::SystemClock;

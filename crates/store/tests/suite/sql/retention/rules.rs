@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use agent::record::RunStatus;
 use chrono::TimeDelta;
-use store::{RemovalFigures, RetentionRules, ThreadExpectation};
+use store::retention::{RemovalFigures, RetentionRules};
+use store::threads::ThreadExpectation;
 use test_support::databases::Engine;
 use test_support::drafts::{now, run_end, run_id, run_record, session_id};
 use values::ids::{DeliveryId, RunId, SessionId, UuidV7Source};

@@ -1,7 +1,9 @@
 //! A removed tenant leaves no row in any table, and nothing of other tenants is removed.
 
 use chrono::TimeDelta;
-use store::{ApiKeyRecord, CommandKey, CommandLease, CommandTerms, NewCommand, OutputPiece, Scope, ThreadExpectation};
+use store::commands::{CommandKey, CommandLease, CommandTerms, NewCommand, OutputPiece};
+use store::keys::{ApiKeyRecord, Scope};
+use store::threads::ThreadExpectation;
 use test_support::databases::Engine;
 use test_support::drafts::{now, tenant};
 use test_support::workspaces::file;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::contents::ContentStore;
-use super::error::StoreError;
-use super::traits::Store;
+use super::ContentStore;
+use crate::error::StoreError;
+use crate::traits::Store;
 use values::session::Hash;
 use values::tenant::TenantId;
 use workspace::{Content, Contents, ContentsError, StoredContent};

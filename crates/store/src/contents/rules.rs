@@ -1,11 +1,11 @@
-//! What applies to the contents of a store: the limits of tenants, and the object store.
+//! The settings of a store's contents: the limits of tenants, and the object store.
 
 use std::sync::Arc;
 
-use super::objects::{ObjectSettings, Objects, OpenObjectsError};
+use crate::objects::{ObjectSettings, Objects, OpenObjectsError};
 use values::limits::Limits;
 
-/// What applies to the contents of a store.
+/// The settings of a store's contents.
 #[derive(Debug, Clone, Default)]
 pub struct ContentSettings {
     /// The limits of tenants.
@@ -14,7 +14,7 @@ pub struct ContentSettings {
     pub objects: Option<ObjectSettings>,
 }
 
-/// What applies to contents while a store is open.
+/// The rules for contents while a store is open.
 #[derive(Debug, Default)]
 pub(crate) struct ContentRules {
     /// The limits of tenants.

@@ -10,10 +10,10 @@ use backon::{BackoffBuilder as _, ExponentialBuilder};
 use tokio::time::sleep;
 use uuid::Uuid;
 
-use super::acceptance::{Attempt, answer_on_conn};
+use super::admission::{Attempt, answer_on_conn};
 use crate::error::{StoreError, Unavailability};
-use crate::new_queued_run::{NewQueueRow, OPERATION};
-use crate::queue::{AcceptanceStore, Enqueued, IdempotencyKey, KnownRequest, Lease, NewQueuedRun};
+use crate::new_acceptance::{NewAcceptance, OPERATION};
+use crate::queue::{Acceptance, AcceptanceStore, IdempotencyKey, KnownRequest, Lease, NewQueuedRun};
 use crate::rows::{RowName, row, stored_count, values};
 use crate::sql::connection::Ended;
 use crate::sql::engine::Engine;
@@ -32,20 +32,19 @@ const CLAIM: &str = "claim idempotency key";
 
 #[async_trait]
 impl<E: Engine> AcceptanceStore for E {
-    async fn run_enqueue(&self, run: &NewQueuedRun) -> Result<Enqueued, StoreError> {
+    async fn run_accept(&self, run: &NewQueuedRun) -> Result<Acceptance, StoreError> {
         let mut pauses = None;
         loop {
-            match self.run_insert(NewQueueRow::make(run).await?).await? {
+            match Engine::run_accept(self, NewAcceptance::make(run).await?).await? {
                 Attempt::Accepted { is_leased, interrupted } => {
                     let lease = is_leased.then(|| lease_of(run));
-                    return Ok(Enqueued::Accepted { lease, interrupted });
+                    return Ok(Acceptance::Accepted { lease, interrupted });
                 }
-                Attempt::ThreadBusy(active) => return Ok(Enqueued::ThreadBusy(active)),
                 Attempt::KeyTaken => {
                     if let Some(known) = known_request(self, run).await? {
                         let is_own = known.resource_id == run.summary.run_id.as_uuid();
                         let first = earlier(self, run).await?.filter(|_| is_own);
-                        return Ok(first.unwrap_or(Enqueued::Known(known)));
+                        return Ok(first.unwrap_or(Acceptance::Known(known)));
                     }
                     // The key expired and was removed in between. The next attempt claims it.
                 }
@@ -53,9 +52,7 @@ impl<E: Engine> AcceptanceStore for E {
                     Some(pause) => sleep(pause).await,
                     None => return Err(raced()),
                 },
-                Attempt::TenantFull => return repeated(self, run, Enqueued::TenantFull).await,
-                Attempt::Answered(by) => return repeated(self, run, Enqueued::Answered(by)).await,
-                Attempt::MissingBase(base) => return Ok(Enqueued::MissingBase(base)),
+                Attempt::Refused(refused) => return repeated(self, run, refused).await,
                 Attempt::Exists => {
                     let first = earlier(self, run).await?;
                     return first.ok_or_else(|| {
@@ -130,24 +127,24 @@ fn raced() -> StoreError {
 
 /// Returns the result of a request that is refused. A repeated request gets the result of the first
 /// one.
-async fn repeated(engine: &impl Engine, run: &NewQueuedRun, refused: Enqueued) -> Result<Enqueued, StoreError> {
+async fn repeated(engine: &impl Engine, run: &NewQueuedRun, refused: Acceptance) -> Result<Acceptance, StoreError> {
     if let Some(first) = earlier(engine, run).await? {
         return Ok(first);
     }
     let known = known_request(engine, run).await?;
-    Ok(known.map_or(refused, Enqueued::Known))
+    Ok(known.map_or(refused, Acceptance::Known))
 }
 
 async fn known_request(engine: &impl Engine, run: &NewQueuedRun) -> Result<Option<KnownRequest>, StoreError> {
     match &run.idempotency {
-        Some(key) => key_lookup(engine, &run.tenant, &key.key).await,
+        Some(key) => engine.idempotency_lookup(&run.tenant, &key.key, key.claimed_at).await,
         None => Ok(None),
     }
 }
 
-/// Returns the result of an earlier attempt that enqueued this same run; `None` if the run is not
+/// Returns the result of an earlier attempt that accepted this same run; `None` if the run is not
 /// in the queue.
-async fn earlier(engine: &impl Engine, run: &NewQueuedRun) -> Result<Option<Enqueued>, StoreError> {
+async fn earlier(engine: &impl Engine, run: &NewQueuedRun) -> Result<Option<Acceptance>, StoreError> {
     let statement = "select fence, owner from run_queue where tenant = $1 and run_id = $2";
     let select = Statement::with(OPERATION, statement, values![&run.tenant, run.summary.run_id]);
     let row: Option<(i64, Option<String>)> = select.fetch_optional(engine).await?;
@@ -155,7 +152,7 @@ async fn earlier(engine: &impl Engine, run: &NewQueuedRun) -> Result<Option<Enqu
         let wanted = run.lease.map(|terms| terms.worker.to_string());
         // Any later lease belongs to another attempt at the run.
         let is_leased = wanted.is_some() && owner == wanted && fence == stored_count(Lease::FIRST_FENCE);
-        Enqueued::Accepted {
+        Acceptance::Accepted {
             lease: is_leased.then(|| lease_of(run)),
             interrupted: None,
         }

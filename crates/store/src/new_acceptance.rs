@@ -1,4 +1,4 @@
-//! An encoded run that is to be accepted. Contains no SQL.
+//! The encoded acceptance of a run. Contains no SQL.
 
 use super::codec::{EncodeError, encode_request};
 use super::error::StoreError;
@@ -10,11 +10,11 @@ use values::ids::SessionId;
 use values::tenant::TenantId;
 
 /// The operation's name in errors.
-pub(crate) const OPERATION: &str = "enqueue run";
+pub(crate) const OPERATION: &str = "accept run";
 
-/// A run that is to be accepted, with the values of its rows.
+/// The values of the rows that the acceptance of a run writes, and its conditions.
 #[derive(Debug)]
-pub(crate) struct NewQueueRow {
+pub(crate) struct NewAcceptance {
     pub(crate) tenant: TenantId,
     pub(crate) run: NewRun,
     pub(crate) queue: QueueRow,
@@ -24,7 +24,7 @@ pub(crate) struct NewQueueRow {
     pub(crate) idempotency: Option<IdempotencyKey>,
 }
 
-impl NewQueueRow {
+impl NewAcceptance {
     /// Encodes a run, on another thread if its request is large.
     pub(crate) async fn make(run: &NewQueuedRun) -> Result<Self, StoreError> {
         let bytes = run.request.len() as u64;
@@ -86,7 +86,7 @@ impl NewQueueRow {
     }
 }
 
-fn prepare(run: &NewQueuedRun) -> Result<NewQueueRow, EncodeError> {
+fn prepare(run: &NewQueuedRun) -> Result<NewAcceptance, EncodeError> {
     let mut summary = RunSummary {
         status: RunStatus::Queued,
         started_at: None,
@@ -108,7 +108,7 @@ fn prepare(run: &NewQueuedRun) -> Result<NewQueueRow, EncodeError> {
     };
     let accepted_with_lease = i32::from(run.lease.is_some());
     let request = encode_request(&run.request)?;
-    Ok(NewQueueRow {
+    Ok(NewAcceptance {
         tenant: run.tenant.clone(),
         run: NewRun::new(&record, &[], None)?,
         queue: QueueRow {

@@ -9,7 +9,7 @@ use super::draft::{DraftFault, check_children, check_history, check_run};
 use super::error::StoreError;
 use super::new_end::{NewEnd, end_weight};
 use super::rows::NewEnvironment;
-use super::traits::{Commit, Committed, ConflictPolicy};
+use super::sessions::{Commit, Committed, ConflictPolicy};
 use agent::record::ThreadName;
 use tasks::off_thread::by_size_of;
 use values::ids::SessionId;
@@ -27,11 +27,11 @@ const MOST_READ_FOR_OUTPUT: usize = 8;
 
 /// Everything that a commit writes.
 #[derive(Debug)]
-pub(crate) struct Publications {
+pub(crate) struct NewCommit {
     /// The run's own session.
-    pub(crate) own: Publication,
+    pub(crate) own: NewSession,
     /// The sessions of its subagents.
-    pub(crate) children: Vec<Publication>,
+    pub(crate) children: Vec<NewSession>,
     /// The end of the run.
     pub(crate) end: Option<NewEnd>,
     /// The thread that it moves.
@@ -61,7 +61,7 @@ impl Positions {
 
 /// A session to publish.
 #[derive(Debug)]
-pub(crate) struct Publication {
+pub(crate) struct NewSession {
     pub(crate) tenant: TenantId,
     /// The session. Without a conflict, it gets the position in this head.
     pub(crate) head: SessionHead,
@@ -95,7 +95,7 @@ struct BundleStates {
     history: History,
 }
 
-impl Publications {
+impl NewCommit {
     /// Validates, hashes and encodes a commit, on another thread if it is large.
     pub(crate) async fn make(commit: &Commit) -> Result<Self, StoreError> {
         by_size_of(&commit.tenant, commit_weight(commit), commit, Self::new).await
@@ -112,11 +112,6 @@ impl Publications {
         is_plain_end && self.children.is_empty() && self.thread.is_none() && self.environment_from.is_none()
     }
 
-    /// Returns the end that is inserted with the session, if the run was never in the queue.
-    pub(crate) fn new_end(&self) -> Option<&NewEnd> {
-        self.end.as_ref().filter(|end| end.lease.is_none())
-    }
-
     /// Returns the bundles as they were published.
     pub(crate) fn into_committed(self, positions: Positions) -> Committed {
         let children = self.children.into_iter().zip(positions.children);
@@ -127,7 +122,7 @@ impl Publications {
     }
 }
 
-impl Publication {
+impl NewSession {
     /// Returns about how many bytes it sends to the database.
     pub(crate) fn bytes(&self) -> usize {
         let environment = self.environment.as_ref().map(|environment| &environment.payload);
@@ -178,19 +173,23 @@ pub(super) fn root_hash_of(draft: &BundleDraft) -> Result<Hash, StoreError> {
     Ok(published.head.root_hash)
 }
 
-fn prepare_all(commit: &Commit) -> Result<Publications, DraftFault> {
+fn prepare_all(commit: &Commit) -> Result<NewCommit, DraftFault> {
     check_run(commit)?;
     check_children(commit)?;
     let end = commit.run.as_ref();
     let end = end.map(|end| NewEnd::new(end, output_in_session(&commit.draft, &end.record.output)));
+    let mut end = end.transpose().map_err(DraftFault::Encode)?;
+    if let Some(end) = &mut end {
+        end.run.row.thread_moved = commit.thread.is_some().then_some(true);
+    }
     // A subagent's session never conflicts: if another session has continued its parent, it opens a
     // branch.
     let children = commit.children.iter();
     let children = children.map(|child| prepare(&commit.tenant, child, ConflictPolicy::Fork));
-    Ok(Publications {
+    Ok(NewCommit {
         own: prepare(&commit.tenant, &commit.draft, commit.conflict)?,
         children: children.collect::<Result<_, _>>()?,
-        end: end.transpose().map_err(DraftFault::Encode)?,
+        end,
         thread: commit.thread.clone(),
         environment_from: commit.environment_from,
     })
@@ -209,7 +208,7 @@ fn output_in_session(draft: &BundleDraft, output: &[Arc<Message>]) -> Option<i16
     count.filter(|count| *count > 0 && is_end && is_short_read())
 }
 
-fn prepare(tenant: &TenantId, draft: &BundleDraft, conflict: ConflictPolicy) -> Result<Publication, DraftFault> {
+fn prepare(tenant: &TenantId, draft: &BundleDraft, conflict: ConflictPolicy) -> Result<NewSession, DraftFault> {
     let history_start = check_history(draft)?;
     let parent = draft.parent.as_deref();
     let segment_bytes = encode_messages(draft.new_messages()).map_err(DraftFault::Encode)?;
@@ -249,7 +248,7 @@ fn prepare(tenant: &TenantId, draft: &BundleDraft, conflict: ConflictPolicy) -> 
     };
     let parent_root = parent.map(|parent| parent.head.root_hash);
     head.root_hash = head.compute_root_hash(parent_root).map_err(DraftFault::Json)?;
-    Ok(Publication {
+    Ok(NewSession {
         tenant: tenant.clone(),
         metadata: serde_json::to_string(&head.metadata).map_err(DraftFault::Json)?,
         head,

@@ -1,39 +1,33 @@
-//! Accepts runs, the parts that both engines share: the decision about the thread, and common
-//! statements.
+//! The admission of runs, for both engines: the decision about the thread and the tenant's limit,
+//! and common statements.
 
 use uuid::Uuid;
 
-use crate::new_queued_run::{NewQueueRow, OPERATION};
-use crate::queue::IfBusy;
+use crate::new_acceptance::{NewAcceptance, OPERATION};
+use crate::queue::{Acceptance, IfBusy};
 use crate::rows::{row, values};
 use crate::sql::connection::{Connection, Ended};
 use crate::sql::statement::Statement;
 use agent::record::{RunControl, RunStatus};
-use values::ids::{RunId, SessionId};
+use values::ids::RunId;
 use values::tenant::TenantId;
 
 /// The result of an attempt to accept a run.
 #[derive(Debug)]
 pub(crate) enum Attempt {
-    /// It is in the queue.
+    /// The run is in the queue.
     Accepted {
         /// Whether it is leased.
         is_leased: bool,
         /// The active run that is asked to stop for it.
         interrupted: Option<RunId>,
     },
-    /// The thread has another active run.
-    ThreadBusy(RunId),
-    /// This run has answered the open calls.
-    Answered(RunId),
+    /// The run is refused, unless the request is a repeated one.
+    Refused(Acceptance),
     /// Another run became active on the thread at the same moment. The next attempt finds it.
     ThreadRaced,
     /// An earlier request has the key.
     KeyTaken,
-    /// The tenant has reached its limit of waiting runs.
-    TenantFull,
-    /// The base session does not exist.
-    MissingBase(SessionId),
     /// A run with this id exists, or a run that has reserved the same session.
     Exists,
 }
@@ -53,7 +47,7 @@ row! {
 
 /// A run that may be accepted, unless its rows conflict with others.
 pub(crate) struct AdmittedRun {
-    pub(crate) row: NewQueueRow,
+    pub(crate) row: NewAcceptance,
     /// The active run that is asked to stop for it.
     interrupted: Option<RunId>,
 }
@@ -63,8 +57,8 @@ pub(crate) struct AdmittedRun {
 /// its requests wait for each other.
 pub(crate) async fn admit_in_txn(
     connection: &mut Connection<'_>,
-    row: NewQueueRow,
-    thread_statement: fn(&NewQueueRow) -> Statement<'_>,
+    row: NewAcceptance,
+    thread_statement: fn(&NewAcceptance) -> Statement<'_>,
     lock: Option<&'static str>,
 ) -> Result<Result<AdmittedRun, Attempt>, sqlx::Error> {
     let mut run = AdmittedRun { row, interrupted: None };
@@ -89,7 +83,7 @@ pub(crate) async fn admit_in_txn(
         // before.
         let waiting: Option<(i64,)> = connection.fetch_optional(waiting_statement(&run.row, limit)).await?;
         if waiting.is_some_and(|(waiting,)| waiting >= i64::from(limit)) {
-            return Ok(Err(Attempt::TenantFull));
+            return Ok(Err(Attempt::Refused(Acceptance::TenantFull)));
         }
     }
     Ok(Ok(run))
@@ -99,12 +93,13 @@ pub(crate) async fn admit_in_txn(
 /// before its run as well. Returns the conflict if another run was faster.
 pub(crate) async fn answer_in_txn(
     connection: &mut Connection<'_>,
-    row: &NewQueueRow,
+    row: &NewAcceptance,
 ) -> Result<Option<Attempt>, sqlx::Error> {
     let Some(answer) = row.answer else { return Ok(None) };
     let by = RunId::from_uuid(row.queue.run_id);
     let rival = answer_on_conn(connection, &row.tenant, answer.run_id, by).await?;
-    Ok(rival.filter(|_| !answer.is_fork).map(Attempt::Answered))
+    let rival = rival.filter(|_| !answer.is_fork);
+    Ok(rival.map(|by| Attempt::Refused(Acceptance::Answered(by))))
 }
 
 /// Marks the open calls of a run as answered by another one. Returns the run that was faster. Of
@@ -129,7 +124,7 @@ pub(crate) async fn answer_on_conn(
 }
 
 /// Decides whether a run is accepted on its thread, and whether it waits there.
-fn admit_to_thread(mut row: NewQueueRow, found: &ThreadState) -> Result<AdmittedRun, Attempt> {
+fn admit_to_thread(mut row: NewAcceptance, found: &ThreadState) -> Result<AdmittedRun, Attempt> {
     // A repeated request returns its own run, which may be the active one.
     if found.is_key_taken {
         return Err(Attempt::KeyTaken);
@@ -141,7 +136,7 @@ fn admit_to_thread(mut row: NewQueueRow, found: &ThreadState) -> Result<Admitted
     let mut interrupted = None;
     match (row.if_busy, found.active.map(RunId::from_uuid)) {
         (_, None) | (IfBusy::Fork, _) => (),
-        (IfBusy::Reject, Some(active)) => return Err(Attempt::ThreadBusy(active)),
+        (IfBusy::Reject, Some(active)) => return Err(Attempt::Refused(Acceptance::ThreadBusy(active))),
         (IfBusy::Queue, Some(_)) => row = row.held(),
         (IfBusy::Interrupt, Some(active)) => {
             interrupted = Some(active);
@@ -168,7 +163,7 @@ pub(crate) fn ended(run: &AdmittedRun, conflict: Option<Attempt>) -> Ended<Attem
 }
 
 /// Asks the active run of a thread to stop, unless it already has a control.
-fn stop_statement(row: &NewQueueRow, run_id: RunId) -> Statement<'_> {
+fn stop_statement(row: &NewAcceptance, run_id: RunId) -> Statement<'_> {
     let statement = "update run_queue set control = $3 where tenant = $1 and run_id = $2 and control is null";
     Statement::with(
         OPERATION,
@@ -178,7 +173,7 @@ fn stop_statement(row: &NewQueueRow, run_id: RunId) -> Statement<'_> {
 }
 
 /// Counts the waiting runs of the tenant, up to a limit.
-fn waiting_statement(row: &NewQueueRow, limit: u32) -> Statement<'_> {
+fn waiting_statement(row: &NewAcceptance, limit: u32) -> Statement<'_> {
     let statement = "select count(*) from (
             select 1 from run_queue where tenant = $1 and leased_until is null limit $2
         ) waiting";

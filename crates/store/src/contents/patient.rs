@@ -11,9 +11,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use backon::{ExponentialBuilder, Retryable as _};
 
-use super::error::StoreError;
-use super::tenant_contents::TenantContents;
-use super::traits::Store;
+use super::TenantContents;
+use crate::error::StoreError;
+use crate::traits::Store;
 use values::session::Hash;
 use values::tenant::TenantId;
 use workspace::{Content, Contents, ContentsError, StoredContent};

@@ -1,4 +1,4 @@
-//! The settings of sessions at the server, on which the store relies.
+//! The settings of connections at the server, on which the store relies.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -26,32 +26,32 @@ macro_rules! settings {
     };
 }
 
-/// Changes the settings of a session, and marks it. The first row has the mark that was there
+/// Changes the settings of a connection, and marks it. The first row has the mark that was there
 /// before.
 const CHANGE_SETTINGS: &str = concat!(
     "select current_setting('agent_runtime.prepared', true) mark, set_config('agent_runtime.prepared', 'yes', false); ",
     settings!("set_config(name, value, false)")
 );
-/// Returns the settings that a session lacks.
+/// Returns the settings that a connection lacks.
 const MISSING_SETTINGS: &str = settings!("name, value");
 
-/// Who has the sessions at the server.
+/// Whether a pooler in transaction mode is between this process and the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sessions {
-    /// The connections of this process, so it changes their settings.
-    Own,
-    /// A pooler in transaction mode. Each transaction may have another session, so all sessions
+pub(super) enum Pooler {
+    /// There is none. The process changes the settings of its connections.
+    Absent,
+    /// There is one. Each transaction may have another connection to the server, so all of these
     /// must have the settings from their beginning.
-    Pooled,
+    Present,
 }
 
-impl Sessions {
-    /// Sees to the settings of a new connection, without a prepared statement: the next message may
-    /// reach another session.
+impl Pooler {
+    /// Changes or checks the settings of a new connection. Uses no prepared statement, since the
+    /// next message may reach another connection to the server.
     pub(super) async fn prepare(self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
         match self {
-            Self::Own => change_settings(connection).await,
-            Self::Pooled => check_settings(connection).await,
+            Self::Absent => change_settings(connection).await,
+            Self::Present => check_settings(connection).await,
         }
     }
 }
@@ -82,7 +82,7 @@ async fn check_settings(connection: &mut PgConnection) -> Result<(), sqlx::Error
     Err(sqlx::Error::Configuration(MissingSettings(missing).into()))
 }
 
-/// The sessions of a pooler lack these settings.
+/// The connections of a pooler lack these settings.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the sessions behind store.url lack settings; run `alter role ROLE set SETTING` for each of {}, and reconnect the pooler",
@@ -90,17 +90,15 @@ async fn check_settings(connection: &mut PgConnection) -> Result<(), sqlx::Error
 )]
 struct MissingSettings(Vec<String>);
 
-/// The settings of a session that executes batches, each as `SET NAME = VALUE`.
+/// The settings of a connection that executes batches, each as `SET NAME = VALUE`: how their
+/// statements are planned, and how long they wait for a lock.
 ///
-/// A batch that waits for a lock holds up all of its writes, so it soon gives up. Its statements
-/// have arrays as parameters. The server would plan them anew each time, for the lengths of the
-/// arrays, although they always use the same indexes. It joins the arrays to tables row by row:
-/// any other join would read a whole index once the table has grown.
-macro_rules! batch_settings {
+/// The statements have arrays as parameters. The server would plan them anew each time, for the
+/// lengths of the arrays, although they always use the same indexes. It joins the arrays to tables
+/// row by row: any other join would read a whole index once the table has grown.
+macro_rules! plan_settings {
     ($set:literal) => {
         concat!(
-            $set,
-            " lock_timeout = '100ms'; ",
             $set,
             " plan_cache_mode = 'force_generic_plan'; ",
             $set,
@@ -111,7 +109,16 @@ macro_rules! batch_settings {
     };
 }
 
+/// A batch that waits for a lock holds up all of its writes, so it soon gives up.
+macro_rules! batch_settings {
+    ($set:literal) => {
+        concat!($set, " lock_timeout = '100ms'; ", plan_settings!($set))
+    };
+}
+
 /// Sets them for a connection.
 pub(super) const BATCH_SETTINGS: &str = batch_settings!("set");
 /// Sets them for one transaction, behind a pooler.
 pub(super) const LOCAL_BATCH_SETTINGS: &str = batch_settings!("set local");
+/// Sets those of plans for one transaction.
+pub(super) const LOCAL_PLAN_SETTINGS: &str = plan_settings!("set local");

@@ -5,13 +5,21 @@
 //! a run wrote a short time ago. So a run stores all contents of its tree again, or asks for those
 //! that are missing, before it refers to the tree.
 
+mod patient;
+mod rules;
+mod tenant;
+
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::error::StoreError;
+pub use self::patient::PatientContents;
+pub(crate) use self::rules::ContentRules;
+pub use self::rules::ContentSettings;
+pub use self::tenant::TenantContents;
+use crate::error::StoreError;
 use values::session::Hash;
 use values::tenant::TenantId;
 use workspace::{Content, StoredContent};

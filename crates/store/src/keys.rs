@@ -3,15 +3,17 @@
 use std::fmt;
 use std::str::FromStr;
 
+use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+use super::error::StoreError;
 use values::clock::Timestamp;
 use values::ids::ApiKeyId;
 use values::limits::RunLimits;
 use values::session::Hash;
 use values::tenant::TenantId;
 
-/// What a key allows.
+/// A permission of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Scope {
     /// Start runs and import sessions.
@@ -63,9 +65,9 @@ pub struct ApiKeyRecord {
     pub secret_hash: Hash,
     /// The tenant whose data the key gives access to.
     pub tenant: TenantId,
-    /// What it allows.
+    /// The scopes that it has.
     pub scopes: Vec<Scope>,
-    /// What it is for, in the operator's words.
+    /// The purpose, in the operator's words.
     pub label: String,
     /// The limits of runs that its callers start, within the limits of the tenant.
     pub limits: RunLimits,
@@ -73,4 +75,23 @@ pub struct ApiKeyRecord {
     pub created_at: Timestamp,
     /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
+}
+
+/// Stores API keys by the hash of their secret.
+#[async_trait]
+pub trait KeyStore: Send + Sync + fmt::Debug {
+    /// Stores a key.
+    async fn key_insert(&self, key: &ApiKeyRecord) -> Result<(), StoreError>;
+
+    /// Finds the key, revoked or not, whose secret has this hash.
+    async fn key_lookup(&self, secret_hash: Hash) -> Result<Option<ApiKeyRecord>, StoreError>;
+
+    /// Lists all keys, newest first.
+    async fn key_list(&self) -> Result<Vec<ApiKeyRecord>, StoreError>;
+
+    /// Revokes a key. Returns whether there was one in force.
+    async fn key_revoke(&self, key_id: ApiKeyId, now: Timestamp) -> Result<bool, StoreError>;
+
+    /// Returns whether any key exists, revoked or not. Once one exists, requests need a key.
+    async fn key_exists(&self) -> Result<bool, StoreError>;
 }

@@ -1,0 +1,103 @@
+//! The records of runs as traits: reads, and the end of a run without a session.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::error::StoreError;
+use super::query::{Page, TimeRange};
+use super::queue::Lease;
+use agent::record::{NewDelivery, RunEvent, RunRecord, RunStatus, RunSummary, StepRecord, ThreadName};
+use values::ids::{RunId, SessionId};
+use values::json::Object;
+use values::model_ref::ModelRef;
+use values::tenant::TenantId;
+
+/// Reads runs.
+#[async_trait]
+pub trait RunReader: Send + Sync + fmt::Debug {
+    /// Reads a run with its output.
+    async fn run_lookup(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<RunRecord>, StoreError>;
+
+    /// Finds the run that has reserved the session id.
+    async fn run_lookup_by_session(
+        &self,
+        tenant: &TenantId,
+        session_id: SessionId,
+    ) -> Result<Option<RunSummary>, StoreError>;
+
+    /// Lists runs without their outputs, newest first.
+    async fn run_list(
+        &self,
+        tenant: &TenantId,
+        filter: &RunFilter,
+        page: Page<RunId>,
+    ) -> Result<Vec<RunSummary>, StoreError>;
+
+    /// Returns the size as JSON in bytes of a run's steps, and of the messages that its session and
+    /// its subagents' sessions added. Does not read them. Returns 0 if the run does not exist.
+    async fn steps_size(&self, tenant: &TenantId, run_id: RunId) -> Result<u64, StoreError>;
+
+    /// Reads the steps of a run as they were stored.
+    async fn step_list(&self, tenant: &TenantId, run_id: RunId) -> Result<Option<Vec<StepRecord>>, StoreError>;
+}
+
+/// Writes runs that publish no session.
+#[async_trait]
+pub trait RunWriter: Send + Sync + fmt::Debug {
+    /// Stores the end of a run that failed or was cancelled, with its events and webhooks. A run
+    /// with a lease leaves the queue.
+    ///
+    /// A run whose end is recorded can't publish a session afterwards.
+    async fn run_record(&self, tenant: &TenantId, end: &RunEnd) -> Result<Recorded, StoreError>;
+}
+
+/// The runs that a list shows.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RunFilter {
+    /// Only of this status.
+    pub status: Option<RunStatus>,
+    /// Only of this agent.
+    pub agent: Option<String>,
+    /// Only runs whose preferred model is this one.
+    pub model: Option<ModelRef>,
+    /// Only with all of these key-value pairs at the top of their metadata.
+    pub metadata: Object,
+    /// Only from this base.
+    pub base_session_id: Option<SessionId>,
+    /// Only on this thread.
+    pub thread: Option<ThreadName>,
+    /// Only made in this range.
+    pub created: TimeRange,
+}
+
+/// The end of a run: everything that its last transaction writes.
+#[derive(Debug, Clone)]
+pub struct RunEnd {
+    /// The final record.
+    pub record: RunRecord,
+    /// The steps.
+    pub steps: Vec<StepRecord>,
+    /// The lease under which it ended; `None` for a run that was never in the queue.
+    pub lease: Option<Lease>,
+    /// The events that are not stored yet. Excludes the last ones, which readers derive from the
+    /// record and the session.
+    pub events: Vec<Arc<RunEvent>>,
+    /// The keys of the messages that were applied but are not marked yet. All other waiting
+    /// messages are too late.
+    pub applied: Vec<String>,
+    /// The webhooks to send.
+    pub deliveries: Vec<NewDelivery>,
+}
+
+/// The result of recording the end of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recorded {
+    /// The end is stored.
+    Now,
+    /// The run had already ended: an earlier call recorded it, or a commit whose response was lost.
+    Before,
+    /// Another worker has the lease. Nothing is stored.
+    LeaseLost,
+}
