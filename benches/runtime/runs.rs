@@ -1,13 +1,13 @@
 //! The whole run: admission, loop with the scripted model, commit to SQLite. No HTTP.
 
 use std::fs;
-use std::sync::Arc;
 
 use agent::AgentDefinition;
 use agent::record::{RunMode, RunStatus};
 use agent_runtime::app::{App, Extensions};
 use agent_runtime::config::{self, Sources};
-use agent_runtime::run::{ChangeRequest, FileChange, FileSource, InputMessage, OnDisconnect, RunRequest};
+use agent_runtime::run::files::{ChangeRequest, FileChange, FileSource, change_files};
+use agent_runtime::run::{InputMessage, OnDisconnect, RunRequest, start};
 use criterion::Criterion;
 use serde_json::json;
 use store::sessions::ConflictPolicy;
@@ -83,7 +83,7 @@ async fn app(folder: &tempfile::TempDir) -> App {
     let app = App::build(&config, Extensions::default()).await.unwrap();
     let definition = json!({"name": "bench", "model": "bench/script", "tools": ["calculator"]});
     let definition: AgentDefinition = serde_json::from_value(definition).unwrap();
-    app.agents.put(&TenantId::anonymous(), definition).await.unwrap();
+    app.runs.agents.put(&TenantId::anonymous(), definition).await.unwrap();
     app
 }
 
@@ -100,7 +100,7 @@ async fn add_files(app: &App, session_id: SessionId) -> SessionId {
         conflict: ConflictPolicy::Fork,
         idempotency: None,
     };
-    let child = app.runs.files.change(&TenantId::anonymous(), request).await.unwrap();
+    let child = change_files(&app.runs, &TenantId::anonymous(), request).await.unwrap();
     child.bundle.head.session_id
 }
 
@@ -113,10 +113,7 @@ async fn run(app: &App, base_session_id: Option<SessionId>, words: &str) -> Sess
         on_disconnect: OnDisconnect::Continue,
         ..RunRequest::new(RunMode::Sync)
     };
-    let handle = Arc::clone(&app.runs.starter)
-        .start(TenantId::anonymous(), request)
-        .await
-        .unwrap();
+    let handle = start(&app.runs, TenantId::anonymous(), request).await.unwrap();
     let record = handle.result().await.unwrap();
     assert_eq!(
         record.summary.status,

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context as _, anyhow, ensure};
 
 use super::toml_file::parse;
-use crate::run::{AgentChecks, AgentSource, ConfiguredAgent};
+use crate::run::agents::{AgentChecks, AgentSource, ConfiguredAgent};
 use agent::AgentDefinition;
 
 /// The agent that every service has. A file with an agent of the same name replaces it.
@@ -36,7 +36,7 @@ pub(super) struct FoundAgents {
     /// The mistakes in files that define no valid agent.
     pub(super) faults: Vec<anyhow::Error>,
     /// Entries of the folder that are ignored.
-    pub(super) unread: Vec<PathBuf>,
+    pub(super) ignored: Vec<PathBuf>,
 }
 
 /// A fixed list of agents.
@@ -89,13 +89,13 @@ impl AgentFiles {
             !entries.is_empty() || !self.held_agents.load(Ordering::Relaxed),
             "the directory of agents {directory} had agents and is empty now: mount its volume again, or put any file into it if it should have none"
         );
-        let (files, unread): (Vec<_>, Vec<_>) = entries
+        let (files, ignored): (Vec<_>, Vec<_>) = entries
             .into_iter()
             .filter(|path| !is_hidden(path))
             .partition(|path| is_agent(path));
         self.held_agents.store(!files.is_empty(), Ordering::Relaxed);
         let mut found = FoundAgents {
-            unread,
+            ignored,
             ..FoundAgents::default()
         };
         for path in files {
@@ -304,7 +304,7 @@ mod tests {
             matches!(&faults[..], [a, c] if a.contains("a.toml: line 1: `model`: ") && c.contains("c.toml: ")),
             "{faults:?}"
         );
-        let unread: Vec<_> = found.unread.iter().map(|path| path.file_name().unwrap()).collect();
-        assert_eq!(unread, ["more.toml", "notes.md"]);
+        let ignored: Vec<_> = found.ignored.iter().map(|path| path.file_name().unwrap()).collect();
+        assert_eq!(ignored, ["more.toml", "notes.md"]);
     }
 }

@@ -1,6 +1,6 @@
 //! Finds mistakes in a configuration before the service starts with it.
 //!
-//! It reads the store and connects to Redis if they are configured. It changes nothing.
+//! The check reads the store and connects to Redis if they are configured. It changes nothing.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,8 @@ use super::extensions::Extensions;
 use super::ingredients::Ingredients;
 use super::{require_keys_beyond_loopback, settings};
 use crate::config::{Config, Loaded, Origin};
-use crate::run::{ConfiguredAgent, suggestion};
+use crate::run::agents::ConfiguredAgent;
+use crate::run::refusal::suggestion;
 use board::Board;
 use store::{self, OpenError, Store, StoreError, StoreSettings};
 use values::causes::with_causes;
@@ -30,7 +31,7 @@ const STORE_PATIENCE: Duration = Duration::from_secs(5);
 pub enum Finding {
     /// The service would not start, or something that is configured would not work.
     Error(String),
-    /// Something has no effect.
+    /// A setting or a file has no effect.
     Warning(String),
 }
 
@@ -78,7 +79,7 @@ fn check_agents(
     let found = AgentFiles::new(&config.agents.directory).find()?;
     // An example is meant to be renamed, so it is not reported.
     let is_example = |path: &&PathBuf| path.extension().is_some_and(|ending| ending == "example");
-    for path in found.unread.iter().filter(|path| !is_example(path)) {
+    for path in found.ignored.iter().filter(|path| !is_example(path)) {
         let why = if path.is_dir() {
             "it is a directory"
         } else {

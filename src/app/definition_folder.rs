@@ -1,4 +1,4 @@
-//! What the tests of folders with definitions share.
+//! A folder with definitions, for tests.
 
 use std::fs;
 

@@ -10,7 +10,7 @@ use super::tool_files::http_tools_of;
 use super::{settings, tool_settings};
 use crate::command_queue::QueuedCommands;
 use crate::config::{Backend, Config};
-use crate::run::{AgentChecks, AgentDirectory};
+use crate::run::agents::{AgentChecks, AgentDirectory};
 use agent::hooks::{HookRegistry, SummarisationFactory, builtin_hooks};
 use agent::ports::Tool;
 use models::Catalog;

@@ -161,8 +161,8 @@ mod tests {
 
     #[test]
     fn programs_have_keys_of_their_own() {
-        let of_programs = "is only for servers with `command`";
-        let of_addresses = "is only for servers with `url`";
+        let programs_only = "is only for servers with `command`";
+        let addresses_only = "is only for servers with `url`";
         for (text, expected) in [
             (
                 "command = 'bin/server'",
@@ -198,31 +198,34 @@ mod tests {
             ),
             (
                 "command = 'a'\nallow_http = true",
-                &format!("`allow_http`: {of_addresses}"),
+                &format!("`allow_http`: {addresses_only}"),
             ),
             (
                 "command = 'a'\nallow_networks = ['10.0.0.1']",
-                &format!("`allow_networks`: {of_addresses}"),
+                &format!("`allow_networks`: {addresses_only}"),
             ),
             (
                 "command = 'a'\n[headers]\nx = 'y'",
-                &format!("`headers`: {of_addresses}"),
+                &format!("`headers`: {addresses_only}"),
             ),
             (
                 "command = 'a'\n[oauth]\ntoken_url = 'x'\nclient_id = 'a'\nclient_secret = 'b'",
-                &format!("`oauth`: {of_addresses}"),
+                &format!("`oauth`: {addresses_only}"),
             ),
-            (&format!("{SERVER}args = ['a']"), &format!("`args`: {of_programs}")),
+            (&format!("{SERVER}args = ['a']"), &format!("`args`: {programs_only}")),
             (
                 &format!("{SERVER}read_only = ['/a']"),
-                &format!("`read_only`: {of_programs}"),
+                &format!("`read_only`: {programs_only}"),
             ),
-            (&format!("{SERVER}network = true"), &format!("`network`: {of_programs}")),
+            (
+                &format!("{SERVER}network = true"),
+                &format!("`network`: {programs_only}"),
+            ),
             (
                 &format!("{SERVER}max_cpu_time = '1m'"),
-                &format!("`max_cpu_time`: {of_programs}"),
+                &format!("`max_cpu_time`: {programs_only}"),
             ),
-            (&format!("{SERVER}[env]\na = 'b'"), &format!("`env`: {of_programs}")),
+            (&format!("{SERVER}[env]\na = 'b'"), &format!("`env`: {programs_only}")),
         ] {
             let error = load(&[("a.toml", text)]).unwrap_err();
             assert!(error.contains(expected), "{error}\nshould have\n{expected}");

@@ -9,7 +9,6 @@ mod definition_folder;
 mod extensions;
 mod ingredients;
 mod mcp_files;
-mod runs;
 mod settings;
 mod toml_file;
 mod tool_files;
@@ -27,20 +26,17 @@ pub use self::check::{Finding, check};
 pub use self::command_worker::CommandWorkerApp;
 pub use self::extensions::Extensions;
 use self::ingredients::Ingredients;
-pub use self::runs::{RunPorts, assemble_runs};
 use crate::config::{Backend, Config};
 use crate::http::{HttpState, McpSettings};
 use crate::outbox::{OutboxPorts, OutboxWorker};
 use crate::retention::Sweeper;
-use crate::run::{AgentDirectory, Runs};
+use crate::run::agents::AgentDirectory;
+use crate::run::{ProcessState, RunContext, process};
 use board::Board;
 use store::{self, Sessions, Store, StoreSettings};
 use tasks::supervision::Supervisor;
 use tools::Commands;
 use tools::mcp::McpServers;
-use values::clock::Clock;
-use values::ids::IdSource;
-use values::limits::Limits;
 
 /// How long closing may take. All results are stored already.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
@@ -48,26 +44,15 @@ const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
 /// The service, assembled.
 #[derive(Debug)]
 pub struct App {
-    /// Runs agents.
-    pub runs: Runs,
-    /// Finds agents.
-    pub agents: Arc<AgentDirectory>,
-    /// Reads and publishes bundles.
-    pub sessions: Arc<Sessions>,
-    /// Reads and writes everything.
-    pub store: Arc<dyn Store>,
-    /// Shows live runs.
-    pub board: Arc<Board>,
+    /// The context of runs.
+    pub runs: Arc<RunContext>,
     /// Runs the commands of agents.
     pub commands: Arc<Commands>,
     /// Whether they run in this process, not at workers.
     pub runs_commands_here: bool,
     /// The MCP servers that agents list.
     pub servers: Arc<McpServers>,
-    limits: Arc<Limits>,
     mcp: Option<Arc<McpSettings>>,
-    clock: Arc<dyn Clock>,
-    ids: Arc<dyn IdSource>,
     outbox: Arc<OutboxWorker>,
     sweeper: Sweeper,
     /// The background loops.
@@ -81,7 +66,7 @@ impl App {
     pub async fn build(config: &Config, extensions: Extensions) -> anyhow::Result<Self> {
         let store = open_store(config).await?;
         let ingredients = Ingredients::make(config, extensions, Some(&store))?;
-        let agents = Arc::new(ingredients.directory(&store, config)?);
+        let agents = ingredients.directory(&store, config)?;
         let Ingredients {
             models,
             tools,
@@ -96,9 +81,7 @@ impl App {
             ids,
         } = ingredients;
         let sessions = Sessions::new(Arc::clone(&store), config.store.cache_bytes, Arc::clone(&clock));
-        let sessions = Arc::new(sessions.with_max_part_bytes(config.store.max_session_bytes));
         let supervisor = Supervisor::default();
-        let board = open_board(config, &supervisor).await?;
         let outbox_ports = OutboxPorts {
             store: Arc::clone(&store) as _,
             sender,
@@ -106,39 +89,38 @@ impl App {
             wake_up: Arc::new(Notify::new()),
             clock: Arc::clone(&clock),
         };
-        let ports = RunPorts {
-            sessions: Arc::clone(&sessions),
-            store: Arc::clone(&store),
-            board: Arc::clone(&board),
-            agents: Arc::clone(&agents),
+        let runs = RunContext {
+            process: ProcessState::new(&config.runs, &config.queue, config.subagents, &limits, &clock, &*ids),
+            sessions: Arc::new(sessions.with_max_part_bytes(config.store.max_session_bytes)),
+            store,
+            board: open_board(config, &supervisor).await?,
+            agents: Arc::new(agents),
             models: models as _,
             tools: tools as _,
             servers: Arc::clone(&servers) as _,
             hooks,
             prices,
-            limits: Arc::clone(&limits),
-            clock: Arc::clone(&clock),
-            ids: Arc::clone(&ids),
+            limits,
+            clock,
+            ids,
             outbox: Arc::clone(&outbox_ports.wake_up),
             supervisor,
+            settings: config.runs.clone(),
+            queue: config.queue,
+            subagents: config.subagents,
+            idempotency: config.idempotency,
+            workspace: config.workspace,
+            answer_expiry: config.answer_expiry,
         };
-        let runs = assemble_runs(&ports, config);
-        runs.lifecycle.set_clock().await?;
+        process::set_clock(&runs).await?;
         Ok(Self {
-            runs,
-            agents,
-            sessions,
-            sweeper: sweeper(Arc::clone(&store), config),
-            outbox: OutboxWorker::new(outbox_ports, config.outbox, &*ids),
-            store,
-            board,
+            sweeper: sweeper(Arc::clone(&runs.store), config),
+            outbox: OutboxWorker::new(outbox_ports, config.outbox, &*runs.ids),
+            runs: Arc::new(runs),
             commands,
             runs_commands_here: config.sandbox.backend == Backend::Local,
             servers,
-            limits,
             mcp: settings::mcp(config)?.map(Arc::new),
-            clock,
-            ids,
             background: TaskTracker::new(),
             stop: CancellationToken::new(),
         })
@@ -147,16 +129,15 @@ impl App {
     /// Starts the background work of the role of this process: executes queued runs, delivers the
     /// outbox, sweeps expired data, and receives control messages for its runs.
     pub fn begin(&self) {
-        let lifecycle = &self.runs.lifecycle;
-        lifecycle.begin();
-        if !lifecycle.takes_runs() {
+        process::begin(&self.runs);
+        if !process::takes_runs(&self.runs) {
             return;
         }
         let (outbox, stop) = (Arc::clone(&self.outbox), self.stop.clone());
         let sending = move || Arc::clone(&outbox).run(stop.child_token());
         let (sweeper, stop) = (self.sweeper.clone(), self.stop.clone());
         let sweeping = move || sweeper.clone().run(stop.child_token());
-        let supervisor = &lifecycle.supervisor;
+        let supervisor = &self.runs.supervisor;
         self.background.spawn(supervisor.clone().keep("send webhooks", sending));
         self.background
             .spawn(supervisor.clone().keep("sweep the store", sweeping));
@@ -164,14 +145,15 @@ impl App {
 
     /// Returns the resources of HTTP handlers.
     pub fn http_state(&self) -> HttpState {
+        let runs = &self.runs;
         HttpState {
-            runs: self.runs.clone(),
-            agents: Arc::clone(&self.agents),
-            store: Arc::clone(&self.store),
-            limits: Arc::clone(&self.limits),
+            runs: Arc::clone(runs),
+            agents: Arc::clone(&runs.agents),
+            store: Arc::clone(&runs.store),
+            limits: Arc::clone(&runs.limits),
             mcp: self.mcp.clone(),
-            clock: Arc::clone(&self.clock),
-            ids: Arc::clone(&self.ids),
+            clock: Arc::clone(&runs.clock),
+            ids: Arc::clone(&runs.ids),
         }
     }
 
@@ -183,8 +165,8 @@ impl App {
             self.background.wait().await;
             self.servers.close().await;
             self.commands.close().await;
-            self.board.close().await;
-            self.store.close().await;
+            self.runs.board.close().await;
+            self.runs.store.close().await;
         };
         if tokio::time::timeout(CLOSE_PATIENCE, closing).await.is_err() {
             tracing::warn!("the connections to the board and the store did not close in time");

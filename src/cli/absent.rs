@@ -2,7 +2,7 @@
 
 use anyhow::anyhow;
 
-use crate::run::no_session;
+use crate::run::refusal::no_session;
 use store::Store;
 use values::ids::{RunId, SessionId};
 use values::tenant::TenantId;

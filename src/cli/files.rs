@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use super::absent::absent;
 use super::output::{print_bytes, print_list};
 use crate::http::FileEntry;
-use crate::run::{list_after, open_tree};
+use crate::run::files::{list_after, open_tree};
 use store::Store;
 use values::ids::SessionId;
 use values::tenant::TenantId;

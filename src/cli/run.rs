@@ -13,7 +13,10 @@ use super::{ReadArgs, store};
 use crate::app::{App, Extensions};
 use crate::config::Loaded;
 use crate::lifecycle::StopSignals;
-use crate::run::{Followed, InputMessage, OnDisconnect, Refusal, RunHandle, RunRequest};
+use crate::run::process;
+use crate::run::read::Followed;
+use crate::run::refusal::Refusal;
+use crate::run::{InputMessage, OnDisconnect, RunHandle, RunRequest, control_run, start};
 use ::store::IfBusy;
 use agent::record::{RunControl, RunEventPayload, RunMode, RunRecord, RunStatus, RunSummary, RunView, ThreadName};
 use agent::{AgentEvent, Answers};
@@ -66,11 +69,11 @@ pub(super) async fn run(loaded: Loaded, args: RunArgs, extensions: Extensions) -
     store::name(&config, is_new)?;
     let mut signals = StopSignals::listen_on_terminal()?;
     if args.thread.is_some() {
-        app.runs.lifecycle.begin();
+        process::begin(&app.runs);
     }
     let mut run_id = None;
     let mut grace = config.runs.shutdown_grace;
-    let mut starting = pin!(app.runs.starter.start(args.read.tenant.clone(), request(&args, text)));
+    let mut starting = pin!(start(&app.runs, args.read.tenant.clone(), request(&args, text)));
     // A signal stops the run, which publishes what it has.
     let followed = tokio::select! {
         followed = follow(starting.as_mut(), args.read.json, &mut run_id) => followed,
@@ -85,13 +88,19 @@ pub(super) async fn run(loaded: Loaded, args: RunArgs, extensions: Extensions) -
         }
     };
     tokio::select! {
-        () = app.runs.lifecycle.shut_down(grace) => (),
-        _ = signals.next() => app.runs.lifecycle.shut_down(Duration::ZERO).await,
+        () = process::shut_down(&app.runs, grace) => (),
+        _ = signals.next() => process::shut_down(&app.runs, Duration::ZERO).await,
     }
     let record = match (&followed, run_id) {
         (Ok(record), _) => Some(record.clone()),
         // Shows the outcome of the run, or its status if another process executes it.
-        (Err(_), Some(run_id)) => app.store.run_lookup(&args.read.tenant, run_id).await.ok().flatten(),
+        (Err(_), Some(run_id)) => app
+            .runs
+            .store
+            .run_lookup(&args.read.tenant, run_id)
+            .await
+            .ok()
+            .flatten(),
         (Err(_), None) => None,
     };
     app.disconnect().await;
@@ -175,12 +184,7 @@ async fn cancel_once_accepted(
     starting: impl Future<Output = Result<RunHandle, Refusal>>,
 ) -> Option<RunId> {
     let run_id = starting.await.ok()?.detach().summary.run_id;
-    if let Err(error) = app
-        .runs
-        .controller
-        .control(&args.read.tenant, run_id, RunControl::Cancel)
-        .await
-    {
+    if let Err(error) = control_run(&app.runs, &args.read.tenant, run_id, RunControl::Cancel).await {
         tracing::warn!(%run_id, error = &error as &dyn Error, "a run can't be cancelled");
     }
     Some(run_id)

@@ -7,7 +7,7 @@ use clap::Subcommand;
 
 use super::output::{print_json, print_list};
 use super::{ReadArgs, moment};
-use crate::run::no_run;
+use crate::run::refusal::no_run;
 use agent::record::{RunStatus, RunSummary, RunSummaryView, RunView, ThreadName};
 use store::runs::RunFilter;
 use store::{Page, Store};

@@ -15,7 +15,8 @@ use crate::app::{self, App, Extensions};
 use crate::config::{Config, Loaded};
 use crate::http;
 use crate::lifecycle::{ReloadSignals, StopSignals};
-use crate::run::ProcessRole;
+use crate::run::process;
+use crate::run::settings::ProcessRole;
 use crate::telemetry;
 use values::causes::with_causes;
 
@@ -59,7 +60,7 @@ pub(super) fn begin_log(loaded: &Loaded) -> anyhow::Result<()> {
 }
 
 async fn serve_app(app: &App, config: &Config) -> anyhow::Result<()> {
-    let has_keys = app.store.key_exists().await?;
+    let has_keys = app.runs.store.key_exists().await?;
     app::require_keys_beyond_loopback(has_keys, config)?;
     let listener = TcpListener::bind(config.http.listen).await;
     let listener = listener.with_context(|| {
@@ -116,7 +117,7 @@ async fn report_sandbox(app: &App) {
 async fn reload_agents(app: &App, mut signals: ReloadSignals) -> Infallible {
     loop {
         signals.next().await;
-        match app.agents.reload().await {
+        match app.runs.agents.reload().await {
             Ok(agents) => {
                 tracing::info!(agents = agents.len(), "the files of agents were read again");
                 warn_of_missing_keys(app);
@@ -130,7 +131,7 @@ async fn reload_agents(app: &App, mut signals: ReloadSignals) -> Infallible {
 }
 
 fn warn_of_missing_keys(app: &App) {
-    for (agent, error) in app.agents.keyless() {
+    for (agent, error) in app.runs.agents.keyless() {
         tracing::warn!(agent, error = &error as &dyn std::error::Error, "an agent can't work");
     }
 }
@@ -138,7 +139,7 @@ fn warn_of_missing_keys(app: &App) {
 /// Waits for a signal, then lets runs finish within the grace period. A second signal cancels them.
 async fn end_runs(app: &App, mut signals: StopSignals, stop: &CancellationToken, grace: Duration) {
     signals.next().await;
-    let runs = app.runs.lifecycle.active_runs();
+    let runs = process::active_runs(&app.runs);
     tracing::info!(
         runs,
         shutdown_grace = ?grace,
@@ -146,16 +147,16 @@ async fn end_runs(app: &App, mut signals: StopSignals, stop: &CancellationToken,
     );
     stop.cancel();
     tokio::select! {
-        () = app.runs.lifecycle.shut_down(grace) => (),
+        () = process::shut_down(&app.runs, grace) => (),
         _ = signals.next() => {
             tracing::info!("stopping at once: runs are cancelled");
-            app.runs.lifecycle.shut_down(Duration::ZERO).await;
+            process::shut_down(&app.runs, Duration::ZERO).await;
         }
     }
 }
 
 fn print_banner(app: &App, config: &Config, address: SocketAddr, has_keys: bool) -> std::io::Result<()> {
-    let agents: Vec<String> = app.agents.configured().keys().cloned().collect();
+    let agents: Vec<String> = app.runs.agents.configured().keys().cloned().collect();
     let key = if has_keys {
         r#"-H "authorization: Bearer $AGENT_RUNTIME_KEY" "#
     } else {

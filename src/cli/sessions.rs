@@ -13,7 +13,7 @@ use super::{ReadArgs, moment};
 use crate::app::{self, Extensions};
 use crate::config::Config;
 use crate::http::{SessionDiff, SessionView};
-use crate::run::{diff_files, open_tree};
+use crate::run::files::{diff_files, open_tree};
 use agent::record::ThreadName;
 use store::retention::Ancestor;
 use store::sessions::SessionFilter;

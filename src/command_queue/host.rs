@@ -1,4 +1,4 @@
-//! What all commands of a worker share.
+//! The resources that all commands of a worker share.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use store::{LeaseClock, Store};
 use tools::Commands;
 use workspace::WorkspaceLimits;
 
-/// What all commands of a worker share.
+/// The resources that all commands of a worker share.
 #[derive(Debug)]
 pub(super) struct Host {
     pub(super) store: Arc<dyn Store>,

@@ -9,7 +9,7 @@ use sandbox::Exit;
 use values::clock::Timestamp;
 use values::session::{Hash, ShellState};
 
-/// What to run.
+/// A command to run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Request {
     /// The command line.
@@ -19,7 +19,7 @@ pub(super) struct Request {
     pub(super) line: String,
     /// The hash of the stored files; absent if there are none.
     pub(super) tree: Option<Hash>,
-    /// What the last shell has left.
+    /// The state that the last shell has left.
     pub(super) shell: Option<ShellState>,
     /// The time from start to end.
     pub(super) wall_time: Duration,
@@ -27,7 +27,7 @@ pub(super) struct Request {
     pub(super) deadline: Option<Timestamp>,
 }
 
-/// How it ended.
+/// The outcome of a command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum Outcome {
@@ -35,7 +35,7 @@ pub(super) enum Outcome {
     Ended(Box<End>),
     /// The command did not run, or its files could not be stored.
     Failed {
-        /// Why, for the model.
+        /// The reason, for the model.
         message: String,
     },
 }
@@ -47,7 +47,7 @@ pub(super) struct End {
     pub(super) wall_time: Duration,
     /// The hash of the stored files; absent if there are none.
     pub(super) tree: Option<Hash>,
-    /// What the shell has left.
+    /// The state that the shell has left.
     pub(super) shell: Option<ShellState>,
     /// The files that can't be part of the workspace: path and reason.
     pub(super) skipped: Vec<(String, String)>,

@@ -10,10 +10,10 @@ use tokio_util::sync::CancellationToken;
 
 use store::commands::CommandKey;
 
-/// Why a command is stopped.
+/// The reason why a command is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// Its run was cancelled or stopped.
+    /// The run was cancelled or stopped.
     Cancelled,
     /// Nobody waits for it any more.
     Abandoned,
@@ -80,8 +80,8 @@ impl Running {
 #[derive(Debug, Default)]
 pub(super) struct AllRunning(Mutex<HashMap<CommandKey, Arc<Running>>>);
 
-/// A command among those that run. It is taken off the list when this is dropped, also by a panic.
-/// Its lease is not renewed then.
+/// The entry of a command that runs. A dropped entry leaves the list, also after a panic. Then the
+/// lease of the command is not renewed.
 #[derive(Debug)]
 pub(super) struct Entry {
     all: Arc<AllRunning>,

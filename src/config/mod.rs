@@ -64,7 +64,7 @@ use self::sections::Sections;
 use crate::http::{HttpLimits, McpAccess};
 use crate::outbox::OutboxSettings;
 use crate::retention::SweepSettings;
-use crate::run::{IdempotencySettings, QueueSettings, RunSettings, SubagentSettings};
+use crate::run::settings::{IdempotencySettings, QueueSettings, RunSettings, SubagentSettings};
 use ::board::BoardSettings;
 use ::store::{ObjectSettings, RetentionRules, StoreSettings};
 use ::tools::webhooks::SenderSettings;

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::error::ConfigError;
 use super::sections::Sections;
-use crate::run::RunSettings;
+use crate::run::settings::RunSettings;
 use agent::state::ExecutionBudget;
 use values::settings::{integer, optional_cost, optional_integer};
 use values::usage::Cost;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::run::{ConflictPart, EnvironmentConflict};
+use crate::run::refusal::{ConflictPart, EnvironmentConflict};
 use workspace::ConflictKind;
 
 /// Something that can't be merged.

@@ -10,7 +10,7 @@ use super::idempotency::{KeyedRequest, mark_replay};
 use super::paging::{ListPage, Paging};
 use super::parameters::{NoParameters, PathParameters, QueryParameters};
 use super::problem::Problem;
-use crate::run::Redelivered;
+use crate::run::{self, Redelivered};
 use agent::record::{DeliveryRecord, DeliveryStatus};
 use store::outbox::DeliveryFilter;
 use values::ids::DeliveryId;
@@ -78,8 +78,7 @@ pub(super) async fn redeliver(
 ) -> Result<Response, Problem> {
     query.finish()?;
     let delivery_id: DeliveryId = path.id("delivery_id")?;
-    let redelivery = &call.api.service.runs.redelivery;
-    let redelivered = redelivery.redeliver(&call.tenant, delivery_id, key.as_ref()).await?;
+    let redelivered = run::redeliver(&call.api.service.runs, &call.tenant, delivery_id, key.as_ref()).await?;
     let Redelivered {
         mut delivery,
         is_replay,

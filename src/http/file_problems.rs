@@ -3,7 +3,7 @@
 use super::codes::ProblemCode;
 use super::conflicts::Conflict;
 use super::problem::Problem;
-use crate::run::EnvironmentConflict;
+use crate::run::refusal::EnvironmentConflict;
 use store::StoreError;
 use values::session::Hash;
 use workspace::{ContentsError, TreeError};

@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 
 use super::codes::ProblemCode;
 use super::conflicts::Conflict;
-use crate::run::OpenCalls;
+use crate::run::refusal::OpenCalls;
 use agent::record::{RequiredActionView, RunStatus};
 use values::causes::with_causes;
 use values::ids::{RunId, SessionId};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::codes::ProblemCode;
 use super::file_problems::{change_problem, merge_conflict, tree_problem, unknown_blob};
 use super::problem::Problem;
-use crate::run::{AgentFilesError, Refusal};
+use crate::run::refusal::{AgentFilesError, Refusal};
 use agent::hooks::HookConfigError;
 use agent::ports::ModelLookupError;
 use agent::record::RunStatus;

@@ -8,7 +8,8 @@ use super::limits::HttpLimits;
 use super::mcp::McpSettings;
 use super::readiness::Readiness;
 use super::runs::Frames;
-use crate::run::{AgentDirectory, Runs};
+use crate::run::RunContext;
+use crate::run::agents::AgentDirectory;
 use store::Store;
 use values::clock::Clock;
 use values::ids::IdSource;
@@ -18,7 +19,7 @@ use values::limits::{Limits, TenantShares};
 #[derive(Debug, Clone)]
 pub struct HttpState {
     /// Starts and shows runs.
-    pub runs: Runs,
+    pub runs: Arc<RunContext>,
     /// Manages the agents.
     pub agents: Arc<AgentDirectory>,
     /// The store of sessions and runs.

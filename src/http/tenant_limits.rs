@@ -20,7 +20,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// Handles a request of the tenant, or refuses it if the rate is exceeded. The headers of each
 /// response state the rest of the quota.
 pub(super) async fn limit_rate(api: &Api, tenant: &TenantId, answer: impl Future<Output = Response>) -> Response {
-    let standing = api.service.runs.rates.take(tenant).await;
+    let standing = api.service.runs.count_request(tenant).await;
     let refusal = standing.as_ref().and_then(too_often);
     let mut response = match refusal {
         None => answer.await,

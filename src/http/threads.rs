@@ -15,7 +15,7 @@ use super::paging::{ListPage, Paging};
 use super::parameters::{NoParameters, PathParameters, QueryParameters, parse_id};
 use super::problem::Problem;
 use super::sessions::{MessageList, MessageRange, absent_session};
-use crate::run::Refusal;
+use crate::run::refusal::Refusal;
 use agent::record::{ParseThreadNameError, ThreadName, ThreadRecord};
 use store::threads::{ThreadDelete, ThreadExpectation, ThreadPage, ThreadPut};
 use values::ids::SessionId;

@@ -11,17 +11,15 @@ use futures_util::StreamExt as _;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::active::{ActiveRun, ActiveRuns};
-use super::error::Refusal;
-use super::queue::{Attempts, LeaseRenewal, Leases};
-use super::read::RunReader;
+use super::context::{ActiveRun, RunContext};
+use super::queue::{attempt, deliver_messages, renew};
+use super::read::{absent_run, run_lookup};
+use super::refusal::Refusal;
 use super::request::InputMessage;
-use super::tasks::RunTasks;
 use agent::record::{RunControl, RunRecord, RunSummary, SteeringMessage, SteeringStatus};
-use board::{AddressedMessage, Board, ControlMessage};
+use board::{AddressedMessage, ControlMessage};
+use store::StoreError;
 use store::queue::MessagePut;
-use store::{Store, StoreError};
-use values::clock::Clock;
 use values::ids::{MessageId, RunId};
 use values::tenant::TenantId;
 
@@ -38,241 +36,214 @@ pub struct ControlOutcome {
     pub came_too_late: bool,
 }
 
-/// Stops, cancels and steers runs.
-#[derive(Debug)]
-pub struct RunController {
-    /// Stores the requests to queued runs.
-    pub store: Arc<dyn Store>,
-    /// Sends and receives control messages of other processes.
-    pub board: Arc<Board>,
-    /// The active runs of this process.
-    pub active: Arc<ActiveRuns>,
-    /// Reads the current records of runs.
-    pub reader: Arc<RunReader>,
-    /// Provides the terms for leasing a waiting run to end it.
-    pub leases: Arc<Leases>,
-    /// Reads the requests to active runs of this process.
-    pub renewal: Arc<LeaseRenewal>,
-    /// Ends a run that waits.
-    pub attempts: Arc<Attempts>,
-    /// The clock.
-    pub clock: Arc<dyn Clock>,
-    /// Runs work that must continue after its caller disconnects.
-    pub tasks: RunTasks,
+/// Stops or cancels a run. May be repeated. Does not change a run that has ended.
+pub async fn control_run(
+    ctx: &Arc<RunContext>,
+    tenant: &TenantId,
+    run_id: RunId,
+    control: RunControl,
+) -> Result<ControlOutcome, Refusal> {
+    let active = ctx.process.active.find(tenant, run_id);
+    // Stops a run of this process before it writes to the store.
+    let is_here = active.is_some();
+    if let Some(active) = &active {
+        active.control(control);
+    }
+    if active.is_some_and(|active| active.held_lease.is_none()) {
+        // A light run of this process: the store and other processes need no message.
+    } else if ctx.store.run_control(tenant, run_id, control).await? {
+        end_waiting(ctx, tenant, run_id).await?;
+        send(ctx, tenant, run_id, ControlMessage::Refresh).await;
+    } else {
+        let run = known(ctx, tenant, run_id).await?;
+        if run.summary.status.is_terminal() {
+            return Ok(ControlOutcome {
+                run,
+                // If the run was active here, this request may have ended it.
+                came_too_late: !is_here,
+            });
+        }
+        if !send(ctx, tenant, run_id, ControlMessage::Control(control)).await {
+            return Err(Refusal::Unreachable { run_id });
+        }
+    }
+    Ok(ControlOutcome {
+        run: known(ctx, tenant, run_id).await?,
+        came_too_late: false,
+    })
 }
 
-impl RunController {
-    /// Stops or cancels a run. May be repeated. Does not change a run that has ended.
-    pub async fn control(
-        self: &Arc<Self>,
-        tenant: &TenantId,
-        run_id: RunId,
-        control: RunControl,
-    ) -> Result<ControlOutcome, Refusal> {
-        let active = self.active.find(tenant, run_id);
-        // Stops a run of this process before it writes to the store.
-        let is_here = active.is_some();
-        if let Some(active) = &active {
-            active.control(control);
-        }
-        if active.is_some_and(|active| active.held_lease.is_none()) {
-            // A light run of this process: the store and other processes need no message.
-        } else if self.store.run_control(tenant, run_id, control).await? {
-            self.end_waiting(tenant, run_id).await?;
-            self.send(tenant, run_id, ControlMessage::Refresh).await;
-        } else {
-            let run = self.known(tenant, run_id).await?;
-            if run.summary.status.is_terminal() {
-                return Ok(ControlOutcome {
-                    run,
-                    // If the run was active here, this request may have ended it.
-                    came_too_late: !is_here,
-                });
-            }
-            if !self.send(tenant, run_id, ControlMessage::Control(control)).await {
-                return Err(Refusal::Unreachable { run_id });
-            }
-        }
-        Ok(ControlOutcome {
-            run: self.known(tenant, run_id).await?,
-            came_too_late: false,
-        })
+/// Adds a message that the model receives at the run's next step. If the key is repeated,
+/// returns the status of the first message.
+pub async fn steer_run(
+    ctx: &RunContext,
+    tenant: &TenantId,
+    run_id: RunId,
+    key: String,
+    message: InputMessage,
+) -> Result<SteeringStatus, Refusal> {
+    let id = SteeringMessage::id(run_id, &key);
+    let message = message.into_message(id, ctx.clock.now());
+    let message = SteeringMessage { key, message };
+    let active = ctx.process.active.find(tenant, run_id);
+    if let Some(active) = active.filter(|active| active.held_lease.is_none()) {
+        return active.inbox.add(message).ok_or(Refusal::TooMuchSaid { run_id });
     }
-
-    /// Adds a message that the model receives at the run's next step. If the key is repeated,
-    /// returns the status of the first message.
-    pub async fn steer(
-        &self,
-        tenant: &TenantId,
-        run_id: RunId,
-        key: String,
-        message: InputMessage,
-    ) -> Result<SteeringStatus, Refusal> {
-        let id = SteeringMessage::id(run_id, &key);
-        let message = message.into_message(id, self.clock.now());
-        let message = SteeringMessage { key, message };
-        let active = self.active.find(tenant, run_id);
-        if let Some(active) = active.filter(|active| active.held_lease.is_none()) {
-            return active.inbox.add(message).ok_or(Refusal::TooMuchSaid { run_id });
+    match ctx.store.message_insert(tenant, run_id, &message).await? {
+        MessagePut::Known(status) => {
+            send(ctx, tenant, run_id, ControlMessage::Refresh).await;
+            return Ok(status);
         }
-        match self.store.message_insert(tenant, run_id, &message).await? {
-            MessagePut::Known(status) => {
-                self.send(tenant, run_id, ControlMessage::Refresh).await;
-                return Ok(status);
-            }
-            MessagePut::Full => return Err(Refusal::TooMuchSaid { run_id }),
-            MessagePut::NoRun => (),
-        }
-        let run = self.known(tenant, run_id).await?;
-        if run.summary.status.is_terminal() {
-            return self.late_status(tenant, &run.summary, message.message.id).await;
-        }
-        if self
-            .send(tenant, run_id, ControlMessage::Message(Box::new(message)))
-            .await
-        {
-            Ok(SteeringStatus::Received)
-        } else {
-            Err(Refusal::Unreachable { run_id })
-        }
+        MessagePut::Full => return Err(Refusal::TooMuchSaid { run_id }),
+        MessagePut::NoRun => (),
     }
-
-    /// Ends a run that another one interrupts. The request to stop it is already stored. A waiting
-    /// run ends at once, and an active one when the message arrives. Does not wait for the end.
-    pub(super) fn interrupt(self: &Arc<Self>, tenant: &TenantId, run_id: RunId) {
-        let (controller, tenant) = (Arc::clone(self), tenant.clone());
-        self.tasks.runs.spawn(async move {
-            if let Err(error) = controller.end_waiting(&tenant, run_id).await {
-                // A worker ends the run when its turn comes.
-                tracing::debug!(%run_id, error = &error as &dyn std::error::Error, "an interrupted run ends later");
-            }
-            controller.send(&tenant, run_id, ControlMessage::Refresh).await;
-        });
+    let run = known(ctx, tenant, run_id).await?;
+    if run.summary.status.is_terminal() {
+        return late_status(ctx, tenant, &run.summary, message.message.id).await;
     }
-
-    /// Ends a run that waits in the queue at once, so that its caller need not wait for a worker.
-    async fn end_waiting(self: &Arc<Self>, tenant: &TenantId, run_id: RunId) -> Result<(), StoreError> {
-        let (controller, tenant) = (Arc::clone(self), tenant.clone());
-        // Runs in a separate task. If the caller were cancelled after the lease, the run would stay
-        // idle until the lease expires.
-        let leasing = self.tasks.runs.spawn(async move {
-            let leases = &controller.leases;
-            leases.read_time().await;
-            let terms = leases.terms();
-            let leasing = controller.store.run_lease_now(&terms, &tenant, run_id);
-            let Ok(leased) = timeout(leases.patience(), leasing).await else {
-                // A worker ends the run when its turn comes, or when this lease expires if it took
-                // effect.
-                tracing::warn!(%run_id, "a run that shall end is not leased in time");
-                return Ok(());
-            };
-            if let Some(leased) = leased? {
-                let attempts = Arc::clone(&controller.attempts);
-                Box::pin(attempts.make(leased, terms.until, None, None)).await;
-            }
-            Ok(())
-        });
-        // Otherwise the task panicked.
-        leasing.await.unwrap_or(Ok(()))
+    if send(ctx, tenant, run_id, ControlMessage::Message(Box::new(message))).await {
+        Ok(SteeringStatus::Received)
+    } else {
+        Err(Refusal::Unreachable { run_id })
     }
+}
 
-    /// Receives the control messages of other processes until the service ends. Messages that need
-    /// no read from the store do not wait for the store.
-    pub(super) async fn receive_messages(self: Arc<Self>) {
-        let mut messages = self.board.control_messages();
-        let (pending, mut signalled) = mpsc::channel(MAX_PENDING);
-        let receiving = async {
-            while let Some(message) = messages.next().await {
-                if let Some(active) = self.receive(message) {
-                    // If the channel is full, the renewal of the lease reads the request.
-                    let _ = pending.try_send(active);
-                }
-            }
+/// Ends a run that another one interrupts. The request to stop it is already stored. A waiting
+/// run ends at once, and an active one when the message arrives. Does not wait for the end.
+pub(super) fn interrupt(ctx: &Arc<RunContext>, tenant: &TenantId, run_id: RunId) {
+    let owned = (Arc::clone(ctx), tenant.clone());
+    ctx.process.tasks.runs.spawn(async move {
+        let (ctx, tenant) = &owned;
+        if let Err(error) = end_waiting(ctx, tenant, run_id).await {
+            // A worker ends the run when its turn comes.
+            tracing::debug!(%run_id, error = &error as &dyn std::error::Error, "an interrupted run ends later");
+        }
+        send(ctx, tenant, run_id, ControlMessage::Refresh).await;
+    });
+}
+
+/// Ends a run that waits in the queue at once, so that its caller need not wait for a worker.
+async fn end_waiting(ctx: &Arc<RunContext>, tenant: &TenantId, run_id: RunId) -> Result<(), StoreError> {
+    let owned = (Arc::clone(ctx), tenant.clone());
+    // Runs in a separate task. If the caller were cancelled after the lease, the run would stay
+    // idle until the lease expires.
+    let leasing = ctx.process.tasks.runs.spawn(async move {
+        let (ctx, tenant) = &owned;
+        let leases = &ctx.process.leases;
+        leases.read_time(&*ctx.store).await;
+        let terms = leases.terms();
+        let leasing = ctx.store.run_lease_now(&terms, tenant, run_id);
+        let Ok(leased) = timeout(leases.patience(), leasing).await else {
+            // A worker ends the run when its turn comes, or when this lease expires if it took
+            // effect.
+            tracing::warn!(%run_id, "a run that shall end is not leased in time");
+            return Ok(());
         };
-        let reading = async {
-            let mut runs = Vec::new();
-            while signalled.recv_many(&mut runs, MAX_PENDING).await > 0 {
-                self.read_requests(&mut runs).await;
-                runs.clear();
-            }
-        };
-        tokio::select! {
-            () = self.tasks.ended.cancelled() => (),
-            () = receiving => (),
-            () = reading => (),
+        if let Some(leased) = leased? {
+            Box::pin(attempt(Arc::clone(ctx), leased, terms.until, None, None)).await;
         }
-    }
+        Ok(())
+    });
+    // Otherwise the task panicked.
+    leasing.await.unwrap_or(Ok(()))
+}
 
-    /// Applies a control message. Returns the run if its request must be read from the store.
-    fn receive(&self, (tenant, run_id, message): AddressedMessage) -> Option<Arc<ActiveRun>> {
-        let active = self.active.find(&tenant, run_id)?;
-        match message {
-            ControlMessage::Refresh => return active.lease().is_some().then_some(active),
-            ControlMessage::Control(control) => active.control(control),
-            ControlMessage::Message(message) => {
-                if active.inbox.add(*message).is_none() {
-                    tracing::warn!(%run_id, "a message to a run is dropped: it has as many as it takes");
-                }
+/// Receives the control messages of other processes until the service ends. Messages that need
+/// no read from the store do not wait for the store.
+pub(super) async fn receive_messages(ctx: Arc<RunContext>) {
+    let mut messages = ctx.board.control_messages();
+    let (pending, mut signalled) = mpsc::channel(MAX_PENDING);
+    let receiving = async {
+        while let Some(message) = messages.next().await {
+            if let Some(active) = receive(&ctx, message) {
+                // If the channel is full, the renewal of the lease reads the request.
+                let _ = pending.try_send(active);
             }
         }
-        None
+    };
+    let reading = async {
+        let mut runs = Vec::new();
+        while signalled.recv_many(&mut runs, MAX_PENDING).await > 0 {
+            read_requests(&ctx, &mut runs).await;
+            runs.clear();
+        }
+    };
+    tokio::select! {
+        () = ctx.process.tasks.ended.cancelled() => (),
+        () = receiving => (),
+        () = reading => (),
     }
+}
 
-    /// Reads the requests to active runs, once for each run. If that fails, the renewal of the
-    /// lease reads them.
-    async fn read_requests(&self, runs: &mut Vec<Arc<ActiveRun>>) {
-        runs.sort_unstable_by_key(|run| run.run_id);
-        runs.dedup_by_key(|run| run.run_id);
-        // Other workers take over runs whose leases this process has lost.
-        runs.retain(|run| !run.is_lost());
-        match self.renewal.renew(runs).await {
-            Ok(with_messages) => self.renewal.deliver_messages(&with_messages).await,
-            Err(error) => {
-                tracing::debug!(
-                    error = &error as &dyn std::error::Error,
-                    "what callers want of runs is read later"
-                );
+/// Applies a control message. Returns the run if its request must be read from the store.
+fn receive(ctx: &RunContext, (tenant, run_id, message): AddressedMessage) -> Option<Arc<ActiveRun>> {
+    let active = ctx.process.active.find(&tenant, run_id)?;
+    match message {
+        ControlMessage::Refresh => return active.lease().is_some().then_some(active),
+        ControlMessage::Control(control) => active.control(control),
+        ControlMessage::Message(message) => {
+            if active.inbox.add(*message).is_none() {
+                tracing::warn!(%run_id, "a message to a run is dropped: it has as many as it takes");
             }
         }
     }
+    None
+}
 
-    /// Sends a control message to the process that executes a run. Returns whether any process
-    /// received it.
-    async fn send(&self, tenant: &TenantId, run_id: RunId, message: ControlMessage) -> bool {
-        if self.active.find(tenant, run_id).is_some() {
-            if let Some(active) = self.receive((tenant.clone(), run_id, message)) {
-                self.read_requests(&mut vec![active]).await;
-            }
-            return true;
+/// Reads the requests to active runs, once for each run. If that fails, the renewal of the
+/// lease reads them.
+async fn read_requests(ctx: &RunContext, runs: &mut Vec<Arc<ActiveRun>>) {
+    runs.sort_unstable_by_key(|run| run.run_id);
+    runs.dedup_by_key(|run| run.run_id);
+    // Other workers take over runs whose leases this process has lost.
+    runs.retain(|run| !run.is_lost());
+    match renew(ctx, runs).await {
+        Ok(with_messages) => deliver_messages(ctx, &with_messages).await,
+        Err(error) => {
+            tracing::debug!(
+                error = &error as &dyn std::error::Error,
+                "what callers want of runs is read later"
+            );
         }
-        self.board.control_send(tenant, run_id, message).await
     }
+}
 
-    async fn known(&self, tenant: &TenantId, run_id: RunId) -> Result<RunRecord, Refusal> {
-        match self.reader.run_lookup(tenant, run_id).await? {
-            Some(run) => Ok(run),
-            None => Err(self.reader.absent_run(tenant, run_id).await),
+/// Sends a control message to the process that executes a run. Returns whether any process
+/// received it.
+async fn send(ctx: &RunContext, tenant: &TenantId, run_id: RunId, message: ControlMessage) -> bool {
+    if ctx.process.active.find(tenant, run_id).is_some() {
+        if let Some(active) = receive(ctx, (tenant.clone(), run_id, message)) {
+            read_requests(ctx, &mut vec![active]).await;
         }
+        return true;
     }
+    ctx.board.control_send(tenant, run_id, message).await
+}
 
-    /// Returns the status of a message that was not stored, for a run that has ended. The message
-    /// was applied if the run's session contains it. If the run has no session, no message was
-    /// applied.
-    async fn late_status(
-        &self,
-        tenant: &TenantId,
-        run: &RunSummary,
-        message_id: MessageId,
-    ) -> Result<SteeringStatus, Refusal> {
-        if !run.status.has_session() {
-            return Ok(SteeringStatus::TooLate);
-        }
-        let messages = self.store.new_message_list(tenant, run.session_id).await?;
-        let is_held = messages.is_some_and(|messages| messages.iter().any(|message| message.id == message_id));
-        Ok(if is_held {
-            SteeringStatus::Applied
-        } else {
-            SteeringStatus::TooLate
-        })
+async fn known(ctx: &RunContext, tenant: &TenantId, run_id: RunId) -> Result<RunRecord, Refusal> {
+    match run_lookup(ctx, tenant, run_id).await? {
+        Some(run) => Ok(run),
+        None => Err(absent_run(ctx, tenant, run_id).await),
     }
+}
+
+/// Returns the status of a message that was not stored, for a run that has ended. The message
+/// was applied if the run's session contains it. If the run has no session, no message was
+/// applied.
+async fn late_status(
+    ctx: &RunContext,
+    tenant: &TenantId,
+    run: &RunSummary,
+    message_id: MessageId,
+) -> Result<SteeringStatus, Refusal> {
+    if !run.status.has_session() {
+        return Ok(SteeringStatus::TooLate);
+    }
+    let messages = ctx.store.new_message_list(tenant, run.session_id).await?;
+    let is_held = messages.is_some_and(|messages| messages.iter().any(|message| message.id == message_id));
+    Ok(if is_held {
+        SteeringStatus::Applied
+    } else {
+        SteeringStatus::TooLate
+    })
 }

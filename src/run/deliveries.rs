@@ -1,33 +1,12 @@
-//! The webhook messages about the end of a run. The transaction that ends the run stores them, and
-//! the outbox sends them.
+//! Sends webhook messages again. The outbox sends them.
 
-use std::sync::Arc;
-
-use serde::Serialize;
-use tokio::sync::Notify;
-
-use super::error::Refusal;
-use super::idempotency::IdempotencyKeys;
+use super::context::{RunContext, stored_key};
+use super::refusal::Refusal;
 use super::request::RequestKey;
-use agent::record::{DeliveryRecord, NewDelivery, RunRecord, RunStatus, RunView};
-use agent::{RunWebhook, WebhookEvent};
-use store::Store;
+use agent::record::DeliveryRecord;
 use store::outbox::Restarted;
-use values::clock::{Clock, Timestamp};
-use values::ids::{DeliveryId, IdSource};
+use values::ids::DeliveryId;
 use values::tenant::TenantId;
-
-/// A message, in the form that the Standard Webhooks specification recommends.
-#[derive(Serialize)]
-struct Message {
-    #[serde(rename = "type")]
-    event: WebhookEvent,
-    /// When the run ended.
-    timestamp: Timestamp,
-    /// The tenant of the run.
-    tenant: TenantId,
-    data: RunView,
-}
 
 /// A message that is sent again.
 #[derive(Debug)]
@@ -38,186 +17,27 @@ pub struct Redelivered {
     pub is_replay: bool,
 }
 
-/// Sends messages again.
-#[derive(Debug)]
-pub struct Redelivery {
-    /// Stores the messages.
-    pub store: Arc<dyn Store>,
-    /// Recognizes repeated requests.
-    pub keys: Arc<IdempotencyKeys>,
-    /// The clock.
-    pub clock: Arc<dyn Clock>,
-    /// Notified when a message is to be sent.
-    pub outbox: Arc<Notify>,
-}
-
-impl Redelivery {
-    /// Makes a message due again and resets its attempts, also if it was delivered. Returns the
-    /// message, if it exists. A repeated request sends nothing and returns the current record.
-    pub async fn redeliver(
-        &self,
-        tenant: &TenantId,
-        delivery_id: DeliveryId,
-        key: Option<&RequestKey>,
-    ) -> Result<Option<Redelivered>, Refusal> {
-        let (store, now) = (&self.store, self.clock.now());
-        let claim = key.map(|key| self.keys.stored(key));
-        let restarted = store.delivery_restart(tenant, delivery_id, claim.as_ref(), now).await?;
-        let (delivery, is_replay) = match restarted {
-            Restarted::Now(delivery) => {
-                self.outbox.notify_one();
-                (Some(delivery), false)
-            }
-            Restarted::Known(known) => {
-                key.map_or(Ok(()), |key| key.check(known.digest))?;
-                (store.delivery_lookup(tenant, delivery_id).await?, true)
-            }
-            Restarted::Missing => (None, false),
-        };
-        Ok(delivery.map(|delivery| Redelivered { delivery, is_replay }))
-    }
-}
-
-/// Creates the webhook messages about the end of a run. Called once for each end, since a repeated
-/// commit must have the same message ids.
-pub(super) fn deliveries_of(
+/// Makes a message due again and resets its attempts, also if it was delivered. Returns the
+/// message, if it exists. A repeated request sends nothing and returns the current record.
+pub async fn redeliver(
+    ctx: &RunContext,
     tenant: &TenantId,
-    webhook: Option<&RunWebhook>,
-    record: &RunRecord,
-    ids: &dyn IdSource,
-) -> Vec<NewDelivery> {
-    let event = event_of(record.summary.status);
-    let is_wanted = |webhook: &&RunWebhook| webhook.events.is_empty() || webhook.events.contains(&event);
-    let Some(webhook) = webhook.filter(is_wanted) else {
-        return Vec::new();
+    delivery_id: DeliveryId,
+    key: Option<&RequestKey>,
+) -> Result<Option<Redelivered>, Refusal> {
+    let (store, now) = (&ctx.store, ctx.clock.now());
+    let claim = key.map(|key| stored_key(ctx, key));
+    let restarted = store.delivery_restart(tenant, delivery_id, claim.as_ref(), now).await?;
+    let (delivery, is_replay) = match restarted {
+        Restarted::Now(delivery) => {
+            ctx.outbox.notify_one();
+            (Some(delivery), false)
+        }
+        Restarted::Known(known) => {
+            key.map_or(Ok(()), |key| key.check(known.digest))?;
+            (store.delivery_lookup(tenant, delivery_id).await?, true)
+        }
+        Restarted::Missing => (None, false),
     };
-    let timestamp = record.summary.ended_at();
-    let message = Message {
-        event,
-        timestamp,
-        tenant: tenant.clone(),
-        data: record.clone().into(),
-    };
-    match serde_json::to_string(&message) {
-        Ok(body) => vec![NewDelivery {
-            delivery_id: DeliveryId::generate(ids),
-            event,
-            url: webhook.url.clone(),
-            secret: webhook.secret.clone(),
-            body,
-            created_at: timestamp,
-        }],
-        Err(error) => {
-            // The run's record is stored as JSON as well, so its write would fail too.
-            tracing::error!(run_id = %record.summary.run_id, error = error.to_string(), "a webhook's message can't be written");
-            Vec::new()
-        }
-    }
-}
-
-/// Returns the event of a final status. A status that is not final counts as failed.
-fn event_of(status: RunStatus) -> WebhookEvent {
-    match status {
-        RunStatus::Completed => WebhookEvent::Completed,
-        RunStatus::Stopped => WebhookEvent::Stopped,
-        RunStatus::Waiting | RunStatus::Answered => WebhookEvent::Waiting,
-        RunStatus::Cancelled => WebhookEvent::Cancelled,
-        RunStatus::Failed | RunStatus::Queued | RunStatus::Running => WebhookEvent::Failed,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use agent::Durability;
-    use agent::record::{RunMode, RunSummary};
-    use values::ids::{RunId, SessionId, UuidV7Source};
-    use values::json::Object;
-    use values::usage::Usage;
-
-    fn record(status: RunStatus) -> RunRecord {
-        let at: Timestamp = "2026-01-02T03:04:05.000006Z".parse().unwrap();
-        let summary = RunSummary {
-            run_id: RunId::generate(&UuidV7Source),
-            session_id: SessionId::generate(&UuidV7Source),
-            base_session_id: None,
-            agent: "demo".to_owned(),
-            agent_version: None,
-            model: "demo/demo".parse().unwrap(),
-            answered_by: None,
-            mode: RunMode::Async,
-            durability: Durability::default(),
-            thread: None,
-            thread_moved: None,
-            attempts: 1,
-            status,
-            answer_run_id: None,
-            stop_reason: None,
-            usage: Usage::default(),
-            step_count: 1,
-            event_count: 9,
-            error: None,
-            metadata: Object::new(),
-            created_at: at,
-            started_at: Some(at),
-            completed_at: Some(at + chrono::TimeDelta::seconds(1)),
-        };
-        RunRecord::without_output(summary)
-    }
-
-    fn webhook(events: &[WebhookEvent]) -> RunWebhook {
-        RunWebhook {
-            url: "https://example.org/ends".to_owned(),
-            events: events.to_vec(),
-            secret: Some("main".to_owned()),
-        }
-    }
-
-    #[test]
-    fn each_end_is_sent_to_webhooks_that_want_it() {
-        for (status, event) in [
-            (RunStatus::Completed, WebhookEvent::Completed),
-            (RunStatus::Stopped, WebhookEvent::Stopped),
-            (RunStatus::Waiting, WebhookEvent::Waiting),
-            (RunStatus::Failed, WebhookEvent::Failed),
-            (RunStatus::Cancelled, WebhookEvent::Cancelled),
-        ] {
-            let record = record(status);
-            let sent = |webhook: Option<&RunWebhook>| {
-                let deliveries = deliveries_of(&TenantId::anonymous(), webhook, &record, &UuidV7Source);
-                deliveries.iter().map(|delivery| delivery.event).collect::<Vec<_>>()
-            };
-            let others: Vec<_> = WebhookEvent::ALL.into_iter().filter(|other| *other != event).collect();
-            assert_eq!(sent(None), []);
-            assert_eq!(sent(Some(&webhook(&[]))), [event]);
-            assert_eq!(sent(Some(&webhook(&[event]))), [event]);
-            assert_eq!(sent(Some(&webhook(&WebhookEvent::ALL))), [event]);
-            assert_eq!(sent(Some(&webhook(&others))), []);
-        }
-    }
-
-    #[test]
-    fn a_webhook_message_has_the_event_its_time_and_the_tenant() {
-        let record = record(RunStatus::Stopped);
-        let tenant: TenantId = "acme".parse().unwrap();
-        let deliveries = deliveries_of(&tenant, Some(&webhook(&[])), &record, &UuidV7Source);
-        let [delivery] = &deliveries[..] else {
-            panic!("{deliveries:?}")
-        };
-        assert_eq!(
-            (delivery.url.as_str(), delivery.secret.as_deref()),
-            ("https://example.org/ends", Some("main"))
-        );
-        assert_eq!(Some(delivery.created_at), record.summary.completed_at);
-        let body: values::json::Value = serde_json::from_str(&delivery.body).unwrap();
-        assert_eq!(
-            (&body["type"], &body["timestamp"], &body["tenant"]),
-            (
-                &"run.stopped".into(),
-                &"2026-01-02T03:04:06.000006Z".into(),
-                &"acme".into()
-            )
-        );
-        assert_eq!(body["data"], serde_json::to_value(RunView::from(record)).unwrap());
-    }
+    Ok(delivery.map(|delivery| Redelivered { delivery, is_replay }))
 }

@@ -5,14 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::oneshot;
 
-use super::active::ActiveRun;
-use super::control::RunController;
-use super::failure::Failure;
-use super::follow::{Follower, Followers};
-use super::followed::Followed;
-use super::read::RunReader;
+use super::context::{ActiveRun, RunContext};
+use super::control::control_run;
+use super::read::{Followed, Follower, end_of};
 use super::request::OnDisconnect;
-use super::tasks::RunTasks;
+use super::work::Failure;
 use agent::record::{RunControl, RunRecord, RunStatus, RunSummary};
 use store::StoreError;
 use values::ids::{RunId, SessionId};
@@ -46,24 +43,11 @@ pub(super) enum ResultSource {
     Store,
 }
 
-/// Creates the handles of callers.
-#[derive(Debug)]
-pub struct Callers {
-    /// Waits for the ends of runs.
-    pub reader: Arc<RunReader>,
-    /// Follows runs.
-    pub followers: Arc<Followers>,
-    /// Ends runs whose callers disconnect.
-    pub controller: Arc<RunController>,
-    /// Runs the tasks that end these runs.
-    pub tasks: RunTasks,
-}
-
 /// Represents a connected caller. Dropped before the end of the run, it counts as the disconnection
 /// of the caller.
 #[derive(Debug)]
 pub struct CallerGuard {
-    callers: Arc<Callers>,
+    ctx: Arc<RunContext>,
     tenant: TenantId,
     run_id: RunId,
     /// Whether a disconnection no longer matters: the caller knows the end, or the run continues
@@ -81,31 +65,6 @@ pub(super) enum OnDeparture {
     EndHere(Arc<ActiveRun>, RunControl),
     /// Ends a run in any process with the control.
     EndAnywhere(RunControl),
-}
-
-impl Callers {
-    /// Creates the handle of an accepted run.
-    pub(super) fn handle(
-        self: &Arc<Self>,
-        tenant: &TenantId,
-        accepted: RunSummary,
-        departure: OnDeparture,
-    ) -> RunHandle {
-        RunHandle {
-            run_id: accepted.run_id,
-            session_id: accepted.session_id,
-            is_replay: false,
-            caller: CallerGuard {
-                callers: Arc::clone(self),
-                tenant: tenant.clone(),
-                run_id: accepted.run_id,
-                is_done: AtomicBool::new(false),
-                departure,
-            },
-            accepted: Arc::new(RunRecord::without_output(accepted)),
-            source: ResultSource::Store,
-        }
-    }
 }
 
 impl CallerGuard {
@@ -130,7 +89,7 @@ impl CallerGuard {
         if accepted.summary.status.is_terminal() {
             return Ok(Some(Arc::clone(accepted)));
         }
-        match self.callers.reader.end_of(&self.tenant, self.run_id).await {
+        match end_of(&self.ctx, &self.tenant, self.run_id).await {
             // The store can't be reached, so the record at acceptance is the best one known.
             Err(error) if error.is_transient() => Ok(Some(Arc::clone(accepted))),
             ended => ended,
@@ -147,13 +106,12 @@ impl Drop for CallerGuard {
             OnDeparture::GoOn => (),
             OnDeparture::EndHere(active, control) => active.control(*control),
             // At shutdown the process cuts off its callers, which is not a disconnection by them.
-            OnDeparture::EndAnywhere(_) if self.callers.tasks.closing.is_cancelled() => (),
+            OnDeparture::EndAnywhere(_) if self.ctx.process.tasks.closing.is_cancelled() => (),
             OnDeparture::EndAnywhere(control) => {
                 let control = *control;
-                let controller = Arc::clone(&self.callers.controller);
-                let (tenant, run_id) = (self.tenant.clone(), self.run_id);
-                self.callers.tasks.runs.spawn(async move {
-                    if let Err(error) = controller.control(&tenant, run_id, control).await {
+                let (ctx, tenant, run_id) = (Arc::clone(&self.ctx), self.tenant.clone(), self.run_id);
+                self.ctx.process.tasks.runs.spawn(async move {
+                    if let Err(error) = control_run(&ctx, &tenant, run_id, control).await {
                         tracing::warn!(%run_id, error = &error as &dyn std::error::Error, "a run whose caller left can't be ended");
                     }
                 });
@@ -174,6 +132,24 @@ impl OnDeparture {
 }
 
 impl RunHandle {
+    /// Creates the handle of an accepted run. Its result comes from the store.
+    pub(super) fn new(ctx: &Arc<RunContext>, tenant: &TenantId, accepted: RunSummary, departure: OnDeparture) -> Self {
+        Self {
+            run_id: accepted.run_id,
+            session_id: accepted.session_id,
+            is_replay: false,
+            caller: CallerGuard {
+                ctx: Arc::clone(ctx),
+                tenant: tenant.clone(),
+                run_id: accepted.run_id,
+                is_done: AtomicBool::new(false),
+                departure,
+            },
+            accepted: Arc::new(RunRecord::without_output(accepted)),
+            source: ResultSource::Store,
+        }
+    }
+
     /// Sets where the result comes from.
     pub(super) fn with_result(self, source: ResultSource) -> Self {
         Self { source, ..self }
@@ -203,12 +179,12 @@ impl RunHandle {
             source,
             ..
         } = self;
-        let of_task = match source {
+        let from_task = match source {
             ResultSource::Task(result) => Some(Ok(result.await.ok())),
             ResultSource::TaskOrStore(result) => result.await.ok().map(|record| Ok(Some(record))),
             ResultSource::Store => None,
         };
-        let ended = match of_task {
+        let ended = match from_task {
             Some(ended) => ended,
             None => caller.stored_end(&accepted).await,
         };
@@ -228,8 +204,7 @@ impl RunHandle {
     /// Follows the events from the first to the terminal one. The caller counts as connected as
     /// long as the guard exists. Record each sent item with the guard.
     pub fn into_events(self) -> (CallerGuard, Follower) {
-        let followers = &self.caller.callers.followers;
-        let events = followers.events_of(&self.caller.tenant, self.run_id, 0);
+        let events = Follower::new(&self.caller.ctx, &self.caller.tenant, self.run_id, 0);
         (self.caller, events)
     }
 

@@ -4,22 +4,19 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::agents::AgentDirectory;
-use super::error::Refusal;
+use super::context::{RunContext, claim_key};
 use super::files::open_tree;
-use super::idempotency::IdempotencyKeys;
-use super::limits::Allowance;
-use super::request::RequestKey;
-use agent::ports::ModelCatalog;
+use super::refusal::Refusal;
+use super::request::{Allowance, RequestKey};
 use agent::{FormatCache, check_prompt};
+use store::CommitError;
 use store::sessions::{Commit, ConflictPolicy};
-use store::{CommitError, Sessions, Store};
 use tasks::off_thread::off_thread;
 use values::causes::with_causes;
-use values::clock::{Clock, Timestamp};
-use values::ids::{AgentId, BranchId, IdSource, SessionId};
+use values::clock::Timestamp;
+use values::ids::{AgentId, BranchId, SessionId};
 use values::json::{Object, Unread, Value};
-use values::limits::{Limits, RunLimits};
+use values::limits::RunLimits;
 use values::message::Message;
 use values::model_ref::{ModelRef, ResponseFormat};
 use values::session::{
@@ -27,8 +24,7 @@ use values::session::{
     find_history_fault, find_history_start,
 };
 use values::tenant::TenantId;
-use values::usage::PriceTable;
-use workspace::{ContentsError, TreeError, WorkspaceLimits};
+use workspace::{ContentsError, TreeError};
 
 /// The field that names the files.
 const TREE: &str = "environment_state.workspace.tree";
@@ -92,185 +88,159 @@ pub struct ImportContext {
     pub other: Object,
 }
 
-/// Imports sessions.
-#[derive(Debug)]
-pub struct SessionImporter {
-    /// Publishes bundles.
-    pub sessions: Arc<Sessions>,
-    /// Has the contents of workspaces.
-    pub store: Arc<dyn Store>,
-    /// The limits of workspaces.
-    pub workspace: WorkspaceLimits,
-    /// Finds agents.
-    pub agents: Arc<AgentDirectory>,
-    /// Finds models.
-    pub models: Arc<dyn ModelCatalog>,
-    /// The prices of models.
-    pub prices: PriceTable,
-    /// The limits of tenants.
-    pub limits: Arc<Limits>,
-    /// Recognizes repeated requests.
-    pub keys: Arc<IdempotencyKeys>,
-    /// The clock.
-    pub clock: Arc<dyn Clock>,
-    /// Creates ids.
-    pub ids: Arc<dyn IdSource>,
-    /// The agent of a request that names none.
-    pub default_agent: String,
-}
-
-impl SessionImporter {
-    /// Publishes a session with the given states.
-    ///
-    /// First reserves the session's id under the request's key. So a repeated request finds the
-    /// session, or creates it if the first request did not.
-    pub async fn import(&self, tenant: TenantId, request: ImportRequest) -> Result<Imported, Refusal> {
-        let new_id = SessionId::generate(&*self.ids);
-        let key = request.idempotency.as_ref();
-        let reserved = self.keys.claim(&tenant, key, new_id.as_uuid()).await?;
-        let session_id = reserved.map_or(new_id, SessionId::from_uuid);
-        if reserved.is_some()
-            && let Some(imported) = self.imported_before(&tenant, session_id).await?
-        {
-            return Ok(imported);
-        }
-        let draft = self.import_draft(&tenant, session_id, request).await?;
-        let history = draft.history.clone();
-        let commit = Commit {
-            tenant,
-            draft,
-            run: None,
-            thread: None,
-            conflict: ConflictPolicy::Fork,
-            children: Vec::new(),
-            environment_from: None,
-        };
-        match self.sessions.commit(&commit).await {
-            Ok(published) => Ok(Imported {
-                bundle: Bundle {
-                    history,
-                    ..(*published).clone()
-                },
-                is_replay: false,
-            }),
-            Err(CommitError::Store(error)) => Err(error.into()),
-            Err(CommitError::TooLarge(error)) => Err(Refusal::SessionTooLarge(error)),
-            // A concurrent copy of the same request was faster. There is no other cause, since an
-            // import has no base.
-            Err(
-                CommitError::Exists
-                | CommitError::Conflict { .. }
-                | CommitError::LeaseLost
-                | CommitError::MissingBase
-                | CommitError::MissingEnvironment,
-            ) => {
-                let imported = self.imported_before(&commit.tenant, session_id).await?;
-                imported.ok_or(Refusal::Conflict { run_id: None })
-            }
-        }
+/// Publishes a session with the given states.
+///
+/// First reserves the session's id under the request's key. So a repeated request finds the
+/// session, or creates it if the first request did not.
+pub async fn import_session(ctx: &RunContext, tenant: TenantId, request: ImportRequest) -> Result<Imported, Refusal> {
+    let new_id = SessionId::generate(&*ctx.ids);
+    let key = request.idempotency.as_ref();
+    let reserved = claim_key(ctx, &tenant, key, new_id.as_uuid()).await?;
+    let session_id = reserved.map_or(new_id, SessionId::from_uuid);
+    if reserved.is_some()
+        && let Some(imported) = imported_before(ctx, &tenant, session_id).await?
+    {
+        return Ok(imported);
     }
-
-    async fn imported_before(&self, tenant: &TenantId, session_id: SessionId) -> Result<Option<Imported>, Refusal> {
-        let bundle = self.sessions.whole_bundle(tenant, session_id).await?;
-        Ok(bundle.map(|bundle| Imported {
-            bundle: (*bundle).clone(),
-            is_replay: true,
-        }))
-    }
-
-    /// Checks the states and creates a draft of the session.
-    async fn import_draft(
-        &self,
-        tenant: &TenantId,
-        session_id: SessionId,
-        request: ImportRequest,
-    ) -> Result<BundleDraft, Refusal> {
-        let name = request.agent.as_deref().unwrap_or(&self.default_agent);
-        let agent = self.agents.resolve(tenant, name).await?;
-        check_no_answers(&request.context)?;
-        if let Some(model) = &request.context.model {
-            self.models.check(model)?;
-            let of_key = RunLimits::default();
-            let allowance = Allowance::new(&self.limits.of(tenant).runs, &of_key);
-            allowance.check_models([model], &self.prices)?;
-        }
-        let overrides = &request.context.overrides;
-        let prompts = [
-            Some(request.context.system_prompt.clone()),
-            overrides.system_prompt.clone(),
-        ];
-        for prompt in prompts.into_iter().flatten() {
-            off_thread(tenant, move || check_prompt(&prompt)).await?;
-        }
-        FormatCache::default()
-            .compiled(tenant, &request.context.response_format)
-            .await?;
-        let checked = overrides.check();
-        checked.map_err(|(field, words)| Refusal::within("context_state.overrides", (&field, words)))?;
-        self.check_files(tenant, &request.environment).await?;
-        if let Some(fault) = find_history_fault(&request.messages) {
-            return Err(Refusal::History(fault));
-        }
-        let history: History = request.messages.into_iter().map(Arc::new).collect();
-        find_history_start(&history, 0, 0).map_err(|fault| Refusal::History(fault.into()))?;
-        Ok(BundleDraft {
-            session_id,
-            parent: None,
-            run_id: None,
-            subagent_of: None,
-            agent: agent.definition.name.clone(),
-            agent_version: Some(agent.version),
-            environment: Arc::new(request.environment),
-            context: self.imported_context(request.context),
-            history,
-            new_branch_id: BranchId::generate(&*self.ids),
-        })
-    }
-
-    /// Checks that the tree of the workspace is sound, and that the tenant has all of its files. No
-    /// session need have them, so they count as written now.
-    async fn check_files(&self, tenant: &TenantId, environment: &EnvironmentState) -> Result<(), Refusal> {
-        let tree = open_tree(&self.store, tenant, environment, self.workspace);
-        match tree.confirm().await {
-            Ok(()) => Ok(()),
-            Err(TreeError::Contents(error @ (ContentsError::Unavailable(_) | ContentsError::Full { .. }))) => {
-                Err(TreeError::from(error).into())
-            }
-            Err(TreeError::Contents(ContentsError::Missing { .. })) => Err(Refusal::invalid(
-                TREE,
-                "not all files of this tree are stored here".to_owned(),
-            )),
-            Err(error) => Err(Refusal::invalid(
-                TREE,
-                format!("this is no tree of files: {}", with_causes(&error)),
-            )),
-        }
-    }
-
-    fn imported_context(&self, context: ImportContext) -> ContextState {
-        let now = self.clock.now();
-        ContextState {
-            stored: StoredContext {
-                agent_id: context.agent_id.unwrap_or_else(|| AgentId::generate(&*self.ids)),
-                parent_agent_id: context.parent_agent_id,
-                created_at: context.created_at.unwrap_or(now),
-                model: context.model,
-                system_prompt: context.system_prompt,
-                response_format: context.response_format,
-                overrides: context.overrides.into_shared(),
-                waiting: None,
-                remembered_approvals: Vec::new(),
-                tool_pins: context.tool_pins,
-                other: context.other,
-                unread: Unread::default(),
+    let draft = import_draft(ctx, &tenant, session_id, request).await?;
+    let history = draft.history.clone();
+    let commit = Commit {
+        tenant,
+        draft,
+        run: None,
+        thread: None,
+        conflict: ConflictPolicy::Fork,
+        children: Vec::new(),
+        environment_from: None,
+    };
+    match ctx.sessions.commit(&commit).await {
+        Ok(published) => Ok(Imported {
+            bundle: Bundle {
+                history,
+                ..(*published).clone()
             },
-            metadata: context.metadata,
-            execution_count: context.execution_count,
-            updated_at: context.updated_at.unwrap_or(now),
+            is_replay: false,
+        }),
+        Err(CommitError::Store(error)) => Err(error.into()),
+        Err(CommitError::TooLarge(error)) => Err(Refusal::SessionTooLarge(error)),
+        // A concurrent copy of the same request was faster. There is no other cause, since an
+        // import has no base.
+        Err(
+            CommitError::Exists
+            | CommitError::Conflict { .. }
+            | CommitError::LeaseLost
+            | CommitError::MissingBase
+            | CommitError::MissingEnvironment,
+        ) => {
+            let imported = imported_before(ctx, &commit.tenant, session_id).await?;
+            imported.ok_or(Refusal::Conflict { run_id: None })
         }
     }
 }
 
+async fn imported_before(
+    ctx: &RunContext,
+    tenant: &TenantId,
+    session_id: SessionId,
+) -> Result<Option<Imported>, Refusal> {
+    let bundle = ctx.sessions.whole_bundle(tenant, session_id).await?;
+    Ok(bundle.map(|bundle| Imported {
+        bundle: (*bundle).clone(),
+        is_replay: true,
+    }))
+}
+
+/// Checks the states and creates a draft of the session.
+async fn import_draft(
+    ctx: &RunContext,
+    tenant: &TenantId,
+    session_id: SessionId,
+    request: ImportRequest,
+) -> Result<BundleDraft, Refusal> {
+    let name = request.agent.as_deref().unwrap_or(&ctx.settings.default_agent);
+    let agent = ctx.agents.resolve(tenant, name).await?;
+    check_no_answers(&request.context)?;
+    if let Some(model) = &request.context.model {
+        ctx.models.check(model)?;
+        let no_key = RunLimits::default();
+        let allowance = Allowance::new(&ctx.limits.of(tenant).runs, &no_key);
+        allowance.check_models([model], &ctx.prices)?;
+    }
+    let overrides = &request.context.overrides;
+    let prompts = [
+        Some(request.context.system_prompt.clone()),
+        overrides.system_prompt.clone(),
+    ];
+    for prompt in prompts.into_iter().flatten() {
+        off_thread(tenant, move || check_prompt(&prompt)).await?;
+    }
+    FormatCache::default()
+        .compiled(tenant, &request.context.response_format)
+        .await?;
+    let checked = overrides.check();
+    checked.map_err(|(field, words)| Refusal::within("context_state.overrides", (&field, words)))?;
+    check_files(ctx, tenant, &request.environment).await?;
+    if let Some(fault) = find_history_fault(&request.messages) {
+        return Err(Refusal::History(fault));
+    }
+    let history: History = request.messages.into_iter().map(Arc::new).collect();
+    find_history_start(&history, 0, 0).map_err(|fault| Refusal::History(fault.into()))?;
+    Ok(BundleDraft {
+        session_id,
+        parent: None,
+        run_id: None,
+        subagent_of: None,
+        agent: agent.definition.name.clone(),
+        agent_version: Some(agent.version),
+        environment: Arc::new(request.environment),
+        context: imported_context(ctx, request.context),
+        history,
+        new_branch_id: BranchId::generate(&*ctx.ids),
+    })
+}
+
+/// Checks that the tree of the workspace is sound, and that the tenant has all of its files. No
+/// session need have them, so they count as written now.
+async fn check_files(ctx: &RunContext, tenant: &TenantId, environment: &EnvironmentState) -> Result<(), Refusal> {
+    let tree = open_tree(&ctx.store, tenant, environment, ctx.workspace);
+    match tree.confirm().await {
+        Ok(()) => Ok(()),
+        Err(TreeError::Contents(error @ (ContentsError::Unavailable(_) | ContentsError::Full { .. }))) => {
+            Err(TreeError::from(error).into())
+        }
+        Err(TreeError::Contents(ContentsError::Missing { .. })) => Err(Refusal::invalid(
+            TREE,
+            "not all files of this tree are stored here".to_owned(),
+        )),
+        Err(error) => Err(Refusal::invalid(
+            TREE,
+            format!("this is no tree of files: {}", with_causes(&error)),
+        )),
+    }
+}
+
+fn imported_context(ctx: &RunContext, context: ImportContext) -> ContextState {
+    let now = ctx.clock.now();
+    ContextState {
+        stored: StoredContext {
+            agent_id: context.agent_id.unwrap_or_else(|| AgentId::generate(&*ctx.ids)),
+            parent_agent_id: context.parent_agent_id,
+            created_at: context.created_at.unwrap_or(now),
+            model: context.model,
+            system_prompt: context.system_prompt,
+            response_format: context.response_format,
+            overrides: context.overrides.into_shared(),
+            waiting: None,
+            remembered_approvals: Vec::new(),
+            tool_pins: context.tool_pins,
+            other: context.other,
+            unread: Unread::default(),
+        },
+        metadata: context.metadata,
+        execution_count: context.execution_count,
+        updated_at: context.updated_at.unwrap_or(now),
+    }
+}
 /// Refuses open calls and approvals. Callers could make up calls that no model has asked for, and
 /// approvals that nobody has given.
 fn check_no_answers(context: &ImportContext) -> Result<(), Refusal> {

@@ -5,10 +5,9 @@
 
 use std::sync::Arc;
 
-use super::tasks::RunTasks;
-use board::Board;
+use super::context::RunContext;
 use store::retention::SessionRemoval;
-use store::{Sessions, StoreError, Unavailability};
+use store::{StoreError, Unavailability};
 use values::ids::{RunId, SessionId};
 use values::tenant::TenantId;
 
@@ -17,7 +16,7 @@ const OPERATION: &str = "remove sessions";
 /// The result of removing a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Removal {
-    /// It was removed.
+    /// The session was removed.
     Removed,
     /// There is no such session.
     NotFound,
@@ -28,55 +27,42 @@ pub enum Removal {
     InUse(Option<RunId>),
 }
 
-/// Removes sessions.
-#[derive(Debug)]
-pub struct SessionRemover {
-    /// Removes sessions from the store and its cache.
-    pub sessions: Arc<Sessions>,
-    /// Knows which sessions light runs continue.
-    pub board: Arc<Board>,
-    /// Runs removals that continue after their callers disconnect.
-    pub tasks: RunTasks,
-}
-
-impl SessionRemover {
-    /// Removes a session of any age with its subagents' sessions and, if requested, its
-    /// descendants. A caller that is cancelled while it waits for its turn removes nothing.
-    pub async fn remove(
-        &self,
-        tenant: &TenantId,
-        session_id: SessionId,
-        descendants: bool,
-    ) -> Result<Removal, StoreError> {
-        // Reads live runs after the wait for the turn, which may take long.
-        let turn = self.sessions.removal_turn(tenant).await;
-        let live = self.board.run_list(tenant).await;
-        let user = live
-            .iter()
-            .find(|live| live.summary.base_session_id == Some(session_id));
-        if let Some(user) = user {
-            return Ok(Removal::InUse(Some(user.summary.run_id)));
-        }
-        let (sessions, owner) = (Arc::clone(&self.sessions), tenant.clone());
-        // Runs in a separate task that no caller can cancel. So the turn lasts as long as the
-        // transaction.
-        let work = async move { sessions.remove(turn, &owner, session_id, descendants).await };
-        let removing = self.tasks.cancellation.clone().run_until_cancelled_owned(work);
-        let removed = self.tasks.runs.spawn(removing).await;
-        let removed = removed.map_err(|error| StoreError::Failed {
-            operation: OPERATION,
-            source: error.into(),
-        })?;
-        let removal = removed.ok_or_else(|| StoreError::Unavailable {
-            operation: OPERATION,
-            reason: Unavailability::Unreachable,
-            source: "the process ends".into(),
-        })??;
-        Ok(match removal {
-            SessionRemoval::Removed(_) => Removal::Removed,
-            SessionRemoval::NotFound => Removal::NotFound,
-            SessionRemoval::HasDescendants => Removal::HasDescendants,
-            SessionRemoval::InUse => Removal::InUse(None),
-        })
+/// Removes a session of any age with its subagents' sessions and, if requested, its
+/// descendants. A caller that is cancelled while it waits for its turn removes nothing.
+pub async fn remove_session(
+    ctx: &RunContext,
+    tenant: &TenantId,
+    session_id: SessionId,
+    descendants: bool,
+) -> Result<Removal, StoreError> {
+    // Reads live runs after the wait for the turn, which may take long.
+    let turn = ctx.sessions.removal_turn(tenant).await;
+    let live = ctx.board.run_list(tenant).await;
+    let user = live
+        .iter()
+        .find(|live| live.summary.base_session_id == Some(session_id));
+    if let Some(user) = user {
+        return Ok(Removal::InUse(Some(user.summary.run_id)));
     }
+    let (sessions, owner) = (Arc::clone(&ctx.sessions), tenant.clone());
+    // Runs in a separate task that no caller can cancel. So the turn lasts as long as the
+    // transaction.
+    let work = async move { sessions.remove(turn, &owner, session_id, descendants).await };
+    let removing = ctx.process.tasks.cancellation.clone().run_until_cancelled_owned(work);
+    let removed = ctx.process.tasks.runs.spawn(removing).await;
+    let removed = removed.map_err(|error| StoreError::Failed {
+        operation: OPERATION,
+        source: error.into(),
+    })?;
+    let removal = removed.ok_or_else(|| StoreError::Unavailable {
+        operation: OPERATION,
+        reason: Unavailability::Unreachable,
+        source: "the process ends".into(),
+    })??;
+    Ok(match removal {
+        SessionRemoval::Removed(_) => Removal::Removed,
+        SessionRemoval::NotFound => Removal::NotFound,
+        SessionRemoval::HasDescendants => Removal::HasDescendants,
+        SessionRemoval::InUse => Removal::InUse(None),
+    })
 }

@@ -8,7 +8,7 @@ use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
 use crate::cli::output::print_note;
-use crate::run::AgentDirectory;
+use crate::run::agents::AgentDirectory;
 use agent::AgentDefinition;
 use store::Store;
 use store::agents::AgentRecord;

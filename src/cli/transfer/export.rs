@@ -12,7 +12,7 @@ use super::output::Output;
 use super::{Counts, Header, Line, PortableRun, VERSION};
 use crate::cli::absent::absent;
 use crate::cli::output::print_note;
-use crate::run::AgentDirectory;
+use crate::run::agents::AgentDirectory;
 use store::portable::PortableSession;
 use store::retention::Ancestor;
 use store::sessions::SessionFilter;

@@ -10,7 +10,7 @@ use secrecy::ExposeSecret as _;
 use super::{environment, file};
 use crate::config::schema::DEFAULTS;
 use crate::config::{Config, HttpFetchConfig, LogFormat, Origin, Sources, load};
-use crate::run::ProcessRole;
+use crate::run::settings::ProcessRole;
 use agent::state::ExecutionBudget;
 use models::ProviderKind;
 use net::outgoing::{HttpMethod, PrivateAddresses};

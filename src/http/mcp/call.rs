@@ -19,6 +19,7 @@ use super::server::McpServer;
 use super::start::{answering, start};
 use super::{questions, tasks};
 use crate::http::problem::Problem;
+use crate::run::read::{follow, run_lookup};
 use crate::run::{RunHandle, RunRequest};
 use agent::record::{RunMode, RunRecord, RunStatus};
 use store::keys::Scope;
@@ -84,7 +85,7 @@ async fn answer(
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
     let call = &server.call;
-    let found = call.api.service.runs.reader.run_lookup(&call.tenant, run_id).await;
+    let found = run_lookup(&call.api.service.runs, &call.tenant, run_id).await;
     let run = found
         .map_err(Problem::from)?
         .filter(|run| matches!(run.summary.status, RunStatus::Waiting | RunStatus::Answered));
@@ -131,7 +132,7 @@ async fn end_of(
     let (call, run_id) = (&server.call, handle.run_id);
     let mut ending = pin!(handle.result());
     let ended = if let Some(token) = context.meta.get_progress_token() {
-        let following = call.api.service.runs.followers.follow(&call.tenant, run_id, 0).await;
+        let following = follow(&call.api.service.runs, &call.tenant, run_id, 0).await;
         let reporting = async {
             if let Ok(Some(following)) = following {
                 report(following.events, context.peer.clone(), token).await;

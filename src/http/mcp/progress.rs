@@ -4,7 +4,7 @@ use rmcp::RoleServer;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::Peer;
 
-use crate::run::{Followed, Follower};
+use crate::run::read::{Followed, Follower};
 use agent::AgentEvent;
 use agent::record::RunEventPayload;
 

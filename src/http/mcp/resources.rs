@@ -20,7 +20,7 @@ use crate::http::problem::Problem;
 use crate::http::sessions::{
     FileEntry, MessageList, MessageRange, absent_session, directory_room, file_entry, media_type,
 };
-use crate::run::list_after;
+use crate::run::files::{list_after, open_files};
 use store::Page;
 use store::sessions::SessionFilter;
 use tasks::off_thread::by_size;
@@ -186,7 +186,7 @@ async fn directory(
     uri: &str,
 ) -> Result<ResourceContents, Unreadable> {
     let call = &server.call;
-    let tree = call.api.service.runs.files.open(&call.tenant, id).await;
+    let tree = open_files(&call.api.service.runs, &call.tenant, id).await;
     let tree = tree.map_err(Problem::from)?;
     let room = directory_room(&tree, path).await.map_err(tree_problem)?;
     server.hold(call.api.in_flight.take_soon(&call.tenant, room).await?);
@@ -204,7 +204,7 @@ async fn directory(
 
 async fn file(server: &McpServer, id: SessionId, path: &FilePath, uri: &str) -> Result<ResourceContents, Unreadable> {
     let call = &server.call;
-    let tree = call.api.service.runs.files.open(&call.tenant, id).await;
+    let tree = open_files(&call.api.service.runs, &call.tenant, id).await;
     let tree = tree.map_err(Problem::from)?;
     let entry = file_entry(&tree, path).await.map_err(tree_problem)?;
     let Entry::File { size, .. } = entry else {

@@ -18,6 +18,8 @@ use super::server::McpServer;
 use super::start::{answering, start};
 use crate::http::checks::TASK_METADATA as TASK;
 use crate::http::problem::Problem;
+use crate::run::control_run;
+use crate::run::read::{run_list, run_lookup};
 use agent::record::{RunControl, RunMode, RunRecord, RunStatus, RunSummary};
 use store::Page;
 use store::runs::RunFilter;
@@ -83,10 +85,8 @@ pub(super) async fn cancel(server: &McpServer, task_id: &str) -> Result<(), Erro
         return Ok(());
     }
     let call = &server.call;
-    let controller = &call.api.service.runs.controller;
-    let cancelled = controller
-        .control(&call.tenant, run.summary.run_id, RunControl::Cancel)
-        .await;
+    let (runs, run_id) = (&call.api.service.runs, run.summary.run_id);
+    let cancelled = control_run(runs, &call.tenant, run_id, RunControl::Cancel).await;
     cancelled.map(drop).map_err(|refusal| error_of(&refusal.into()))
 }
 
@@ -110,7 +110,7 @@ async fn read(server: &McpServer, task_id: &str) -> Result<(RunSummary, Arc<RunR
 
 async fn lookup(server: &McpServer, run_id: RunId) -> Result<Option<RunRecord>, ErrorData> {
     let call = &server.call;
-    let found = call.api.service.runs.reader.run_lookup(&call.tenant, run_id).await;
+    let found = run_lookup(&call.api.service.runs, &call.tenant, run_id).await;
     Ok(found.map_err(Problem::from)?)
 }
 
@@ -123,7 +123,7 @@ async fn next_run(server: &McpServer, task: RunId, waiting: &RunSummary) -> Resu
     };
     let page = Page { before: None, limit: 1 };
     let call = &server.call;
-    let found = call.api.service.runs.reader.run_list(&call.tenant, &filter, page).await;
+    let found = run_list(&call.api.service.runs, &call.tenant, &filter, page).await;
     Ok(found.map_err(Problem::from)?.first().map(|run| run.run_id))
 }
 

@@ -1,7 +1,5 @@
 //! `POST /v1/runs/{run_id}/answers`.
 
-use std::sync::Arc;
-
 use axum::response::Response;
 
 use super::create::start_run;
@@ -13,7 +11,8 @@ use crate::http::auth::Call;
 use crate::http::idempotency::KeyedBody;
 use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::Problem;
-use crate::run::Refusal;
+use crate::run::read::run_lookup;
+use crate::run::refusal::Refusal;
 use agent::record::{RunStatus, RunView};
 use values::ids::RunId;
 
@@ -45,8 +44,7 @@ pub(in crate::http) async fn answer_run(
 ) -> Result<Response, Problem> {
     query.finish()?;
     let run_id: RunId = path.id("run_id")?;
-    let reader = Arc::clone(&call.api.service.runs.reader);
-    let run = reader.run_lookup(&call.tenant, run_id).await?;
+    let run = run_lookup(&call.api.service.runs, &call.tenant, run_id).await?;
     let run = found(&call, run_id, run).await?.summary;
     // An answered run may be answered by a repeated request, or in a branch.
     if !matches!(run.status, RunStatus::Waiting | RunStatus::Answered) {

@@ -12,7 +12,7 @@ use crate::http::idempotency::{KeyedBody, KeyedRequest};
 use crate::http::input::{RunInput, decode_input};
 use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::Problem;
-use crate::run::{ControlOutcome, InputMessage, RequestKey};
+use crate::run::{self, ControlOutcome, InputMessage, RequestKey};
 use agent::record::{MAX_MESSAGE_KEY_BYTES, RunControl, RunSummaryView, SteeringStatus};
 use values::ids::RunId;
 use values::message::Role;
@@ -96,9 +96,9 @@ pub(in crate::http) async fn steer_run(
     query.finish()?;
     let run_id: RunId = path.id("run_id")?;
     let (id, message) = body.into_message()?;
-    let runs = &call.api.service.runs;
-    runs.keys.check(&call.tenant, key.as_ref(), run_id.as_uuid()).await?;
-    let status = runs.controller.steer(&call.tenant, run_id, id.clone(), message).await?;
+    let (runs, tenant) = (&call.api.service.runs, &call.tenant);
+    run::check_key(runs, tenant, key.as_ref(), run_id.as_uuid()).await?;
+    let status = run::steer_run(runs, tenant, run_id, id.clone(), message).await?;
     let code = accepted_if(status == SteeringStatus::Received);
     Ok((code, Json(SteeringView { id, status })))
 }
@@ -109,9 +109,9 @@ async fn control(
     key: Option<RequestKey>,
     control: RunControl,
 ) -> Result<(StatusCode, Json<RunSummaryView>), Problem> {
-    let runs = &call.api.service.runs;
-    runs.keys.check(&call.tenant, key.as_ref(), run_id.as_uuid()).await?;
-    let ControlOutcome { run, came_too_late } = runs.controller.control(&call.tenant, run_id, control).await?;
+    let (runs, tenant) = (&call.api.service.runs, &call.tenant);
+    run::check_key(runs, tenant, key.as_ref(), run_id.as_uuid()).await?;
+    let ControlOutcome { run, came_too_late } = run::control_run(runs, tenant, run_id, control).await?;
     let mut summary = run.summary.clone();
     if !call.may_read() {
         summary.metadata.clear();

@@ -18,7 +18,7 @@ use crate::http::idempotency::{KeyedBody, mark_replay};
 use crate::http::observe::StartedRun;
 use crate::http::parameters::QueryParameters;
 use crate::http::problem::Problem;
-use crate::run::{RunHandle, RunRequest};
+use crate::run::{self, RunHandle, RunRequest};
 use agent::record::{RunMode, RunRecord, RunView};
 use tasks::off_thread::by_size;
 use values::limits::TenantShare;
@@ -68,12 +68,7 @@ pub(super) async fn start_run(
     let request = by_size(&call.tenant, bytes, decode).await?;
     let request = RunRequest { request_id, ..request };
     let mode = request.mode;
-    let handle = call
-        .api
-        .service
-        .runs
-        .starter
-        .start(call.tenant.clone(), request)
+    let handle = run::start(&call.api.service.runs, call.tenant.clone(), request)
         .await
         .map_err(|refusal| call.problem(refusal))?;
     let (run_id, is_replay) = (handle.run_id, handle.is_replay);

@@ -20,7 +20,8 @@ use crate::http::guards::within;
 use crate::http::headers;
 use crate::http::parameters::{PathParameters, QueryParameters, parse_number};
 use crate::http::problem::Problem;
-use crate::run::{CallerGuard, Followed, Follower};
+use crate::run::CallerGuard;
+use crate::run::read::{Followed, Follower, follow};
 use tasks::fair_share::Share;
 use values::ids::RunId;
 use values::limits::TenantShare;
@@ -60,7 +61,7 @@ pub(in crate::http) async fn follow_run(
     let after = last_read.or(asked).unwrap_or(0);
     let run_id = path.id("run_id")?;
     let reader = call.api.take_reader(&call.tenant)?;
-    let following = call.api.service.runs.followers.follow(&call.tenant, run_id, after);
+    let following = follow(&call.api.service.runs, &call.tenant, run_id, after);
     let followed = within(call.api.limits.request_timeout, following).await??;
     let followed = found(&call, run_id, followed).await?;
     if followed.is_over && last_read.is_some() {

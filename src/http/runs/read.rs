@@ -13,6 +13,7 @@ use crate::http::metadata_filter::take_metadata;
 use crate::http::paging::{ListPage, Paging, StepIndex};
 use crate::http::parameters::{PathParameters, QueryParameters, invalid, parse_number};
 use crate::http::problem::Problem;
+use crate::run::read::{absent_run, run_list, run_wait, step_list, steps_size};
 use agent::record::{RunRecord, RunSummary, RunSummaryView, RunView, StepRecord, ThreadName};
 use store::TimeRange;
 use store::runs::RunFilter;
@@ -58,14 +59,9 @@ pub(in crate::http) async fn list_runs(call: Call, mut query: QueryParameters) -
         },
     };
     let page = Paging::<RunId>::take(query)?;
-    let list = call
-        .api
-        .service
-        .runs
-        .reader
-        .run_list(&call.tenant, &filter, page.one_more());
+    let list = run_list(&call.api.service.runs, &call.tenant, &filter, page.one_more()).await?;
     let key = |run: &RunSummary| run.run_id;
-    Ok(Json(ListPage::new(list.await?, page.limit, key, RunSummaryView::from)))
+    Ok(Json(ListPage::new(list, page.limit, key, RunSummaryView::from)))
 }
 
 /// Shows a run, also while it works. With `wait` it is shown as soon as its status changes, if that
@@ -92,7 +88,7 @@ pub(in crate::http) async fn get_run(
 }
 
 async fn read(call: &Call, run_id: RunId, wait: Duration) -> Result<Arc<RunRecord>, Problem> {
-    let reading = call.api.service.runs.reader.run_wait(&call.tenant, run_id, wait);
+    let reading = run_wait(&call.api.service.runs, &call.tenant, run_id, wait);
     let run = within(wait + call.api.limits.request_timeout, reading).await??;
     found(call, run_id, run).await
 }
@@ -138,9 +134,9 @@ pub(in crate::http) async fn list_steps(
 ) -> Result<Response, Problem> {
     let paging = Paging::take_with(query, u32::MAX)?;
     let run_id = path.id("run_id")?;
-    let bytes = call.api.service.runs.reader.steps_size(&call.tenant, run_id).await?;
+    let bytes = steps_size(&call.api.service.runs, &call.tenant, run_id).await?;
     let room = call.api.in_flight.take_soon(&call.tenant, reading(bytes)).await?;
-    let steps = call.api.service.runs.reader.step_list(&call.tenant, run_id).await?;
+    let steps = step_list(&call.api.service.runs, &call.tenant, run_id).await?;
     let steps = found(&call, run_id, steps).await?;
     let first = paging.after.map_or(0, |StepIndex(index)| index);
     let rest = (1..).zip(steps).skip(usize::try_from(first).unwrap_or(usize::MAX));
@@ -168,13 +164,6 @@ fn take_wait(query: &mut QueryParameters) -> Result<Duration, Problem> {
 pub(super) async fn found<T>(call: &Call, run_id: RunId, value: Option<T>) -> Result<T, Problem> {
     match value {
         Some(value) => Ok(value),
-        None => Err(call
-            .api
-            .service
-            .runs
-            .reader
-            .absent_run(&call.tenant, run_id)
-            .await
-            .into()),
+        None => Err(absent_run(&call.api.service.runs, &call.tenant, run_id).await.into()),
     }
 }

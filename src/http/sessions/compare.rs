@@ -14,7 +14,7 @@ use crate::http::in_flight::{reading, respond_with};
 use crate::http::paging::PAGE_BYTES;
 use crate::http::parameters::{NoParameters, PathParameters};
 use crate::http::problem::Problem;
-use crate::run::{FilesDiff, diff_files};
+use crate::run::files::{FilesDiff, diff_files, tree_of};
 use store::sessions::VerifyReport;
 use tasks::fair_share::Share;
 use tasks::off_thread::by_size;
@@ -206,8 +206,8 @@ impl Pair<'_> {
         let right = self
             .found(1, store.states_load(&self.call.tenant, right).await?)
             .await?;
-        let files = &self.call.api.service.runs.files;
-        let trees = [&left, &right].map(|bundle| files.tree_of(&self.call.tenant, &bundle.environment));
+        let runs = &self.call.api.service.runs;
+        let trees = [&left, &right].map(|bundle| tree_of(runs, &self.call.tenant, &bundle.environment));
         let files = diff_files(&self.call.tenant, &trees[0], &trees[1])
             .await
             .map_err(tree_problem)?;

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 use crate::http::auth::Call;
 use crate::http::parameters::{QueryParameters, invalid};
 use crate::http::problem::Problem;
+use crate::run;
 use values::ids::SessionId;
 use values::message::Message;
 use values::session::{Bundle, ContextState, EnvironmentState, History, SessionHead};
@@ -156,11 +157,6 @@ pub(super) async fn found<T>(call: &Call, session_id: SessionId, value: Option<T
 
 /// Makes the problem of a session id that is reserved or unknown.
 pub(in crate::http) async fn absent_session(call: &Call, session_id: SessionId) -> Problem {
-    call.api
-        .service
-        .runs
-        .reader
-        .absent_session(&call.tenant, session_id)
-        .await
-        .into()
+    let absent = run::read::absent_session(&call.api.service.runs, &call.tenant, session_id);
+    absent.await.into()
 }

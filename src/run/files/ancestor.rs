@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::open::SessionFiles;
-use crate::run::error::Refusal;
+use super::open::found;
+use crate::run::context::RunContext;
+use crate::run::refusal::Refusal;
 use store::Page;
 use store::retention::Ancestor;
 use values::ids::SessionId;
@@ -12,32 +13,33 @@ use values::tenant::TenantId;
 /// How many sessions of a line are read at once.
 const PAGE: u32 = 200;
 
-impl SessionFiles {
-    /// Returns the nearest session from which both sessions descend; a session also descends from
-    /// itself. Removed sessions count as long as they are known.
-    ///
-    /// Reads both lines upwards, page by page, and no further than to the ancestor.
-    pub async fn common_ancestor(
-        &self,
-        tenant: &TenantId,
-        one: SessionId,
-        other: SessionId,
-    ) -> Result<Ancestor, Refusal> {
-        let (mut left, mut right) = (Line::new(one), Line::new(other));
-        loop {
-            let new_left = left.read_on(self, tenant).await?;
-            let new_right = right.read_on(self, tenant).await?;
-            if new_left.is_empty() && new_right.is_empty() {
-                return Err(Refusal::NoCommonAncestor { one, other });
-            }
-            // The parts of the lines that were read begin at the two sessions. So the first common
-            // session in them is the nearest one. It is among the new ones of either line.
-            let of_left = new_left.into_iter().find(|ancestor| right.has(ancestor));
-            let of_right = new_right.into_iter().find(|ancestor| left.has(ancestor));
-            let nearest = [of_left, of_right].into_iter().flatten().max_by_key(Ancestor::depth);
-            if let Some(nearest) = nearest {
-                return Ok(nearest);
-            }
+/// Returns the nearest session from which both sessions descend; a session also descends from
+/// itself. Removed sessions count as long as they are known.
+///
+/// Reads both lines upwards, page by page, and no further than to the ancestor.
+pub async fn common_ancestor(
+    ctx: &RunContext,
+    tenant: &TenantId,
+    one: SessionId,
+    other: SessionId,
+) -> Result<Ancestor, Refusal> {
+    let (mut left, mut right) = (Line::new(one), Line::new(other));
+    loop {
+        let new_left = left.read_on(ctx, tenant).await?;
+        let new_right = right.read_on(ctx, tenant).await?;
+        if new_left.is_empty() && new_right.is_empty() {
+            return Err(Refusal::NoCommonAncestor { one, other });
+        }
+        // The parts of the lines that were read begin at the two sessions. So the first common
+        // session in them is the nearest one. It is among the new ones of either line.
+        let left_found = new_left.into_iter().find(|ancestor| right.has(ancestor));
+        let right_found = new_right.into_iter().find(|ancestor| left.has(ancestor));
+        let nearest = [left_found, right_found]
+            .into_iter()
+            .flatten()
+            .max_by_key(Ancestor::depth);
+        if let Some(nearest) = nearest {
+            return Ok(nearest);
         }
     }
 }
@@ -65,7 +67,7 @@ impl Line {
     }
 
     /// Reads the next page; empty at the end of the line.
-    async fn read_on(&mut self, files: &SessionFiles, tenant: &TenantId) -> Result<Vec<Ancestor>, Refusal> {
+    async fn read_on(&mut self, ctx: &RunContext, tenant: &TenantId) -> Result<Vec<Ancestor>, Refusal> {
         if self.is_over {
             return Ok(Vec::new());
         }
@@ -73,8 +75,8 @@ impl Line {
             before: self.last,
             limit: PAGE,
         };
-        let read = files.store.session_lineage(tenant, self.session_id, page).await?;
-        let read = files.found(tenant, self.session_id, read).await?;
+        let read = ctx.store.session_lineage(tenant, self.session_id, page).await?;
+        let read = found(ctx, tenant, self.session_id, read).await?;
         self.seen.extend(read.iter().map(Ancestor::session_id));
         self.last = read.last().map(Ancestor::session_id).or(self.last);
         self.is_over = read.len() < PAGE as usize;

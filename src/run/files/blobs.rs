@@ -4,8 +4,8 @@
 
 use bytes::Bytes;
 
-use super::open::SessionFiles;
-use crate::run::error::Refusal;
+use crate::run::context::RunContext;
+use crate::run::refusal::Refusal;
 use store::contents::TenantContents;
 use values::session::Hash;
 use values::tenant::TenantId;
@@ -14,25 +14,23 @@ use workspace::{TreeError, find_file, store_file};
 /// A blob that was stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredBlob {
-    /// Its bytes.
+    /// The number of bytes.
     pub size: u64,
-    /// Whether it was stored before.
+    /// Whether the blob was stored before.
     pub is_known: bool,
 }
 
-impl SessionFiles {
-    /// Stores the contents of a file under their hash. Begins the grace period again if they are
-    /// stored already.
-    pub async fn store_blob(&self, tenant: &TenantId, hash: Hash, bytes: Bytes) -> Result<StoredBlob, Refusal> {
-        let contents = TenantContents::new(tenant, &self.store);
-        let size = bytes.len() as u64;
-        let known = find_file(&*contents, hash).await.map_err(TreeError::from)?;
-        if known.is_none() {
-            store_file(&*contents, hash, bytes).await.map_err(TreeError::from)?;
-        }
-        Ok(StoredBlob {
-            size,
-            is_known: known.is_some(),
-        })
+/// Stores the contents of a file under their hash. Begins the grace period again if they are
+/// stored already.
+pub async fn store_blob(ctx: &RunContext, tenant: &TenantId, hash: Hash, bytes: Bytes) -> Result<StoredBlob, Refusal> {
+    let contents = TenantContents::new(tenant, &ctx.store);
+    let size = bytes.len() as u64;
+    let known = find_file(&*contents, hash).await.map_err(TreeError::from)?;
+    if known.is_none() {
+        store_file(&*contents, hash, bytes).await.map_err(TreeError::from)?;
     }
+    Ok(StoredBlob {
+        size,
+        is_known: known.is_some(),
+    })
 }

@@ -2,9 +2,10 @@
 
 use bytes::Bytes;
 
-use super::child::{ChildSession, NewChild};
-use super::open::SessionFiles;
-use crate::run::error::Refusal;
+use super::child::{ChildSession, NewChild, made_before, publish_child, reserve};
+use super::open::{load_base, tree_of};
+use crate::run::context::RunContext;
+use crate::run::refusal::Refusal;
 use crate::run::request::RequestKey;
 use store::contents::TenantContents;
 use store::sessions::ConflictPolicy;
@@ -21,7 +22,7 @@ pub struct ChangeRequest {
     pub session_id: SessionId,
     /// The changes, in their order.
     pub changes: Vec<FileChange>,
-    /// What to do if another session continues the session.
+    /// The effect of another session that continues the session.
     pub conflict: ConflictPolicy,
     /// The idempotency key of the request.
     pub idempotency: Option<RequestKey>,
@@ -36,7 +37,7 @@ pub enum FileChange {
         path: FilePath,
         /// The contents.
         source: FileSource,
-        /// Whether it may be executed; by default as before, or not.
+        /// Whether the file may be executed; by default as before, or not.
         is_executable: Option<bool>,
     },
     /// Removes a file, a symlink, or a directory with everything in it.
@@ -55,61 +56,67 @@ pub enum FileSource {
     Blob(Hash),
 }
 
-impl SessionFiles {
-    /// Publishes a child session with changed files.
-    pub async fn change(&self, tenant: &TenantId, request: ChangeRequest) -> Result<ChildSession, Refusal> {
-        let reserved = self.reserve(tenant, request.idempotency.as_ref()).await?;
-        if let Some(earlier) = self.made_before(tenant, &reserved).await? {
-            return Ok(earlier);
-        }
-        let base = self.base(tenant, request.session_id).await?;
-        let mut tree = self
-            .tree_of(tenant, &base.environment)
-            .at(nanoseconds(self.clock.now()));
-        for (index, change) in request.changes.into_iter().enumerate() {
-            tree = self.changed(tenant, &tree, index, change).await?;
-        }
-        let environment = with_files((*base.environment).clone(), &tree.save().await?);
-        let child = NewChild {
-            base,
-            environment,
-            environment_from: None,
-            conflict: request.conflict,
-        };
-        self.publish_child(tenant, &reserved, child).await
+/// Publishes a child session with changed files.
+pub async fn change_files(
+    ctx: &RunContext,
+    tenant: &TenantId,
+    request: ChangeRequest,
+) -> Result<ChildSession, Refusal> {
+    let reserved = reserve(ctx, tenant, request.idempotency.as_ref()).await?;
+    if let Some(earlier) = made_before(ctx, tenant, &reserved).await? {
+        return Ok(earlier);
     }
+    let base = load_base(ctx, tenant, request.session_id).await?;
+    let mut tree = tree_of(ctx, tenant, &base.environment).at(nanoseconds(ctx.clock.now()));
+    for (index, change) in request.changes.into_iter().enumerate() {
+        tree = changed(ctx, tenant, &tree, index, change).await?;
+    }
+    let environment = with_files((*base.environment).clone(), &tree.save().await?);
+    let child = NewChild {
+        base,
+        environment,
+        environment_from: None,
+        conflict: request.conflict,
+    };
+    publish_child(ctx, tenant, &reserved, child).await
+}
 
-    async fn changed(&self, tenant: &TenantId, tree: &Tree, index: usize, change: FileChange) -> Result<Tree, Refusal> {
-        let changed = match change {
-            FileChange::Delete { path } => tree.without(&path).await,
-            FileChange::Put {
-                path,
-                source,
-                is_executable,
-            } => {
-                let is_executable = match is_executable {
-                    Some(is_executable) => is_executable,
-                    None => was_executable(tree, &path).await.map_err(of_change(index))?,
-                };
-                match source {
-                    FileSource::Bytes(bytes) => tree.with_file(&path, bytes, is_executable).await,
-                    FileSource::Blob(hash) => {
-                        let contents = TenantContents::new(tenant, &self.store);
-                        let size = find_file(&*contents, hash).await.map_err(TreeError::from)?;
-                        let size = size.ok_or(Refusal::UnknownBlob { index, hash })?;
-                        let file = Entry::File {
-                            hash,
-                            size,
-                            is_executable,
-                            modified: nanoseconds(self.clock.now()),
-                        };
-                        with_stored(tree, &path, file).await
-                    }
+async fn changed(
+    ctx: &RunContext,
+    tenant: &TenantId,
+    tree: &Tree,
+    index: usize,
+    change: FileChange,
+) -> Result<Tree, Refusal> {
+    let changed = match change {
+        FileChange::Delete { path } => tree.without(&path).await,
+        FileChange::Put {
+            path,
+            source,
+            is_executable,
+        } => {
+            let is_executable = match is_executable {
+                Some(is_executable) => is_executable,
+                None => was_executable(tree, &path).await.map_err(change_fault(index))?,
+            };
+            match source {
+                FileSource::Bytes(bytes) => tree.with_file(&path, bytes, is_executable).await,
+                FileSource::Blob(hash) => {
+                    let contents = TenantContents::new(tenant, &ctx.store);
+                    let size = find_file(&*contents, hash).await.map_err(TreeError::from)?;
+                    let size = size.ok_or(Refusal::UnknownBlob { index, hash })?;
+                    let file = Entry::File {
+                        hash,
+                        size,
+                        is_executable,
+                        modified: nanoseconds(ctx.clock.now()),
+                    };
+                    with_stored(tree, &path, file).await
                 }
             }
-        };
-        changed.map_err(of_change(index))
-    }
+        }
+    };
+    changed.map_err(change_fault(index))
 }
 
 /// Returns the environment with other files.
@@ -124,7 +131,7 @@ pub(super) fn with_files(environment: EnvironmentState, saved: &Tree) -> Environ
     }
 }
 
-fn of_change(index: usize) -> impl Fn(TreeError) -> Refusal {
+fn change_fault(index: usize) -> impl Fn(TreeError) -> Refusal {
     move |error| Refusal::FileChange { index, error }
 }
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::open::SessionFiles;
-use crate::run::error::Refusal;
+use crate::run::context::{RunContext, claim_key};
+use crate::run::read::absent_session;
+use crate::run::refusal::Refusal;
 use crate::run::request::RequestKey;
 use store::CommitError;
 use store::sessions::{Commit, ConflictPolicy};
@@ -40,97 +41,104 @@ pub(super) struct NewChild {
     pub(super) conflict: ConflictPolicy,
 }
 
-impl SessionFiles {
-    /// Reserves the id of a session under the request's key.
-    pub(super) async fn reserve(&self, tenant: &TenantId, key: Option<&RequestKey>) -> Result<Reserved, Refusal> {
-        let new_id = SessionId::generate(&*self.ids);
-        let known = self.keys.claim(tenant, key, new_id.as_uuid()).await?;
-        Ok(Reserved {
-            session_id: known.map_or(new_id, SessionId::from_uuid),
-            is_repeated: known.is_some(),
-        })
-    }
+/// Reserves the id of a session under the request's key.
+pub(super) async fn reserve(
+    ctx: &RunContext,
+    tenant: &TenantId,
+    key: Option<&RequestKey>,
+) -> Result<Reserved, Refusal> {
+    let new_id = SessionId::generate(&*ctx.ids);
+    let known = claim_key(ctx, tenant, key, new_id.as_uuid()).await?;
+    Ok(Reserved {
+        session_id: known.map_or(new_id, SessionId::from_uuid),
+        is_repeated: known.is_some(),
+    })
+}
 
-    /// Returns the session if an earlier request with the same key has published it.
-    pub(super) async fn made_before(
-        &self,
-        tenant: &TenantId,
-        reserved: &Reserved,
-    ) -> Result<Option<ChildSession>, Refusal> {
-        if !reserved.is_repeated {
-            return Ok(None);
-        }
-        let bundle = self.sessions.bundle(tenant, reserved.session_id).await?;
-        Ok(bundle.map(|bundle| ChildSession {
+/// Returns the session if an earlier request with the same key has published it.
+pub(super) async fn made_before(
+    ctx: &RunContext,
+    tenant: &TenantId,
+    reserved: &Reserved,
+) -> Result<Option<ChildSession>, Refusal> {
+    if !reserved.is_repeated {
+        return Ok(None);
+    }
+    let bundle = ctx.sessions.bundle(tenant, reserved.session_id).await?;
+    Ok(bundle.map(|bundle| ChildSession {
+        bundle,
+        is_replay: true,
+    }))
+}
+
+/// Publishes a session that continues another one with an environment, and adds no message.
+pub(super) async fn publish_child(
+    ctx: &RunContext,
+    tenant: &TenantId,
+    reserved: &Reserved,
+    child: NewChild,
+) -> Result<ChildSession, Refusal> {
+    let NewChild {
+        base,
+        environment,
+        environment_from,
+        conflict,
+    } = child;
+    let base_id = base.head.session_id;
+    let commit = Commit {
+        tenant: tenant.clone(),
+        draft: child_draft(ctx, reserved.session_id, base, environment),
+        run: None,
+        thread: None,
+        environment_from,
+        conflict,
+        children: Vec::new(),
+    };
+    match ctx.sessions.commit(&commit).await {
+        Ok(bundle) => Ok(ChildSession {
             bundle,
-            is_replay: true,
-        }))
-    }
-
-    /// Publishes a session that continues another one with an environment, and adds no message.
-    pub(super) async fn publish_child(
-        &self,
-        tenant: &TenantId,
-        reserved: &Reserved,
-        child: NewChild,
-    ) -> Result<ChildSession, Refusal> {
-        let NewChild {
-            base,
-            environment,
-            environment_from,
-            conflict,
-        } = child;
-        let base_id = base.head.session_id;
-        let commit = Commit {
-            tenant: tenant.clone(),
-            draft: self.child_draft(reserved.session_id, base, environment),
-            run: None,
-            thread: None,
-            environment_from,
-            conflict,
-            children: Vec::new(),
-        };
-        match self.sessions.commit(&commit).await {
-            Ok(bundle) => Ok(ChildSession {
-                bundle,
-                is_replay: false,
-            }),
-            Err(CommitError::Store(error)) => Err(error.into()),
-            Err(CommitError::TooLarge(error)) => Err(Refusal::SessionTooLarge(error)),
-            Err(CommitError::MissingBase) => Err(self.reader.absent_session(tenant, base_id).await),
-            Err(CommitError::MissingEnvironment) => {
-                let missing = environment_from.unwrap_or(base_id);
-                Err(self.reader.absent_session(tenant, missing).await)
-            }
-            Err(CommitError::Conflict { run_id }) => Err(Refusal::Conflict { run_id }),
-            // A concurrent copy of the same request was faster.
-            Err(CommitError::Exists | CommitError::LeaseLost) => {
-                let is_repeated = true;
-                let reserved = Reserved {
-                    is_repeated,
-                    ..*reserved
-                };
-                let earlier = self.made_before(tenant, &reserved).await?;
-                earlier.ok_or(Refusal::Conflict { run_id: None })
-            }
+            is_replay: false,
+        }),
+        Err(CommitError::Store(error)) => Err(error.into()),
+        Err(CommitError::TooLarge(error)) => Err(Refusal::SessionTooLarge(error)),
+        Err(CommitError::MissingBase) => Err(absent_session(ctx, tenant, base_id).await),
+        Err(CommitError::MissingEnvironment) => {
+            let missing = environment_from.unwrap_or(base_id);
+            Err(absent_session(ctx, tenant, missing).await)
+        }
+        Err(CommitError::Conflict { run_id }) => Err(Refusal::Conflict { run_id }),
+        // A concurrent copy of the same request was faster.
+        Err(CommitError::Exists | CommitError::LeaseLost) => {
+            let is_repeated = true;
+            let reserved = Reserved {
+                is_repeated,
+                ..*reserved
+            };
+            let earlier = made_before(ctx, tenant, &reserved).await?;
+            earlier.ok_or(Refusal::Conflict { run_id: None })
         }
     }
+}
 
-    fn child_draft(&self, session_id: SessionId, base: Arc<Bundle>, environment: EnvironmentState) -> BundleDraft {
-        BundleDraft {
-            session_id,
-            run_id: None,
-            subagent_of: None,
-            agent: base.head.agent.clone(),
-            agent_version: base.head.agent_version,
-            environment: Arc::new(environment),
-            context: ContextState {
-                updated_at: self.clock.now(),
-                ..base.context_state()
-            },
-            history: base.history.clone(),
-            parent: Some(base),
-            new_branch_id: BranchId::generate(&*self.ids),
-        }
+fn child_draft(
+    ctx: &RunContext,
+    session_id: SessionId,
+    base: Arc<Bundle>,
+    environment: EnvironmentState,
+) -> BundleDraft {
+    BundleDraft {
+        session_id,
+        run_id: None,
+        subagent_of: None,
+        agent: base.head.agent.clone(),
+        agent_version: base.head.agent_version,
+        environment: Arc::new(environment),
+        context: ContextState {
+            updated_at: ctx.clock.now(),
+            ..base.context_state()
+        },
+        history: base.history.clone(),
+        parent: Some(base),
+        new_branch_id: BranchId::generate(&*ctx.ids),
     }
 }

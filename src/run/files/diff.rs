@@ -23,7 +23,7 @@ pub struct FilesDiff {
     pub is_complete: bool,
 }
 
-/// What the comparison may still take.
+/// The rest of the limits of a comparison.
 struct Budget {
     text: usize,
     read: u64,

@@ -5,11 +5,12 @@
 
 use std::collections::BTreeMap;
 
+use super::ancestor::common_ancestor;
 use super::change::with_files;
-use super::child::{ChildSession, NewChild};
-use super::conflict::{ConflictPart, EnvironmentConflict};
-use super::open::SessionFiles;
-use crate::run::error::Refusal;
+use super::child::{ChildSession, NewChild, made_before, publish_child, reserve};
+use super::open::{load_base, load_states, tree_of};
+use crate::run::context::RunContext;
+use crate::run::refusal::{ConflictPart, EnvironmentConflict, Refusal};
 use crate::run::request::RequestKey;
 use store::retention::Ancestor;
 use store::sessions::ConflictPolicy;
@@ -27,83 +28,81 @@ pub struct MergeRequest {
     pub session_id: SessionId,
     /// The session whose changes it takes over.
     pub with: SessionId,
-    /// What to do if another session continues the first one.
+    /// The effect of another session that continues the first one.
     pub conflict: ConflictPolicy,
     /// The idempotency key of the request.
     pub idempotency: Option<RequestKey>,
 }
 
-impl SessionFiles {
-    /// Publishes a child session of the one session with the changes of the other one.
-    pub async fn merge(&self, tenant: &TenantId, request: MergeRequest) -> Result<ChildSession, Refusal> {
-        let reserved = self.reserve(tenant, request.idempotency.as_ref()).await?;
-        if let Some(earlier) = self.made_before(tenant, &reserved).await? {
-            return Ok(earlier);
+/// Publishes a child session of the one session with the changes of the other one.
+pub async fn merge_files(ctx: &RunContext, tenant: &TenantId, request: MergeRequest) -> Result<ChildSession, Refusal> {
+    let reserved = reserve(ctx, tenant, request.idempotency.as_ref()).await?;
+    if let Some(earlier) = made_before(ctx, tenant, &reserved).await? {
+        return Ok(earlier);
+    }
+    let MergeRequest { session_id, with, .. } = request;
+    let base = merge_base(ctx, tenant, session_id, with).await?;
+    let ours = load_base(ctx, tenant, session_id).await?;
+    let theirs = load_states(ctx, tenant, with).await?;
+    let environment = merged(ctx, tenant, [&base, &ours, &theirs]).await?;
+    let child = NewChild {
+        base: ours,
+        environment,
+        environment_from: Some(with),
+        conflict: request.conflict,
+    };
+    publish_child(ctx, tenant, &reserved, child).await
+}
+
+/// Reads the common ancestor. It must be retained, since a removed session has no files.
+async fn merge_base(ctx: &RunContext, tenant: &TenantId, one: SessionId, other: SessionId) -> Result<Bundle, Refusal> {
+    let ancestor = common_ancestor(ctx, tenant, one, other).await?;
+    let states = match &ancestor {
+        Ancestor::Retained(head) => ctx.store.states_load(tenant, head.session_id).await?,
+        Ancestor::Removed(_) => None,
+    };
+    states.ok_or(Refusal::RemovedAncestor {
+        session_id: ancestor.session_id(),
+    })
+}
+
+/// Merges the base, ours and theirs, or returns everything that can't be merged.
+async fn merged(ctx: &RunContext, tenant: &TenantId, bundles: [&Bundle; 3]) -> Result<EnvironmentState, Refusal> {
+    let states = bundles.map(|bundle| &*bundle.environment);
+    let [base, ours, theirs] = states.map(|state| tree_of(ctx, tenant, state));
+    let mut conflicts = Vec::new();
+    let variables = merge_values(
+        states.map(|state| &state.variables),
+        ConflictPart::Variables,
+        &mut conflicts,
+    );
+    let resources = merge_values(
+        states.map(|state| &state.resources),
+        ConflictPart::Resources,
+        &mut conflicts,
+    );
+    let tree = match merge(&base, &ours, &theirs).await? {
+        Merged::Clean(tree) if tree.is_same(&theirs) => Some(tree),
+        Merged::Clean(tree) => Some(tree.changed_now(&ours, nanoseconds(ctx.clock.now())).await?),
+        Merged::Conflicts(found) => {
+            conflicts.splice(..0, found.into_iter().map(file_conflict));
+            None
         }
-        let MergeRequest { session_id, with, .. } = request;
-        let base = self.merge_base(tenant, session_id, with).await?;
-        let ours = self.base(tenant, session_id).await?;
-        let theirs = self.states(tenant, with).await?;
-        let environment = self.merged(tenant, [&base, &ours, &theirs]).await?;
-        let child = NewChild {
-            base: ours,
-            environment,
-            environment_from: Some(with),
-            conflict: request.conflict,
-        };
-        self.publish_child(tenant, &reserved, child).await
-    }
-
-    /// Reads the common ancestor. It must be retained, since a removed session has no files.
-    async fn merge_base(&self, tenant: &TenantId, one: SessionId, other: SessionId) -> Result<Bundle, Refusal> {
-        let ancestor = self.common_ancestor(tenant, one, other).await?;
-        let states = match &ancestor {
-            Ancestor::Retained(head) => self.store.states_load(tenant, head.session_id).await?,
-            Ancestor::Removed(_) => None,
-        };
-        states.ok_or(Refusal::RemovedAncestor {
-            session_id: ancestor.session_id(),
-        })
-    }
-
-    /// Merges the base, ours and theirs, or returns everything that can't be merged.
-    async fn merged(&self, tenant: &TenantId, bundles: [&Bundle; 3]) -> Result<EnvironmentState, Refusal> {
-        let states = bundles.map(|bundle| &*bundle.environment);
-        let [base, ours, theirs] = states.map(|state| self.tree_of(tenant, state));
-        let mut conflicts = Vec::new();
-        let variables = merge_values(
-            states.map(|state| &state.variables),
-            ConflictPart::Variables,
-            &mut conflicts,
-        );
-        let resources = merge_values(
-            states.map(|state| &state.resources),
-            ConflictPart::Resources,
-            &mut conflicts,
-        );
-        let tree = match merge(&base, &ours, &theirs).await? {
-            Merged::Clean(tree) if tree.is_same(&theirs) => Some(tree),
-            Merged::Clean(tree) => Some(tree.changed_now(&ours, nanoseconds(self.clock.now())).await?),
-            Merged::Conflicts(of_files) => {
-                conflicts.splice(..0, of_files.into_iter().map(of_file));
-                None
-            }
-        };
-        let Some(tree) = tree.filter(|_| conflicts.is_empty()) else {
-            return Err(Refusal::MergeConflicts(conflicts));
-        };
-        check_variables(&variables).map_err(|words| Refusal::invalid("with", format!("together, {words}")))?;
-        check_resources(&resources).map_err(|words| Refusal::invalid("with", format!("together, {words}")))?;
-        let [base, ours, theirs] = states;
-        let merged = EnvironmentState {
-            variables,
-            resources,
-            workspace: one_of(&base.workspace, &ours.workspace, &theirs.workspace).clone(),
-            shell: one_of(&base.shell, &ours.shell, &theirs.shell).clone(),
-            other: one_of(&base.other, &ours.other, &theirs.other).clone(),
-        };
-        Ok(with_files(merged, &tree.save().await?))
-    }
+    };
+    let Some(tree) = tree.filter(|_| conflicts.is_empty()) else {
+        return Err(Refusal::MergeConflicts(conflicts));
+    };
+    check_variables(&variables).map_err(|words| Refusal::invalid("with", format!("together, {words}")))?;
+    check_resources(&resources).map_err(|words| Refusal::invalid("with", format!("together, {words}")))?;
+    let [base, ours, theirs] = states;
+    let merged = EnvironmentState {
+        variables,
+        resources,
+        workspace: one_of(&base.workspace, &ours.workspace, &theirs.workspace).clone(),
+        shell: one_of(&base.shell, &ours.shell, &theirs.shell).clone(),
+        other: one_of(&base.other, &ours.other, &theirs.other).clone(),
+    };
+    Ok(with_files(merged, &tree.save().await?))
 }
 
 /// Merges values by their names. Values that both sides set differently are conflicts.
@@ -142,7 +141,7 @@ fn one_of<'a, T: PartialEq>(base: &T, ours: &'a T, theirs: &'a T) -> &'a T {
     if ours == base { theirs } else { ours }
 }
 
-fn of_file(MergeConflict { path, kind }: MergeConflict) -> EnvironmentConflict {
+fn file_conflict(MergeConflict { path, kind }: MergeConflict) -> EnvironmentConflict {
     EnvironmentConflict {
         part: ConflictPart::Files,
         name: path.as_str().to_owned(),

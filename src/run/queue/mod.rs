@@ -1,34 +1,22 @@
-//! Runs that outlive their connection and their worker: accepted into the queue, leased by a
-//! worker, renewed and released.
+//! Queued runs at their worker: leased, renewed and released. They outlive their connection and
+//! their worker. `accept.rs`, one folder above, puts them into the queue.
 //!
 //! ```text
-//! accept    accept.rs    the run's record, its slot in the queue, its idempotency key: one transaction
-//! take      worker.rs    leases runs while there are slots for them; quarantine.rs isolates those that may be poison
-//! attempt   attempt.rs   one worker's work on one run: plan again ─ perform ─ conclude, as for every run
+//! take      worker.rs    leases runs while there are slots for them; isolates those that may be poison
+//! attempt   attempt.rs   one worker's work on one run: plan again ─ execute ─ conclude, as for every run
 //! renew     renewal.rs   renews leases and passes on what callers want, beside the work
 //! persist   progress.rs  persists events, usage and applied messages, beside the work
-//! journal   journal.rs   persists the steps of executions, under the lease
 //! ```
 
-mod accept;
 mod worker;
 
 mod attempt;
 mod earlier;
-mod journal;
+
 mod progress;
 mod renewal;
 
-mod leases;
-mod quarantine;
-mod request;
-
-pub use self::accept::{QueueLength, RunQueue};
-pub use self::attempt::Attempts;
-pub(super) use self::journal::{RunJournal, read_journal};
-pub use self::leases::Leases;
-pub use self::progress::ProgressWriter;
-pub use self::quarantine::Quarantine;
-pub use self::renewal::LeaseRenewal;
-pub(super) use self::request::{AcceptedRequest, PinnedAgents};
-pub use self::worker::QueueWorker;
+pub(super) use self::attempt::{AcceptedHere, attempt};
+pub(super) use self::progress::persist_progress;
+pub(super) use self::renewal::{deliver_messages, renew, renew_leases, watch_leases};
+pub(super) use self::worker::take_runs;

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use super::children::ChildSession;
 use super::task;
 use super::trace::Trace;
-use crate::run::work::Work;
+use crate::run::work::{SubagentSession, Work};
 use agent::AgentEvent;
 use agent::ports::{ToolError, ToolOutput};
 use agent::state::{AgentState, ExecutionStatus, StopReason, SubagentExecution, ToolTrace};
@@ -38,7 +37,7 @@ impl Called<'_> {
         self.above.events.emit(AgentEvent::SubagentStarted {
             step_number: self.step_number,
             call_id: self.call_id.clone(),
-            agent: self.work.agent.name.clone(),
+            agent: self.work.member.agent.name.clone(),
             agent_id: self.agent_id,
             session_id: self.work.session_id,
         });
@@ -49,7 +48,7 @@ impl Called<'_> {
         if !self.shares_environment() {
             self.work.environment.jobs().stop().await;
         }
-        let name = &self.work.agent.name;
+        let name = &self.work.member.agent.name;
         let status = state.as_ref().and_then(AgentState::status);
         let status = status.unwrap_or(ExecutionStatus::Failed);
         let trace = self.emit_completed(status, state.as_ref().and_then(AgentState::stop_reason));
@@ -116,7 +115,7 @@ impl Called<'_> {
     /// Emits the event that the subagent has ended, and returns the trace.
     fn emit_completed(&self, status: ExecutionStatus, stop_reason: Option<StopReason>) -> ToolTrace {
         let usage = self.work.control.spent();
-        let (agent, session_id) = (self.work.agent.name.clone(), self.work.session_id);
+        let (agent, session_id) = (self.work.member.agent.name.clone(), self.work.session_id);
         let subagent = self.trace.execution().map(|(execution_id, steps)| SubagentExecution {
             agent: agent.clone(),
             agent_id: self.agent_id,
@@ -150,11 +149,11 @@ impl Called<'_> {
     /// Passes the session to the parent execution, which publishes it with its own session or drops
     /// it.
     fn add_session(&self, state: AgentState, environment: EnvironmentState) {
-        let child = ChildSession {
+        let child = SubagentSession {
             session_id: self.work.session_id,
             subagent_of: self.above.session_id,
-            agent: self.work.agent.name.clone(),
-            agent_version: self.work.agent_version,
+            agent: self.work.member.agent.name.clone(),
+            agent_version: self.work.member.agent_version,
             environment: Arc::new(environment),
             state,
         };

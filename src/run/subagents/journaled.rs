@@ -3,8 +3,7 @@
 
 use std::sync::Arc;
 
-use super::children::{ChildSession, Children};
-use crate::run::work::Work;
+use crate::run::work::{Children, SubagentSession, Work};
 use agent::state::{AdditionGap, AgentState};
 use agent::{CallSeed, JournalEntry, Journals, Progress};
 use values::clock::Timestamp;
@@ -16,11 +15,10 @@ use values::session::{EnvironmentState, Hash};
 pub(super) struct JournaledSubagent {
     /// The session that it will publish.
     pub(super) session_id: SessionId,
-    /// The version of its definition.
+    /// The version of the definition.
     pub(super) agent_version: Hash,
     /// The environment that it began with; `None` if it shares that of its parent agent.
     pub(super) begun_with: Option<Box<EnvironmentState>>,
-    /// Its progress.
     pub(super) progress: Progress,
 }
 
@@ -93,7 +91,7 @@ fn restore_below(
             seed: &CallSeed::of_call(&scope),
         };
         restore_below(journals, &parent, &journaled.progress, &below)?;
-        let child = ChildSession {
+        let child = SubagentSession {
             session_id: journaled.session_id,
             subagent_of: above.session_id,
             agent: subagent.agent.clone(),

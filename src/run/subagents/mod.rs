@@ -10,8 +10,6 @@
 //! trace. If it completes or stops, its session goes to the `Children` of the parent execution, and
 //! from there into the run's commit. If it fails, its own `Children` are dropped.
 
-mod team;
-
 mod tool;
 
 mod called;
@@ -19,14 +17,7 @@ mod called;
 mod journaled;
 mod task;
 
-mod children;
-mod slots;
 mod trace;
 
-pub(super) use self::children::{ChildSession, Children};
 pub(super) use self::journaled::restore_children;
-pub(super) use self::slots::Slot;
-pub use self::slots::SubagentSlots;
-pub(super) use self::team::{Team, TeamSearch};
-pub use self::tool::SubagentPorts;
 pub(super) use self::tool::subagent_tools;

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::run::failure::execution_error;
+use crate::run::work::execution_error;
 use agent::ports::ToolSpec;
 use agent::state::{AgentState, FinishReason};
 use agent::{AgentDefinition, SubagentConfig};
@@ -42,8 +42,8 @@ impl Task {
 
 /// Returns the description of the tool for models.
 pub(super) fn spec_of(subagent: &SubagentConfig, agent: &AgentDefinition) -> ToolSpec {
-    let of_agent = Some(&agent.description).filter(|description| !description.is_empty());
-    let description = subagent.description.as_ref().or(of_agent).cloned();
+    let own = Some(&agent.description).filter(|description| !description.is_empty());
+    let description = subagent.description.as_ref().or(own).cloned();
     ToolSpec {
         name: subagent.tool_name(),
         description: description.unwrap_or_else(|| {

@@ -8,44 +8,28 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 
 use super::called::Called;
-use super::children::Children;
-use super::journaled::JournaledSubagent;
-use super::restore_children;
-use super::slots::Slot;
+use super::journaled::{JournaledSubagent, restore_children};
 use super::task::{Task, spec_of};
-use super::team::Member;
 use super::trace::{Relay, Trace};
-use crate::run::tasks::RunTasks;
-use crate::run::work::{LoopFactory, Work, WorkJournal, with_own_approvals};
+use crate::run::context::{ExecutionSlot, RunContext};
+use crate::run::plan::Member;
+use crate::run::work::{Children, MakeLoop, Work, WorkJournal, with_own_approvals};
 use agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use agent::state::{AgentState, ExecutionBudget};
 use agent::{CallSeed, HookConfig, JournalEntry, PendingStep, Progress, SubagentConfig, SubagentWorkspace};
-use values::clock::{Clock, Deadline, Timestamp};
-use values::ids::{AgentId, IdSource, MessageId, SessionId};
+use values::clock::{Deadline, Timestamp};
+use values::ids::{AgentId, MessageId, SessionId};
 use values::json::Value;
 use values::message::{Message, Role};
 use values::session::EnvironmentState;
 use workspace::Tree;
 use workspace::environment::Environment;
 
-/// The dependencies of subagents' executions.
-#[derive(Debug, Clone)]
-pub struct SubagentPorts {
-    /// The clock.
-    pub clock: Arc<dyn Clock>,
-    /// Creates ids.
-    pub ids: Arc<dyn IdSource>,
-    /// Runs the tasks of executions.
-    pub tasks: RunTasks,
-    /// The limits that apply if no definition sets one.
-    pub budget: ExecutionBudget,
-}
-
 /// A tool that executes each call with a subagent.
 #[derive(Debug)]
 pub(super) struct SubagentTool {
-    ports: SubagentPorts,
-    loops: Arc<dyn LoopFactory>,
+    ctx: Arc<RunContext>,
+    make_loop: MakeLoop,
     /// The parent execution.
     above: Arc<Work>,
     subagent: SubagentConfig,
@@ -62,7 +46,7 @@ struct Begun {
     forked_from: Option<Tree>,
 }
 
-/// What a new execution does not share with others.
+/// The parts of a new execution that it does not share with others.
 struct Own {
     session_id: SessionId,
     environment: Arc<Environment>,
@@ -79,18 +63,18 @@ enum Start {
 
 /// Creates the tools for an agent's subagents; none if no level is left.
 pub(in crate::run) fn subagent_tools(
-    ports: &SubagentPorts,
-    loops: &Arc<dyn LoopFactory>,
+    ctx: &Arc<RunContext>,
+    make_loop: MakeLoop,
     work: &Arc<Work>,
 ) -> Vec<Arc<dyn Tool>> {
-    let subagents = work.agent.subagents.iter().filter(|_| work.depth_left > 0);
+    let subagents = work.member.agent.subagents.iter().filter(|_| work.depth_left > 0);
     // The team was gathered from the same definitions, so no member is missing.
     let found = subagents.filter_map(|subagent| Some((subagent, work.team.member(&subagent.agent)?)));
     found
         .map(|(subagent, member)| {
             let tool: Arc<dyn Tool> = Arc::new(SubagentTool {
-                ports: ports.clone(),
-                loops: Arc::clone(loops),
+                ctx: Arc::clone(ctx),
+                make_loop,
                 above: Arc::clone(work),
                 subagent: subagent.clone(),
                 member: Arc::clone(member),
@@ -131,7 +115,7 @@ impl SubagentTool {
         if matches!(start, Start::Again(_)) && !state.has_active_execution() {
             return called.end(Some(state)).await;
         }
-        let agent_loop = Arc::clone(&self.loops).agent_loop(&called.work);
+        let agent_loop = (self.make_loop)(&self.ctx, &called.work);
         let agent_loop = agent_loop.map_err(|failure| ToolError::new(self.not_begun(&failure.into_error().message)))?;
         if matches!(start, Start::Anew(_)) {
             called.emit_started();
@@ -144,7 +128,7 @@ impl SubagentTool {
         });
         // Runs in a separate task, so that levels of agents do not share one stack. If the waiting
         // execution is dropped, the task is aborted.
-        let working = AbortOnDropHandle::new(self.ports.tasks.runs.spawn(working.in_current_span()));
+        let working = AbortOnDropHandle::new(self.ctx.process.tasks.runs.spawn(working.in_current_span()));
         called.end(working.await.ok()).await
     }
 
@@ -158,7 +142,7 @@ impl SubagentTool {
     }
 
     /// Waits for a slot, until the run is stopped or cancelled.
-    async fn slot(&self, context: &ToolContext) -> Result<Slot, ToolError> {
+    async fn slot(&self, context: &ToolContext) -> Result<ExecutionSlot, ToolError> {
         let ended = tokio::select! {
             biased;
             signal = self.above.control.interrupted(time_limit(context)) => signal.message,
@@ -183,11 +167,11 @@ impl SubagentTool {
         &self,
         task: Task,
         context: &ToolContext,
-        slot: Slot,
+        slot: ExecutionSlot,
         trace: &Arc<Trace>,
     ) -> Result<Begun, ToolError> {
         let state = self.begun_state(context);
-        let session_id = SessionId::generate(&*self.ports.ids);
+        let session_id = SessionId::generate(&*self.ctx.ids);
         let found = context.environment.refresh().await;
         found.map_err(|error| ToolError::new(self.not_begun(&error.to_string())))?;
         let environment = self.environment(&context.environment);
@@ -256,7 +240,7 @@ impl SubagentTool {
         &self,
         journaled: JournaledSubagent,
         context: &ToolContext,
-        slot: Slot,
+        slot: ExecutionSlot,
         trace: &Arc<Trace>,
     ) -> Result<Begun, ToolError> {
         let environment = match journaled.environment() {
@@ -311,7 +295,7 @@ impl SubagentTool {
 
     /// Creates the execution: with the lowest of all limits, the hooks of its ancestors, and the
     /// tools that it may use among theirs.
-    fn work(&self, context: &ToolContext, own: Own, slot: Slot, trace: &Arc<Trace>) -> Work {
+    fn work(&self, context: &ToolContext, own: Own, slot: ExecutionSlot, trace: &Arc<Trace>) -> Work {
         let Own {
             session_id,
             environment,
@@ -323,14 +307,12 @@ impl SubagentTool {
             max_steps: above.step_ceiling,
             ..ExecutionBudget::default()
         };
-        let budget = budget.or(&self.ports.budget).tightest(&ceiling);
+        let budget = budget.or(&self.ctx.settings.budget).tightest(&ceiling);
         let wanted = self.subagent.tools.as_ref().unwrap_or(&agent.tools);
         let tools = wanted.iter().filter(|tool| above.tools.contains(tool));
         Work {
             tenant: above.tenant.clone(),
-            agent: Arc::clone(agent),
-            agent_version: self.member.agent_version,
-            models: self.member.models.clone(),
+            member: Arc::clone(&self.member),
             tools: tools.cloned().collect(),
             client_tools: Arc::default(),
             served: above.served.of_subagent(&self.subagent, agent),
@@ -356,8 +338,8 @@ impl SubagentTool {
 
     /// Creates the state of a new agent instance, from its definition alone.
     fn begun_state(&self, context: &ToolContext) -> AgentState {
-        let (ports, agent) = (&self.ports, &self.member.agent);
-        AgentState::new(AgentId::generate(&*ports.ids), ports.clock.now())
+        let (ctx, agent) = (&self.ctx, &self.member.agent);
+        AgentState::new(AgentId::generate(&*ctx.ids), ctx.clock.now())
             .with_parent_agent_id(Some(context.agent_id))
             .with_metadata(agent.metadata.clone())
             .with_system_prompt(agent.system_prompt.clone())
@@ -366,9 +348,8 @@ impl SubagentTool {
     }
 
     fn message(&self, task: Task) -> Message {
-        let ports = &self.ports;
-        let id = MessageId::generate(&*ports.ids);
-        Message::text(id, Role::User, task.into_text(), ports.clock.now())
+        let id = MessageId::generate(&*self.ctx.ids);
+        Message::text(id, Role::User, task.into_text(), self.ctx.clock.now())
     }
 
     fn not_begun(&self, reason: &str) -> String {

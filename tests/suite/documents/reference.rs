@@ -7,7 +7,7 @@ use std::sync::Arc;
 use agent::AgentEvent;
 use agent::record::RunEvent;
 use agent_runtime::http::openapi;
-use agent_runtime::run::DROP_REASONS;
+use agent_runtime::run::read::DROP_REASONS;
 use serde_json::json;
 use tools::builtin_tools;
 use values::clock::{Clock, SystemClock};

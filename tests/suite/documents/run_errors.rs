@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// Where errors of runs are made. No other text in these files has the form of a code.
 const SOURCES: [&str; 5] = [
-    "src/run/failure.rs",
+    "src/run/work/failure.rs",
     "crates/agent/src/ports/model.rs",
     "crates/agent/src/hooks/stack.rs",
     "crates/agent/src/recorder.rs",

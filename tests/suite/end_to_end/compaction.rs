@@ -444,7 +444,7 @@ async fn ten_thousand_turns_run_like_twenty(database: TestDatabase) {
         let first = app.run(Some(&base), "go on").await;
         let second = app.run(Some(id(&first)), "and on").await;
         let tip = id(&second).parse().unwrap();
-        let bundle = app.app.store.bundle_load(&tenant, tip).await.unwrap().unwrap();
+        let bundle = app.app.runs.store.bundle_load(&tenant, tip).await.unwrap().unwrap();
         let summaries = usize::from(turns > 20);
         assert_eq!(bundle.history.len(), 2 * turns + 4 + summaries);
         held.push(bundle.history.iter().count());

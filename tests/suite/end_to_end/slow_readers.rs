@@ -99,7 +99,7 @@ impl SlowReader {
 async fn until_all_is_said(app: &TestApp, run: &Value) {
     let (tenant, run_id) = (TenantId::anonymous(), id(run).parse().unwrap());
     until("the model does not speak", async || {
-        let last = app.app.board.event_last(&tenant, run_id).await.unwrap();
+        let last = app.app.runs.board.event_last(&tenant, run_id).await.unwrap();
         last > PIECES as u64
     })
     .await;

@@ -281,7 +281,15 @@ async fn a_key_is_looked_up_seldom_and_its_revocation_takes_effect_soon(service:
         .await
         .assert_problem("internal_error");
     service.database.mend_tables(&["api_keys"]).await;
-    assert!(service.app.store.key_revoke(key_id, service.clock.now()).await.unwrap());
+    assert!(
+        service
+            .app
+            .runs
+            .store
+            .key_revoke(key_id, service.clock.now())
+            .await
+            .unwrap()
+    );
     // Setting the clock of the machine changes nothing.
     service.clock.advance(TimeDelta::days(-1));
     until("the revoked key lives on", async || {

@@ -61,7 +61,7 @@ async fn assert_all_fail(service: &Service, paths: &[&str], code: &str) {
 }
 
 async fn a_loop_that_panics_makes_the_process_unready(service: &Service) {
-    let supervisor = service.app.runs.lifecycle.supervisor.clone();
+    let supervisor = service.app.runs.supervisor.clone();
     let panicking = tokio::spawn(supervisor.keep("test", async || panic!("a test")));
     until("the panic goes unnoticed", async || {
         service.try_get("/readyz").await.status == 503
@@ -192,7 +192,7 @@ async fn a_store_that_takes_no_writes_says_why() {
 }
 
 async fn a_closed_store_is_a_problem_without_internals(service: &Service) {
-    service.app.store.close().await;
+    service.app.runs.store.close().await;
     assert_all_fail(service, &READS, "store_unavailable").await;
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use agent_runtime::run::process;
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
@@ -11,7 +12,7 @@ use super::service::Service;
 #[tokio::test]
 async fn a_service_that_shuts_down_takes_no_runs() {
     let service = Service::start().await;
-    service.app.runs.lifecycle.shut_down(Duration::ZERO).await;
+    process::shut_down(&service.app.runs, Duration::ZERO).await;
     let answer = service.post("/v1/runs", &json!({"input": "hi"})).await;
     answer.assert_problem("shutting_down");
     assert_ne!(answer.header("retry-after"), "");

@@ -8,6 +8,7 @@ use agent_runtime::api_key;
 use agent_runtime::app::{App, Extensions};
 use agent_runtime::config::{self, Config, Sources};
 use agent_runtime::http::{self, HttpState};
+use agent_runtime::run::process;
 use reqwest::{Client, Method, RequestBuilder, StatusCode, redirect};
 use secrecy::ExposeSecret as _;
 use serde_json::json;
@@ -179,7 +180,7 @@ impl TestApp {
             created_at: self.clock.now(),
             revoked_at: None,
         };
-        self.app.store.key_insert(&key).await.unwrap();
+        self.app.runs.store.key_insert(&key).await.unwrap();
         (key_id, secret.expose_secret().to_owned())
     }
 
@@ -209,13 +210,13 @@ impl TestApp {
 
     /// Waits until no run is in progress.
     pub(crate) async fn until_idle(&self) {
-        until("runs go on", async || self.app.runs.lifecycle.active_runs() == 0).await;
+        until("runs go on", async || process::active_runs(&self.app.runs) == 0).await;
     }
 
     /// Waits until the store has the run's record.
     pub(crate) async fn until_stored(&self, run_id: &str) {
         let (tenant, run_id) = (TenantId::anonymous(), run_id.parse().unwrap());
-        let lookup = async || self.app.store.run_lookup(&tenant, run_id).await;
+        let lookup = async || self.app.runs.store.run_lookup(&tenant, run_id).await;
         until("the record is not stored", async || {
             lookup().await.is_ok_and(|run| run.is_some())
         })
@@ -236,9 +237,9 @@ impl TestApp {
     pub(crate) async fn finish(self) {
         self.stop();
         self.server.await.unwrap();
-        self.app.runs.lifecycle.shut_down(GRACE).await;
+        process::shut_down(&self.app.runs, GRACE).await;
         self.app.disconnect().await;
-        assert_eq!(self.app.runs.lifecycle.active_runs(), 0);
+        assert_eq!(process::active_runs(&self.app.runs), 0);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Limits the rate of each tenant's requests for all processes (`rate.lua`).
 //!
 //! The state is one key per tenant: the time at which all allowed requests would be due. During an
-//! outage each process counts by itself (`run/rates.rs`).
+//! outage each process counts by itself (`run/context/rates.rs`).
 
 use std::time::Duration;
 

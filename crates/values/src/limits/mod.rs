@@ -1,9 +1,9 @@
 //! Limits that operators set for tenants and API keys. They bound what a run may spend, which
 //! agents and models it may use, and how much a tenant may use at once.
 //!
-//! `run/limits.rs` applies the limits of runs. `TenantShares` counts what a tenant uses in this
-//! process. The transaction that accepts a run counts the tenant's waiting runs. It holds a lock of
-//! the tenant, so concurrent requests never exceed the limit.
+//! `run/request/allowance.rs` applies the limits of runs. `TenantShares` counts what a tenant uses
+//! in this process. The transaction that accepts a run counts the tenant's waiting runs. It holds a
+//! lock of the tenant, so concurrent requests never exceed the limit.
 
 mod pattern;
 mod shares;

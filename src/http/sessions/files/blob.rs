@@ -17,6 +17,7 @@ use crate::http::json_body::read_bytes;
 use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::Problem;
 use crate::http::state::Api;
+use crate::run::files::store_blob;
 use tasks::fair_share::Share;
 use tasks::off_thread::by_size;
 use values::session::{Hash, hash_content};
@@ -43,7 +44,7 @@ impl FromRequest<Arc<Api>> for FileBody {
     type Rejection = Problem;
 
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
-        let limit = api.service.runs.files.limits.file_bytes;
+        let limit = api.service.runs.workspace.file_bytes;
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let (bytes, room) = read_bytes(request, api, limit, COPIES).await?.into_parts();
         Ok(Self {
@@ -75,8 +76,7 @@ pub(in crate::http) async fn put_blob(
         let words = format!("the body has the hash {actual}");
         return Err(Problem::new(ProblemCode::HashMismatch, words));
     }
-    let files = &call.api.service.runs.files;
-    let stored = files.store_blob(&call.tenant, hash, body.bytes.clone()).await?;
+    let stored = store_blob(&call.api.service.runs, &call.tenant, hash, body.bytes.clone()).await?;
     let status = if stored.is_known {
         StatusCode::OK
     } else {

@@ -9,6 +9,7 @@ use crate::http::idempotency::KeyedBody;
 use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::Problem;
 use crate::http::sessions::SessionView;
+use crate::run;
 use tasks::off_thread::by_size;
 
 /// Changes files of a session: all changes or none. Makes a session that continues it with the same
@@ -32,6 +33,6 @@ pub(in crate::http) async fn change_files(
     query.finish()?;
     let session_id = path.id("session_id")?;
     let request = by_size(&call.tenant, bytes, move || body.into_request(session_id, key)).await?;
-    let child = call.api.service.runs.files.change(&call.tenant, request).await?;
+    let child = run::files::change_files(&call.api.service.runs, &call.tenant, request).await?;
     respond_child(&call, child).await
 }

@@ -10,7 +10,7 @@ use crate::http::in_flight::{SMALL, respond_with};
 use crate::http::problem::Problem;
 use crate::http::sessions::etag;
 use crate::http::sessions::view::{Include, SessionView};
-use crate::run::ChildSession;
+use crate::run::files::ChildSession;
 use values::json::json_length;
 
 /// Responds with the session and its environment, if the key may read them. The session is stored

@@ -11,7 +11,7 @@ use crate::http::idempotency::KeyedBody;
 use crate::http::parameters::{NoParameters, PathParameters, QueryParameters, parse_id};
 use crate::http::problem::Problem;
 use crate::http::sessions::SessionView;
-use crate::run::MergeRequest;
+use crate::run::files::{MergeRequest, common_ancestor, merge_files};
 use store::retention::Ancestor;
 use store::sessions::ConflictPolicy;
 
@@ -39,8 +39,8 @@ pub(in crate::http) async fn get_ancestor(
     _: NoParameters,
 ) -> Result<Json<Ancestor>, Problem> {
     let (one, other) = (path.id("session_id")?, path.id("other")?);
-    let files = &call.api.service.runs.files;
-    Ok(Json(files.common_ancestor(&call.tenant, one, other).await?))
+    let ancestor = common_ancestor(&call.api.service.runs, &call.tenant, one, other).await?;
+    Ok(Json(ancestor))
 }
 
 /// Merges the files, variables and resources of another session over the common ancestor. Makes a
@@ -68,7 +68,7 @@ pub(in crate::http) async fn merge_session(
         conflict: body.conflict.unwrap_or_default(),
         idempotency: key,
     };
-    let merged = call.api.service.runs.files.merge(&call.tenant, request).await;
+    let merged = merge_files(&call.api.service.runs, &call.tenant, request).await;
     let child = merged.map_err(|refusal| call.problem(refusal))?;
     respond_child(&call, child).await
 }

@@ -19,6 +19,7 @@ use crate::http::in_flight::held;
 use crate::http::parameters::{NoParameters, PathParameters};
 use crate::http::problem::Problem;
 use crate::http::sessions::etag;
+use crate::run::files::open_files;
 use values::ids::SessionId;
 use values::session::Hash;
 use workspace::{Entry, FilePath, Tree, TreeError};
@@ -73,7 +74,7 @@ struct StoredFile {
 
 impl StoredFile {
     async fn find(call: &Call, session_id: SessionId, path: FilePath) -> Result<Self, Problem> {
-        let tree = call.api.service.runs.files.open(&call.tenant, session_id).await?;
+        let tree = open_files(&call.api.service.runs, &call.tenant, session_id).await?;
         let entry = file_entry(&tree, &path).await.map_err(tree_problem)?;
         match entry {
             Entry::File { hash, size, .. } => Ok(Self {

@@ -8,9 +8,10 @@ use agent::hooks::{HookFactory, HookRegistry};
 use agent::ports::{Model, ModelCatalog, ModelLookupError, WebhookFault, WebhookRules};
 use agent::record::{RunMode, RunRecord, StepRecord};
 use agent::state::ExecutionBudget;
-use agent_runtime::app::{RunPorts, assemble_runs};
 use agent_runtime::config::{self, Sources};
-use agent_runtime::run::{AgentChecks, AgentDirectory, AgentSource, ConfiguredAgent, InputMessage, RunRequest, Runs};
+use agent_runtime::run::agents::{AgentChecks, AgentDirectory, AgentSource, ConfiguredAgent};
+use agent_runtime::run::read::step_list;
+use agent_runtime::run::{self, InputMessage, ProcessState, RunContext, RunRequest};
 use board::Board;
 use store::{self, Sessions};
 use tasks::supervision::Supervisor;
@@ -19,7 +20,7 @@ use test_support::fake_model::FakeModel;
 use test_support::fake_tool::{Behaviour, FakeTool};
 use tools::mcp::McpServers;
 use tools::{ToolRegistry, ToolSettings, builtin_tools};
-use values::clock::SystemClock;
+use values::clock::{Clock, SystemClock};
 use values::ids::UuidV7Source;
 use values::json::Value;
 use values::message::ContentPart;
@@ -56,7 +57,7 @@ pub(super) async fn service(
     worker: &Arc<FakeModel>,
     hooks: impl HookFactory + 'static,
     agents: [Value; 2],
-) -> Runs {
+) -> Arc<RunContext> {
     let cast = Cast(BTreeMap::from([
         ("lead", Arc::clone(lead)),
         ("worker", Arc::clone(worker)),
@@ -87,22 +88,6 @@ pub(super) async fn service(
         clock.clone(),
         Box::new(Given(agents.to_vec())),
     );
-    let ports = RunPorts {
-        sessions: Arc::new(Sessions::new(store.clone(), 1 << 20, Arc::new(SystemClock))),
-        store,
-        board: Arc::new(Board::default()),
-        agents: Arc::new(directory.unwrap()),
-        models,
-        tools,
-        servers: Arc::new(McpServers::default()),
-        hooks,
-        prices: PriceTable::default(),
-        limits: Arc::default(),
-        outbox: Arc::default(),
-        supervisor: Supervisor::default(),
-        clock,
-        ids,
-    };
     let overrides = [
         ("runs.default_agent", "lead"),
         ("runs.max_concurrent", "1"),
@@ -114,17 +99,43 @@ pub(super) async fn service(
         overrides: overrides.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
         ..Sources::default()
     });
-    assemble_runs(&ports, &loaded.unwrap().config)
+    let config = loaded.unwrap().config;
+    let clock: Arc<dyn Clock> = clock;
+    let limits = Arc::default();
+    let process = ProcessState::new(&config.runs, &config.queue, config.subagents, &limits, &clock, &*ids);
+    Arc::new(RunContext {
+        sessions: Arc::new(Sessions::new(store.clone(), 1 << 20, Arc::new(SystemClock))),
+        store,
+        board: Arc::new(Board::default()),
+        agents: Arc::new(directory.unwrap()),
+        models,
+        tools,
+        servers: Arc::new(McpServers::default()),
+        hooks,
+        prices: PriceTable::default(),
+        limits,
+        clock,
+        ids,
+        outbox: Arc::default(),
+        supervisor: Supervisor::default(),
+        settings: config.runs,
+        queue: config.queue,
+        subagents: config.subagents,
+        idempotency: config.idempotency,
+        workspace: config.workspace,
+        answer_expiry: config.answer_expiry,
+        process,
+    })
 }
 
 /// Runs the agent that leads, and returns the run's record and its steps.
-pub(super) async fn run(service: &Runs) -> (RunRecord, Vec<StepRecord>) {
+pub(super) async fn run(service: &Arc<RunContext>) -> (RunRecord, Vec<StepRecord>) {
     let tenant = TenantId::anonymous();
-    let handle = service.starter.start(tenant.clone(), request()).await.unwrap();
+    let handle = run::start(service, tenant.clone(), request()).await.unwrap();
     let run_id = handle.run_id;
     let record = handle.result().await.unwrap();
     // The board shows the record until the store has it.
-    let steps = service.reader.step_list(&tenant, run_id).await.unwrap().unwrap();
+    let steps = step_list(service, &tenant, run_id).await.unwrap().unwrap();
     (Arc::unwrap_or_clone(record), steps)
 }
 

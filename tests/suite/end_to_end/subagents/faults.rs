@@ -7,6 +7,7 @@ use std::time::Duration;
 use agent::hooks::{ExecutionPorts, Hook, HookFactory};
 use agent::record::RunStatus;
 use agent::state::{ExecutionStatus, StopReason};
+use agent_runtime::run::process;
 use serde_json::json;
 use test_support::databases::TestDatabase;
 use test_support::fake_model::{FakeModel, asks_for, says};
@@ -62,7 +63,7 @@ async fn a_subagent_that_can_not_begin_is_a_tool_error() {
     );
     assert!(steps[0].tool_executions[0].subagent.is_none());
     assert!(worker.requests().is_empty());
-    service.lifecycle.shut_down(Duration::from_secs(1)).await;
+    process::shut_down(&service, Duration::from_secs(1)).await;
 }
 
 #[tokio::test]
@@ -88,7 +89,7 @@ async fn a_subagent_that_breaks_off_is_a_tool_error_with_its_trace_and_usage() {
     );
     assert_eq!((subagent.steps.len(), subagent.usage.total_tokens), (1, 15));
     assert_eq!(subagent.steps[0].messages.len(), 2);
-    service.lifecycle.shut_down(Duration::from_secs(1)).await;
+    process::shut_down(&service, Duration::from_secs(1)).await;
 }
 
 #[tokio::test]
@@ -114,7 +115,7 @@ async fn a_tool_ends_the_execution_that_called_it_and_none_above() {
         (subagent.status, subagent.stop_reason, subagent.steps.len()),
         (ExecutionStatus::Stopped, Some(StopReason::StopRequested), 1)
     );
-    service.lifecycle.shut_down(Duration::from_secs(1)).await;
+    process::shut_down(&service, Duration::from_secs(1)).await;
 }
 
 #[tokio::test]
@@ -138,5 +139,5 @@ async fn a_run_that_a_tool_ends_is_stopped_and_publishes_its_session() {
         last.tool_results().next().unwrap().content[0].as_text(),
         Some("handed over")
     );
-    service.lifecycle.shut_down(Duration::from_secs(1)).await;
+    process::shut_down(&service, Duration::from_secs(1)).await;
 }

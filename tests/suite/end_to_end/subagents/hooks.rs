@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use agent::hooks::{ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookPoint, HookSubject, ToolDecision};
 use agent::record::RunStatus;
+use agent_runtime::run::process;
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use test_support::databases::TestDatabase;
@@ -142,5 +143,5 @@ async fn the_hooks_of_an_agent_are_in_force_for_its_subagents() {
         (joined_text(&result.content).as_str(), result.is_error),
         ("no sums here", true)
     );
-    service.lifecycle.shut_down(Duration::from_secs(1)).await;
+    process::shut_down(&service, Duration::from_secs(1)).await;
 }

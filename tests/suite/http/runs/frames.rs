@@ -77,7 +77,7 @@ impl Crowded {
 
     /// Waits until so many runs of the tenant have completed. A response with them would take room.
     async fn until_completed(&self, count: usize) {
-        let (tenant, store) = ("acme".parse().unwrap(), &self.app.app.store);
+        let (tenant, store) = ("acme".parse().unwrap(), &self.app.app.runs.store);
         let filter = RunFilter {
             status: Some(RunStatus::Completed),
             ..RunFilter::default()

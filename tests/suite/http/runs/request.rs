@@ -1,5 +1,6 @@
 //! Bodies of `POST /v1/runs` that are refused. Each gets its own problem and starts nothing.
 
+use agent_runtime::run::process;
 use reqwest::Method;
 use serde_json::json;
 
@@ -17,7 +18,7 @@ async fn bad_bodies_of_runs_are_refused(service: &Service) {
         assert_refused(request, code, pointer, &shown).await;
     }
     service.assert_nothing_was_written().await;
-    assert_eq!(service.app.runs.lifecycle.active_runs(), 0);
+    assert_eq!(process::active_runs(&service.app.runs), 0);
 }
 
 /// Bodies of `POST /v1/runs`, below the code and the pointer of their problem.

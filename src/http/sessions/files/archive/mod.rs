@@ -21,6 +21,7 @@ use crate::http::auth::Call;
 use crate::http::file_problems::tree_problem;
 use crate::http::parameters::{PathParameters, QueryParameters};
 use crate::http::problem::Problem;
+use crate::run::files::open_files;
 use tasks::fair_share::Share;
 use tasks::off_thread::by_size;
 use values::causes::with_causes;
@@ -72,10 +73,10 @@ impl Archive {
     /// Lists the files. Takes room for the list and for the largest file at once, so that the
     /// archive never waits for room.
     async fn open(call: &Call, session_id: SessionId, format: ArchiveFormat) -> Result<Self, Problem> {
-        let files = &call.api.service.runs.files;
-        let tree = files.open(&call.tenant, session_id).await?;
+        let runs = &call.api.service.runs;
+        let tree = open_files(runs, &call.tenant, session_id).await?;
         let totals = tree.totals().await.map_err(tree_problem)?;
-        let largest = totals.bytes.min(files.limits.file_bytes);
+        let largest = totals.bytes.min(runs.workspace.file_bytes);
         let room = call.api.in_flight.take_soon(&call.tenant, cost(totals, largest));
         let mut share = room.await?;
         let entries = tree.walk(None).await.map_err(tree_problem)?;

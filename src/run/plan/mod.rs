@@ -1,0 +1,387 @@
+//! Plans a run: refuses everything that can be refused, before anything is written.
+//!
+//! A budget in the request can tighten the agent's budget, never loosen it. `inherited.rs` combines
+//! the settings of the base, the agent and the request.
+
+mod accepted;
+mod answers;
+mod base;
+mod inherited;
+mod input;
+mod overrides;
+
+mod models;
+mod team;
+
+mod model_room;
+
+pub(super) use self::accepted::AcceptedRequest;
+pub(super) use self::answers::{accepted_pins, remembered_approvals};
+pub(super) use self::base::{Base, refuse_continued};
+pub(super) use self::team::{Member, Team};
+
+use std::sync::Arc;
+
+use self::accepted::PinnedAgents;
+use self::answers::{Answered, answered};
+use self::inherited::{durability_of, environment_of, response_format_of, session_metadata_of};
+use self::input::{counted, input_messages};
+use self::models::{check_prices, check_work, choose_models};
+use self::overrides::overrides_of;
+use self::team::TeamSearch;
+use crate::run::context::RunContext;
+use crate::run::read::absent_session;
+use crate::run::refusal::Refusal;
+use crate::run::request::{Allowance, RunRequest};
+use agent::record::{RunStatus, RunSummary};
+use agent::state::ExecutionBudget;
+use agent::{AgentDefinition, ClientTool, Durability, FormatCache};
+use store::agents::AgentRecord;
+use store::queue::{IfBusy, NewAnswer};
+use values::ids::{AgentId, RunId, SessionId};
+use values::json::Object;
+use values::message::Message;
+use values::model_ref::ResponseFormat;
+use values::session::{Bundle, EnvironmentState, Overrides, check_history};
+use values::tenant::TenantId;
+use values::usage::Usage;
+
+/// A run that may begin.
+#[derive(Debug)]
+pub(super) struct RunPlan {
+    pub(super) tenant: TenantId,
+    /// The request, with the webhook and the durability that apply, its messages, and the versions
+    /// of the agents. The queue stores it.
+    pub(super) accepted: AcceptedRequest,
+    /// The step that the run finishes first, if its base waits for answers.
+    pub(super) answered: Option<Answered>,
+    pub(super) base: Base,
+    /// The run's own agent.
+    pub(super) lead: Arc<Member>,
+    /// The agents that may be its subagents.
+    pub(super) team: Arc<Team>,
+    pub(super) budget: ExecutionBudget,
+    /// The most steps of the run's own agent, and of each subagent.
+    pub(super) step_ceiling: Option<u32>,
+    pub(super) environment: EnvironmentState,
+    pub(super) session_metadata: Object,
+    pub(super) response_format: ResponseFormat,
+    /// The cache with the compiled response format.
+    pub(super) formats: Arc<FormatCache>,
+    pub(super) durability: Durability,
+    /// The settings of the session that override the agent's definition.
+    pub(super) overrides: Option<Arc<Overrides>>,
+    /// The tools that the agent has in this run.
+    pub(super) tools: Vec<String>,
+    /// The tools that the caller executes.
+    pub(super) client_tools: Arc<[ClientTool]>,
+}
+
+/// The session that a request continues.
+#[derive(Debug, Clone, Copy)]
+struct Continued {
+    /// `None` for a new line of sessions.
+    session_id: Option<SessionId>,
+    /// Whether the run will continue a later session that does not exist yet, so that nobody knows
+    /// whether it has open calls.
+    is_awaited: bool,
+}
+
+impl RunPlan {
+    /// Returns the request, without its input.
+    pub(super) fn request(&self) -> &RunRequest {
+        &self.accepted.request
+    }
+
+    /// Returns whether the run goes into the queue. A run that answers open calls does, also one
+    /// whose base has expired calls only: it is accepted in the transaction that marks the calls as
+    /// answered.
+    pub(super) fn is_queued(&self) -> bool {
+        self.request().asks_for_queue() || self.durability == Durability::Step || self.answered.is_some()
+    }
+
+    /// Returns the run whose open calls the run answers.
+    pub(super) fn answer(&self) -> Option<NewAnswer> {
+        let request = self.request();
+        Some(NewAnswer {
+            run_id: self.answered.as_ref()?.run_id?,
+            is_fork: request.answers.is_fork || request.if_busy == IfBusy::Fork,
+        })
+    }
+}
+
+/// Resolves everything that the request names, and checks it.
+pub(super) async fn plan(ctx: &RunContext, tenant: &TenantId, mut request: RunRequest) -> Result<RunPlan, Refusal> {
+    ctx.agents.check_webhook(tenant, request.webhook.as_ref())?;
+    let (now, input) = (ctx.clock.now(), std::mem::take(&mut request.input));
+    let input = input_messages(input, !request.answers.is_empty(), &*ctx.ids, now)?;
+    request.answers.accepted_at = Some(now);
+    let mut continued = Continued {
+        session_id: request.base_session_id,
+        is_awaited: false,
+    };
+    if let Some(thread) = &request.thread {
+        let position = ctx.store.thread_start(tenant, thread).await?;
+        continued.session_id = position.session_id;
+        // The session that it will continue does not exist yet, but its agent is known.
+        if request.if_busy != IfBusy::Fork {
+            // Answers are about calls that the caller has seen, so about none of that session.
+            let names_calls = !request.answers.answers.is_empty() || request.base_session_id.is_some();
+            continued.is_awaited = position.agent_ahead.is_some() && !names_calls;
+            request.agent = request.agent.or(position.agent_ahead);
+        }
+    }
+    plan_with(ctx, tenant, request, input, None, continued).await
+}
+
+/// Plans an accepted run again, with the same versions of its agents. The record has the base and
+/// the durability.
+pub(super) async fn plan_again(
+    ctx: &RunContext,
+    tenant: &TenantId,
+    accepted: AcceptedRequest,
+    base: Option<SessionId>,
+    durability: Durability,
+) -> Result<RunPlan, Refusal> {
+    let AcceptedRequest {
+        mut request,
+        input,
+        pinned,
+    } = accepted;
+    request.durability = Some(durability.into());
+    let continued = Continued {
+        session_id: base,
+        is_awaited: false,
+    };
+    plan_with(ctx, tenant, request, input, Some(pinned), continued).await
+}
+
+async fn plan_with(
+    ctx: &RunContext,
+    tenant: &TenantId,
+    request: RunRequest,
+    input: Vec<Message>,
+    pinned: Option<PinnedAgents>,
+    continued: Continued,
+) -> Result<RunPlan, Refusal> {
+    let limits = Arc::clone(ctx.limits.of(tenant));
+    let allowance = Allowance::new(&limits.runs, &request.limits);
+    let base = find_base(ctx, tenant, &request, continued).await?;
+    let bundle = base.bundle();
+    let agent = find_agent(ctx, tenant, &request, &base, pinned.as_ref(), &allowance).await?;
+    let session_model = bundle.and_then(|bundle| bundle.context.model.clone());
+    let model = request.model.clone().or(session_model);
+    let models = choose_models(ctx, tenant, model, &agent.definition)?;
+    check_work(ctx, &allowance, &agent.definition, &models)?;
+    request
+        .budget
+        .check()
+        .map_err(|fault| Refusal::within("budget", fault))?;
+    // An accepted run is not refused if a ceiling was lowered since. The new ceiling applies to it.
+    if pinned.is_none() {
+        allowance.check_budget(&request.budget)?;
+    }
+    let ceiling = allowance.ceiling();
+    let budget = budget_of(ctx, &request, &agent.definition).tightest(&ceiling);
+    if budget.max_cost.is_some() {
+        check_prices(&agent.definition, &models)?;
+    }
+    let changes = &request.overrides;
+    let overrides = overrides_of(tenant, bundle, &agent.definition, &*ctx.servers, changes).await?;
+    let (tools, client_tools) = tools_of(&agent.definition, overrides.as_deref());
+    let executor = ctx.tools.executor(&tools)?;
+    let durability = durability_of(&request, &agent.definition, &tools, &*executor);
+    let search = TeamSearch {
+        ctx,
+        tenant,
+        pinned: pinned.as_ref(),
+        allowance: &allowance,
+    };
+    let team = search.gather(&agent.definition, &budget).await?;
+    let environment = find_environment(ctx, tenant, &request, bundle).await?;
+    let session_metadata = session_metadata_of(bundle, &agent.definition, &request.metadata)?;
+    let response_format = response_format_of(bundle, &agent.definition, request.response_format.clone());
+    let formats = Arc::new(FormatCache::default());
+    formats.compiled(tenant, &response_format).await?;
+    let answered = if continued.is_awaited || matches!(base, Base::Unreadable(..)) {
+        None
+    } else {
+        answered(tenant, bundle, &request.answers, !input.is_empty(), ctx.clock.now()).await?
+    };
+    let added = answered.as_ref().map_or(0, |answered| answered.step.bytes());
+    let input = check_room(ctx, tenant, bundle, input, added).await?;
+    let pinned = PinnedAgents {
+        agent: agent.version,
+        agent_id: pinned.map_or_else(|| AgentId::generate(&*ctx.ids), |pinned| pinned.agent_id),
+        team: team.versions(),
+    };
+    let request = RunRequest {
+        webhook: request.webhook.or_else(|| agent.definition.webhook.clone()),
+        durability: Some(durability.into()),
+        ..request
+    };
+    Ok(RunPlan {
+        tenant: tenant.clone(),
+        accepted: AcceptedRequest { request, input, pinned },
+        answered,
+        base,
+        lead: Arc::new(Member {
+            agent: agent.definition,
+            agent_version: agent.version,
+            models,
+        }),
+        team: Arc::new(team),
+        budget,
+        step_ceiling: ceiling.max_steps,
+        environment,
+        session_metadata,
+        response_format,
+        formats,
+        durability,
+        overrides,
+        tools,
+        client_tools,
+    })
+}
+
+/// Returns the limits of the request and its agent, or else those of the service.
+fn budget_of(ctx: &RunContext, request: &RunRequest, agent: &AgentDefinition) -> ExecutionBudget {
+    let asked = request.budget.clone();
+    asked.tightest(&agent.budget).or(&ctx.settings.budget)
+}
+
+/// Creates the record of a new run, with new ids.
+pub(super) fn begun_summary(ctx: &RunContext, plan: &RunPlan, status: RunStatus) -> RunSummary {
+    let (now, request) = (ctx.clock.now(), plan.request());
+    let is_running = status == RunStatus::Running;
+    RunSummary {
+        run_id: RunId::generate(&*ctx.ids),
+        session_id: SessionId::generate(&*ctx.ids),
+        base_session_id: plan.base.session_id(),
+        agent: plan.lead.agent.name.clone(),
+        agent_version: Some(plan.lead.agent_version),
+        model: plan.lead.models.preferred().model_ref.clone(),
+        answered_by: None,
+        mode: request.mode,
+        durability: plan.durability,
+        thread: request.thread.clone(),
+        thread_moved: None,
+        attempts: u32::from(is_running),
+        status,
+        answer_run_id: None,
+        stop_reason: None,
+        usage: Usage::NOTHING,
+        step_count: 0,
+        event_count: 0,
+        error: None,
+        metadata: request.metadata.clone(),
+        created_at: now,
+        started_at: is_running.then_some(now),
+        completed_at: None,
+    }
+}
+
+/// Refuses a run whose base and input together exceed the limit of a session. `added` are the bytes
+/// of the step that it finishes. Returns the input, since another thread may count it.
+async fn check_room(
+    ctx: &RunContext,
+    tenant: &TenantId,
+    base: Option<&Arc<Bundle>>,
+    input: Vec<Message>,
+    added: usize,
+) -> Result<Vec<Message>, Refusal> {
+    let (bytes, input) = counted(tenant, input).await;
+    let inherited = base.map_or(0, |bundle| bundle.history.bytes());
+    let checked = check_history(inherited + bytes + added, ctx.sessions.max_part_bytes());
+    checked.map(|()| input).map_err(Refusal::SessionTooLarge)
+}
+
+async fn find_agent(
+    ctx: &RunContext,
+    tenant: &TenantId,
+    request: &RunRequest,
+    base: &Base,
+    pinned: Option<&PinnedAgents>,
+    allowance: &Allowance<'_>,
+) -> Result<AgentRecord, Refusal> {
+    let agents = &ctx.agents;
+    if let Some(pinned) = pinned {
+        return agents.version(tenant, pinned.agent).await;
+    }
+    let name = match &request.agent {
+        Some(name) => name.clone(),
+        None => base_agent(ctx, tenant, base).await,
+    };
+    match agents.resolve(tenant, &name).await {
+        Err(Refusal::UnknownAgent { name, .. }) => {
+            let may_use = |other: &str| allowance.check_agent(other).is_ok();
+            let similar = agents.similar(tenant, &name, may_use).await?;
+            Err(Refusal::UnknownAgent { name, similar })
+        }
+        found => found,
+    }
+}
+
+/// Reads the base. Refuses a request for another session than that of its thread.
+async fn find_base(
+    ctx: &RunContext,
+    tenant: &TenantId,
+    request: &RunRequest,
+    continued: Continued,
+) -> Result<Base, Refusal> {
+    let Continued { session_id, is_awaited } = continued;
+    if let Some(answered) = request.base_session_id
+        && Some(answered) != session_id
+        && !is_awaited
+    {
+        return Err(Refusal::ThreadMovedOn { answered, session_id });
+    }
+    let Some(session_id) = session_id else {
+        return Ok(Base::None);
+    };
+    match ctx.sessions.bundle(tenant, session_id).await {
+        Ok(Some(bundle)) => Ok(Base::Bundle(bundle)),
+        Ok(None) => Err(absent_session(ctx, tenant, session_id).await),
+        Err(error) => Ok(Base::Unreadable(session_id, error)),
+    }
+}
+
+/// Returns the environment with which the run begins: that of the session that the request names,
+/// or else of the base, with the variables of the request.
+async fn find_environment(
+    ctx: &RunContext,
+    tenant: &TenantId,
+    request: &RunRequest,
+    base: Option<&Arc<Bundle>>,
+) -> Result<EnvironmentState, Refusal> {
+    let variables = request.variables.clone();
+    let Some(session_id) = request.environment_from else {
+        return environment_of(base.map(|bundle| &**bundle), variables);
+    };
+    match ctx.store.states_load(tenant, session_id).await? {
+        Some(states) => environment_of(Some(&states), variables),
+        None => Err(absent_session(ctx, tenant, session_id).await),
+    }
+}
+
+/// Returns the agent of the base. Reads only its head if the rest of the session is unreadable.
+async fn base_agent(ctx: &RunContext, tenant: &TenantId, base: &Base) -> String {
+    let known = match base {
+        Base::None => None,
+        Base::Bundle(bundle) => Some(bundle.head.agent.clone()),
+        Base::Unreadable(session_id, _) => {
+            let head = ctx.store.session_lookup(tenant, *session_id).await;
+            head.ok().flatten().map(|head| head.agent)
+        }
+    };
+    known.unwrap_or_else(|| ctx.settings.default_agent.clone())
+}
+
+/// Returns the names of the service's tools that the agent has in a session, and its client tools.
+fn tools_of(agent: &AgentDefinition, overrides: Option<&Overrides>) -> (Vec<String>, Arc<[ClientTool]>) {
+    let all = agent.tool_names();
+    let names = overrides.map_or_else(|| all.clone(), |overrides| overrides.tools_of(&all));
+    let tools = agent.tools.iter().filter(|tool| names.contains(tool));
+    let client_tools = agent.client_tools.iter().filter(|tool| names.contains(&tool.name));
+    (tools.cloned().collect(), client_tools.cloned().collect())
+}

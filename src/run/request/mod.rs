@@ -1,0 +1,220 @@
+//! The request of a caller to start a run, already parsed and validated.
+
+mod allowance;
+
+pub(super) use self::allowance::{Allowance, unpriced};
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::run::refusal::Refusal;
+use agent::record::{RunMode, ThreadName};
+use agent::state::ExecutionBudget;
+use agent::{Answers, DurabilityChoice, RunWebhook};
+use store::queue::IfBusy;
+use store::sessions::ConflictPolicy;
+use values::clock::Timestamp;
+use values::ids::{MessageId, SessionId};
+use values::json::{Object, Value};
+use values::limits::RunLimits;
+use values::message::{ContentPart, Message, MessageTags, Role, Section};
+use values::model_ref::{ModelRef, ResponseFormat};
+use values::session::{Hash, OverrideChanges};
+
+/// A request to run an agent. The queue stores it as JSON, together with what was fixed when it was
+/// accepted: see `run/plan/accepted.rs`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunRequest {
+    /// The session to continue; `None` for a new line of sessions. Beside a thread, the session to
+    /// which the thread must point.
+    pub base_session_id: Option<SessionId>,
+    /// The session whose environment the run begins with; by default the base session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment_from: Option<SessionId>,
+    /// The agent; by default the base session's, or else the configured default.
+    pub agent: Option<String>,
+    /// The messages to add; at least one, unless the request answers open calls. The queue stores
+    /// them beside the request, with their ids.
+    #[serde(skip)]
+    pub input: Vec<InputMessage>,
+    /// The answers to the open calls of the session.
+    #[serde(default, skip_serializing_if = "Answers::is_empty")]
+    pub answers: Answers,
+    /// How the caller follows the run.
+    pub mode: RunMode,
+    /// How much of the run outlives its worker; by default the agent's setting. For an accepted
+    /// run, the setting that applies.
+    pub durability: Option<DurabilityChoice>,
+    /// The priority. Among the runs of a tenant, those of a higher priority are leased first.
+    pub priority: i16,
+    /// The thread to continue and to move.
+    pub thread: Option<ThreadName>,
+    /// The effect of another active run on the thread.
+    pub if_busy: IfBusy,
+    /// The webhook that receives the end of the run; by default the agent's.
+    pub webhook: Option<RunWebhook>,
+    /// The idempotency key of the request.
+    pub idempotency: Option<RequestKey>,
+    /// The model to use instead of the session's or the agent's.
+    pub model: Option<ModelRef>,
+    /// Changes to the session's overrides of its agent's definition, from this run on.
+    #[serde(default, skip_serializing_if = "OverrideChanges::is_empty")]
+    pub overrides: OverrideChanges,
+    /// The limits of the run; absent ones come from the agent.
+    pub budget: ExecutionBudget,
+    /// Key-value pairs for the run's record and the session's metadata.
+    pub metadata: Object,
+    /// Variables to set in the environment; `null` removes one.
+    pub variables: BTreeMap<String, Value>,
+    /// The format of the final response, for this session and those that continue it.
+    pub response_format: Option<ResponseFormat>,
+    /// The effect of another run that continues the same base.
+    pub conflict: ConflictPolicy,
+    /// The effect of a disconnection. The worker that executes a queued run has no caller.
+    #[serde(skip)]
+    pub on_disconnect: OnDisconnect,
+    /// The limits of the caller's API key.
+    #[serde(default, skip_serializing_if = "RunLimits::is_empty")]
+    pub limits: RunLimits,
+    /// The events that the run emits in addition to its own.
+    #[serde(default)]
+    pub events: EventOptions,
+    /// The id of the HTTP request, for the log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+}
+
+/// The events that a run emits in addition to its own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct EventOptions {
+    /// The events of its subagents, each as a `subagent.event`.
+    pub subagents: bool,
+}
+
+impl RunRequest {
+    /// Makes a request without input, whose other settings are the defaults.
+    pub fn new(mode: RunMode) -> Self {
+        Self {
+            base_session_id: None,
+            environment_from: None,
+            agent: None,
+            input: Vec::new(),
+            answers: Answers::default(),
+            mode,
+            durability: None,
+            priority: 0,
+            thread: None,
+            if_busy: IfBusy::default(),
+            webhook: None,
+            idempotency: None,
+            model: None,
+            overrides: OverrideChanges::default(),
+            budget: ExecutionBudget::default(),
+            metadata: Object::new(),
+            variables: BTreeMap::new(),
+            response_format: None,
+            conflict: ConflictPolicy::default(),
+            on_disconnect: OnDisconnect::default(),
+            limits: RunLimits::default(),
+            events: EventOptions::default(),
+            request_id: None,
+        }
+    }
+
+    /// Returns whether the request asks for a run that outlives this process. Answers do: nobody
+    /// can give them again before it is known what became of the calls.
+    pub(super) fn asks_for_queue(&self) -> bool {
+        self.mode == RunMode::Async
+            || self.idempotency.is_some()
+            || self.thread.is_some()
+            || !self.answers.is_empty()
+            || self.durability == Some(DurabilityChoice::Step)
+    }
+}
+
+/// The idempotency key of a request, and the hash of the request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestKey {
+    /// The key.
+    pub key: String,
+    /// The hash.
+    pub digest: Hash,
+    /// How long the caller may repeat the request at least; `None` for the configured retention. Of
+    /// no use once the run is accepted, which claims the key.
+    #[serde(skip)]
+    pub valid_until: Option<Timestamp>,
+}
+
+impl RequestKey {
+    /// Refuses the request if another request has used the key.
+    pub(super) fn check(&self, known_digest: Hash) -> Result<(), Refusal> {
+        if self.digest == known_digest {
+            Ok(())
+        } else {
+            Err(Refusal::OtherRequest { key: self.key.clone() })
+        }
+    }
+}
+
+/// A message of the caller.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InputMessage {
+    /// The role of the speaker.
+    pub role: Role,
+    /// The speaker's name.
+    pub name: Option<String>,
+    /// The section of the message store.
+    pub section: Section,
+    /// The content.
+    pub content: Vec<ContentPart>,
+    /// Key-value pairs of the caller.
+    pub metadata: Object,
+}
+
+impl InputMessage {
+    /// Makes a message of the user.
+    pub fn of_user(content: Vec<ContentPart>) -> Self {
+        Self {
+            role: Role::User,
+            name: None,
+            section: Section::default(),
+            content,
+            metadata: Object::new(),
+        }
+    }
+
+    /// Returns the message with an id and a time.
+    pub(super) fn into_message(mut self, id: MessageId, now: Timestamp) -> Message {
+        for part in &mut self.content {
+            match part {
+                ContentPart::Image(part) => part.source.tidy(),
+                ContentPart::Document(part) => part.source.tidy(),
+                _ => {}
+            }
+        }
+        Message {
+            name: self.name,
+            metadata: self.metadata,
+            tags: MessageTags {
+                section: self.section,
+                ..MessageTags::default()
+            },
+            ..Message::new(id, self.role, self.content, now)
+        }
+    }
+}
+
+/// The effect of a disconnection of the caller on its run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnDisconnect {
+    /// The run is cancelled and publishes nothing.
+    #[default]
+    Cancel,
+    /// The run is stopped and publishes its session so far.
+    Stop,
+    /// The run continues and commits.
+    Continue,
+}
