@@ -7,15 +7,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent::hooks::{HookRegistry, builtin_hooks};
+use agent::definition::HookConfig;
+use agent::hooks::HookRegistry;
+use agent::prompt::{check_prompt, render_prompt};
 use agent::state::{AgentState, StateAddition};
-use agent::{CompiledFormat, HookConfig, check_prompt, render_prompt};
-use models::anthropic::MessagesDecoder;
-use models::bedrock::ConverseDecoder;
-use models::gemini::GeminiDecoder;
-use models::openai_chat::ChatDecoder;
-use models::openai_responses::ResponsesDecoder;
-use models::{CapSettings, Decoder, Frame, SseDecoder};
+use agent::{CompiledFormat, builtin_hooks};
+use models::{CapSettings, Frame, ProviderKind, ProviderSettings, SseDecoder};
 use store::codec::{EncodedSegment, Payload};
 use values::ids::UuidV7Source;
 use values::json::{Object, Value};
@@ -95,32 +92,30 @@ pub(crate) fn sse(bytes: &[u8]) {
     });
 }
 
-/// A response of chat completions, in pieces as above.
-pub(crate) fn openai_chat(bytes: &[u8]) {
-    answer(bytes, |content_type| {
-        ChatDecoder::new("p", content_type, CapSettings::default(), Arc::new(UuidV7Source))
-    });
-}
-
-/// A response of Anthropic Messages, in pieces as above.
-pub(crate) fn anthropic(bytes: &[u8]) {
-    answer(bytes, |content_type| {
-        MessagesDecoder::new("p", content_type, CapSettings::default(), Arc::new(UuidV7Source))
-    });
-}
-
-/// A response of `OpenAI` responses, in pieces as above.
-pub(crate) fn openai_responses(bytes: &[u8]) {
-    answer(bytes, |content_type| {
-        ResponsesDecoder::new("p", content_type, CapSettings::default(), Arc::new(UuidV7Source))
-    });
-}
-
-/// A response of Gemini's protocol, in pieces as above.
-pub(crate) fn gemini(bytes: &[u8]) {
-    answer(bytes, |content_type| {
-        GeminiDecoder::new("p", content_type, CapSettings::default(), Arc::new(UuidV7Source))
-    });
+/// A response of each protocol, in pieces as above.
+pub(crate) fn response(bytes: &[u8]) {
+    let [size, rest @ ..] = bytes else { return };
+    for kind in ProviderKind::OVER_HTTP {
+        let settings = ProviderSettings {
+            base_url: Some("https://h.example".to_owned()),
+            ..ProviderSettings::new("p", kind)
+        };
+        let wire = models::wire(&settings).unwrap().unwrap();
+        for content_type in [None, Some("text/event-stream"), Some("application/json")] {
+            bounded(DECODER_MEMORY + PER_BYTE * bytes.len(), || {
+                let mut decoder = wire.decoder(content_type, CapSettings::default(), Arc::new(UuidV7Source));
+                let mut events = Vec::new();
+                let is_read = rest.chunks(usize::from(*size).max(1)).all(|piece| {
+                    events.clear();
+                    decoder.push(piece, &mut events).is_ok()
+                });
+                if is_read {
+                    // It need not be a response.
+                    let _ = decoder.finish(&mut events);
+                }
+            });
+        }
+    }
 }
 
 /// A system prompt. What is stored can be refused, and so can what was stored before; neither
@@ -141,13 +136,6 @@ pub(crate) fn prompt(bytes: &[u8]) {
         // Without a tag it is shown as it is.
         assert!(prompt.len() <= 1 << 20 || prompt == template);
     }
-}
-
-/// A response of Bedrock's Converse, in pieces as above.
-pub(crate) fn bedrock(bytes: &[u8]) {
-    answer(bytes, |_| {
-        ConverseDecoder::of_aws("p", CapSettings::default(), Arc::new(UuidV7Source))
-    });
 }
 
 /// A schema, then a value to check by it, as JSON one after the other.
@@ -191,24 +179,6 @@ pub(crate) fn redaction(bytes: &[u8]) {
             assert!(!error.to_string().is_empty());
         }
     });
-}
-
-fn answer<D: Decoder>(bytes: &[u8], decoder: impl Fn(Option<&'static str>) -> D) {
-    let [size, rest @ ..] = bytes else { return };
-    for content_type in [None, Some("text/event-stream"), Some("application/json")] {
-        bounded(DECODER_MEMORY + PER_BYTE * bytes.len(), || {
-            let mut decoder = decoder(content_type);
-            let mut events = Vec::new();
-            let is_read = rest.chunks(usize::from(*size).max(1)).all(|piece| {
-                events.clear();
-                decoder.push(piece, &mut events).is_ok()
-            });
-            if is_read {
-                // It need not be a response.
-                let _ = decoder.finish(&mut events);
-            }
-        });
-    }
 }
 
 /// Does the work in bounded time and memory. It counts what this thread has allocated.

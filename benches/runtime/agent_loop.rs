@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agent::compilers::{Sections, Traces};
-use agent::drivers::{Driver, DriverPorts, ModelChain, ModelChoice};
+use agent::definition::{DriverKind, ErrorPolicy};
+use agent::drivers::{Driver, DriverPorts};
 use agent::hooks::{ErrorPolicyHook, ExecutionGuard, HookStack};
+use agent::model_calls::{ModelChain, ModelChoice};
 use agent::ports::{
     Model, ModelEvent, ModelRequest, ModelStream, Tool, ToolCatalog as _, ToolContext, ToolError, ToolOutput, ToolSpec,
 };
 use agent::state::{AgentState, ExecutionBudget, FinishReason, ModelResponse};
-use agent::{AgentEvent, AgentLoop, CallSeed, DriverKind, ErrorPolicy, EventSink, ExecutionControl};
+use agent::{AgentEvent, AgentLoop, CallSeed, EventSink, ExecutionControl};
 use criterion::Criterion;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;

@@ -4,8 +4,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{Criterion, Throughput};
-use models::openai_chat::ChatDecoder;
-use models::{CapSettings, Decoder as _, SseDecoder};
+use models::{CapSettings, ProviderKind, ProviderSettings, SseDecoder};
 use values::ids::UuidV7Source;
 use values::json::Value;
 
@@ -20,6 +19,11 @@ pub(crate) fn benches(criterion: &mut Criterion) {
         .unwrap()
         .as_bytes();
     let caps = CapSettings::default();
+    let settings = ProviderSettings {
+        base_url: Some("https://openrouter.ai/api/v1".to_owned()),
+        ..ProviderSettings::new("openrouter", ProviderKind::OpenAiChat)
+    };
+    let wire = models::wire(&settings).unwrap().unwrap();
     let mut group = criterion.benchmark_group("decoders");
     group.throughput(Throughput::Bytes(body.len() as u64));
     group.bench_function("server-sent events", |bencher| {
@@ -36,7 +40,7 @@ pub(crate) fn benches(criterion: &mut Criterion) {
     });
     group.bench_function("chat completions", |bencher| {
         bencher.iter(|| {
-            let mut decoder = ChatDecoder::new("openrouter", Some("text/event-stream"), caps, Arc::new(UuidV7Source));
+            let mut decoder = wire.decoder(Some("text/event-stream"), caps, Arc::new(UuidV7Source));
             let mut events = Vec::new();
             for chunk in black_box(body).chunks(CHUNK) {
                 decoder.push(chunk, &mut events).unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::Durability;
+use agent::definition::Durability;
 use agent::record::{RunMode, RunRecord, RunStatus, RunSummary};
 use store::runs::RunEnd;
 use store::sessions::{Commit, ConflictPolicy};

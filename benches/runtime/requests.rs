@@ -4,13 +4,11 @@
 use std::sync::Arc;
 
 use agent::compilers::{CompilerConfig, Traces};
-use agent::drivers::request_bytes;
+use agent::model_calls::request_bytes;
 use agent::ports::ModelRequest;
 use agent::state::{AgentContext, AgentState, MessageStore};
 use criterion::{Bencher, Criterion};
-use models::ProviderCapabilities;
-use models::anthropic::{self, MessagesDialect};
-use models::openai_responses::{self, Dialect};
+use models::{ProviderKind, ProviderSettings};
 use values::clock::{Clock as _, SystemClock};
 use values::ids::{AgentId, ExecutionId, StepId, UuidV7Source};
 use values::message::{Message, MessageTags};
@@ -25,18 +23,6 @@ const TURNS: usize = 10_000;
 pub(crate) fn benches(criterion: &mut Criterion) {
     let all: Vec<_> = messages(2 * TURNS + 2).iter().enumerate().map(tagged).collect();
     let (known, new) = all.split_at(2 * TURNS);
-    let provider = "p".to_owned();
-    let max_output_tokens = None;
-    let responses = Dialect {
-        provider: provider.clone(),
-        max_output_tokens,
-        capabilities: ProviderCapabilities::default(),
-    };
-    let anthropic = MessagesDialect {
-        provider,
-        max_output_tokens,
-        capabilities: ProviderCapabilities::default(),
-    };
     let mut group = criterion.benchmark_group("request at depth 10000");
     let mut bench = |protocol: &str, encode: &dyn Fn(&ModelRequest) -> Vec<u8>| {
         let first: History = known.iter().cloned().collect();
@@ -46,12 +32,13 @@ pub(crate) fn benches(criterion: &mut Criterion) {
         group.bench_function(format!("{protocol}: first"), run(first));
         group.bench_function(format!("{protocol}: next turn"), run(next));
     };
-    bench("responses", &|request| {
-        openai_responses::encode_request(request, &responses, true)
-    });
-    bench("anthropic", &|request| {
-        anthropic::encode_request(request, &anthropic, true)
-    });
+    for (protocol, kind) in [
+        ("responses", ProviderKind::OpenAiResponses),
+        ("anthropic", ProviderKind::Anthropic),
+    ] {
+        let wire = models::wire(&ProviderSettings::new("p", kind)).unwrap().unwrap();
+        bench(protocol, &|request| wire.encode(request, true));
+    }
     group.finish();
 }
 

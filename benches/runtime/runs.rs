@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use agent::AgentDefinition;
+use agent::definition::AgentDefinition;
 use agent::record::{RunMode, RunStatus};
 use agent_runtime::app::{App, Extensions};
 use agent_runtime::config::{self, Sources};

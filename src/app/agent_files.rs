@@ -12,7 +12,7 @@ use anyhow::{Context as _, anyhow, ensure};
 
 use super::toml_file::parse;
 use crate::run::agents::{AgentChecks, AgentSource, ConfiguredAgent};
-use agent::AgentDefinition;
+use agent::definition::AgentDefinition;
 
 /// The agent that every service has. A file with an agent of the same name replaces it.
 const DEMO: &str = include_str!("../../config/agents/demo.toml");

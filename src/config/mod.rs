@@ -69,7 +69,7 @@ use ::board::BoardSettings;
 use ::store::{ObjectSettings, RetentionRules, StoreSettings};
 use ::tools::webhooks::SenderSettings;
 use ::tools::{CommandSettings, ToolSettings};
-use agent::AnswerExpiry;
+use agent::answers::AnswerExpiry;
 use models::{ClientSettings, ProviderSettings};
 use values::limits::Limits;
 use values::model_ref::ContextWindows;

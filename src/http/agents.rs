@@ -22,7 +22,7 @@ use super::problem::Problem;
 use super::state::Api;
 use crate::run::agents::AgentDirectory;
 use crate::run::refusal::suggestion;
-use agent::AgentDefinition;
+use agent::definition::AgentDefinition;
 use store::agents::{AgentPage, AgentRecord};
 use values::clock::Timestamp;
 use values::session::Hash;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::parameters::{YEAR_RULE, has_plain_year};
 use super::problem::Problem;
-use agent::AgentDefinition;
+use agent::definition::AgentDefinition;
 use agent::state::ExecutionBudget;
 use values::clock::Timestamp;
 use values::json::{Object, Value};

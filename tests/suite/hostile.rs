@@ -8,7 +8,8 @@ use std::thread;
 
 use proptest::prelude::*;
 use proptest::sample::Index;
-use test_support::small_frames::{SMALL_FRAMES_OF_AWS, of_aws, small_frames};
+use test_support::samples::ALL;
+use test_support::small_frames::{SMALL_FRAMES_OF_AWS, of_aws};
 
 #[path = "../../fuzz/bodies.rs"]
 mod bodies;
@@ -25,14 +26,7 @@ type StoredBody = fn(&[u8]) -> bool;
 
 const STORED_BODIES: [StoredBody; 3] = [bodies::agent_state, bodies::state_addition, bodies::segment];
 
-const STREAM_BODIES: [fn(&[u8]); 6] = [
-    bodies::sse,
-    bodies::openai_chat,
-    bodies::anthropic,
-    bodies::openai_responses,
-    bodies::gemini,
-    bodies::bedrock,
-];
+const STREAM_BODIES: [fn(&[u8]); 2] = [bodies::sse, bodies::response];
 
 const OTHER_BODIES: [fn(&[u8]); 3] = [bodies::prompt, bodies::schema, bodies::redaction];
 
@@ -225,8 +219,9 @@ fn schema_and_value() -> impl Strategy<Value = Vec<u8>> {
 /// A stream of small frames of any protocol, with numbers and values that do not belong there, and
 /// cut anywhere.
 fn stream() -> impl Strategy<Value = Vec<u8>> {
-    let protocols = ["chat", "messages", "responses", "gemini"].into_iter();
-    let of_sse = protocols.flat_map(|name| small_frames(name).iter().copied().flatten());
+    let of_sse = ALL
+        .into_iter()
+        .flat_map(|samples| samples.small_frames.iter().copied().flatten());
     let of_sse = of_sse.map(|frame| ("", *frame));
     let number = prop::sample::select(vec!["0", "1", "2", "65536", "4294967295", "18446744073709551615", "-1"]);
     let value = prop::sample::select(vec![

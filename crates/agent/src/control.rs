@@ -15,8 +15,8 @@ use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::record_size::RecordSize;
 use super::state::{AgentState, ExecutionBudget, StopReason, StopSignal};
+use crate::journal::RecordSize;
 use values::clock::{Clock, Deadline, SteadyClock, Timestamp};
 use values::json::Value;
 use values::usage::{Cost, Price, Usage};
@@ -124,11 +124,11 @@ impl ExecutionControl {
     /// of a step.
     #[must_use]
     pub fn for_subagent(self: &Arc<Self>, budget: ExecutionBudget, until: Option<Timestamp>) -> Self {
-        let of_parent = ExecutionBudget {
+        let parent_limits = ExecutionBudget {
             deadline: until,
             ..ExecutionBudget::default()
         };
-        let budget = budget.tightest(&of_parent);
+        let budget = budget.tightest(&parent_limits);
         Self {
             stop: self.stop.clone(),
             record: Arc::clone(&self.record),
@@ -338,11 +338,11 @@ impl ExecutionControl {
                 value: json!(max),
             })
         });
-        let of_parent = self
+        let parent_limit = self
             .parent
             .as_ref()
             .and_then(|parent| parent.completion_limit(pending, price));
-        let limits = [by_tokens, by_cost, of_parent].into_iter().flatten();
+        let limits = [by_tokens, by_cost, parent_limit].into_iter().flatten();
         limits.min_by_key(|limit| limit.tokens)
     }
 

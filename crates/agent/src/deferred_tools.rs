@@ -1,6 +1,6 @@
 //! Deferred tools: tools that the model is not shown before it has found them with `search_tools`.
 //!
-//! What was found is a resource of the environment: the names, in the order found. So it lasts as
+//! The found names are a resource of the environment, in the order found. So the list lasts as
 //! long as the session, is forked with it, and survives a takeover.
 
 use serde_json::json;
@@ -47,32 +47,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::AgentDefinition;
     use values::session::EnvironmentState;
-
-    fn check(tools: &Value, deferred: &Value) -> Result<(), String> {
-        let definition = json!({"name": "a", "model": "m/m", "tools": tools, "deferred_tools": deferred});
-        let definition: AgentDefinition = serde_json::from_value(definition).unwrap();
-        definition.check_deferred_tools()
-    }
-
-    #[test]
-    fn patterns_that_defer_nothing_and_tools_that_nothing_finds_are_refused() {
-        let tools = json!(["search_tools", "git_push", "git_pull", "todo"]);
-        for good in [json!([]), json!(["git_*"]), json!(["todo", "*_pull"]), json!(["*"])] {
-            check(&tools, &good).unwrap_or_else(|fault| panic!("{good}: {fault}"));
-        }
-        for (bad, words) in [
-            (json!(["git_*", "svn_*"]), "\"svn_*\" matches none"),
-            (json!(["search_tools"]), "\"search_tools\" matches none"),
-            (json!(vec!["todo"; 257]), "the most are 256"),
-        ] {
-            let fault = check(&tools, &bad).unwrap_err();
-            assert!(fault.contains(words), "{fault}");
-        }
-        let fault = check(&json!(["todo"]), &json!(["todo"])).unwrap_err();
-        assert!(fault.contains("without \"search_tools\""), "{fault}");
-    }
 
     #[test]
     fn found_tools_stay_in_the_order_found() {

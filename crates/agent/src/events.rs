@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::hooks::HookPoint;
 use super::state::{
     AgentError, AgentStepType, ExecutionStatus, FinishReason, StepExecution, StopReason, ToolExecution, ToolVerdict,
 };
+use crate::hook_point::HookPoint;
 use values::clock::Timestamp;
 use values::ids::{AgentId, ExecutionId, MessageId, ModelRequestId, SessionId, StepId};
 use values::json::{Object, is_default};
@@ -74,7 +74,7 @@ pub enum AgentEvent {
         /// The agent instance that it works for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_agent_id: Option<AgentId>,
-        /// How many executions the agent instance has had, this one included.
+        /// The number of executions of the agent instance, this one included.
         execution_count: u64,
     },
     /// A step begins.
@@ -122,18 +122,18 @@ pub enum AgentEvent {
         request_id: ModelRequestId,
         /// The model.
         model: ModelRef,
-        /// Why it ended; none when there was no completion.
+        /// The reason of its end; none when there was no completion.
         #[schema(value_type = Option<String>)]
         finish_reason: Option<FinishReason>,
-        /// What the request used.
+        /// The usage of the request.
         usage: Box<Usage>,
-        /// Why it failed.
+        /// The error, if it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<Box<AgentError>>,
         /// The parts of the request that the provider refused and that later requests leave out.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         left_out: Vec<String>,
-        /// How long it took, in milliseconds.
+        /// The duration, in milliseconds.
         duration_ms: i64,
     },
     /// More text of the model.
@@ -200,14 +200,14 @@ pub enum AgentEvent {
         name: String,
         /// The call's arguments, as the model wrote them.
         arguments: String,
-        /// What the model reads.
+        /// The result that the model reads.
         content: Vec<ContentPart>,
         /// Whether it is an error.
         is_error: bool,
-        /// Who made the result, if not the tool.
+        /// The maker of the result, if not the tool.
         #[serde(default, skip_serializing_if = "is_default")]
         verdict: ToolVerdict,
-        /// How long the tool took, in milliseconds.
+        /// The duration of the call, in milliseconds.
         duration_ms: i64,
     },
     /// A hook has changed the state.
@@ -217,9 +217,9 @@ pub enum AgentEvent {
         step_number: usize,
         /// The hook's name.
         hook: String,
-        /// Where it was called.
+        /// The point at which it was called.
         point: HookPoint,
-        /// What it has changed.
+        /// The parts that it has changed.
         changes: Vec<StatePart>,
         /// The key-value pairs of the metadata that are new or have changed.
         #[serde(default, skip_serializing_if = "Object::is_empty")]
@@ -249,9 +249,9 @@ pub enum AgentEvent {
         call_id: String,
         /// The agent instance.
         agent_id: AgentId,
-        /// How many levels it is below the run's own agent, from 1.
+        /// The number of levels below the run's own agent, from 1.
         depth: u32,
-        /// What happened.
+        /// The event of the subagent.
         #[schema(no_recursion)]
         event: Box<AgentEvent>,
     },
@@ -269,17 +269,17 @@ pub enum AgentEvent {
         agent_id: AgentId,
         /// The session that it publishes with this run's, unless it failed.
         session_id: SessionId,
-        /// How it ended.
+        /// The status at its end.
         status: ExecutionStatus,
-        /// Why it ended.
+        /// The reason of the end.
         stop_reason: Option<StopReason>,
-        /// Why its last completion ended.
+        /// The reason of the end of its last completion.
         #[serde(default)]
         #[schema(value_type = Option<String>)]
         finish_reason: Option<FinishReason>,
         /// The number of its steps.
         step_count: usize,
-        /// What it used.
+        /// The usage.
         usage: Box<Usage>,
     },
     /// Older messages are summarised; they stay in the history.
@@ -293,7 +293,7 @@ pub enum AgentEvent {
         from: u64,
         /// The index after the last message that it covers.
         to: u64,
-        /// What writing it used.
+        /// The usage of writing it.
         usage: Box<Usage>,
     },
     /// A server lists tools that can't be used.
@@ -301,7 +301,7 @@ pub enum AgentEvent {
     ServerWarned {
         /// The name of the MCP server.
         server: String,
-        /// Which parts of its list, and why.
+        /// The parts of its list, with the reasons.
         problems: Vec<String>,
     },
     /// A hook failed, and the execution continues without it.
@@ -311,7 +311,7 @@ pub enum AgentEvent {
         step_number: usize,
         /// The hook's name.
         hook: String,
-        /// What happened.
+        /// The message.
         message: String,
     },
     /// A step ended and is archived.
@@ -321,14 +321,14 @@ pub enum AgentEvent {
         step_number: usize,
         /// The step's id.
         step_id: StepId,
-        /// What it was.
+        /// The type of the step.
         step_type: AgentStepType,
-        /// Why the model ended its completion.
+        /// The reason why the model ended its completion.
         #[schema(value_type = Option<String>)]
         finish_reason: Option<FinishReason>,
-        /// What its model call used.
+        /// The usage of its model call.
         usage: Box<Usage>,
-        /// How long it took, in milliseconds.
+        /// The duration, in milliseconds.
         duration_ms: i64,
     },
     /// The loop has decided whether to continue.
@@ -338,9 +338,9 @@ pub enum AgentEvent {
         step_number: usize,
         /// Whether another step follows.
         decision: ContinuationDecision,
-        /// Why the execution ends.
+        /// The reason of the end of the execution.
         reason: Option<StopReason>,
-        /// Who gave the deciding signal.
+        /// The source of the deciding signal.
         source: Option<String>,
         /// The signal's words.
         message: Option<String>,
@@ -353,13 +353,13 @@ pub enum AgentEvent {
     ExecutionEnded {
         /// The execution.
         execution_id: ExecutionId,
-        /// How it ended.
+        /// The status at its end.
         status: ExecutionStatus,
-        /// Why it ended.
+        /// The reason of the end.
         reason: StopReason,
         /// Whether it ended before its work was done.
         was_force_stopped: bool,
-        /// Who gave the deciding signal.
+        /// The source of the deciding signal.
         source: Option<String>,
         /// The signal's words.
         message: Option<String>,
@@ -368,9 +368,9 @@ pub enum AgentEvent {
         context: Object,
         /// The number of its steps.
         step_count: usize,
-        /// What it used.
+        /// The usage.
         usage: Box<Usage>,
-        /// How long it took, in milliseconds.
+        /// The duration, in milliseconds.
         duration_ms: i64,
     },
 }

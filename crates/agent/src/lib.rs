@@ -1,74 +1,65 @@
 //! The agent: its state, the loop that moves it, its drivers and hooks, and its ports to the
 //! outside.
 //!
-//! Contains no HTTP, no SQL and no provider's format. Start with `agent_loop.rs`.
+//! Contains no HTTP, no SQL and no provider's format, and reads no configuration. It reaches
+//! models, tools, journals and receivers of events only through traits. Start with `agent_loop.rs`.
+//!
+//! The folders, each importing only those above it:
 //!
 //! | looking for | go to |
 //! |---|---|
-//! | the loop, its points and its events | `agent_loop.rs`, `ending.rs`, `events.rs` |
 //! | the pure state and its transitions | `state/` |
-//! | what one step does | `drivers/` |
-//! | hooks and what they may change | `hooks/` |
-//! | which messages a request contains | `compilers/` |
 //! | models, tools and webhooks as traits | `ports/` |
-//! | how another process resumes an execution | `journal.rs`, `recorder.rs`, `progress.rs` |
+//! | which models are called in turn, and estimates of usage | `model_calls/` |
+//! | which messages a request contains | `compilers/` |
+//! | how another process resumes an execution | `journal/` |
 //! | calls that the caller answers, approvals | `answers/` |
+//! | an agent as an operator or a caller configures it | `definition/`, `prompt/`, `deferred_tools.rs` |
 //! | budgets, spending, stop, pause and cancellation | `control.rs` |
-//! | which tools a request offers | `deferred_tools.rs` |
-//! | what an operator or a caller configures | `definition.rs`, `subagents.rs`, `error_policy.rs` |
-
-pub mod record;
+//! | hooks and what they may change | `hooks/`, `hook_point.rs` |
+//! | one step | `drivers/` |
+//! | the hooks that agents attach by name | `builtin_hooks/` |
+//! | the loop, its points and its events | `agent_loop.rs`, `ending.rs`, `events.rs` |
+//! | the record of a run, as it is stored and shown | `record/` |
 
 pub mod state;
 
 pub mod ports;
 
-mod agent_loop;
-mod answers;
-mod call_key;
+pub mod model_calls;
+
+pub mod answers;
 pub mod compilers;
-mod control;
-mod deferred_tools;
-mod definition;
-pub mod drivers;
-mod durability;
-mod ending;
-mod error_policy;
-mod events;
+pub mod deferred_tools;
+pub mod definition;
+pub mod journal;
+pub mod prompt;
+
 pub mod hooks;
+
+pub mod drivers;
+
+pub mod record;
+
+mod agent_loop;
+mod builtin_hooks;
+mod call_key;
+mod control;
+mod ending;
+mod events;
+mod hook_point;
 mod inbox;
-mod journal;
-mod progress;
-mod prompt;
-mod record_size;
-mod recorder;
 mod request_room;
 mod response_format;
 mod run_error;
-mod script;
-mod subagents;
-mod webhook;
 
 pub use self::agent_loop::AgentLoop;
-pub use self::answers::{
-    Answer, AnswerContent, AnswerExpiry, AnswerFault, AnswerRules, AnsweredStep, Answers, ApprovalChoice, ApprovalRule,
-    ClientTool, OpenStepFault, ResolvedAnswer, ResolvedAnswers, resolve_answers,
-};
+pub use self::builtin_hooks::{SummarisationFactory, builtin_hooks};
 pub use self::call_key::CallSeed;
 pub use self::control::ExecutionControl;
-pub use self::deferred_tools::{SEARCH_TOOLS, add_found_tools, found_tools, is_deferred};
-pub use self::definition::{AgentDefinition, DriverKind, HookConfig, SubagentConfig, SubagentWorkspace};
-pub use self::durability::{Durability, DurabilityChoice};
-pub use self::error_policy::{ErrorDecision, ErrorHandling, ErrorPolicy, ErrorPolicyPreset};
 pub use self::events::{AgentEvent, ContinuationDecision, EventSink, StatePart};
+pub use self::hook_point::HookPoint;
 pub use self::inbox::Inbox;
-pub use self::journal::{Journal, JournalEntry, JournalError, Journals};
-pub use self::progress::{PendingStep, PersistedEnvironment, Progress};
-pub use self::prompt::{PromptError, check_prompt, render_prompt};
-pub use self::record_size::RecordSize;
-pub use self::recorder::Recorder;
 pub use self::request_room::RequestRoom;
 pub use self::response_format::{CompiledFormat, FormatCache, FormatError};
 pub use self::run_error::RunErrorCode;
-pub use self::script::{ScriptStep, ScriptedCall, ScriptedError};
-pub use self::webhook::{RunWebhook, WebhookEvent};

@@ -31,10 +31,7 @@ pub enum CompiledFormat {
 pub enum FormatError {
     /// Providers refuse the schema's name.
     #[error("a schema of answers is named by 1 to 64 letters, digits, - and _, not {name:?}")]
-    Name {
-        /// The name.
-        name: String,
-    },
+    Name { name: String },
     /// The schema is invalid, or does not describe an object, as providers require.
     #[error(transparent)]
     Schema(#[from] SchemaError),

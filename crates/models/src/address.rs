@@ -19,16 +19,13 @@ pub enum SettingsError {
     },
     /// The name or value of a header can't be sent.
     #[error("the header {name:?} can't be sent: its name or value is malformed")]
-    Header {
-        /// The name.
-        name: String,
-    },
+    Header { name: String },
 }
 
 /// A protocol's rules for addresses and headers.
 #[derive(Debug)]
-pub(super) struct Protocol {
-    /// The public address of the protocol's owner.
+pub(super) struct AddressRules {
+    /// The public address of the protocol's owner, with `{region}` for the region of AWS.
     pub(super) base: &'static str,
     /// The version segment before the path; a configured address may end with it, or with another
     /// version.
@@ -50,12 +47,13 @@ pub(super) enum KeyHeader {
     Named(&'static str),
 }
 
-impl Protocol {
+impl AddressRules {
     /// Returns the URL for requests to the provider.
     pub(super) fn endpoint(&self, settings: &ProviderSettings) -> Result<Url, SettingsError> {
-        let base = settings.base_url.as_deref().unwrap_or(self.base);
-        let wrong = || SettingsError::BaseUrl { url: base.to_owned() };
-        let mut url = Url::parse(base).map_err(|_| wrong())?;
+        let public = || self.base.replace("{region}", &settings.aws.region);
+        let base = settings.base_url.clone().unwrap_or_else(public);
+        let wrong = || SettingsError::BaseUrl { url: base.clone() };
+        let mut url = Url::parse(&base).map_err(|_| wrong())?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
             return Err(wrong());
         }
@@ -134,21 +132,21 @@ mod tests {
     use super::*;
     use crate::ProviderKind;
 
-    const PLAIN: Protocol = Protocol {
+    const PLAIN: AddressRules = AddressRules {
         base: "https://api.openai.com/v1",
         version: "",
         path: &["chat", "completions"],
         key: KeyHeader::Bearer,
         headers: &[],
     };
-    const VERSIONED: Protocol = Protocol {
+    const VERSIONED: AddressRules = AddressRules {
         base: "https://api.anthropic.com",
         version: "v1",
         path: &["messages"],
         key: KeyHeader::Named("x-api-key"),
         headers: &[("anthropic-version", "2023-06-01")],
     };
-    const PATHLESS: Protocol = Protocol {
+    const PATHLESS: AddressRules = AddressRules {
         base: "https://generativelanguage.googleapis.com",
         version: "v1beta",
         path: &[],
@@ -211,7 +209,7 @@ mod tests {
     fn the_key_stands_in_the_header_of_the_protocol() {
         let mut settings = settings(None);
         settings.api_key = Some("sk".into());
-        let header = |protocol: &Protocol, settings: &ProviderSettings, name: &str| {
+        let header = |protocol: &AddressRules, settings: &ProviderSettings, name: &str| {
             let headers = protocol.headers(settings).unwrap();
             headers.get(name).map(|value| value.to_str().unwrap().to_owned())
         };

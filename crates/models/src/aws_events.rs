@@ -10,8 +10,8 @@ use aws_smithy_types::event_stream::Message;
 use aws_smithy_types::str_bytes::StrBytes;
 use bytes::{Buf as _, BytesMut};
 
+use super::fields::Fields;
 use super::sse::Frame;
-use super::wire::Fields;
 
 /// The name of the frames of exceptions and errors; no event has it.
 pub(super) const EXCEPTION: &str = ":exception";

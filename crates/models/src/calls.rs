@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::de::IgnoredAny;
 
 use super::fault::Fault;
-use super::wire::{Fields, unknown_fields};
+use super::fields::{Fields, unknown_fields};
 use agent::ports::ModelEvent;
 use values::ids::IdSource;
 use values::json::{Value, escaped_length};

@@ -1,4 +1,4 @@
-//! What models can take: the table `capabilities.toml`, and the configuration on top.
+//! The capabilities of models: the table `capabilities.toml`, and the configuration on top.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -40,31 +40,23 @@ impl Row {
 
 /// The capabilities of the models of a provider.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ProviderCapabilities {
+pub(super) struct ProviderCapabilities {
     host: String,
     configured: Arc<BTreeMap<String, Capabilities>>,
 }
 
 impl ProviderCapabilities {
-    /// Makes the capabilities of a provider at this host, without any configuration.
-    pub fn at(host: &str) -> Self {
-        Self {
-            host: host.to_owned(),
-            ..Self::default()
-        }
-    }
-
     /// Makes the capabilities of a provider at this address.
     pub(super) fn new(settings: &ProviderSettings, url: &Url) -> Self {
         Self {
+            host: url.host_str().unwrap_or_default().to_owned(),
             configured: Arc::clone(&settings.capabilities),
-            ..Self::at(url.host_str().unwrap_or_default())
         }
     }
 
     /// Returns what a model can take. The configuration of the model comes before that of the
     /// provider, and both before the table.
-    pub fn of(&self, kind: ProviderKind, model: &str) -> Capabilities {
+    pub(super) fn of(&self, kind: ProviderKind, model: &str) -> Capabilities {
         let name = model.to_ascii_lowercase();
         let rows = TABLE.rows.iter().filter(|row| row.is_for(kind, &self.host, &name));
         let known = rows.fold(Capabilities::default(), |known, row| known.and(row.can));

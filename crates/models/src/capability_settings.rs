@@ -1,4 +1,4 @@
-//! What models can take: plain data.
+//! The capabilities of models: plain data.
 
 use serde::Deserialize;
 
@@ -7,7 +7,7 @@ use values::settings::optional_integer;
 /// The name of the settings for all models of a provider.
 pub(super) const ALL_MODELS: &str = "*";
 
-/// What a model can take. A limit that is `None` is not known.
+/// The capabilities of a model. A limit that is `None` is not known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Capabilities {

@@ -6,15 +6,11 @@ use std::sync::Arc;
 use reqwest::Url;
 
 use super::address::{SettingsError, is_local};
-use super::anthropic;
-use super::bedrock;
 use super::client::{HttpModel, Shared};
-use super::gemini;
-use super::openai_chat;
-use super::openai_responses;
+use super::protocols::protocol_of;
 use super::retry::{Retry, TokioPauses};
 use super::scripted::{Script, ScriptError, Scripted};
-use super::settings::{ClientSettings, ProviderKind, ProviderSettings};
+use super::settings::{ClientSettings, ProviderSettings};
 use super::transport::{Transport, TransportError};
 use agent::ports::{Model, ModelCatalog, ModelLookupError};
 use values::clock::Clock;
@@ -26,34 +22,25 @@ use values::model_ref::ModelRef;
 pub enum CatalogError {
     /// Two providers have one name.
     #[error("two providers are named {provider:?}")]
-    Duplicate {
-        /// The provider.
-        provider: String,
-    },
+    Duplicate { provider: String },
     /// The HTTP client can't be made.
     #[error("the provider {provider:?} has no HTTP client")]
     Transport {
-        /// The provider.
         provider: String,
-        /// The cause.
         #[source]
         source: TransportError,
     },
     /// The client's settings are wrong.
     #[error("the settings of the provider {provider:?} are wrong")]
     Client {
-        /// The provider.
         provider: String,
-        /// The cause.
         #[source]
         source: SettingsError,
     },
     /// The script is wrong.
     #[error("the script of the provider {provider:?} can't be used")]
     Script {
-        /// The provider.
         provider: String,
-        /// The cause.
         #[source]
         source: ScriptError,
     },
@@ -132,13 +119,8 @@ struct Maker<'a> {
 
 impl Maker<'_> {
     fn model(&mut self, settings: &ProviderSettings) -> Result<Result<Arc<dyn Model>, String>, CatalogError> {
-        let make: fn(&ProviderSettings, Shared) -> Result<HttpModel, SettingsError> = match settings.kind {
-            ProviderKind::Scripted => return self.scripted(settings).map(Ok),
-            ProviderKind::OpenAiChat => openai_chat::client,
-            ProviderKind::Anthropic => anthropic::client,
-            ProviderKind::Gemini => gemini::client,
-            ProviderKind::Bedrock => bedrock::client,
-            ProviderKind::OpenAiResponses => openai_responses::client,
+        let Some(protocol) = protocol_of(settings.kind) else {
+            return self.scripted(settings).map(Ok);
         };
         if lacks_key(settings) {
             return Ok(Err(settings.api_key_source.clone()));
@@ -148,7 +130,7 @@ impl Maker<'_> {
             provider: provider(),
             source,
         })?;
-        let model = make(settings, shared).map_err(|source| CatalogError::Client {
+        let model = HttpModel::new(settings, shared, protocol).map_err(|source| CatalogError::Client {
             provider: provider(),
             source,
         })?;
@@ -190,6 +172,7 @@ fn lacks_key(settings: &ProviderSettings) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::ProviderKind;
     use values::clock::SystemClock;
     use values::ids::UuidV7Source;
 

@@ -1,7 +1,6 @@
 //! Joins a protocol's encoder and decoder to the network: one request per attempt, events as they
 //! arrive. Knows no provider's JSON.
 
-use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -10,15 +9,16 @@ use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::address::{Protocol, SettingsError};
+use super::address::SettingsError;
 use super::errors::{ERROR_BYTES, error_of_response, reclassified, refused_part};
+use super::protocol::{Decoder, Protocol, Wire};
 use super::retry::{Attempt, AttemptError, Retry};
 use super::schema::{LastTools, Schemas, reduced};
 use super::settings::{CapSettings, ErrorWords, ProviderSettings};
 use super::strays;
 use super::transport::{Incoming, Transport};
 use agent::ports::{Model, ModelAddress, ModelError, ModelEvent, ModelRequest, ModelStream, StructuredOutput};
-use values::clock::{Clock, Timestamp};
+use values::clock::Clock;
 use values::ids::IdSource;
 
 /// The resources that the clients of all providers share.
@@ -34,58 +34,6 @@ pub(super) struct Shared {
     pub(super) ids: Arc<dyn IdSource>,
     /// The clock for dates that providers name.
     pub(super) clock: Arc<dyn Clock>,
-}
-
-/// The encoding of a protocol.
-pub(super) trait Wire: Send + Sync + fmt::Debug {
-    /// Returns the address of a request, made from the provider's address.
-    fn url(&self, base: &Url, _request: &ModelRequest, _stream: bool) -> Url {
-        base.clone()
-    }
-
-    /// Encodes a request for a streamed response or for one body. Its schemas are reduced.
-    fn encode(&self, request: &ModelRequest, stream: bool) -> Vec<u8>;
-
-    /// Adds authentication headers that depend on the request and the time.
-    fn authorize(
-        &self,
-        _headers: &mut HeaderMap,
-        _url: &Url,
-        _body: &Bytes,
-        _now: Timestamp,
-    ) -> Result<(), AttemptError> {
-        Ok(())
-    }
-
-    /// Makes the decoder of one response. The declared content type is only a hint. Calls without
-    /// an id get one from `ids`.
-    fn decoder(&self, content_type: Option<&str>, caps: CapSettings, ids: Arc<dyn IdSource>) -> Box<dyn Decoder>;
-
-    /// Returns an additional header that only this request needs.
-    fn header(&self, _request: &ModelRequest) -> Option<(&'static str, &'static str)> {
-        None
-    }
-
-    /// Returns how the provider is asked for structured output.
-    fn structured_output(&self) -> StructuredOutput {
-        StructuredOutput::Native
-    }
-}
-
-/// Decodes one response: bytes in, events out. It does no IO and never panics.
-pub trait Decoder: Send {
-    /// Takes the next bytes and appends the events that they complete.
-    fn push(&mut self, bytes: &[u8], events: &mut Vec<ModelEvent>) -> Result<(), AttemptError>;
-
-    /// Takes the end of the bytes and appends the last events.
-    fn finish(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), AttemptError>;
-
-    /// Returns whether the completion is complete; further bytes are ignored.
-    fn is_done(&self) -> bool;
-
-    /// Returns whether the provider has sent the finish reason. After it, a lost connection loses
-    /// nothing.
-    fn is_finished(&self) -> bool;
 }
 
 /// A provider that is reached over HTTP.
@@ -111,23 +59,18 @@ struct Provider {
 }
 
 impl HttpModel {
-    /// Makes the client of a provider. `wire` receives the address of requests.
-    pub(super) fn new<W: Wire + 'static>(
-        settings: &ProviderSettings,
-        shared: Shared,
-        protocol: &Protocol,
-        wire: impl FnOnce(&Url) -> W,
-    ) -> Result<Self, SettingsError> {
-        let url = protocol.endpoint(settings)?;
-        let wire = wire(&url);
+    /// Makes the client of a provider.
+    pub(super) fn new(settings: &ProviderSettings, shared: Shared, protocol: &Protocol) -> Result<Self, SettingsError> {
+        let url = protocol.address.endpoint(settings)?;
+        let wire = (protocol.wire)(settings, &url);
         let provider = Provider {
-            headers: protocol.headers(settings)?,
+            headers: protocol.address.headers(settings)?,
             secrets: secrets(settings),
             structured_output: settings.structured_output.unwrap_or(wire.structured_output()),
             error_words: settings.error_words.clone(),
             schemas: Schemas::of(settings.kind),
             last_tools: LastTools::default(),
-            wire: Box::new(wire),
+            wire,
             stream: settings.stream,
             address: Arc::new(address(settings, &url)),
             url,
@@ -228,8 +171,8 @@ fn address(settings: &ProviderSettings, url: &Url) -> ModelAddress {
 
 fn secrets(settings: &ProviderSettings) -> Vec<SecretString> {
     let credentials = settings.aws.credentials.as_ref();
-    let of_aws = credentials.map(|aws| [Some(aws.secret_access_key.clone()), aws.session_token.clone()]);
-    let all = of_aws.into_iter().flatten().chain([settings.api_key.clone()]);
+    let aws = credentials.map(|aws| [Some(aws.secret_access_key.clone()), aws.session_token.clone()]);
+    let all = aws.into_iter().flatten().chain([settings.api_key.clone()]);
     all.flatten().collect()
 }
 

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::body::{Body, BodyEnd, protocol, truncated};
-use super::client::Decoder;
 use super::ending::settled;
 use super::errors::error_of_frame;
+use super::fields::{self, Fields};
+use super::protocol::Decoder;
 use super::retry::AttemptError;
 use super::settings::CapSettings;
 use super::sse::Frame;
-use super::wire::{self, Fields};
 use agent::ports::ModelEvent;
 use agent::state::ModelResponse;
 use values::ids::IdSource;
@@ -19,7 +19,7 @@ pub(super) const DONE: &str = "[DONE]";
 
 /// The progress after a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
+pub(super) enum Progress {
     /// More frames may arrive.
     Open,
     /// The completion is complete.
@@ -29,7 +29,7 @@ pub enum Progress {
 }
 
 /// Builds a completion from the frames of a protocol.
-pub trait FrameReader: Send {
+pub(super) trait FrameReader: Send {
     /// The error message for a stream without any part of a completion.
     const NOTHING: &'static str = "the stream has no completion";
     /// Whether streams may have events without data, and the mark at their end.
@@ -76,7 +76,7 @@ pub trait FrameReader: Send {
 
 /// Decodes one completion.
 #[derive(Debug)]
-pub struct StreamDecoder<C> {
+pub(super) struct StreamDecoder<C> {
     body: Body,
     reading: Reading<C>,
 }
@@ -93,7 +93,7 @@ impl<C: FrameReader> StreamDecoder<C> {
     /// Makes a decoder of a completion of the provider. Calls without an id get one from `ids`.
     ///
     /// `content_type` is a hint only. The first bytes of the body decide.
-    pub fn new(provider: &str, content_type: Option<&str>, caps: CapSettings, ids: Arc<dyn IdSource>) -> Self {
+    pub(super) fn new(provider: &str, content_type: Option<&str>, caps: CapSettings, ids: Arc<dyn IdSource>) -> Self {
         Self::of_body(provider, Body::new(content_type, caps), caps, ids)
     }
 
@@ -242,8 +242,8 @@ pub(super) fn read_object(text: &str) -> Result<Fields<'_>, AttemptError> {
 }
 
 fn is_error_list(text: &str) -> bool {
-    let first = wire::parse_list(text).and_then(|items| items.into_iter().next());
-    first.and_then(wire::object).is_some_and(|first| first.has_error())
+    let first = fields::parse_list(text).and_then(|items| items.into_iter().next());
+    first.and_then(fields::object).is_some_and(|first| first.has_error())
 }
 
 /// Returns the error for a text that is not valid JSON or was cut off.

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::wire::{Fields, Map};
+use super::fields::{Fields, Map};
 use values::json::RawJson;
 use values::message::{ContentPart, Message, TextPart};
 

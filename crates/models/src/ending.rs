@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 
 use super::body::broken_down;
 use super::fault::Fault;
+use super::fields::{self, Fields};
 use super::retry::AttemptError;
-use super::wire::{self, Fields};
 use agent::ports::{ModelError, ModelErrorClass, ModelEvent};
 use agent::state::{FinishReason, ModelResponse};
 use values::message::ContentPart;
@@ -161,7 +161,7 @@ fn is_media(block: &Fields<'_>) -> bool {
         MEDIA.iter().any(|name| kind == *name || block.get(name).is_some())
     };
     let parts = || block.list("content").unwrap_or_default();
-    is_one(block) || parts().into_iter().filter_map(wire::object).any(|part| is_one(&part))
+    is_one(block) || parts().into_iter().filter_map(fields::object).any(|part| is_one(&part))
 }
 
 #[cfg(test)]

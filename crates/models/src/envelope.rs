@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::wire::Fields;
+use super::fields::Fields;
 use agent::ports::ModelEvent;
 use agent::state::{FinishReason, ModelResponse};
 use values::message::{ContentPart, ProviderFields};

@@ -3,7 +3,7 @@
 use super::body::protocol;
 use super::retry::AttemptError;
 
-/// What is wrong with a completion.
+/// A fault of a completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     /// There are more calls than this limit.

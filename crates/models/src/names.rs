@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use rpds::{HashTrieMapSync, HashTrieSetSync};
 
-use super::wire::Fields;
+use super::fields::Fields;
 use values::ids::MessageId;
 use values::message::{ToolCall, ToolResult, is_plain_id};
 
@@ -45,7 +45,7 @@ pub(super) fn arguments(call: &ToolCall) -> Cow<'_, str> {
 
 /// The rule for ids of calls that a server accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IdRule {
+pub(super) enum IdRule {
     /// Any text.
     Any,
     /// Any text of at most this many bytes.

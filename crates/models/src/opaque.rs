@@ -5,8 +5,8 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::fault::Fault;
+use super::fields::{Fields, object_text};
 use super::room::Room;
-use super::wire::{Fields, object_text};
 use values::json::{Object, Value};
 
 /// A block under construction.

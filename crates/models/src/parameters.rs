@@ -4,7 +4,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::encode::Body;
-use super::wire::{Fields, object_text};
+use super::fields::{Fields, object_text};
 use agent::ports::ModelRequest;
 use values::json::{Object, Value};
 use values::model_parameters::{ModelParameters, ToolChoice};

@@ -55,10 +55,10 @@ fn may_pass(error: &ModelError) -> bool {
 }
 
 /// The events of one attempt.
-pub type Attempt = BoxStream<'static, Result<ModelEvent, AttemptError>>;
+pub(super) type Attempt = BoxStream<'static, Result<ModelEvent, AttemptError>>;
 
 /// Waits between attempts.
-pub trait Pauses: Send + Sync + fmt::Debug {
+pub(super) trait Pauses: Send + Sync + fmt::Debug {
     /// Returns a random share of a delay: a number from 0 to 1.
     fn share(&self) -> f64;
     /// Waits for the delay.
@@ -67,7 +67,7 @@ pub trait Pauses: Send + Sync + fmt::Debug {
 
 /// Waits by tokio's clock, with random shares.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct TokioPauses;
+pub(super) struct TokioPauses;
 
 impl Pauses for TokioPauses {
     #[expect(clippy::cast_precision_loss, reason = "a random share needs no more than 53 bits")]
@@ -83,19 +83,19 @@ impl Pauses for TokioPauses {
 
 /// Retries attempts.
 #[derive(Debug, Clone)]
-pub struct Retry {
+pub(super) struct Retry {
     settings: RetrySettings,
     pauses: Arc<dyn Pauses>,
 }
 
 impl Retry {
     /// Makes a policy.
-    pub fn new(settings: RetrySettings, pauses: Arc<dyn Pauses>) -> Self {
+    pub(super) fn new(settings: RetrySettings, pauses: Arc<dyn Pauses>) -> Self {
         Self { settings, pauses }
     }
 
     /// Returns the events of the first attempt with any output, or the error of the last attempt.
-    pub fn run(&self, attempt: impl Fn() -> Attempt + Send + 'static) -> ModelStream {
+    pub(super) fn run(&self, attempt: impl Fn() -> Attempt + Send + 'static) -> ModelStream {
         let delays = ExponentialBuilder::default()
             .with_factor(2.0)
             .with_min_delay(self.settings.base_delay)
@@ -283,43 +283,6 @@ mod tests {
             vec![Ok(said("ok"))],
         ];
         assert_eq!(play(0.0, attempts), (vec!["ok".to_owned()], None, vec![250, 300]));
-    }
-
-    #[test]
-    fn only_failures_that_may_pass_are_repeated() {
-        use ModelErrorClass as C;
-        for (class, status) in [
-            (C::Timeout, Some(408)),
-            (C::Server, Some(409)),
-            (C::RateLimit, Some(429)),
-            (C::Server, Some(500)),
-            (C::Overload, Some(529)),
-            (C::Network, None),
-            (C::Timeout, None),
-            (C::Truncated, None),
-        ] {
-            let outcome = play(0.0, vec![vec![fails(class, status, None)], vec![Ok(said("ok"))]]);
-            assert_eq!(outcome, (vec!["ok".to_owned()], None, vec![0]), "{class:?} {status:?}");
-        }
-        for (class, status) in [
-            (C::Auth, Some(401)),
-            (C::RateLimit, Some(402)),
-            (C::Invalid, Some(400)),
-            (C::Context, Some(500)),
-            (C::Protocol, None),
-        ] {
-            let outcome = play(0.0, vec![vec![fails(class, status, None)]]);
-            assert_eq!(outcome, (vec![], Some(class), vec![]), "{class:?} {status:?}");
-        }
-    }
-
-    #[test]
-    fn nothing_is_repeated_after_an_event_was_passed_on() {
-        let attempts = vec![vec![Ok(said("half")), fails(ModelErrorClass::Network, None, None)]];
-        assert_eq!(
-            play(0.0, attempts),
-            (vec!["half".to_owned()], Some(ModelErrorClass::Network), vec![])
-        );
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use super::fault::Fault;
 use values::json::Value;
 
-/// How many more parts a completion may have.
+/// The number of parts that a completion may still have.
 #[derive(Debug)]
 pub(super) struct Room {
     limit: usize,

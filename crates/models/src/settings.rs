@@ -32,6 +32,17 @@ pub enum ProviderKind {
     Scripted,
 }
 
+impl ProviderKind {
+    /// The kinds of providers that are reached over HTTP.
+    pub const OVER_HTTP: [Self; 5] = [
+        Self::OpenAiChat,
+        Self::OpenAiResponses,
+        Self::Anthropic,
+        Self::Gemini,
+        Self::Bedrock,
+    ];
+}
+
 /// A provider. Its name, its credentials and the capabilities of its models are found elsewhere.
 #[derive(Debug, Clone, Deserialize)]
 pub struct ProviderSettings {
@@ -44,10 +55,9 @@ pub struct ProviderSettings {
     /// address of the protocol's owner.
     #[serde(default, deserialize_with = "base_url")]
     pub base_url: Option<String>,
-    /// The API key.
     #[serde(skip)]
     pub api_key: Option<SecretString>,
-    /// Where the key is configured, for error messages; empty when the provider needs none.
+    /// The source of the key, for error messages; empty when the provider needs none.
     #[serde(skip)]
     pub api_key_source: String,
     /// The models that it offers; empty for any.
@@ -56,8 +66,7 @@ pub struct ProviderSettings {
     /// Whether responses are streamed.
     #[serde(default = "streams")]
     pub stream: bool,
-    /// How its models are asked for structured output; `None` leaves it to the client of the
-    /// protocol.
+    /// The way in which models are asked for structured output; `None` leaves it to the protocol.
     #[serde(default)]
     pub structured_output: Option<StructuredOutput>,
     /// Further headers of each request. A value may be a credential.
@@ -72,14 +81,11 @@ pub struct ProviderSettings {
     /// The most tokens that a request may ask for; `None` if it is not known.
     #[serde(default, deserialize_with = "optional_integer::<_, 1, { i64::MAX }, _>")]
     pub max_output_tokens: Option<u64>,
-    /// The field that limits the output tokens; `None` lets the address decide.
-    #[serde(skip)]
-    pub max_tokens_field: Option<MaxTokensField>,
     /// Whether its models write their reasoning into the text, between `<think>` and `</think>`;
     /// `None` lets the address decide.
     #[serde(default)]
     pub think_tags: Option<bool>,
-    /// What its models can take, by model, on top of what is known of them.
+    /// The configured capabilities of its models, by model.
     #[serde(skip)]
     pub capabilities: Arc<BTreeMap<String, Capabilities>>,
     /// Words of its errors beyond those that all servers share.
@@ -117,7 +123,6 @@ impl ProviderSettings {
             aws: AwsSettings::default(),
             script: None,
             max_output_tokens: None,
-            max_tokens_field: None,
             think_tags: None,
             error_words: ErrorWords::default(),
             capabilities: Arc::default(),
@@ -171,27 +176,17 @@ pub struct AwsSettings {
 pub struct AwsCredentials {
     /// The id of the access key.
     pub access_key_id: String,
-    /// The secret access key.
     pub secret_access_key: SecretString,
     /// The token of temporary credentials.
     pub session_token: Option<SecretString>,
 }
 
-/// The name of the request field that limits the output tokens of chat completions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MaxTokensField {
-    /// `max_tokens`, which most servers understand.
-    MaxTokens,
-    /// `max_completion_tokens`, which newer models of OpenAI insist on.
-    MaxCompletionTokens,
-}
-
-/// How providers are called.
+/// The settings of calls of providers.
 #[derive(Debug, Clone, Default)]
 pub struct ClientSettings {
     /// Limits of time.
     pub timeouts: TimeoutSettings,
-    /// How failed calls are repeated.
+    /// The retries of failed calls.
     pub retries: RetrySettings,
     /// Limits of size.
     pub caps: CapSettings,
@@ -227,7 +222,7 @@ impl Default for TimeoutSettings {
     }
 }
 
-/// How failed calls are repeated: full jitter over an exponential delay.
+/// The retries of failed calls: full jitter over an exponential delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct RetrySettings {
     /// Attempts after the first; 0 for none.

@@ -3,8 +3,8 @@
 
 use super::calls::is_call;
 use super::fault::Fault;
+use super::fields::Fields;
 use super::retry::AttemptError;
-use super::wire::Fields;
 use agent::ports::{ModelEvent, ModelRequest};
 use agent::state::{FinishReason, ModelResponse};
 use values::message::ContentPart;

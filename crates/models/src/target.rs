@@ -3,10 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::capabilities::ProviderCapabilities;
 use super::capability_settings::{Capabilities, Files};
 use super::files::{Attachment, as_words, inline_data};
-use super::settings::ProviderKind;
 use agent::ports::ModelRequest;
 use values::message::{ContentPart, MediaSource, Message, OpaquePart, Role, picture_side};
 use values::session::Fold;
@@ -24,23 +22,19 @@ const PICTURE_TYPES: [&str; 5] = ["image/png", "image/jpeg", "image/jpg", "image
 pub(super) struct Target {
     provider: Arc<str>,
     model: Arc<str>,
-    /// What the model can take.
+    /// The capabilities of the model.
     pub(super) can: Capabilities,
-    /// How many pictures and files at the beginning are too many.
+    /// The number of pictures and files at the beginning that are too many.
     left_out: usize,
 }
 
 impl Target {
     /// Makes the target of a request to a provider.
-    pub(super) fn of(
-        request: &ModelRequest,
-        kind: ProviderKind,
-        (provider, capabilities): (&str, &ProviderCapabilities),
-    ) -> Self {
+    pub(super) fn of(request: &ModelRequest, provider: &str, can: Capabilities) -> Self {
         let target = Self {
             provider: provider.into(),
             model: request.model.as_str().into(),
-            can: capabilities.of(kind, &request.model),
+            can,
             left_out: 0,
         };
         let media = request.messages.fold(RetainedMedia::new(target.clone()));
@@ -158,7 +152,7 @@ struct RetainedMedia {
     left_out: usize,
 }
 
-/// How many pictures and files there are.
+/// Numbers of pictures and files.
 #[derive(Debug, Clone, Copy, Default)]
 struct MediaCount {
     pictures: usize,

@@ -26,14 +26,14 @@ pub struct TransportError(#[source] Box<dyn Error + Send + Sync>);
 
 /// The process's client of model providers.
 #[derive(Debug)]
-pub struct Transport {
+pub(super) struct Transport {
     client: Client,
     timeouts: TimeoutSettings,
 }
 
 impl Transport {
     /// Makes the client.
-    pub fn new(settings: &ClientSettings) -> Result<Self, TransportError> {
+    pub(super) fn new(settings: &ClientSettings) -> Result<Self, TransportError> {
         Ok(Self {
             client: client(settings).map_err(TransportError)?,
             timeouts: settings.timeouts,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::error::StoreError;
-use agent::AgentDefinition;
+use agent::definition::AgentDefinition;
 use values::clock::Timestamp;
 use values::session::Hash;
 use values::tenant::TenantId;

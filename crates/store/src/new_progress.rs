@@ -7,7 +7,7 @@ use super::error::StoreError;
 use super::new_end::NewEvents;
 use super::queue::{JournalRecord, Lease};
 use super::rows::{LeaseKey, Row, Value, stored_count};
-use agent::JournalEntry;
+use agent::journal::JournalEntry;
 use agent::record::RunEvent;
 use tasks::off_thread::by_size_of;
 use values::json::weight;

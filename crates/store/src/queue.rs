@@ -14,7 +14,7 @@ use futures_util::stream::BoxStream;
 
 use super::codec::{Payload, decode_request, plain_request};
 use super::error::StoreError;
-use agent::JournalEntry;
+use agent::journal::JournalEntry;
 use agent::record::{RunControl, RunEvent, RunSummary, SteeringMessage, SteeringStatus};
 use values::clock::Timestamp;
 use values::ids::{RunId, SessionId, WorkerId};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent::Durability;
+use agent::definition::Durability;
 use agent::record::{RunMode, RunRecord, RunStatus, RunSummary, StepRecord};
 use agent::state::{AgentStepType, ErrorList, FinishReason, StopReason};
 use serde_json::json;

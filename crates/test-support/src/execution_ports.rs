@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use agent::compilers::{Sections, Traces};
-use agent::drivers::{ModelChain, ModelChoice};
 use agent::hooks::{ExecutionPorts, StackSlot};
+use agent::model_calls::{ModelChain, ModelChoice};
 use agent::{ExecutionControl, RequestRoom};
 use values::ids::UuidV7Source;
 use values::tenant::TenantId;

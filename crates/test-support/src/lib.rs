@@ -51,9 +51,13 @@ mod model_requests;
 #[cfg(feature = "models")]
 pub mod model_server;
 #[cfg(feature = "models")]
+pub mod samples;
+#[cfg(feature = "models")]
 pub mod small_frames;
 #[cfg(feature = "models")]
 pub mod wire_rules;
+#[cfg(feature = "models")]
+pub mod wires;
 
 #[cfg(feature = "net")]
 pub mod dns;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent::Durability;
+use agent::definition::Durability;
 use agent::record::{RunMode, RunStatus, RunSummary};
 use board::LiveRun;
 use values::clock::{Clock as _, SystemClock};

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use super::call_limits::ToolSettings;
 use super::executor::{CheckedExecutor, RegisteredTool};
 use agent::ports::{Tool, ToolCatalog, ToolExecutor, ToolSetError, ToolSpec, UnknownTool};
-use agent::{SEARCH_TOOLS, is_deferred};
 use values::clock::Clock;
 use values::ids::IdSource;
 use values::json::{JsonSchema, SchemaError, Value};

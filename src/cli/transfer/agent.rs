@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cli::output::print_note;
 use crate::run::agents::AgentDirectory;
-use agent::AgentDefinition;
+use agent::definition::AgentDefinition;
 use store::Store;
 use store::agents::AgentRecord;
 use values::causes::with_causes;

@@ -8,7 +8,7 @@ use rmcp::model::{ElicitResult, ElicitationAction, ElicitationSchema};
 use serde_json::json;
 
 use crate::http::problem::Problem;
-use agent::AnswerContent;
+use agent::answers::AnswerContent;
 use values::json::{JsonSchema, Object, Value};
 use values::session::{OpenCall, OpenCallKind};
 

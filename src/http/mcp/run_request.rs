@@ -2,7 +2,7 @@
 
 use crate::http::auth::Call;
 use crate::run::{InputMessage, OnDisconnect, RequestKey, RunRequest};
-use agent::Answers;
+use agent::answers::Answers;
 use agent::record::{RunMode, RunRecord};
 use values::ids::SessionId;
 use values::message::ContentPart;

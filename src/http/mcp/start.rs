@@ -8,7 +8,7 @@ use super::run_request::answering_run;
 use super::server::McpServer;
 use crate::http::problem::Problem;
 use crate::run::{self, RequestKey, RunHandle, RunRequest};
-use agent::Answers;
+use agent::answers::Answers;
 use agent::record::{RunMode, RunRecord};
 use values::json::canonical_bytes;
 use values::session::hash_content;

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::http::problem::Problem;
-use agent::{Answer, AnswerContent, Answers};
+use agent::answers::{Answer, AnswerContent, Answers};
 use values::json::{Object, Value};
 use values::session::Hash;
 

@@ -14,8 +14,8 @@ use parking_lot::{Mutex, RwLock};
 
 use super::checks::{AgentChecks, ConfiguredAgent};
 use crate::run::refusal::{AgentFilesError, Refusal, UnusableAgent};
-use agent::ports::ModelLookupError;
-use agent::{AgentDefinition, RunWebhook};
+use agent::definition::AgentDefinition;
+use agent::ports::{ModelLookupError, RunWebhook};
 use store::agents::{AgentList, AgentPage, AgentRecord};
 use store::{Store, StoreError};
 use tasks::off_thread::off_thread;

@@ -10,8 +10,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
 use super::inbox::SteeringInbox;
+use agent::ExecutionControl;
+use agent::ports::RunWebhook;
 use agent::record::{RunControl, RunEvent};
-use agent::{ExecutionControl, RunWebhook};
 use store::queue::Lease;
 use values::ids::RunId;
 use values::tenant::TenantId;

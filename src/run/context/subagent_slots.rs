@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::settings::SubagentSettings;
-use agent::Progress;
+use agent::journal::Progress;
 use agent::state::StepExecution;
 use tasks::fair_share::{FairShare, Share};
 use values::tenant::TenantId;

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use crate::run::context::RunContext;
 use crate::run::subagents::subagent_tools;
 use crate::run::work::{Failure, Work};
+use agent::AgentLoop;
+use agent::answers::AnswerRules;
 use agent::drivers::{Driver, DriverPorts};
 use agent::hooks::{ErrorPolicyHook, ExecutionGuard, ExecutionPorts, HookStack, StackSlot};
 use agent::ports::Tool;
-use agent::{AgentLoop, AnswerRules};
 
 /// Guards run before all hooks that an agent attaches, and policies after them.
 const GUARD_PRIORITY: i32 = 1_000;

@@ -24,9 +24,10 @@ use crate::run::context::{RunContext, RunSlot};
 use crate::run::plan::RunPlan;
 use crate::run::subagents::restore_children;
 use crate::run::work::{Children, Executed, Failure, LiveEvents, Outcome, ServedTools, Work, with_own_approvals};
+use agent::journal::RecordSize;
 use agent::record::{RunRecord, RunSummary};
 use agent::state::AgentState;
-use agent::{AgentLoop, CallSeed, ExecutionControl, RecordSize};
+use agent::{AgentLoop, CallSeed, ExecutionControl};
 use values::tenant::TenantId;
 
 /// Executes the run to its end, or leaves it to another worker. A panic fails the run.

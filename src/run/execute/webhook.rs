@@ -3,8 +3,8 @@
 
 use serde::Serialize;
 
+use agent::ports::{RunWebhook, WebhookEvent};
 use agent::record::{NewDelivery, RunRecord, RunStatus, RunView};
-use agent::{RunWebhook, WebhookEvent};
 use values::clock::Timestamp;
 use values::ids::{DeliveryId, IdSource};
 use values::tenant::TenantId;
@@ -72,7 +72,7 @@ fn event_of(status: RunStatus) -> WebhookEvent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use agent::Durability;
+    use agent::definition::Durability;
     use agent::record::{RunMode, RunSummary};
     use values::ids::{RunId, SessionId, UuidV7Source};
     use values::json::Object;

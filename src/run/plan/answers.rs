@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::run::refusal::{OpenCalls, Refusal};
-use agent::{AnswerFault, AnsweredStep, Answers, ResolvedAnswers, resolve_answers};
+use agent::answers::{AnswerFault, AnsweredStep, Answers, ResolvedAnswers, resolve_answers};
 use store::StoreError;
 use tasks::off_thread::off_thread;
 use values::clock::Timestamp;

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use crate::run::refusal::Refusal;
 use crate::run::request::RunRequest;
 use agent::ports::ToolExecutor;
-use agent::{AgentDefinition, Durability};
 use values::json::{Object, Value};
 use values::model_ref::ResponseFormat;
 use values::session::{Bundle, EnvironmentState, check_metadata, check_variables};

@@ -6,8 +6,8 @@ use super::model_room::SharingModel;
 use crate::run::context::RunContext;
 use crate::run::refusal::Refusal;
 use crate::run::request::{Allowance, unpriced};
-use agent::AgentDefinition;
-use agent::drivers::{ModelChain, ModelChoice};
+use agent::definition::AgentDefinition;
+use agent::model_calls::{ModelChain, ModelChoice};
 use values::model_ref::ModelRef;
 use values::tenant::TenantId;
 

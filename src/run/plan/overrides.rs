@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::run::refusal::Refusal;
 use agent::ports::ToolServers;
-use agent::{AgentDefinition, check_prompt};
+use agent::prompt::check_prompt;
 use tasks::off_thread::off_thread;
 use values::session::{Bundle, OverrideChanges, Overrides};
 use values::tenant::TenantId;

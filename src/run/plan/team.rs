@@ -9,9 +9,8 @@ use super::models::{check_prices, check_work, choose_models};
 use crate::run::context::RunContext;
 use crate::run::refusal::Refusal;
 use crate::run::request::Allowance;
-use agent::drivers::ModelChain;
+use agent::model_calls::ModelChain;
 use agent::state::ExecutionBudget;
-use agent::{AgentDefinition, SubagentConfig};
 use values::session::Hash;
 use values::tenant::TenantId;
 

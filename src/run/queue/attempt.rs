@@ -21,7 +21,7 @@ use crate::run::plan::{AcceptedRequest, Base, RunPlan, plan_again};
 use crate::run::refusal::Refusal;
 use crate::run::request::RunRequest;
 use crate::run::work::{Executed, Failure, LiveEvents, Outcome, record_request, run_span};
-use agent::RunWebhook;
+use agent::ports::RunWebhook;
 use agent::record::{RunControl, RunRecord};
 use board::LiveRun;
 use store::StoreError;

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use agent::hooks::HookConfigError;
 use agent::ports::{ModelLookupError, UnknownTool};
+use agent::prompt::PromptError;
 use agent::record::{MAX_RUN_MESSAGES, MAX_RUN_MESSAGES_BYTES, RunStatus, ThreadName};
-use agent::{FormatError, PromptError};
 use store::StoreError;
 use values::clock::Timestamp;
 use values::ids::{RunId, SessionId};

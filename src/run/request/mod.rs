@@ -9,9 +9,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::run::refusal::Refusal;
+use agent::answers::Answers;
+use agent::definition::DurabilityChoice;
+use agent::ports::RunWebhook;
 use agent::record::{RunMode, ThreadName};
 use agent::state::ExecutionBudget;
-use agent::{Answers, DurabilityChoice, RunWebhook};
 use store::queue::IfBusy;
 use store::sessions::ConflictPolicy;
 use values::clock::Timestamp;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use crate::run::work::{Children, SubagentSession, Work};
 use agent::state::{AdditionGap, AgentState};
-use agent::{CallSeed, JournalEntry, Journals, Progress};
 use values::clock::Timestamp;
 use values::ids::SessionId;
 use values::session::{EnvironmentState, Hash};

@@ -6,7 +6,6 @@ use serde_json::json;
 use crate::run::work::execution_error;
 use agent::ports::ToolSpec;
 use agent::state::{AgentState, FinishReason};
-use agent::{AgentDefinition, SubagentConfig};
 use values::json::Value;
 use values::message::{Role, joined_text};
 use workspace::MergeConflict;

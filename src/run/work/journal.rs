@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::Mutex;
 
 use crate::run::context::{ActiveRun, HeldLease};
-use agent::{Journal, JournalEntry, JournalError, Journals};
+use agent::journal::{Journal, JournalEntry, JournalError, Journals};
 use store::queue::{JournalRecord, Lease};
 use store::{Store, StoreError};
 

@@ -26,10 +26,7 @@ use std::sync::Arc;
 use crate::run::context::{ExecutionSlot, RunContext};
 use crate::run::plan::{Member, Team};
 use agent::state::AgentState;
-use agent::{
-    AgentDefinition, AgentLoop, ApprovalRule, CallSeed, ClientTool, EventSink, ExecutionControl, FormatCache,
-    HookConfig, Inbox, JournalEntry, Journals, Recorder,
-};
+use agent::{AgentLoop, CallSeed, EventSink, ExecutionControl, FormatCache, Inbox};
 use values::ids::SessionId;
 use values::tenant::TenantId;
 use workspace::environment::Environment;

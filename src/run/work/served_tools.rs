@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::run::plan::RunPlan;
 use agent::ports::{OfferedTools, ServedTool, Tool, ToolServers};
-use agent::{AgentDefinition, AgentEvent, EventSink, SubagentConfig};
+use agent::{AgentEvent, EventSink};
 use values::session::{PinnedTool, ToolPins};
 
 /// The tools of servers that an execution has.

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use agent::AgentDefinition;
+use agent::definition::AgentDefinition;
 use agent_runtime::config::{self, Sources};
 use tools::HttpToolDefinition;
 use tools::mcp::McpDefinition;

@@ -1,6 +1,7 @@
 //! Compares the page on hooks with the code: the table of permissions and the hooks that there are.
 
-use agent::hooks::{PERMISSIONS, builtin_hooks};
+use agent::builtin_hooks;
+use agent::hooks::PERMISSIONS;
 
 use super::blocks::{read, spans_of, tables};
 

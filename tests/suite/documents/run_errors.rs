@@ -9,7 +9,7 @@ const SOURCES: [&str; 5] = [
     "src/run/work/failure.rs",
     "crates/agent/src/ports/model.rs",
     "crates/agent/src/hooks/stack.rs",
-    "crates/agent/src/recorder.rs",
+    "crates/agent/src/journal/recorder.rs",
     "crates/agent/src/drivers",
 ];
 

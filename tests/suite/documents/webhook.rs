@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent::AgentDefinition;
-use agent::hooks::HookPoint;
+use agent::HookPoint;
+use agent::definition::AgentDefinition;
 use serde_json::json;
 use test_support::databases::TestDatabase;
 use values::json::Value;

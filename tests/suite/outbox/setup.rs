@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::WebhookEvent;
+use agent::ports::WebhookEvent;
 use agent::record::{DeliveryRecord, DeliveryStatus, NewDelivery};
 use agent_runtime::outbox::{OutboxPorts, OutboxSettings, OutboxWorker};
 use chrono::TimeDelta;

@@ -35,34 +35,26 @@ impl ImportGraph {
         Self { files: files.collect() }
     }
 
-    /// Returns each circle once, as the paths of its files; the last is the first again.
+    /// Returns each circle of files once, as their paths; the last is the first again.
     pub(super) fn circles(&self) -> Vec<Vec<String>> {
-        let imports: BTreeMap<_, _> = self.files.keys().map(|from| (from, self.imports(from))).collect();
-        let mut seen = BTreeSet::new();
-        let mut circles = Vec::new();
-        for start in self.files.keys() {
-            if seen.contains(start) {
-                continue;
-            }
-            // The shortest way back to the start, breadth first.
-            let mut ways = VecDeque::from([vec![start]]);
-            let mut visited = BTreeSet::new();
-            while let Some(way) = ways.pop_front() {
-                for to in &imports[way[way.len() - 1]] {
-                    let longer = [&way[..], &[to]].concat();
-                    if to == start {
-                        circles.push(longer.iter().map(|module| self.files[*module].path.clone()).collect());
-                        seen.extend(way.iter().copied());
-                        ways.clear();
-                        break;
-                    }
-                    if visited.insert(to) {
-                        ways.push_back(longer);
-                    }
-                }
+        let imports = self.files.keys().map(|from| (from.clone(), self.imports(from)));
+        let path = |module: &Vec<String>| self.files[module].path.clone();
+        let circles = circles_of(&imports.collect());
+        circles.iter().map(|circle| circle.iter().map(path).collect()).collect()
+    }
+
+    /// Returns each circle of the folders and files right below the root once; the last is the
+    /// first again.
+    pub(super) fn folder_circles(&self) -> Vec<Vec<String>> {
+        let mut imports: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for from in self.files.keys() {
+            if let Some(folder) = from.first() {
+                let targets = self.imports(from).into_iter().filter_map(|to| to.first().cloned());
+                let others = targets.filter(|to| to != folder);
+                imports.entry(folder.clone()).or_default().extend(others);
             }
         }
-        circles
+        circles_of(&imports)
     }
 
     /// Returns the files that a file imports from. What it only re-exports, it does not use.
@@ -92,6 +84,35 @@ impl ImportGraph {
         }
         Some(module.to_vec())
     }
+}
+
+/// Returns each circle of imports once; the last of a circle is its first again.
+fn circles_of<T: Ord + Clone>(imports: &BTreeMap<T, BTreeSet<T>>) -> Vec<Vec<T>> {
+    let mut seen = BTreeSet::new();
+    let mut circles = Vec::new();
+    for start in imports.keys() {
+        if seen.contains(start) {
+            continue;
+        }
+        // The shortest way back to the start, breadth first.
+        let mut ways = VecDeque::from([vec![start]]);
+        let mut visited = BTreeSet::new();
+        while let Some(way) = ways.pop_front() {
+            for to in &imports[way[way.len() - 1]] {
+                let longer = [&way[..], &[to]].concat();
+                if to == start {
+                    circles.push(longer.into_iter().cloned().collect());
+                    seen.extend(way.iter().copied());
+                    ways.clear();
+                    break;
+                }
+                if visited.insert(to) {
+                    ways.push_back(longer);
+                }
+            }
+        }
+    }
+    circles
 }
 
 /// Every path in the code that begins with `crate`, `self` or `super`; groups in braces are spelled

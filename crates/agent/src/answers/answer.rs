@@ -19,11 +19,11 @@ pub struct Answer {
     pub call_id: String,
     /// The hash of the arguments that the caller has seen.
     pub arguments_hash: Hash,
-    /// What the caller says.
+    /// The content of the answer.
     pub content: AnswerContent,
 }
 
-/// What an answer says.
+/// The content of an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerContent {
@@ -40,13 +40,10 @@ pub enum AnswerContent {
         remember: bool,
     },
     /// The call may be executed with other arguments.
-    Edit {
-        /// The arguments.
-        arguments: Object,
-    },
+    Edit { arguments: Object },
     /// The call may not be executed.
     Deny {
-        /// Why, for the model.
+        /// The reason, for the model.
         reason: Option<String>,
     },
 }
@@ -54,7 +51,6 @@ pub enum AnswerContent {
 /// Everything that a request says about open calls.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Answers {
-    /// The answers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<Answer>,
     /// Whether the open calls without an answer are denied.
@@ -75,7 +71,7 @@ impl Answers {
     }
 }
 
-/// What follows for an open call from the answers.
+/// The outcome of an open call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ResolvedAnswer {
     /// The call has a result.
@@ -93,12 +89,12 @@ pub enum ResolvedAnswer {
     Input(Value),
     /// The call is not executed.
     Denied {
-        /// Why, for the model.
+        /// The reason, for the model.
         reason: String,
     },
 }
 
-/// Why the answers are refused.
+/// A fault of the answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnswerFault {
     /// There are none, and open calls need them.
@@ -107,10 +103,10 @@ pub enum AnswerFault {
     Invalid(Vec<(String, String)>),
 }
 
-/// What follows for a waiting session from the answers.
+/// The outcome of the answers for a waiting session.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ResolvedAnswers {
-    /// One for each open call, in their order.
+    /// The outcomes of the open calls, in their order.
     pub answers: Vec<ResolvedAnswer>,
     /// The approvals that cover later calls.
     pub remembered: Vec<RememberedApproval>,

@@ -2,16 +2,15 @@
 
 use super::answer::ResolvedAnswer;
 use super::open_step::{StoredCall, StoredStep};
-use crate::hooks::{Approved, ToolDecision, ToolUse};
-use crate::ports::Continuation;
-use crate::progress::{CallStage, PendingCall, PendingStep};
+use crate::journal::{CallStage, PendingCall, PendingStep};
+use crate::ports::{Approved, Continuation, ToolDecision, ToolUse};
 use crate::state::AgentStep;
 use values::clock::Timestamp;
 use values::ids::StepId;
 use values::json::{Value, json_length};
 use values::session::WaitingStep;
 
-/// What the model reads if an approved call was not executed because the run ended.
+/// The result of an approved call that was not executed because the run ended.
 const NOT_EXECUTED: &str = "The run ended before this tool was called.";
 
 /// A step with an answer for each open call.
@@ -24,10 +23,10 @@ pub struct AnsweredStep {
 /// An open step that can't be read.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenStepFault {
-    /// Its JSON has another form.
+    /// The JSON of the step has another form.
     #[error("the open step can't be read")]
     Json(#[source] serde_json::Error),
-    /// Its calls are not those that are listed as open.
+    /// The calls of the step are not those that are listed as open.
     #[error("the open step has other calls than those that are listed")]
     Calls,
 }

@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::rules::{Need, NeedKind};
-use crate::hooks::ToolUse;
-use crate::ports::ToolSpec;
+use crate::ports::{ToolSpec, ToolUse};
 use crate::state::{AgentStep, ToolExecution, ToolTrace};
 use values::clock::Timestamp;
 use values::json::Value;
@@ -17,9 +16,7 @@ pub(crate) struct OpenUse {
     pub(crate) index: usize,
     /// The call with the changes of the hooks before it.
     pub(crate) tool_use: ToolUse,
-    /// Its arguments.
     pub(crate) arguments: Value,
-    /// What it needs.
     pub(crate) need: Need,
 }
 
@@ -29,7 +26,7 @@ pub(super) struct StoredStep {
     /// The step without its executions, and without the completion, whose usage belongs to the run
     /// that left the step.
     pub(super) step: AgentStep,
-    /// One for each call, in their order.
+    /// The calls, in their order.
     pub(super) calls: Vec<StoredCall>,
 }
 
@@ -37,9 +34,9 @@ pub(super) struct StoredStep {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum StoredCall {
-    /// It has ended.
+    /// The call has ended.
     Ended(Box<ToolExecution>),
-    /// It needs an answer.
+    /// The call needs an answer.
     Open(ToolUse),
 }
 

@@ -14,13 +14,13 @@ use values::json::Value;
 use values::session::{Hash, PinnedTool, RememberedApproval};
 use values::settings::duration;
 
-/// How long open calls wait for answers.
+/// The times that open calls wait for answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct AnswerExpiry {
-    /// How long a call waits, unless its rule or its tool says otherwise.
+    /// The default time of a call.
     #[serde(rename = "answer_expiry", deserialize_with = "duration::<1_000, 31_536_000_000, _>")]
     pub default: Duration,
-    /// How long a call waits at most.
+    /// The longest time of a call.
     #[serde(
         rename = "max_answer_expiry",
         deserialize_with = "duration::<1_000, 31_536_000_000, _>"
@@ -37,7 +37,7 @@ impl Default for AnswerExpiry {
     }
 }
 
-/// Which calls of an execution need an answer of the caller.
+/// The rules for the calls of an execution that need an answer of the caller.
 #[derive(Debug, Clone, Default)]
 pub struct AnswerRules {
     /// The rules of the ancestors of a subagent, and those of the agent itself. If one of them asks
@@ -49,16 +49,16 @@ pub struct AnswerRules {
     pub is_subagent: bool,
     /// The tools of servers whose definition has changed, by name. Their calls need an approval.
     pub changed_tools: Arc<BTreeMap<String, PinnedTool>>,
-    /// How long open calls wait.
+    /// The times that open calls wait.
     pub expiry: AnswerExpiry,
 }
 
-/// What a call needs.
+/// The need of a call.
 #[derive(Debug)]
 pub(crate) struct Need {
     /// The kind of answer.
     pub(crate) kind: NeedKind,
-    /// How long the call waits for it.
+    /// The time that the call waits for it.
     pub(crate) expires_after: TimeDelta,
 }
 
@@ -66,10 +66,7 @@ pub(crate) struct Need {
 #[derive(Debug)]
 pub(crate) enum NeedKind {
     /// A result that fits the schema.
-    Result {
-        /// The schema.
-        schema: Value,
-    },
+    Result { schema: Value },
     /// A decision.
     Approval {
         /// The rule, if the approval may be remembered.
@@ -82,7 +79,7 @@ pub(crate) enum NeedKind {
     },
     /// Input for the tool.
     Input {
-        /// What the tool asks.
+        /// The question of the tool.
         message: String,
         /// The schema of the input.
         schema: Value,
@@ -124,8 +121,8 @@ impl AnswerRules {
                 expires_after: self.expires_after(client_tool.expires_after_seconds),
             });
         }
-        let mut of_agents = self.approvals.iter();
-        of_agents.find_map(|rules| {
+        let mut all_rules = self.approvals.iter();
+        all_rules.find_map(|rules| {
             let rule = rules.iter().find(|rule| rule.matches(tool, arguments))?;
             let hash = rule.hash();
             let is_remembered = |approval: &RememberedApproval| approval.tool == tool && approval.rule == hash;
@@ -148,8 +145,8 @@ impl AnswerRules {
     }
 }
 
-/// Returns when a call that waits from now on expires.
 impl Need {
+    /// Returns the time at which a call that waits from now on expires.
     pub(crate) fn expires_at(&self, now: Timestamp) -> Timestamp {
         now.checked_add_signed(self.expires_after).unwrap_or(now)
     }

@@ -27,9 +27,7 @@ pub struct Reading {
 /// A message and its index in the whole history.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IndexedMessage {
-    /// The index.
     pub index: usize,
-    /// The message.
     pub message: Arc<Message>,
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Compiler, IndexedMessage, Reading, Traces};
-use crate::drivers::{estimated_tokens, message_tokens};
+use crate::model_calls::{estimated_tokens, message_tokens};
 use crate::state::{AgentState, Messages};
 use values::ids::ExecutionId;
 use values::message::{Role, Section};

@@ -17,13 +17,13 @@ use values::ids::ExecutionId;
 use values::message::{Message, Role};
 use values::session::History;
 
-/// Which traces of earlier executions go to the model.
+/// The traces of earlier executions that go to the model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Traces {
-    /// Those of all executions.
+    /// The traces of all executions.
     All,
-    /// Those after the newest final response: the work of executions that ended without one.
+    /// The traces after the newest final response: the work of executions that ended without one.
     #[default]
     Unfinished,
     /// None.

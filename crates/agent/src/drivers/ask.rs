@@ -27,7 +27,7 @@ pub struct Question {
     pub max_output_tokens: u64,
 }
 
-/// Why there is no completion, with a message for the caller.
+/// The error instead of a completion, with a message for the caller.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
     /// The hooks around model requests are not known yet, and no request may bypass them.

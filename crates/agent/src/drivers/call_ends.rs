@@ -1,13 +1,12 @@
 //! The results of tool calls that no tool executed, and of calls whose result must be withheld.
 
 use super::ports::DriverPorts;
-use crate::hooks::{Approved, ToolDecision, ToolUse};
-use crate::ports::ToolContext;
+use crate::ports::{Approved, ToolContext, ToolDecision, ToolUse};
 use crate::state::{AgentError, ErrorKind, ToolExecution, ToolTrace, ToolVerdict};
 use values::ids::ToolExecutionId;
 use values::message::{ContentPart, ToolCall, joined_text};
 
-/// What the model reads if a call was not executed because the run ended.
+/// The result of a call that was not executed because the run ended.
 const NOT_EXECUTED: &str = "The run ended before this tool was called.";
 /// The text that replaces a result that no hook could check.
 pub(super) const WITHHELD: &str = "The result is withheld, because a hook failed before it could be checked.";

@@ -7,7 +7,7 @@ use crate::events::{AgentEvent, EventSink};
 use crate::ports::ModelEvent;
 use values::message::ContentPart;
 
-/// Which deltas are emitted; each level includes those before it.
+/// The level of the emitted deltas; each level includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Emitted {
     /// Nothing.

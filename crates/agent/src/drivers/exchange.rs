@@ -6,12 +6,13 @@ use std::error::Error as _;
 use futures_util::StreamExt as _;
 
 use super::deltas::{Deltas, Emitted, emit_rest};
-use super::estimate::{content_bytes, estimated_usage, least_input_tokens, request_bytes};
 use super::partial::PartialCompletion;
-use super::ports::{ExchangePorts, ModelChoice};
+use super::ports::ExchangePorts;
 use super::structured::{Formatted, formatted};
 use crate::events::AgentEvent;
-use crate::hooks::{HookContext, HookFailure, HookPoint, HookSubject};
+use crate::hook_point::HookPoint;
+use crate::hooks::{HookContext, HookFailure, HookSubject};
+use crate::model_calls::{ModelChoice, content_bytes, estimated_usage, least_input_tokens, request_bytes};
 use crate::ports::{ModelError, ModelErrorClass, ModelEvent, ModelRequest, RefusedPart};
 use crate::state::{AgentError, AgentState, FinishReason, ModelResponse, StopSignal};
 use tasks::off_thread::by_size_of;
@@ -30,9 +31,9 @@ pub(super) struct Exchange {
     pub(super) failed_usage: Usage,
     /// The model of the completion; none if nothing arrived.
     pub(super) answered_by: Option<ModelRef>,
-    /// Why it was cut.
+    /// The signal that cut it.
     pub(super) signal: Option<StopSignal>,
-    /// Why it failed.
+    /// The error, if it failed.
     pub(super) error: Option<AgentError>,
     /// The hook that failed during the exchange.
     pub(super) hook_failure: Option<HookFailure>,

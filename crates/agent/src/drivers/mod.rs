@@ -29,21 +29,17 @@ mod structured;
 mod tool_use;
 
 mod deltas;
-mod estimate;
-mod left_out;
 mod partial;
 
 use futures_util::future::BoxFuture;
 
 pub use self::ask::{AskError, Question, ask};
-pub use self::estimate::{content_bytes, estimated_tokens, estimated_usage, message_tokens, request_bytes};
-pub use self::ports::{DriverPorts, ModelChain, ModelChoice};
+pub use self::ports::DriverPorts;
 use self::step::{answer, finish};
 use super::answers::AnsweredStep;
-use super::definition::DriverKind;
-use super::progress::PendingStep;
-use super::script::ScriptStep;
 use super::state::AgentState;
+use crate::definition::{DriverKind, ScriptStep};
+use crate::journal::PendingStep;
 use values::ids::StepId;
 
 /// Makes the steps of an execution.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::estimate::{chars_at_least, estimated_usage, least_tokens};
+use crate::model_calls::{chars_at_least, estimated_usage, least_tokens};
 use crate::ports::ModelEvent;
 use crate::state::{FinishReason, ModelResponse};
 use values::message::{ContentPart, ReasoningPart};

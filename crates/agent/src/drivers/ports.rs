@@ -2,72 +2,24 @@
 
 use std::sync::Arc;
 
-use super::left_out::LeftOut;
 use crate::answers::AnswerRules;
 use crate::call_key::CallSeed;
 use crate::compilers::Compiler;
 use crate::control::ExecutionControl;
 use crate::events::EventSink;
 use crate::hooks::HookStack;
-use crate::ports::{Model, ToolExecutor};
-use crate::recorder::Recorder;
+use crate::journal::Recorder;
+use crate::model_calls::ModelChain;
+use crate::ports::ToolExecutor;
 use crate::response_format::FormatCache;
 use crate::state::{FinishReason, ModelResponse};
 use values::clock::Timestamp;
 use values::ids::{IdSource, MessageId};
 use values::message::{ContentPart, Message, MessageTags, Role};
 use values::model_parameters::{ModelParameters, ProviderTools};
-use values::model_ref::ModelRef;
 use values::tenant::TenantId;
-use values::usage::{Price, Usage};
+use values::usage::Usage;
 use workspace::environment::Environment;
-
-/// A model that the agent may call.
-#[derive(Debug, Clone)]
-pub struct ModelChoice {
-    /// Its name.
-    pub model_ref: ModelRef,
-    /// The client of the model.
-    pub model: Arc<dyn Model>,
-    /// The price of its tokens, if it is known.
-    pub price: Option<Price>,
-}
-
-/// The models that the agent may call, in order; at least one.
-#[derive(Debug, Clone)]
-pub struct ModelChain {
-    preferred: ModelChoice,
-    fallbacks: Arc<[ModelChoice]>,
-    /// What later requests leave out.
-    pub(super) left_out: LeftOut,
-}
-
-impl ModelChain {
-    /// Makes a chain.
-    pub fn new(preferred: ModelChoice, fallbacks: impl IntoIterator<Item = ModelChoice>) -> Self {
-        Self {
-            preferred,
-            fallbacks: fallbacks.into_iter().collect(),
-            left_out: LeftOut::default(),
-        }
-    }
-
-    /// Returns the model that is called first.
-    pub fn preferred(&self) -> &ModelChoice {
-        &self.preferred
-    }
-
-    /// Returns the first model whose price is not known.
-    pub fn unpriced(&self) -> Option<&ModelRef> {
-        let choice = self.iter().find(|choice| choice.price.is_none())?;
-        Some(&choice.model_ref)
-    }
-
-    /// Iterates over the models in the order in which they are called.
-    pub fn iter(&self) -> impl Iterator<Item = &ModelChoice> {
-        std::iter::once(&self.preferred).chain(self.fallbacks.iter())
-    }
-}
 
 /// Everything that a driver uses.
 #[derive(Debug, Clone)]
@@ -80,7 +32,7 @@ pub struct DriverPorts {
     pub parameters: Arc<ModelParameters>,
     /// Tools that providers execute themselves.
     pub provider_tools: Arc<ProviderTools>,
-    /// Which calls need an answer of the caller.
+    /// The rules for calls that need an answer of the caller.
     pub answers: Arc<AnswerRules>,
     /// Executes calls.
     pub tools: Arc<dyn ToolExecutor>,
@@ -92,7 +44,7 @@ pub struct DriverPorts {
     pub parallel_tool_calls: bool,
     /// Compiles response formats.
     pub formats: Arc<FormatCache>,
-    /// How often the model may correct a completion that does not fit its format.
+    /// The most corrections of a completion that does not fit its format.
     pub max_corrections: u32,
     /// Chooses the messages of requests.
     pub compiler: Arc<dyn Compiler>,

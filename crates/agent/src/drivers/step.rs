@@ -1,5 +1,5 @@
-//! What all drivers do in a step: send the request, execute the tools, check the final response,
-//! end the step.
+//! The parts of a step that all drivers share: send the request, execute the tools, check the final
+//! response, end the step.
 //!
 //! Contains no driver's own format.
 
@@ -11,8 +11,8 @@ use super::tool_use::{Before, Used, use_tools};
 use crate::answers::{AnsweredStep, OpenUse, suspended};
 use crate::events::{AgentEvent, EventSink};
 use crate::hooks::HookFailure;
+use crate::journal::{CallStage, PendingStep};
 use crate::ports::{ModelRequest, OutputSink, ToolContext, ToolSpec};
-use crate::progress::{CallStage, PendingStep};
 use crate::prompt::{is_template, render_prompt};
 use crate::response_format::{CompiledFormat, FormatError};
 use crate::run_error::RunErrorCode;
@@ -31,15 +31,15 @@ const DRIVER: &str = "driver";
 pub(super) struct Fault {
     /// The code of the error.
     pub(super) code: RunErrorCode,
-    /// What is wrong, for people.
+    /// The fault, for people.
     pub(super) message: String,
-    /// What is wrong and what to do, for the model.
+    /// The fault and its correction, for the model.
     pub(super) advice: String,
     /// Whether the model is asked again, provided that a step remains.
     pub(super) is_correctable: bool,
 }
 
-/// What a step needs before its request is sent.
+/// The needs of a step before its request is sent.
 #[derive(Debug)]
 pub(super) struct Prepared {
     /// The format of the final completion.
@@ -48,7 +48,7 @@ pub(super) struct Prepared {
     pub(super) request: ModelRequest,
 }
 
-/// Why a step can't begin.
+/// The error that keeps a step from its beginning.
 #[derive(Debug)]
 pub(super) enum Unprepared {
     /// The prompt or the response format can't be used.

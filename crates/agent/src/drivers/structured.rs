@@ -22,7 +22,6 @@ const FINAL_TOOL: &str =
 /// A request with the response format in the way that one model supports.
 #[derive(Debug)]
 pub(super) struct Formatted {
-    /// The request.
     pub(super) request: ModelRequest,
     /// The tool whose call is the final completion.
     pub(super) final_tool: Option<String>,

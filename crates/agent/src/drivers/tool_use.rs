@@ -22,10 +22,10 @@ use super::call_ends::{
 use super::ports::DriverPorts;
 use crate::answers::{Need, OpenUse};
 use crate::events::AgentEvent;
-use crate::hooks::{HookContext, HookFailure, HookPoint, HookSubject, ToolDecision, ToolUse};
-use crate::ports::{Continuation, ToolContext};
-use crate::progress::{CallStage, PendingCall};
-use crate::recorder::JournalFailed;
+use crate::hook_point::HookPoint;
+use crate::hooks::{HookContext, HookFailure, HookSubject};
+use crate::journal::{CallStage, JournalFailed, PendingCall};
+use crate::ports::{Continuation, ToolContext, ToolDecision, ToolUse};
 use crate::state::{AgentState, ErrorKind, NeededInput, ToolExecution};
 use values::json::Value;
 use values::message::ToolCall;
@@ -40,12 +40,12 @@ pub(super) struct Used {
     pub(super) open: Vec<OpenUse>,
 }
 
-/// What has happened to a step before its calls.
+/// The outcome of a step before its calls.
 #[derive(Default)]
 pub(super) struct Before {
     /// The failure of a hook after the completion.
     pub(super) hook_failure: Option<HookFailure>,
-    /// What cut the completion; `None` if it is whole.
+    /// The signal that cut the completion; `None` if it is whole.
     pub(super) cut: Option<String>,
     /// Whether a signal ends the execution after the step.
     pub(super) is_last: bool,
@@ -135,13 +135,13 @@ struct Uses<'a> {
     has_failed: bool,
     /// Whether any of the calls, or a hook around them, has effects.
     has_effects: bool,
-    /// How the calls ended, by index.
+    /// The ends of the calls, by index.
     ended: Vec<Option<ToolExecution>>,
     /// The calls that need an answer.
     open: Vec<OpenUse>,
     /// The calls as the model wrote them, if the execution is recorded or some of them may wait.
     written: Vec<ToolCall>,
-    /// What cut the completion; `None` if it is whole.
+    /// The signal that cut the completion; `None` if it is whole.
     cut: Option<String>,
     /// Whether a signal ends the execution after the step.
     is_last: bool,
@@ -159,11 +159,11 @@ struct Next {
     was_begun: bool,
 }
 
-/// What becomes of a call in flight.
+/// The outcome of a call in flight.
 enum CallEnd {
-    /// It has ended.
+    /// The call has ended.
     Ended(ToolExecution),
-    /// Its tool asks for input.
+    /// The tool asks for input.
     NeedsInput(ToolUse, NeededInput),
 }
 

@@ -1,66 +1,14 @@
-//! What a hook receives and returns: the point, the state and the subject of the point.
+//! The value that a hook receives and returns: the point, the state and the subject of the point.
 
-use serde::{Deserialize, Serialize};
-use strum::VariantArray as _;
-
-use crate::ports::{Continuation, ModelRequest};
+use crate::hook_point::HookPoint;
+use crate::ports::{ModelRequest, ToolDecision, ToolUse};
 use crate::state::{AgentState, ErrorList, ModelResponse, ToolExecution};
-use values::message::{ContentPart, Message, ToolCall};
+use values::message::Message;
 use workspace::environment::EnvironmentValues;
-
-/// A point of the loop.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Serialize,
-    Deserialize,
-    utoipa::ToSchema,
-    strum::IntoStaticStr,
-    strum::VariantArray,
-)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum HookPoint {
-    /// Once, before the first step.
-    BeforeExecution,
-    /// Before each step.
-    BeforeStep,
-    /// Before each request to a model, those to fallbacks included.
-    BeforeModelRequest,
-    /// After each completion of a model, also one that was cut.
-    AfterModelRequest,
-    /// Before each call of a tool, in the order of the calls.
-    BeforeToolUse,
-    /// After each call of a tool, in the order in which they end.
-    AfterToolUse,
-    /// After each step that had errors.
-    OnError,
-    /// After each step, before it is archived.
-    AfterStep,
-    /// Once, when the loop ends.
-    OnStop,
-    /// Once, after everything else.
-    AfterExecution,
-}
-
-impl HookPoint {
-    /// All points, in the order of the loop.
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
-    /// Returns the name that configuration and events use.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
 
 /// The value that passes through the hooks of one point.
 #[derive(Debug, Clone)]
 pub struct HookContext {
-    /// The point.
     pub point: HookPoint,
     /// The agent's state.
     pub state: AgentState,
@@ -102,68 +50,6 @@ impl HookSubject {
             Self::State | Self::Input(_) | Self::Request(_) | Self::Errors(_) => (),
         }
     }
-}
-
-/// A call before it reaches its tool.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ToolUse {
-    /// The call. A hook may change its arguments; the history retains the original.
-    pub call: ToolCall,
-    /// The decision about the call.
-    pub decision: ToolDecision,
-    /// The approval of the caller, if the call needed one and has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub approved: Option<Approved>,
-    /// The call that this one continues, if the tool has asked for input.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub continuation: Option<Box<Continuation>>,
-}
-
-/// The approval of a call by the caller.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Approved {
-    /// The caller approved the call as it is.
-    AsAsked,
-    /// The caller changed the arguments.
-    Edited {
-        /// The arguments of the caller.
-        arguments: String,
-    },
-}
-
-impl ToolUse {
-    /// Makes the use of a call about which nobody has decided.
-    pub fn undecided(call: ToolCall) -> Self {
-        Self {
-            call,
-            decision: ToolDecision::Execute,
-            approved: None,
-            continuation: None,
-        }
-    }
-}
-
-/// The decision about a call.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ToolDecision {
-    /// The tool executes it.
-    #[default]
-    Execute,
-    /// It is not executed; the model reads why.
-    Block {
-        /// Why.
-        reason: String,
-    },
-    /// It is not executed; the model reads this result.
-    Supply {
-        /// The result.
-        content: Vec<ContentPart>,
-        /// Whether the model reads the result as an error.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        is_error: bool,
-    },
 }
 
 impl HookContext {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::{Hook, HookContext, HookError, HookPoint};
-use crate::error_policy::{ErrorDecision, ErrorHandling, ErrorPolicy};
+use super::{Hook, HookContext, HookError};
+use crate::definition::{ErrorDecision, ErrorHandling, ErrorPolicy};
+use crate::hook_point::HookPoint;
 use crate::state::{AgentError, AgentState, AgentStep, ExecutionState, StopReason, StopSignal};
 use values::clock::Clock;
 

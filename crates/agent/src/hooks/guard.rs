@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::{Hook, HookContext, HookError, HookPoint};
+use super::{Hook, HookContext, HookError};
 use crate::control::ExecutionControl;
+use crate::hook_point::HookPoint;
 use crate::state::{AgentState, FinishReason, StopSignal};
 use values::usage::Usage;
 

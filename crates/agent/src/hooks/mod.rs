@@ -18,7 +18,7 @@ mod stack;
 mod error_policy;
 mod guard;
 
-mod builtin;
+mod config;
 mod registry;
 
 use std::error::Error;
@@ -26,20 +26,22 @@ use std::fmt;
 
 use futures_util::future::BoxFuture;
 
-pub use self::builtin::{SummarisationFactory, builtin_hooks, read_config};
-pub use self::context::{Approved, HookContext, HookPoint, HookSubject, ToolDecision, ToolUse};
+pub(crate) use self::config::ensure;
+pub use self::config::read_config;
+pub use self::context::{HookContext, HookSubject};
 pub use self::error_policy::ErrorPolicyHook;
 pub use self::guard::ExecutionGuard;
 pub use self::permissions::{HookField, PERMISSIONS, is_permitted};
 pub use self::registry::{ExecutionPorts, HookConfigError, HookFactory, HookRegistry, StackSlot};
 pub use self::stack::{HookFailure, HookStack};
+use crate::hook_point::HookPoint;
 use values::usage::Usage;
 
 /// A hook that failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct HookError {
-    /// What happened, in words that the caller may read.
+    /// The message, in words that the caller may read.
     pub message: String,
     /// The underlying failure, for the operator.
     #[source]

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use strum::VariantArray as _;
 
-use super::context::{HookContext, HookPoint, HookSubject, ToolUse};
+use super::context::{HookContext, HookSubject};
 use crate::events::StatePart;
+use crate::hook_point::HookPoint;
+use crate::ports::ToolUse;
 use crate::state::{AgentState, ExecutionState, ModelResponse, ToolExecution};
 use workspace::environment::EnvironmentValues;
 
@@ -57,7 +59,7 @@ pub enum HookField {
     /// Messages that are in the history already.
     #[strum(to_string = "messages of the history")]
     History,
-    /// Who the agent is, its model and its counters.
+    /// The identity of the agent, its model and its counters.
     #[strum(to_string = "the agent's identity")]
     Identity,
     /// The steps, errors and times of the execution.
@@ -88,7 +90,7 @@ impl HookField {
 
     /// Returns whether it is a part of the agent's state, including its execution.
     pub(super) fn is_of_state(self) -> bool {
-        let of_others = matches!(
+        let is_of_others = matches!(
             self,
             Self::Variables
                 | Self::Resources
@@ -100,11 +102,11 @@ impl HookField {
                 | Self::ToolResult
                 | Self::Subject
         );
-        !of_others
+        !is_of_others
     }
 }
 
-/// What the hooks of a point may change.
+/// The fields that the hooks of a point may change.
 pub const PERMISSIONS: [(HookPoint, &[HookField]); 10] = {
     use HookField as F;
     use HookPoint as P;
@@ -199,11 +201,11 @@ pub fn is_permitted(point: HookPoint, field: HookField) -> bool {
 /// Returns what a hook has changed.
 pub(super) fn changed_fields(before: &HookContext, after: &HookContext) -> Vec<HookField> {
     let point = (before.point != after.point).then_some(HookField::Subject);
-    let of_state = state_changes(&before.state, &after.state);
-    let of_environment = environment_changes(&before.environment, &after.environment);
-    let of_subject = subject_changes(&before.subject, &after.subject);
-    let of_parts = of_state.into_iter().chain(of_environment).chain(of_subject);
-    point.into_iter().chain(of_parts).collect()
+    let state = state_changes(&before.state, &after.state);
+    let environment = environment_changes(&before.environment, &after.environment);
+    let subject = subject_changes(&before.subject, &after.subject);
+    let parts = state.into_iter().chain(environment).chain(subject);
+    point.into_iter().chain(parts).collect()
 }
 
 fn environment_changes(before: &EnvironmentValues, after: &EnvironmentValues) -> Vec<HookField> {

@@ -9,8 +9,8 @@ use super::{Hook, HookStack};
 use crate::compilers::Compiler;
 use crate::control::ExecutionControl;
 use crate::definition::{AgentDefinition, HookConfig};
-use crate::drivers::ModelChain;
 use crate::events::EventSink;
+use crate::model_calls::ModelChain;
 use crate::request_room::RequestRoom;
 use values::ids::IdSource;
 use values::json::Object;
@@ -90,9 +90,8 @@ pub enum HookConfigError {
     /// No hook has the name.
     #[error("no hook is named {name:?}; known are {known}")]
     Unknown {
-        /// Which of the hooks it is, from 0.
+        /// The index of the hook, from 0.
         index: usize,
-        /// The name.
         name: String,
         /// The names that exist, joined, and the one that may have been meant.
         known: String,
@@ -100,11 +99,11 @@ pub enum HookConfigError {
     /// The configuration is wrong.
     #[error("the configuration of the hook {name:?} is wrong: {message}")]
     Config {
-        /// Which of the hooks it is, from 0.
+        /// The index of the hook, from 0.
         index: usize,
         /// The hook.
         name: String,
-        /// What is wrong.
+        /// The fault.
         message: String,
     },
 }

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
-use super::context::{HookContext, HookPoint, HookSubject};
+use super::context::{HookContext, HookSubject};
 use super::permissions::{HookField, changed_fields, is_permitted};
 use super::{Hook, HookError};
 use crate::events::{AgentEvent, EventSink, StatePart};
+use crate::hook_point::HookPoint;
 use crate::run_error::RunErrorCode;
 use crate::state::{AgentError, AgentState, ErrorKind, StopReason, StopSignal};
 use values::clock::Timestamp;
@@ -34,7 +35,7 @@ pub struct HookStack {
 pub struct HookFailure {
     /// The hook's name.
     pub hook: String,
-    /// What happened, in words that the caller may read.
+    /// The message, in words that the caller may read.
     pub message: String,
     /// The usage of the hook's model calls before the failure.
     pub usage: Usage,

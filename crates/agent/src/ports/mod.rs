@@ -1,8 +1,10 @@
-//! The ports of an agent as traits: models, tools and the rules of webhooks.
+//! The ports of an agent as traits: models, tools and the rules of webhooks, with the values that
+//! pass through them.
 
 mod model;
 mod tool;
 mod tool_servers;
+mod tool_use;
 mod webhook;
 
 pub use self::model::{
@@ -14,4 +16,5 @@ pub use self::tool::{
     ToolSpec, UnknownTool,
 };
 pub use self::tool_servers::{OfferedTools, ServedTool, ToolServers, UnknownToolServer};
-pub use self::webhook::{WebhookFault, WebhookRules};
+pub use self::tool_use::{Approved, ToolDecision, ToolUse};
+pub use self::webhook::{RunWebhook, WebhookEvent, WebhookFault, WebhookRules};

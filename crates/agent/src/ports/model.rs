@@ -30,7 +30,7 @@ pub struct ModelRequest {
     /// Tools that providers execute themselves, by provider. A model uses those of its own
     /// provider.
     pub provider_tools: Arc<ProviderTools>,
-    /// Which of the tools the model may or must call in this completion.
+    /// The tools that the model may or must call in this completion.
     pub tool_choice: ToolChoice,
     /// The format of the final completion.
     pub response_format: ResponseFormat,
@@ -51,7 +51,7 @@ impl ModelRequest {
     }
 }
 
-/// How a provider is asked for structured output.
+/// The way in which a provider is asked for structured output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StructuredOutput {
@@ -97,7 +97,7 @@ pub trait ModelCatalog: Send + Sync + fmt::Debug {
     }
 }
 
-/// Why no model can be found by a name.
+/// The error of a name that leads to no model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelLookupError {
     /// No provider has the name.
@@ -110,18 +110,12 @@ pub enum ModelLookupError {
     },
     /// The provider does not offer the model.
     #[error("the provider {provider:?} does not offer the model {model:?}")]
-    UnknownModel {
-        /// The provider.
-        provider: String,
-        /// The model.
-        model: String,
-    },
+    UnknownModel { provider: String, model: String },
     /// The provider needs a key that is not configured.
     #[error("the provider {provider:?} has no API key: set {variable}")]
     MissingKey {
-        /// The provider.
         provider: String,
-        /// Where the key is configured.
+        /// The source of the key in the configuration.
         variable: String,
     },
 }
@@ -236,16 +230,16 @@ pub struct ModelAddress {
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct ModelError {
-    /// What kind of failure it is.
+    /// The class of the failure.
     pub class: ModelErrorClass,
     /// The HTTP status, if there was one.
     pub status: Option<u16>,
-    /// How long the provider wants us to wait.
+    /// The wait that the provider asks for.
     pub retry_after: Option<Duration>,
-    /// What happened, in words that the caller may read: the provider's own message, truncated and
+    /// The message, in words that the caller may read: the provider's own message, truncated and
     /// without secrets.
     pub message: String,
-    /// Where the model was called; `None` for a model without an address.
+    /// The address of the model; `None` for a model without one.
     pub address: Option<Arc<ModelAddress>>,
     /// The provider's error body, truncated, for the operator.
     pub body: Option<String>,
@@ -290,11 +284,11 @@ impl RefusedPart {
 
     /// Returns whether a message, or a result of a tool in it, has such a part.
     pub fn is_in(&self, message: &Message) -> bool {
-        let of_results = message.tool_results().flat_map(|result| &result.content);
+        let results = message.tool_results().flat_map(|result| &result.content);
         message
             .content
             .iter()
-            .chain(of_results)
+            .chain(results)
             .any(|content| self.is_content(content))
     }
 

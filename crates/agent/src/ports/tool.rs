@@ -22,7 +22,7 @@ use workspace::environment::Environment;
 pub struct ToolSpec {
     /// The name that models call.
     pub name: String,
-    /// What it does, for the model.
+    /// The purpose of the tool, for the model.
     pub description: String,
     /// The JSON Schema (draft 2020-12) of its arguments: an object.
     pub parameters: Value,
@@ -106,9 +106,9 @@ pub trait OutputSink: Send + Sync + fmt::Debug {
 /// The result of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolOutput {
-    /// What the model reads: texts, images and documents.
+    /// The result for the model: texts, images and documents.
     pub content: Vec<ContentPart>,
-    /// What the call did besides its result.
+    /// The effects of the call besides its result.
     pub trace: ToolTrace,
 }
 
@@ -147,9 +147,9 @@ impl ToolOutput {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct ToolError {
-    /// What happened and, if known, what the model should do instead.
+    /// The message and, if known, advice for the model.
     pub message: String,
-    /// What the call did before it failed.
+    /// The effects of the call before it failed.
     pub trace: Box<ToolTrace>,
 }
 
@@ -211,13 +211,12 @@ pub trait Tool: Send + Sync + fmt::Debug {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no tool is named {name:?}; known are {known}")]
 pub struct UnknownTool {
-    /// The name.
     pub name: String,
     /// The names that exist, joined.
     pub known: String,
 }
 
-/// Why no executor can be made of some tools.
+/// The error of tools that no executor can be made of.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolSetError {
     /// No tool has the name.
@@ -228,7 +227,7 @@ pub enum ToolSetError {
     Unusable {
         /// The tool.
         name: String,
-        /// What is wrong with it.
+        /// The fault.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },

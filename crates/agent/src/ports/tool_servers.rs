@@ -14,7 +14,6 @@ use values::tenant::TenantId;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no MCP server is named {name:?}; {}", known_names(known))]
 pub struct UnknownToolServer {
-    /// The name.
     pub name: String,
     /// The names that exist, joined.
     pub known: String,
@@ -30,9 +29,7 @@ fn known_names(known: &str) -> String {
 /// A tool of a server.
 #[derive(Debug, Clone)]
 pub struct ServedTool {
-    /// The server.
     pub server: Arc<str>,
-    /// The tool.
     pub tool: Arc<dyn Tool>,
 }
 
@@ -45,7 +42,7 @@ pub struct OfferedTools {
     pub pins: ToolPins,
     /// The tools whose definition has changed and whose calls need an approval, by name.
     pub changed: BTreeMap<String, PinnedTool>,
-    /// What servers list and can't be used, in words, by server.
+    /// The listed tools that can't be used, in words, by server.
     pub left_out: BTreeMap<String, Vec<String>>,
 }
 

@@ -1,16 +1,86 @@
-//! The port to the rules for webhooks, which receive the ends of runs.
+//! Webhooks, which receive the ends of runs, and the port to the rules for them.
 
 use std::fmt;
 
-use crate::RunWebhook;
+use serde::{Deserialize, Serialize};
+
 use values::tenant::TenantId;
 
-/// What is wrong with a webhook.
+/// The ends of runs that a webhook may report.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    utoipa::ToSchema,
+    strum::IntoStaticStr,
+)]
+pub enum WebhookEvent {
+    /// The run ended with its work done.
+    #[serde(rename = "run.completed")]
+    #[strum(serialize = "run.completed")]
+    Completed,
+    /// The run ended before its work was done.
+    #[serde(rename = "run.stopped")]
+    #[strum(serialize = "run.stopped")]
+    Stopped,
+    /// The run ended with calls that wait for answers of the caller.
+    #[serde(rename = "run.waiting")]
+    #[strum(serialize = "run.waiting")]
+    Waiting,
+    /// The run ended by an error.
+    #[serde(rename = "run.failed")]
+    #[strum(serialize = "run.failed")]
+    Failed,
+    /// The run ended by the caller.
+    #[serde(rename = "run.cancelled")]
+    #[strum(serialize = "run.cancelled")]
+    Cancelled,
+}
+
+/// An address that receives the ends of runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunWebhook {
+    /// The receiver of the messages: an `https://` address.
+    #[schema(pattern = "^https?://")]
+    pub url: String,
+    /// The ends that it receives; all when none is named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<WebhookEvent>,
+    /// The name of a configured secret that signs the messages; they are not signed without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+}
+
+impl WebhookEvent {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Completed,
+        Self::Stopped,
+        Self::Waiting,
+        Self::Failed,
+        Self::Cancelled,
+    ];
+
+    /// Returns the name, which is that of the run's last event.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// A fault of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookFault {
     /// The field: `webhook.url` or `webhook.secret`.
     pub field: &'static str,
-    /// What is wrong with it, in words for the caller.
+    /// The fault, in words for the caller.
     pub message: String,
 }
 

@@ -8,8 +8,6 @@
 mod error;
 mod guard;
 mod template_values;
-#[cfg(test)]
-mod worst_case;
 
 use std::collections::BTreeMap;
 use std::io;

@@ -4,7 +4,7 @@ use serde::Serialize;
 use url::Url;
 
 use super::named::named_values;
-use crate::WebhookEvent;
+use crate::ports::WebhookEvent;
 use values::clock::Timestamp;
 use values::ids::{DeliveryId, RunId};
 
@@ -13,9 +13,9 @@ use values::ids::{DeliveryId, RunId};
 pub struct NewDelivery {
     /// The id of the message, by which receivers recognize a repeated one.
     pub delivery_id: DeliveryId,
-    /// What it reports.
+    /// The reported end of the run.
     pub event: WebhookEvent,
-    /// Where it goes.
+    /// The address of the receiver.
     pub url: String,
     /// The name of the secret that signs it; `None` for an unsigned message.
     pub secret: Option<String>,
@@ -38,7 +38,7 @@ pub fn receiver_of(url: &str) -> String {
 named_values! {
     /// The status of a delivery.
     DeliveryStatus {
-        /// It is sent, or sent again, when it is due.
+        /// The message is sent, or sent again, when it is due.
         Pending = "pending",
         /// The receiver has replied with success.
         Delivered = "delivered",
@@ -68,7 +68,7 @@ pub struct DeliveryRecord {
     /// The status of the last reply.
     #[schema(minimum = 100, maximum = 999)]
     pub response_status: Option<u16>,
-    /// Why the last attempt failed.
+    /// The error of the last attempt.
     pub error: Option<String>,
     /// When the run ended.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]

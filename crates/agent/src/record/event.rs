@@ -12,24 +12,24 @@ use values::ids::{RunId, SessionId};
 use values::json::weight;
 use values::session::{Hash, SessionHead};
 
-/// What an event and its slots in lists take besides its payload, in bytes.
+/// The size of an event and its slots in lists besides its payload, in bytes.
 const EVENT_BYTES: usize = 384;
 
 /// One event of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunEvent {
-    /// Its number, from 1.
+    /// The number of the event, from 1.
     pub sequence: u64,
     /// The run.
     pub run_id: RunId,
     /// When it happened.
     pub time: Timestamp,
-    /// What happened.
+    /// The content of the event.
     #[serde(flatten)]
     pub payload: RunEventPayload,
 }
 
-/// What happened to a run. Exactly one of the last five ends every run.
+/// The payload of an event of a run. Exactly one of the last five ends every run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "data")]
 pub enum RunEventPayload {
@@ -53,7 +53,6 @@ pub enum RunEventPayload {
         session_id: SessionId,
         /// The session that it continues.
         parent_session_id: Option<SessionId>,
-        /// Its root hash.
         root_hash: Hash,
     },
     /// The run ended with its work done.

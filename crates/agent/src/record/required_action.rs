@@ -1,4 +1,4 @@
-//! What a caller must do before a waiting session can go on, as callers see it. Data only.
+//! The action of a caller that a waiting session needs, as callers see it. Data only.
 
 use serde::Serialize;
 use utoipa::ToSchema;

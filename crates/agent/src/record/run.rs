@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::named::named_values;
 use super::thread::ThreadName;
-use crate::Durability;
+use crate::definition::Durability;
 use crate::state::{FinishReason, StopReason, StopSignal};
 use values::clock::Timestamp;
 use values::ids::{RunId, SessionId};
@@ -39,7 +39,7 @@ named_values! {
 }
 
 named_values! {
-    /// How the caller follows a run.
+    /// The ways in which a caller follows a run.
     RunMode {
         /// Waits for the result.
         Sync = "sync",
@@ -51,7 +51,7 @@ named_values! {
 }
 
 named_values! {
-    /// Which phase of a run failed.
+    /// The phase in which a run failed.
     RunPhase {
         /// Reading the base session or restoring its environment.
         Load = "load",
@@ -74,14 +74,14 @@ impl RunStatus {
     }
 }
 
-/// Why a run failed, in words that the caller may read.
+/// The error that failed a run, in words that the caller may read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct RunError {
     /// A stable code, such as `model_overloaded`.
     pub code: String,
-    /// What happened; never a secret.
+    /// The message; never with a secret.
     pub message: String,
-    /// Which phase failed.
+    /// The phase that failed.
     pub phase: RunPhase,
     /// The run that continued the base first, if the caller wanted no fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,9 +106,9 @@ pub struct RunSummary {
     /// The model of the chain that answered last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<ModelRef>,
-    /// How the caller follows it.
+    /// The way in which the caller follows it.
     pub mode: RunMode,
-    /// How much of it outlives its worker.
+    /// The durability of the run.
     #[serde(default)]
     pub durability: Durability,
     /// The thread that it continues and moves.
@@ -121,21 +121,21 @@ pub struct RunSummary {
     /// The number of attempts.
     #[serde(default)]
     pub attempts: u32,
-    /// Its status.
+    /// The status.
     pub status: RunStatus,
     /// The run that has answered its calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_run_id: Option<RunId>,
-    /// Why it ended.
+    /// The reason of the end.
     pub stop_reason: Option<StopReason>,
-    /// What it used, also when it failed.
+    /// The usage, also of a run that failed.
     pub usage: Usage,
     /// The number of completed steps.
     pub step_count: u64,
     /// The number of its last event, once it has ended.
     #[serde(default)]
     pub event_count: u64,
-    /// Why it failed.
+    /// The error, if it failed.
     pub error: Option<RunError>,
     /// The caller's key-value pairs.
     pub metadata: Object,
@@ -158,7 +158,7 @@ pub struct RunRecord {
     /// The value of the final response, if the response matches its response format.
     #[serde(default)]
     pub value: Option<Value>,
-    /// Why the last completion ended; `None` as long as there is none.
+    /// The reason of the end of the last completion; `None` as long as there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<FinishReason>,
     /// The signal that ended its execution; `None` if no signal did.

@@ -48,9 +48,9 @@ impl SteeringMessage {
 named_values! {
     /// The status of a message to an active run.
     SteeringStatus {
-        /// It waits for the run's next step.
+        /// The message waits for the run's next step.
         Received = "received",
-        /// It is part of the conversation.
+        /// The message is part of the conversation.
         Applied = "applied",
         /// The run ended before it could be applied.
         TooLate = "too_late",
@@ -69,7 +69,7 @@ impl SteeringStatus {
 }
 
 named_values! {
-    /// How a caller wants a run to end.
+    /// The ways in which a caller ends a run.
     RunControl {
         /// The run ends early, and its session so far is published.
         Stop = "stop",

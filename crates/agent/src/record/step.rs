@@ -21,9 +21,9 @@ pub struct StepRecord {
     pub step_number: u64,
     /// Names the step.
     pub step_id: StepId,
-    /// What it was.
+    /// The type of the step.
     pub step_type: AgentStepType,
-    /// Why the model ended its completion.
+    /// The reason why the model ended its completion.
     #[schema(value_type = Option<String>)]
     pub finish_reason: Option<FinishReason>,
     /// The model of the chain that answered.
@@ -42,11 +42,11 @@ pub struct StepRecord {
     /// When it ended.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     pub completed_at: Timestamp,
-    /// How long it took, in milliseconds.
+    /// The duration, in milliseconds.
     pub duration_ms: i64,
     /// The tools that ran.
     pub tool_executions: Vec<ToolExecutionRecord>,
-    /// What failed.
+    /// The errors of the step.
     pub errors: ErrorList,
     /// The parts of the request that a provider refused and that later requests leave out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -68,7 +68,7 @@ pub struct ToolExecutionRecord {
     pub name: String,
     /// Whether the model sees the result as an error.
     pub is_error: bool,
-    /// What produced the result, if the tool itself did not.
+    /// The maker of the result, if not the tool.
     #[serde(default, skip_serializing_if = "is_default")]
     pub verdict: ToolVerdict,
     /// When it began.
@@ -77,7 +77,7 @@ pub struct ToolExecutionRecord {
     /// When it ended.
     #[schema(value_type = chrono::DateTime<chrono::Utc>)]
     pub completed_at: Timestamp,
-    /// How long it took, in milliseconds.
+    /// The duration, in milliseconds.
     pub duration_ms: i64,
     /// The agent that worked on the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -14,18 +14,18 @@ pub struct SubagentRecord {
     pub agent: String,
     /// The agent instance.
     pub agent_id: AgentId,
-    /// Its session. It is committed with the session of the run, unless it or one of its ancestors
+    /// The session. It is committed with the session of the run, unless it or one of its ancestors
     /// failed.
     pub session_id: SessionId,
     /// The execution.
     pub execution_id: ExecutionId,
-    /// How it ended.
+    /// The status at its end.
     pub status: ExecutionStatus,
-    /// Why it ended.
+    /// The reason of the end.
     pub stop_reason: Option<StopReason>,
-    /// Its usage, including that of its own subagents.
+    /// The usage, including that of its own subagents.
     pub usage: Usage,
-    /// Its steps, in order.
+    /// The steps, in order.
     #[schema(no_recursion)]
     pub steps: Vec<StepRecord>,
 }

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::required_action::RequiredActionView;
 use super::run::{RunError, RunMode, RunRecord, RunStatus, RunSummary};
 use super::thread::ThreadName;
-use crate::Durability;
+use crate::definition::Durability;
 use crate::state::{FinishReason, StopReason, StopSignal};
 use values::clock::Timestamp;
 use values::ids::{RunId, SessionId};
@@ -106,7 +106,7 @@ pub struct RunView {
 pub struct StopSignalView {
     /// The reason.
     reason: StopReason,
-    /// What sent it: `budget`, `cancellation`, `stop`, `record`, a hook or a tool.
+    /// The sender: `budget`, `cancellation`, `stop`, `record`, a hook or a tool.
     source: Option<String>,
     /// The reason in words.
     message: String,

@@ -31,7 +31,7 @@ pub struct StateAddition {
     pub(super) state: AgentState,
 }
 
-/// Why an addition, or another entry of a journal, does not apply to a state.
+/// The gap between a state and an addition, or another entry of a journal, that does not fit it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AdditionGap {
     /// The state is another agent's.

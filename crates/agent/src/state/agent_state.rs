@@ -196,8 +196,8 @@ impl AgentState {
 
     /// Returns the usage of hooks' model calls in the execution.
     pub fn hook_usage(&self) -> Usage {
-        let of_hooks = self.execution().map(|execution| execution.hook_usage);
-        of_hooks.unwrap_or_default()
+        let hook_usage = self.execution().map(|execution| execution.hook_usage);
+        hook_usage.unwrap_or_default()
     }
 
     /// Returns all errors of the execution, oldest first.

@@ -41,11 +41,13 @@ impl MessageStore {
     #[must_use]
     pub fn with_step_as_trace(self, step_id: StepId) -> Self {
         let newest = (0..self.history.len()).rev();
-        let of_step = newest
+        let step_messages = newest
             .map_while(|at| self.history.get(at).map(|message| (at, message)))
             .skip_while(|(_, message)| message.tags.step_id != Some(step_id))
             .take_while(|(_, message)| message.tags.step_id == Some(step_id));
-        let marked: Vec<_> = of_step.map(|(at, message)| (at, Arc::new(as_trace(message)))).collect();
+        let marked: Vec<_> = step_messages
+            .map(|(at, message)| (at, Arc::new(as_trace(message))))
+            .collect();
         let history = marked.into_iter().fold(self.history, |history, (at, message)| {
             history.with_message_at(at, message)
         });
@@ -90,7 +92,7 @@ pub struct AgentContext {
     /// The format of final completions.
     #[serde(deserialize_with = "stored_format")]
     pub response_format: ResponseFormat,
-    /// What the session overrides of its agent's definition; `None` if nothing.
+    /// The overrides of the agent's definition; `None` if there are none.
     #[serde(deserialize_with = "stored_overrides", skip_serializing_if = "Option::is_none")]
     pub overrides: Option<Arc<Overrides>>,
     /// The step that waits for answers of the caller, once the execution has left it.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What failed.
+/// The part of an execution that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
@@ -27,11 +27,11 @@ pub enum ErrorKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error, utoipa::ToSchema)]
 #[error("{message}")]
 pub struct AgentError {
-    /// What failed.
+    /// The part that failed.
     pub kind: ErrorKind,
     /// A stable code, such as `model_overloaded`.
     pub code: String,
-    /// What happened; never a secret.
+    /// The message; never with a secret.
     pub message: String,
     /// The part that failed: a tool, a model or a hook.
     #[serde(default, skip_serializing_if = "Option::is_none")]

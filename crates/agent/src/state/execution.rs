@@ -54,7 +54,7 @@ impl ExecutionStatus {
 pub struct ExecutionState {
     /// Names the execution.
     pub execution_id: ExecutionId,
-    /// Its status.
+    /// The status.
     pub status: ExecutionStatus,
     /// When it began.
     pub started_at: Timestamp,
@@ -124,8 +124,8 @@ impl ExecutionState {
     /// Returns the usage of all steps, the one in progress included, and of the hooks.
     pub fn usage(&self) -> Usage {
         let completed = self.step_executions.iter().map(|execution| execution.step.usage());
-        let of_steps: Usage = completed.chain(self.pending_step().map(AgentStep::usage)).sum();
-        of_steps + self.hook_usage
+        let step_usage: Usage = completed.chain(self.pending_step().map(AgentStep::usage)).sum();
+        step_usage + self.hook_usage
     }
 
     /// Returns all errors, oldest first.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use values::message::{ContentPart, ProviderFields};
 use values::usage::Usage;
 
-/// Why a model ended its completion. An unknown reason is data, but never a success.
+/// The reason of the end of a completion. An unknown reason is data, but never a success.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum FinishReason {
@@ -89,9 +89,8 @@ pub struct ModelResponse {
     /// Opaque fields that must return to the provider with the completion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_fields: Option<ProviderFields>,
-    /// Why it ended.
+    /// The reason of the end.
     pub finish_reason: FinishReason,
-    /// What it used.
     #[serde(default)]
     pub usage: Usage,
     /// The number of calls of each tool that the provider executed itself, by name.

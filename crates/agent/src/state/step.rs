@@ -18,7 +18,7 @@ use values::message::{Message, ToolCall};
 use values::model_ref::ModelRef;
 use values::usage::Usage;
 
-/// What a step was, derived from its contents.
+/// The type of a step, derived from its contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentStepType {
@@ -33,7 +33,7 @@ pub enum AgentStepType {
     Unknown,
 }
 
-/// What happened in one call of the driver.
+/// The result of one call of the driver.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentStep {
     /// Names the step.
@@ -125,28 +125,28 @@ impl AgentStep {
 
     /// Returns the usage of the model call and of the models that its tools called.
     pub fn usage(&self) -> Usage {
-        let of_tools = self.tool_executions.iter().map(|execution| execution.trace.usage);
+        let tool_usage = self.tool_executions.iter().map(|execution| execution.trace.usage);
         self.response
             .iter()
             .map(|response| response.usage)
-            .chain(of_tools)
+            .chain(tool_usage)
             .sum()
     }
 
     /// Iterates over all errors, those of tools last.
     pub(super) fn iter_errors(&self) -> impl Iterator<Item = &AgentError> {
-        let of_tools = self
+        let tool_errors = self
             .tool_executions
             .iter()
             .filter_map(|execution| execution.error.as_ref());
-        self.errors.iter().chain(of_tools)
+        self.errors.iter().chain(tool_errors)
     }
 }
 
 /// A completed step with its timing and continuation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepExecution {
-    /// What happened.
+    /// The content of the step.
     pub step: AgentStep,
     /// Stop signals and requests at its end.
     #[serde(default)]

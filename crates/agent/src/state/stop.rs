@@ -7,7 +7,7 @@ use strum::VariantArray as _;
 use values::json::{Object, Value};
 
 // Document 001, "Continuation and Stop Signals".
-/// Why an execution stops, highest priority first.
+/// The reason of the end of an execution, highest priority first.
 #[derive(
     Debug,
     Clone,
@@ -70,7 +70,7 @@ impl StopReason {
 /// A signal that asks the execution to stop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StopSignal {
-    /// Why.
+    /// The reason.
     pub reason: StopReason,
     /// The reason in words, for people.
     pub message: String,

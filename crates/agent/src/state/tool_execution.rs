@@ -21,26 +21,26 @@ use values::usage::Usage;
 pub struct ToolExecution {
     /// Names the execution.
     pub id: ToolExecutionId,
-    /// What the model asked for.
+    /// The call, as the model made it.
     pub call: ToolCall,
-    /// What the model reads.
+    /// The result that the model reads.
     pub content: Vec<ContentPart>,
-    /// Why it failed; none when it worked.
+    /// The error; none when it worked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<AgentError>,
     /// When it began.
     pub started_at: Timestamp,
     /// When it ended.
     pub completed_at: Timestamp,
-    /// Who answered: the tool, or a hook in its place.
+    /// The maker of the result: the tool, or a hook in its place.
     #[serde(default, skip_serializing_if = "is_default")]
     pub verdict: ToolVerdict,
-    /// What the call did besides its result.
+    /// The effects of the call besides its result.
     #[serde(default, skip_serializing_if = "is_default")]
     pub trace: ToolTrace,
 }
 
-/// Who answered a call.
+/// The maker of the result of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolVerdict {
@@ -56,11 +56,11 @@ pub enum ToolVerdict {
     Unknown,
 }
 
-/// What a call did beside answering.
+/// The effects of a call besides its result.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolTrace {
-    /// What models used on behalf of the call.
+    /// The usage of models on behalf of the call.
     pub usage: Usage,
     /// The agent that worked on it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,11 +77,11 @@ pub struct ToolTrace {
 /// The input that a tool asks the caller for during a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NeededInput {
-    /// What is asked, for the caller.
+    /// The question, for the caller.
     pub message: String,
     /// The JSON Schema of the input.
     pub schema: Value,
-    /// What the tool needs to continue the call, besides the input.
+    /// The state that the tool needs to continue the call, besides the input.
     pub state: Value,
 }
 
@@ -92,16 +92,16 @@ pub struct SubagentExecution {
     pub agent: String,
     /// The agent instance.
     pub agent_id: AgentId,
-    /// Its session; committed with its parent's unless it failed.
+    /// The session; committed with its parent's unless it failed.
     pub session_id: SessionId,
     /// The execution.
     pub execution_id: ExecutionId,
-    /// How it ended.
+    /// The status at its end.
     pub status: ExecutionStatus,
-    /// Why it ended.
+    /// The reason of the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<StopReason>,
-    /// Its steps, oldest first.
+    /// The steps, oldest first.
     #[serde(default)]
     pub steps: Vec<Arc<StepExecution>>,
 }

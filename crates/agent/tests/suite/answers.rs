@@ -3,9 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use agent::hooks::{HookContext, HookPoint, HookSubject, ToolDecision, ToolUse};
+use agent::HookPoint;
+use agent::answers::{AnswerRules, AnsweredStep, ResolvedAnswer};
+use agent::hooks::{HookContext, HookSubject};
+use agent::journal::Progress;
+use agent::ports::{ToolDecision, ToolUse};
 use agent::state::{AgentContext, AgentState, ExecutionStatus, StopReason, StopSignal};
-use agent::{AnswerRules, AnsweredStep, Progress, ResolvedAnswer};
 use serde_json::json;
 use test_support::fake_model::{asks_for, says};
 use test_support::fake_tool::{Behaviour, FakeTool};

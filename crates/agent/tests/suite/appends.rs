@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::JournalEntry;
-use agent::hooks::{Hook, HookContext, HookError, HookPoint};
+use agent::HookPoint;
+use agent::hooks::{Hook, HookContext, HookError};
+use agent::journal::JournalEntry;
 use agent::ports::ToolSpec;
 use futures_util::future::BoxFuture;
 use test_support::fake_model::{Beat, asks_for, says};

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use agent::hooks::{HookContext, HookPoint};
+use agent::hooks::HookContext;
+use agent::journal::{JournalEntry, Progress};
 use agent::ports::{Tool, ToolContext, ToolError, ToolOutput, ToolSpec};
 use agent::state::{AgentState, ExecutionStatus};
-use agent::{AgentEvent, JournalEntry, Progress, StatePart};
+use agent::{AgentEvent, HookPoint, StatePart};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use serde_json::json;

@@ -3,9 +3,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent::hooks::ToolUse;
+use agent::journal::{Journal, JournalEntry, JournalError};
+use agent::ports::ToolUse;
 use agent::state::{AgentStep, StateAddition, ToolExecution};
-use agent::{Journal, JournalEntry, JournalError};
 use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
 use values::session::EnvironmentState;

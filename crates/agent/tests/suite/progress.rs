@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::hooks::{Hook, HookContext, HookError, HookPoint};
+use agent::definition::DriverKind;
+use agent::hooks::{Hook, HookContext, HookError};
+use agent::journal::{JournalEntry, Progress};
 use agent::state::{AgentState, ExecutionBudget, ExecutionStatus, StopReason};
-use agent::{AgentEvent, DriverKind, JournalEntry, Progress};
+use agent::{AgentEvent, HookPoint};
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use test_support::clock::TestClock;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use agent::hooks::{Hook, HookContext, HookError, HookPoint};
+use agent::HookPoint;
+use agent::hooks::{Hook, HookContext, HookError};
 use agent::state::{AgentState, ExecutionStatus, StopReason};
 use futures_util::future::BoxFuture;
 use test_support::fake_model::{asks_for, says};
@@ -98,7 +99,7 @@ async fn an_execution_whose_journal_fails_at_any_entry_fails_and_does_nothing_mo
         let retained = journal.entries();
         let begun = retained
             .iter()
-            .filter(|entry| matches!(entry, agent::JournalEntry::CallBegun { .. }));
+            .filter(|entry| matches!(entry, agent::journal::JournalEntry::CallBegun { .. }));
         let made: usize = tools.iter().map(|tool| tool.begun()).sum();
         assert_eq!(
             made,

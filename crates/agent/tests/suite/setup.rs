@@ -2,17 +2,16 @@
 
 use std::sync::{Arc, OnceLock};
 
+use agent::answers::{AnswerRules, AnsweredStep};
 use agent::compilers::{Sections, Traces};
-use agent::drivers::{Driver, DriverPorts, ModelChain, ModelChoice};
-use agent::hooks::{
-    ErrorPolicyHook, ExecutionGuard, ExecutionPorts, Hook, HookRegistry, HookStack, StackSlot, builtin_hooks,
-};
+use agent::definition::{DriverKind, ErrorPolicy, ErrorPolicyPreset, HookConfig, ScriptStep};
+use agent::drivers::{Driver, DriverPorts};
+use agent::hooks::{ErrorPolicyHook, ExecutionGuard, ExecutionPorts, Hook, HookRegistry, HookStack, StackSlot};
+use agent::journal::{Journal, Progress, RecordSize, Recorder as JournalRecorder};
+use agent::model_calls::{ModelChain, ModelChoice};
 use agent::ports::{Tool, ToolCatalog as _};
 use agent::state::{AgentState, ExecutionBudget};
-use agent::{
-    AgentLoop, AnswerRules, AnsweredStep, CallSeed, DriverKind, ErrorPolicy, ErrorPolicyPreset, ExecutionControl,
-    HookConfig, Inbox, Journal, Progress, RecordSize, Recorder as JournalRecorder, RequestRoom, ScriptStep,
-};
+use agent::{AgentLoop, CallSeed, ExecutionControl, Inbox, RequestRoom, builtin_hooks};
 use test_support::clock::TestClock;
 use test_support::fake_model::{Beat, FakeModel};
 use test_support::fake_tool::FakeTool;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::words::WORDS;
 use values::json::{Object, Value};
 
-/// How many levels of objects, lists and JSON in texts are read.
+/// The most levels of objects, lists and JSON in texts that are read.
 const MAX_DEPTH: usize = 8;
 
 /// The parts of an error that are known.
@@ -31,13 +31,13 @@ pub(super) struct Details {
 impl Details {
     /// Parses an error.
     pub(super) fn parse(text: &str) -> Self {
-        let of_event = || {
+        let event = || {
             text.lines()
                 .filter_map(|line| line.strip_prefix("data:"))
                 .find_map(json)
         };
         let mut details = Self::default();
-        match serde_json::from_str(text).ok().or_else(of_event) {
+        match serde_json::from_str(text).ok().or_else(event) {
             Some(value) => details.read(&value, 0),
             None => details.add_words(&readable(text).unwrap_or_default()),
         }
@@ -57,9 +57,9 @@ impl Details {
             }
             Value::Array(items) => {
                 for item in items {
-                    let mut of_item = Self::default();
-                    of_item.read(item, depth + 1);
-                    let message = self.add(of_item);
+                    let mut nested = Self::default();
+                    nested.read(item, depth + 1);
+                    let message = self.add(nested);
                     self.message = self.message.take().or(message);
                 }
             }

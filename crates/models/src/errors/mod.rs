@@ -11,9 +11,9 @@ use std::time::Duration;
 use self::classes::{class_of, is_bad_completion, lacks_quota};
 use self::details::{Details, readable};
 pub(super) use self::refusal::refused_part;
+use crate::fields::Fields;
 use crate::retry::AttemptError;
 use crate::settings::ErrorWords;
-use crate::wire::Fields;
 use agent::ports::{ModelError, ModelErrorClass};
 
 /// The most characters of a message.

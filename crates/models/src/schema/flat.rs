@@ -103,14 +103,14 @@ impl<'a> Flattener<'a> {
             let branch = self.flat(branch, depth + 1);
             self.groups = known;
             let required = required(&branch);
-            let of_branch = branch.get("properties").and_then(Value::as_object);
-            let names = || of_branch.into_iter().flat_map(Object::keys).cloned().collect();
+            let branch_members = branch.get("properties").and_then(Value::as_object);
+            let names = || branch_members.into_iter().flat_map(Object::keys).cloned().collect();
             groups.push(if required.is_empty() { names() } else { required.clone() });
             needed = Some(match needed {
                 Some(needed) => needed.into_iter().filter(|name| required.contains(name)).collect(),
                 None => required,
             });
-            for (name, member) in of_branch.into_iter().flatten() {
+            for (name, member) in branch_members.into_iter().flatten() {
                 let alternatives = members.entry(name.clone()).or_default();
                 if alternatives.len() <= MAX_ALTERNATIVES && !alternatives.contains(member) {
                     alternatives.push(member.clone());

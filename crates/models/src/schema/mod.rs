@@ -24,9 +24,6 @@ use agent::ports::{ModelRequest, ToolSpec};
 use values::json::Value;
 use values::model_ref::ResponseFormat;
 
-/// What the model reads where the protocol can't express a response format.
-const ANSWER: &str = "Give the final answer as one JSON object, with nothing before or after it.";
-
 /// The tools of the last request, as they were and reduced. Most requests offer them again.
 #[derive(Debug, Default)]
 pub(super) struct LastTools(Mutex<Option<(Arc<[ToolSpec]>, Reduction)>>);
@@ -44,6 +41,16 @@ pub(super) fn reduced(request: ModelRequest, schemas: Schemas, last: &LastTools)
     (with_format(ModelRequest { tools, ..request }, schemas), names)
 }
 
+/// Returns the prompt that describes a response format; `None` for plain text.
+pub(super) fn format_prompt(format: &ResponseFormat) -> Option<String> {
+    const ANSWER: &str = "Give the final answer as one JSON object, with nothing before or after it.";
+    match format {
+        ResponseFormat::Text => None,
+        ResponseFormat::JsonObject => Some(ANSWER.to_owned()),
+        ResponseFormat::JsonSchema { schema, .. } => Some(format!("{ANSWER} It fits this JSON Schema:\n{schema}")),
+    }
+}
+
 impl LastTools {
     fn reduced(&self, tools: &Arc<[ToolSpec]>, rules: &Rules) -> Reduction {
         let known = self.0.lock().clone().filter(|(known, _)| Arc::ptr_eq(known, tools));
@@ -52,8 +59,8 @@ impl LastTools {
         }
         let mut names = BTreeMap::new();
         let reduced = tools.iter().map(|tool| {
-            let (reduced, of_tool) = reduced_tool(tool, rules);
-            names.insert(tool.name.clone(), of_tool);
+            let (reduced, tool_names) = reduced_tool(tool, rules);
+            names.insert(tool.name.clone(), tool_names);
             reduced
         });
         let reduction = Reduction {
@@ -91,7 +98,8 @@ fn with_format(mut request: ModelRequest, schemas: Schemas) -> ModelRequest {
     if otherwise == Otherwise::Prompt && reduced.is_loose {
         let system = request.system.trim_end();
         let gap = if system.is_empty() { "" } else { "\n\n" };
-        request.system = format!("{system}{gap}{ANSWER} It fits this JSON Schema:\n{schema}").into();
+        let prompt = format_prompt(&request.response_format).unwrap_or_default();
+        request.system = format!("{system}{gap}{prompt}").into();
         request.response_format = ResponseFormat::Text;
         return request;
     }

@@ -21,7 +21,7 @@ const MAX_GROUPS: usize = 20;
 #[derive(Debug)]
 pub(super) struct Reduced {
     pub(super) schema: Value,
-    /// What the root said about its members together, and what it lost.
+    /// The rules of the root for its members together, and its losses.
     pub(super) note: Option<String>,
     /// Whether the rules can't express the schema.
     pub(super) is_loose: bool,

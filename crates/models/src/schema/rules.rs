@@ -1,4 +1,4 @@
-//! What each protocol accepts of schemas: the table `rules.toml`.
+//! The keywords of schemas that each protocol accepts: the table `rules.toml`.
 
 use std::sync::LazyLock;
 
@@ -31,20 +31,20 @@ pub(crate) struct Schemas {
     pub(super) format: &'static Rules,
 }
 
-/// What becomes of a response format that can't be expressed.
+/// The handling of a response format that can't be expressed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Otherwise {
-    /// It is sent in its reduced form.
+    /// The format is sent in its reduced form.
     #[default]
     Sent,
-    /// It is sent without strictness, under the rules for tools.
+    /// The format is sent without strictness, under the rules for tools.
     NotStrict,
     /// The prompt describes it.
     Prompt,
 }
 
-/// What is accepted of one schema.
+/// The accepted parts of one schema.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Rules {
@@ -52,7 +52,7 @@ pub(super) struct Rules {
     tools: Vec<ProviderKind>,
     /// The protocols for whose response formats these rules are.
     formats: Vec<ProviderKind>,
-    /// What becomes of a response format that these rules can't express.
+    /// The handling of a response format that these rules can't express.
     pub(super) otherwise: Otherwise,
     /// The keywords that are accepted; all if empty.
     pub(super) accepted: Vec<String>,
@@ -100,13 +100,7 @@ mod tests {
 
     #[test]
     fn each_protocol_over_http_has_rules_for_tools_and_for_formats() {
-        for kind in [
-            ProviderKind::OpenAiChat,
-            ProviderKind::OpenAiResponses,
-            ProviderKind::Anthropic,
-            ProviderKind::Gemini,
-            ProviderKind::Bedrock,
-        ] {
+        for kind in ProviderKind::OVER_HTTP {
             let tools = TABLE.rules.iter().filter(|rules| rules.tools.contains(&kind));
             let formats = TABLE.rules.iter().filter(|rules| rules.formats.contains(&kind));
             assert_eq!((tools.count(), formats.count()), (1, 1), "{kind:?}");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::script::{Script, ScriptedCall, ScriptedError, ScriptedUsage, Turn};
-use agent::drivers::{content_bytes, estimated_usage, request_bytes};
+use agent::model_calls::{content_bytes, estimated_usage, request_bytes};
 use agent::ports::{ModelError, ModelErrorClass, ModelEvent, ModelRequest};
 use agent::state::{FinishReason, ModelResponse};
 use values::ids::IdSource;

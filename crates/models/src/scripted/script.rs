@@ -27,7 +27,6 @@ pub enum ScriptError {
     Read {
         /// The file.
         path: PathBuf,
-        /// The cause.
         #[source]
         source: std::io::Error,
     },

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use agent::ports::ModelEvent;
 use agent::state::{FinishReason, ModelResponse};
-use models::openai_chat::ChatDecoder;
 use models::{CapSettings, Decoder};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -14,8 +13,10 @@ use test_support::bedrock_frames::event;
 use values::ids::UuidV7Source;
 use values::message::ContentPart;
 
+use super::bedrock::support::event;
 use super::support::decode;
-use super::worst::DECODERS;
+use test_support::samples::DECODERS;
+use test_support::wires;
 
 /// The words of all protocols for ends, and words that none has.
 const WORDS: [&str; 16] = [
@@ -334,7 +335,9 @@ proptest! {
         let habits = Habits { shares_index, changes_ids, repeats_name, is_cumulative, repeats_calls };
         let chunks = chunks(&names, cuts, habits);
         let text = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect::<Vec<_>>().concat();
-        let decoder = ChatDecoder::new("p", Some("text/event-stream"), CapSettings::default(), Arc::new(UuidV7Source));
+        let settings = wires::chat_settings("p");
+        let ids = Arc::new(UuidV7Source);
+        let decoder = wires::decoder(&settings, Some("text/event-stream"), CapSettings::default(), ids);
         let (events, end) = decode(decoder, &[text.as_bytes()]);
         let response = end.unwrap();
         check(&events, &response);

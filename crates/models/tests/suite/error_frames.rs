@@ -4,7 +4,7 @@ use agent::ports::{ModelErrorClass as Class, ModelEvent};
 use models::CapSettings;
 use serde_json::{Value, json};
 
-use super::worst::DECODERS;
+use test_support::samples::DECODERS;
 
 /// Decodes a response, which ends in an error.
 fn class(protocol: usize, kind: &str, text: &str) -> Class {

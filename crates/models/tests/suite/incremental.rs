@@ -4,12 +4,11 @@
 use std::sync::Arc;
 
 use agent::compilers::{CompilerConfig, Traces};
-use agent::drivers::request_bytes;
+use agent::model_calls::request_bytes;
 use agent::ports::ModelRequest;
 use agent::state::{AgentContext, AgentState, MessageStore, Messages};
 use chrono::DateTime;
-use models::openai_chat::Dialect;
-use models::{IdRule, MaxTokensField, ProviderCapabilities, anthropic, bedrock, gemini, openai_chat, openai_responses};
+use models::{ProviderKind, ProviderSettings};
 use proptest::option::of;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -23,6 +22,9 @@ use values::message::{
     Role, TextPart, ToolCall, ToolResult,
 };
 use values::session::{History, PrefixChoice, RequestPrefix};
+
+use test_support::model_request::model_request;
+use test_support::wires::{encode_request, settings};
 
 const PROVIDER: &str = "p";
 
@@ -153,63 +155,24 @@ fn message() -> impl Strategy<Value = Message> {
 
 /// The bodies of a request, in each protocol and in some of its dialects.
 fn bodies(request: &ModelRequest) -> Vec<String> {
-    let provider = || PROVIDER.to_owned();
-    let chat = |host, call_ids, refusal_field| {
-        let dialect = Dialect {
-            provider: provider(),
-            max_tokens_field: MaxTokensField::MaxTokens,
-            max_output_tokens: None,
-            capabilities: ProviderCapabilities::at(host),
-            stream_options: true,
-            refusal_field,
-            call_ids,
-            think_tags: false,
-        };
-        openai_chat::encode_request(request, &dialect, true)
-    };
     let older = ModelRequest {
         model: "gemini-2.5-pro".to_owned(),
         ..request.clone()
     };
-    let gemini_dialect = gemini::GeminiDialect {
-        provider: provider(),
-        max_output_tokens: None,
-        capabilities: ProviderCapabilities::default(),
+    let chat = |host| ProviderSettings {
+        base_url: Some(format!("https://{host}")),
+        ..settings(PROVIDER, ProviderKind::OpenAiChat)
     };
-    let bodies = [
-        chat("", IdRule::Any, true),
-        chat("api.openai.com", IdRule::UpTo(40), true),
-        chat("api.mistral.ai", IdRule::Nine, false),
-        openai_responses::encode_request(
-            request,
-            &openai_responses::Dialect {
-                provider: provider(),
-                max_output_tokens: None,
-                capabilities: ProviderCapabilities::default(),
-            },
-            true,
-        ),
-        anthropic::encode_request(
-            request,
-            &anthropic::MessagesDialect {
-                provider: provider(),
-                max_output_tokens: None,
-                capabilities: ProviderCapabilities::default(),
-            },
-            true,
-        ),
-        bedrock::encode_request(
-            request,
-            &bedrock::ConverseDialect {
-                provider: provider(),
-                max_output_tokens: None,
-                capabilities: ProviderCapabilities::default(),
-            },
-        ),
-        gemini::encode_request(request, &gemini_dialect),
-        gemini::encode_request(&older, &gemini_dialect),
+    let mut bodies = vec![
+        encode_request(request, &chat("api.openai.com"), true),
+        encode_request(request, &chat("api.mistral.ai"), true),
+        encode_request(&older, &settings(PROVIDER, ProviderKind::Gemini), true),
     ];
-    bodies.map(|body| String::from_utf8(body).unwrap()).into()
+    bodies.extend(ProviderKind::OVER_HTTP.map(|kind| encode_request(request, &settings(PROVIDER, kind), true)));
+    bodies
+        .into_iter()
+        .map(|body| String::from_utf8(body).unwrap())
+        .collect()
 }
 
 proptest! {
@@ -319,18 +282,14 @@ fn a_beginning_that_is_not_retained_is_encoded_once() {
     };
     let (beginning, rest) = all.split_at(199);
     let prefix = RequestPrefix::new(choice, 0).extended(beginning.iter().cloned(), 199);
-    let dialect = anthropic::MessagesDialect {
-        provider: PROVIDER.to_owned(),
-        max_output_tokens: None,
-        capabilities: ProviderCapabilities::default(),
-    };
+    let settings = settings(PROVIDER, ProviderKind::Anthropic);
     let counts = [None, Some(Arc::new(prefix))].map(|prefix| {
         let rest = if prefix.is_some() { rest } else { &all };
         let request = ModelRequest {
             messages: Messages::after(prefix, rest.iter().cloned()),
             ..model_request(Vec::new())
         };
-        let encode = || drop(anthropic::encode_request(&request, &dialect, true));
+        let encode = || drop(encode_request(&request, &settings, true));
         allocation_counter::measure(encode).count_total
     });
     assert!(counts[1] < counts[0] + counts[0] / 4, "{counts:?}");

@@ -1,5 +1,5 @@
-//! Model clients: the recorded traffic, the rules of the decoders, requests, tools and files of
-//! providers, timeouts, retries and the scripted model.
+//! Model clients: the recorded traffic, the rules of the decoders, requests, tools, files and usage
+//! of providers, timeouts, retries and the scripted model.
 
 #![expect(
     clippy::unwrap_used,
@@ -21,6 +21,7 @@ mod error_frames;
 mod gemini;
 mod histories;
 mod incremental;
+mod media;
 mod memory;
 mod open_calls;
 mod openai_chat;
@@ -36,4 +37,5 @@ mod sources;
 mod sse;
 mod support;
 mod tools;
+mod usage;
 mod worst;

@@ -5,7 +5,9 @@ use allocation_counter::measure;
 use models::CapSettings;
 use test_support::small_frames::{SMALL_FRAMES_OF_AWS, of_aws, small_frames};
 
-use super::worst::{DECODERS, Make, decode_within};
+use super::small_frames::{SMALL_FRAMES_OF_AWS, of_aws};
+use super::worst::decode_within;
+use test_support::samples::{ALL, DECODERS, Make};
 
 /// Those of the service, a 128th of each.
 const CAPS: CapSettings = CapSettings {
@@ -25,75 +27,6 @@ const LIST: u64 = CAPS.event_bytes as u64 / 2 * 256;
 
 /// How many large events are sent: enough to tell what each adds to what stays.
 const EVENTS: usize = 3;
-
-/// Where an answer of each protocol has a list or an object as large as it likes, in an event and
-/// in one body.
-fn positions(name: &str) -> (&'static [(&'static str, &'static str)], (&'static str, &'static str)) {
-    match name {
-        "chat" => (
-            &[
-                (r#"{"choices":[{"delta":{"content":"#, "}}]}"),
-                (r#"{"choices":[{"delta":{"annotations":"#, "}}]}"),
-                (r#"{"choices":[{"delta":{"content":[{"type":"thinking","a":"#, "}]}}]}"),
-                (
-                    r#"{"choices":[{"delta":{"reasoning_details":[{"type":"t","a":"#,
-                    "}]}}]}",
-                ),
-                (r#"{"error":"#, "}"),
-            ],
-            (r#"{"choices":[{"message":{"content":"#, "}}]}"),
-        ),
-        "messages" => (
-            &[
-                (
-                    r#"{"type":"content_block_start","content_block":{"type":"text","citations":"#,
-                    "}}",
-                ),
-                (
-                    r#"{"type":"content_block_start","content_block":{"type":"x","a":"#,
-                    "}}",
-                ),
-                (r#"{"type":"message","content":"#, "}"),
-                (r#"{"error":"#, "}"),
-            ],
-            (r#"{"type":"message","content":"#, "}"),
-        ),
-        "gemini" => (
-            &[
-                (r#"{"candidates":[{"content":{"parts":"#, "}}]}"),
-                (r#"{"candidates":[{"citationMetadata":{"citations":"#, "}}]}"),
-                (r#"{"candidates":[{"groundingMetadata":{"webSearchQueries":"#, "}}]}"),
-                (r#"{"error":"#, "}"),
-            ],
-            (r#"[{"candidates":[]},"#, "]"),
-        ),
-        "converse" => (
-            &[],
-            (
-                r#"{"output":{"message":{"content":[{"citationsContent":{"citations":"#,
-                "}}]}}}",
-            ),
-        ),
-        _ => (
-            &[
-                (
-                    r#"{"type":"response.output_item.done","item":{"type":"message","content":"#,
-                    "}}",
-                ),
-                (
-                    r#"{"type":"response.output_item.done","item":{"type":"reasoning","summary":"#,
-                    "}}",
-                ),
-                (r#"{"type":"response.completed","response":{"output":"#, "}}"),
-                (
-                    r#"{"type":"response.failed","response":{"status":"failed","error":"#,
-                    "}}",
-                ),
-            ],
-            (r#"{"object":"response","output":"#, "}"),
-        ),
-    }
-}
 
 /// Returns values that are as dense, as deep and as long as an event may be.
 fn values() -> Vec<String> {
@@ -141,8 +74,9 @@ fn the_limits_are_those_of_the_service() {
 
 #[test]
 fn small_frames_without_end_take_bounded_memory() {
-    for (name, make) in DECODERS {
-        for frames in small_frames(name) {
+    for samples in ALL {
+        let (name, make) = (samples.name, samples.make);
+        for frames in samples.small_frames {
             let bytes = filled(|number| format!("data: {}\n\n", nth(frames, number)).into_bytes());
             decode(
                 name,
@@ -167,8 +101,9 @@ fn small_frames_of_aws_take_bounded_memory() {
 
 #[test]
 fn large_lists_and_deep_and_long_values_take_bounded_memory() {
-    for (name, make) in DECODERS {
-        let (in_events, (before, after)) = positions(name);
+    for samples in ALL {
+        let (name, make) = (samples.name, samples.make);
+        let (in_events, (before, after)) = samples.lists;
         for value in values() {
             let shown = |before: &str| format!("{before}{}", &value[..8]);
             for (before, after) in in_events {

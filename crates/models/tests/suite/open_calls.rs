@@ -6,7 +6,7 @@ use agent::state::{FinishReason, ModelResponse};
 use models::CapSettings;
 use serde_json::{Value, json};
 
-use super::worst::DECODERS;
+use test_support::samples::DECODERS;
 
 const CHAT: usize = 0;
 const MESSAGES: usize = 1;

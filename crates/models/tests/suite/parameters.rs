@@ -3,24 +3,13 @@
 use std::sync::Arc;
 
 use agent::ports::ModelRequest;
-use models::openai_chat::{Dialect, encode_request};
-use models::{IdRule, MaxTokensField, ProviderCapabilities};
 use serde_json::{Value, json};
 
 use super::support::{message, request, user};
+use test_support::wires::{chat_settings, encode_request};
 
 fn encoded(request: &ModelRequest) -> String {
-    let dialect = Dialect {
-        provider: "p".to_owned(),
-        max_tokens_field: MaxTokensField::MaxTokens,
-        max_output_tokens: None,
-        capabilities: ProviderCapabilities::at("api.openai.com"),
-        stream_options: true,
-        refusal_field: false,
-        call_ids: IdRule::Any,
-        think_tags: false,
-    };
-    String::from_utf8(encode_request(request, &dialect, true)).unwrap()
+    String::from_utf8(encode_request(request, &chat_settings("p"), true)).unwrap()
 }
 
 fn with(parameters: Value) -> ModelRequest {

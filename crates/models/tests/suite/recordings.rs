@@ -95,7 +95,7 @@ pub(super) struct ExpectedError {
 pub(super) struct Wire {
     /// The end of its path.
     path: &'static str,
-    kind: ProviderKind,
+    pub(super) kind: ProviderKind,
     plain_of_stream: fn(&str) -> String,
     stream_of_plain: fn(&str) -> String,
 }

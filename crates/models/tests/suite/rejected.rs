@@ -5,40 +5,7 @@ use agent::ports::ModelEvent;
 use models::CapSettings;
 use serde_json::{Value, json};
 
-use super::worst::DECODERS;
-
-/// A body of the protocol with calls of tools; one without a name is `null`.
-fn body(protocol: &str, names: &[Value]) -> Value {
-    let calls = |call: &dyn Fn(&Value) -> Value| names.iter().map(call).collect::<Vec<_>>();
-    match protocol {
-        "chat" => {
-            let calls = calls(&|name| json!({"id": "a", "function": {"name": name, "arguments": "{}"}}));
-            let usage = json!({"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5});
-            json!({"choices": [{"index": 0, "message": {"content": "x", "tool_calls": calls}}], "usage": usage})
-        }
-        "messages" => {
-            let content = calls(&|name| json!({"type": "tool_use", "id": "a", "name": name, "input": {}}));
-            let usage = json!({"input_tokens": 3, "output_tokens": 2});
-            json!({"type": "message", "content": content, "stop_reason": "tool_use", "usage": usage})
-        }
-        "gemini" => {
-            let parts = calls(&|name| json!({"functionCall": {"name": name, "args": {}}}));
-            let usage = json!({"promptTokenCount": 3, "candidatesTokenCount": 2, "totalTokenCount": 5});
-            json!({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}], "usageMetadata": usage})
-        }
-        "converse" => {
-            let content = calls(&|name| json!({"toolUse": {"toolUseId": "a", "name": name, "input": {}}}));
-            let usage = json!({"inputTokens": 3, "outputTokens": 2, "totalTokens": 5});
-            json!({"output": {"message": {"content": content}}, "stopReason": "tool_use", "usage": usage})
-        }
-        _ => {
-            let output =
-                calls(&|name| json!({"type": "function_call", "call_id": "a", "name": name, "arguments": "{}"}));
-            let usage = json!({"input_tokens": 3, "output_tokens": 2, "total_tokens": 5});
-            json!({"object": "response", "status": "completed", "output": output, "usage": usage})
-        }
-    }
-}
+use test_support::samples::{ALL, DECODERS};
 
 #[test]
 fn a_rejected_completion_reports_its_usage() {
@@ -47,7 +14,8 @@ fn a_rejected_completion_reports_its_usage() {
         ..CapSettings::default()
     };
     let (name, none) = (json!("t"), Value::Null);
-    for (protocol, make) in DECODERS {
+    for samples in ALL {
+        let (protocol, make) = (samples.name, samples.make);
         for (names, is_rejected) in [
             (vec![name.clone()], false),
             (vec![none.clone()], true),
@@ -55,7 +23,7 @@ fn a_rejected_completion_reports_its_usage() {
         ] {
             let mut decoder = make(Some("application/json"), caps);
             let mut events = Vec::new();
-            let bytes = body(protocol, &names).to_string();
+            let bytes = (samples.calls)(&names).to_string();
             let outcome = decoder
                 .push(bytes.as_bytes(), &mut events)
                 .and_then(|()| decoder.finish(&mut events));

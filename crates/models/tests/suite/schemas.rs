@@ -10,14 +10,6 @@ use values::model_ref::ResponseFormat;
 use super::support::{Outcome, ask, impatient, model_of, provider, request, user};
 use crate::schema_rules::{assert_answer_schema, assert_tool_schema};
 
-const KINDS: [ProviderKind; 5] = [
-    ProviderKind::OpenAiChat,
-    ProviderKind::OpenAiResponses,
-    ProviderKind::Anthropic,
-    ProviderKind::Gemini,
-    ProviderKind::Bedrock,
-];
-
 fn tool(name: &str, parameters: Value) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
@@ -127,7 +119,7 @@ fn tools_in(kind: ProviderKind, body: &Value) -> Vec<(String, String, Value)> {
 
 #[tokio::test]
 async fn every_protocol_gets_schemas_that_it_accepts() {
-    for kind in KINDS {
+    for kind in ProviderKind::OVER_HTTP {
         let asked = ModelRequest {
             tools: tools().into(),
             ..request(vec![user("hi")])
@@ -212,7 +204,7 @@ async fn members_that_need_others_name_them_as_their_schemas_do() {
     let schema = json!({"type": "object", "properties": {"$a": {"type": "string"}, "b": {"type": "string"}},
         "description": "Both or none.", "dependentRequired": {"b": ["$a"]}, "additionalProperties": false});
     let words = r#"dependentRequired: {"b":["_a"]}"#;
-    for kind in KINDS {
+    for kind in ProviderKind::OVER_HTTP {
         let asked = ModelRequest {
             tools: vec![tool("t", schema.clone())].into(),
             ..request(vec![user("hi")])
@@ -323,7 +315,7 @@ async fn response_formats_are_reduced_for_every_protocol() {
     let recursive = json!({"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["next"]});
     let either = json!({"type": "object", "oneOf": [
         {"properties": {"a": {"type": "string"}}, "required": ["a"]}, {"properties": {"b": {"type": "string"}}, "required": ["b"]}]});
-    for kind in KINDS {
+    for kind in ProviderKind::OVER_HTTP {
         for (name, schema) in [
             ("rated", &rated),
             ("map", &map),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agent::ports::{ModelErrorClass, ModelEvent, ModelRequest};
 use agent::state::FinishReason;
-use models::scripted::{Script, Scripted};
+use models::{Script, Scripted};
 use values::message::{ContentPart, Role};
 use values::usage::Usage;
 

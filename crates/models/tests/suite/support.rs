@@ -113,7 +113,7 @@ pub(super) fn opaque(provider: &str, raw: &str) -> ContentPart {
 pub(super) type Decoded = (Vec<ModelEvent>, Result<ModelResponse, ModelError>);
 
 /// Decodes an answer that comes in these pieces.
-pub(super) fn decode(mut decoder: impl Decoder, chunks: &[&[u8]]) -> Decoded {
+pub(super) fn decode(mut decoder: Box<dyn Decoder>, chunks: &[&[u8]]) -> Decoded {
     let mut events = Vec::new();
     let pushed = chunks.iter().try_for_each(|chunk| decoder.push(chunk, &mut events));
     let end = match pushed.and_then(|()| decoder.finish(&mut events)) {

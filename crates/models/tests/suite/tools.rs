@@ -12,14 +12,6 @@ use values::model_parameters::ToolChoice;
 
 use super::support::{ask, impatient, message, model_of, provider, request, result, user};
 
-const KINDS: [ProviderKind; 5] = [
-    ProviderKind::OpenAiChat,
-    ProviderKind::OpenAiResponses,
-    ProviderKind::Anthropic,
-    ProviderKind::Gemini,
-    ProviderKind::Bedrock,
-];
-
 /// Returns what a request says of the choice of tools.
 fn choice_in(kind: ProviderKind, body: &Value) -> &Value {
     match kind {
@@ -115,7 +107,7 @@ async fn a_choice_of_tools_has_its_form_in_each_protocol() {
             ],
         ),
     ] {
-        for (kind, expected) in KINDS.into_iter().zip(expected) {
+        for (kind, expected) in ProviderKind::OVER_HTTP.into_iter().zip(expected) {
             let asked = |tools: &[ToolSpec]| ModelRequest {
                 tools: tools.into(),
                 tool_choice: choice.clone(),
@@ -136,7 +128,7 @@ async fn a_choice_of_tools_has_its_form_in_each_protocol() {
 #[tokio::test]
 async fn an_agent_s_own_field_says_what_the_choice_does_not() {
     let own = json!({"own": {"n": 1}});
-    for kind in KINDS {
+    for kind in ProviderKind::OVER_HTTP {
         let asked = |choice: ToolChoice, extra: Value| ModelRequest {
             tools: [tool()].into(),
             tool_choice: choice,
@@ -200,7 +192,7 @@ async fn a_model_that_must_call_a_tool_does_not_think_where_that_is_refused() {
 async fn tools_of_the_provider_stand_beside_the_agent_s_and_reach_no_other_provider() {
     let search = json!({"type": "search", "name": "search", "max_uses": 3});
     let by_provider = json!({"test": [search], "other": [{"type": "elsewhere"}]});
-    for kind in KINDS {
+    for kind in ProviderKind::OVER_HTTP {
         let own = sent(
             kind,
             ModelRequest {

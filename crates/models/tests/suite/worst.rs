@@ -1,151 +1,28 @@
 //! The worst that a provider can send: every decoder reads it, as a stream and as one body, in
 //! bounded time and on a small stack.
 
-use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use models::anthropic::MessagesDecoder;
-use models::bedrock::ConverseDecoder;
-use models::gemini::GeminiDecoder;
-use models::openai_chat::ChatDecoder;
-use models::openai_responses::ResponsesDecoder;
-use models::{CapSettings, Decoder};
-use test_support::small_frames::of_aws;
-use values::ids::UuidV7Source;
+use models::CapSettings;
+
+use super::small_frames::of_aws;
+use test_support::samples::{ALL, Around, DECODERS, Make, Samples};
 
 /// Less than any thread of the service has.
 const STACK_BYTES: usize = 512 << 10;
 /// What each answer may take on a slow machine; quadratic work would take hours.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Makes the decoder of an answer that is a stream or one body.
-pub(super) type Make = fn(Option<&str>, CapSettings) -> Box<dyn Decoder>;
-
-pub(super) const DECODERS: [(&str, Make); 5] = [
-    ("chat", |kind, caps| {
-        let decoder = ChatDecoder::new("p", kind, caps, Arc::new(UuidV7Source));
-        Box::new(decoder.splitting_think_tags())
-    }),
-    ("messages", |kind, caps| {
-        Box::new(MessagesDecoder::new("p", kind, caps, Arc::new(UuidV7Source)))
-    }),
-    ("responses", |kind, caps| {
-        Box::new(ResponsesDecoder::new("p", kind, caps, Arc::new(UuidV7Source)))
-    }),
-    ("gemini", |kind, caps| {
-        Box::new(GeminiDecoder::new("p", kind, caps, Arc::new(UuidV7Source)))
-    }),
-    // Its first byte tells the form of an answer.
-    ("converse", |_, caps| {
-        Box::new(ConverseDecoder::of_aws("p", caps, Arc::new(UuidV7Source)))
-    }),
-];
-
-/// Where the decoder of Gemini looks inside.
-const IN_GEMINI: &[(&str, &str)] = &[
-    (r#"{"candidates":"#, "}"),
-    (r#"{"usageMetadata":"#, "}"),
-    (r#"{"promptFeedback":"#, "}"),
-    (r#"{"candidates":[{"content":"#, "}]}"),
-    (r#"{"candidates":[{"content":{"parts":"#, "}}]}"),
-    (r#"{"candidates":[{"content":{"parts":[{"text":"#, "}]}}]}"),
-    (r#"{"candidates":[{"content":{"parts":[{"executableCode":"#, "}]}}]}"),
-    (
-        r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":"#,
-        r#"}}]},"finishReason":"STOP"}]}"#,
-    ),
-    (r#"{"candidates":[{"citationMetadata":{"citations":"#, "}}]}"),
-    (r#"{"candidates":[{"groundingMetadata":"#, "}]}"),
-    (r#"{"candidates":[{"groundingMetadata":{"webSearchQueries":"#, "}}]}"),
-    (r#"{"candidates":[{"urlContextMetadata":{"urlMetadata":"#, "}}]}"),
-];
-
-/// Where the decoder of Converse looks inside, in one body.
-const IN_CONVERSE: &[(&str, &str)] = &[
-    (r#"{"output":"#, "}"),
-    (r#"{"output":{"message":{"role":"assistant","content":"#, "}}}"),
-    (
-        r#"{"output":{"message":{"role":"assistant","content":[{"text":"#,
-        r#"}]}},"stopReason":"end_turn"}"#,
-    ),
-    (
-        r#"{"output":{"message":{"role":"assistant","content":[{"toolUse":{"name":"f","input":"#,
-        r#"}}]}},"stopReason":"tool_use"}"#,
-    ),
-    (
-        r#"{"output":{"message":{"role":"assistant","content":[{"reasoningContent":"#,
-        "}]}}}",
-    ),
-];
-
-/// Returns what surrounds a value of each protocol: the places where a decoder looks inside.
-fn positions(name: &str) -> Vec<(&'static str, &'static str)> {
+/// Returns what surrounds a value of a protocol: the places where its decoder looks inside.
+fn positions(samples: &Samples) -> Vec<Around> {
     let everywhere = [
         ("", ""),
         (r#"{"a":"#, "}"),
         (r#"{"usage":"#, "}"),
         (r#"{"error":"#, "}"),
     ];
-    let of_protocol: &[_] = match name {
-        "chat" => &[
-            (r#"{"choices":"#, "}"),
-            (r#"{"choices":[{"index":0,"delta":"#, r#","finish_reason":"stop"}]}"#),
-            (r#"{"choices":[{"index":0,"delta":{"content":"#, "}}]}"),
-            (r#"{"choices":[{"index":0,"delta":{"tool_calls":"#, "}}]}"),
-            (
-                r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"function":{"name":"f","arguments":"#,
-                "}}]}}]}",
-            ),
-            (r#"{"choices":[{"index":0,"delta":{"reasoning_details":"#, "}}]}"),
-            (
-                r#"{"choices":[{"index":0,"delta":{"reasoning_details":[{"type":"t","x":"#,
-                "}]}}]}",
-            ),
-            (
-                r#"{"choices":[{"index":0,"delta":{"content":[{"type":"thinking","thinking":"#,
-                "}]}}]}",
-            ),
-            (r#"{"choices":[{"index":0,"message":{"executed_tools":"#, "}}]}"),
-        ],
-        "messages" => &[
-            (r#"{"type":"message","content":"#, "}"),
-            (r#"{"type":"message","content":[{"type":"x","y":"#, "}]}"),
-            (
-                r#"{"type":"message","content":[{"type":"tool_use","name":"f","input":"#,
-                "}]}",
-            ),
-            (r#"{"type":"content_block_start","index":0,"content_block":"#, "}"),
-            (r#"{"type":"content_block_delta","delta":"#, "}"),
-            (r#"{"type":"content_block_delta","delta":{"type":"x_delta","y":"#, "}}"),
-            (r#"{"type":"message_delta","usage":{"iterations":"#, "}}"),
-        ],
-        "gemini" => IN_GEMINI,
-        "converse" => IN_CONVERSE,
-        _ => &[
-            (r#"{"object":"response","output":"#, "}"),
-            (r#"{"type":"response.completed","response":{"output":"#, "}}"),
-            (r#"{"type":"response.output_item.done","item":"#, "}"),
-            (
-                r#"{"type":"response.output_item.done","item":{"type":"message","content":"#,
-                "}}",
-            ),
-            (
-                r#"{"type":"response.output_item.done","item":{"type":"reasoning","summary":"#,
-                "}}",
-            ),
-            (
-                r#"{"type":"response.output_item.done","item":{"type":"function_call","name":"f","arguments":"#,
-                "}}",
-            ),
-            (r#"{"type":"response.output_text.delta","delta":"#, "}"),
-            (
-                r#"{"type":"response.content_part.done","part":{"type":"output_text","annotations":"#,
-                "}}",
-            ),
-        ],
-    };
-    everywhere.into_iter().chain(of_protocol.iter().copied()).collect()
+    everywhere.into_iter().chain(samples.nests.iter().copied()).collect()
 }
 
 /// Returns values that are nested, long or many.
@@ -190,9 +67,10 @@ fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {
 
 #[test]
 fn nested_long_and_many_values_are_bounded_wherever_they_stand() {
-    for (name, make) in DECODERS {
+    for samples in ALL {
+        let (name, make) = (samples.name, samples.make);
         on_a_small_stack(move || {
-            for (before, after) in positions(name) {
+            for (before, after) in positions(&samples) {
                 for value in values() {
                     let body = format!("{before}{value}{after}");
                     let start = Instant::now();

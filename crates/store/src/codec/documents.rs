@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::payload::{DecodeError, EncodeError, Payload, StoredPayload, decode, open_payload};
 use super::{DEFINITION_VERSION, ENVIRONMENT_VERSION, RUN_VERSION};
-use agent::AgentDefinition;
+use agent::definition::AgentDefinition;
 use agent::record::{RunRecord, RunStatus, StepRecord};
 use agent::state::{FinishReason, StopSignal};
 use values::json::{Value, canonical_bytes, present};

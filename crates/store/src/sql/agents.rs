@@ -10,7 +10,7 @@ use crate::codec::encode_definition;
 use crate::driver_error::nothing_matches;
 use crate::error::StoreError;
 use crate::rows::{AgentRow, PayloadSizeRow, values};
-use agent::AgentDefinition;
+use agent::definition::AgentDefinition;
 use values::clock::Timestamp;
 use values::json::count_reaching;
 use values::session::Hash;

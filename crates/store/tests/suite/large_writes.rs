@@ -7,8 +7,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::JournalEntry;
-use agent::hooks::{ToolDecision, ToolUse};
+use agent::journal::JournalEntry;
+use agent::ports::{ToolDecision, ToolUse};
 use agent::record::RunStatus;
 use agent::state::{
     AgentContext, AgentState, AgentStep, MessageStore, StateAddition, ToolExecution, ToolTrace, ToolVerdict,

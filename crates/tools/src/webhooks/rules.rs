@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use super::secrets::{WebhookSecret, find_keys};
 use super::sender::WebhookSender;
-use agent::RunWebhook;
-use agent::ports::{WebhookFault, WebhookRules};
+use agent::ports::{RunWebhook, WebhookFault, WebhookRules};
 use values::tenant::TenantId;
 
 /// The longest address, in bytes.

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use agent::RunWebhook;
 use agent::hooks::{HookFactory, HookRegistry};
-use agent::ports::{Model, ModelCatalog, ModelLookupError, WebhookFault, WebhookRules};
+use agent::ports::{Model, ModelCatalog, ModelLookupError, RunWebhook, WebhookFault, WebhookRules};
 use agent::record::{RunMode, RunRecord, StepRecord};
 use agent::state::ExecutionBudget;
 use agent_runtime::config::{self, Sources};

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agent::hooks::{ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookPoint, HookSubject, ToolDecision};
+use agent::HookPoint;
+use agent::hooks::{ExecutionPorts, Hook, HookContext, HookError, HookFactory, HookSubject};
+use agent::ports::ToolDecision;
 use agent::record::RunStatus;
 use agent_runtime::run::process;
 use futures_util::future::BoxFuture;

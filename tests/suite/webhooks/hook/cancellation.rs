@@ -3,12 +3,14 @@
 
 use std::sync::Arc;
 
-use agent::hooks::{HookContext, HookPoint, HookStack, HookSubject, ToolDecision, ToolUse};
+use agent::definition::HookConfig;
+use agent::hooks::{HookContext, HookStack, HookSubject};
+use agent::ports::{ToolDecision, ToolUse};
 use agent::state::{
     AgentError, AgentState, ErrorKind, ExecutionBudget, FinishReason, ModelResponse, StopReason, ToolExecution,
     ToolTrace, ToolVerdict,
 };
-use agent::{ExecutionControl, HookConfig};
+use agent::{ExecutionControl, HookPoint};
 use serde_json::json;
 use test_support::execution_ports::execution_ports;
 use test_support::wait::until;

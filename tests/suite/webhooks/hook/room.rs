@@ -4,10 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::hooks::{ExecutionPorts, HookContext, HookPoint, HookStack, HookSubject};
+use agent::definition::HookConfig;
+use agent::hooks::{ExecutionPorts, HookContext, HookStack, HookSubject};
 use agent::ports::ModelRequest;
 use agent::state::{AgentState, ExecutionBudget, StopReason};
-use agent::{ExecutionControl, HookConfig, RequestRoom};
+use agent::{ExecutionControl, HookPoint, RequestRoom};
 use serde_json::json;
 use test_support::execution_ports::execution_ports;
 use test_support::model_request::model_request;

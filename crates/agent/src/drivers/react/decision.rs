@@ -13,20 +13,20 @@ const ANSWER: &str = "answer";
 /// The decision of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Decision {
-    /// Why; may be empty.
+    /// The reasoning; may be empty.
     pub(super) thought: String,
-    /// What to do.
+    /// The next action.
     pub(super) choice: Choice,
 }
 
-/// What to do next.
+/// The next action of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Choice {
     /// To call a tool.
     Act {
         /// The tool's name.
         tool: String,
-        /// Its arguments: a JSON object.
+        /// The arguments: a JSON object.
         arguments: String,
     },
     /// To finish: with this text, or with the JSON of a value.

@@ -32,7 +32,7 @@ use values::message::{ContentPart, ReasoningPart, ToolCall, joined_text};
 use values::model_parameters::ToolChoice;
 use values::model_ref::ResponseFormat;
 
-/// How often in a row the model is asked to correct its decision.
+/// The most corrections of a decision in a row.
 const MAX_CORRECTIONS: usize = 2;
 
 /// Asks the model for one decision, then executes the tool that it chose.

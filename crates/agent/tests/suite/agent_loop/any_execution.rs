@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use agent::ErrorPolicyPreset;
+use agent::definition::ErrorPolicyPreset;
 use agent::ports::ModelErrorClass;
 use agent::state::{AgentState, ExecutionBudget};
 use proptest::prelude::*;

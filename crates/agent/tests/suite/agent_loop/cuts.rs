@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use agent::AgentEvent;
-use agent::hooks::{Hook, HookContext, HookError, HookPoint};
+use agent::hooks::{Hook, HookContext, HookError};
 use agent::ports::ModelErrorClass;
 use agent::state::{AgentState, ExecutionBudget, ExecutionStatus, FinishReason, StopReason};
+use agent::{AgentEvent, HookPoint};
 use futures_util::future::BoxFuture;
 use test_support::fake_model::{Beat, asks_for, says, text, usage};
 use test_support::fake_tool::{Behaviour, FakeTool};

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent::hooks::{Hook, HookContext, HookError, HookPoint};
+use agent::hooks::{Hook, HookContext, HookError};
 use agent::state::{ErrorKind, ExecutionStatus, StopReason, StopSignal};
-use agent::{AgentEvent, ContinuationDecision};
+use agent::{AgentEvent, ContinuationDecision, HookPoint};
 use futures_util::future::BoxFuture;
 use test_support::clock::TestClock;
 use test_support::fake_model::{asks_for, says};

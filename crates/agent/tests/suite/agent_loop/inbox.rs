@@ -3,12 +3,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent::hooks::HookPoint;
+use agent::journal::Progress;
 use agent::state::{AgentState, ExecutionBudget, ExecutionStatus, FinishReason, StopReason, StopSignal};
-use agent::{AgentEvent, Inbox, Progress};
-use test_support::clock::TestClock;
-use test_support::fake_model::{Beat, asks_for, completed, says, usage};
-use test_support::fake_tool::{Behaviour, FakeTool};
+use agent::{AgentEvent, HookPoint, Inbox};
 use values::clock::Clock as _;
 use values::ids::{MessageId, UuidV7Source};
 use values::message::{ContentPart, Message, Role};

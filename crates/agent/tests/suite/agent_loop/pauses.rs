@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use agent::Progress;
+use agent::journal::Progress;
 use agent::state::ExecutionStatus;
 use test_support::fake_model::{asks_for, says};
 use test_support::fake_tool::{Behaviour, FakeTool};

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agent::ErrorPolicyPreset;
-use agent::hooks::{Hook, HookContext, HookError, HookPoint};
+use agent::HookPoint;
+use agent::definition::ErrorPolicyPreset;
+use agent::hooks::{Hook, HookContext, HookError};
 use agent::ports::ModelRequest;
 use agent::state::{AdditionGap, AgentState, ExecutionBudget, ExecutionStatus, StateAddition, StopReason, StopSignal};
 use futures_util::future::BoxFuture;

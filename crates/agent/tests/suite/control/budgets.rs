@@ -3,14 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::hooks::HookPoint;
+use agent::HookPoint;
+use agent::journal::{JournalEntry, Progress};
 use agent::ports::{ModelErrorClass, ModelEvent};
 use agent::state::{AgentState, ExecutionBudget, ExecutionStatus, FinishReason, StopReason};
-use agent::{JournalEntry, Progress};
 use chrono::TimeDelta;
 use futures_util::FutureExt as _;
-use models::openai_chat::{Dialect, encode_request};
-use models::{IdRule, MaxTokensField, ProviderCapabilities};
 use serde_json::{Value, json};
 use test_support::fake_model::{Beat, asks_for, completed, counted, says, text, usage};
 use test_support::fake_tool::{Behaviour, FakeTool};
@@ -19,8 +17,11 @@ use values::message::ContentPart;
 use values::usage::{Cost, Price, Usage};
 
 use crate::hooks::probe::Probe;
-use crate::memory_journal::MemoryJournal;
 use crate::setup::{Setup, last_words, transcript};
+use test_support::fake_model::{Beat, asks_for, completed, counted, says, text, usage};
+use test_support::fake_tool::{Behaviour, FakeTool};
+use test_support::memory_journal::MemoryJournal;
+use test_support::wires::{chat_settings, encode_request};
 
 #[track_caller]
 fn assert_stopped(state: &AgentState, reason: StopReason, limit: &str) {
@@ -346,17 +347,7 @@ async fn reasoning_that_was_cut_is_stored_and_not_sent_again() {
     assert_eq!(transcript(&state), ["user: go", "assistant:"]);
     let state = setup.run_from(state, "and now?").await;
     assert_eq!(state.status(), Some(ExecutionStatus::Completed));
-    let dialect = Dialect {
-        provider: "fake".to_owned(),
-        max_tokens_field: MaxTokensField::MaxTokens,
-        max_output_tokens: None,
-        capabilities: ProviderCapabilities::at("api.openai.com"),
-        stream_options: true,
-        refusal_field: false,
-        call_ids: IdRule::Any,
-        think_tags: false,
-    };
-    let body = encode_request(&setup.model.requests()[1], &dialect, true);
+    let body = encode_request(&setup.model.requests()[1], &chat_settings("fake"), true);
     let body: Value = serde_json::from_slice(&body).unwrap();
     let said = |text: &str| json!({"role": "user", "content": text});
     assert_eq!(body["messages"], json!([said("go"), said("and now?")]));

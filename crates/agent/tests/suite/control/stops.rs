@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use agent::ErrorPolicyPreset;
-use agent::hooks::{Hook, HookContext, HookError, HookPoint};
+use agent::HookPoint;
+use agent::definition::ErrorPolicyPreset;
+use agent::hooks::{Hook, HookContext, HookError};
 use agent::state::{AgentState, ExecutionStatus, FinishReason, StopReason};
 use futures_util::future::BoxFuture;
 use test_support::clock::TestClock;

@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
+use agent::AgentEvent;
+use agent::definition::{DriverKind, ErrorPolicyPreset};
 use agent::ports::ModelRequest;
 use agent::state::{
     AgentState, AgentStep, AgentStepType, ErrorKind, ExecutionBudget, ExecutionStatus, FinishReason, StopReason,
 };
-use agent::{AgentEvent, DriverKind, ErrorPolicyPreset};
 use proptest::prelude::*;
 use serde_json::json;
 use test_support::fake_model::{Beat, FakeModel, asks_for, completed, says, text, usage};

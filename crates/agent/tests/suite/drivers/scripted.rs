@@ -1,6 +1,6 @@
 //! The scripted driver: no model is asked, tools work, and the script's end is an error.
 
-use agent::ErrorPolicyPreset;
+use agent::definition::ErrorPolicyPreset;
 use agent::state::{ErrorKind, ExecutionBudget, ExecutionStatus, StopReason, ToolExecution};
 use serde_json::json;
 use test_support::fake_tool::{Behaviour, FakeTool};

@@ -1,11 +1,9 @@
 //! The tool choice: a call is forced until the model has made its first completion, and forbidden
 //! throughout.
 
+use agent::definition::{DriverKind, ErrorPolicyPreset};
 use agent::ports::{ModelErrorClass, StructuredOutput};
 use agent::state::ExecutionStatus;
-use agent::{DriverKind, ErrorPolicyPreset};
-use test_support::fake_model::{Beat, FakeModel, asks_for, says};
-use test_support::fake_tool::{Behaviour, FakeTool};
 use values::model_parameters::ToolChoice;
 use values::model_ref::ResponseFormat;
 

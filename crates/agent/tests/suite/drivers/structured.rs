@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use agent::AgentEvent;
+use agent::definition::ErrorPolicyPreset;
 use agent::ports::{ModelErrorClass, StructuredOutput};
 use agent::state::{AgentState, AgentStep, AgentStepType, ExecutionBudget, ExecutionStatus, FinishReason, StopReason};
-use agent::{AgentEvent, ErrorPolicyPreset};
 use serde_json::json;
 use test_support::fake_model::{Beat, FakeModel, asks_for, completed, says, text, usage};
 use test_support::fake_tool::{Behaviour, FakeTool};

@@ -1,9 +1,10 @@
 //! The error policy as a table: every kind of error against every decision, the presets, and what
 //! counts as in a row.
 
+use agent::AgentEvent;
+use agent::definition::{ErrorDecision, ErrorPolicy, ErrorPolicyPreset};
 use agent::ports::{ModelError, ModelErrorClass};
 use agent::state::{AgentState, ErrorKind, ExecutionStatus, StopReason};
-use agent::{AgentEvent, ErrorDecision, ErrorPolicy, ErrorPolicyPreset};
 use serde_json::json;
 use test_support::fake_model::{Beat, asks_for, says, text};
 use test_support::fake_tool::{Behaviour, FakeTool};

@@ -4,10 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use agent::hooks::{
-    HookContext, HookField, HookPoint, HookStack, HookSubject, PERMISSIONS, ToolDecision, ToolUse, is_permitted,
-};
-use agent::ports::ModelRequest;
+use agent::HookPoint;
+use agent::hooks::{HookContext, HookField, HookStack, HookSubject, PERMISSIONS, is_permitted};
+use agent::ports::{ModelRequest, ToolDecision, ToolUse};
 use agent::state::{
     AgentContext, AgentError, AgentState, ErrorKind, ErrorList, ExecutionStatus, FinishReason, MessageStore,
     ModelResponse, StopReason, StopSignal, ToolExecution, ToolTrace, ToolVerdict,

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use agent::hooks::{Hook, HookContext, HookError, HookPoint};
+use agent::HookPoint;
+use agent::hooks::{Hook, HookContext, HookError};
 use futures_util::future::BoxFuture;
 
 type Change = Arc<dyn Fn(HookContext) -> Result<HookContext, HookError> + Send + Sync>;

@@ -1,8 +1,9 @@
 //! Hooks by name: what can't be attached is refused with a reason, and each execution has instances
 //! of its own.
 
-use agent::HookConfig;
-use agent::hooks::{HookConfigError, HookRegistry, builtin_hooks};
+use agent::builtin_hooks;
+use agent::definition::HookConfig;
+use agent::hooks::{HookConfigError, HookRegistry};
 use serde_json::json;
 use values::json::Value;
 

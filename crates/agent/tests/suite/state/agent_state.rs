@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent::hooks::{Hook, HookContext, HookError, HookPoint};
+use agent::HookPoint;
+use agent::hooks::{Hook, HookContext, HookError};
 use agent::state::AgentState;
 use futures_util::future::BoxFuture;
 use serde_json::json;

@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use agent::ports::{ModelErrorClass, ModelEvent};
 use agent::state::FinishReason;
-use models::anthropic::MessagesDecoder;
-use models::{CapSettings, Decoder as _};
+use models::CapSettings;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use values::message::ContentPart;
 use values::usage::Usage;
 
 use super::support::{
-    block, decode_with, delta, end, input_delta, ping, plain, start, stop, stream, text_delta, tool_use,
+    block, decode_with, delta, end, input_delta, ping, plain, settings, start, stop, stream, text_delta, tool_use,
 };
 use crate::recordings::{MESSAGES, exchanges};
 use crate::support::{Counted, error};
+use test_support::wires;
 
 #[test]
 fn an_end_that_was_announced_is_enough_and_another_is_none() {
@@ -337,7 +337,8 @@ fn soup() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn in_pieces(content_type: Option<&str>, chunks: &[&[u8]]) -> (Vec<ModelEvent>, Result<(), String>) {
-    let mut decoder = MessagesDecoder::new("p", content_type, CapSettings::default(), Arc::new(Counted::default()));
+    let ids = Arc::new(Counted::default());
+    let mut decoder = wires::decoder(&settings(), content_type, CapSettings::default(), ids);
     let mut events = Vec::new();
     let pushed = chunks.iter().try_for_each(|chunk| decoder.push(chunk, &mut events));
     let end = pushed.and_then(|()| decoder.finish(&mut events));

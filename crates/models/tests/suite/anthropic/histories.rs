@@ -1,23 +1,15 @@
 //! Builds histories and encodes them as requests of Anthropic Messages.
 
 use agent::ports::{ModelRequest, ToolSpec};
-use models::ProviderCapabilities;
-use models::anthropic::{MessagesDialect, encode_request};
 use serde_json::{Value, json};
 use values::message::{ContentPart, Message, ProviderFields, ReasoningPart, Role};
 
+use super::support::settings;
 use crate::support::{message, request};
-
-pub(super) fn dialect() -> MessagesDialect {
-    MessagesDialect {
-        provider: "p".to_owned(),
-        max_output_tokens: None,
-        capabilities: ProviderCapabilities::default(),
-    }
-}
+use test_support::wires::encode_request;
 
 pub(super) fn encoded(request: &ModelRequest) -> Value {
-    serde_json::from_slice(&encode_request(request, &dialect(), true)).unwrap()
+    serde_json::from_slice(&encode_request(request, &settings(), true)).unwrap()
 }
 
 pub(super) fn turns(messages: Vec<Message>) -> Value {

@@ -2,7 +2,6 @@
 //! goes back to it alone.
 
 use agent::ports::ModelRequest;
-use models::anthropic::encode_request;
 use serde_json::json;
 use values::json::RawJson;
 use values::message::{
@@ -10,9 +9,10 @@ use values::message::{
 };
 use values::model_ref::ResponseFormat;
 
-use super::histories::{dialect, encoded, owned, said, text, thought, turns};
-use super::support::call;
+use super::histories::{encoded, owned, said, text, thought, turns};
+use super::support::{call, settings};
 use crate::support::{message, request, result, user};
+use test_support::wires::encode_request;
 
 #[test]
 fn turns_alternate_and_results_come_first() {
@@ -193,7 +193,7 @@ fn what_belongs_to_a_provider_goes_back_to_it_alone() {
         blocks[2]["id"]
     );
     assert_eq!(blocks[3]["citations"].as_array().unwrap().len(), 1);
-    let bytes = String::from_utf8(encode_request(&history("p"), &dialect(), true)).unwrap();
+    let bytes = String::from_utf8(encode_request(&history("p"), &settings(), true)).unwrap();
     assert!(bytes.contains(citation), "verbatim: {bytes}");
 
     let blocks = encoded(&history("q"))["messages"][1]["content"].clone();

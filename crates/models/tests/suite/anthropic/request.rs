@@ -4,16 +4,16 @@
 use std::sync::Arc;
 
 use agent::ports::ModelRequest;
-use models::ProviderCapabilities;
-use models::anthropic::{MessagesDialect, encode_request};
+use models::ProviderSettings;
 use serde_json::{Value, json};
 use values::message::{ContentPart, ImagePart, MediaSource, Role};
 use values::model_parameters::ModelParameters;
 use values::model_ref::ResponseFormat;
 
-use super::histories::{dialect, encoded, owned, thought, tool};
-use super::support::call;
+use super::histories::{encoded, owned, thought, tool};
+use super::support::{call, settings};
 use crate::support::{message, request, result, user};
+use test_support::wires::encode_request;
 
 #[test]
 fn the_next_request_begins_with_the_bytes_of_this_one() {
@@ -32,7 +32,7 @@ fn the_next_request_begins_with_the_bytes_of_this_one() {
             max_output_tokens: Some(100 - step),
             ..request(messages.clone())
         };
-        let body = String::from_utf8(encode_request(&body, &dialect(), true)).unwrap();
+        let body = String::from_utf8(encode_request(&body, &settings(), true)).unwrap();
         let mark = r#""cache_control":{"type":"ephemeral"}"#;
         assert_eq!(
             body.matches(mark).count(),
@@ -78,12 +78,11 @@ fn no_more_tokens_are_asked_for_than_the_server_accepts() {
             }),
             ..request(vec![user("hi")])
         };
-        let dialect = MessagesDialect {
+        let limited = ProviderSettings {
             max_output_tokens: most,
-            capabilities: ProviderCapabilities::default(),
-            ..dialect()
+            ..settings()
         };
-        let body: Value = serde_json::from_slice(&encode_request(&request, &dialect, false)).unwrap();
+        let body: Value = serde_json::from_slice(&encode_request(&request, &limited, false)).unwrap();
         assert_eq!(body["max_tokens"], expected, "{left:?} {asked:?} {most:?}");
         assert_eq!(body["stream"], false);
     }

@@ -2,16 +2,20 @@
 
 use std::sync::Arc;
 
-use models::CapSettings;
-use models::anthropic::MessagesDecoder;
+use models::{CapSettings, ProviderKind, ProviderSettings};
 use serde_json::{Value, json};
 use values::message::{ContentPart, ToolCall};
 
 use crate::support::{Counted, Decoded, decode};
+use test_support::wires;
 
 pub(super) fn decode_with(content_type: Option<&str>, caps: CapSettings, chunks: &[&[u8]]) -> Decoded {
-    let decoder = MessagesDecoder::new("p", content_type, caps, Arc::new(Counted::default()));
-    decode(decoder, chunks)
+    let ids = Arc::new(Counted::default());
+    decode(wires::decoder(&settings(), content_type, caps, ids), chunks)
+}
+
+pub(super) fn settings() -> ProviderSettings {
+    wires::settings("p", ProviderKind::Anthropic)
 }
 
 /// Decodes a stream of the events.

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use agent::ports::{ModelRequest, ToolSpec};
-use models::ProviderCapabilities;
-use models::bedrock::{ConverseDialect, encode_request};
+use models::ProviderSettings;
 use serde_json::{Value, json};
 use values::message::{ContentPart, Role};
 use values::model_parameters::{ModelParameters, ToolChoice};
 use values::model_ref::ResponseFormat;
 
-use super::support::{bytes_of, call, encoded, owned};
+use super::support::{bytes_of, call, encoded, owned, settings};
 use crate::support::{message, opaque, request, result, user};
+use test_support::wires::encode_request;
 
 const CLAUDE: &str = "us.anthropic.claude-sonnet-4-5-20250929-v1:0";
 const NOVA: &str = "us.amazon.nova-micro-v1:0";
@@ -133,12 +133,11 @@ fn thinking_leaves_room_for_an_answer() {
                 max_output_tokens: left,
                 ..asked(CLAUDE, &extra)
             };
-            let dialect = ConverseDialect {
-                provider: "p".to_owned(),
+            let limited = ProviderSettings {
                 max_output_tokens: most,
-                capabilities: ProviderCapabilities::default(),
+                ..settings()
             };
-            let body: Value = serde_json::from_slice(&encode_request(&request, &dialect)).unwrap();
+            let body: Value = serde_json::from_slice(&encode_request(&request, &limited, true)).unwrap();
             let expected = match thinking {
                 Some(budget) => json!({"type": "enabled", "budget_tokens": budget}),
                 None => json!({"type": "disabled"}),

@@ -3,17 +3,19 @@
 use std::sync::Arc;
 
 use agent::ports::ModelRequest;
-use models::bedrock::{ConverseDecoder, ConverseDialect, encode_request};
-use models::{CapSettings, ProviderCapabilities};
+use aws_smithy_eventstream::frame::write_message_to;
+use aws_smithy_types::event_stream::{Header, HeaderValue, Message as Frame};
+use models::{CapSettings, ProviderKind, ProviderSettings};
 use serde_json::{Value, json};
 use test_support::bedrock_frames::stream_bytes;
 use values::message::{ContentPart, Message, ProviderFields, ReasoningPart, Role, ToolCall};
 
 use crate::support::{Counted, Decoded, decode, message};
+use test_support::wires::{self, encode_request};
 
 pub(super) fn decode_with(caps: CapSettings, chunks: &[&[u8]]) -> Decoded {
-    let decoder = ConverseDecoder::of_aws("p", caps, Arc::new(Counted::default()));
-    decode(decoder, chunks)
+    let ids = Arc::new(Counted::default());
+    decode(wires::decoder(&settings(), None, caps, ids), chunks)
 }
 
 /// Decodes a stream of the events.
@@ -72,12 +74,11 @@ pub(super) fn owned(provider: &str, content: Vec<ContentPart>) -> Message {
 }
 
 pub(super) fn bytes_of(request: &ModelRequest) -> Vec<u8> {
-    let dialect = ConverseDialect {
-        provider: "p".to_owned(),
-        max_output_tokens: None,
-        capabilities: ProviderCapabilities::default(),
-    };
-    encode_request(request, &dialect)
+    encode_request(request, &settings(), true)
+}
+
+pub(super) fn settings() -> ProviderSettings {
+    wires::settings("p", ProviderKind::Bedrock)
 }
 
 pub(super) fn encoded(request: &ModelRequest) -> Value {

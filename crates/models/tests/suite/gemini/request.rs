@@ -3,15 +3,13 @@
 use std::sync::Arc;
 
 use agent::ports::{ModelRequest, ToolSpec};
-use models::ProviderCapabilities;
-use models::gemini::{GeminiDialect, encode_request};
 use serde_json::{Value, json};
 use values::json::Object;
 use values::message::{ContentPart, Role};
 use values::model_parameters::{ModelParameters, ProviderTools};
 use values::model_ref::ResponseFormat;
 
-use super::support::{call, encoded, owned};
+use super::support::{bytes_of, call, encoded, owned};
 use crate::support::{message, request, result, user};
 
 fn tool() -> ToolSpec {
@@ -37,14 +35,7 @@ fn asked(model: &str, parameters: ModelParameters) -> ModelRequest {
 
 #[test]
 fn a_bare_request_has_only_required_fields() {
-    let body = encode_request(
-        &request(vec![user("hi")]),
-        &GeminiDialect {
-            provider: "p".to_owned(),
-            max_output_tokens: None,
-            capabilities: ProviderCapabilities::default(),
-        },
-    );
+    let body = bytes_of(&request(vec![user("hi")]));
     assert_eq!(
         String::from_utf8(body).unwrap(),
         r#"{"contents":[{"role":"user","parts":[{"text":"hi"}]}],"generationConfig":{}}"#
@@ -206,18 +197,11 @@ fn each_request_begins_with_the_bytes_of_the_one_before() {
     let mut before: Option<Vec<u8>> = None;
     for step in 0..3 {
         let id = format!("c{step}");
-        let body = encode_request(
-            &ModelRequest {
-                system: "Be brief.".into(),
-                tools: Arc::new([tool()]),
-                ..request(messages.clone())
-            },
-            &GeminiDialect {
-                provider: "p".to_owned(),
-                max_output_tokens: None,
-                capabilities: ProviderCapabilities::default(),
-            },
-        );
+        let body = bytes_of(&ModelRequest {
+            system: "Be brief.".into(),
+            tools: Arc::new([tool()]),
+            ..request(messages.clone())
+        });
         let end = b"],\"generationConfig\":";
         let position = body.windows(end.len()).rposition(|window| window == end).unwrap();
         if let Some(before) = before.replace(body[..position].to_vec()) {

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use agent::ports::ModelRequest;
-use models::gemini::{GeminiDecoder, GeminiDialect, encode_request};
-use models::{CapSettings, ProviderCapabilities};
+use models::{CapSettings, ProviderKind, ProviderSettings};
 use serde_json::{Value, json};
 use test_support::gemini_chunks::stream_text;
 use values::message::{ContentPart, Message, ProviderFields, ReasoningPart, Role, TextPart, ToolCall};
 
 use crate::support::{Counted, Decoded, decode, message};
+use test_support::wires::{self, encode_request};
 
 pub(super) fn decode_with(content_type: Option<&str>, caps: CapSettings, chunks: &[&[u8]]) -> Decoded {
-    let decoder = GeminiDecoder::new("p", content_type, caps, Arc::new(Counted::default()));
-    decode(decoder, chunks)
+    let ids = Arc::new(Counted::default());
+    decode(wires::decoder(&settings(), content_type, caps, ids), chunks)
 }
 
 /// Decodes a stream of the chunks.
@@ -68,11 +68,14 @@ pub(super) fn owned(provider: &str, content: Vec<ContentPart>) -> Message {
     }
 }
 
+fn settings() -> ProviderSettings {
+    wires::settings("p", ProviderKind::Gemini)
+}
+
+pub(super) fn bytes_of(request: &ModelRequest) -> Vec<u8> {
+    encode_request(request, &settings(), true)
+}
+
 pub(super) fn encoded(request: &ModelRequest) -> Value {
-    let dialect = GeminiDialect {
-        provider: "p".to_owned(),
-        max_output_tokens: None,
-        capabilities: ProviderCapabilities::default(),
-    };
-    serde_json::from_slice(&encode_request(request, &dialect)).unwrap()
+    serde_json::from_slice(&bytes_of(request)).unwrap()
 }

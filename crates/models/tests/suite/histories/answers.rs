@@ -3,18 +3,14 @@
 
 use std::sync::{Arc, LazyLock};
 
-use models::anthropic::MessagesDecoder;
-use models::bedrock::ConverseDecoder;
-use models::gemini::GeminiDecoder;
-use models::openai_chat::ChatDecoder;
-use models::openai_responses::ResponsesDecoder;
-use models::{CapSettings, Decoder};
+use models::{CapSettings, ProviderKind};
 use serde_json::{Value, json};
 use values::message::{Message, Role};
 
 use crate::recordings::{CHAT, MESSAGES, RESPONSES, exchanges};
 use crate::support::{Counted, Decoded, decode, message};
 use crate::{bedrock, gemini};
+use test_support::wires;
 
 /// An answer, and the model that made it.
 #[derive(Debug, Clone)]
@@ -25,41 +21,20 @@ pub(super) struct Answer {
     pub(super) message: Message,
 }
 
-/// The decoder of a provider.
-type Read = fn(&str, Option<&str>, &[u8]) -> Decoded;
-
 /// Returns all answers.
 pub(super) fn answers() -> Vec<Answer> {
     static ALL: LazyLock<Vec<Answer>> = LazyLock::new(|| [made(), recorded()].concat());
     ALL.clone()
 }
 
-fn read_with(decoder: impl Decoder, bytes: &[u8]) -> Decoded {
-    decode(decoder, &[bytes])
-}
-
-fn ids() -> Arc<Counted> {
-    Arc::new(Counted::default())
-}
-
-const CHATS: Read =
-    |provider, kind, bytes| read_with(ChatDecoder::new(provider, kind, CapSettings::default(), ids()), bytes);
-const MESSAGE: Read = |provider, kind, bytes| {
-    read_with(
-        MessagesDecoder::new(provider, kind, CapSettings::default(), ids()),
-        bytes,
+fn read(kind: ProviderKind, provider: &str, content_type: Option<&str>, bytes: &[u8]) -> Decoded {
+    let settings = wires::settings(provider, kind);
+    let ids = Arc::new(Counted::default());
+    decode(
+        wires::decoder(&settings, content_type, CapSettings::default(), ids),
+        &[bytes],
     )
-};
-const CONTENTS: Read =
-    |provider, kind, bytes| read_with(GeminiDecoder::new(provider, kind, CapSettings::default(), ids()), bytes);
-const CONVERSE: Read =
-    |provider, _, bytes| read_with(ConverseDecoder::of_aws(provider, CapSettings::default(), ids()), bytes);
-const ITEMS: Read = |provider, kind, bytes| {
-    read_with(
-        ResponsesDecoder::new(provider, kind, CapSettings::default(), ids()),
-        bytes,
-    )
-};
+}
 
 fn answer(label: &str, (provider, model): (&str, &str), (_, end): Decoded) -> Option<Answer> {
     let response = end.ok()?.made_by(provider, model);
@@ -77,13 +52,13 @@ fn answer(label: &str, (provider, model): (&str, &str), (_, end): Decoded) -> Op
 
 fn recorded() -> Vec<Answer> {
     let mut answers = Vec::new();
-    let mut add = |label: &str, maker, read: Read, kind: Option<&str>, bytes: &[u8]| {
-        answers.extend(answer(label, maker, read(maker.0, kind, bytes)));
+    let mut add = |label: &str, maker, kind, content_type: Option<&str>, bytes: &[u8]| {
+        answers.extend(answer(label, maker, read(kind, maker.0, content_type, bytes)));
     };
-    for (wire, maker, read) in [
-        (&CHAT, ("router", "moonshotai/kimi-k2"), CHATS),
-        (&MESSAGES, ("anthropic", "claude-sonnet-4-5"), MESSAGE),
-        (&RESPONSES, ("responses", "gpt-5"), ITEMS),
+    for (wire, maker) in [
+        (&CHAT, ("router", "moonshotai/kimi-k2")),
+        (&MESSAGES, ("anthropic", "claude-sonnet-4-5")),
+        (&RESPONSES, ("responses", "gpt-5")),
     ] {
         for (label, exchange) in exchanges(wire) {
             let response = exchange.response;
@@ -91,7 +66,7 @@ fn recorded() -> Vec<Answer> {
                 add(
                     &label,
                     maker,
-                    read,
+                    wire.kind,
                     Some(&response.content_type),
                     response.body.as_bytes(),
                 );
@@ -105,7 +80,7 @@ fn recorded() -> Vec<Answer> {
             add(
                 &label,
                 maker,
-                CONTENTS,
+                ProviderKind::Gemini,
                 Some(&response.content_type),
                 response.body.as_bytes(),
             );
@@ -113,36 +88,40 @@ fn recorded() -> Vec<Answer> {
     }
     for (label, recorded) in bedrock::recorded() {
         let maker = ("bedrock", "us.anthropic.claude-sonnet-4-5-20250929-v1:0");
-        add(&label, maker, CONVERSE, None, &recorded.body);
+        add(&label, maker, ProviderKind::Bedrock, None, &recorded.body);
     }
     assert!(answers.len() > 40, "{}", answers.len());
     answers
 }
 
 fn made() -> Vec<Answer> {
-    let kind = Some("application/json");
     let mut answers = Vec::new();
-    let mut add = |label: &str, maker: (&str, &str), read: Read, body: &Value| {
+    let mut add = |label: &str, maker: (&str, &str), kind, body: &Value| {
         // Marks of different answers differ.
         let body = body.to_string();
         let body = ["SIGNED", "SEALED"]
             .iter()
             .fold(body, |body, mark| body.replace(mark, &format!("{label} {mark}")));
-        let decoded = read(maker.0, kind, body.as_bytes());
+        let decoded = read(kind, maker.0, Some("application/json"), body.as_bytes());
         answers.push(answer(label, maker, decoded).unwrap_or_else(|| panic!("{label} is no answer")));
     };
     for (label, model, message, reason) in chat_messages() {
         let body = json!({"choices": [{"index": 0, "finish_reason": reason, "message": message}]});
-        add(label, ("router", model), CHATS, &body);
+        add(label, ("router", model), ProviderKind::OpenAiChat, &body);
     }
     for (label, content, reason) in claude_blocks() {
         let body = json!({"type": "message", "role": "assistant", "content": content, "stop_reason": reason,
                           "usage": {"input_tokens": 1, "output_tokens": 1}});
-        add(label, ("anthropic", "claude-sonnet-4-5"), MESSAGE, &body);
+        add(
+            label,
+            ("anthropic", "claude-sonnet-4-5"),
+            ProviderKind::Anthropic,
+            &body,
+        );
     }
     for (label, parts, reason) in gemini_parts() {
         let body = json!({"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": reason}]});
-        add(label, ("gemini", "gemini-3-pro"), CONTENTS, &body);
+        add(label, ("gemini", "gemini-3-pro"), ProviderKind::Gemini, &body);
     }
     for (label, content, reason) in converse_blocks() {
         let body = json!({"output": {"message": {"role": "assistant", "content": content}}, "stopReason": reason,
@@ -150,14 +129,14 @@ fn made() -> Vec<Answer> {
         add(
             label,
             ("bedrock", "us.anthropic.claude-sonnet-4-5-20250929-v1:0"),
-            CONVERSE,
+            ProviderKind::Bedrock,
             &body,
         );
     }
     for (label, output, status) in response_items() {
         let body = json!({"object": "response", "id": "resp_1", "status": status, "error": null, "output": output,
                           "incomplete_details": {"reason": "max_output_tokens"}});
-        add(label, ("responses", "gpt-5"), ITEMS, &body);
+        add(label, ("responses", "gpt-5"), ProviderKind::OpenAiResponses, &body);
     }
     answers
 }

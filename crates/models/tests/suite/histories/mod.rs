@@ -94,7 +94,7 @@ fn history(steps: &[Step], answers: &[Answer]) -> Vec<(Option<(String, String)>,
 fn check(target: &Target, history: &[(Option<(String, String)>, Message)]) {
     let messages: Vec<_> = history.iter().map(|(_, message)| message.clone()).collect();
     assert_eq!(find_history_fault(&messages), None);
-    let text = String::from_utf8((target.encode)(&ModelRequest {
+    let text = String::from_utf8(target.encode(&ModelRequest {
         model: target.model.to_owned(),
         ..request(messages)
     }))
@@ -181,7 +181,7 @@ fn what_only_a_model_can_read_goes_back_to_it() {
                 results(&answer.message, false, false),
             ]
             .concat();
-            let body = (target.encode)(&ModelRequest {
+            let body = target.encode(&ModelRequest {
                 model: target.model.to_owned(),
                 ..request(messages)
             });

@@ -1,30 +1,24 @@
 //! The order of roles in chat completions.
 
 use agent::ports::ModelRequest;
-use models::openai_chat::{Dialect, encode_request};
-use models::{IdRule, MaxTokensField, ProviderCapabilities};
+use models::{ProviderKind, ProviderSettings};
 use serde_json::{Value, json};
 use values::message::{ContentPart, Message, Role, ToolCall};
 
 use super::picture;
 use crate::support::{message, request, result, user};
+use test_support::wires::encode_request;
 
 fn sent(host: &str, messages: Vec<Message>) -> Vec<Value> {
-    let dialect = Dialect {
-        provider: "p".to_owned(),
-        max_tokens_field: MaxTokensField::MaxTokens,
-        max_output_tokens: None,
-        stream_options: true,
-        refusal_field: false,
-        call_ids: IdRule::Any,
-        capabilities: ProviderCapabilities::at(host),
-        think_tags: false,
+    let settings = ProviderSettings {
+        base_url: Some(format!("https://{host}")),
+        ..ProviderSettings::new("p", ProviderKind::OpenAiChat)
     };
     let request = ModelRequest {
         system: "Instructions".into(),
         ..request(messages)
     };
-    let body: Value = serde_json::from_slice(&encode_request(&request, &dialect, true)).unwrap();
+    let body: Value = serde_json::from_slice(&encode_request(&request, &settings, true)).unwrap();
     body["messages"].as_array().unwrap().clone()
 }
 

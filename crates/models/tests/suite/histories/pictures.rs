@@ -5,14 +5,15 @@ use std::sync::Arc;
 use agent::ports::ModelRequest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use models::anthropic::{MessagesDialect, encode_request};
-use models::{Capabilities, Files, ProviderCapabilities, ProviderKind, ProviderSettings};
+use models::{Capabilities, Files, ProviderKind, ProviderSettings};
 use serde_json::{Value, json};
 use test_support::model_server::{ModelServer, Reply};
 use values::message::{ContentPart, ImagePart, MediaSource, Message, Role, ToolCall};
 
 use super::{base64, file, picture};
 use crate::support::{ask, impatient, message, model_of, provider, request, result, user};
+use test_support::model_server::{ModelServer, Reply};
+use test_support::wires::encode_request;
 
 /// The header of a GIF with these sides, and more bytes.
 fn gif(width: u16, height: u16, more: usize) -> ContentPart {
@@ -26,12 +27,8 @@ fn gif(width: u16, height: u16, more: usize) -> ContentPart {
 }
 
 fn claude(messages: Vec<Message>) -> Vec<u8> {
-    let dialect = MessagesDialect {
-        provider: "p".to_owned(),
-        max_output_tokens: None,
-        capabilities: ProviderCapabilities::default(),
-    };
-    encode_request(&request(messages), &dialect, true)
+    let settings = ProviderSettings::new("p", ProviderKind::Anthropic);
+    encode_request(&request(messages), &settings, true)
 }
 
 /// Returns the kinds and the texts of the blocks of the first turn.

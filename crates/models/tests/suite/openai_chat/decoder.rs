@@ -4,17 +4,22 @@ use std::sync::Arc;
 
 use agent::ports::{ModelErrorClass, ModelEvent};
 use agent::state::FinishReason;
-use models::openai_chat::ChatDecoder;
-use models::{CapSettings, Decoder as _};
+use models::{CapSettings, Decoder};
 use proptest::prelude::*;
 use values::message::{Citation, ContentPart, ImagePart, MediaSource, TextPart};
 use values::usage::Usage;
 
 use crate::recordings::{CHAT, exchanges};
 use crate::support::{Counted, Decoded, decode};
+use test_support::wires;
 
-fn decoder(content_type: Option<&str>, caps: CapSettings) -> ChatDecoder {
-    ChatDecoder::new("p", content_type, caps, Arc::new(Counted::default()))
+fn decoder(content_type: Option<&str>, caps: CapSettings) -> Box<dyn Decoder> {
+    wires::decoder(
+        &wires::chat_settings("p"),
+        content_type,
+        caps,
+        Arc::new(Counted::default()),
+    )
 }
 
 pub(super) fn decode_with(content_type: Option<&str>, caps: CapSettings, chunks: &[&[u8]]) -> Decoded {

@@ -1,13 +1,13 @@
 //! Requests leave out reasoning, fields and completions that a server would refuse.
 
-use models::ProviderCapabilities;
-use models::openai_chat::{Dialect, encode_request};
+use models::{ProviderKind, ProviderSettings};
 use serde_json::json;
 use values::json::RawJson;
 use values::message::{ContentPart, Message, OpaquePart, ProviderFields, ReasoningPart, Role};
 
-use super::request::{dialect, encoded};
+use super::request::encoded;
 use crate::support::{message, request, user};
+use test_support::wires::{self, chat_settings, encode_request};
 
 fn made(provider: &str, fields: &[(&str, &str)]) -> ProviderFields {
     let fields = fields
@@ -33,7 +33,7 @@ fn reasoning_without_a_provider_and_broken_fields_are_left_out() {
         )),
         ..message(Role::Assistant, vec![reasoning, ContentPart::text("x")])
     };
-    let text = String::from_utf8(encode_request(&request(vec![odd]), &dialect("p"), false)).unwrap();
+    let text = String::from_utf8(encode_request(&request(vec![odd]), &chat_settings("p"), false)).unwrap();
     assert_eq!(
         text,
         r#"{"model":"m","messages":[{"role":"assistant","content":"x","fine":[1 ]}],"stream":false}"#
@@ -85,16 +85,13 @@ fn own_fields_are_sent_once_and_neither_fill_nor_part_messages() {
         answer("a", &[("name", "{"), ("name", "\"x\""), ("name", "\"y\"")]),
         answer("b", &[("name", "\"z\""), ("fine", "1")]),
     ];
-    let joining = Dialect {
-        capabilities: ProviderCapabilities::default(),
-        ..dialect("p")
-    };
-    let text = |dialect: &Dialect| {
-        let body = encode_request(&request(answers.clone()), dialect, false);
+    let joining = wires::settings("p", ProviderKind::OpenAiChat);
+    let text = |settings: &ProviderSettings| {
+        let body = encode_request(&request(answers.clone()), settings, false);
         String::from_utf8(body).unwrap()
     };
     assert_eq!(
-        text(&dialect("p")),
+        text(&chat_settings("p")),
         r#"{"model":"m","messages":[{"role":"user","content":"one"},{"role":"assistant","content":"a","name":"x"},{"role":"assistant","content":"b","name":"z","fine":1}],"stream":false}"#
     );
     assert_eq!(

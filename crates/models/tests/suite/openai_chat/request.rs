@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use agent::ports::{ModelRequest, ToolSpec};
-use models::openai_chat::{Dialect, encode_request};
-use models::{IdRule, MaxTokensField, ProviderCapabilities};
+use models::ProviderSettings;
 use serde_json::{Value, json};
 use test_support::model_server::{ModelServer, Reply};
 use values::json::RawJson;
@@ -16,22 +15,11 @@ use values::model_ref::ResponseFormat;
 
 use crate::recordings::{CHAT, exchanges};
 use crate::support::{answered, ask, client, impatient, made_by, message, request, result, user};
-
-pub(super) fn dialect(provider: &str) -> Dialect {
-    Dialect {
-        provider: provider.to_owned(),
-        max_tokens_field: MaxTokensField::MaxTokens,
-        max_output_tokens: None,
-        capabilities: ProviderCapabilities::at("api.openai.com"),
-        stream_options: true,
-        refusal_field: false,
-        call_ids: IdRule::Any,
-        think_tags: false,
-    }
-}
+use test_support::model_server::{ModelServer, Reply};
+use test_support::wires::{chat_settings, encode_request};
 
 pub(super) fn encoded(request: &ModelRequest) -> Value {
-    serde_json::from_slice(&encode_request(request, &dialect("p"), true)).unwrap()
+    serde_json::from_slice(&encode_request(request, &chat_settings("p"), true)).unwrap()
 }
 
 fn call(id: &str, arguments: &str) -> ContentPart {
@@ -177,15 +165,15 @@ fn the_next_request_begins_with_the_bytes_of_this_one() {
     // A request ends before a call is made or after all of its results.
     let counts = [1, 4, 5, 6];
     for (earlier, later) in counts.iter().zip(&counts[1..]) {
-        let first = encode_request(&of(*earlier, Some(10)), &dialect("p"), true);
-        let second = encode_request(&of(*later, None), &dialect("p"), false);
+        let first = encode_request(&of(*earlier, Some(10)), &chat_settings("p"), true);
+        let second = encode_request(&of(*later, None), &chat_settings("p"), false);
         let text = String::from_utf8(first).unwrap();
         let (prefix, rest) = text.rsplit_once("],\"stream\":true").unwrap();
         let end = r#","tool_choice":"auto","stream_options":{"include_usage":true},"max_tokens":10}"#;
         assert_eq!(rest, end);
         assert!(second.starts_with(prefix.as_bytes()), "{earlier} {later}");
     }
-    let text = String::from_utf8(encode_request(&of(1, None), &dialect("p"), true)).unwrap();
+    let text = String::from_utf8(encode_request(&of(1, None), &chat_settings("p"), true)).unwrap();
     let order = [
         "\"model\"",
         "\"tools\"",
@@ -276,12 +264,12 @@ fn every_kind_of_content_is_encoded() {
 
 #[test]
 fn a_refusal_has_its_field_where_the_server_knows_it() {
-    let dialect = Dialect {
-        refusal_field: true,
-        ..dialect("p")
+    let openai = ProviderSettings {
+        base_url: None,
+        ..chat_settings("p")
     };
     let refused = message(Role::Assistant, vec![ContentPart::Refusal { text: "no".to_owned() }]);
-    let body: Value = serde_json::from_slice(&encode_request(&request(vec![refused]), &dialect, true)).unwrap();
+    let body: Value = serde_json::from_slice(&encode_request(&request(vec![refused]), &openai, true)).unwrap();
     assert_eq!(
         body["messages"][0],
         json!({"role": "assistant", "content": null, "refusal": "no"})
@@ -313,21 +301,21 @@ fn arguments_go_back_verbatim_and_broken_ones_are_wrapped() {
 
 #[test]
 fn the_bound_of_the_answer_has_the_name_that_the_server_knows() {
-    for (field, name) in [
-        (MaxTokensField::MaxTokens, "max_tokens"),
-        (MaxTokensField::MaxCompletionTokens, "max_completion_tokens"),
+    for (host, name) in [
+        ("h.example", "max_tokens"),
+        ("api.openai.com", "max_completion_tokens"),
+        ("x.openai.azure.com", "max_completion_tokens"),
     ] {
-        let dialect = Dialect {
-            max_tokens_field: field,
-            stream_options: false,
-            ..dialect("p")
+        let server = ProviderSettings {
+            base_url: Some(format!("https://{host}/v1")),
+            ..chat_settings("p")
         };
         let request = ModelRequest {
             max_output_tokens: Some(7),
             ..request(vec![])
         };
-        let text = String::from_utf8(encode_request(&request, &dialect, true)).unwrap();
-        let expected = format!(r#"{{"model":"m","messages":[],"stream":true,"{name}":7}}"#);
+        let text = String::from_utf8(encode_request(&request, &server, false)).unwrap();
+        let expected = format!(r#"{{"model":"m","messages":[],"stream":false,"{name}":7}}"#);
         assert_eq!(text, expected);
     }
 }
@@ -344,15 +332,15 @@ fn no_more_tokens_are_asked_for_than_the_server_accepts() {
         (Some(1_000_000), Some(32_768), Some(32_768)),
         (Some(10), Some(32_768), Some(10)),
     ] {
-        let dialect = Dialect {
+        let limited = ProviderSettings {
             max_output_tokens: most,
-            ..dialect("p")
+            ..chat_settings("p")
         };
         let request = ModelRequest {
             max_output_tokens: left,
             ..request(vec![user("hi")])
         };
-        let body: Value = serde_json::from_slice(&encode_request(&request, &dialect, true)).unwrap();
+        let body: Value = serde_json::from_slice(&encode_request(&request, &limited, true)).unwrap();
         assert_eq!(
             body.get("max_tokens").and_then(Value::as_u64),
             sent,
@@ -393,7 +381,7 @@ async fn provider_fields_survive_the_way_through_the_history() {
     let answer = answered(outcome.end.as_ref().unwrap());
     let history = request(vec![user("hi"), answer, result("c1", vec![ContentPart::text("r")])]);
 
-    let own = String::from_utf8(encode_request(&history, &dialect("test"), true)).unwrap();
+    let own = String::from_utf8(encode_request(&history, &chat_settings("test"), true)).unwrap();
     for (name, raw) in raw {
         assert!(own.contains(&format!("\"{name}\":{raw}")), "{name} in {own}");
     }
@@ -404,7 +392,7 @@ async fn provider_fields_survive_the_way_through_the_history() {
         "output that is not taken back: {own}"
     );
 
-    let other: Value = serde_json::from_slice(&encode_request(&history, &dialect("other"), true)).unwrap();
+    let other: Value = serde_json::from_slice(&encode_request(&history, &chat_settings("other"), true)).unwrap();
     let call = json!({"id": "c1", "type": "function", "function": {"name": "t", "arguments": "{ }"}});
     let expected = json!({"role": "assistant", "content": "hello", "tool_calls": [call]});
     assert_eq!(other["messages"][1], expected);

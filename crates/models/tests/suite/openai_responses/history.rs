@@ -1,13 +1,13 @@
 //! The way of an answer through the history: the items that come are the items that go back, in
 //! their order.
 
-use models::openai_responses::encode_request;
 use serde_json::{Value, json};
 use values::json::RawJson;
 use values::message::{ContentPart, Message, OpaquePart, ProviderFields, ReasoningPart, Role, TextPart, ToolCall};
 
 use super::super::support::{answered, message, request, result, user};
-use super::support::{dialect, encoded, plain};
+use super::support::{encoded, plain, settings};
+use test_support::wires::encode_request;
 
 fn said(id: &str, text: &str) -> Value {
     json!({"type": "message", "id": id, "role": "assistant", "status": "completed",
@@ -125,7 +125,7 @@ fn what_one_provider_gave_reaches_no_other() {
         answer(&[thought(1), search, phased, marked]),
         result("c1", vec![ContentPart::text("r")]),
     ]);
-    let body: Value = serde_json::from_slice(&encode_request(&history, &dialect("other"), true)).unwrap();
+    let body: Value = serde_json::from_slice(&encode_request(&history, &settings("other"), true)).unwrap();
     let text = json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hello", "annotations": []}]});
     let output = json!({"type": "function_call_output", "call_id": "c1", "output": "r"});
     assert_eq!(body["input"], json!([text, stateless(&called(1)), output]));
@@ -184,7 +184,7 @@ fn unknown_items_and_parts_survive_byte_for_byte() {
     );
     let caps = models::CapSettings::default();
     let response = super::support::decode_with(None, caps, &[body.as_bytes()]).1.unwrap();
-    let text = encode_request(&request(vec![answered(&response)]), &dialect("p"), true);
+    let text = encode_request(&request(vec![answered(&response)]), &settings("p"), true);
     let text = String::from_utf8(text).unwrap();
     let said = |text: &str| {
         format!(

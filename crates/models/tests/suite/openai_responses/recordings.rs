@@ -3,14 +3,14 @@
 
 use agent::ports::{ModelRequest, ToolSpec};
 use models::CapSettings;
-use models::openai_responses::encode_request;
 use serde_json::{Value, json};
 use values::message::{ContentPart, Message, Role, ToolCall};
 
 use super::super::recordings::{Exchange, RESPONSES, exchanges};
 use super::super::support::{answered, made_by, message, request, result, user};
 use super::forms::plain_of_stream;
-use super::support::{decode_with, dialect, encoded};
+use super::support::{decode_with, encoded, settings};
+use test_support::wires::encode_request;
 
 /// Returns the items of a recorded answer.
 fn output(exchange: &Exchange) -> Vec<Value> {
@@ -72,12 +72,12 @@ fn recorded_answers_go_back_as_the_items_that_they_were() {
         let items = output(&exchange);
         assert_eq!(meanings(&sent[1..]), meanings(&items), "{label}");
         // Bytes, not only values: the text of the encrypted form is in the request as it came.
-        let text = String::from_utf8(encode_request(&history, &dialect("p"), true)).unwrap();
+        let text = String::from_utf8(encode_request(&history, &settings("p"), true)).unwrap();
         let encrypted = items.iter().filter_map(|item| item.get("encrypted_content"));
         for encrypted in encrypted {
             assert!(text.contains(&format!("\"encrypted_content\":{encrypted}")), "{label}");
         }
-        let other = encode_request(&history, &dialect("other"), true);
+        let other = encode_request(&history, &settings("other"), true);
         assert!(
             !String::from_utf8(other).unwrap().contains("encrypted_content\":"),
             "{label}"

@@ -4,15 +4,15 @@
 use std::sync::Arc;
 
 use agent::ports::{ModelRequest, ToolSpec};
-use models::ProviderCapabilities;
-use models::openai_responses::{Dialect, encode_request};
+use models::ProviderSettings;
 use serde_json::{Value, json};
 use values::message::{ContentPart, DocumentPart, ImagePart, MediaSource, Role, ToolCall};
 use values::model_parameters::ModelParameters;
 use values::model_ref::ResponseFormat;
 
 use super::super::support::{message, request, result, user};
-use super::support::{dialect, encoded};
+use super::support::{encoded, settings};
+use test_support::wires::encode_request;
 
 fn call(id: &str, name: &str, arguments: &str) -> ContentPart {
     ContentPart::ToolCall(ToolCall {
@@ -57,7 +57,7 @@ fn a_request_is_whole_and_leaves_nothing_with_the_provider() {
             ),
             ..request(vec![user("hi")])
         },
-        &dialect("p"),
+        &settings("p"),
         true,
     );
     assert_eq!(
@@ -73,7 +73,7 @@ fn a_request_is_whole_and_leaves_nothing_with_the_provider() {
             r#""reasoning":{"effort":"low"},"temperature":0.5,"top_p":0.25,"max_output_tokens":100}"#,
         )
     );
-    let bare = encode_request(&request(vec![]), &dialect("p"), false);
+    let bare = encode_request(&request(vec![]), &settings("p"), false);
     let expected = r#"{"model":"m","store":false,"include":["reasoning.encrypted_content"],"input":[],"stream":false}"#;
     assert_eq!(String::from_utf8(bare).unwrap(), expected);
     let object = ModelRequest {
@@ -106,8 +106,8 @@ fn the_next_request_begins_with_the_bytes_of_this_one() {
     // A request ends before a call is made or after all of its results.
     let counts = [1, 4, 5, 6];
     for (earlier, later) in counts.iter().zip(&counts[1..]) {
-        let first = encode_request(&of(*earlier, Some(20)), &dialect("p"), true);
-        let second = encode_request(&of(*later, None), &dialect("p"), false);
+        let first = encode_request(&of(*earlier, Some(20)), &settings("p"), true);
+        let second = encode_request(&of(*later, None), &settings("p"), false);
         let text = String::from_utf8(first).unwrap();
         let (prefix, rest) = text.rsplit_once("],\"stream\":true").unwrap();
         let end = r#","tool_choice":"auto","temperature":1.0,"max_output_tokens":20,"include":[],"user":"u"}"#;
@@ -208,16 +208,15 @@ fn the_bound_of_the_answer_is_one_that_the_server_accepts() {
         (Some(1_000_000), None, None),
         (Some(1_000_000), Some(32_768), Some(32_768)),
     ] {
-        let dialect = Dialect {
+        let limited = ProviderSettings {
             max_output_tokens: most,
-            capabilities: ProviderCapabilities::default(),
-            ..dialect("p")
+            ..settings("p")
         };
         let request = ModelRequest {
             max_output_tokens: left,
             ..request(vec![user("hi")])
         };
-        let body: Value = serde_json::from_slice(&encode_request(&request, &dialect, true)).unwrap();
+        let body: Value = serde_json::from_slice(&encode_request(&request, &limited, true)).unwrap();
         assert_eq!(
             body.get("max_output_tokens").and_then(Value::as_u64),
             sent,

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use agent::ports::{ModelEvent, ModelRequest};
-use models::openai_responses::{Dialect, ResponsesDecoder, encode_request};
-use models::{CapSettings, ProviderCapabilities};
+use models::{CapSettings, ProviderKind, ProviderSettings};
 use serde_json::{Value, json};
 
 use super::super::support::{Counted, Decoded, decode};
+use test_support::wires::{self, encode_request};
 
 /// Decodes an answer of the provider `p` that comes in these pieces.
 pub(super) fn decode_with(content_type: Option<&str>, caps: CapSettings, chunks: &[&[u8]]) -> Decoded {
-    let decoder = ResponsesDecoder::new("p", content_type, caps, Arc::new(Counted::default()));
-    decode(decoder, chunks)
+    let ids = Arc::new(Counted::default());
+    decode(wires::decoder(&settings("p"), content_type, caps, ids), chunks)
 }
 
 /// Returns the bytes of a stream of these events.
@@ -33,17 +33,13 @@ pub(super) fn plain(body: &Value) -> Decoded {
     decode_with(Some("application/json"), CapSettings::default(), &[text.as_bytes()])
 }
 
-pub(super) fn dialect(provider: &str) -> Dialect {
-    Dialect {
-        provider: provider.to_owned(),
-        max_output_tokens: None,
-        capabilities: ProviderCapabilities::default(),
-    }
+pub(super) fn settings(provider: &str) -> ProviderSettings {
+    wires::settings(provider, ProviderKind::OpenAiResponses)
 }
 
 /// Returns the request's body for the provider `p`.
 pub(super) fn encoded(request: &ModelRequest) -> Value {
-    serde_json::from_slice(&encode_request(request, &dialect("p"), true)).unwrap()
+    serde_json::from_slice(&encode_request(request, &settings("p"), true)).unwrap()
 }
 
 pub(super) fn said(text: &str) -> ModelEvent {

@@ -8,13 +8,15 @@ use chrono::TimeDelta;
 use serde_json::json;
 use uuid::Uuid;
 
-use agent::hooks::{Approved, ToolDecision, ToolUse};
+use agent::AgentEvent;
+use agent::definition::AgentDefinition;
+use agent::journal::JournalEntry;
+use agent::ports::{Approved, ToolDecision, ToolUse};
 use agent::record::{RunEvent, RunEventPayload, RunRecord, StepRecord};
 use agent::state::{
     AgentError, AgentState, AgentStep, ErrorKind, ExecutionStatus, FinishReason, Messages, ModelResponse,
     StateAddition, StepExecution, StopReason, StopSignal, SubagentExecution, ToolExecution, ToolTrace, ToolVerdict,
 };
-use agent::{AgentDefinition, AgentEvent, JournalEntry};
 use values::clock::Timestamp;
 use values::ids::{AgentId, ExecutionId, MessageId, SessionId, StepId, ToolExecutionId};
 use values::json::{Object, RawJson, Unread, Value};

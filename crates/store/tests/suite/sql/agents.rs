@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent::AgentDefinition;
+use agent::definition::AgentDefinition;
 use serde_json::json;
 use store::agents::{AgentPage, AgentRecord};
 use test_support::drafts::{now, tenant};

@@ -1,6 +1,6 @@
 //! Which deliveries are leased next, where those of many are due.
 
-use agent::WebhookEvent;
+use agent::ports::WebhookEvent;
 use agent::record::NewDelivery;
 use chrono::TimeDelta;
 use store::outbox::DueFilter;

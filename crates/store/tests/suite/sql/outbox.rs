@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use agent::WebhookEvent;
+use agent::ports::WebhookEvent;
 use agent::record::{DeliveryRecord, DeliveryStatus, NewDelivery};
 use chrono::TimeDelta;
 use store::Page;

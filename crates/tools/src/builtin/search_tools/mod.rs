@@ -10,8 +10,8 @@ use serde_json::json;
 
 use self::ranking::ranked;
 use super::environment_tool::{Effect, FunctionTool, environment_tool, read_arguments, refused};
+use agent::deferred_tools::{SEARCH_TOOLS, add_found_tools};
 use agent::ports::{ToolContext, ToolError, ToolOutput, ToolSpec};
-use agent::{SEARCH_TOOLS, add_found_tools};
 use values::json::Value;
 
 /// The number of tools of one call, if the model does not choose it.

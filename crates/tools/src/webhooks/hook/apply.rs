@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::reply::{Decision, NewContent, NewMessage, NewRole, Reply};
-use agent::hooks::{HookContext, HookField, HookPoint, HookSubject, ToolDecision, is_permitted};
+use agent::hooks::{HookContext, HookField, HookSubject, is_permitted};
+use agent::ports::ToolDecision;
+use agent::prompt::check_prompt;
 use agent::state::{AgentState, StopSignal};
-use agent::{CompiledFormat, check_prompt};
+use agent::{CompiledFormat, HookPoint};
 use values::clock::Timestamp;
 use values::ids::{IdSource, MessageId};
 use values::json::{Object, Value};

@@ -7,7 +7,8 @@ use serde::Deserialize;
 
 use crate::webhooks::secrets::{WebhookSecret, find_keys};
 use crate::webhooks::sender::{Endpoint, SigningKeys, WebhookSender};
-use agent::hooks::{HookPoint, read_config};
+use agent::HookPoint;
+use agent::hooks::read_config;
 use net::outgoing::{HeaderMap, HeaderName, HeaderValue};
 use values::http_headers::CREDENTIAL_HEADERS;
 use values::json::Object;

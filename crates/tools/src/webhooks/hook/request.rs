@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use agent::hooks::{HookContext, HookPoint, HookSubject, ToolDecision};
-use agent::ports::ModelRequest;
+use agent::HookPoint;
+use agent::hooks::{HookContext, HookSubject};
+use agent::ports::{ModelRequest, ToolDecision};
 use agent::state::{
     AgentError, AgentState, AgentStep, AgentStepType, ErrorList, FinishReason, Messages, ModelResponse, StopReason,
     StopSignal, ToolExecution, ToolVerdict,

@@ -1,12 +1,10 @@
 //! Fallback chains: a later model is called when those before it fail, and only before any delta
 //! was emitted.
 
-use agent::AgentEvent;
-use agent::hooks::{HookError, HookPoint, HookSubject};
+use agent::hooks::{HookError, HookSubject};
 use agent::ports::{ModelErrorClass, ModelEvent};
 use agent::state::{ExecutionBudget, ExecutionStatus, StopReason};
-use test_support::fake_model::{Beat, FakeModel, asks_for, completed, says, text, usage};
-use test_support::fake_tool::{Behaviour, FakeTool};
+use agent::{AgentEvent, HookPoint};
 use values::usage::{Cost, Price, Usage};
 
 use crate::hooks::probe::Probe;

@@ -1,7 +1,8 @@
 //! Steps that call tools: at once, with one result for each call, and under each error policy.
 
+use agent::AgentEvent;
+use agent::definition::ErrorPolicyPreset;
 use agent::state::{AgentStep, AgentStepType, ExecutionStatus, StopReason};
-use agent::{AgentEvent, ErrorPolicyPreset};
 use chrono::TimeDelta;
 use test_support::fake_model::{asks_for, says};
 use test_support::fake_tool::{Behaviour, FakeTool};

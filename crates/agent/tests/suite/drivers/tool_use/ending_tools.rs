@@ -3,9 +3,11 @@
 
 use std::time::Duration;
 
-use agent::hooks::{HookContext, HookPoint};
+use agent::definition::ErrorPolicyPreset;
+use agent::hooks::HookContext;
+use agent::journal::{JournalEntry, Progress};
 use agent::state::{AgentState, ExecutionStatus, StopReason};
-use agent::{AgentEvent, ContinuationDecision, ErrorPolicyPreset, JournalEntry, Progress};
+use agent::{AgentEvent, ContinuationDecision, HookPoint};
 use serde_json::json;
 use test_support::fake_model::{Beat, asks_for, says};
 use test_support::fake_tool::{Behaviour, FakeTool};

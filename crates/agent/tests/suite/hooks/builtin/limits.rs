@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use agent::hooks::{HookContext, HookPoint};
+use agent::HookPoint;
+use agent::hooks::HookContext;
 use agent::state::{ExecutionStatus, StopReason};
 use serde_json::json;
 use test_support::fake_model::{Beat, asks_for, says};

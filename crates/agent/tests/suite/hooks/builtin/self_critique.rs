@@ -1,9 +1,9 @@
 //! `self_critique`: rounds, what the critic reads, what it costs, and a critic that fails.
 
-use agent::AgentEvent;
-use agent::hooks::{HookError, HookPoint, HookSubject};
+use agent::hooks::{HookError, HookSubject};
 use agent::ports::ModelErrorClass;
 use agent::state::{AgentState, ExecutionBudget, ExecutionStatus, FinishReason, StopReason};
+use agent::{AgentEvent, HookPoint};
 use serde_json::json;
 use test_support::fake_model::{Beat, asks_for, completed, says, text, usage};
 use test_support::fake_tool::{Behaviour, FakeTool};

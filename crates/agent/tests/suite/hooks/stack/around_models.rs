@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use agent::AgentEvent;
-use agent::hooks::{HookContext, HookPoint, HookSubject};
+use agent::hooks::{HookContext, HookSubject};
 use agent::ports::{ModelEvent, ModelRequest};
+use agent::{AgentEvent, HookPoint};
 use serde_json::json;
 use test_support::fake_model::{Beat, asks_for, says, text};
 use test_support::fake_tool::{Behaviour, FakeTool};

@@ -1,7 +1,9 @@
 //! Hooks around tools: a call blocked, a result supplied, arguments changed, and a state that goes
 //! from hook to hook.
 
-use agent::hooks::{HookContext, HookPoint, HookSubject, ToolDecision, ToolUse};
+use agent::HookPoint;
+use agent::hooks::{HookContext, HookSubject};
+use agent::ports::{ToolDecision, ToolUse};
 use agent::state::{ExecutionStatus, StopReason, StopSignal, ToolVerdict};
 use serde_json::json;
 use test_support::fake_model::{asks_for, says};

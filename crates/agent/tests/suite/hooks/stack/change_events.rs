@@ -1,6 +1,7 @@
 //! The event for a hook's changes of the state: the parts, and the new metadata.
 
-use agent::hooks::{HookPoint, HookSubject};
+use agent::HookPoint;
+use agent::hooks::HookSubject;
 use serde_json::json;
 use test_support::fake_model::says;
 use values::json::{Object, Value};

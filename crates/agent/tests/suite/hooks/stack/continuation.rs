@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use agent::hooks::{Hook, HookContext, HookError, HookPoint};
+use agent::hooks::{Hook, HookContext, HookError};
 use agent::state::{ExecutionBudget, ExecutionStatus, StopReason, StopSignal};
-use agent::{AgentEvent, ContinuationDecision};
+use agent::{AgentEvent, ContinuationDecision, HookPoint};
 use futures_util::future::BoxFuture;
 use test_support::fake_model::says;
 use tokio_util::sync::CancellationToken;

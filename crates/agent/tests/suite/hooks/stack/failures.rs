@@ -1,7 +1,8 @@
 //! A hook that fails or panics, at every point: the run fails with the hook's name, and no output
 //! is lost.
 
-use agent::hooks::{HookError, HookPoint, HookSubject};
+use agent::HookPoint;
+use agent::hooks::{HookError, HookSubject};
 use agent::state::{ErrorKind, ExecutionStatus, StopReason, ToolVerdict};
 use test_support::fake_model::{asks_for, says};
 use test_support::fake_tool::{Behaviour, FakeTool};

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use agent::AgentEvent;
+use agent::journal::JournalEntry;
+use agent::ports::WebhookEvent;
 use agent::record::{
     NewDelivery, RunEvent, RunEventPayload, RunMode, RunStatus, RunSummary, SteeringMessage, ThreadName,
 };
 use agent::state::StopReason;
-use agent::{AgentEvent, JournalEntry, WebhookEvent};
 use chrono::TimeDelta;
 use store::queue::{
     Acceptance, IdempotencyKey, IfBusy, JournalRecord, Lease, LeaseLimits, LeaseTerms, LeasedRun, NewQueuedRun,

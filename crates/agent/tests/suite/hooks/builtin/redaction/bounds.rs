@@ -4,15 +4,14 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use agent::hooks::{
-    HookContext, HookPoint, HookRegistry, HookStack, HookSubject, ToolDecision, ToolUse, builtin_hooks,
-};
-use agent::ports::ModelRequest;
+use agent::definition::HookConfig;
+use agent::hooks::{HookContext, HookRegistry, HookStack, HookSubject};
+use agent::ports::{ModelRequest, ToolDecision, ToolUse};
 use agent::state::{
     AgentError, AgentState, ErrorKind, ExecutionBudget, FinishReason, ModelResponse, StopReason, ToolExecution,
     ToolTrace, ToolVerdict,
 };
-use agent::{ExecutionControl, HookConfig};
+use agent::{ExecutionControl, HookPoint, builtin_hooks};
 use serde_json::{Value, json};
 use test_support::clock::TestClock;
 use test_support::execution_ports::execution_ports;

@@ -1,0 +1,16 @@
+//! Amazon Bedrock's Converse and `ConverseStream`.
+//!
+//! `encoder` turns neutral requests into bytes, and `decoder` turns bytes into neutral events.
+//! Neither does IO. `protocol` joins both, and `signature` authenticates requests.
+
+mod blocks;
+mod completion;
+mod decoder;
+mod encoder;
+mod media;
+mod names;
+mod protocol;
+mod signature;
+mod usage;
+
+pub(super) use self::protocol::PROTOCOL;

@@ -1,9 +1,0 @@
-//! See `bodies::gemini`.
-
-#![no_main]
-
-#[expect(dead_code, reason = "a target has one of the bodies")]
-#[path = "../bodies.rs"]
-mod bodies;
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| bodies::gemini(bytes));
