@@ -17,7 +17,7 @@ use crate::run::process;
 use crate::run::read::Followed;
 use crate::run::refusal::Refusal;
 use crate::run::{InputMessage, OnDisconnect, RunHandle, RunRequest, control_run, start};
-use ::store::IfBusy;
+use ::store::queue::IfBusy;
 use agent::AgentEvent;
 use agent::answers::Answers;
 use agent::record::{RunControl, RunEventPayload, RunMode, RunRecord, RunStatus, RunSummary, RunView, ThreadName};

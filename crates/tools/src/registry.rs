@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::call_limits::ToolSettings;
 use super::executor::{CheckedExecutor, RegisteredTool};
+use agent::deferred_tools::{SEARCH_TOOLS, is_deferred};
 use agent::ports::{Tool, ToolCatalog, ToolExecutor, ToolSetError, ToolSpec, UnknownTool};
 use values::clock::Clock;
 use values::ids::IdSource;

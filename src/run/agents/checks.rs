@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use crate::run::refusal::{Refusal, UnusableAgent};
 use crate::run::request::{Allowance, unpriced};
+use agent::CompiledFormat;
+use agent::answers::ApprovalRule;
+use agent::definition::AgentDefinition;
 use agent::hooks::HookRegistry;
 use agent::ports::{ModelCatalog, ModelLookupError, RunWebhook, ToolCatalog, ToolServers, WebhookRules};
 use agent::prompt::check_prompt;

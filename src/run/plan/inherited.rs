@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::run::refusal::Refusal;
 use crate::run::request::RunRequest;
+use agent::definition::{AgentDefinition, Durability};
 use agent::ports::ToolExecutor;
 use values::json::{Object, Value};
 use values::model_ref::ResponseFormat;

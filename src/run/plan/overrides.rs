@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::run::refusal::Refusal;
+use agent::definition::AgentDefinition;
 use agent::ports::ToolServers;
 use agent::prompt::check_prompt;
 use tasks::off_thread::off_thread;

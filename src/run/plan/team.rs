@@ -9,6 +9,7 @@ use super::models::{check_prices, check_work, choose_models};
 use crate::run::context::RunContext;
 use crate::run::refusal::Refusal;
 use crate::run::request::Allowance;
+use agent::definition::{AgentDefinition, SubagentConfig};
 use agent::model_calls::ModelChain;
 use agent::state::ExecutionBudget;
 use values::session::Hash;

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent::FormatError;
 use agent::hooks::HookConfigError;
 use agent::ports::{ModelLookupError, UnknownTool};
 use agent::prompt::PromptError;

@@ -4,6 +4,8 @@
 use std::sync::Arc;
 
 use crate::run::work::{Children, SubagentSession, Work};
+use agent::CallSeed;
+use agent::journal::{JournalEntry, Journals, Progress};
 use agent::state::{AdditionGap, AgentState};
 use values::clock::Timestamp;
 use values::ids::SessionId;

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::run::work::execution_error;
+use agent::definition::{AgentDefinition, SubagentConfig};
 use agent::ports::ToolSpec;
 use agent::state::{AgentState, FinishReason};
 use values::json::Value;

@@ -25,6 +25,9 @@ use std::sync::Arc;
 
 use crate::run::context::{ExecutionSlot, RunContext};
 use crate::run::plan::{Member, Team};
+use agent::answers::{ApprovalRule, ClientTool};
+use agent::definition::{AgentDefinition, HookConfig};
+use agent::journal::{JournalEntry, Journals, Recorder};
 use agent::state::AgentState;
 use agent::{AgentLoop, CallSeed, EventSink, ExecutionControl, FormatCache, Inbox};
 use values::ids::SessionId;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use crate::run::plan::RunPlan;
+use agent::definition::{AgentDefinition, SubagentConfig};
 use agent::ports::{OfferedTools, ServedTool, Tool, ToolServers};
 use agent::{AgentEvent, EventSink};
 use values::session::{PinnedTool, ToolPins};

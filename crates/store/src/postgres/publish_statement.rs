@@ -29,12 +29,11 @@ pub(super) struct PublishBatch<'v> {
 impl<'v> PublishBatch<'v> {
     /// Adds the end of the run of a session.
     pub(super) fn push_end(&mut self, tenant: &'v TenantId, number: &'v Number, end: &'v NewEnd) {
-        match &end.lease {
-            Some(lease) => self.push_queued_end(tenant, number, lease, end),
-            None => {
-                self.runs.push(tenant, &[number, &end.run]);
-                self.push_events(tenant, number, end);
-            }
+        if let Some(lease) = &end.lease {
+            self.push_queued_end(tenant, number, lease, end);
+        } else {
+            self.runs.push(tenant, &[number, &end.run]);
+            self.push_events(tenant, number, end);
         }
     }
 
