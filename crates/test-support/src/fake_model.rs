@@ -117,6 +117,16 @@ pub fn says(words: &str) -> Vec<Beat> {
     vec![text(words), completed(content, FinishReason::Stop, usage(10, 5))]
 }
 
+/// A call of a tool.
+pub fn tool_call(id: &str, name: &str, arguments: &str) -> ToolCall {
+    ToolCall {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        arguments: arguments.to_owned(),
+        signature: None,
+    }
+}
+
 /// A completion of 10 input and 5 output tokens that calls tools: the id, the name and the
 /// arguments of each.
 pub fn asks_for(calls: &[(&str, &str, &str)]) -> Vec<Beat> {
@@ -132,12 +142,7 @@ pub fn asks_for(calls: &[(&str, &str, &str)]) -> Vec<Beat> {
             index,
             arguments: (*arguments).to_owned(),
         }));
-        content.push(ContentPart::ToolCall(ToolCall {
-            id: (*id).to_owned(),
-            name: (*name).to_owned(),
-            arguments: (*arguments).to_owned(),
-            signature: None,
-        }));
+        content.push(ContentPart::ToolCall(tool_call(id, name, arguments)));
     }
     beats.push(completed(content, FinishReason::ToolCalls, usage(10, 5)));
     beats

@@ -19,6 +19,7 @@ use values::session::WaitingStep;
 use super::hooks::probe::Probe;
 use super::setup::{Setup, transcript};
 use crate::memory_journal::{Break, MemoryJournal};
+use crate::setup::assert_ended;
 
 /// The calls of `shell` need an approval; `ask` is executed by the caller.
 fn rules() -> AnswerRules {
@@ -54,8 +55,7 @@ fn tools() -> (Arc<FakeTool>, Arc<FakeTool>) {
 
 /// Returns the state that continues a waiting one, and its open step.
 fn next(state: &AgentState) -> (AgentState, Arc<WaitingStep>) {
-    assert_eq!(state.status(), Some(ExecutionStatus::Waiting));
-    assert_eq!(state.stop_reason(), Some(StopReason::AnswerRequired));
+    assert_ended(&state, ExecutionStatus::Waiting, StopReason::AnswerRequired);
     let waiting = Arc::clone(state.context().waiting.as_ref().unwrap());
     let context = AgentContext {
         waiting: None,

@@ -4,33 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::HookPoint;
-use agent::hooks::{Hook, HookContext, HookError};
 use agent::journal::JournalEntry;
 use agent::ports::ToolSpec;
-use futures_util::future::BoxFuture;
 use test_support::fake_model::{Beat, asks_for, says};
 use test_support::fake_tool::{Behaviour, FakeTool};
 
+use crate::hooks::probe::Probe;
 use crate::memory_journal::MemoryJournal;
 use crate::setup::Setup;
-
-/// A hook with effects at some points.
-#[derive(Debug)]
-struct Sends(&'static [HookPoint]);
-
-impl Hook for Sends {
-    fn name(&self) -> &'static str {
-        "sends"
-    }
-
-    fn points(&self) -> &[HookPoint] {
-        self.0
-    }
-
-    fn call(&self, context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
-        Box::pin(async move { Ok(context) })
-    }
-}
 
 fn tool(name: &str, is_read_only: bool, milliseconds: u64) -> Arc<FakeTool> {
     let behaviour = Behaviour::Wait(Duration::from_millis(milliseconds));
@@ -118,7 +99,7 @@ async fn the_end_of_a_call_is_appended_while_another_one_with_effects_is_at_work
 async fn what_happened_before_a_hook_with_effects_is_appended_before_it_is_called() {
     let run = async |points: &'static [HookPoint]| {
         let asks = asks_for(&[("c1", "reads", "{}")]);
-        appends(setup(vec![asks, says("done")]).with_hook(Sends(points))).await
+        appends(setup(vec![asks, says("done")]).with_hook(Probe::at_each(points, Ok))).await
     };
     let rest = vec!["answered", "begun", "ended", "reached"];
     assert_eq!(run(&[HookPoint::BeforeExecution]).await, [vec!["reached"], rest]);

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::definition::DriverKind;
-use agent::hooks::{Hook, HookContext, HookError};
+use agent::hooks::{HookContext, HookError};
 use agent::journal::{JournalEntry, Progress};
 use agent::state::{AgentState, ExecutionBudget, ExecutionStatus, StopReason};
 use agent::{AgentEvent, HookPoint};
-use futures_util::future::BoxFuture;
 use serde_json::json;
 use test_support::clock::TestClock;
 use test_support::fake_model::{Beat, asks_for, counted, says, usage};
@@ -21,37 +20,24 @@ use values::json::{Object, Value};
 use values::message::{Message, Role, ToolCall};
 
 use crate::comparison::{assert_retained, difference, normal, uncertain, without_ends};
+use crate::hooks::probe::Probe;
 use crate::memory_journal::{Break, MemoryJournal, written};
-use crate::setup::Setup;
+use crate::setup::{Setup, assert_ended, budget};
 
 /// Counts in the metadata how often each point was reached, so that the state tells of a hook that
-/// was called twice.
-#[derive(Debug)]
-struct Counter {
-    /// The point at which it fails, and the time that it does.
-    fails: Option<(HookPoint, u64)>,
-}
-
-impl Hook for Counter {
-    fn name(&self) -> &'static str {
-        "counter"
-    }
-
-    fn points(&self) -> &[HookPoint] {
-        HookPoint::ALL
-    }
-
-    fn call(&self, mut context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
+/// was called twice. It may fail at a point at one time.
+fn counter(fails: Option<(HookPoint, u64)>) -> Probe {
+    let count = move |mut context: HookContext| {
         let name = context.point.as_str().to_owned();
         let count = context.state.metadata().get(&name).and_then(Value::as_u64);
         let count = count.unwrap_or_default() + 1;
-        if self.fails == Some((context.point, count)) {
-            return Box::pin(async { Err(HookError::new("out of ink")) });
+        if fails == Some((context.point, count)) {
+            return Err(HookError::new("out of ink"));
         }
-        let counted = Object::from_iter([(name, json!(count))]);
-        context.state = context.state.with_metadata(counted);
-        Box::pin(async move { Ok(context) })
-    }
+        context.state = context.state.with_metadata(Object::from_iter([(name, json!(count))]));
+        Ok(context)
+    };
+    Probe::at_each(HookPoint::ALL, count).named("counter")
 }
 
 /// The tools, which outlive the processes as the world does.
@@ -121,7 +107,7 @@ impl Story {
             setup
         };
         if self.has_hooks {
-            setup.with_hook(Counter { fails: self.fails })
+            setup.with_hook(counter(self.fails))
         } else {
             setup
         }
@@ -202,10 +188,7 @@ fn stories() -> Vec<Story> {
             ..Story::new("scripted", Vec::new())
         },
         Story {
-            budget: ExecutionBudget {
-                max_tokens: Some(300),
-                ..ExecutionBudget::default()
-            },
+            budget: budget(|budget| budget.max_tokens = Some(300)),
             ends: (ExecutionStatus::Stopped, StopReason::TokenLimitReached),
             ..Story::new(
                 "tokens",
@@ -216,10 +199,7 @@ fn stories() -> Vec<Story> {
             )
         },
         Story {
-            budget: ExecutionBudget {
-                max_steps: Some(2),
-                ..ExecutionBudget::default()
-            },
+            budget: budget(|budget| budget.max_steps = Some(2)),
             ends: (ExecutionStatus::Stopped, StopReason::StepsLimitReached),
             ..Story::new("steps", answers())
         },
@@ -436,10 +416,7 @@ async fn an_execution_whose_process_dies_twice_ends_like_one_whose_process_lives
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_hangs_is_cut_when_the_time_since_the_first_beginning_is_spent() {
     let hangs = FakeTool::idempotent("hangs", Behaviour::Hang);
-    let budget = ExecutionBudget {
-        max_seconds: Some(10.0),
-        ..ExecutionBudget::default()
-    };
+    let budget = budget(|budget| budget.max_seconds = Some(10.0));
     let setup = |answers: Vec<Vec<Beat>>| Setup::new(answers).with_budget(budget.clone()).with_tool(&hangs);
     let journal = MemoryJournal::new();
     let first = setup(vec![asks_for(&[("c1", "hangs", "{}")])]).with_journal(Arc::clone(&journal) as _);
@@ -451,10 +428,7 @@ async fn a_tool_that_hangs_is_cut_when_the_time_since_the_first_beginning_is_spe
     let mut next = setup(Vec::new()).with_journal(MemoryJournal::new());
     next.clock = first.clock;
     let ended = next.go_on(progress).await;
-    assert_eq!(
-        (ended.status(), ended.stop_reason()),
-        (Some(ExecutionStatus::Stopped), Some(StopReason::TimeLimitReached))
-    );
+    assert_ended(&ended, ExecutionStatus::Stopped, StopReason::TimeLimitReached);
     let seconds = ended
         .execution()
         .map(|execution| execution.duration(first.clock.now()))

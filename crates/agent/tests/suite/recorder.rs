@@ -6,36 +6,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use agent::HookPoint;
-use agent::hooks::{Hook, HookContext, HookError};
 use agent::state::{AgentState, ExecutionStatus, StopReason};
-use futures_util::future::BoxFuture;
 use test_support::fake_model::{asks_for, says};
 use test_support::fake_tool::{Behaviour, FakeTool};
 use test_support::recorder::event_name;
 
+use crate::hooks::probe::Probe;
 use crate::memory_journal::{Break, MemoryJournal};
 use crate::setup::Setup;
 
 /// Counts how often hooks are called.
-#[derive(Debug, Default)]
-struct Calls(AtomicUsize);
-
-#[derive(Debug)]
-struct CallCounter(Arc<Calls>);
-
-impl Hook for CallCounter {
-    fn name(&self) -> &'static str {
-        "heard"
-    }
-
-    fn points(&self) -> &[HookPoint] {
-        HookPoint::ALL
-    }
-
-    fn call(&self, context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
-        self.0.0.fetch_add(1, Ordering::SeqCst);
-        Box::pin(async move { Ok(context) })
-    }
+fn counting(calls: &Arc<AtomicUsize>) -> Probe {
+    let calls = Arc::clone(calls);
+    Probe::at_each(HookPoint::ALL, move |context| {
+        calls.fetch_add(1, Ordering::SeqCst);
+        Ok(context)
+    })
 }
 
 fn setup(tools: &[Arc<FakeTool>; 2]) -> Setup {
@@ -79,11 +65,11 @@ async fn an_execution_whose_journal_fails_at_any_entry_fails_and_does_nothing_mo
         let (journal, tools, calls) = (
             MemoryJournal::broken(at, Break::Fails),
             tools(),
-            Arc::new(Calls::default()),
+            Arc::new(AtomicUsize::default()),
         );
         let setup = setup(&tools)
             .with_journal(Arc::clone(&journal) as _)
-            .with_hook(CallCounter(Arc::clone(&calls)));
+            .with_hook(counting(&calls));
         let state = setup.run().await;
         assert_failed(&state, &case);
         assert_eq!(
@@ -112,10 +98,10 @@ async fn an_execution_whose_journal_fails_at_any_entry_fails_and_does_nothing_mo
             .filter(|event| event_name(event) == "execution.ended")
             .count();
         assert_eq!(ends, 1, "{case}");
-        let before = calls.0.load(Ordering::SeqCst);
+        let before = calls.load(Ordering::SeqCst);
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!(
-            calls.0.load(Ordering::SeqCst),
+            calls.load(Ordering::SeqCst),
             before,
             "{case}: a hook is called after the end"
         );
@@ -125,14 +111,14 @@ async fn an_execution_whose_journal_fails_at_any_entry_fails_and_does_nothing_mo
 #[tokio::test(start_paused = true)]
 async fn no_hook_is_called_after_a_journal_failure() {
     let journal = MemoryJournal::broken(1, Break::Fails);
-    let calls = Arc::new(Calls::default());
+    let calls = Arc::new(AtomicUsize::default());
     let setup = Setup::new([says("never")])
         .with_journal(journal)
-        .with_hook(CallCounter(Arc::clone(&calls)));
+        .with_hook(counting(&calls));
     let state = setup.run().await;
     assert_failed(&state, "at the first entry");
     assert_eq!(
-        calls.0.load(Ordering::SeqCst),
+        calls.load(Ordering::SeqCst),
         1,
         "only the hooks before the execution were called"
     );

@@ -10,7 +10,7 @@ use agent::hooks::{ErrorPolicyHook, ExecutionGuard, ExecutionPorts, Hook, HookRe
 use agent::journal::{Journal, Progress, RecordSize, Recorder as JournalRecorder};
 use agent::model_calls::{ModelChain, ModelChoice};
 use agent::ports::{Tool, ToolCatalog as _};
-use agent::state::{AgentState, ExecutionBudget};
+use agent::state::{AgentState, ExecutionBudget, ExecutionStatus, StopReason};
 use agent::{AgentLoop, CallSeed, ExecutionControl, Inbox, RequestRoom, builtin_hooks};
 use test_support::clock::TestClock;
 use test_support::fake_model::{Beat, FakeModel};
@@ -393,6 +393,18 @@ impl Setup {
             Arc::new(UuidV7Source),
         )
     }
+}
+
+pub(super) fn budget(change: impl FnOnce(&mut ExecutionBudget)) -> ExecutionBudget {
+    let mut budget = ExecutionBudget::default();
+    change(&mut budget);
+    budget
+}
+
+/// Checks how an execution has ended.
+#[track_caller]
+pub(super) fn assert_ended(state: &AgentState, status: ExecutionStatus, reason: StopReason) {
+    assert_eq!((state.status(), state.stop_reason()), (Some(status), Some(reason)));
 }
 
 /// Returns who says what in the conversation: tool calls and results by their ids.

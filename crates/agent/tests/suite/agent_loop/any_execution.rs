@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use agent::definition::ErrorPolicyPreset;
 use agent::ports::ModelErrorClass;
-use agent::state::{AgentState, ExecutionBudget};
+use agent::state::AgentState;
 use proptest::prelude::*;
 use test_support::fake_model::{Beat, asks_for, says, text};
 use test_support::fake_tool::{Behaviour, FakeTool};
 use values::clock::Clock as _;
 
 use crate::comparison::summary;
-use crate::setup::Setup;
+use crate::setup::{Setup, budget};
 
 /// Tools of every behaviour, and one name that no tool has.
 const TOOLS: [&str; 6] = ["echo", "waits", "fails", "panics", "hangs", "unknown"];
@@ -111,12 +111,11 @@ async fn execute(plan: &Plan, answers: &[Answer], state: Option<AgentState>) -> 
     ];
     let setup = Setup::new(script)
         .with_policy(plan.policy)
-        .with_budget(ExecutionBudget {
-            max_steps: Some(plan.max_steps),
-            max_tokens: plan.max_tokens,
-            max_seconds: Some(plan.max_seconds),
-            ..ExecutionBudget::default()
-        });
+        .with_budget(budget(|budget| {
+            budget.max_steps = Some(plan.max_steps);
+            budget.max_tokens = plan.max_tokens;
+            budget.max_seconds = Some(plan.max_seconds);
+        }));
     let setup = tools.iter().fold(setup, Setup::with_tool);
     let state = state.unwrap_or_else(|| setup.new_state());
     let cancel = async {

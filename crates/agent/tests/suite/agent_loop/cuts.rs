@@ -5,18 +5,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use agent::hooks::{Hook, HookContext, HookError};
+use agent::hooks::HookError;
 use agent::ports::ModelErrorClass;
-use agent::state::{AgentState, ExecutionBudget, ExecutionStatus, FinishReason, StopReason};
+use agent::state::{AgentState, ExecutionStatus, FinishReason, StopReason};
 use agent::{AgentEvent, HookPoint};
-use futures_util::future::BoxFuture;
 use test_support::fake_model::{Beat, asks_for, says, text, usage};
 use test_support::fake_tool::{Behaviour, FakeTool};
 use test_support::provider_rules::assert_history_valid;
 use tokio::sync::Notify;
 use values::clock::Clock as _;
 
-use crate::setup::Setup;
+use crate::hooks::probe::Probe;
+use crate::setup::{Setup, budget};
 
 /// The number of events of the story when nothing cuts it.
 const EVENTS: usize = 21;
@@ -105,10 +105,7 @@ async fn a_run_cancelled_at_any_event_is_stopped() {
 #[tokio::test(start_paused = true)]
 async fn a_run_whose_money_is_spent_at_any_event_is_stopped() {
     for at in 1..EVENTS {
-        let budget = ExecutionBudget {
-            max_tokens: Some(1_000),
-            ..ExecutionBudget::default()
-        };
+        let budget = budget(|budget| budget.max_tokens = Some(1_000));
         let setup = Arc::new(setup().with_budget(budget));
         let spender = Arc::downgrade(&setup);
         setup.events.at(at, move || {
@@ -132,10 +129,7 @@ async fn a_run_whose_money_is_spent_at_any_event_is_stopped() {
 #[tokio::test(start_paused = true)]
 async fn a_run_out_of_time_at_any_moment_is_stopped() {
     for millis in (0..130).step_by(5) {
-        let budget = ExecutionBudget {
-            max_seconds: Some(f64::from(millis) / 1_000.0),
-            ..ExecutionBudget::default()
-        };
+        let budget = budget(|budget| budget.max_seconds = Some(f64::from(millis) / 1_000.0));
         let setup = setup().with_budget(budget);
         let state = setup.run().await;
         let case = format!("out of time after {millis} ms");
@@ -157,34 +151,21 @@ async fn a_run_out_of_time_at_any_moment_is_stopped() {
 }
 
 /// Fails from a moment on, at every point.
-#[derive(Debug)]
-struct Fuse(Arc<AtomicBool>);
-
-impl Hook for Fuse {
-    fn name(&self) -> &'static str {
-        "fuse"
-    }
-
-    fn points(&self) -> &[HookPoint] {
-        HookPoint::ALL
-    }
-
-    fn call(&self, context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
-        let blown = self.0.load(Ordering::SeqCst);
-        Box::pin(async move {
-            if blown {
-                return Err(HookError::new("blown"));
-            }
-            Ok(context)
-        })
-    }
+fn fuse(blown: Arc<AtomicBool>) -> Probe {
+    Probe::at_each(HookPoint::ALL, move |context| {
+        if blown.load(Ordering::SeqCst) {
+            return Err(HookError::new("blown"));
+        }
+        Ok(context)
+    })
+    .named("fuse")
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_run_whose_hook_fails_after_any_event_fails() {
     for at in 1..EVENTS {
         let blown = Arc::new(AtomicBool::new(false));
-        let setup = setup().with_hook(Fuse(Arc::clone(&blown)));
+        let setup = setup().with_hook(fuse(Arc::clone(&blown)));
         setup.events.at(at, move || blown.store(true, Ordering::SeqCst));
         let state = setup.run().await;
         let case = format!("failed at {at}");

@@ -2,53 +2,28 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent::hooks::{Hook, HookContext, HookError};
+use agent::hooks::HookError;
 use agent::state::{ErrorKind, ExecutionStatus, StopReason, StopSignal};
 use agent::{AgentEvent, ContinuationDecision, HookPoint};
-use futures_util::future::BoxFuture;
 use test_support::clock::TestClock;
 use test_support::fake_model::{asks_for, says};
 use test_support::fake_tool::{Behaviour, FakeTool};
-use test_support::recorder::Recorder;
 use values::clock::Clock as _;
 
-use crate::setup::{Setup, transcript};
-
-/// Notes each point at which it is called, between the events.
-#[derive(Debug)]
-struct Witness {
-    events: Arc<Recorder>,
-    notes: Arc<Mutex<Vec<(usize, HookPoint)>>>,
-}
-
-impl Hook for Witness {
-    fn name(&self) -> &'static str {
-        "witness"
-    }
-
-    fn points(&self) -> &[HookPoint] {
-        HookPoint::ALL
-    }
-
-    fn call(&self, context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
-        self.notes
-            .lock()
-            .unwrap()
-            .push((self.events.events().len(), context.point));
-        Box::pin(async move { Ok(context) })
-    }
-}
+use crate::hooks::probe::Probe;
+use crate::setup::{Setup, assert_ended, transcript};
 
 #[tokio::test(start_paused = true)]
 async fn events_and_hooks_come_in_the_order_of_the_loop() {
     let notes = Arc::new(Mutex::new(Vec::new()));
     let echo = FakeTool::new("echo", Behaviour::EchoArguments);
     let setup = Setup::new([asks_for(&[("c1", "echo", "{}")]), says("done")]).with_tool(&echo);
-    let witness = Witness {
-        events: Arc::clone(&setup.events),
-        notes: Arc::clone(&notes),
-    };
-    let setup = setup.with_hook(witness);
+    let (events, noted) = (Arc::clone(&setup.events), Arc::clone(&notes));
+    // Notes each point at which it is called, between the events.
+    let setup = setup.with_hook(Probe::at_each(HookPoint::ALL, move |context| {
+        noted.lock().unwrap().push((events.events().len(), context.point));
+        Ok(context)
+    }));
     let state = setup.run().await;
 
     let mut story: Vec<String> = setup.events.names();
@@ -93,10 +68,7 @@ async fn events_and_hooks_come_in_the_order_of_the_loop() {
         transcript(&state),
         ["user: go", "assistant: call c1", "tool: result c1", "assistant: done"]
     );
-    assert_eq!(
-        (state.status(), state.stop_reason()),
-        (Some(ExecutionStatus::Completed), Some(StopReason::Completed))
-    );
+    assert_ended(&state, ExecutionStatus::Completed, StopReason::Completed);
     assert_eq!(
         (
             state.final_text().as_str(),
@@ -130,50 +102,12 @@ async fn each_step_ends_with_a_decision() {
     );
 }
 
-/// Fails at one point.
-#[derive(Debug)]
-struct Fragile(HookPoint);
-
-impl Hook for Fragile {
-    fn name(&self) -> &'static str {
-        "fragile"
-    }
-
-    fn points(&self) -> &[HookPoint] {
-        HookPoint::ALL
-    }
-
-    fn call(&self, context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
-        Box::pin(async move {
-            if context.point == self.0 {
-                return Err(HookError::new("out of ink"));
-            }
-            Ok(context)
-        })
-    }
-}
-
 /// Asks for one more step after each.
-#[derive(Debug)]
-struct Insists(TestClock);
-
-impl Hook for Insists {
-    fn name(&self) -> &'static str {
-        "insists"
-    }
-
-    fn points(&self) -> &[HookPoint] {
-        HookPoint::ALL
-    }
-
-    fn call(&self, mut context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
-        Box::pin(async move {
-            if matches!(context.point, HookPoint::BeforeStep | HookPoint::AfterStep) {
-                context.state = context.state.with_continuation_requested(self.0.now());
-            }
-            Ok(context)
-        })
-    }
+fn insisting(clock: TestClock) -> Probe {
+    Probe::at_each(&[HookPoint::BeforeStep, HookPoint::AfterStep], move |mut context| {
+        context.state = context.state.with_continuation_requested(clock.now());
+        Ok(context)
+    })
 }
 
 #[tokio::test(start_paused = true)]
@@ -190,9 +124,10 @@ async fn a_hook_that_fails_fails_the_execution_and_retains_the_state() {
             let ends_otherwise = matches!(fails_at, HookPoint::OnStop | HookPoint::AfterExecution);
             if insists && !ends_otherwise {
                 let clock = setup.clock;
-                setup = setup.with_hook(Insists(clock));
+                setup = setup.with_hook(insisting(clock));
             }
-            let setup = setup.with_hook(Fragile(fails_at));
+            let fragile = Probe::at(fails_at, |_| Err(HookError::new("out of ink"))).named("fragile");
+            let setup = setup.with_hook(fragile);
             let state = setup.run().await;
             let case = format!("{fails_at:?}, insists: {insists}");
 
@@ -212,30 +147,6 @@ async fn a_hook_that_fails_fails_the_execution_and_retains_the_state() {
     }
 }
 
-/// Stops the execution at one point.
-#[derive(Debug)]
-struct StopsAt(HookPoint, TestClock);
-
-impl Hook for StopsAt {
-    fn name(&self) -> &'static str {
-        "stops"
-    }
-
-    fn points(&self) -> &[HookPoint] {
-        HookPoint::ALL
-    }
-
-    fn call(&self, mut context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
-        let signal = StopSignal::new(StopReason::StopRequested, "stops", "enough");
-        Box::pin(async move {
-            if context.point == self.0 {
-                context.state = context.state.with_stop_signal(signal, self.1.now());
-            }
-            Ok(context)
-        })
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_stop_before_a_step_makes_none_and_a_stop_after_it_retains_it() {
     for (point, steps, requests) in [
@@ -246,7 +157,11 @@ async fn a_stop_before_a_step_makes_none_and_a_stop_after_it_retains_it() {
         let echo = FakeTool::new("echo", Behaviour::EchoArguments);
         let setup = Setup::new([asks_for(&[("c1", "echo", "{}")])]).with_tool(&echo);
         let clock = setup.clock;
-        let setup = setup.with_hook(StopsAt(point, clock));
+        let setup = setup.with_hook(Probe::changing(point, move |mut context| {
+            let signal = StopSignal::new(StopReason::StopRequested, "stops", "enough");
+            context.state = context.state.with_stop_signal(signal, clock.now());
+            context
+        }));
         let state = setup.run().await;
         assert_eq!(
             (state.step_count(), setup.model.requests().len()),

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use agent::journal::Progress;
-use agent::state::{AgentState, ExecutionBudget, ExecutionStatus, FinishReason, StopReason, StopSignal};
+use agent::state::{AgentState, ExecutionStatus, FinishReason, StopReason, StopSignal};
 use agent::{AgentEvent, HookPoint, Inbox};
 use values::clock::Clock as _;
 use values::ids::{MessageId, UuidV7Source};
@@ -12,7 +12,7 @@ use values::message::{ContentPart, Message, Role};
 
 use crate::hooks::probe::Probe;
 use crate::memory_journal::MemoryJournal;
-use crate::setup::{Setup, transcript};
+use crate::setup::{Setup, budget, transcript};
 
 /// Holds messages until they are taken.
 #[derive(Debug, Default)]
@@ -114,14 +114,8 @@ async fn a_message_during_the_last_step_has_it_be_no_last_one() {
 
 #[tokio::test(start_paused = true)]
 async fn a_message_during_the_last_step_of_a_budget_waits_and_the_response_completes() {
-    let one_step = ExecutionBudget {
-        max_steps: Some(1),
-        ..ExecutionBudget::default()
-    };
-    let few_tokens = ExecutionBudget {
-        max_tokens: Some(15),
-        ..ExecutionBudget::default()
-    };
+    let one_step = budget(|budget| budget.max_steps = Some(1));
+    let few_tokens = budget(|budget| budget.max_tokens = Some(15));
     for budget in [one_step, few_tokens] {
         let (setup, inbox) = setup(vec![says("one"), says("two")]);
         let setup = setup.with_budget(budget.clone());
@@ -180,10 +174,7 @@ async fn a_message_does_not_overrule_a_hook_that_stops_before_the_next_step() {
 #[tokio::test(start_paused = true)]
 async fn a_message_that_waits_for_a_step_beyond_the_budget_stays() {
     let (setup, inbox) = setup(vec![asks(), says("never asked")]);
-    let setup = setup.with_budget(ExecutionBudget {
-        max_steps: Some(1),
-        ..ExecutionBudget::default()
-    });
+    let setup = setup.with_budget(budget(|budget| budget.max_steps = Some(1)));
     let (steer, into) = (message("more", setup.clock), Arc::clone(&inbox));
     setup.events.at(3, move || into.put(steer));
     let state = setup.run().await;

@@ -9,7 +9,7 @@ use test_support::fake_model::{Beat, asks_for, says, text, usage};
 use test_support::fake_tool::{Behaviour, FakeTool};
 use values::clock::Clock as _;
 
-use crate::setup::{Setup, last_words, transcript};
+use crate::setup::{Setup, assert_ended, last_words, transcript};
 
 /// Runs and cancels after so many milliseconds.
 async fn run_and_cancel(setup: &Setup, after: u32) -> AgentState {
@@ -18,8 +18,7 @@ async fn run_and_cancel(setup: &Setup, after: u32) -> AgentState {
         setup.cancellation.cancel();
     };
     let (state, ()) = tokio::join!(setup.run(), cancel);
-    assert_eq!(state.status(), Some(ExecutionStatus::Stopped));
-    assert_eq!(state.stop_reason(), Some(StopReason::UserRequested));
+    assert_ended(&state, ExecutionStatus::Stopped, StopReason::UserRequested);
     assert_eq!(state.stop_signal().unwrap().source.as_deref(), Some("cancellation"));
     assert_eq!(
         state.execution().map(|execution| execution.duration(setup.clock.now())),
@@ -78,8 +77,7 @@ async fn a_model_error_retains_the_partial_completion_and_fails_the_execution() 
         ];
         let setup = Setup::new([beats]);
         let state = setup.run().await;
-        assert_eq!(state.status(), Some(ExecutionStatus::Failed));
-        assert_eq!(state.stop_reason(), Some(StopReason::ErrorForbade));
+        assert_ended(&state, ExecutionStatus::Failed, StopReason::ErrorForbade);
         assert_eq!(state.stop_signal().unwrap().source.as_deref(), Some("error_policy"));
         assert_eq!(state.last_step().map(AgentStep::step_type), Some(AgentStepType::Error));
         assert_eq!(

@@ -7,10 +7,8 @@ use std::time::Duration;
 
 use agent::HookPoint;
 use agent::definition::ErrorPolicyPreset;
-use agent::hooks::{Hook, HookContext, HookError};
 use agent::ports::ModelRequest;
 use agent::state::{AdditionGap, AgentState, ExecutionBudget, ExecutionStatus, StateAddition, StopReason, StopSignal};
-use futures_util::future::BoxFuture;
 use test_support::clock::TestClock;
 use test_support::fake_model::{Beat, asks_for, counted, says, usage};
 use test_support::fake_tool::{Behaviour, FakeTool};
@@ -19,72 +17,36 @@ use values::ids::{MessageId, UuidV7Source};
 use values::message::{Message, Role};
 
 use crate::comparison::{summary, without_execution};
-use crate::setup::{Setup, shown};
+use crate::hooks::probe::Probe;
+use crate::setup::{Setup, budget, shown};
 
-/// Keeps the state at the execution's beginning and after each step, as a store of steps would see
-/// it.
-#[derive(Debug, Clone)]
-struct Camera {
-    clock: TestClock,
-    states: Arc<Mutex<Vec<AgentState>>>,
-}
+/// The state at the execution's beginning and after each step, as a store of steps would see it.
+type States = Arc<Mutex<Vec<AgentState>>>;
 
-impl Camera {
-    fn new(clock: TestClock) -> Self {
-        Self {
-            clock,
-            states: Arc::default(),
-        }
-    }
-
-    fn states(&self) -> Vec<AgentState> {
-        self.states.lock().unwrap().clone()
-    }
-}
-
-impl Hook for Camera {
-    fn name(&self) -> &'static str {
-        "camera"
-    }
-
-    fn points(&self) -> &[HookPoint] {
-        &[HookPoint::BeforeStep, HookPoint::AfterStep]
-    }
-
-    fn call(&self, context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
-        let mut states = self.states.lock().unwrap();
+fn camera(clock: TestClock, states: States) -> Probe {
+    Probe::at_each(&[HookPoint::BeforeStep, HookPoint::AfterStep], move |context| {
+        let mut states = states.lock().unwrap();
         let state = context.state.clone();
         if context.point == HookPoint::AfterStep {
-            states.push(state.with_step_recorded(self.clock.now()));
+            states.push(state.with_step_recorded(clock.now()));
         } else if states.is_empty() {
             states.push(state);
         }
-        drop(states);
-        Box::pin(async move { Ok(context) })
-    }
+        Ok(context)
+    })
 }
 
 /// Wants to stop after the first step, and to go on in spite of it.
-#[derive(Debug)]
-struct SecondThought(TestClock);
-
-impl Hook for SecondThought {
-    fn name(&self) -> &'static str {
-        "second_thought"
-    }
-
-    fn points(&self) -> &[HookPoint] {
-        &[HookPoint::AfterStep]
-    }
-
-    fn call(&self, mut context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
+fn second_thought(clock: TestClock) -> Probe {
+    Probe::changing(HookPoint::AfterStep, move |mut context| {
         if context.state.step_count() == 0 {
             let signal = StopSignal::new(StopReason::StopRequested, "second_thought", "enough");
-            let state = context.state.with_stop_signal(signal, self.0.now());
-            context.state = state.with_continuation_requested(self.0.now());
+            let state = context.state.with_stop_signal(signal, clock.now());
+            context.state = state.with_continuation_requested(clock.now());
         }
-        Box::pin(async move { Ok(context) })
-    }
+        context
+    })
+    .named("second_thought")
 }
 
 /// What an agent is given.
@@ -110,20 +72,19 @@ impl Story {
     }
 
     /// Makes the agent as it is after so many steps.
-    fn setup(&self, steps: usize, clock: Option<TestClock>) -> (Setup, Camera) {
+    fn setup(&self, steps: usize, clock: Option<TestClock>) -> (Setup, States) {
         let mut setup = Setup::new(self.answers.iter().skip(steps).cloned());
         setup.clock = clock.unwrap_or(setup.clock);
-        let camera = Camera::new(setup.clock);
+        let (clock, states) = (setup.clock, States::default());
         let mut setup = setup
             .with_budget(self.budget.clone())
             .with_policy(self.policy)
             .with_tool(&FakeTool::new("echo", Behaviour::EchoArguments))
             .with_tool(&FakeTool::new("fails", Behaviour::Fail("no luck".to_owned())));
         if self.has_second_thought {
-            let clock = setup.clock;
-            setup = setup.with_hook(SecondThought(clock));
+            setup = setup.with_hook(second_thought(clock));
         }
-        (setup.with_hook(camera.clone()), camera)
+        (setup.with_hook(camera(clock, Arc::clone(&states))), states)
     }
 }
 
@@ -184,7 +145,7 @@ fn reported(state: &AgentState) -> Vec<(String, bool)> {
 #[tokio::test(start_paused = true)]
 async fn an_execution_that_is_cut_after_any_step_ends_like_one_that_is_not() {
     for story in stories() {
-        let (setup, camera) = story.setup(0, None);
+        let (setup, states) = story.setup(0, None);
         let base = setup.run_from(setup.new_state(), "go").await;
         assert_eq!(
             (base.status(), base.stop_reason()),
@@ -193,7 +154,7 @@ async fn an_execution_that_is_cut_after_any_step_ends_like_one_that_is_not() {
             story.name
         );
         let requests = asked(&setup.model.requests());
-        let states = camera.states();
+        let states = states.lock().unwrap().clone();
         assert_eq!(states.len(), base.step_count() + 1, "{}", story.name);
         for (steps, state) in states.iter().enumerate() {
             let case = format!("{} after {steps} steps", story.name);
@@ -220,12 +181,13 @@ async fn an_execution_that_is_cut_after_any_step_ends_like_one_that_is_not() {
 #[tokio::test(start_paused = true)]
 async fn what_is_stored_with_each_step_adds_up_to_the_state() {
     let story = &stories()[4];
-    let (setup, camera) = story.setup(0, None);
+    let (setup, states) = story.setup(0, None);
     let base = setup.new_state();
     setup.run_from(base.clone(), "go").await;
     let mut earlier = base.clone();
     let mut sum = base;
-    for state in camera.states() {
+    let states = states.lock().unwrap().clone();
+    for state in states {
         let stored = state.since(&earlier).to_json().unwrap();
         let addition = StateAddition::from_json(stored).unwrap();
         let of_another = addition.clone().onto(setup.new_state());
@@ -248,14 +210,14 @@ async fn what_is_stored_with_a_step_does_not_grow_with_the_conversation() {
     let mut sizes = BTreeSet::new();
     for length in [0, 2_000] {
         let story = &stories()[0];
-        let (setup, camera) = story.setup(0, None);
+        let (setup, states) = story.setup(0, None);
         let long_ago = (0..length).map(|n| text(&format!("{n} {}", "blah ".repeat(20))));
         let state = setup
             .new_state()
             .with_system_prompt("You are brief. ".repeat(1_000))
             .with_trace(long_ago, setup.clock.now());
         setup.run_from(state, "go").await;
-        let states = camera.states();
+        let states = states.lock().unwrap().clone();
         let addition = states[2].since(&states[1]).to_json().unwrap().to_string();
         assert!(!addition.contains("blah") && !addition.contains("brief"), "{addition}");
         // The index of the first message has as many digits as it has.
@@ -270,21 +232,19 @@ async fn the_time_before_the_cut_counts() {
         .into_iter()
         .chain(asks_for(&[("c1", "echo", "{}")]));
     let story = Story {
-        budget: ExecutionBudget {
-            max_seconds: Some(10.0),
-            ..ExecutionBudget::default()
-        },
+        budget: budget(|budget| budget.max_seconds = Some(10.0)),
         ..Story::new(
             "time",
             vec![slow.collect(), vec![Beat::Hang]],
             (ExecutionStatus::Stopped, StopReason::TimeLimitReached),
         )
     };
-    let (setup, camera) = story.setup(0, None);
+    let (setup, states) = story.setup(0, None);
     let cut = tokio::time::timeout(Duration::from_secs(7), setup.run()).await;
     assert!(cut.is_err(), "the execution hangs");
     let (setup, _) = story.setup(1, Some(setup.clock));
-    let resumed = setup.resume_from(camera.states()[1].clone()).await;
+    let after_first = states.lock().unwrap()[1].clone();
+    let resumed = setup.resume_from(after_first).await;
     assert_eq!(
         (resumed.status(), resumed.stop_reason()),
         (Some(story.ends.0), Some(story.ends.1))

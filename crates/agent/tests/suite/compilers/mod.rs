@@ -10,10 +10,11 @@ use agent::compilers::{CompilerConfig, Traces};
 use agent::state::{AgentContext, AgentState, MessageStore};
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use test_support::fake_model::tool_call;
 use test_support::provider_rules::assert_history_valid;
 use values::clock::{Clock as _, SystemClock};
 use values::ids::{AgentId, ExecutionId, MessageId, StepId, UuidV7Source};
-use values::message::{ContentPart, Coverage, Message, MessageTags, Role, Section, ToolCall, ToolResult};
+use values::message::{ContentPart, Coverage, Message, MessageTags, Role, Section, ToolResult};
 use values::session::History;
 
 use crate::setup::shown;
@@ -102,12 +103,7 @@ impl Line {
                 content: vec![ContentPart::text("r".repeat(40))],
                 is_error: false,
             }),
-            _ => ContentPart::ToolCall(ToolCall {
-                id: (*id).to_owned(),
-                name: "t".to_owned(),
-                arguments: "{}".to_owned(),
-                signature: None,
-            }),
+            _ => ContentPart::ToolCall(tool_call(id, "t", "{}")),
         });
         let content = words.into_iter().chain(calls).collect();
         let tags = MessageTags {

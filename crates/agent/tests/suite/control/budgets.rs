@@ -12,16 +12,14 @@ use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use test_support::fake_model::{Beat, asks_for, completed, counted, says, text, usage};
 use test_support::fake_tool::{Behaviour, FakeTool};
+use test_support::wires::{chat_settings, encode_request};
 use values::clock::Clock as _;
 use values::message::ContentPart;
 use values::usage::{Cost, Price, Usage};
 
 use crate::hooks::probe::Probe;
-use crate::setup::{Setup, last_words, transcript};
-use test_support::fake_model::{Beat, asks_for, completed, counted, says, text, usage};
-use test_support::fake_tool::{Behaviour, FakeTool};
-use test_support::memory_journal::MemoryJournal;
-use test_support::wires::{chat_settings, encode_request};
+use crate::memory_journal::MemoryJournal;
+use crate::setup::{Setup, assert_ended, budget, last_words, transcript};
 
 #[track_caller]
 fn assert_stopped(state: &AgentState, reason: StopReason, limit: &str) {
@@ -47,12 +45,6 @@ fn tireless(steps: usize) -> Setup {
     let ids: Vec<_> = (0..steps).map(|step| format!("c{step}")).collect();
     let answers: Vec<_> = ids.iter().map(|id| asks_for(&[(id, "echo", "{}")])).collect();
     Setup::new(answers).with_tool(&echo)
-}
-
-fn budget(change: impl FnOnce(&mut ExecutionBudget)) -> ExecutionBudget {
-    let mut budget = ExecutionBudget::default();
-    change(&mut budget);
-    budget
 }
 
 #[tokio::test(start_paused = true)]
@@ -87,10 +79,7 @@ async fn the_tokens_that_are_left_bound_the_next_completion() {
 async fn a_completion_that_ends_by_itself_completes_even_on_the_last_token() {
     let setup = Setup::new([says("done")]).with_budget(budget(|b| b.max_tokens = Some(15)));
     let state = setup.run().await;
-    assert_eq!(
-        (state.status(), state.stop_reason()),
-        (Some(ExecutionStatus::Completed), Some(StopReason::Completed))
-    );
+    assert_ended(&state, ExecutionStatus::Completed, StopReason::Completed);
 }
 
 #[tokio::test(start_paused = true)]

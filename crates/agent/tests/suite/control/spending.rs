@@ -11,7 +11,7 @@ use values::json::Value;
 use values::message::ContentPart;
 use values::usage::{Cost, Price, Usage};
 
-use crate::setup::{Setup, last_words, transcript};
+use crate::setup::{Setup, assert_ended, budget, last_words, transcript};
 
 /// A text of 120 tokens at least, of which it has 200.
 fn input() -> String {
@@ -19,17 +19,11 @@ fn input() -> String {
 }
 
 fn tokens(max: u64) -> ExecutionBudget {
-    ExecutionBudget {
-        max_tokens: Some(max),
-        ..ExecutionBudget::default()
-    }
+    budget(|budget| budget.max_tokens = Some(max))
 }
 
 fn dollars(max: f64) -> ExecutionBudget {
-    ExecutionBudget {
-        max_cost: Cost::from_dollars(max),
-        ..ExecutionBudget::default()
-    }
+    budget(|budget| budget.max_cost = Cost::from_dollars(max))
 }
 
 /// Dollars per million tokens.
@@ -38,10 +32,7 @@ fn price(input: f64, output: f64, cache_read: Option<f64>) -> Option<Price> {
 }
 
 fn assert_stopped(state: &AgentState) {
-    assert_eq!(
-        (state.status(), state.stop_reason()),
-        (Some(ExecutionStatus::Stopped), Some(StopReason::TokenLimitReached))
-    );
+    assert_ended(&state, ExecutionStatus::Stopped, StopReason::TokenLimitReached);
     assert!(state.errors().is_empty());
 }
 
@@ -296,10 +287,7 @@ fn the_tokens_of_a_large_request_are_counted_beside_the_async_workers_and_the_ti
         };
         let input = input().repeat(100);
         let (state, ()) = tokio::join!(setup.run_from(setup.new_state(), &input), passing);
-        assert_eq!(
-            (state.status(), state.stop_reason()),
-            (Some(ExecutionStatus::Stopped), Some(StopReason::TimeLimitReached))
-        );
+        assert_ended(&state, ExecutionStatus::Stopped, StopReason::TimeLimitReached);
         assert!(
             !setup
                 .events

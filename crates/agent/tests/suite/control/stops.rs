@@ -4,15 +4,13 @@ use std::time::Duration;
 
 use agent::HookPoint;
 use agent::definition::ErrorPolicyPreset;
-use agent::hooks::{Hook, HookContext, HookError};
 use agent::state::{AgentState, ExecutionStatus, FinishReason, StopReason};
-use futures_util::future::BoxFuture;
-use test_support::clock::TestClock;
 use test_support::fake_model::{Beat, asks_for, says, text};
 use test_support::fake_tool::{Behaviour, FakeTool};
 use test_support::provider_rules::assert_history_valid;
 use values::clock::Clock as _;
 
+use crate::hooks::probe::Probe;
 use crate::setup::{Setup, last_words, transcript};
 
 fn assert_stopped(state: &AgentState, case: &str) {
@@ -124,30 +122,15 @@ async fn a_cancellation_wins_over_a_stop() {
     }
 }
 
-/// Asks for one more step after each.
-#[derive(Debug)]
-struct Eager(TestClock);
-
-impl Hook for Eager {
-    fn name(&self) -> &'static str {
-        "eager"
-    }
-
-    fn points(&self) -> &[HookPoint] {
-        &[HookPoint::AfterStep]
-    }
-
-    fn call(&self, mut context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
-        context.state = context.state.with_continuation_requested(self.0.now());
-        Box::pin(async move { Ok(context) })
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn no_request_to_continue_overrides_a_stop() {
     let setup = Setup::new([says("one"), says("two"), vec![Beat::Hang]]);
-    let eager = Eager(setup.clock);
-    let setup = setup.with_hook(eager);
+    let clock = setup.clock;
+    // Asks for one more step after each.
+    let setup = setup.with_hook(Probe::changing(HookPoint::AfterStep, move |mut context| {
+        context.state = context.state.with_continuation_requested(clock.now());
+        context
+    }));
     let stop = setup.stop.clone();
     let later = async move {
         tokio::time::sleep(Duration::from_millis(50)).await;

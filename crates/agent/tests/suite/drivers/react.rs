@@ -6,9 +6,7 @@ use std::sync::Arc;
 use agent::AgentEvent;
 use agent::definition::{DriverKind, ErrorPolicyPreset};
 use agent::ports::ModelRequest;
-use agent::state::{
-    AgentState, AgentStep, AgentStepType, ErrorKind, ExecutionBudget, ExecutionStatus, FinishReason, StopReason,
-};
+use agent::state::{AgentState, AgentStep, AgentStepType, ErrorKind, ExecutionStatus, FinishReason, StopReason};
 use proptest::prelude::*;
 use serde_json::json;
 use test_support::fake_model::{Beat, FakeModel, asks_for, completed, says, text, usage};
@@ -16,7 +14,7 @@ use test_support::fake_tool::{Behaviour, FakeTool};
 use values::message::{ContentPart, Message, Role};
 use values::model_ref::ResponseFormat;
 
-use crate::setup::{Setup, last_words, transcript};
+use crate::setup::{Setup, budget, last_words, transcript};
 
 const ACT: &str = r#"{"thought": "I look.", "action": {"tool": "look", "arguments": {"note": "x"}}}"#;
 const ANSWER: &str = "```json\n{\"thought\": \"I know.\", \"answer\": \"Sunny.\"}\n```";
@@ -252,10 +250,7 @@ async fn refusals_end_the_run_and_cuts_stop_it() {
     let refused = |event: &AgentEvent| matches!(event, AgentEvent::MessageDelta { refusal: true, .. });
     assert!(reported.iter().any(refused));
 
-    let budget = ExecutionBudget {
-        max_tokens: Some(20),
-        ..ExecutionBudget::default()
-    };
+    let budget = budget(|budget| budget.max_tokens = Some(20));
     let long = format!(r#"{{"answer": "{}"#, "x".repeat(1_000));
     let state = setup([vec![text(&long), Beat::Hang]]).with_budget(budget).run().await;
     assert_eq!(
@@ -303,7 +298,7 @@ proptest! {
         let tool = look();
         let setup = Setup::of_model(FakeModel::new(words)).with_driver(DriverKind::React).with_tool(&tool);
         let state = runtime.block_on(async {
-            let budget = ExecutionBudget { max_steps: Some(3), ..ExecutionBudget::default() };
+            let budget = budget(|budget| budget.max_steps = Some(3));
             setup.with_budget(budget).run().await
         });
         // Without an answer the run ends by an error, or by its steps where an action happened to
@@ -318,10 +313,7 @@ proptest! {
 async fn a_stopped_execution_is_continued_with_the_same_prefix() {
     let act = || says(ACT);
     let setup = setup([act(), says("no decision"), act(), says(ANSWER)]).with_tool(&look());
-    let setup = setup.with_budget(ExecutionBudget {
-        max_steps: Some(3),
-        ..ExecutionBudget::default()
-    });
+    let setup = setup.with_budget(budget(|budget| budget.max_steps = Some(3)));
     let state = setup.run().await;
     assert_eq!(state.stop_reason(), Some(StopReason::StepsLimitReached));
     let state = setup.run_from(state, "go on").await;

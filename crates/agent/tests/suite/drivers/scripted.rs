@@ -1,12 +1,12 @@
 //! The scripted driver: no model is asked, tools work, and the script's end is an error.
 
 use agent::definition::ErrorPolicyPreset;
-use agent::state::{ErrorKind, ExecutionBudget, ExecutionStatus, StopReason, ToolExecution};
+use agent::state::{ErrorKind, ExecutionStatus, StopReason, ToolExecution};
 use serde_json::json;
 use test_support::fake_tool::{Behaviour, FakeTool};
 use values::model_ref::ResponseFormat;
 
-use crate::setup::Setup;
+use crate::setup::{Setup, budget};
 
 #[tokio::test]
 async fn steps_are_played_in_order_and_tools_are_really_executed() {
@@ -103,10 +103,7 @@ async fn scripted_errors_meet_the_policy_and_retain_the_text() {
 #[tokio::test]
 async fn budgets_and_response_formats_hold_for_scripts() {
     let usage = json!({"input_tokens": 10, "output_tokens": 10, "total_tokens": 20});
-    let budget = ExecutionBudget {
-        max_tokens: Some(20),
-        ..ExecutionBudget::default()
-    };
+    let budget = budget(|budget| budget.max_tokens = Some(20));
     let tool = FakeTool::new("note", Behaviour::EchoArguments);
     let spent = Setup::new([]).with_tool(&tool).with_budget(budget).with_script(json!([
         {"tool_calls": [{"name": "note"}], "usage": usage},

@@ -5,7 +5,7 @@ use std::time::Duration;
 use agent::AgentEvent;
 use agent::definition::ErrorPolicyPreset;
 use agent::ports::{ModelErrorClass, StructuredOutput};
-use agent::state::{AgentState, AgentStep, AgentStepType, ExecutionBudget, ExecutionStatus, FinishReason, StopReason};
+use agent::state::{AgentState, AgentStep, AgentStepType, ExecutionStatus, FinishReason, StopReason};
 use serde_json::json;
 use test_support::fake_model::{Beat, FakeModel, asks_for, completed, says, text, usage};
 use test_support::fake_tool::{Behaviour, FakeTool};
@@ -13,7 +13,7 @@ use values::json::Value;
 use values::message::ContentPart;
 use values::model_ref::ResponseFormat;
 
-use crate::setup::{Setup, transcript};
+use crate::setup::{Setup, assert_ended, budget, transcript};
 
 const GOOD: &str = r#"{"celsius": 21}"#;
 const BAD: &str = r#"{"celsius": "warm"}"#;
@@ -229,10 +229,7 @@ async fn corrections_are_counted_over_the_whole_execution() {
 
 #[tokio::test]
 async fn no_correction_exceeds_the_steps() {
-    let budget = ExecutionBudget {
-        max_steps: Some(2),
-        ..ExecutionBudget::default()
-    };
+    let budget = budget(|budget| budget.max_steps = Some(2));
     let setup = setup([says(BAD), says(BAD)]).with_budget(budget);
     let state = setup.run().await;
     assert_eq!(failure(&state).2, "answer_invalid");
@@ -276,15 +273,11 @@ async fn refusals_are_final_and_completions_that_were_cut_are_not_corrected() {
 
 #[tokio::test]
 async fn a_completion_that_a_budget_cuts_is_stopped_and_has_no_value() {
-    let budget = ExecutionBudget {
-        max_tokens: Some(20),
-        ..ExecutionBudget::default()
-    };
+    let budget = budget(|budget| budget.max_tokens = Some(20));
     let long = "x".repeat(1_000);
     let setup = setup([vec![text(&long), Beat::Hang]]).with_budget(budget);
     let state = setup.run().await;
-    assert_eq!(state.status(), Some(ExecutionStatus::Stopped));
-    assert_eq!(state.stop_reason(), Some(StopReason::TokenLimitReached));
+    assert_ended(&state, ExecutionStatus::Stopped, StopReason::TokenLimitReached);
     assert_eq!(state.final_value(), None);
     assert!(state.errors().is_empty());
 }
@@ -331,10 +324,7 @@ async fn a_format_that_no_completion_could_follow_calls_no_model() {
 
 #[test]
 fn the_time_limit_cuts_the_check_of_a_completion() {
-    let budget = ExecutionBudget {
-        max_seconds: Some(60.0),
-        ..ExecutionBudget::default()
-    };
+    let budget = budget(|budget| budget.max_seconds = Some(60.0));
     // Work beside the async workers is done by one thread here, so that other work holds the check
     // up.
     let mut runtime = tokio::runtime::Builder::new_current_thread();
@@ -356,10 +346,7 @@ fn the_time_limit_cuts_the_check_of_a_completion() {
         };
         tokio::join!(setup.run(), passing).0
     });
-    assert_eq!(
-        (state.status(), state.stop_reason()),
-        (Some(ExecutionStatus::Stopped), Some(StopReason::TimeLimitReached))
-    );
+    assert_ended(&state, ExecutionStatus::Stopped, StopReason::TimeLimitReached);
     assert_eq!((state.final_text().as_str(), state.final_value()), (GOOD, None));
     assert!(state.errors().is_empty());
 }

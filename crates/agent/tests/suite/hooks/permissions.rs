@@ -13,7 +13,7 @@ use agent::state::{
 };
 use chrono::TimeDelta;
 use serde_json::json;
-use test_support::fake_model::{asks_for, says, usage};
+use test_support::fake_model::{asks_for, says, tool_call, usage};
 use test_support::fake_tool::{Behaviour, FakeTool};
 use test_support::model_request::model_request;
 use values::clock::Timestamp;
@@ -44,12 +44,7 @@ fn error(text: &str) -> AgentError {
 }
 
 fn call() -> ToolCall {
-    ToolCall {
-        id: "c1".to_owned(),
-        name: "t".to_owned(),
-        arguments: "{}".to_owned(),
-        signature: None,
-    }
+    tool_call("c1", "t", "{}")
 }
 
 /// What the point is about in an execution that has two messages.

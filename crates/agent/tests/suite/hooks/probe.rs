@@ -23,9 +23,16 @@ impl Probe {
         point: HookPoint,
         change: impl Fn(HookContext) -> Result<HookContext, HookError> + Send + Sync + 'static,
     ) -> Self {
+        Self::at_each(&[point], change)
+    }
+
+    pub(crate) fn at_each(
+        points: &[HookPoint],
+        change: impl Fn(HookContext) -> Result<HookContext, HookError> + Send + Sync + 'static,
+    ) -> Self {
         Self {
             name: "probe",
-            points: vec![point],
+            points: points.to_vec(),
             change: Arc::new(change),
             holds_back: false,
         }

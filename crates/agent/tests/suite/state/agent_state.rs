@@ -3,9 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use agent::HookPoint;
-use agent::hooks::{Hook, HookContext, HookError};
 use agent::state::AgentState;
-use futures_util::future::BoxFuture;
 use serde_json::json;
 use test_support::fake_model::{asks_for, says};
 use test_support::fake_tool::{Behaviour, FakeTool};
@@ -13,6 +11,7 @@ use values::clock::Clock as _;
 use values::ids::{MessageId, UuidV7Source};
 use values::message::{Message, Role};
 
+use crate::hooks::probe::Probe;
 use crate::setup::Setup;
 
 #[tokio::test(start_paused = true)]
@@ -36,33 +35,19 @@ async fn a_copy_of_a_long_state_shares_its_messages() {
     }
 }
 
-/// Records the state of each point.
-#[derive(Debug, Clone, Default)]
-struct Camera(Arc<Mutex<Vec<(HookPoint, AgentState)>>>);
-
-impl Hook for Camera {
-    fn name(&self) -> &'static str {
-        "camera"
-    }
-
-    fn points(&self) -> &[HookPoint] {
-        HookPoint::ALL
-    }
-
-    fn call(&self, context: HookContext) -> BoxFuture<'_, Result<HookContext, HookError>> {
-        self.0.lock().unwrap().push((context.point, context.state.clone()));
-        Box::pin(async move { Ok(context) })
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_state_survives_a_round_trip_at_every_point_of_an_execution() {
-    let camera = Camera::default();
+    let states = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&states);
+    let camera = Probe::at_each(HookPoint::ALL, move |context| {
+        seen.lock().unwrap().push((context.point, context.state.clone()));
+        Ok(context)
+    });
     let echo = FakeTool::new("echo", Behaviour::EchoArguments);
     let answers = [asks_for(&[("c1", "echo", "{}"), ("c2", "unknown", "")]), says("done")];
-    let setup = Setup::new(answers).with_tool(&echo).with_hook(camera.clone());
+    let setup = Setup::new(answers).with_tool(&echo).with_hook(camera);
     setup.run().await;
-    let states = camera.0.lock().unwrap().clone();
+    let states = states.lock().unwrap().clone();
     assert_eq!(states.len(), 16);
     for (point, state) in states {
         let json = serde_json::to_value(&state).unwrap();

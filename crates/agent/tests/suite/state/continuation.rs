@@ -4,20 +4,16 @@ use std::sync::Arc;
 
 use agent::state::{AgentState, AgentStep, ExecutionContinuation, Messages, StopReason, StopSignal};
 use test_support::clock::TestClock;
+use test_support::fake_model::tool_call;
 use values::clock::Clock as _;
 use values::ids::{AgentId, ExecutionId, MessageId, StepId, UuidV7Source};
-use values::message::{ContentPart, Message, Role, ToolCall};
+use values::message::{ContentPart, Message, Role};
 
 use crate::comparison::without_execution;
 
 /// A state in an execution whose step in progress asks for a tool, or does not.
 fn state_in_step(clock: &TestClock, has_tool_calls: bool) -> AgentState {
-    let call = ContentPart::ToolCall(ToolCall {
-        id: "c1".to_owned(),
-        name: "echo".to_owned(),
-        arguments: "{}".to_owned(),
-        signature: None,
-    });
+    let call = ContentPart::ToolCall(tool_call("c1", "echo", "{}"));
     let part = if has_tool_calls {
         call
     } else {

@@ -3,12 +3,12 @@
 
 use agent::hooks::{HookError, HookSubject};
 use agent::ports::{ModelErrorClass, ModelEvent};
-use agent::state::{ExecutionBudget, ExecutionStatus, StopReason};
+use agent::state::{ExecutionStatus, StopReason};
 use agent::{AgentEvent, HookPoint};
 use values::usage::{Cost, Price, Usage};
 
 use crate::hooks::probe::Probe;
-use crate::setup::{Setup, last_words, transcript};
+use crate::setup::{Setup, assert_ended, budget, last_words, transcript};
 
 fn fails(class: ModelErrorClass) -> Vec<Beat> {
     vec![Beat::Fail(class, "no")]
@@ -173,10 +173,7 @@ async fn a_fallback_is_bounded_by_what_is_left_at_its_own_price() {
         agent::state::FinishReason::Length,
         usage(0, 500),
     )]]);
-    let budget = ExecutionBudget {
-        max_cost: Cost::from_dollars(0.001),
-        ..ExecutionBudget::default()
-    };
+    let budget = budget(|budget| budget.max_cost = Cost::from_dollars(0.001));
     let dear = Price::per_million(0.0, 10.0, None, None).unwrap();
     let cheap = Price::per_million(0.0, 2.0, None, None).unwrap();
     let setup = Setup::new([fails(ModelErrorClass::Server)])
@@ -246,10 +243,7 @@ async fn nothing_is_asked_again_once_failed_attempts_have_spent_the_budget() {
         Beat::Event(ModelEvent::AttemptFailed { usage: usage(10, 20) }),
         text("never read"),
     ];
-    let budget = ExecutionBudget {
-        max_tokens: Some(30),
-        ..ExecutionBudget::default()
-    };
+    let budget = budget(|budget| budget.max_tokens = Some(30));
     let setup = Setup::new([beats]).with_budget(budget);
     let state = setup.run().await;
     assert_eq!(state.stop_reason(), Some(StopReason::TokenLimitReached));
@@ -263,14 +257,8 @@ async fn nothing_is_asked_again_once_failed_attempts_have_spent_the_budget() {
 async fn no_fallback_is_asked_once_failed_attempts_have_spent_the_budget() {
     // A dollar a million tokens.
     let price = Price::per_million(1.0, 1.0, None, None).unwrap();
-    let money = ExecutionBudget {
-        max_cost: Cost::from_dollars(1.0),
-        ..ExecutionBudget::default()
-    };
-    let tokens = ExecutionBudget {
-        max_tokens: Some(1_000_000),
-        ..ExecutionBudget::default()
-    };
+    let money = budget(|budget| budget.max_cost = Cost::from_dollars(1.0));
+    let tokens = budget(|budget| budget.max_tokens = Some(1_000_000));
     for (budget, used, asks_fallback) in [
         (money.clone(), 600_000_u32, false),
         (tokens, 500_000, false),
@@ -295,10 +283,7 @@ async fn no_fallback_is_asked_once_failed_attempts_have_spent_the_budget() {
             assert_eq!(state.status(), Some(ExecutionStatus::Completed));
             continue;
         }
-        assert_eq!(
-            (state.status(), state.stop_reason()),
-            (Some(ExecutionStatus::Stopped), Some(StopReason::TokenLimitReached))
-        );
+        assert_ended(&state, ExecutionStatus::Stopped, StopReason::TokenLimitReached);
         assert_eq!(state.errors().len(), 0, "the budget ended the run, and no error");
         let failed = asked(&setup);
         assert_eq!(
@@ -318,14 +303,8 @@ async fn no_fallback_is_asked_once_failed_attempts_have_spent_the_budget() {
 async fn an_attempt_is_bounded_by_what_those_before_it_have_left() {
     // A dollar a token.
     let price = Price::per_million(1e6, 1e6, None, None).unwrap();
-    let tokens = ExecutionBudget {
-        max_tokens: Some(100),
-        ..ExecutionBudget::default()
-    };
-    let dollars = ExecutionBudget {
-        max_cost: Cost::from_dollars(100.0),
-        ..ExecutionBudget::default()
-    };
+    let tokens = budget(|budget| budget.max_tokens = Some(100));
+    let dollars = budget(|budget| budget.max_cost = Cost::from_dollars(100.0));
     let reported = |output| Beat::Event(ModelEvent::Usage(usage(0, output)));
     let endless = || (0..100).map(|_| text("lorem ipsum "));
     for budget in [tokens, dollars] {

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use agent::AgentEvent;
 use agent::ports::{ModelErrorClass, ModelEvent};
-use agent::state::{ExecutionBudget, ExecutionStatus, StopReason};
+use agent::state::{ExecutionStatus, StopReason};
 use test_support::fake_model::{Beat, FakeModel, asks_for, says, text, usage};
 use test_support::fake_tool::{Behaviour, FakeTool};
 use values::usage::{Cost, Price, Usage};
 
-use crate::setup::Setup;
+use crate::setup::{Setup, assert_ended, budget};
 
 /// The answer, for which the provider has executed a tool of its own.
 fn searched(beats: Vec<Beat>) -> Vec<Beat> {
@@ -67,19 +67,13 @@ async fn a_call_that_the_provider_executes_leaves_the_step_and_the_run_without_a
 async fn a_budget_counts_the_known_part() {
     let echo = FakeTool::new("echo", Behaviour::EchoArguments);
     let answers = (0..4).map(|call| searched(asks_for(&[(&format!("c{call}"), "echo", "{}")])));
-    let budget = ExecutionBudget {
-        max_cost: Cost::from_dollars(40.0),
-        ..ExecutionBudget::default()
-    };
+    let budget = budget(|budget| budget.max_cost = Cost::from_dollars(40.0));
     let setup = Setup::new(answers)
         .with_tool(&echo)
         .with_price(price())
         .with_budget(budget);
     let state = setup.run().await;
-    assert_eq!(
-        (state.status(), state.stop_reason()),
-        (Some(ExecutionStatus::Stopped), Some(StopReason::TokenLimitReached))
-    );
+    assert_ended(&state, ExecutionStatus::Stopped, StopReason::TokenLimitReached);
     assert_eq!(shown(state.usage()), (None, Some(45.0)));
     let limits = setup
         .model
@@ -129,10 +123,7 @@ async fn calls_of_a_completion_that_was_cut_or_failed_are_not_counted() {
         ),
         ([vec![failed], says("done")].concat(), None, "other", (Some(30.0), None)),
     ] {
-        let budget = ExecutionBudget {
-            max_seconds: Some(1.0),
-            ..ExecutionBudget::default()
-        };
+        let budget = budget(|budget| budget.max_seconds = Some(1.0));
         let shape = format!("{beats:?} {offered}");
         let mut setup = Setup::new([beats])
             .with_price(price())

@@ -2,21 +2,14 @@
 //! model reads why.
 
 use agent::state::{ExecutionStatus, FinishReason};
-use test_support::fake_model::{Beat, completed, says, usage};
+use test_support::fake_model::{Beat, completed, says, tool_call, usage};
 use test_support::fake_tool::{Behaviour, FakeTool};
-use values::message::{ContentPart, ToolCall};
+use values::message::ContentPart;
 
 use crate::setup::{Setup, transcript};
 
 fn asks_and_ends(calls: &[(&str, &str)], reason: FinishReason) -> Vec<Beat> {
-    let call = |(id, arguments): &(&str, &str)| {
-        ContentPart::ToolCall(ToolCall {
-            id: (*id).to_owned(),
-            name: "purge".to_owned(),
-            arguments: (*arguments).to_owned(),
-            signature: None,
-        })
-    };
+    let call = |(id, arguments): &(&str, &str)| ContentPart::ToolCall(tool_call(id, "purge", arguments));
     vec![completed(calls.iter().map(call).collect(), reason, usage(10, 5))]
 }
 

@@ -99,10 +99,7 @@ async fn a_tool_that_fails_may_end_the_run_and_the_error_policy_may_fail_it() {
 
     let strict = setup(fails()).with_policy(ErrorPolicyPreset::StopOnAnyError);
     let state = strict.run().await;
-    assert_eq!(
-        (state.status(), state.stop_reason()),
-        (Some(ExecutionStatus::Failed), Some(StopReason::ErrorForbade))
-    );
+    assert_ended(&state, ExecutionStatus::Failed, StopReason::ErrorForbade);
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 
 use agent::hooks::{HookError, HookSubject};
 use agent::ports::ModelErrorClass;
-use agent::state::{AgentState, ExecutionBudget, ExecutionStatus, FinishReason, StopReason};
+use agent::state::{AgentState, ExecutionStatus, FinishReason, StopReason};
 use agent::{AgentEvent, HookPoint};
 use serde_json::json;
 use test_support::fake_model::{Beat, asks_for, completed, says, text, usage};
@@ -12,7 +12,7 @@ use values::json::Value;
 use values::message::{ContentPart, Role};
 
 use crate::hooks::probe::Probe;
-use crate::setup::{Setup, transcript};
+use crate::setup::{Setup, budget, transcript};
 
 const GOOD: &str = r#"{"good": true}"#;
 const POOR: &str = r#"{"good": false, "critique": "too short"}"#;
@@ -186,10 +186,7 @@ async fn a_critic_that_fails_costs_no_completion_and_warns() {
 
 #[tokio::test(start_paused = true)]
 async fn a_critic_obeys_what_bounds_the_execution() {
-    let spent = ExecutionBudget {
-        max_tokens: Some(15),
-        ..ExecutionBudget::default()
-    };
+    let spent = budget(|budget| budget.max_tokens = Some(15));
     let setup = critic([says("roses")], 1).with_budget(spent);
     let state = setup.run().await;
     assert_eq!(state.status(), Some(ExecutionStatus::Completed));
@@ -198,10 +195,7 @@ async fn a_critic_obeys_what_bounds_the_execution() {
         ["1 self_critique: the answer is not judged: the tokens are spent: max_tokens is 15"]
     );
 
-    let seconds = ExecutionBudget {
-        max_seconds: Some(2.0),
-        ..ExecutionBudget::default()
-    };
+    let seconds = budget(|budget| budget.max_seconds = Some(2.0));
     let setup = critic([says("roses"), vec![text("{"), Beat::Hang]], 1).with_budget(seconds);
     let state = setup.run().await;
     assert_eq!(
@@ -275,10 +269,7 @@ async fn a_critique_stays_counted_when_a_hook_fails_on_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_completion_that_no_step_may_follow_is_not_judged() {
-    let one_step = ExecutionBudget {
-        max_steps: Some(1),
-        ..ExecutionBudget::default()
-    };
+    let one_step = budget(|budget| budget.max_steps = Some(1));
     let setup = critic([says("roses")], 1).with_budget(one_step);
     let state = setup.run().await;
     assert_eq!(state.status(), Some(ExecutionStatus::Completed));

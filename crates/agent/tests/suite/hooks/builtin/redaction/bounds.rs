@@ -24,6 +24,8 @@ use values::message::{ContentPart, Message, Role, ToolCall};
 use values::tenant::TenantId;
 use values::usage::Usage;
 
+use crate::setup::budget;
+
 const SECRET: &str = "sk-4711";
 
 /// A tenant whose work beside the async workers is that of one test.
@@ -187,10 +189,7 @@ async fn the_time_of_a_run_cuts_it_and_nothing_passes_that_is_not_redacted() {
     let held = HeldProcessors::of(&tenant).await;
     for (point, subject) in subjects(SECRET) {
         let clock = TestClock::new();
-        let budget = ExecutionBudget {
-            max_seconds: Some(10.0),
-            ..ExecutionBudget::default()
-        };
+        let budget = budget(|budget| budget.max_seconds = Some(10.0));
         let stack = stack(&tenant, clock, budget, &[key(), key()]);
         let redacted = call(&stack, clock, point, subject.clone());
         tokio::pin!(redacted);
