@@ -39,10 +39,8 @@ async fn a_hot_session_needs_no_database(fixture: Fixture) {
     let root = sessions.commit(&fixture.commit(None, &["root"])).await.unwrap();
     let child = sessions.commit(&fixture.commit(Some(&root), &["child"])).await.unwrap();
     fixture
-        .database
         .execute("delete from sessions; delete from history_segments")
-        .await
-        .unwrap();
+        .await;
     for bundle in [&root, &child] {
         let hot = sessions
             .bundle(&fixture.tenant, bundle.head.session_id)
@@ -78,7 +76,7 @@ async fn a_cache_of_no_bytes_is_off(fixture: Fixture) {
             .as_ref(),
         Some(&root)
     );
-    fixture.database.execute("delete from sessions").await.unwrap();
+    fixture.execute("delete from sessions").await;
     assert_eq!(
         sessions.bundle(&fixture.tenant, root.head.session_id).await.unwrap(),
         None
@@ -226,11 +224,7 @@ async fn a_session_that_another_process_removes_is_cached_for_seconds_only(fixtu
     let root = sessions.commit(&fixture.commit(None, &["root"])).await.unwrap();
     let other = sessions.commit(&fixture.commit(None, &["other"])).await.unwrap();
     let (root, id) = (root.head.session_id, other.head.session_id);
-    fixture
-        .store
-        .session_remove(&fixture.tenant, root, false, now())
-        .await
-        .unwrap();
+    fixture.remove(root).await;
     assert!(sessions.bundle(&fixture.tenant, root).await.unwrap().is_some());
     clock.advance(TimeDelta::seconds(5));
     assert_eq!(sessions.bundle(&fixture.tenant, root).await.unwrap(), None);
@@ -273,7 +267,7 @@ async fn a_removal_makes_no_other_tenant_ask_again(fixture: Fixture) {
     assert!(matches!(removal, SessionRemoval::Removed(_)));
     assert_eq!(sessions.bundle(&others, other).await.unwrap(), None);
     // A read of the store now finds nothing.
-    fixture.database.execute("delete from sessions").await.unwrap();
+    fixture.execute("delete from sessions").await;
     let hot = sessions.bundle(&fixture.tenant, root.head.session_id).await.unwrap();
     assert!(hot.is_some_and(|hot| Arc::ptr_eq(&hot, &root)));
 }

@@ -2,13 +2,18 @@
 
 use std::sync::Arc;
 
-use store::sessions::Commit;
+use agent::record::{RunRecord, ThreadName};
+use store::queue::{Lease, RenewedLease};
+use store::retention::SessionRemoval;
+use store::sessions::{Commit, VerifyReport};
+use store::threads::{ThreadExpectation, ThreadPut};
 use store::{Store, StoreSettings, open};
 use test_support::databases::{Engine, TestDatabase};
-use test_support::drafts::{commit_of, tenant, user};
-use values::ids::SessionId;
+use test_support::drafts::{commit_of, now, tenant, user};
+use values::clock::Timestamp;
+use values::ids::{RunId, SessionId};
 use values::message::Message;
-use values::session::Bundle;
+use values::session::{Bundle, SessionHead};
 use values::tenant::TenantId;
 
 /// An open store with its database.
@@ -76,8 +81,64 @@ impl Fixture {
         self.store.bundle_load(&self.tenant, session_id).await.unwrap().unwrap()
     }
 
+    /// Verifies a session, which must exist.
+    pub(crate) async fn verify(&self, session_id: SessionId) -> VerifyReport {
+        let report = self.store.session_verify(&self.tenant, session_id).await;
+        report.unwrap().unwrap()
+    }
+
+    /// Returns the record of a run.
+    pub(crate) async fn run(&self, run_id: RunId) -> Option<RunRecord> {
+        self.store.run_lookup(&self.tenant, run_id).await.unwrap()
+    }
+
+    /// Returns the head of a session.
+    pub(crate) async fn head(&self, session_id: SessionId) -> Option<SessionHead> {
+        self.store.session_lookup(&self.tenant, session_id).await.unwrap()
+    }
+
+    /// Removes a session without its descendants.
+    pub(crate) async fn remove(&self, session_id: SessionId) -> SessionRemoval {
+        let removal = self.store.session_remove(&self.tenant, session_id, false, now());
+        removal.await.unwrap()
+    }
+
+    /// Moves a thread, wherever it points.
+    pub(crate) async fn move_thread(&self, name: &ThreadName, session_id: SessionId) -> ThreadPut {
+        let anything = ThreadExpectation::Anything;
+        let put = self.store.thread_put(&self.tenant, name, session_id, anything, now());
+        put.await.unwrap()
+    }
+
+    /// Renews a lease, if it is still the holder's.
+    pub(crate) async fn renew(&self, lease: &Lease, until: Timestamp) -> Vec<RenewedLease> {
+        self.store
+            .lease_renew(std::slice::from_ref(lease), until)
+            .await
+            .unwrap()
+    }
+
     /// Counts the rows of a table.
     pub(crate) async fn count(&self, table: &str) -> i64 {
         self.database.number(&format!("select count(*) from {table}")).await
     }
+
+    /// Counts the rows of several tables.
+    pub(crate) async fn counts<const N: usize>(&self, tables: [&str; N]) -> [i64; N] {
+        let mut counts = [0; N];
+        for (count, table) in counts.iter_mut().zip(tables) {
+            *count = self.count(table).await;
+        }
+        counts
+    }
+
+    /// Executes a statement on the database, which must succeed.
+    pub(crate) async fn execute(&self, statement: &str) {
+        self.database.execute(statement).await.unwrap();
+    }
+}
+
+/// Opens a store on an empty PostgreSQL database; `None` when there is no server.
+pub(crate) async fn postgres() -> Option<Fixture> {
+    Fixture::new(Engine::Postgres).await
 }

@@ -93,7 +93,7 @@ fn a_large_record_is_encoded_beside_the_workers() {
                 .beside(fixture.store.run_record(&fixture.tenant, &end))
                 .await
                 .unwrap();
-            let stored = fixture.store.run_lookup(&fixture.tenant, id).await.unwrap().unwrap();
+            let stored = fixture.run(id).await.unwrap();
             assert_eq!(stored.output, end.record.output);
             let steps = fixture.store.step_list(&fixture.tenant, id).await.unwrap();
             assert_eq!(steps, Some(end.steps));

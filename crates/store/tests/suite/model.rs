@@ -152,12 +152,7 @@ async fn check_all(fixture: &Fixture, known: &[Known]) {
         );
     }
     if let Some(last) = known.last() {
-        let report = fixture
-            .store
-            .session_verify(&fixture.tenant, last.id)
-            .await
-            .unwrap()
-            .unwrap();
+        let report = fixture.verify(last.id).await;
         assert_eq!(report.faults, []);
     }
 }

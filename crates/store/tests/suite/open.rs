@@ -79,7 +79,7 @@ async fn a_removed_file_takes_no_writes() {
     fs::rename(&elsewhere, &path).unwrap();
     fixture.store.health_check().await.unwrap();
     let child = fixture.child(&root, &["child"]).await;
-    let lookup = async |session_id| fixture.store.session_lookup(&fixture.tenant, session_id).await.unwrap();
+    let lookup = async |session_id| fixture.head(session_id).await;
     for session_id in refused {
         assert!(lookup(session_id).await.is_none());
     }

@@ -54,7 +54,7 @@ async fn damaged_rows_name_their_table_column_and_id(fixture: Fixture) {
             ("sessions", "root_hash"),
         ),
     ] {
-        fixture.database.execute(&update).await.unwrap();
+        fixture.execute(&update).await;
         if update.contains("depth") || update.contains("root_hash") {
             let error = fixture.store.session_lookup(&fixture.tenant, id).await.unwrap_err();
             assert!(matches!(error, StoreError::Corrupt { .. }), "{error:?}");
@@ -65,10 +65,8 @@ async fn damaged_rows_name_their_table_column_and_id(fixture: Fixture) {
     }
     let run_id = root.head.run_id.unwrap();
     fixture
-        .database
         .execute(&format!("update runs set output = {zeros}, steps = {zeros}"))
-        .await
-        .unwrap();
+        .await;
     let output = fixture.store.run_lookup(&fixture.tenant, run_id).await.unwrap_err();
     assert!(
         matches!(output, StoreError::Corrupt { column: "output", .. }),
@@ -79,11 +77,7 @@ async fn damaged_rows_name_their_table_column_and_id(fixture: Fixture) {
         matches!(steps, StoreError::Corrupt { column: "steps", .. }),
         "{steps:?}"
     );
-    fixture
-        .database
-        .execute("update runs set status = 'dreaming'")
-        .await
-        .unwrap();
+    fixture.execute("update runs set status = 'dreaming'").await;
     let status = fixture
         .store
         .run_lookup_by_session(&fixture.tenant, id)
@@ -105,11 +99,7 @@ async fn newer_forms_are_refused(fixture: Fixture) {
         ("states", "schema_version", 2),
         ("sessions", "schema_version", 2),
     ] {
-        fixture
-            .database
-            .execute(&format!("update {table} set {column} = {newer}"))
-            .await
-            .unwrap();
+        fixture.execute(&format!("update {table} set {column} = {newer}")).await;
         assert_eq!(fault_position(&fixture, root.head.session_id).await, (table, column));
     }
 }
@@ -118,11 +108,7 @@ async fn a_missing_segment_is_no_shorter_history(fixture: Fixture) {
     let root = fixture.root(&["root"]).await;
     let child = fixture.child(&root, &["child"]).await;
     let tip = fixture.child(&child, &["tip"]).await;
-    fixture
-        .database
-        .execute("delete from history_segments where position = 1")
-        .await
-        .unwrap();
+    fixture.execute("delete from history_segments where position = 1").await;
     for bundle in [&child, &tip] {
         assert_eq!(
             fault_position(&fixture, bundle.head.session_id).await,

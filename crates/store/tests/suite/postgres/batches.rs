@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 use store::sessions::{Commit, Committed, ConflictPolicy};
 use store::{CommitError, Store, StoreSettings, open};
-use test_support::databases::{Engine, TestDatabase};
+use test_support::databases::TestDatabase;
 use test_support::drafts::{object, run_of};
 use test_support::logs::{CapturedLog, listen};
 use test_support::statements::Statements;
@@ -17,7 +17,7 @@ use values::ids::BranchId;
 use values::session::{BranchPosition, Bundle, BundleDraft};
 
 use super::held::{Held, until_waiting};
-use crate::fixtures::Fixture;
+use crate::fixtures::{Fixture, postgres};
 use crate::sql::queue::fixtures::commit_of;
 
 /// Commits all at once. On one thread, the first is a batch of its own, and the others arrive
@@ -38,9 +38,7 @@ async fn assert_stored(fixture: &Fixture, bundles: &[Bundle]) {
 
 #[tokio::test(flavor = "current_thread")]
 async fn sessions_that_commit_at_once_share_a_statement() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let parents = [fixture.root(&["one"]).await, fixture.root(&["two"]).await];
     let mut commits: Vec<_> = (0..20).map(|turn| fixture.commit(None, &[&turn.to_string()])).collect();
     commits.extend(parents.iter().map(|parent| fixture.commit(Some(parent), &["more"])));
@@ -67,9 +65,7 @@ async fn sessions_that_commit_at_once_share_a_statement() {
 
 #[tokio::test(flavor = "current_thread")]
 async fn forks_that_commit_at_once_share_a_statement() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let root = fixture.root(&["root"]).await;
     let own_branch = root.head.position.branch_id;
     let fork = |run: i32| fixture.commit(Some(&root), &[&run.to_string()]);
@@ -109,9 +105,7 @@ async fn forks_that_commit_at_once_share_a_statement() {
 /// As one by one: a worker that has lost its lease takes no position.
 #[tokio::test(flavor = "current_thread")]
 async fn the_first_that_may_takes_the_position_and_of_the_others_those_fork_that_may() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let root = fixture.root(&["root"]).await;
     fixture.enqueue_new().await;
     let mut leased = fixture.lease_one().await;
@@ -160,15 +154,13 @@ async fn the_first_that_may_takes_the_position_and_of_the_others_those_fork_that
 
 #[tokio::test(flavor = "current_thread")]
 async fn a_session_that_is_refused_refuses_no_other() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let root = fixture.root(&["root"]).await;
     let winner = fixture.child(&root, &["winner"]).await;
     let other = fixture.root(&["other"]).await;
     let gone = fixture.root(&["gone"]).await;
     let delete = format!("delete from sessions where session_id = '{}'", gone.head.session_id);
-    fixture.database.execute(&delete).await.unwrap();
+    fixture.execute(&delete).await;
     let rejected = Commit {
         conflict: ConflictPolicy::Reject,
         ..fixture.commit(Some(&root), &["rejected"])
@@ -200,9 +192,7 @@ async fn a_session_that_is_refused_refuses_no_other() {
 
 #[tokio::test(flavor = "current_thread")]
 async fn a_session_that_fails_fails_no_other() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let root = fixture.root(&["root"]).await;
     let mut taken = fixture.commit(None, &["another session of the same id"]);
     taken.draft.session_id = root.head.session_id;
@@ -229,9 +219,7 @@ async fn a_session_that_fails_fails_no_other() {
 
 #[tokio::test(flavor = "current_thread")]
 async fn a_huge_session_is_committed_beside_the_batch() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     // The committer connects with its first batch.
     fixture.root(&["earlier"]).await;
     // Random digits hardly compress.
@@ -256,9 +244,7 @@ async fn a_huge_session_is_committed_beside_the_batch() {
 
 #[tokio::test(flavor = "current_thread")]
 async fn a_session_that_waits_for_a_lock_makes_no_other_wait() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let root = fixture.root(&["root"]).await;
     let position = root.head.position;
     // Another process takes the position, and has not committed yet.
@@ -295,9 +281,7 @@ async fn a_session_that_waits_for_a_lock_makes_no_other_wait() {
 
 #[tokio::test(flavor = "current_thread")]
 async fn a_cancelled_commit_is_left_out_and_the_others_go_on() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let commits: Vec<_> = (0..6).map(|turn| fixture.commit(None, &[&turn.to_string()])).collect();
     let mut committing: Vec<_> = commits
         .iter()
@@ -321,9 +305,7 @@ async fn a_cancelled_commit_is_left_out_and_the_others_go_on() {
 
 #[tokio::test(flavor = "current_thread")]
 async fn a_store_that_closes_commits_what_waits() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let commits: Vec<_> = (0..8).map(|turn| fixture.commit(None, &[&turn.to_string()])).collect();
     let (results, ()) = tokio::join!(commit_at_once(&*fixture.store, &commits), fixture.store.close());
     let bundles = published(results);
@@ -338,15 +320,13 @@ async fn a_store_that_closes_commits_what_waits() {
 // One thread, whose log has the batches of both processes.
 #[tokio::test(flavor = "current_thread")]
 async fn processes_that_commit_the_same_states_in_opposite_order_never_deadlock() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     // A batch gives up when it has waited for a lock for 100 ms. The server looks for deadlocks
     // long before that.
     let look_early = "do $$ begin
             execute format('alter database %I set deadlock_timeout = %L', current_database(), '10ms');
         end $$";
-    fixture.database.execute(look_early).await.unwrap();
+    fixture.execute(look_early).await;
     let (log, _listening) = CapturedLog::listening(tracing::Level::DEBUG);
     let settings = StoreSettings {
         migrate: false,

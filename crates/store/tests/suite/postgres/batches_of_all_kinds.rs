@@ -3,7 +3,6 @@
 use futures_util::future::join_all;
 use store::queue::Acceptance;
 use store::{CommitError, StoreError};
-use test_support::databases::Engine;
 use test_support::drafts::session_id;
 use test_support::logs::listen;
 use test_support::statements::Statements;
@@ -11,7 +10,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::Registry;
 
 use crate::batched_write::{BatchedWrite, LeasedTestRun, Written, keyed_run};
-use crate::fixtures::Fixture;
+use crate::fixtures::{Fixture, postgres};
 use crate::sql::queue::fixtures::queued_run;
 
 /// Executes writes all at once, and checks what is stored of them. On one thread, the first is a
@@ -31,9 +30,7 @@ async fn leased_runs<const N: usize>(fixture: &Fixture) -> [LeasedTestRun; N] {
 
 #[tokio::test(flavor = "current_thread")]
 async fn writes_of_each_kind_share_a_statement() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let runs: [LeasedTestRun; 4] = leased_runs(&fixture).await;
     let light = || BatchedWrite::commit(fixture.commit(None, &["light"]));
     let accept = || BatchedWrite::accept(queued_run(&fixture.tenant));
@@ -62,9 +59,7 @@ async fn writes_of_each_kind_share_a_statement() {
 
 #[tokio::test(flavor = "current_thread")]
 async fn a_write_that_is_refused_refuses_none_of_any_kind() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let earlier = keyed_run(&fixture.tenant, "taken");
     fixture.enqueue(&earlier).await;
     let mut baseless = queued_run(&fixture.tenant);
@@ -112,9 +107,7 @@ async fn a_write_that_is_refused_refuses_none_of_any_kind() {
 
 #[tokio::test(flavor = "current_thread")]
 async fn a_write_that_fails_fails_none_of_any_kind() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let [at_work, at_end, other] = leased_runs(&fixture).await;
     let mut taken_session = queued_run(&fixture.tenant);
     taken_session.summary.session_id = other.accepted.summary.session_id;

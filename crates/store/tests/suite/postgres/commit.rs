@@ -1,6 +1,5 @@
 //! How many statements commits and loads take on PostgreSQL, and how many segments a load reads.
 
-use test_support::databases::Engine;
 use test_support::drafts::summary;
 use test_support::logs::listen;
 use test_support::statements::Statements;
@@ -8,7 +7,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::Registry;
 
 use super::plans::rows_read;
-use crate::fixtures::Fixture;
+use crate::fixtures::{Fixture, postgres};
 
 // One thread, so that the subscriber of this thread sees all of the driver's work.
 #[tokio::test(flavor = "current_thread")]
@@ -49,9 +48,7 @@ async fn a_load_takes_two_statements_and_a_commit_one() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_load_of_a_compacted_line_and_a_page_read_few_segments() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let mut tip = fixture.root(&["0"]).await;
     for turn in 1..600 {
         tip = fixture.child(&tip, &[&turn.to_string()]).await;

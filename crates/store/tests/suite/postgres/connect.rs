@@ -3,10 +3,10 @@
 
 use agent::record::RunStatus;
 use store::open;
-use test_support::databases::{Engine, TestDatabase};
+use test_support::databases::TestDatabase;
 use test_support::drafts::{run_end, run_id, run_record, session_id, tenant};
 
-use crate::fixtures::Fixture;
+use crate::fixtures::{Fixture, postgres};
 
 #[tokio::test]
 async fn commits_are_durable_and_idle_transactions_end_despite_the_defaults_of_the_server() {
@@ -53,9 +53,7 @@ async fn a_missing_database_is_named() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_drops_its_connections_is_unavailable_and_then_back() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let root = fixture.root(&["root"]).await;
     let commit = fixture.commit(Some(&root), &["next"]);
     let outage = fixture.database.begin_outage().await;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use futures_util::future::join_all;
 use store::{CommitError, Store, StoreSettings, open};
-use test_support::databases::{Engine, TestDatabase};
+use test_support::databases::TestDatabase;
 use test_support::environment::variable;
 use test_support::proxy::split_url;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -15,7 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use values::session::Bundle;
 
 use crate::batched_write::{BatchedWrite, LeasedTestRun, Written, keyed_run};
-use crate::fixtures::Fixture;
+use crate::fixtures::{Fixture, postgres};
 use crate::sql::queue::fixtures::queued_run;
 
 /// If this is set, the test cuts at every byte, which takes a quarter of an hour or more.
@@ -97,9 +97,7 @@ async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, allowance: &Allow
 
 #[tokio::test(flavor = "current_thread")]
 async fn a_batch_whose_connection_is_cut_anywhere_is_stored_once() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let (server, rest) = split_url(fixture.database.url());
     let allowances = Allowances::default();
     let address = proxy(server.clone(), allowances.clone()).await;

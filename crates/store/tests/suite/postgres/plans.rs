@@ -7,12 +7,12 @@ use store::outbox::DueFilter;
 use store::queue::LeaseTerms;
 use store::sessions::SessionFilter;
 use store::{Page, Store, StoreSettings, open};
-use test_support::databases::{Engine, TestDatabase};
+use test_support::databases::TestDatabase;
 use test_support::drafts::{now, tenant};
 use test_support::wait::until;
 use values::tenant::TenantId;
 
-use crate::fixtures::Fixture;
+use crate::fixtures::{Fixture, postgres};
 use crate::sql::queue::fixtures::{all, commit_of, events, journal, queued_run, terms, thread_name, worker};
 
 /// Closes the store of the fixture, lets the server analyze its tables and counts the rows that it
@@ -78,11 +78,9 @@ const MANY_WAITING: &str = "with added as (
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_does_not_read_the_queue() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     fixture.enqueue(&queued_run(&fixture.tenant)).await;
-    fixture.database.execute(MANY_WAITING).await.unwrap();
+    fixture.execute(MANY_WAITING).await;
     assert_eq!(fixture.count("run_queue").await, 30_001);
     // More often than a server plans a statement anew for its values.
     let read = rows_read(&fixture, "'runs', 'run_queue'", async |store| {
@@ -143,7 +141,7 @@ async fn statements_read_one_row_of_sessions_that_were_none_when_those_were_plan
     // More often than a server plans a statement anew for its values.
     let look_up_eight = async || {
         for _ in 0..8 {
-            let found = fixture.store.run_lookup(&fixture.tenant, run_id).await.unwrap();
+            let found = fixture.run(run_id).await;
             assert_eq!(found.unwrap().summary.run_id, run_id);
         }
     };
@@ -235,15 +233,13 @@ const MANY_ON_THREAD: &str = "with added as (
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_list_of_the_sessions_of_a_thread_reads_its_runs_once() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let mut commit = fixture.commit(None, &["root"]);
     if let Some(run) = &mut commit.run {
         run.record.summary.thread = Some(thread_name("long"));
     }
     fixture.publish(&commit).await;
-    fixture.database.execute(MANY_ON_THREAD).await.unwrap();
+    fixture.execute(MANY_ON_THREAD).await;
     assert_eq!(fixture.count("sessions").await, 4_001);
     let filter = SessionFilter {
         thread: Some(thread_name("long")),
@@ -274,10 +270,8 @@ const MANY_DUE: &str = "insert into webhook_deliveries (
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_of_deliveries_does_not_read_those_to_busy_receivers() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
-    fixture.database.execute(MANY_DUE).await.unwrap();
+    let Some(fixture) = postgres().await else { return };
+    fixture.execute(MANY_DUE).await;
     let (busy, acme) = (["busy.example".to_owned()], [tenant("acme")]);
     let read = rows_read(&fixture, "'webhook_deliveries'", async |store| {
         // More often than a server plans a statement anew for its values.
@@ -326,10 +320,8 @@ const MANY_RECEIVERS: &str = "insert into webhook_deliveries (
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_of_deliveries_does_not_check_all_receivers_of_a_busy_tenant() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
-    fixture.database.execute(MANY_RECEIVERS).await.unwrap();
+    let Some(fixture) = postgres().await else { return };
+    fixture.execute(MANY_RECEIVERS).await;
     let (busy, acme) = (["host1".to_owned()], [tenant("acme")]);
     let read = rows_read(&fixture, "'webhook_deliveries'", async |store| {
         for _ in 0..8 {

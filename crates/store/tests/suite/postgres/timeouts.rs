@@ -11,13 +11,13 @@ use store::outbox::DueFilter;
 use store::queue::IfBusy;
 use store::runs::RunFilter;
 use store::{Page, open};
-use test_support::databases::{Engine, TestDatabase};
+use test_support::databases::TestDatabase;
 use test_support::drafts::run_id;
 use test_support::proxy::{Proxy, split_url};
 use test_support::wait::until;
 use tokio::time::timeout;
 
-use crate::fixtures::Fixture;
+use crate::fixtures::{Fixture, postgres};
 use crate::sql::commit::subagents::subagent;
 use crate::sql::queue::fixtures::{all, at, queued_run, terms, thread_run, worker};
 
@@ -82,9 +82,7 @@ fn done<T, E: Error + 'static>(result: Result<T, E>) -> Result<(), String> {
 
 #[tokio::test]
 async fn operations_without_a_response_time_out_and_work_afterwards() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let mut rival = PgConnection::connect(fixture.database.url()).await.unwrap();
     for operation in OPERATIONS {
         // A statement that was given up goes on in the server, and would meet the locks halfway.
@@ -118,9 +116,7 @@ async fn operations_without_a_response_time_out_and_work_afterwards() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writes_do_not_wait_for_a_batch_whose_connection_is_forgotten_until_a_statement_times_out() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let proxy = Proxy::start(split_url(fixture.database.url()).0, "no response is lost").await;
     let url = proxy.url(fixture.database.url());
     let store = open(&url, TestDatabase::settings()).await.unwrap();

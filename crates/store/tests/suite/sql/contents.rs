@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use store::contents::MAX_CONTENT_BYTES;
 use store::{CommitError, StoreError};
 use test_support::databases::Engine;
-use test_support::drafts::{now, tenant};
+use test_support::drafts::tenant;
 use test_support::workspaces::{environment_of, file};
 use values::session::{Hash, hash_content};
 use workspace::{Content, ContentKind};
@@ -229,12 +229,10 @@ async fn a_damaged_content_is_an_error(fixture: Fixture) {
     let which = hash_literal(&fixture, bad.hash);
     for (damage, column) in damages {
         fixture
-            .database
             .execute("create table if not exists spare as select * from contents")
-            .await
-            .unwrap();
+            .await;
         let update = format!("update contents set {damage} where hash = {which}");
-        fixture.database.execute(&update).await.unwrap();
+        fixture.execute(&update).await;
         let error = fixture
             .store
             .content_load(&fixture.tenant, &[good.hash, bad.hash])
@@ -258,7 +256,7 @@ async fn a_damaged_content_is_an_error(fixture: Fixture) {
         let sound = fixture.store.content_load(&fixture.tenant, &[good.hash]).await.unwrap();
         assert_eq!(sound, [Some(good.clone())]);
         let restore = "delete from contents; insert into contents select * from spare";
-        fixture.database.execute(restore).await.unwrap();
+        fixture.execute(restore).await;
     }
 }
 
@@ -323,19 +321,13 @@ async fn a_commit_needs_the_session_whose_environment_it_uses(fixture: Fixture) 
     let mut commit = fixture.commit(Some(&talk), &["both"]);
     commit.environment_from = Some(files.head.session_id);
     fixture.publish(&commit).await;
-    let removed = fixture
-        .store
-        .session_remove(&fixture.tenant, files.head.session_id, false, now());
-    removed.await.unwrap();
+    fixture.remove(files.head.session_id).await;
     let mut commit = fixture.commit(Some(&talk), &["too late"]);
     commit.environment_from = Some(files.head.session_id);
     let error = fixture.store.session_commit(&commit).await.unwrap_err();
     assert!(matches!(error, CommitError::MissingEnvironment), "{error:?}");
-    let found = fixture
-        .store
-        .session_lookup(&fixture.tenant, commit.draft.session_id)
-        .await;
-    assert_eq!(found.unwrap(), None);
+    let found = fixture.head(commit.draft.session_id).await;
+    assert_eq!(found, None);
     // Another tenant's session is none.
     commit.tenant = tenant("other");
     commit.draft.parent = None;
@@ -349,9 +341,6 @@ async fn a_repeated_commit_does_not_need_that_session_any_more(fixture: Fixture)
     let mut commit = fixture.commit(None, &["talk"]);
     commit.environment_from = Some(files.head.session_id);
     let first = fixture.publish(&commit).await;
-    let removed = fixture
-        .store
-        .session_remove(&fixture.tenant, files.head.session_id, false, now());
-    removed.await.unwrap();
+    fixture.remove(files.head.session_id).await;
     assert_eq!(fixture.publish(&commit).await, first);
 }

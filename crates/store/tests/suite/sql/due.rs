@@ -38,7 +38,7 @@ async fn the_oldest_are_leased_even_if_many_are_skipped(fixture: Fixture) {
         insertions.push(insertion_of(&tenant, &fixture.database, run_id(), &delivery));
         waiting.push((tenant, host, delivery.delivery_id));
     }
-    fixture.database.execute(&insertions.join(";")).await.unwrap();
+    fixture.execute(&insertions.join(";")).await;
     let now = time + TimeDelta::microseconds(297);
     let terms = LeaseTerms {
         worker: WorkerId::generate(&UuidV7Source),

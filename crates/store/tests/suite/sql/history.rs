@@ -59,7 +59,7 @@ async fn window(fixture: &Fixture, bundle: &Bundle) -> (usize, Vec<String>) {
 /// Deletes the segments that end before the index.
 async fn lose_before(fixture: &Fixture, index: usize) {
     let delete = format!("delete from history_segments where first_index + message_count <= {index}");
-    fixture.database.execute(&delete).await.unwrap();
+    fixture.execute(&delete).await;
 }
 
 async fn a_compacted_line_loads_only_its_tail(fixture: Fixture) {
@@ -185,7 +185,7 @@ async fn refused(fixture: &Fixture, commit: &store::sessions::Commit) {
     );
     assert_eq!(fixture.count("history_segments").await, before);
     let id = commit.draft.session_id;
-    assert_eq!(fixture.store.session_lookup(&fixture.tenant, id).await.unwrap(), None);
+    assert_eq!(fixture.head(id).await, None);
 }
 
 async fn bad_coverages_are_refused(fixture: Fixture) {

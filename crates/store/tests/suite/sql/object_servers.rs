@@ -79,7 +79,7 @@ async fn all(fixture: Fixture, protocol: Protocol) {
 
 /// Removes all contents with their objects.
 async fn clear(fixture: &Fixture, server: &ObjectServer) {
-    fixture.database.execute("delete from contents").await.unwrap();
+    fixture.execute("delete from contents").await;
     fixture.sweep(KEEP_ALL, later() + TimeDelta::hours(3), 10).await;
     assert_eq!(server.objects().await, [""; 0]);
     assert_eq!(fixture.count("content_objects").await, 0);
@@ -133,7 +133,7 @@ async fn requests_that_fail_are_repeated_a_few_times(fixture: &Fixture, server: 
     hasty.close().await;
     assert_eq!(fixture.count("content_objects").await, 0);
     // The object is deleted, but the reply is lost. The next sweep finds no object.
-    fixture.database.execute("delete from contents").await.unwrap();
+    fixture.execute("delete from contents").await;
     server.fail_next([Fault::Cut]);
     fixture.sweep(KEEP_ALL, now(), 10).await;
     assert_eq!(server.objects().await, [""; 0]);
@@ -151,12 +151,9 @@ async fn an_outage_is_over_one_day(fixture: &Fixture, server: &ObjectServer) {
     assert_eq!(server.requests().len() - before, 5);
     let failed = load(fixture, &content).await.unwrap_err();
     assert!(failed.is_transient(), "{failed}");
-    assert_eq!(
-        (fixture.count("contents").await, fixture.count("content_objects").await),
-        (1, 1)
-    );
+    assert_eq!(fixture.counts(["contents", "content_objects"]).await, [1, 1]);
     // A sweep in an outage leaves the objects to the next one.
-    fixture.database.execute("delete from contents").await.unwrap();
+    fixture.execute("delete from contents").await;
     fixture.sweep(KEEP_ALL, later() + TimeDelta::hours(3), 10).await;
     assert_eq!(fixture.count("content_objects").await, 2);
     server.fail_always(None);

@@ -219,8 +219,8 @@ async fn a_lost_or_damaged_object_is_an_error_of_its_content(fixture: Fixture) {
     fixture.put(&[content.clone(), root.clone()]).await;
     let session = fixture.with_tree(root.hash).await.head.session_id;
     let verified = async || {
-        let report = fixture.store.session_verify(&fixture.tenant, session).await;
-        let faults = report.unwrap().unwrap().faults.into_iter();
+        let report = fixture.verify(session).await;
+        let faults = report.faults.into_iter();
         faults.map(|fault| fault.detail).collect::<Vec<_>>()
     };
     assert_eq!(verified().await, [""; 0]);
@@ -276,11 +276,8 @@ async fn a_sweep_removes_the_objects_of_removed_contents(fixture: Fixture) {
     assert_eq!(objects.sweep(later()).await, 25);
     assert_eq!((objects.paths().len(), objects.listed().await), (1, 0));
     assert_eq!(load(fixture, &needed).await.unwrap(), Some(needed));
-    let report = fixture
-        .store
-        .session_verify(&fixture.tenant, session.head.session_id)
-        .await;
-    assert_eq!(report.unwrap().unwrap().faults, []);
+    let report = fixture.verify(session.head.session_id).await;
+    assert_eq!(report.faults, []);
     // Written again after its removal, a content has a new object.
     fixture.put(&stray[..1]).await;
     assert_eq!(load(fixture, &stray[0]).await.unwrap(), Some(stray[0].clone()));
@@ -292,24 +289,20 @@ async fn what_a_crash_leaves_is_swept(fixture: Fixture) {
     let fixture = &objects.fixture;
     // Between the removal of a row and that of its object.
     fixture.put(&[large(1)]).await;
-    fixture.database.execute("delete from contents").await.unwrap();
+    fixture.execute("delete from contents").await;
     assert_eq!((objects.paths().len(), objects.listed().await), (1, 1));
     objects.sweep(now()).await;
     assert_eq!((objects.paths().len(), objects.listed().await), (0, 0));
     // Between the removal of an object and that of its entry in the list.
     fixture.put(&[large(2)]).await;
-    fixture.database.execute("delete from contents").await.unwrap();
+    fixture.execute("delete from contents").await;
     fs::remove_file(objects.paths().remove(0)).unwrap();
     objects.sweep(now()).await;
     assert_eq!(objects.listed().await, 0);
     // Between the write of an object and that of its row: it goes after the grace period.
     fixture.put(&[large(3)]).await;
-    fixture.database.execute("delete from contents").await.unwrap();
-    fixture
-        .database
-        .execute("update content_objects set is_removable = 0")
-        .await
-        .unwrap();
+    fixture.execute("delete from contents").await;
+    fixture.execute("update content_objects set is_removable = 0").await;
     objects.sweep(now() + TimeDelta::minutes(30)).await;
     assert_eq!((objects.paths().len(), objects.listed().await), (1, 1));
     objects.sweep(later()).await;

@@ -403,14 +403,12 @@ async fn deliveries_list_by_status_and_run(fixture: Fixture) {
     }
     for status in ["dead", "delivered"] {
         fixture
-            .database
             .execute(&format!(
                 "update webhook_deliveries set status = '{status}', due_at = null where status = 'pending'
                     and delivery_id in (select delivery_id from webhook_deliveries where status = 'pending'
                         order by delivery_id limit 2)"
             ))
-            .await
-            .unwrap();
+            .await;
     }
     let at = |picks: &[usize]| picks.iter().map(|pick| ids[*pick]).collect::<Vec<_>>();
     for (status, run_id, expected) in [
@@ -455,17 +453,13 @@ async fn an_unreadable_message_leaves_the_others_alone(fixture: Fixture) {
     ] {
         write(&fixture, run_id(), time).await;
         let changing = format!("update webhook_deliveries set {change}");
-        fixture.database.execute(&changing).await.unwrap();
+        fixture.execute(&changing).await;
         let good = write(&fixture, run_id(), time).await;
         let leased = lease(&fixture, &terms(time), 10).await;
         let ids: Vec<_> = leased.iter().map(|due| due.record.delivery_id).collect();
         assert_eq!(ids, [good.delivery_id], "{change}");
         let counted = fixture.database.number("select sum(attempts) from webhook_deliveries");
         assert_eq!(counted.await, attempts + 1, "{change}");
-        fixture
-            .database
-            .execute("delete from webhook_deliveries")
-            .await
-            .unwrap();
+        fixture.execute("delete from webhook_deliveries").await;
     }
 }

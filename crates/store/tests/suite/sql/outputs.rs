@@ -31,7 +31,7 @@ fn with_output(mut commit: Commit, messages: usize) -> (Commit, RunRecord) {
 async fn published(fixture: &Fixture, commit: &Commit, record: &RunRecord) -> (Option<i64>, i64) {
     fixture.publish(commit).await;
     let run_id = record.summary.run_id;
-    let found = fixture.store.run_lookup(&fixture.tenant, run_id).await.unwrap();
+    let found = fixture.run(run_id).await;
     assert_eq!(found.as_ref(), Some(record));
     let of_newest = async |column| {
         let statement = format!("select cast({column} as bigint) from runs order by run_id desc limit 1");
@@ -104,7 +104,7 @@ async fn an_output_that_is_lost_is_an_error_of_its_column(fixture: Fixture) {
         "update runs set output_messages = -1",
         "delete from history_segments",
     ] {
-        fixture.database.execute(damage).await.unwrap();
+        fixture.execute(damage).await;
         let error = fixture
             .store
             .run_lookup(&fixture.tenant, record.summary.run_id)

@@ -60,10 +60,7 @@ async fn a_committed_run_is_readable(fixture: Fixture) {
     let RunEnd { record, steps, .. } = commit.run.unwrap();
     let id = record.summary.run_id;
     assert_eq!(fixture.store.step_list(&fixture.tenant, id).await.unwrap(), Some(steps));
-    assert_eq!(
-        fixture.store.run_lookup(&fixture.tenant, id).await.unwrap(),
-        Some(record)
-    );
+    assert_eq!(fixture.run(id).await, Some(record));
 }
 
 async fn runs_filter_and_page(fixture: Fixture) {

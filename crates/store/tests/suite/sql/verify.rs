@@ -38,12 +38,7 @@ async fn line(fixture: &Fixture) -> [Arc<Bundle>; 3] {
 /// Verifies the tip; returns the index of the session and the part of each fault.
 async fn faults(fixture: &Fixture, line: &[Arc<Bundle>; 3]) -> BTreeSet<(usize, &'static str)> {
     let tip = line[2].head.session_id;
-    let report = fixture
-        .store
-        .session_verify(&fixture.tenant, tip)
-        .await
-        .unwrap()
-        .unwrap();
+    let report = fixture.verify(tip).await;
     let index = |id| line.iter().position(|bundle| bundle.head.session_id == id).unwrap();
     report
         .faults
@@ -71,12 +66,7 @@ fn id(fixture: &Fixture, uuid: uuid::Uuid) -> String {
 async fn a_sound_line_has_no_faults(fixture: Fixture) {
     let line = line(&fixture).await;
     let tip = line[2].head.session_id;
-    let report = fixture
-        .store
-        .session_verify(&fixture.tenant, tip)
-        .await
-        .unwrap()
-        .unwrap();
+    let report = fixture.verify(tip).await;
     assert_eq!((report.sessions, report.messages, report.faults), (3, 4, vec![]));
 }
 
@@ -87,10 +77,10 @@ async fn changed_messages_are_found(fixture: Fixture) {
     let update = format!(
         "update history_segments set payload = {empty}, encoding = 0 where branch_id = {branch} and position = 0"
     );
-    fixture.database.execute(&update).await.unwrap();
+    fixture.execute(&update).await;
     assert_eq!(faults(&fixture, &line).await, [(1, "message_history_state")].into());
     let update = format!("update history_segments set message_count = 0 where branch_id = {branch} and position = 0");
-    fixture.database.execute(&update).await.unwrap();
+    fixture.execute(&update).await;
     assert_eq!(faults(&fixture, &line).await, [(1, "message_history_state")].into());
 }
 
@@ -98,12 +88,10 @@ async fn lost_segments_are_found(fixture: Fixture) {
     let line = line(&fixture).await;
     let branch = id(&fixture, line[2].head.position.branch_id.as_uuid());
     fixture
-        .database
         .execute(&format!(
             "delete from history_segments where branch_id = {branch} and position = 1"
         ))
-        .await
-        .unwrap();
+        .await;
     assert_eq!(faults(&fixture, &line).await, [(2, "message_history_state")].into());
 }
 
@@ -112,12 +100,10 @@ async fn changed_states_are_found(fixture: Fixture) {
     let hash = bytes(&fixture, &line[2].head.environment_hash.to_string());
     let other = bytes(&fixture, "7b7d");
     fixture
-        .database
         .execute(&format!(
             "update states set payload = {other}, encoding = 0 where hash = {hash}"
         ))
-        .await
-        .unwrap();
+        .await;
     assert_eq!(faults(&fixture, &line).await, [(2, "environment_state")].into());
     let contexts = [
         (0, "context_state"),
@@ -127,7 +113,7 @@ async fn changed_states_are_found(fixture: Fixture) {
     ];
     for change in ["update states set schema_version = 2", "delete from states"] {
         let change = format!("{change} where kind = 'context'");
-        fixture.database.execute(&change).await.unwrap();
+        fixture.execute(&change).await;
         assert_eq!(faults(&fixture, &line).await, contexts.into(), "{change}");
     }
 }
@@ -136,16 +122,14 @@ async fn changed_sessions_are_found(fixture: Fixture) {
     let line = line(&fixture).await;
     let session = id(&fixture, line[1].head.session_id.as_uuid());
     fixture
-        .database
         .execute(&format!(
             "update sessions set agent = 'else' where session_id = {session}"
         ))
-        .await
-        .unwrap();
+        .await;
     assert_eq!(faults(&fixture, &line).await, [(1, "root_hash")].into());
     let hash = bytes(&fixture, &line[0].head.root_hash.to_string());
     let update = format!("update sessions set agent = 'demo', root_hash = {hash} where session_id = {session}");
-    fixture.database.execute(&update).await.unwrap();
+    fixture.execute(&update).await;
     assert_eq!(
         faults(&fixture, &line).await,
         [(1, "root_hash"), (2, "root_hash")].into()
@@ -157,7 +141,7 @@ async fn changed_agent_instances_are_found(fixture: Fixture) {
     let session = id(&fixture, line[1].head.session_id.as_uuid());
     let set = async |columns: &str| {
         let update = format!("update sessions set {columns} where session_id = {session}");
-        fixture.database.execute(&update).await.unwrap();
+        fixture.execute(&update).await;
     };
     let second = match fixture.database.engine {
         Engine::Postgres => "interval '1 second'",
@@ -191,11 +175,11 @@ async fn changed_starts_of_histories_are_found(fixture: Fixture) {
     for (changed, found) in [(0, &[0][..]), (1, &[1, 2]), (2, &[2])] {
         let session = id(&fixture, line[changed].head.session_id.as_uuid());
         let set = |start: u64| format!("update sessions set history_start = {start} where session_id = {session}");
-        fixture.database.execute(&set(1)).await.unwrap();
+        fixture.execute(&set(1)).await;
         let expected: BTreeSet<_> = found.iter().map(|index| (*index, "message_history_state")).collect();
         assert_eq!(faults(&fixture, &line).await, expected, "{changed}");
         let right = line[changed].head.history_start;
-        fixture.database.execute(&set(right)).await.unwrap();
+        fixture.execute(&set(right)).await;
     }
 }
 
@@ -203,10 +187,8 @@ async fn lost_ancestors_are_found(fixture: Fixture) {
     let line = line(&fixture).await;
     let session = id(&fixture, line[0].head.session_id.as_uuid());
     fixture
-        .database
         .execute(&format!("delete from sessions where session_id = {session}"))
-        .await
-        .unwrap();
+        .await;
     assert!(faults(&fixture, &line).await.contains(&(1, "root_hash")));
 }
 
@@ -225,8 +207,8 @@ async fn a_verification_that_waits_for_its_turn_holds_no_connection() {
     let others = async {
         // They take turns at the connection with the verification, which so comes to the states.
         for _ in 0..50 {
-            let found = fixture.store.session_lookup(&fixture.tenant, session_id).await;
-            assert!(found.unwrap().is_some());
+            let found = fixture.head(session_id).await;
+            assert!(found.is_some());
         }
     };
     tokio::select! {

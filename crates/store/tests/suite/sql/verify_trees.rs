@@ -1,8 +1,7 @@
 //! Verification of files: each directory, file and chunk must be there and match its hash.
 
 use test_support::databases::Engine;
-use test_support::workspaces::environment_of;
-use test_support::workspaces::{Node, below, chunked, directory, entry, file, large_directory};
+use test_support::workspaces::{Node, below, chunked, directory, entry, environment_of, file, large_directory};
 use values::session::{Hash, hash_content};
 use workspace::Content;
 
@@ -162,7 +161,7 @@ async fn changed_contents_are_found(fixture: Fixture) {
         fixture.put(&files.all).await;
         let which = hash_literal(&fixture, changed.hash);
         let update = format!("update contents set {set} where hash = {which}");
-        fixture.database.execute(&update).await.unwrap();
+        fixture.execute(&update).await;
         // A file is named by the path at which it was found first.
         let tree = if path == "src/a.txt" {
             directory(&[("src", below(&files.source))])
@@ -216,12 +215,7 @@ async fn a_shared_fault_is_reported_once(fixture: Fixture) {
         sessions.push(published.head.session_id);
         parent = Some(published);
     }
-    let report = fixture
-        .store
-        .session_verify(&fixture.tenant, sessions[2])
-        .await
-        .unwrap()
-        .unwrap();
+    let report = fixture.verify(sessions[2]).await;
     let faults: Vec<_> = report
         .faults
         .iter()
@@ -255,7 +249,7 @@ async fn a_row_with_another_tree_is_found(fixture: Fixture) {
     let other = hash_literal(&fixture, files.source.hash);
     for tree in ["null", &other] {
         let update = format!("update states set tree = {tree} where kind = 'environment'");
-        fixture.database.execute(&update).await.unwrap();
+        fixture.execute(&update).await;
         let faults = fixture.faults_of(files.root.hash).await;
         assert!(faults.len() == 1 && faults[0].1.contains("another tree"), "{faults:?}");
     }

@@ -8,11 +8,11 @@ use store::queue::{Acceptance, Lease, NewQueuedRun};
 use store::runs::Recorded;
 use store::sessions::Commit;
 use store::{CommitError, Store, StoreSettings, open};
-use test_support::databases::{Engine, TestDatabase};
+use test_support::databases::TestDatabase;
 use test_support::drafts::object;
 use test_support::proxy::{Proxy, split_url};
 
-use crate::fixtures::Fixture;
+use crate::fixtures::{Fixture, postgres};
 use crate::sql::queue::fixtures::{
     commit_of, delivery, events, failed_end, journal, queued_run, terms, thread_run, worker,
 };
@@ -58,9 +58,7 @@ async fn a_commit_that_is_cut_anywhere_is_whole_or_nothing() {
         ("insert into history_segments", false),
         ("COMMIT", true),
     ];
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     for (turn, (mark, is_done)) in marks.into_iter().enumerate() {
         let mut run = thread_run(&fixture.tenant, &format!("t{turn}"), store::queue::IfBusy::Reject);
         run.summary.metadata = object(serde_json::json!({"mark": MARK}));
@@ -83,15 +81,10 @@ async fn a_commit_that_is_cut_anywhere_is_whole_or_nothing() {
         let (store, _proxy) = cut_commit(&fixture, mark, &commit).await;
         // The server may not have noticed yet; a lock tells when it has.
         let lock = format!("begin; select from run_queue where run_id = '{run_id}' for update; commit");
-        fixture.database.execute(&lock).await.unwrap();
+        fixture.execute(&lock).await;
         let left = format!("run_queue where run_id = '{run_id}'");
         assert_eq!(fixture.count(&left).await, i64::from(!is_done), "{mark}");
-        let found = fixture
-            .store
-            .run_lookup(&fixture.tenant, run_id)
-            .await
-            .unwrap()
-            .unwrap();
+        let found = fixture.run(run_id).await.unwrap();
         let status = if is_done {
             RunStatus::Completed
         } else {
@@ -119,9 +112,7 @@ async fn a_commit_that_is_cut_anywhere_is_whole_or_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_light_commit_that_is_cut_anywhere_sends_its_webhook_once_or_never() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     for (mark, is_done) in [
         ("insert into webhook_deliveries", false),
         ("insert into history_segments", false),
@@ -135,7 +126,7 @@ async fn a_light_commit_that_is_cut_anywhere_sends_its_webhook_once_or_never() {
         let (store, _proxy) = cut_commit(&fixture, mark, &commit).await;
         // It waits for a transaction that the server has not given up yet.
         let lock = "begin; lock table webhook_deliveries, sessions; commit";
-        fixture.database.execute(lock).await.unwrap();
+        fixture.execute(lock).await;
         let written = async || {
             let mut counts = Vec::new();
             for table in ["runs", "sessions", "webhook_deliveries"] {
@@ -153,9 +144,7 @@ async fn a_light_commit_that_is_cut_anywhere_sends_its_webhook_once_or_never() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_repeated_after_a_lost_response_returns_the_first_result() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let marked = |run: NewQueuedRun| NewQueuedRun {
         request: format!("{{\"input\":\"{MARK}\"}}"),
         lease: Some(terms(worker(), 0, 100)),
@@ -180,7 +169,7 @@ async fn what_is_repeated_after_a_lost_response_returns_the_first_result() {
         assert_eq!(store.run_accept(&run).await.unwrap(), expected);
         store.close().await;
     }
-    assert_eq!((fixture.count("runs").await, fixture.count("run_queue").await), (2, 2));
+    assert_eq!(fixture.counts(["runs", "run_queue"]).await, [2, 2]);
 
     let mut run = queued_run(&fixture.tenant);
     run.summary.metadata = object(serde_json::json!({"mark": MARK}));
@@ -203,7 +192,7 @@ async fn what_is_repeated_after_a_lost_response_returns_the_first_result() {
             "begin; select from run_queue where run_id = '{}' for update; commit",
             leased.lease.run_id
         );
-        fixture.database.execute(&lock).await.unwrap();
+        fixture.execute(&lock).await;
         let written = if recorded == Recorded::Before { 2 } else { 0 };
         assert_eq!(fixture.count(&reported).await, written, "{mark}");
         assert_eq!(

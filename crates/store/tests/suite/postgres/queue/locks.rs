@@ -7,13 +7,12 @@ use agent::record::RunControl;
 use futures_util::future::join_all;
 use store::queue::{Acceptance, IfBusy, NewQueuedRun};
 use store::runs::Recorded;
-use test_support::databases::Engine;
 use test_support::drafts::{session_id, tenant};
 use tokio::time::timeout;
 use values::ids::RunId;
 use values::usage::Usage;
 
-use crate::fixtures::Fixture;
+use crate::fixtures::postgres;
 use crate::postgres::held::{Held, RIVAL, until_waiting};
 use crate::sql::queue::fixtures::{at, commit_of, events, failed_end, queued_run, thread_run, thread_session};
 
@@ -26,9 +25,7 @@ const MANY: usize = 12;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_and_the_end_of_a_run_never_wait_for_each_other() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     fixture.enqueue(&thread_run(&fixture.tenant, "t", IfBusy::Queue)).await;
     let active = fixture.lease_one().await;
     let waiting = thread_run(&fixture.tenant, "t", IfBusy::Queue);
@@ -57,9 +54,7 @@ async fn a_lease_and_the_end_of_a_run_never_wait_for_each_other() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_that_another_replica_makes_active_at_the_same_moment_is_found() {
     for (if_busy, is_refused) in [(IfBusy::Reject, true), (IfBusy::Queue, false)] {
-        let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-            return;
-        };
+        let Some(fixture) = postgres().await else { return };
         let held = Held::accepting(&fixture, "t", false).await;
         let run = thread_run(&fixture.tenant, "t", if_busy);
         let (answer, ()) = tokio::join!(fixture.store.run_accept(&run), async {
@@ -81,9 +76,7 @@ async fn a_run_that_another_replica_makes_active_at_the_same_moment_is_found() {
 /// a new run holds that waits for this one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_that_is_accepted_while_the_thread_moves_gives_way() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     fixture.enqueue(&thread_run(&fixture.tenant, "t", IfBusy::Queue)).await;
     let first = fixture.lease_one().await;
     fixture
@@ -108,9 +101,7 @@ async fn a_run_that_is_accepted_while_the_thread_moves_gives_way() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_end_of_a_run_sees_the_one_that_is_accepted_behind_it() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     fixture.enqueue(&thread_run(&fixture.tenant, "t", IfBusy::Queue)).await;
     let active = fixture.lease_one().await;
     let held = Held::accepting(&fixture, "t", true).await;
@@ -125,25 +116,18 @@ async fn the_end_of_a_run_sees_the_one_that_is_accepted_behind_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_that_is_accepted_behind_another_delays_neither_its_lease_nor_a_renewal() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     fixture.enqueue(&thread_run(&fixture.tenant, "t", IfBusy::Queue)).await;
     let held = Held::accepting(&fixture, "t", true).await;
     let active = fixture.lease_one().await;
-    let renewed = fixture
-        .store
-        .lease_renew(std::slice::from_ref(&active.lease), at(100))
-        .await;
-    assert!(renewed.unwrap()[0].is_prolonged);
+    let renewed = fixture.renew(&active.lease, at(100)).await;
+    assert!(renewed[0].is_prolonged);
     held.end("rollback").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_end_of_a_run_skips_a_waiting_one_that_ends_as_well() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     fixture.enqueue(&thread_run(&fixture.tenant, "t", IfBusy::Queue)).await;
     let active = fixture.lease_one().await;
     let [cancelled, next] = [(); 2].map(|()| thread_run(&fixture.tenant, "t", IfBusy::Queue));
@@ -163,9 +147,7 @@ async fn the_end_of_a_run_skips_a_waiting_one_that_ends_as_well() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn runs_that_are_accepted_one_by_one_leave_connections_to_others() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     for thread in ["", "t"] {
         // Another replica accepts a run of the tenant, or on the thread.
         let held = if thread.is_empty() {
@@ -204,9 +186,7 @@ async fn runs_that_are_accepted_one_by_one_leave_connections_to_others() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn progress_that_waits_leaves_connections_to_others() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     for number in 0..MANY {
         fixture.enqueue(&queued_run(&tenant(&format!("t{number}")))).await;
     }
@@ -246,9 +226,7 @@ async fn progress_that_waits_leaves_connections_to_others() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_that_waits_for_no_other_does_not_wait_for_the_end_of_the_active_one() {
     for if_busy in [IfBusy::Reject, IfBusy::Fork] {
-        let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-            return;
-        };
+        let Some(fixture) = postgres().await else { return };
         fixture.enqueue(&thread_run(&fixture.tenant, "t", IfBusy::Queue)).await;
         let active = fixture.lease_one().await.lease.run_id;
         let end = format!("delete from run_queue where run_id = '{active}'; update threads set version = 2");
@@ -267,9 +245,7 @@ async fn a_run_that_waits_for_no_other_does_not_wait_for_the_end_of_the_active_o
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_end_of_the_active_run_does_not_wait_for_forks() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     fixture.enqueue(&thread_run(&fixture.tenant, "t", IfBusy::Queue)).await;
     let active = fixture.lease_one().await;
     let lock = format!("insert into limited_tenants (tenant) values ('{}')", fixture.tenant);
@@ -291,18 +267,16 @@ async fn the_end_of_the_active_run_does_not_wait_for_forks() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_that_loses_every_race_on_its_thread_is_unavailable() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let lose = "create function lose() returns trigger language plpgsql as $$
         begin
             raise unique_violation using constraint = 'run_queue_active';
         end $$;
         create trigger lose before insert on run_queue for each row execute function lose()";
-    fixture.database.execute(lose).await.unwrap();
+    fixture.execute(lose).await;
     let run = thread_run(&fixture.tenant, "t", IfBusy::Reject);
     let lost = timeout(AT_ONCE, fixture.store.run_accept(&run)).await.expect("ends");
     let error = lost.unwrap_err();
     assert!(error.is_transient(), "{error:?}");
-    assert_eq!((fixture.count("runs").await, fixture.count("run_queue").await), (0, 0));
+    assert_eq!(fixture.counts(["runs", "run_queue"]).await, [0, 0]);
 }

@@ -37,11 +37,8 @@ async fn a_bundle_loads_as_it_was_returned(fixture: Fixture) {
         let loaded = fixture.load(bundle.head.session_id).await;
         assert_eq!(loaded, *bundle);
         assert_eq!(loaded.history.bytes(), bundle.history.bytes());
-        let head = fixture
-            .store
-            .session_lookup(&fixture.tenant, bundle.head.session_id)
-            .await;
-        assert_eq!(head.unwrap(), Some(bundle.head.clone()));
+        let head = fixture.head(bundle.head.session_id).await;
+        assert_eq!(head, Some(bundle.head.clone()));
     }
     fixture.store.close().await;
 }
@@ -97,21 +94,9 @@ async fn a_fork_writes_one_branch_and_its_own_messages(fixture: Fixture) {
     for _ in 0..20 {
         tip = fixture.child(&tip, &["more"]).await;
     }
-    assert_eq!(
-        (
-            fixture.count("history_branches").await,
-            fixture.count("history_segments").await
-        ),
-        (1, 21)
-    );
+    assert_eq!(fixture.counts(["history_branches", "history_segments"]).await, [1, 21]);
     let fork = fixture.child(&root, &["else"]).await;
-    assert_eq!(
-        (
-            fixture.count("history_branches").await,
-            fixture.count("history_segments").await
-        ),
-        (2, 22)
-    );
+    assert_eq!(fixture.counts(["history_branches", "history_segments"]).await, [2, 22]);
     assert_eq!(fork.head.position.position, 0);
     assert_eq!(fixture.load(fork.head.session_id).await, *fork);
     assert_eq!(fork.history.len(), 2);
@@ -131,12 +116,7 @@ async fn a_line_of_two_thousand_turns_loads_whole(fixture: Fixture) {
     for bundle in [&tip, &middle, &fork] {
         assert_eq!(fixture.load(bundle.head.session_id).await, **bundle);
     }
-    let report = fixture
-        .store
-        .session_verify(&fixture.tenant, tip.head.session_id)
-        .await
-        .unwrap()
-        .unwrap();
+    let report = fixture.verify(tip.head.session_id).await;
     assert_eq!((report.sessions, report.messages, report.faults), (2000, 2000, vec![]));
 }
 

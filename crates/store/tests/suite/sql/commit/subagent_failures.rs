@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use values::session::Bundle;
 
 use super::subagents::{assert_sound, family, publish, subagent};
-use crate::fixtures::Fixture;
+use crate::fixtures::{Fixture, postgres};
 
 on_both_engines!(
     nothing_is_published_when_one_is_bad,
@@ -138,7 +138,7 @@ async fn on_helpers(fixture: &Fixture, postgres: &str, sqlite: &str) {
             format!("create trigger spoil before insert on sessions when new.agent = 'helper' begin {sqlite}; end")
         }
     };
-    fixture.database.execute(&trigger).await.unwrap();
+    fixture.execute(&trigger).await;
 }
 
 async fn end_spoiling(fixture: &Fixture) {
@@ -146,7 +146,7 @@ async fn end_spoiling(fixture: &Fixture) {
         Engine::Postgres => "drop trigger spoil on sessions",
         Engine::Sqlite => "drop trigger spoil",
     };
-    fixture.database.execute(drop).await.unwrap();
+    fixture.execute(drop).await;
 }
 
 async fn a_failure_in_the_middle_publishes_nothing(fixture: Fixture) {
@@ -169,9 +169,7 @@ async fn a_failure_in_the_middle_publishes_nothing(fixture: Fixture) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_that_is_lost_in_the_middle_publishes_nothing() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     on_helpers(&fixture, "perform pg_terminate_backend(pg_backend_pid())", "").await;
     let commit = family(&fixture, None);
     let error = refused(&fixture, &commit, "a connection that ends").await;

@@ -52,12 +52,7 @@ pub(crate) async fn assert_sound(fixture: &Fixture, committed: &Committed) {
     for bundle in std::iter::once(&committed.session).chain(&committed.children) {
         let id = bundle.head.session_id;
         assert_eq!(fixture.load(id).await, *bundle);
-        let report = fixture
-            .store
-            .session_verify(&fixture.tenant, id)
-            .await
-            .unwrap()
-            .unwrap();
+        let report = fixture.verify(id).await;
         assert_eq!(report.faults, []);
     }
 }
@@ -80,25 +75,16 @@ async fn subagents_are_published_with_their_run(fixture: Fixture) {
         assert_eq!(heads[1].subagent_of, Some(heads[2].session_id));
         assert_sound(&fixture, &committed).await;
     }
-    assert_eq!((fixture.count("sessions").await, fixture.count("runs").await), (9, 3));
+    assert_eq!(fixture.counts(["sessions", "runs"]).await, [9, 3]);
     // Who started a session is part of it.
     let mut commit = fixture.commit(None, &["run"]);
     let child = subagent(&commit, commit.draft.session_id, None, &["child"]);
     commit.children = vec![child.clone()];
     let of_subagent = publish(&fixture, &commit).await.children.remove(0);
     fixture.database.allow_updates().await;
-    fixture
-        .database
-        .execute("update sessions set subagent_of = null")
-        .await
-        .unwrap();
+    fixture.execute("update sessions set subagent_of = null").await;
     let id = of_subagent.head.session_id;
-    let report = fixture
-        .store
-        .session_verify(&fixture.tenant, id)
-        .await
-        .unwrap()
-        .unwrap();
+    let report = fixture.verify(id).await;
     assert_eq!(
         report.faults.iter().map(|fault| fault.part).collect::<Vec<_>>(),
         ["root_hash"]
@@ -257,7 +243,7 @@ async fn sessions_of_subagents_are_cached(fixture: Fixture) {
     for child in &commit.children {
         stored.push(fixture.load(child.session_id).await);
     }
-    fixture.database.execute("delete from sessions").await.unwrap();
+    fixture.execute("delete from sessions").await;
     for child in stored {
         let hot = sessions
             .bundle(&fixture.tenant, child.head.session_id)

@@ -40,10 +40,10 @@ fn answering(fixture: &Fixture, waiting: &LeasedRun, is_fork: bool) -> NewQueued
 }
 
 async fn shown(fixture: &Fixture, run: &LeasedRun) -> (RunStatus, Option<RunId>) {
-    let found = fixture.store.run_lookup(&fixture.tenant, run.lease.run_id).await;
+    let found = fixture.run(run.lease.run_id).await;
     let RunSummary {
         status, answer_run_id, ..
-    } = found.unwrap().unwrap().summary;
+    } = found.unwrap().summary;
     (status, answer_run_id)
 }
 
@@ -65,7 +65,7 @@ async fn of_many_answers_one_is_accepted(fixture: Fixture) {
     let lost = answers.iter().filter(|answer| **answer == Acceptance::Answered(winner));
     assert_eq!(lost.count(), 7, "{answers:?}");
     assert_eq!(shown(&fixture, &asked).await, (RunStatus::Answered, Some(winner)));
-    assert_eq!((fixture.count("runs").await, fixture.count("run_queue").await), (2, 1));
+    assert_eq!(fixture.counts(["runs", "run_queue"]).await, [2, 1]);
     let answered = fixture.store.run_answer(&fixture.tenant, asked.lease.run_id, winner);
     assert_eq!(answered.await.unwrap(), None);
 

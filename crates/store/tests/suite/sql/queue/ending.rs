@@ -72,7 +72,7 @@ async fn a_commit_takes_its_run_out_of_the_queue(fixture: Fixture) {
     let committed = fixture.store.session_commit(&commit).await.unwrap();
     assert_eq!(fixture.load(commit.draft.session_id).await, committed.session);
     let end = commit.run.unwrap();
-    let stored = fixture.store.run_lookup(&fixture.tenant, run).await.unwrap();
+    let stored = fixture.run(run).await;
     assert_eq!(stored, Some(end.record));
     assert_eq!(
         fixture.store.step_list(&fixture.tenant, run).await.unwrap(),
@@ -83,7 +83,7 @@ async fn a_commit_takes_its_run_out_of_the_queue(fixture: Fixture) {
         assert_eq!(fixture.count(table).await, 0, "{table}");
     }
     let due = "webhook_deliveries where status = 'pending' and attempts = 0 and due_at = created_at";
-    assert_eq!((fixture.count(due).await, fixture.count("sessions").await), (2, 2));
+    assert_eq!(fixture.counts([due, "sessions"]).await, [2, 2]);
 }
 
 async fn a_record_takes_its_run_out_of_the_queue(fixture: Fixture) {
@@ -93,7 +93,7 @@ async fn a_record_takes_its_run_out_of_the_queue(fixture: Fixture) {
     for expected in [Recorded::Now, Recorded::Before] {
         assert_eq!(fixture.store.run_record(&fixture.tenant, &end).await.unwrap(), expected);
     }
-    let stored = fixture.store.run_lookup(&fixture.tenant, run).await.unwrap();
+    let stored = fixture.run(run).await;
     assert_eq!(stored, Some(end.record));
     assert_eq!(all_events(&fixture, run).await, events(run, 1, 7));
     for table in LEFT_BEHIND {
@@ -122,19 +122,9 @@ async fn a_commit_whose_response_was_lost_returns_the_first_result(fixture: Fixt
     assert!(matches!(error, CommitError::LeaseLost), "{error:?}");
     let recorded = fixture.fail(&leased).await;
     assert_eq!(recorded, Recorded::Before);
-    let found = fixture
-        .store
-        .run_lookup(&fixture.tenant, leased.lease.run_id)
-        .await
-        .unwrap();
+    let found = fixture.run(leased.lease.run_id).await;
     assert_eq!(found, commit.run.map(|end| end.record));
-    assert_eq!(
-        (
-            fixture.count("sessions").await,
-            fixture.count("webhook_deliveries").await
-        ),
-        (1, 2)
-    );
+    assert_eq!(fixture.counts(["sessions", "webhook_deliveries"]).await, [1, 2]);
 }
 
 async fn a_worker_that_lost_its_lease_ends_nothing(fixture: Fixture) {
@@ -162,11 +152,7 @@ async fn a_worker_that_lost_its_lease_ends_nothing(fixture: Fixture) {
         counts.push(fixture.count(table).await);
     }
     assert_eq!(counts, [0, 0, 0, 1, 3, 1]);
-    let found = fixture
-        .store
-        .run_lookup(&fixture.tenant, first.lease.run_id)
-        .await
-        .unwrap();
+    let found = fixture.run(first.lease.run_id).await;
     assert_eq!(found.unwrap().summary, second.summary);
     fixture.complete(&second).await;
 }
@@ -190,7 +176,7 @@ async fn a_commit_that_fails_leaves_the_run_in_the_queue(fixture: Fixture) {
     ];
     assert_eq!(counts, [1, 3, 1, 0]);
     assert_eq!(all_events(&fixture, run).await, events(run, 1, 4));
-    let found = fixture.store.run_lookup(&fixture.tenant, run).await.unwrap();
+    let found = fixture.run(run).await;
     assert_eq!(found.unwrap().summary, leased.summary);
     fixture.store.session_commit(&good).await.unwrap();
     assert_eq!(fixture.count("webhook_deliveries").await, 2);
@@ -209,23 +195,11 @@ async fn a_light_commit_that_fails_sends_no_webhook(fixture: Fixture) {
         ..commit.clone()
     };
     fixture.store.session_commit(&bad).await.unwrap_err();
-    let left = fixture.store.run_lookup(&fixture.tenant, run).await.unwrap();
+    let left = fixture.run(run).await;
     assert_eq!((left, all_events(&fixture, run).await), (None, Vec::new()));
-    assert_eq!(
-        (
-            fixture.count("sessions").await,
-            fixture.count("webhook_deliveries").await
-        ),
-        (1, 0)
-    );
+    assert_eq!(fixture.counts(["sessions", "webhook_deliveries"]).await, [1, 0]);
     fixture.store.session_commit(&commit).await.unwrap();
-    assert_eq!(
-        (
-            fixture.count("sessions").await,
-            fixture.count("webhook_deliveries").await
-        ),
-        (2, 2)
-    );
+    assert_eq!(fixture.counts(["sessions", "webhook_deliveries"]).await, [2, 2]);
 }
 
 async fn a_run_that_was_never_queued_sends_its_webhook(fixture: Fixture) {
@@ -240,11 +214,7 @@ async fn a_run_that_was_never_queued_sends_its_webhook(fixture: Fixture) {
     for expected in [Recorded::Now, Recorded::Before] {
         assert_eq!(fixture.store.run_record(&fixture.tenant, &end).await.unwrap(), expected);
     }
-    let found = fixture
-        .store
-        .run_lookup(&fixture.tenant, end.record.summary.run_id)
-        .await
-        .unwrap();
+    let found = fixture.run(end.record.summary.run_id).await;
     assert_eq!(found, Some(end.record));
     assert_eq!(fixture.count("webhook_deliveries").await, 4);
 }

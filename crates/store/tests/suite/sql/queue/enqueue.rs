@@ -65,7 +65,7 @@ async fn a_run_may_be_leased_as_it_is_accepted(fixture: Fixture) {
         started_at: Some(at(0)),
         ..run.summary.clone()
     };
-    let found = fixture.store.run_lookup(&fixture.tenant, lease.run_id).await.unwrap();
+    let found = fixture.run(lease.run_id).await;
     assert_eq!(found.unwrap().summary, expected);
     let taken = &fixture.lease_at(31, 10).await[0];
     assert_eq!((taken.lease.fence > lease.fence, taken.is_taken_over), (true, true));
@@ -85,7 +85,7 @@ async fn a_repeated_attempt_finds_the_first_one_done(fixture: Fixture) {
         assert!(matches!(first, Acceptance::Accepted { .. }), "{first:?}");
         assert_eq!(fixture.store.run_accept(run).await.unwrap(), first);
     }
-    assert_eq!((fixture.count("runs").await, fixture.count("run_queue").await), (3, 3));
+    assert_eq!(fixture.counts(["runs", "run_queue"]).await, [3, 3]);
     // A repeated request that comes after another lease of the run does not get that lease, not
     // even in this process.
     let again = LeaseTerms {
@@ -109,7 +109,7 @@ async fn what_has_ended_is_not_accepted_again(fixture: Fixture) {
     let mut other = queued_run(&fixture.tenant);
     other.summary.session_id = run.summary.session_id;
     fixture.store.run_accept(&other).await.unwrap_err();
-    assert_eq!((fixture.count("runs").await, fixture.count("run_queue").await), (1, 0));
+    assert_eq!(fixture.counts(["runs", "run_queue"]).await, [1, 0]);
     // A run that was never in the queue has its id for itself, too.
     let light = run_end(
         RunRecord {
@@ -153,7 +153,7 @@ async fn a_key_stands_for_one_run_until_it_expires(fixture: Fixture) {
         let answer = fixture.store.run_accept(&keyed(body, 9, "acme")).await.unwrap();
         assert_eq!(answer, Acceptance::Known(known(&first)), "{body}");
     }
-    assert_eq!((fixture.count("runs").await, fixture.count("run_queue").await), (1, 1));
+    assert_eq!(fixture.counts(["runs", "run_queue"]).await, [1, 1]);
     fixture.enqueue(&keyed("body", 9, "other")).await;
     let second = keyed("another", 10, "acme");
     fixture.enqueue(&second).await;
@@ -179,7 +179,7 @@ async fn racing_requests_of_a_key_make_one_run(fixture: Fixture) {
         .iter()
         .filter(|answer| matches!(answer, Acceptance::Known(known) if known.resource_id == accepted));
     assert_eq!(known.count(), 11);
-    assert_eq!((fixture.count("runs").await, fixture.count("run_queue").await), (1, 1));
+    assert_eq!(fixture.counts(["runs", "run_queue"]).await, [1, 1]);
 }
 
 async fn a_key_can_be_claimed_for_anything(fixture: Fixture) {

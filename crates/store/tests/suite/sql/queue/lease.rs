@@ -8,13 +8,13 @@ use futures_util::future::join_all;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use store::open;
 use store::queue::{Lease, LeaseLimits, LeasedRun, RenewedLease};
-use test_support::databases::{Engine, TestDatabase};
+use test_support::databases::TestDatabase;
 use test_support::drafts::{run_id, session_id, tenant};
 use test_support::wait::until;
 use tokio::time::timeout;
 
 use super::fixtures::{all, at, failed_end, ids, queued_run, steering, terms, worker};
-use crate::fixtures::Fixture;
+use crate::fixtures::{Fixture, postgres};
 
 on_both_engines!(
     no_run_begins_before_it_was_accepted,
@@ -42,11 +42,7 @@ async fn a_leased_run_has_the_status_running(fixture: Fixture) {
         (RunStatus::Running, 1)
     );
     assert_eq!(leased.summary.started_at, Some(at(0)));
-    let stored = fixture
-        .store
-        .run_lookup(&fixture.tenant, run.summary.run_id)
-        .await
-        .unwrap();
+    let stored = fixture.run(run.summary.run_id).await;
     assert_eq!(stored.unwrap().summary, leased.summary);
 }
 
@@ -59,8 +55,8 @@ async fn no_run_begins_before_it_was_accepted(fixture: Fixture) {
     late.lease = Some(terms(worker(), 0, 30));
     (late.summary.run_id, late.summary.session_id) = (run_id(), session_id());
     fixture.enqueue(&late).await;
-    let found = fixture.store.run_lookup(&fixture.tenant, late.summary.run_id).await;
-    assert_eq!(found.unwrap().unwrap().summary.started_at, Some(at(50)));
+    let found = fixture.run(late.summary.run_id).await;
+    assert_eq!(found.unwrap().summary.started_at, Some(at(50)));
 }
 
 async fn a_lease_is_taken_over_when_it_has_expired_and_no_sooner(fixture: Fixture) {
@@ -70,14 +66,7 @@ async fn a_lease_is_taken_over_when_it_has_expired_and_no_sooner(fixture: Fixtur
     let taken = fixture.lease_at(101, 10).await.remove(0);
     assert!(taken.lease.fence > first.lease.fence && taken.is_taken_over);
     assert_eq!((taken.summary.attempts, taken.summary.started_at), (2, Some(at(0))));
-    assert_eq!(
-        fixture
-            .store
-            .lease_renew(std::slice::from_ref(&first.lease), at(500))
-            .await
-            .unwrap(),
-        []
-    );
+    assert_eq!(fixture.renew(&first.lease, at(500)).await, []);
     assert!(!fixture.store.lease_release(&first.lease).await.unwrap());
 }
 
@@ -117,9 +106,7 @@ async fn renewed_leases_last_and_lost_ones_are_missing(fixture: Fixture) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_locked_run_does_not_stop_the_renewal_of_others() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     for _ in 0..3 {
         fixture.enqueue_new().await;
     }
@@ -213,25 +200,12 @@ async fn a_released_run_waits_again(fixture: Fixture) {
         !fixture.store.lease_release(&leased.lease).await.unwrap(),
         "it is given back once"
     );
-    let summary = fixture
-        .store
-        .run_lookup(&fixture.tenant, run.summary.run_id)
-        .await
-        .unwrap()
-        .unwrap()
-        .summary;
+    let summary = fixture.run(run.summary.run_id).await.unwrap().summary;
     assert_eq!(
         (summary.status, summary.attempts, summary.started_at),
         (RunStatus::Queued, 0, Some(at(0)))
     );
-    assert_eq!(
-        fixture
-            .store
-            .lease_renew(std::slice::from_ref(&leased.lease), at(200))
-            .await
-            .unwrap(),
-        []
-    );
+    assert_eq!(fixture.renew(&leased.lease, at(200)).await, []);
     let again = fixture.lease_at(1, 10).await.remove(0);
     assert!(again.lease.fence > leased.lease.fence);
     assert_eq!((again.summary.attempts, again.is_taken_over), (1, false));

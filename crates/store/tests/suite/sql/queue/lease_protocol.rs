@@ -186,16 +186,12 @@ impl<'f> Course<'f> {
 
     async fn renew(&mut self, leased: &LeasedRun, may: bool) -> bool {
         let until = self.model.now + LEASE;
-        let renewed = self
-            .fixture
-            .store
-            .lease_renew(std::slice::from_ref(&leased.lease), at(until))
-            .await;
+        let renewed = self.fixture.renew(&leased.lease, at(until)).await;
         if may && let Some((_, lasts)) = &mut self.model.leased {
             *lasts = until;
         }
         // Nobody else holds the row, so a lease in force lasts longer.
-        renewed.unwrap().iter().any(|renewed| renewed.is_prolonged)
+        renewed.iter().any(|renewed| renewed.is_prolonged)
     }
 
     /// Appends to the journal and to the events, which agree.

@@ -26,13 +26,7 @@ async fn a_cancellation_wins_over_a_stop(fixture: Fixture) {
     assert!(control(RunControl::Stop).await && control(RunControl::Stop).await);
     let leased = fixture.lease_one().await;
     assert_eq!(leased.control, Some(RunControl::Stop));
-    let renewed = async || {
-        let renewed = fixture
-            .store
-            .lease_renew(std::slice::from_ref(&leased.lease), at(100))
-            .await;
-        renewed.unwrap().remove(0).control
-    };
+    let renewed = async || fixture.renew(&leased.lease, at(100)).await.remove(0).control;
     assert_eq!(renewed().await, Some(RunControl::Stop));
     assert!(control(RunControl::Cancel).await);
     assert!(control(RunControl::Stop).await);

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use agent::record::RunEvent;
 use store::{StoreSettings, open};
-use test_support::databases::{Engine, TestDatabase};
+use test_support::databases::TestDatabase;
 use test_support::drafts::{run_id, tenant};
 use values::usage::{Cost, Usage};
 
 use super::fixtures::{events, failed_end, journal, queued_run, steering};
-use crate::fixtures::Fixture;
+use crate::fixtures::{Fixture, postgres};
 use crate::postgres::held::{Held, until_waiting};
 
 on_both_engines!(
@@ -169,9 +169,7 @@ async fn what_a_run_has_used_is_read_with_its_next_lease(fixture: Fixture) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_written_during_a_takeover_waits_for_it_and_changes_nothing() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     // Half of the connections persist progress.
     let settings = StoreSettings {
         max_connections: 8,
@@ -202,10 +200,7 @@ async fn what_is_written_during_a_takeover_waits_for_it_and_changes_nothing() {
     });
     let written = [journal, events, usage, applied].map(Result::unwrap);
     assert_eq!(written, [false; 4]);
-    assert_eq!(
-        (fixture.count("run_journal").await, fixture.count("run_events").await),
-        (0, 0)
-    );
+    assert_eq!(fixture.counts(["run_journal", "run_events"]).await, [0, 0]);
     assert_eq!(fixture.count("run_messages where status = 'received'").await, 1);
     let record = store.run_lookup(tenant_id, run).await.unwrap().unwrap();
     assert_eq!(record.summary.usage, leased.summary.usage);

@@ -31,7 +31,7 @@ async fn a_tenant_has_no_more_runs_waiting_than_it_may(fixture: Fixture) {
     assert_eq!(enqueue(own()).await, Acceptance::TenantFull);
     let on_thread = limited(thread_run(&fixture.tenant, "u", IfBusy::Queue), 2);
     assert_eq!(enqueue(on_thread).await, Acceptance::TenantFull);
-    assert_eq!((fixture.count("runs").await, fixture.count("run_queue").await), (2, 2));
+    assert_eq!(fixture.counts(["runs", "run_queue"]).await, [2, 2]);
     assert_eq!(fixture.count("threads").await, 1);
 
     // One that begins at once does not wait, and another tenant's runs are its own.
@@ -80,5 +80,5 @@ async fn racing_requests_get_no_more_than_their_tenant_may(fixture: Fixture) {
         .map(Result::unwrap)
         .filter(|answer| *answer != Acceptance::TenantFull);
     assert_eq!(accepted.count(), 5);
-    assert_eq!((fixture.count("runs").await, fixture.count("run_queue").await), (5, 5));
+    assert_eq!(fixture.counts(["runs", "run_queue"]).await, [5, 5]);
 }

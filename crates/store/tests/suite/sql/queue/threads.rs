@@ -68,7 +68,7 @@ async fn a_busy_thread_refuses_a_run(fixture: Fixture) {
     let leased = fixture.lease_one().await;
     let (_, answer) = enqueue(&fixture, IfBusy::Reject).await;
     assert_eq!(answer, Acceptance::ThreadBusy(active));
-    assert_eq!((fixture.count("runs").await, fixture.count("run_queue").await), (1, 1));
+    assert_eq!(fixture.counts(["runs", "run_queue"]).await, [1, 1]);
     for (name, thread) in [("acme", "other"), ("other", "t")] {
         fixture
             .enqueue(&thread_run(&tenant(name), thread, IfBusy::Reject))
@@ -93,12 +93,7 @@ async fn runs_wait_for_their_thread_in_the_order_of_their_arrival(fixture: Fixtu
             accepted(None),
             "it is not leased: it waits"
         );
-        let found = fixture
-            .store
-            .run_lookup(&fixture.tenant, run.summary.run_id)
-            .await
-            .unwrap()
-            .unwrap();
+        let found = fixture.run(run.summary.run_id).await.unwrap();
         assert_eq!((found.summary.status, found.summary.attempts), (RunStatus::Queued, 0));
         assert_eq!(found.summary, run.summary);
         waiting.push(run.summary.run_id);
@@ -123,11 +118,8 @@ async fn a_run_may_stop_the_active_one(fixture: Fixture) {
     assert_eq!(active.control, None);
     let (second, answer) = enqueue(&fixture, IfBusy::Interrupt).await;
     assert_eq!(answer, accepted(Some(first)));
-    let renewed = fixture
-        .store
-        .lease_renew(std::slice::from_ref(&active.lease), super::fixtures::at(100))
-        .await;
-    assert_eq!(renewed.unwrap()[0].control, Some(RunControl::Stop));
+    let renewed = fixture.renew(&active.lease, super::fixtures::at(100)).await;
+    assert_eq!(renewed[0].control, Some(RunControl::Stop));
     // A cancellation stays one.
     fixture
         .store
@@ -136,11 +128,8 @@ async fn a_run_may_stop_the_active_one(fixture: Fixture) {
         .unwrap();
     let (third, answer) = enqueue(&fixture, IfBusy::Interrupt).await;
     assert_eq!(answer, accepted(Some(first)));
-    let renewed = fixture
-        .store
-        .lease_renew(std::slice::from_ref(&active.lease), super::fixtures::at(100))
-        .await;
-    assert_eq!(renewed.unwrap()[0].control, Some(RunControl::Cancel));
+    let renewed = fixture.renew(&active.lease, super::fixtures::at(100)).await;
+    assert_eq!(renewed[0].control, Some(RunControl::Cancel));
     fixture.fail(&active).await;
     let next = fixture.lease_one().await;
     assert_eq!((next.lease.run_id, next.control), (second, None));
@@ -268,10 +257,7 @@ async fn a_move_that_races_with_a_run_comes_before_it_or_is_refused(fixture: Fix
         // A thread that exists and a new one have different locks.
         if round % 2 == 0 {
             let root = fixture.root(&["root"]).await.head.session_id;
-            let put = fixture
-                .store
-                .thread_put(&fixture.tenant, &name, root, ThreadExpectation::Anything, now());
-            put.await.unwrap();
+            fixture.move_thread(&name, root).await;
             run.summary.base_session_id = Some(root);
         }
         let put = fixture

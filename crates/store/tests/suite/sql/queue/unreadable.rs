@@ -35,11 +35,7 @@ fn of_run(fixture: &Fixture, run_id: values::ids::RunId) -> String {
 
 async fn damage(fixture: &Fixture, damage: &str, run_id: values::ids::RunId) {
     let condition = of_run(fixture, run_id);
-    fixture
-        .database
-        .execute(&format!("{damage} {condition}"))
-        .await
-        .unwrap();
+    fixture.execute(&format!("{damage} {condition}")).await;
 }
 
 async fn unreadable_runs_do_not_hold_up_others(fixture: Fixture) {
@@ -100,7 +96,7 @@ async fn an_unreadable_run_fails_after_some_attempts(fixture: Fixture) {
         assert_eq!(fixture.count(&ended).await, i64::from(is_there), "{spoil}");
         let late = format!("run_messages where {condition} and status = 'too_late'");
         assert_eq!(fixture.count(&late).await, 1, "{spoil}");
-        fixture.database.execute("delete from run_queue").await.unwrap();
+        fixture.execute("delete from run_queue").await;
     }
 }
 
@@ -145,7 +141,7 @@ async fn a_request_that_cannot_be_read_is_handed_over(fixture: Fixture) {
     ];
     for (index, (spoil, is_newer)) in (0..).zip(cases) {
         let update = format!("update run_queue set {spoil}");
-        fixture.database.execute(&update).await.unwrap();
+        fixture.execute(&update).await;
         let mut leased = fixture.lease_at(index * 101, 10).await;
         assert_eq!(leased.len(), 1, "{spoil}");
         let leased = leased.remove(0);
@@ -201,11 +197,7 @@ async fn an_unreadable_control_does_not_lose_the_lease(fixture: Fixture) {
     }
     let leased = fixture.lease(2).await;
     let leases: Vec<_> = leased.iter().map(|leased| leased.lease.clone()).collect();
-    fixture
-        .database
-        .execute("update run_queue set control = 'dance'")
-        .await
-        .unwrap();
+    fixture.execute("update run_queue set control = 'dance'").await;
     let renewed = fixture.store.lease_renew(&leases, at(200)).await.unwrap();
     let controls: Vec<_> = renewed.iter().map(|renewed| renewed.control).collect();
     assert_eq!(controls, [None, None]);

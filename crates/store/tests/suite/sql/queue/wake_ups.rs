@@ -17,7 +17,7 @@ use tokio::join;
 use tokio::time::timeout;
 
 use super::fixtures::{queued_run, thread_run};
-use crate::fixtures::Fixture;
+use crate::fixtures::{Fixture, postgres};
 use crate::postgres::held::{Held, until_waiting};
 
 on_both_engines!(all_that_frees_or_controls_a_run_wakes_workers);
@@ -69,9 +69,7 @@ async fn all_that_frees_or_controls_a_run_wakes_workers(fixture: Fixture) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_processes_are_woken_over_one_connection_that_comes_back() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let other = open(fixture.database.url(), TestDatabase::settings()).await.unwrap();
     let mut streams = [other.queue_wake_ups(), other.queue_wake_ups(), other.queue_wake_ups()];
     for wake_ups in &mut streams {
@@ -86,7 +84,7 @@ async fn other_processes_are_woken_over_one_connection_that_comes_back() {
     }
     let cut = "select pg_terminate_backend(pid) from pg_stat_activity
         where datname = current_database() and query like 'LISTEN%'";
-    fixture.database.execute(cut).await.unwrap();
+    fixture.execute(cut).await;
     for wake_ups in &mut streams {
         is_woken(wake_ups, "the connection is back: something may have been missed").await;
     }
@@ -104,9 +102,7 @@ async fn other_processes_are_woken_over_one_connection_that_comes_back() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wake_ups_come_again_after_their_connection_has_gone_silent() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let proxy = Proxy::start(split_url(fixture.database.url()).0, "no answer is lost").await;
     let url = proxy.url(fixture.database.url());
     let other = open(&url, TestDatabase::settings()).await.unwrap();
@@ -122,9 +118,7 @@ async fn wake_ups_come_again_after_their_connection_has_gone_silent() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_wake_up_stands_for_all_that_came_meanwhile() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let mut notifications = listen(&fixture).await;
     join_all((0..200).map(|_| fixture.enqueue_new())).await;
     // What is to be sent is sent before the store is closed.
@@ -135,9 +129,7 @@ async fn one_wake_up_stands_for_all_that_came_meanwhile() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn work_in_flight_when_a_store_is_closed_wakes_workers() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let mut notifications = listen(&fixture).await;
     let run = thread_run(&fixture.tenant, "t", IfBusy::Reject);
     let queue = Held::begin(&fixture, "lock table run_queue in share mode").await;
@@ -169,11 +161,9 @@ const BREAK: &str = "create schema broken;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wake_up_that_could_not_be_sent_is_sent_later() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let mut notifications = listen(&fixture).await;
-    fixture.database.execute(BREAK).await.unwrap();
+    fixture.execute(BREAK).await;
     let other = open(fixture.database.url(), TestDatabase::settings()).await.unwrap();
     let accepted = other.run_accept(&queued_run(&fixture.tenant)).await.unwrap();
     assert!(matches!(accepted, Acceptance::Accepted { .. }));
@@ -185,11 +175,7 @@ async fn a_wake_up_that_could_not_be_sent_is_sent_later() {
             > 0
     })
     .await;
-    fixture
-        .database
-        .execute("drop function broken.pg_notify(text, text)")
-        .await
-        .unwrap();
+    fixture.execute("drop function broken.pg_notify(text, text)").await;
     let sent = timeout(Duration::from_mins(1), notifications.recv()).await;
     assert_eq!(sent.unwrap().unwrap().payload(), "");
     other.close().await;
@@ -205,7 +191,7 @@ async fn listen(fixture: &Fixture) -> PgListener {
 /// Counts the notifications that have been sent by now.
 async fn count_up_to_now(fixture: &Fixture, notifications: &mut PgListener) -> u32 {
     let end = "select pg_notify('agent_runtime_queue', 'end')";
-    fixture.database.execute(end).await.unwrap();
+    fixture.execute(end).await;
     let mut count = 0;
     while notifications.recv().await.unwrap().payload() != "end" {
         count += 1;

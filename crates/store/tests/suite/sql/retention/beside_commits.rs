@@ -10,7 +10,6 @@ use store::retention::SessionRemoval;
 use store::sessions::Commit;
 use store::threads::{ThreadExpectation, ThreadPut};
 use store::{CommitError, Sessions};
-use test_support::databases::Engine;
 use test_support::drafts::now;
 use test_support::logs::listen;
 use test_support::statements::Statements;
@@ -21,7 +20,7 @@ use values::session::Bundle;
 
 use super::races::run_from;
 use super::{KEEP_ALL, aged, older_than};
-use crate::fixtures::Fixture;
+use crate::fixtures::{Fixture, postgres};
 use crate::postgres::held::{Held, until_waiting};
 use crate::sql::commit::subagents::family;
 
@@ -32,15 +31,12 @@ const MANY: usize = 12;
 /// statement.
 pub(crate) async fn remove(fixture: &Fixture, bundle: &Bundle) -> SessionRemoval {
     let id = bundle.head.session_id;
-    let removal = fixture.store.session_remove(&fixture.tenant, id, false, now());
-    removal.await.unwrap()
+    fixture.remove(id).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_what_needs_a_session_waits_for_its_removal() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let [going, other] = [fixture.root(&["going"]).await, fixture.root(&["other"]).await];
     let removing = Held::removing(&fixture, &going).await;
 
@@ -53,10 +49,8 @@ async fn only_what_needs_a_session_waits_for_its_removal() {
         assert!(matches!(enqueued, Acceptance::Accepted { .. }), "{enqueued:?}");
         let name = "beside".parse().unwrap();
         let id = other.head.session_id;
-        let put = fixture
-            .store
-            .thread_put(&fixture.tenant, &name, id, ThreadExpectation::Anything, now());
-        assert!(matches!(put.await.unwrap(), ThreadPut::Moved(_)));
+        let put = fixture.move_thread(&name, id).await;
+        assert!(matches!(put, ThreadPut::Moved(_)));
         let third = fixture.root(&["third"]).await;
         assert!(matches!(remove(&fixture, &third).await, SessionRemoval::Removed(_)));
     };
@@ -94,9 +88,7 @@ async fn only_what_needs_a_session_waits_for_its_removal() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_removal_skips_what_a_commit_in_flight_continues() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let mut old = Vec::new();
     for text in ["a", "b"] {
         old.push(fixture.publish(&aged(fixture.commit(None, &[text]), now(), 9)).await);
@@ -142,9 +134,7 @@ async fn a_removal_skips_what_a_commit_in_flight_continues() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_removal_of_a_tree_that_keeps_changing_gives_up() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let root = fixture.root(&["root"]).await;
     let shared = fixture.child(&root, &["shared"]).await;
     let continuing = Held::continuing(&fixture, &shared).await;
@@ -193,9 +183,7 @@ fn environment_of(fixture: &Fixture, bundle: &Bundle) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_tenant_waits_for_no_removal() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let sessions = Arc::new(Sessions::new(Arc::clone(&fixture.store), 0, Arc::new(SystemClock)));
     let roots = join_all((0..MANY).map(|_| fixture.root(&["root"]))).await;
     // A removal in its midst: it holds the states, and others wait for their turn.
@@ -231,9 +219,7 @@ async fn another_tenant_waits_for_no_removal() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_state_stays_while_a_commit_in_flight_may_use_it() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let root = fixture.root(&["root"]).await;
     let using = format!("select 1 from {} for key share", environment_of(&fixture, &root));
     let using = Held::begin(&fixture, &using).await;
@@ -263,18 +249,14 @@ async fn a_state_stays_while_a_commit_in_flight_may_use_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_state_that_another_commit_stores_meanwhile_is_locked() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let root = fixture.root(&["root"]).await;
     let environment = environment_of(&fixture, &root);
     fixture
-        .database
         .execute(&format!(
             "create table kept as select * from {environment}; delete from {environment}"
         ))
-        .await
-        .unwrap();
+        .await;
     // The commit does not see the state, and meets it.
     let storing = Held::begin(&fixture, "insert into states select * from kept").await;
     let again = fixture.commit(None, &["again"]);
@@ -288,9 +270,7 @@ async fn a_state_that_another_commit_stores_meanwhile_is_locked() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_remove_at_once() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let roots = join_all((0..16).map(|_| fixture.root(&["root"]))).await;
     for removal in join_all(roots.iter().map(|root| remove(&fixture, root))).await {
         assert!(matches!(removal, SessionRemoval::Removed(_)), "{removal:?}");

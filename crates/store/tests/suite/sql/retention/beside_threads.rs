@@ -4,24 +4,20 @@ use std::cell::Cell;
 
 use store::queue::{Acceptance, IfBusy, NewQueuedRun};
 use store::retention::{SessionRemoval, SweepCursor};
-use store::threads::{ThreadExpectation, ThreadPut};
-use test_support::databases::Engine;
+use store::threads::ThreadPut;
 use test_support::drafts::{now, tenant};
 use test_support::wait::until;
 use values::session::Bundle;
 
 use super::beside_commits::remove;
 use super::older_than;
-use crate::fixtures::Fixture;
+use crate::fixtures::{Fixture, postgres};
 use crate::postgres::held::{Held, is_waiting, until_waiting};
 use crate::sql::queue::fixtures::{terms, thread_name, thread_run, worker};
 
 async fn point(fixture: &Fixture, to: &Bundle) -> ThreadPut {
     let (name, id) = (thread_name("t"), to.head.session_id);
-    let put = fixture
-        .store
-        .thread_put(&fixture.tenant, &name, id, ThreadExpectation::Anything, now());
-    put.await.unwrap()
+    fixture.move_thread(&name, id).await
 }
 
 /// Moves the thread, unless the run is active there already, and removes its old session. Meanwhile
@@ -55,9 +51,7 @@ async fn move_and_remove<T>(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leased_run_retains_the_session_of_its_thread() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let [from, to] = [fixture.root(&["from"]).await, fixture.root(&["to"]).await];
     assert!(matches!(point(&fixture, &from).await, ThreadPut::Moved(_)));
     let run = thread_run(&fixture.tenant, "t", IfBusy::Reject);
@@ -74,9 +68,7 @@ async fn a_leased_run_retains_the_session_of_its_thread() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_that_is_accepted_with_a_lease_retains_the_session_of_its_thread() {
     for if_busy in [IfBusy::Reject, IfBusy::Fork] {
-        let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-            return;
-        };
+        let Some(fixture) = postgres().await else { return };
         if if_busy == IfBusy::Fork {
             // Behind this run, the fork locks neither its row nor that of the thread.
             fixture.enqueue(&thread_run(&fixture.tenant, "t", if_busy)).await;
@@ -103,9 +95,7 @@ async fn a_run_that_is_accepted_with_a_lease_retains_the_session_of_its_thread()
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn removals_take_turns() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     let root = fixture.root(&["root"]).await;
     let held = Held::begin(&fixture, "lock table unused_states in share mode").await;
     let position = SweepCursor::Remains(1);

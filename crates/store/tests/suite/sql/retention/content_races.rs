@@ -10,8 +10,7 @@ use futures_util::future::join_all;
 use store::CommitError;
 use store::sessions::VerifyFault;
 use test_support::drafts::now;
-use test_support::workspaces::environment_of;
-use test_support::workspaces::{below, directory, entry, file};
+use test_support::workspaces::{below, directory, entry, environment_of, file};
 use values::session::{Bundle, Hash};
 use workspace::Content;
 
@@ -172,7 +171,7 @@ impl Race {
         if !old.is_empty() {
             let (time, old) = (minutes_ago(&self.fixture, 180), old.join(", "));
             let update = format!("update contents set written_at = {time} where hash in ({old})");
-            self.fixture.database.execute(&update).await.unwrap();
+            self.fixture.execute(&update).await;
         }
     }
 
@@ -180,7 +179,7 @@ impl Race {
         while !self.is_over.load(Ordering::SeqCst) {
             let time = minutes_ago(&self.fixture, 180);
             let due = format!("update content_sweeps set swept_at = {time}");
-            self.fixture.database.execute(&due).await.unwrap();
+            self.fixture.execute(&due).await;
             match self.fixture.try_sweep(KEEP_ALL, now(), 20).await {
                 Ok(figures) => {
                     self.swept.fetch_add(figures.contents, Ordering::SeqCst);

@@ -4,8 +4,7 @@ use chrono::TimeDelta;
 use store::retention::{RemovalFigures, SessionRemoval};
 use test_support::databases::Engine;
 use test_support::drafts::{now, tenant};
-use test_support::workspaces::environment_of;
-use test_support::workspaces::{Node, below, chunked, directory, entry, file, large_directory};
+use test_support::workspaces::{Node, below, chunked, directory, entry, environment_of, file, large_directory};
 use values::clock::Timestamp;
 use values::session::{Bundle, Hash};
 use workspace::Content;
@@ -128,11 +127,8 @@ async fn what_a_session_or_a_journal_has_stays(fixture: Fixture) {
     assert_eq!(fixture.sweep_contents(later()).await, 2);
     assert!(!fixture.has(&stray[0]).await && !fixture.has(&stray[1]).await);
     assert_eq!(fixture.count("contents").await, count + 2);
-    let report = fixture
-        .store
-        .session_verify(&fixture.tenant, session.head.session_id)
-        .await;
-    assert_eq!(report.unwrap().unwrap().faults, []);
+    let report = fixture.verify(session.head.session_id).await;
+    assert_eq!(report.faults, []);
     // When the run has ended, its session has the files or nothing has them.
     fixture.publish(&commit_of(&fixture, &leased)).await;
     assert_eq!(fixture.sweep_contents(later() + TimeDelta::hours(3)).await, 2);
@@ -170,15 +166,11 @@ async fn a_removed_fork_leaves_the_files_of_its_sibling(fixture: Fixture) {
     );
     assert_eq!(fixture.sweep_contents(later()).await, 2);
     assert!(!fixture.has(&theirs).await && !fixture.has(&their_root).await);
-    let report = fixture.store.session_verify(&fixture.tenant, sessions[0]).await;
-    assert_eq!(report.unwrap().unwrap().faults, []);
+    let report = fixture.verify(sessions[0]).await;
+    assert_eq!(report.faults, []);
     // A removal of a session without files is no reason to sweep.
     let plain = fixture.root(&["plain"]).await.head.session_id;
-    fixture
-        .store
-        .session_remove(&fixture.tenant, plain, false, now())
-        .await
-        .unwrap();
+    fixture.remove(plain).await;
     assert_eq!(fixture.count("content_sweeps").await, 0);
 }
 
@@ -196,11 +188,7 @@ async fn a_tenant_without_changes_is_not_swept(fixture: Fixture) {
     assert_eq!(sweeps().await, 0);
     // Without a change, even unreferenced contents stay. After one they go.
     fixture.age_contents(300).await;
-    fixture
-        .database
-        .execute("delete from sessions; delete from states")
-        .await
-        .unwrap();
+    fixture.execute("delete from sessions; delete from states").await;
     assert_eq!(fixture.sweep_contents(later()).await, 0);
     assert_eq!(
         fixture
@@ -222,7 +210,7 @@ async fn a_sweep_that_was_cut_off_is_repeated(fixture: Fixture) {
         Engine::Postgres => "update content_sweeps set swept_at = now()",
         Engine::Sqlite => "update content_sweeps set swept_at = unixepoch() * 1000000",
     };
-    fixture.database.execute(claim).await.unwrap();
+    fixture.execute(claim).await;
     assert_eq!(fixture.sweep_contents(now()).await, 0);
     assert_eq!(fixture.sweep_contents(now() + TimeDelta::minutes(75)).await, 2);
 }
@@ -240,7 +228,7 @@ async fn a_damaged_directory_stops_the_sweep_of_its_tenant_alone(fixture: Fixtur
     fixture.database.allow_updates().await;
     let which = hash_literal(&fixture, root.hash);
     let damage = format!("update contents set payload = hash where hash = {which}");
-    fixture.database.execute(&damage).await.unwrap();
+    fixture.execute(&damage).await;
     assert_eq!(fixture.sweep_contents(later()).await, 2, "those of the other tenant");
     assert!(fixture.has(&kept).await && fixture.has(&file("stray")).await);
     let plan = fixture
@@ -251,10 +239,8 @@ async fn a_damaged_directory_stops_the_sweep_of_its_tenant_alone(fixture: Fixtur
     assert_eq!(plan.contents, 0);
     // A missing directory stops nothing: nothing below it can be found anyway.
     fixture
-        .database
         .execute(&format!("delete from contents where hash = {which}"))
-        .await
-        .unwrap();
+        .await;
     assert_eq!(fixture.sweep_contents(later() + TimeDelta::hours(3)).await, 2);
 }
 

@@ -1,11 +1,10 @@
 //! The cost of a sweep: it depends on what it checks, not on the length of the queue.
 
-use test_support::databases::Engine;
 use test_support::drafts::now;
 
 use super::rules::queue;
 use super::{aged, older_than, try_sweep};
-use crate::fixtures::Fixture;
+use crate::fixtures::postgres;
 use crate::postgres::plans::rows_read;
 
 /// Puts copies of the only run in the queue beside it, each from a base of its own.
@@ -23,16 +22,14 @@ const MANY: &str = "with added as (
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sweep_does_not_read_the_queue() {
-    let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-        return;
-    };
+    let Some(fixture) = postgres().await else { return };
     for text in 0..30 {
         let old = aged(fixture.commit(None, &[&text.to_string()]), now(), 50);
         fixture.publish(&old).await;
     }
     let base = fixture.publish(&aged(fixture.commit(None, &["base"]), now(), 50)).await;
     queue(&fixture, Some(base.head.session_id)).await;
-    fixture.database.execute(MANY).await.unwrap();
+    fixture.execute(MANY).await;
     assert_eq!(fixture.count("run_queue").await, 10_001);
 
     let read = rows_read(&fixture, "'runs', 'run_queue'", async |store| {

@@ -10,7 +10,6 @@ use serde_json::json;
 use store::CommitError;
 use store::queue::{Acceptance, IfBusy, NewQueuedRun};
 use store::retention::{RetentionRules, SessionRemoval};
-use store::threads::ThreadExpectation;
 use test_support::drafts::now;
 use values::session::{Bundle, EnvironmentState};
 
@@ -140,14 +139,7 @@ impl Race {
             }
             if let Some(bundle) = self.any(choice * 17) {
                 let name = format!("thread-{}", choice % 5).parse().unwrap();
-                let put = self.fixture.store.thread_put(
-                    &self.fixture.tenant,
-                    &name,
-                    bundle.head.session_id,
-                    ThreadExpectation::Anything,
-                    now(),
-                );
-                put.await.unwrap();
+                self.fixture.move_thread(&name, bundle.head.session_id).await;
             }
             tokio::task::yield_now().await;
         }
@@ -172,13 +164,7 @@ async fn sweeps_take_nothing_from_what_is_retained(fixture: Fixture) {
     let published = std::mem::take(&mut *race.published.lock().unwrap());
     for bundle in &published {
         let id = bundle.head.session_id;
-        if fixture
-            .store
-            .session_lookup(&fixture.tenant, id)
-            .await
-            .unwrap()
-            .is_some()
-        {
+        if fixture.head(id).await.is_some() {
             let messages = usize::try_from(bundle.head.message_count).unwrap();
             fixture.assert_whole(bundle, messages).await;
             retained += 1;
@@ -199,11 +185,8 @@ async fn sweeps_take_nothing_from_what_is_retained(fixture: Fixture) {
 async fn a_base_that_is_removed_while_a_run_works_fails_its_commit(fixture: Fixture) {
     let root = fixture.root(&["root"]).await;
     let commit = fixture.commit(Some(&root), &["next"]);
-    let removal = fixture
-        .store
-        .session_remove(&fixture.tenant, root.head.session_id, false, now())
-        .await;
-    assert!(matches!(removal.unwrap(), SessionRemoval::Removed(_)));
+    let removal = fixture.remove(root.head.session_id).await;
+    assert!(matches!(removal, SessionRemoval::Removed(_)));
     let error = fixture.store.session_commit(&commit).await.unwrap_err();
     assert!(matches!(error, CommitError::MissingBase), "{error:?}");
     for table in [
@@ -233,19 +216,14 @@ async fn a_run_is_accepted_before_its_base_is_removed_or_not_at_all(fixture: Fix
         let base = root.head.session_id;
         let run = run_from(&fixture, &root, &format!("key {round}"));
         if round == 0 {
-            let removal = fixture.store.session_remove(&fixture.tenant, base, false, now()).await;
-            assert!(matches!(removal.unwrap(), SessionRemoval::Removed(_)));
+            let removal = fixture.remove(base).await;
+            assert!(matches!(removal, SessionRemoval::Removed(_)));
         }
         let (enqueued, removal) = tokio::join!(
             fixture.store.run_accept(&run),
             fixture.store.session_remove(&fixture.tenant, base, false, now()),
         );
-        let is_retained = fixture
-            .store
-            .session_lookup(&fixture.tenant, base)
-            .await
-            .unwrap()
-            .is_some();
+        let is_retained = fixture.head(base).await.is_some();
         match enqueued.unwrap() {
             Acceptance::Accepted { .. } => assert!(is_retained, "{removal:?}"),
             Acceptance::MissingBase(missing) => {
@@ -264,10 +242,7 @@ async fn a_run_is_accepted_before_its_base_is_removed_or_not_at_all(fixture: Fix
     let root = fixture.root(&["root"]).await;
     let mut run = thread_run(&fixture.tenant, "t", IfBusy::Reject);
     run.summary.base_session_id = Some(root.head.session_id);
-    let removal = fixture
-        .store
-        .session_remove(&fixture.tenant, root.head.session_id, false, now())
-        .await;
-    assert!(matches!(removal.unwrap(), SessionRemoval::Removed(_)));
+    let removal = fixture.remove(root.head.session_id).await;
+    assert!(matches!(removal, SessionRemoval::Removed(_)));
     fixture.enqueue(&run).await;
 }

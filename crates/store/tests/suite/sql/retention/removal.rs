@@ -8,15 +8,14 @@ use futures_util::future::{Either, join_all, select};
 use futures_util::poll;
 use store::retention::SessionRemoval;
 use store::sessions::{Commit, ConflictPolicy};
-use store::threads::{ThreadExpectation, ThreadPut};
+use store::threads::ThreadPut;
 use store::{CommitError, Sessions};
-use test_support::databases::Engine;
 use test_support::drafts::{now, session_id, tenant};
 use values::clock::SystemClock;
 
 use super::rules::queue;
 use super::{aged, older_than};
-use crate::fixtures::Fixture;
+use crate::fixtures::{Fixture, postgres};
 use crate::postgres::plans::rows_read_by;
 use crate::sql::commit::subagents::{family, subagent};
 
@@ -53,7 +52,7 @@ async fn a_session_is_removed_with_its_family_and_its_run(fixture: Fixture) {
     assert!(figures.bytes > 0);
     for bundle in std::iter::once(&committed.session).chain(&committed.children) {
         let id = bundle.head.session_id;
-        assert_eq!(fixture.store.session_lookup(&fixture.tenant, id).await.unwrap(), None);
+        assert_eq!(fixture.head(id).await, None);
         assert_eq!(fixture.store.session_verify(&fixture.tenant, id).await.unwrap(), None);
         assert_eq!(
             fixture.store.segment_list(&fixture.tenant, id, 0, 9).await.unwrap(),
@@ -65,7 +64,7 @@ async fn a_session_is_removed_with_its_family_and_its_run(fixture: Fixture) {
         );
     }
     let run_id = commit.draft.run_id.unwrap();
-    assert_eq!(fixture.store.run_lookup(&fixture.tenant, run_id).await.unwrap(), None);
+    assert_eq!(fixture.run(run_id).await, None);
     assert_eq!(
         remove(&fixture, commit.draft.session_id, false).await,
         SessionRemoval::NotFound
@@ -98,10 +97,7 @@ async fn a_continued_session_is_removed_only_with_its_descendants(fixture: Fixtu
     // The middle is removed by its age: what continues it hangs on the root all the same.
     let root_id = root.head.session_id;
     let name = "main".parse().unwrap();
-    let put = fixture
-        .store
-        .thread_put(&fixture.tenant, &name, root_id, ThreadExpectation::Anything, now());
-    put.await.unwrap();
+    fixture.move_thread(&name, root_id).await;
     assert_eq!(fixture.sweep(older_than(3), now(), 10).await.sessions, 1);
     fixture.store.thread_delete(&fixture.tenant, &name).await.unwrap();
     assert_eq!(
@@ -141,10 +137,7 @@ async fn a_session_in_use_is_refused(fixture: Fixture) {
     let tip = fixture.child(&root, &["tip"]).await;
     let (root_id, tip_id) = (root.head.session_id, tip.head.session_id);
     let name = "main".parse().unwrap();
-    let put = fixture
-        .store
-        .thread_put(&fixture.tenant, &name, tip_id, ThreadExpectation::Anything, now());
-    put.await.unwrap();
+    fixture.move_thread(&name, tip_id).await;
     for (id, descendants) in [(tip_id, false), (tip_id, true), (root_id, true)] {
         assert_eq!(remove(&fixture, id, descendants).await, SessionRemoval::InUse);
     }
@@ -153,7 +146,7 @@ async fn a_session_in_use_is_refused(fixture: Fixture) {
     assert_eq!(remove(&fixture, tip_id, false).await, SessionRemoval::InUse);
     assert_eq!(remove(&fixture, root_id, true).await, SessionRemoval::InUse);
     let leave = format!("delete from run_queue where run_id = {run}");
-    fixture.database.execute(&leave).await.unwrap();
+    fixture.execute(&leave).await;
     assert!(matches!(
         remove(&fixture, root_id, true).await,
         SessionRemoval::Removed(_)
@@ -251,10 +244,8 @@ async fn a_thread_on_the_root_stops_a_removal_that_has_begun(fixture: Fixture) {
         assert!(poll!(removal.as_mut()).is_pending(), "it goes in one step");
     }
     let name = "main".parse().unwrap();
-    let put = fixture
-        .store
-        .thread_put(&fixture.tenant, &name, root_id, ThreadExpectation::Anything, now());
-    assert!(matches!(put.await.unwrap(), ThreadPut::Moved(_)));
+    let put = fixture.move_thread(&name, root_id).await;
+    assert!(matches!(put, ThreadPut::Moved(_)));
     assert_eq!(removal.await, SessionRemoval::InUse);
     // The first step, and the next where that had begun.
     let left = fixture.count("sessions").await;
@@ -278,7 +269,7 @@ const LONG_LINE: &str = "with line as (
 /// removed sessions, were read.
 async fn read_by_a_large_removal(fixture: &Fixture) -> (i64, i64) {
     let root = fixture.root(&["root"]).await.head.session_id;
-    fixture.database.execute(LONG_LINE).await.unwrap();
+    fixture.execute(LONG_LINE).await;
     let rows = rows_read_by(fixture, 8, "'sessions'", async |store| {
         let removal = store.session_remove(&fixture.tenant, root, true, now()).await.unwrap();
         let SessionRemoval::Removed(figures) = removal else {
@@ -298,9 +289,7 @@ async fn a_large_removal_does_not_read_its_tree_for_each_step() {
     const TRIES: usize = 5;
     let mut entries = Vec::new();
     for _ in 0..TRIES {
-        let Some(fixture) = Fixture::new(Engine::Postgres).await else {
-            return;
-        };
+        let Some(fixture) = postgres().await else { return };
         let (rows, read) = read_by_a_large_removal(&fixture).await;
         // Some 10 for each session.
         assert!(rows < 30 * 6001, "{rows} rows of sessions were read");

@@ -5,7 +5,6 @@ use std::time::Duration;
 use agent::record::RunStatus;
 use chrono::TimeDelta;
 use store::retention::{RemovalFigures, RetentionRules};
-use store::threads::ThreadExpectation;
 use test_support::databases::Engine;
 use test_support::drafts::{now, run_end, run_id, run_record, session_id};
 use values::ids::{DeliveryId, RunId, SessionId, UuidV7Source};
@@ -57,7 +56,7 @@ pub(crate) async fn queue(fixture: &Fixture, base: Option<SessionId>) -> String 
         insert into run_queue (run_id, turn, enqueued_at, priority, schema_version, encoding, tenant, request)
         values ({run_id}, 1, {at}, 0, 1, 0, '{tenant}', {payload})"
     );
-    fixture.database.execute(&sql).await.unwrap();
+    fixture.execute(&sql).await;
     run_id
 }
 
@@ -89,7 +88,7 @@ pub(crate) async fn add_remains(fixture: &Fixture, hours: i64) -> String {
         values ({run_id}, {at}, '{tenant}', '{key}', {payload})",
         key = RunId::generate(&UuidV7Source),
     );
-    fixture.database.execute(&sql).await.unwrap();
+    fixture.execute(&sql).await;
     run_id
 }
 
@@ -101,10 +100,7 @@ async fn what_is_in_use_stays_at_any_age(fixture: Fixture) {
         .await;
     let name = "main".parse().unwrap();
     let id = pointed.head.session_id;
-    let put = fixture
-        .store
-        .thread_put(&fixture.tenant, &name, id, ThreadExpectation::Anything, now());
-    put.await.unwrap();
+    fixture.move_thread(&name, id).await;
     let run = queue(&fixture, Some(base.head.session_id)).await;
     let swept = fixture.sweep(older_than(2), now(), 1).await;
     assert_eq!((swept.sessions, swept.segments, swept.runs), (1, 0, 1));
@@ -121,7 +117,7 @@ async fn what_is_in_use_stays_at_any_age(fixture: Fixture) {
     );
     fixture.store.thread_delete(&fixture.tenant, &name).await.unwrap();
     let leave = format!("delete from run_queue where run_id = {run}");
-    fixture.database.execute(&leave).await.unwrap();
+    fixture.execute(&leave).await;
     assert_eq!(fixture.sweep(older_than(2), now(), 10).await.sessions, 2);
 }
 
@@ -131,10 +127,7 @@ async fn a_subagent_in_use_retains_its_family(fixture: Fixture) {
     let name = "main".parse().unwrap();
     // The one that a subagent's subagent has made.
     let id = committed.children[1].head.session_id;
-    let put = fixture
-        .store
-        .thread_put(&fixture.tenant, &name, id, ThreadExpectation::Anything, now());
-    put.await.unwrap();
+    fixture.move_thread(&name, id).await;
     assert_eq!(fixture.sweep(older_than(2), now(), 10).await, RemovalFigures::default());
     fixture.store.thread_delete(&fixture.tenant, &name).await.unwrap();
     assert_eq!(fixture.sweep(older_than(2), now(), 10).await.sessions, 4);
@@ -153,11 +146,7 @@ async fn a_subagent_in_use_retains_nothing_else_of_its_thread(fixture: Fixture) 
     }
     for (name, session_id) in [("main", sessions[3]), ("another", oldest.children[1].head.session_id)] {
         let name = name.parse().unwrap();
-        let anything = ThreadExpectation::Anything;
-        let put = fixture
-            .store
-            .thread_put(&fixture.tenant, &name, session_id, anything, now());
-        put.await.unwrap();
+        fixture.move_thread(&name, session_id).await;
     }
     let rules = RetentionRules {
         keep_last: Some(1),
@@ -176,7 +165,7 @@ async fn remains_of_runs_are_removed_long_after_their_end(fixture: Fixture) {
     add_remains(&fixture, 5).await;
     let active = add_remains(&fixture, 5).await;
     let sql = format!("update runs set completed_at = null, status = 'running' where run_id = {active}");
-    fixture.database.execute(&sql).await.unwrap();
+    fixture.execute(&sql).await;
     let rules = |events: u64, deliveries: u64| RetentionRules {
         events: Duration::from_secs(events * 3_600),
         deliveries: Duration::from_secs(deliveries * 3_600),
@@ -218,10 +207,7 @@ async fn the_newest_sessions_of_a_thread_stay_and_the_others_are_removed(fixture
     for bundle in &line {
         let id = bundle.head.session_id;
         fixture.put_on_thread(id, "main", true).await;
-        let put = fixture
-            .store
-            .thread_put(&fixture.tenant, &name, id, ThreadExpectation::Anything, now());
-        put.await.unwrap();
+        fixture.move_thread(&name, id).await;
     }
     let rules = RetentionRules {
         keep_last: Some(2),
@@ -248,9 +234,7 @@ async fn sessions_that_did_not_move_their_thread_are_removed_by_age(fixture: Fix
         let id = made.head.session_id;
         fixture.put_on_thread(id, "main", has_moved).await;
         if has_moved {
-            let anything = ThreadExpectation::Anything;
-            let put = fixture.store.thread_put(&fixture.tenant, &name, id, anything, now());
-            put.await.unwrap();
+            fixture.move_thread(&name, id).await;
         }
         made
     };

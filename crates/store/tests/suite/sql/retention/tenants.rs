@@ -67,13 +67,11 @@ async fn fill(fixture: &Fixture) {
     // It is empty unless a commit under way may use a state.
     let leave = "insert into unused_states (tenant, hash, is_held) select tenant, hash, false from states";
     fixture
-        .database
         .execute(&format!("{leave} where tenant = '{}'", fixture.tenant))
-        .await
-        .unwrap();
+        .await;
     // PostgreSQL has a row where waiting runs are limited.
     let limited = format!("insert into limited_tenants (tenant) values ('{}')", fixture.tenant);
-    fixture.database.execute(&limited).await.unwrap();
+    fixture.execute(&limited).await;
 }
 
 /// Adds a command at a worker, with a piece of output.
