@@ -47,6 +47,7 @@ use agent::AgentEvent;
 use agent::record::{RunEvent, RunEventPayload, RunStatus, StepRecord};
 use agent::state::{AgentStepType, ErrorList, FinishReason};
 use board::{Board, LiveRun};
+use test_support::live_run::new_run;
 use test_support::redis_server::{EXPIRY, PrivateServer, board, shared_url};
 use values::clock::{Clock as _, SystemClock};
 use values::ids::{MessageId, RunId, SessionId, StepId, UuidV7Source};
@@ -173,6 +174,14 @@ fn append(board: &Board, tenant: &TenantId, run: &LiveRun, sequences: RangeInclu
     for sequence in sequences {
         board.event_append(tenant, event(run, sequence, text));
     }
+}
+
+/// Opens a run that tells so many events.
+async fn opened(board: &Board, tenant: &TenantId, events: u64) -> Arc<LiveRun> {
+    let run = new_run(None);
+    open(board, tenant, &run, false).await.unwrap();
+    append(board, tenant, &run, 1..=events, "a");
+    run
 }
 
 /// Reads all events after one: each as its number and the beginning of its text, the last one as

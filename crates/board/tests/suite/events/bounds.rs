@@ -11,7 +11,7 @@ use test_support::live_run::new_run;
 use tokio::time::advance;
 use values::tenant::TenantId;
 
-use crate::{append, event, new_tenant, open, read, terminal};
+use crate::{append, event, new_tenant, open, opened, read, terminal};
 
 const RETENTION: Duration = Duration::from_mins(10);
 
@@ -47,9 +47,7 @@ async fn count(board: &Board, tenant: &TenantId, run: &LiveRun, last: u64) -> u6
 
 /// A run that has emitted two events and ended.
 async fn ended_run(board: &Board, tenant: &TenantId) -> Arc<LiveRun> {
-    let run = new_run(None);
-    open(board, tenant, &run, false).await.unwrap();
-    append(board, tenant, &run, 1..=2, "a");
+    let run = opened(board, tenant, 2).await;
     board.run_close(tenant, run.summary.run_id);
     run
 }
@@ -143,10 +141,7 @@ async fn a_thousand_runs_take_no_more_than_their_room_and_retain_their_last_even
     let (board, tenant) = (board_of_live(100), new_tenant());
     let mut runs = Vec::new();
     for _ in 0..1_000 {
-        let run = new_run(None);
-        open(&board, &tenant, &run, false).await.unwrap();
-        append(&board, &tenant, &run, 1..=20, "a");
-        runs.push(run);
+        runs.push(opened(&board, &tenant, 20).await);
     }
     let mut retained = 0;
     for run in &runs {
@@ -181,9 +176,7 @@ async fn the_end_is_counted_once() {
     let (board, tenant) = (board(100, 40), new_tenant());
     let mut runs = Vec::new();
     for _ in 0..3 {
-        let run = new_run(None);
-        open(&board, &tenant, &run, false).await.unwrap();
-        append(&board, &tenant, &run, 1..=2, "a");
+        let run = opened(&board, &tenant, 2).await;
         board.event_append(&tenant, terminal(&run, 3));
         board.run_close(&tenant, run.summary.run_id);
         board.run_close(&tenant, run.summary.run_id);

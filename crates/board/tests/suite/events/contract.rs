@@ -7,7 +7,7 @@ use board::{Board, ControlMessage, LiveRun};
 use futures_util::{FutureExt as _, StreamExt as _};
 use test_support::live_run::new_run;
 
-use crate::{append, ended, event, lookup, new_tenant, open, read, terminal, until, with_step};
+use crate::{append, ended, event, lookup, new_tenant, open, opened, read, terminal, until, with_step};
 
 contract! {
     events_are_read_in_order_from_any_point,
@@ -67,17 +67,15 @@ async fn a_run_that_was_not_opened_emits_nothing(board: &Board) {
 }
 
 async fn an_event_that_is_known_changes_nothing(board: &Board) {
-    let (tenant, run) = (new_tenant(), new_run(None));
-    open(board, &tenant, &run, false).await.unwrap();
-    append(board, &tenant, &run, 1..=3, "a");
+    let tenant = new_tenant();
+    let run = opened(board, &tenant, 3).await;
     append(board, &tenant, &run, 2..=4, "b");
     assert_eq!(read(board, &tenant, &run, 0).await, "1a 2a 3a 4b");
 }
 
 async fn events_after_a_gap_begin_anew(board: &Board) {
-    let (tenant, run) = (new_tenant(), new_run(None));
-    open(board, &tenant, &run, false).await.unwrap();
-    append(board, &tenant, &run, 1..=3, "a");
+    let tenant = new_tenant();
+    let run = opened(board, &tenant, 3).await;
     append(board, &tenant, &run, 6..=7, "b");
     assert_eq!(read(board, &tenant, &run, 5).await, "6b 7b");
     assert_eq!(read(board, &tenant, &run, 4).await, "");
@@ -104,9 +102,8 @@ async fn events_are_read_after_the_end(board: &Board) {
 }
 
 async fn a_run_that_is_released_emits_nothing(board: &Board) {
-    let (tenant, run) = (new_tenant(), new_run(None));
-    open(board, &tenant, &run, false).await.unwrap();
-    append(board, &tenant, &run, 1..=2, "a");
+    let tenant = new_tenant();
+    let run = opened(board, &tenant, 2).await;
     board.run_release(&tenant, run.summary.run_id, run.fence);
     // What an attempt emits that no longer has the run is not retained.
     append(board, &tenant, &run, 3..=3, "b");
@@ -116,9 +113,8 @@ async fn a_run_that_is_released_emits_nothing(board: &Board) {
 
 /// The events before it are in the store by then.
 async fn another_attempt_goes_on_after_the_events_before_it(board: &Board) {
-    let (tenant, run) = (new_tenant(), new_run(None));
-    open(board, &tenant, &run, false).await.unwrap();
-    append(board, &tenant, &run, 1..=2, "a");
+    let tenant = new_tenant();
+    let run = opened(board, &tenant, 2).await;
     board.run_release(&tenant, run.summary.run_id, run.fence);
     let next = Arc::new(LiveRun::clone(&run).leased(run.fence + 1));
     open(board, &tenant, &next, false).await.unwrap();
@@ -129,9 +125,8 @@ async fn another_attempt_goes_on_after_the_events_before_it(board: &Board) {
 }
 
 async fn an_attempt_that_is_released_late_leaves_the_next_one_as_it_is(board: &Board) {
-    let (tenant, run) = (new_tenant(), new_run(None));
-    open(board, &tenant, &run, false).await.unwrap();
-    append(board, &tenant, &run, 1..=2, "a");
+    let tenant = new_tenant();
+    let run = opened(board, &tenant, 2).await;
     let next = Arc::new(LiveRun::clone(&run).leased(run.fence + 1));
     open(board, &tenant, &next, false).await.unwrap();
     append(board, &tenant, &run, 3..=3, "b");

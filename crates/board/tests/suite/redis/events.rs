@@ -12,7 +12,7 @@ use test_support::redis_server::{EXPIRY, PrivateServer, SLACK, TIMEOUT, board, s
 use tokio::time::timeout;
 use values::tenant::TenantId;
 
-use crate::{append, close, ended, event, new_tenant, open, private_replicas, read, terminal, until};
+use crate::{append, close, ended, event, new_tenant, open, opened, private_replicas, read, terminal, until};
 
 /// The next attempt at a run.
 fn next_attempt(run: &LiveRun) -> Arc<LiveRun> {
@@ -110,9 +110,7 @@ async fn a_replica_that_takes_over_goes_on_with_the_stream() {
     let Some((server, here, there, tenant)) = private_replicas(EXPIRY).await else {
         return;
     };
-    let run = new_run(None);
-    open(&here, &tenant, &run, false).await.unwrap();
-    append(&here, &tenant, &run, 1..=3, "a");
+    let run = opened(&here, &tenant, 3).await;
     until_read(&there, &tenant, &run, "1a 2a 3a").await;
     here.run_release(&tenant, run.summary.run_id, run.fence);
     // What it has shared is read until the next attempt emits more.
@@ -171,9 +169,7 @@ async fn an_attempt_that_was_taken_over_shares_nothing_more() {
         return;
     };
     let third = board(&server.url(), EXPIRY).await;
-    let run = new_run(None);
-    open(&here, &tenant, &run, false).await.unwrap();
-    append(&here, &tenant, &run, 1..=5, "a");
+    let run = opened(&here, &tenant, 5).await;
     until_read(&third, &tenant, &run, "1a 2a 3a 4a 5a").await;
     // The next attempt knows of three events only.
     open(&there, &tenant, &next_attempt(&run), false).await.unwrap();
@@ -232,9 +228,7 @@ async fn a_server_that_hung_goes_on_with_what_it_has() {
     let Some((server, here, there, tenant)) = private_replicas(EXPIRY).await else {
         return;
     };
-    let run = new_run(None);
-    open(&here, &tenant, &run, false).await.unwrap();
-    append(&here, &tenant, &run, 1..=2, "a");
+    let run = opened(&here, &tenant, 2).await;
     until_read(&there, &tenant, &run, "1a 2a").await;
     server.signal("STOP");
     append(&here, &tenant, &run, 3..=4, "b");
@@ -250,9 +244,7 @@ async fn events_that_an_emptied_server_lost_are_sent_again() {
     let Some((server, here, there, tenant)) = private_replicas(EXPIRY).await else {
         return;
     };
-    let run = new_run(None);
-    open(&here, &tenant, &run, false).await.unwrap();
-    append(&here, &tenant, &run, 1..=3, "a");
+    let run = opened(&here, &tenant, 3).await;
     until_read(&there, &tenant, &run, "1a 2a 3a").await;
     assert_eq!(server.command(&["FLUSHALL"]), "+OK");
     append(&here, &tenant, &run, 4..=4, "b");
@@ -271,9 +263,7 @@ async fn a_silent_run_is_sent_again_as_well() {
     let Some((server, here, there, tenant)) = private_replicas(Duration::from_secs(12)).await else {
         return;
     };
-    let run = new_run(None);
-    open(&here, &tenant, &run, false).await.unwrap();
-    append(&here, &tenant, &run, 1..=3, "a");
+    let run = opened(&here, &tenant, 3).await;
     until_read(&there, &tenant, &run, "1a 2a 3a").await;
     assert_eq!(server.command(&["FLUSHALL"]), "+OK");
     until_read(&there, &tenant, &run, "1a 2a 3a").await;
@@ -294,9 +284,8 @@ async fn a_run_that_emitted_more_than_is_retained_goes_on_without_its_beginning(
     };
     let here = Board::open(&server.url(), small, &Supervisor::default()).await.unwrap();
     let there = board(&server.url(), EXPIRY).await;
-    let (tenant, run) = (new_tenant(), new_run(None));
-    open(&here, &tenant, &run, false).await.unwrap();
-    append(&here, &tenant, &run, 1..=2, "a");
+    let tenant = new_tenant();
+    let run = opened(&here, &tenant, 2).await;
     until_read(&there, &tenant, &run, "1a 2a").await;
     // What this process has forgotten the server still has.
     for sequence in 3..=20 {
@@ -328,9 +317,7 @@ async fn a_reader_stops_before_an_event_that_is_not_shared() {
     let Some((server, here, there, tenant)) = private_replicas(EXPIRY).await else {
         return;
     };
-    let run = new_run(None);
-    open(&here, &tenant, &run, false).await.unwrap();
-    append(&here, &tenant, &run, 1..=2, "a");
+    let run = opened(&here, &tenant, 2).await;
     here.event_append(&tenant, event(&run, 3, &"x".repeat(2 << 20)));
     append(&here, &tenant, &run, 4..=5, "a");
     until(5, async || there.event_last(&tenant, run.summary.run_id).await.unwrap()).await;
