@@ -12,6 +12,7 @@ use agent::model_calls::{ModelChain, ModelChoice};
 use agent::ports::{Tool, ToolCatalog as _};
 use agent::state::{AgentState, ExecutionBudget, ExecutionStatus, StopReason};
 use agent::{AgentLoop, CallSeed, ExecutionControl, Inbox, RequestRoom, builtin_hooks};
+use chrono::TimeDelta;
 use test_support::clock::TestClock;
 use test_support::fake_model::{Beat, FakeModel};
 use test_support::fake_tool::FakeTool;
@@ -241,6 +242,11 @@ impl Setup {
     }
 
     /// Runs one execution of a new agent on the input "go".
+    /// Returns how long the execution has taken.
+    pub(super) fn elapsed(&self, state: &AgentState) -> TimeDelta {
+        state.execution().unwrap().duration(self.clock.now())
+    }
+
     pub(super) async fn run(&self) -> AgentState {
         self.run_from(self.new_state(), "go").await
     }

@@ -9,7 +9,6 @@ use agent::state::AgentState;
 use proptest::prelude::*;
 use test_support::fake_model::{Beat, asks_for, says, text};
 use test_support::fake_tool::{Behaviour, FakeTool};
-use values::clock::Clock as _;
 
 use crate::comparison::summary;
 use crate::setup::{Setup, budget};
@@ -130,11 +129,7 @@ async fn execute(plan: &Plan, answers: &[Answer], state: Option<AgentState>) -> 
     };
 
     assert!(state.status().unwrap().is_terminal());
-    let time = state
-        .execution()
-        .map(|execution| execution.duration(setup.clock.now()))
-        .unwrap()
-        .as_seconds_f64();
+    let time = setup.elapsed(&state).as_seconds_f64();
     let allowed = plan
         .max_seconds
         .min(Duration::from_millis(plan.cancel_after).as_secs_f64());

@@ -13,7 +13,6 @@ use test_support::fake_model::{Beat, asks_for, says, text, usage};
 use test_support::fake_tool::{Behaviour, FakeTool};
 use test_support::provider_rules::assert_history_valid;
 use tokio::sync::Notify;
-use values::clock::Clock as _;
 
 use crate::hooks::probe::Probe;
 use crate::setup::{Setup, budget};
@@ -141,11 +140,7 @@ async fn a_run_out_of_time_at_any_moment_is_stopped() {
             StopReason::TimeLimitReached
         };
         assert_eq!(state.stop_reason(), Some(expected), "{case}");
-        let time = state
-            .execution()
-            .map(|execution| execution.duration(setup.clock.now()))
-            .unwrap()
-            .num_milliseconds();
+        let time = setup.elapsed(&state).num_milliseconds();
         assert!(time <= i64::from(millis) + 2, "{case}: {time}");
     }
 }

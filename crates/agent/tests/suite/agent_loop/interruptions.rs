@@ -7,7 +7,6 @@ use agent::state::{AgentState, AgentStep, AgentStepType, ErrorKind, ExecutionSta
 use chrono::TimeDelta;
 use test_support::fake_model::{Beat, asks_for, says, text, usage};
 use test_support::fake_tool::{Behaviour, FakeTool};
-use values::clock::Clock as _;
 
 use crate::setup::{Setup, assert_ended, last_words, transcript};
 
@@ -20,10 +19,7 @@ async fn run_and_cancel(setup: &Setup, after: u32) -> AgentState {
     let (state, ()) = tokio::join!(setup.run(), cancel);
     assert_ended(&state, ExecutionStatus::Stopped, StopReason::UserRequested);
     assert_eq!(state.stop_signal().unwrap().source.as_deref(), Some("cancellation"));
-    assert_eq!(
-        state.execution().map(|execution| execution.duration(setup.clock.now())),
-        Some(TimeDelta::milliseconds(after.into()))
-    );
+    assert_eq!(setup.elapsed(&state), TimeDelta::milliseconds(after.into()));
     state
 }
 

@@ -18,7 +18,7 @@ use values::message::{Message, Role};
 
 use crate::comparison::{summary, without_execution};
 use crate::hooks::probe::Probe;
-use crate::setup::{Setup, budget, shown};
+use crate::setup::{Setup, assert_ended, budget, shown};
 
 /// The state at the execution's beginning and after each step, as a store of steps would see it.
 type States = Arc<Mutex<Vec<AgentState>>>;
@@ -245,15 +245,8 @@ async fn the_time_before_the_cut_counts() {
     let (setup, _) = story.setup(1, Some(setup.clock));
     let after_first = states.lock().unwrap()[1].clone();
     let resumed = setup.resume_from(after_first).await;
-    assert_eq!(
-        (resumed.status(), resumed.stop_reason()),
-        (Some(story.ends.0), Some(story.ends.1))
-    );
-    let seconds = resumed
-        .execution()
-        .map(|execution| execution.duration(setup.clock.now()))
-        .unwrap()
-        .as_seconds_f64();
+    assert_ended(&resumed, story.ends.0, story.ends.1);
+    let seconds = setup.elapsed(&resumed).as_seconds_f64();
     assert!((10.0..10.01).contains(&seconds), "{seconds}");
 }
 

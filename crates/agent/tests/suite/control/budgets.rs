@@ -205,10 +205,7 @@ async fn seconds_cut_a_slow_completion_and_retain_its_text() {
     let state = setup.run().await;
     assert_stopped(&state, StopReason::TimeLimitReached, "");
     assert_eq!(transcript(&state), ["user: go", "assistant: tick tick tick "]);
-    assert_eq!(
-        state.execution().map(|execution| execution.duration(setup.clock.now())),
-        Some(TimeDelta::milliseconds(2_500))
-    );
+    assert_eq!(setup.elapsed(&state), TimeDelta::milliseconds(2_500));
     let step = &state.execution().unwrap().step_executions[0];
     assert_eq!(step.duration(), TimeDelta::milliseconds(2_500));
 }
@@ -293,10 +290,7 @@ async fn the_deadline_cuts_a_tool_and_its_call_gets_an_error_result() {
         transcript(&state),
         ["user: go", "assistant: call c1 call c2", "tool: error c1 result c2"]
     );
-    assert_eq!(
-        state.execution().map(|execution| execution.duration(setup.clock.now())),
-        Some(TimeDelta::seconds(3))
-    );
+    assert_eq!(setup.elapsed(&state), TimeDelta::seconds(3));
     assert_eq!(hangs.working(), 0);
 }
 

@@ -7,7 +7,6 @@ use agent::{AgentEvent, HookPoint};
 use serde_json::json;
 use test_support::fake_model::{Beat, asks_for, completed, says, text, usage};
 use test_support::fake_tool::{Behaviour, FakeTool};
-use values::clock::Clock as _;
 use values::json::Value;
 use values::message::{ContentPart, Role};
 
@@ -206,14 +205,7 @@ async fn a_critic_obeys_what_bounds_the_execution() {
         warnings(&setup),
         ["1 self_critique: the answer is not judged: the time is spent: max_seconds is 2.0"]
     );
-    assert_eq!(
-        state
-            .execution()
-            .map(|execution| execution.duration(setup.clock.now()))
-            .unwrap()
-            .num_milliseconds(),
-        2_000
-    );
+    assert_eq!(setup.elapsed(&state).num_milliseconds(), 2_000);
     assert!(
         state.execution().unwrap().hook_usage.total_tokens > 0,
         "what was cut is counted"
