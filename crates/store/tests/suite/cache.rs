@@ -14,6 +14,7 @@ use store::retention::SessionRemoval;
 use test_support::clock::MovableClock;
 use test_support::drafts::{now, object, session_id, tenant, user};
 use test_support::model_request::model_request;
+use test_support::wires::{encode_request, settings};
 use values::clock::SystemClock;
 use values::ids::{AgentId, ExecutionId, MessageId, StepId, UuidV7Source};
 use values::json::Value;

@@ -4,6 +4,8 @@
 use agent::definition::{DriverKind, ErrorPolicyPreset};
 use agent::ports::{ModelErrorClass, StructuredOutput};
 use agent::state::ExecutionStatus;
+use test_support::fake_model::{Beat, FakeModel, asks_for, says};
+use test_support::fake_tool::{Behaviour, FakeTool};
 use values::model_parameters::ToolChoice;
 use values::model_ref::ResponseFormat;
 

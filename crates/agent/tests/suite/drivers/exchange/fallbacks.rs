@@ -5,6 +5,8 @@ use agent::hooks::{HookError, HookSubject};
 use agent::ports::{ModelErrorClass, ModelEvent};
 use agent::state::{ExecutionStatus, StopReason};
 use agent::{AgentEvent, HookPoint};
+use test_support::fake_model::{Beat, FakeModel, asks_for, completed, says, text, usage};
+use test_support::fake_tool::{Behaviour, FakeTool};
 use values::usage::{Cost, Price, Usage};
 
 use crate::hooks::probe::Probe;

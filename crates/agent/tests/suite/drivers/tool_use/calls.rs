@@ -2,7 +2,7 @@
 
 use agent::AgentEvent;
 use agent::definition::ErrorPolicyPreset;
-use agent::state::{AgentStep, AgentStepType, ExecutionStatus, StopReason};
+use agent::state::{AgentStep, AgentStepType};
 use chrono::TimeDelta;
 use test_support::fake_model::{asks_for, says};
 use test_support::fake_tool::{Behaviour, FakeTool};

@@ -13,6 +13,8 @@ use chrono::TimeDelta;
 use store::queue::{
     Acceptance, IdempotencyKey, IfBusy, JournalRecord, Lease, LeaseLimits, LeaseTerms, LeasedRun, NewQueuedRun,
 };
+use store::runs::{Recorded, RunEnd};
+use store::sessions::{Commit, Committed};
 use test_support::drafts::{now, run_end, run_id, run_record, session_id, step};
 use values::clock::Timestamp;
 use values::ids::{DeliveryId, MessageId, RunId, SessionId, UuidV7Source, WorkerId};
