@@ -4,8 +4,6 @@
 use agent::ports::ModelEvent;
 use allocation_counter::measure;
 use models::CapSettings;
-use test_support::small_frames::of_aws;
-
 use test_support::samples::ALL;
 
 /// How many deltas a chunk has.

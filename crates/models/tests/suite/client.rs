@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use agent::ports::{ModelError, ModelErrorClass, ModelEvent};
+use agent::ports::{ModelError, ModelErrorClass};
 use futures_util::StreamExt as _;
 use models::{ClientSettings, ProviderSettings, RetrySettings, TimeoutSettings};
 use serde_json::json;
@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use values::message::ContentPart;
 
 use super::support::{
-    Outcome, answered, ask, client, generated_id, impatient, model_of, provider, request, result, user,
+    Outcome, answered, ask, client, generated_id, greeting, impatient, model_of, provider, request, result, said, user,
 };
 
 const HELLO: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hello\"}}]}\n\n";
@@ -31,7 +31,7 @@ fn with_timeouts(change: impl FnOnce(&mut TimeoutSettings)) -> ClientSettings {
 
 async fn ask_server(server: &ModelServer, settings: &ClientSettings) -> Outcome {
     let model = client(server, settings);
-    let asked = ask(model.as_ref(), request(vec![user("hi")]));
+    let asked = ask(model.as_ref(), greeting());
     tokio::time::timeout(Duration::from_secs(20), asked)
         .await
         .expect("an answer in time")
@@ -49,7 +49,7 @@ async fn a_request_carries_the_key_and_the_headers() {
         headers: BTreeMap::from([("X-Title".to_owned(), "runtime".into())]),
         ..provider("test", server.url("/api/v1/"))
     };
-    let outcome = ask(model_of(settings, &impatient(0)).as_ref(), request(vec![user("hi")])).await;
+    let outcome = ask(model_of(settings, &impatient(0)).as_ref(), greeting()).await;
     assert_eq!(outcome.texts(), "hello");
     let captured = &server.captured()[0];
     assert_eq!(captured.path, "/api/v1/chat/completions");
@@ -85,7 +85,7 @@ async fn without_a_key_no_authorization_is_sent() {
         api_key: None,
         ..provider("test", server.url("/v1"))
     };
-    ask(model_of(settings, &impatient(0)).as_ref(), request(vec![user("hi")]))
+    ask(model_of(settings, &impatient(0)).as_ref(), greeting())
         .await
         .end
         .unwrap();
@@ -95,7 +95,7 @@ async fn without_a_key_no_authorization_is_sent() {
 #[tokio::test]
 async fn nothing_is_sent_before_the_stream_is_polled() {
     let server = ModelServer::start(vec![hello()]).await;
-    drop(client(&server, &impatient(0)).stream(request(vec![user("hi")])));
+    drop(client(&server, &impatient(0)).stream(greeting()));
     tokio::task::yield_now().await;
     assert!(server.captured().is_empty());
 }
@@ -103,18 +103,13 @@ async fn nothing_is_sent_before_the_stream_is_polled() {
 #[tokio::test]
 async fn the_first_words_come_before_the_last_are_sent() {
     let server = ModelServer::start(vec![Reply::events(HELLO).then(Piece::Hang)]).await;
-    let mut stream = client(&server, &impatient(0)).stream(request(vec![user("hi")]));
+    let mut stream = client(&server, &impatient(0)).stream(greeting());
     let first = tokio::time::timeout(Duration::from_secs(10), stream.next())
         .await
         .unwrap()
         .unwrap()
         .unwrap();
-    assert_eq!(
-        first,
-        ModelEvent::TextDelta {
-            text: "hello".to_owned()
-        }
-    );
+    assert_eq!(first, said("hello"));
 }
 
 #[tokio::test]
@@ -123,11 +118,7 @@ async fn connecting_takes_no_longer_than_allowed() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let settings = with_timeouts(|timeouts| timeouts.connect = Duration::from_millis(100));
     let url = format!("https://{}/v1", listener.local_addr().unwrap());
-    let outcome = ask(
-        model_of(provider("test", url), &settings).as_ref(),
-        request(vec![user("hi")]),
-    )
-    .await;
+    let outcome = ask(model_of(provider("test", url), &settings).as_ref(), greeting()).await;
     let expected = (ModelErrorClass::Timeout, "the provider could not be reached in time");
     assert_eq!(failure(&outcome), expected);
 }
@@ -148,11 +139,7 @@ async fn the_first_byte_comes_in_time_or_never() {
     // A listener that takes the connection and says nothing at all.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
-    let outcome = ask(
-        model_of(provider("test", url), &settings).as_ref(),
-        request(vec![user("hi")]),
-    )
-    .await;
+    let outcome = ask(model_of(provider("test", url), &settings).as_ref(), greeting()).await;
     assert_eq!(failure(&outcome), expected);
 }
 
@@ -232,20 +219,15 @@ async fn retry_after_is_waited_for() {
 
 #[tokio::test]
 async fn other_failures_are_not_repeated() {
+    use ModelErrorClass as C;
     for (reply, class) in [
-        (
-            Reply::json(400, &json!({"error": {"message": "no"}})),
-            ModelErrorClass::Invalid,
-        ),
-        (
-            Reply::json(401, &json!({"error": {"message": "no"}})),
-            ModelErrorClass::Auth,
-        ),
+        (Reply::json(400, &json!({"error": {"message": "no"}})), C::Invalid),
+        (Reply::json(401, &json!({"error": {"message": "no"}})), C::Auth),
         (
             Reply::json(429, &json!({"error": {"message": "no", "code": "insufficient_quota"}})),
-            ModelErrorClass::RateLimit,
+            C::RateLimit,
         ),
-        (Reply::new(200, "text/html", "<html>"), ModelErrorClass::Protocol),
+        (Reply::new(200, "text/html", "<html>"), C::Protocol),
     ] {
         let server = ModelServer::start(vec![reply, hello()]).await;
         assert_eq!(failure(&ask_server(&server, &impatient(3)).await).0, class);
@@ -291,7 +273,7 @@ async fn ask_at(url: String, name: &str) -> ModelError {
     settings.retries.base_delay = Duration::from_hours(100);
     settings.retries.max_delay = Duration::from_hours(100);
     let model = model_of(provider(name, url), &settings);
-    let asked = ask(model.as_ref(), request(vec![user("hi")]));
+    let asked = ask(model.as_ref(), greeting());
     let outcome = tokio::time::timeout(Duration::from_mins(1), asked).await;
     outcome.expect("no pause before another attempt").end.unwrap_err()
 }
@@ -389,7 +371,7 @@ async fn a_plain_answer_becomes_the_same_events() {
     };
     let model = model_of(settings, &impatient(0));
     for _ in 0..2 {
-        assert_eq!(ask(model.as_ref(), request(vec![user("hi")])).await.texts(), "hello");
+        assert_eq!(ask(model.as_ref(), greeting()).await.texts(), "hello");
     }
     let captured = server.captured();
     assert_eq!(captured[0].json()["stream"], false);
@@ -401,7 +383,7 @@ async fn calls_share_a_connection() {
     let server = ModelServer::start(vec![hello().in_pieces(40), hello(), hello()]).await;
     let model = client(&server, &impatient(0));
     for _ in 0..3 {
-        ask(model.as_ref(), request(vec![user("hi")])).await.end.unwrap();
+        ask(model.as_ref(), greeting()).await.end.unwrap();
     }
     assert_eq!(server.connections(), 1);
 }
@@ -412,7 +394,7 @@ async fn a_conversation_goes_back_and_forth() {
         {"function": {"name": "t", "arguments": "{\"x\": 1}"}}, {"function": {"name": "t", "arguments": "{"}}]}}]});
     let server = ModelServer::start(vec![Reply::json(200, &first), hello()]).await;
     let model = client(&server, &impatient(0));
-    let outcome = ask(model.as_ref(), request(vec![user("hi")])).await;
+    let outcome = ask(model.as_ref(), greeting()).await;
     let mut history = vec![user("hi"), answered(&outcome.end.unwrap())];
     history.extend([1, 2].map(|n| result(&generated_id(n), vec![ContentPart::text("r")])));
     ask(model.as_ref(), request(history)).await.end.unwrap();

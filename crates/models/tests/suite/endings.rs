@@ -1,22 +1,21 @@
 //! Any sequence of frames ends in a whole completion or in an error, for every protocol.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
 use agent::ports::ModelEvent;
 use agent::state::{FinishReason, ModelResponse};
-use models::{CapSettings, Decoder};
+use models::CapSettings;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use test_support::bedrock_frames::event;
-use values::ids::UuidV7Source;
-use values::message::ContentPart;
-
-use super::bedrock::support::event;
-use super::support::decode;
 use test_support::samples::DECODERS;
 use test_support::wires;
+use values::message::ContentPart;
+
+use super::support::{decode, decoded};
 
 /// The words of all protocols for ends, and words that none has.
 const WORDS: [&str; 16] = [
@@ -38,97 +37,30 @@ const WORDS: [&str; 16] = [
     "novel",
 ];
 
-#[expect(clippy::too_many_lines, reason = "it is a list of frames of each protocol")]
-fn frames(protocol: &str, word: &str) -> Vec<Value> {
-    let words = [json!(word), json!(null), json!("")];
-    match protocol {
-        "chat" => {
-            let delta = |delta: Value| json!({"choices": [{"index": 0, "delta": delta}]});
-            let call = json!({"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}});
-            let mut frames = vec![
-                delta(json!({"role": "assistant", "content": ""})),
-                delta(json!({"content": "hi"})),
-                delta(json!({"content": {"novel": 1}})),
-                delta(json!({"content": [{"type": "novel", "x": 1}]})),
-                delta(json!({"reasoning_content": "hm"})),
-                delta(json!({"refusal": "no"})),
-                delta(json!({"tool_calls": [call]})),
-                delta(json!({"tool_calls": [{"index": 0, "function": {"arguments": "{}"}}]})),
-                json!({"choices": [{"index": 1, "delta": {"tool_calls": [call]}}]}),
-                json!({"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 1}}),
-            ];
-            frames.extend(words.map(|word| json!({"choices": [{"index": 0, "delta": {}, "finish_reason": word}]})));
-            frames
-        }
-        "messages" => {
-            let block = |block: Value| json!({"type": "content_block_start", "index": 0, "content_block": block});
-            let delta = |delta: Value| json!({"type": "content_block_delta", "index": 0, "delta": delta});
-            let mut frames = vec![
-                json!({"type": "message_start", "message": {"role": "assistant"}}),
-                block(json!({"type": "text", "text": ""})),
-                block(json!({"type": "tool_use", "id": "a", "name": "f", "input": {}})),
-                block(json!({"type": "thinking", "thinking": ""})),
-                block(json!({"type": "novel", "text": "hi"})),
-                delta(json!({"type": "text_delta", "text": "hi"})),
-                delta(json!({"type": "input_json_delta", "partial_json": "{}"})),
-                delta(json!({"type": "thinking_delta", "thinking": "hm"})),
-                json!({"type": "content_block_stop", "index": 0}),
-                json!({"type": "message_stop"}),
-            ];
-            frames.extend(words.map(|word| json!({"type": "message_delta", "delta": {"stop_reason": word}})));
-            frames
-        }
-        "responses" => {
-            let item = |kind: &str, item: Value| json!({"type": format!("response.output_item.{kind}"), "output_index": 0, "item": item});
-            let call = json!({"type": "function_call", "id": "i", "call_id": "a", "name": "f", "arguments": "{}"});
-            let mut frames = vec![
-                json!({"type": "response.created", "response": {"id": "r"}}),
-                item("added", call.clone()),
-                item("done", call.clone()),
-                item("done", json!({"type": "reasoning", "id": "q", "summary": []})),
-                json!({"type": "response.output_text.delta", "output_index": 1, "delta": "hi"}),
-                json!({"type": "response.refusal.delta", "output_index": 2, "delta": "no"}),
-                json!({"type": "response.completed", "response": {"status": "completed", "output": []}}),
-                json!({"type": "response.completed", "response": {"status": "completed", "output": [call]}}),
-                json!({"type": "response.incomplete", "response": {"incomplete_details": {"reason": word}}}),
-                json!({"type": "response.failed", "response": {"status": "failed"}}),
-            ];
-            frames.extend(words.map(|word| json!({"type": "response.completed", "response": {"status": word}})));
-            frames
-        }
-        "gemini" => {
-            let part = |part: Value| json!({"candidates": [{"index": 0, "content": {"parts": [part]}}]});
-            let call = json!({"functionCall": {"name": "f", "args": {}}});
-            let mut frames = vec![
-                part(json!({"text": "hi"})),
-                part(json!({"text": "hm", "thought": true})),
-                part(json!({"text": ""})),
-                part(call.clone()),
-                json!({"candidates": [{"index": 1, "content": {"parts": [call]}}]}),
-                json!({"candidates": [{"index": 0, "content": {"parts": {"text": "hi"}}}]}),
-                json!({"promptFeedback": {"blockReason": "SAFETY"}}),
-                json!({"usageMetadata": {"promptTokenCount": 1}}),
-            ];
-            frames.extend(words.map(|word| json!({"candidates": [{"index": 0, "finishReason": word}]})));
-            frames
-        }
-        _ => {
-            let start = |start: Value| json!({"contentBlockStart": {"contentBlockIndex": 0, "start": start}});
-            let delta = |delta: Value| json!({"contentBlockDelta": {"contentBlockIndex": 0, "delta": delta}});
-            let mut frames = vec![
-                json!({"messageStart": {"role": "assistant"}}),
-                start(json!({"toolUse": {"toolUseId": "a", "name": "f", "type": "tool_use"}})),
-                start(json!({"toolUse": {"toolUseId": "s", "name": "g", "type": "server_tool_use"}})),
-                delta(json!({"toolUse": {"input": "{}"}})),
-                delta(json!({"text": "hi"})),
-                delta(json!({"reasoningContent": {"text": "hm"}})),
-                json!({"contentBlockStop": {"contentBlockIndex": 0}}),
-                json!({"metadata": {"usage": {"inputTokens": 1}}}),
-            ];
-            frames.extend(words.map(|word| json!({"messageStop": {"stopReason": word}})));
-            frames
-        }
-    }
+/// Some frames of a protocol, in which `WORD` stands for the reason of an end, and a call that the
+/// limit of tokens cuts, in one body and in a stream. Where arguments are an object, none of them
+/// is left.
+#[derive(Debug, Clone, Deserialize)]
+struct Protocol {
+    frames: Vec<Value>,
+    cut_body: Value,
+    cut_frames: Vec<Value>,
+}
+
+fn protocol(name: &str) -> Protocol {
+    let mut all: BTreeMap<String, Protocol> = serde_json::from_str(include_str!("endings.json")).unwrap();
+    all.remove(name).unwrap()
+}
+
+/// Returns the frames of a protocol, those with a reason also with none and with an empty one.
+fn frames(name: &str, word: &str) -> Vec<Value> {
+    let words = &[json!(word), Value::Null, json!("")].map(|word| word.to_string());
+    let spelled = protocol(name).frames.into_iter().flat_map(|frame| {
+        let text = frame.to_string();
+        let count = if text.contains("\"WORD\"") { words.len() } else { 1 };
+        words[..count].iter().map(move |word| text.replace("\"WORD\"", word))
+    });
+    spelled.map(|text| serde_json::from_str(&text).unwrap()).collect()
 }
 
 /// Checks that the completion is what its reason says, and that the events tell the same calls.
@@ -160,82 +92,16 @@ fn stream_of<'a>(protocol: &str, frames: impl Iterator<Item = &'a Value>) -> Vec
     frames.concat().into_bytes()
 }
 
-/// Decodes a response that ends in a completion.
-fn completion(mut decoder: Box<dyn Decoder>, bytes: &[u8]) -> ModelResponse {
-    let mut events = Vec::new();
-    let pushed = decoder.push(bytes, &mut events);
-    let ended = pushed.and_then(|()| decoder.finish(&mut events));
-    assert!(ended.is_ok(), "{events:?}");
-    let Some(ModelEvent::Completed(response)) = events.pop() else {
-        panic!("{events:?}")
-    };
-    check(&events, &response);
-    *response
-}
-
-/// The arguments of a call that the limit of tokens has cut.
-const CUT: &str = r#"{"path": "a"#;
-
-/// Returns, in the order of the decoders, a body and the frames of a stream in which the limit of
-/// tokens cuts a call. Where arguments are an object, none of them is left.
-fn cut_calls() -> [(Value, Vec<Value>); 5] {
-    let function = json!({"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": CUT}});
-    let chat = |field: &str| {
-        let message = json!({"role": "assistant", "content": null, "tool_calls": [function]});
-        json!({"choices": [{"index": 0, field: message, "finish_reason": "length"}]})
-    };
-    let block = json!({"type": "tool_use", "id": "a", "name": "f", "input": {}});
-    let messages = vec![
-        json!({"type": "message_start", "message": {"role": "assistant"}}),
-        json!({"type": "content_block_start", "index": 0, "content_block": block}),
-        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": CUT}}),
-        json!({"type": "message_delta", "delta": {"stop_reason": "max_tokens"}}),
-        json!({"type": "message_stop"}),
-    ];
-    let item = |arguments: &str| json!({"type": "function_call", "call_id": "a", "name": "f", "id": "i", "arguments": arguments});
-    let details = json!({"reason": "max_output_tokens"});
-    let incomplete =
-        json!({"object": "response", "status": "incomplete", "incomplete_details": details, "output": [item(CUT)]});
-    let responses = vec![
-        json!({"type": "response.output_item.added", "output_index": 0, "item": item("")}),
-        json!({"type": "response.function_call_arguments.delta", "item_id": "i", "output_index": 0, "delta": CUT}),
-        json!({"type": "response.incomplete", "response": incomplete}),
-    ];
-    let parts = json!([{"functionCall": {"name": "f", "args": {}}}]);
-    let contents = json!({"candidates": [{"index": 0, "content": {"parts": parts}, "finishReason": "MAX_TOKENS"}]});
-    let usage = json!({"inputTokens": 3, "outputTokens": 2, "totalTokens": 5});
-    let tool_use = json!({"toolUseId": "a", "name": "f", "input": {}});
-    let message = json!({"role": "assistant", "content": [{"toolUse": tool_use}]});
-    let begun = json!({"toolUse": {"toolUseId": "a", "name": "f"}});
-    let converse = vec![
-        json!({"messageStart": {"role": "assistant"}}),
-        json!({"contentBlockStart": {"contentBlockIndex": 0, "start": begun}}),
-        json!({"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"toolUse": {"input": CUT}}}}),
-        json!({"messageStop": {"stopReason": "max_tokens"}}),
-        json!({"metadata": {"usage": usage}}),
-    ];
-    [
-        (chat("message"), vec![chat("delta")]),
-        (
-            json!({"type": "message", "role": "assistant", "content": [block], "stop_reason": "max_tokens"}),
-            messages,
-        ),
-        (incomplete, responses),
-        (contents.clone(), vec![contents]),
-        (
-            json!({"output": {"message": message}, "stopReason": "max_tokens", "usage": usage}),
-            converse,
-        ),
-    ]
-}
-
 #[test]
 fn a_call_that_the_limit_of_tokens_cuts_is_not_whole() {
-    for ((name, make), (body, frames)) in DECODERS.into_iter().zip(cut_calls()) {
-        let body = body.to_string().into_bytes();
-        let stream = stream_of(name, frames.iter());
+    for (number, (name, _)) in DECODERS.into_iter().enumerate() {
+        let cut = protocol(name);
+        let body = cut.cut_body.to_string().into_bytes();
+        let stream = stream_of(name, cut.cut_frames.iter());
         for (kind, bytes) in [("application/json", body), ("text/event-stream", stream)] {
-            let response = completion(make(Some(kind), CapSettings::default()), &bytes);
+            let (events, end) = decoded(number, Some(kind), &[&bytes]);
+            let response = end.unwrap();
+            check(&events, &response);
             let is_whole = response.finish_reason.is_whole();
             assert_eq!(
                 (&response.finish_reason, is_whole),
@@ -308,21 +174,17 @@ proptest! {
     fn frames_end_in_a_whole_completion_or_an_error(
         protocol in 0..DECODERS.len(), word in select(&WORDS[..]), picks in vec(0..13_usize, 0..12), marks in any::<bool>(),
     ) {
-        let (name, make) = DECODERS[protocol];
+        let (name, _) = DECODERS[protocol];
         let frames = frames(name, word);
         let picked = picks.iter().map(|pick| &frames[pick % frames.len()]);
         let mut bytes = stream_of(name, picked);
         if marks && name != "converse" {
             bytes.extend_from_slice(b"data: [DONE]\n\n");
         }
-        let mut decoder = make(Some("text/event-stream"), CapSettings::default());
-        let mut events = Vec::new();
-        let pushed = decoder.push(&bytes, &mut events);
-        let ended = pushed.and_then(|()| decoder.finish(&mut events));
-        let completed = matches!(events.last(), Some(ModelEvent::Completed(_)));
-        prop_assert_eq!(ended.is_ok(), completed, "{:?}", events);
-        if let Some(ModelEvent::Completed(response)) = events.last() {
-            check(&events, response);
+        let (events, end) = decoded(protocol, Some("text/event-stream"), &[&bytes]);
+        match end {
+            Ok(response) => check(&events, &response),
+            Err(_) => prop_assert!(!events.iter().any(|event| matches!(event, ModelEvent::Completed(_))), "{:?}", events),
         }
     }
 
@@ -335,9 +197,7 @@ proptest! {
         let habits = Habits { shares_index, changes_ids, repeats_name, is_cumulative, repeats_calls };
         let chunks = chunks(&names, cuts, habits);
         let text = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect::<Vec<_>>().concat();
-        let settings = wires::chat_settings("p");
-        let ids = Arc::new(UuidV7Source);
-        let decoder = wires::decoder(&settings, Some("text/event-stream"), CapSettings::default(), ids);
+        let decoder = wires::decoder(&wires::chat_settings("p"), Some("text/event-stream"), CapSettings::default());
         let (events, end) = decode(decoder, &[text.as_bytes()]);
         let response = end.unwrap();
         check(&events, &response);

@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use test_support::error_answers::error_answers;
 use test_support::model_server::{ModelServer, Reply};
 
-use super::support::{ask, client, impatient, request, user};
+use super::support::{ask, client, greeting, impatient};
 
 #[tokio::test]
 async fn errors_of_many_servers_have_their_class() {
     for answer in error_answers() {
         let server = ModelServer::start(vec![Reply::new(answer.status, "application/json", answer.body.clone())]).await;
-        let error = ask(client(&server, &impatient(0)).as_ref(), request(vec![user("hi")])).await;
+        let error = ask(client(&server, &impatient(0)).as_ref(), greeting()).await;
         let error = error.end.unwrap_err();
         assert_eq!(error.class, answer.class, "{answer:?}");
         assert_eq!(error.status, Some(answer.status), "{answer:?}");
@@ -28,7 +28,7 @@ async fn errors_inside_a_stream_have_the_class_of_those_with_a_status() {
             continue;
         }
         let server = ModelServer::start(vec![Reply::events(format!("data: {}\n\n", answer.body))]).await;
-        let outcome = ask(client(&server, &impatient(0)).as_ref(), request(vec![user("hi")])).await;
+        let outcome = ask(client(&server, &impatient(0)).as_ref(), greeting()).await;
         let error = outcome.end.unwrap_err();
         assert_eq!(error.class, answer.class, "{answer:?}");
     }
@@ -39,7 +39,7 @@ async fn only_what_may_pass_is_asked_again() {
     for answer in error_answers() {
         let reply = Reply::new(answer.status, "application/json", answer.body.clone());
         let server = ModelServer::start(vec![reply.clone(), reply]).await;
-        ask(client(&server, &impatient(1)).as_ref(), request(vec![user("hi")])).await;
+        ask(client(&server, &impatient(1)).as_ref(), greeting()).await;
         let class = matches!(
             answer.class,
             Class::RateLimit | Class::Overload | Class::Server | Class::Timeout
@@ -83,7 +83,7 @@ async fn a_completion_that_the_server_itself_refuses_is_asked_for_again() {
             let server = ModelServer::start(vec![reply.clone(), reply]).await;
             let asked = ModelRequest {
                 tools: vec![tool.clone()].into(),
-                ..request(vec![user("hi")])
+                ..greeting()
             };
             let error = ask(client(&server, &impatient(1)).as_ref(), asked)
                 .await

@@ -14,6 +14,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::json;
 use test_support::model_request::model_request;
+use test_support::wires::{encode_request, settings};
 use uuid::Uuid;
 use values::ids::{AgentId, ExecutionId, MessageId, StepId, UuidV7Source};
 use values::json::RawJson;
@@ -22,9 +23,6 @@ use values::message::{
     Role, TextPart, ToolCall, ToolResult,
 };
 use values::session::{History, PrefixChoice, RequestPrefix};
-
-use test_support::model_request::model_request;
-use test_support::wires::{encode_request, settings};
 
 const PROVIDER: &str = "p";
 

@@ -14,6 +14,7 @@ extern crate agent_runtime_models as models;
 mod allocations;
 mod anthropic;
 mod bedrock;
+mod bytes;
 mod client;
 mod endings;
 mod error_answers;

@@ -2,10 +2,10 @@
 
 use models::ProviderKind;
 use serde_json::{Value, json};
+use test_support::wires::{encode_request, settings};
 use values::message::{ContentPart, Role};
 
 use super::support::{message, request};
-use test_support::wires::{encode_request, settings};
 
 /// Returns the parts of the caller's message with this part.
 fn sent(kind: ProviderKind, part: &Value) -> Vec<Value> {

@@ -3,11 +3,10 @@
 
 use allocation_counter::measure;
 use models::CapSettings;
-use test_support::small_frames::{SMALL_FRAMES_OF_AWS, of_aws, small_frames};
-
-use super::small_frames::{SMALL_FRAMES_OF_AWS, of_aws};
-use super::worst::decode_within;
 use test_support::samples::{ALL, DECODERS, Make};
+use test_support::small_frames::{SMALL_FRAMES_OF_AWS, of_aws};
+
+use super::worst::decode_within;
 
 /// Those of the service, a 128th of each.
 const CAPS: CapSettings = CapSettings {
@@ -103,17 +102,17 @@ fn small_frames_of_aws_take_bounded_memory() {
 fn large_lists_and_deep_and_long_values_take_bounded_memory() {
     for samples in ALL {
         let (name, make) = (samples.name, samples.make);
-        let (in_events, (before, after)) = samples.lists;
+        let (events, body) = samples.lists;
         for value in values() {
-            let shown = |before: &str| format!("{before}{}", &value[..8]);
-            for (before, after) in in_events {
-                let bytes = format!("data: {before}{value}{after}\n\n").repeat(EVENTS);
+            let shown = |position: &str| position.replace('@', &value[..8]);
+            for event in events {
+                let bytes = format!("data: {}\n\n", event.replace('@', &value)).repeat(EVENTS);
                 let kind = Some("text/event-stream");
-                decode(name, &shown(before), make, kind, bytes.as_bytes(), LIST);
+                decode(name, &shown(event), make, kind, bytes.as_bytes(), LIST);
             }
-            let body = format!("{before}{value}{after}");
+            let bytes = body.replace('@', &value);
             let kind = Some("application/json");
-            decode(name, &shown(before), make, kind, body.as_bytes(), LIST);
+            decode(name, &shown(body), make, kind, bytes.as_bytes(), LIST);
         }
     }
 }
@@ -146,13 +145,13 @@ fn lists_in_a_list_take_bounded_memory() {
 #[test]
 fn large_values_in_events_of_aws_take_bounded_memory() {
     let (name, make) = DECODERS[4];
-    for (event, before, after) in [
-        ("contentBlockStart", r#"{"contentBlockIndex":0,"start":"#, "}"),
-        ("contentBlockDelta", r#"{"contentBlockIndex":0,"delta":{"x":"#, "}}"),
-        ("messageStop", r#"{"stopReason":"#, "}"),
+    for (event, position) in [
+        ("contentBlockStart", r#"{"contentBlockIndex":0,"start":@}"#),
+        ("contentBlockDelta", r#"{"contentBlockIndex":0,"delta":{"x":@}}"#),
+        ("messageStop", r#"{"stopReason":@}"#),
     ] {
         for value in values() {
-            let bytes = of_aws(event, &format!("{before}{value}{after}")).repeat(EVENTS);
+            let bytes = of_aws(event, &position.replace('@', &value)).repeat(EVENTS);
             decode(name, &format!("{event} {}", &value[..8]), make, None, &bytes, LIST);
         }
     }

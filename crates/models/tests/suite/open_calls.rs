@@ -1,38 +1,24 @@
 //! Completions without a finish reason, and items that are incomplete: text may be whole, a call
 //! without an end is not.
 
-use agent::ports::{ModelError, ModelErrorClass, ModelEvent};
+use agent::ports::{ModelError, ModelErrorClass};
 use agent::state::{FinishReason, ModelResponse};
-use models::CapSettings;
 use serde_json::{Value, json};
 
-use test_support::samples::DECODERS;
+use super::support::decoded;
 
 const CHAT: usize = 0;
 const MESSAGES: usize = 1;
 const RESPONSES: usize = 2;
 
-/// Decodes a stream of these frames, or one body.
-fn decoded(protocol: usize, kind: &str, text: &str) -> Result<ModelResponse, ModelError> {
-    let (_, make) = DECODERS[protocol];
-    let mut decoder = make(Some(kind), CapSettings::default());
-    let mut events = Vec::new();
-    let pushed = decoder.push(text.as_bytes(), &mut events);
-    let ended = pushed.and_then(|()| decoder.finish(&mut events));
-    match (ended, events.pop()) {
-        (Ok(()), Some(ModelEvent::Completed(response))) => Ok(*response),
-        (Err(failure), _) => Err(failure.error),
-        (Ok(()), other) => panic!("{text} ended with {other:?}"),
-    }
-}
-
 fn stream(protocol: usize, frames: &[Value]) -> Result<ModelResponse, ModelError> {
     let frames = frames.iter().map(|frame| format!("data: {frame}\n\n"));
-    decoded(protocol, "text/event-stream", &frames.collect::<Vec<_>>().concat())
+    let text = frames.collect::<Vec<_>>().concat();
+    decoded(protocol, Some("text/event-stream"), &[text.as_bytes()]).1
 }
 
 fn whole(protocol: usize, body: &Value) -> Result<ModelResponse, ModelError> {
-    decoded(protocol, "application/json", &body.to_string())
+    decoded(protocol, Some("application/json"), &[body.to_string().as_bytes()]).1
 }
 
 #[track_caller]
@@ -49,9 +35,11 @@ fn a_call_of_chat_without_its_end_is_not_whole() {
         frames.concat() + "data: [DONE]\n\n"
     };
     for arguments in ["", "{\"x\":"] {
-        expect_cut(decoded(CHAT, "text/event-stream", &frames(arguments)));
+        expect_cut(decoded(CHAT, Some("text/event-stream"), &[frames(arguments).as_bytes()]).1);
     }
-    let response = decoded(CHAT, "text/event-stream", &frames("{}")).unwrap();
+    let response = decoded(CHAT, Some("text/event-stream"), &[frames("{}").as_bytes()])
+        .1
+        .unwrap();
     assert_eq!(response.finish_reason, FinishReason::ToolCalls);
     let call = json!({"id": "a", "function": {"name": "f", "arguments": ""}});
     let body =

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use agent::ports::ModelRequest;
 use serde_json::{Value, json};
-
-use super::support::{message, request, user};
 use test_support::wires::{chat_settings, encode_request};
+
+use super::support::{message, parameters, request, user};
 
 fn encoded(request: &ModelRequest) -> String {
     String::from_utf8(encode_request(request, &chat_settings("p"), true)).unwrap()
 }
 
-fn with(parameters: Value) -> ModelRequest {
+fn with(fields: Value) -> ModelRequest {
     ModelRequest {
-        parameters: Arc::new(serde_json::from_value(parameters).unwrap()),
+        parameters: parameters(fields),
         ..request(vec![])
     }
 }

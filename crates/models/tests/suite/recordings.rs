@@ -15,7 +15,7 @@ use values::usage::Usage;
 use super::anthropic::forms as anthropic_forms;
 use super::openai_chat::forms as chat_forms;
 use super::openai_responses::forms as responses_forms;
-use super::support::{Outcome, ask, generated_id, impatient, model_of, provider, request, user};
+use super::support::{Outcome, ask, generated_id, greeting, impatient, model_of, provider};
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Recording {
@@ -195,7 +195,7 @@ async fn replay(label: &str, wire: &Wire, exchange: &Exchange, expected: &Expect
         ..provider("test", server.url(base))
     };
     let model = model_of(settings, &impatient(0));
-    let outcome = ask(model.as_ref(), request(vec![user("hi")])).await;
+    let outcome = ask(model.as_ref(), greeting()).await;
 
     let captured = server.captured();
     assert_eq!(captured.len(), 1, "{label}");

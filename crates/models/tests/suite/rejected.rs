@@ -4,8 +4,9 @@
 use agent::ports::ModelEvent;
 use models::CapSettings;
 use serde_json::{Value, json};
+use test_support::samples::ALL;
 
-use test_support::samples::{ALL, DECODERS};
+use super::support::{decode, decoded};
 
 #[test]
 fn a_rejected_completion_reports_its_usage() {
@@ -21,13 +22,9 @@ fn a_rejected_completion_reports_its_usage() {
             (vec![none.clone()], true),
             (vec![name.clone(), json!("u")], true),
         ] {
-            let mut decoder = make(Some("application/json"), caps);
-            let mut events = Vec::new();
             let bytes = (samples.calls)(&names).to_string();
-            let outcome = decoder
-                .push(bytes.as_bytes(), &mut events)
-                .and_then(|()| decoder.finish(&mut events));
-            assert_eq!(outcome.is_err(), is_rejected, "{protocol}: {names:?}");
+            let (events, end) = decode(make(Some("application/json"), caps), &[bytes.as_bytes()]);
+            assert_eq!(end.is_err(), is_rejected, "{protocol}: {names:?}");
             let reported = events.iter().filter_map(|event| match event {
                 ModelEvent::Usage(usage) => Some((usage.input_tokens, usage.output_tokens, usage.total_tokens)),
                 _ => None,
@@ -41,17 +38,12 @@ fn a_rejected_completion_reports_its_usage() {
 fn an_error_instead_of_a_completion_reports_usage() {
     let usage = json!({"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5});
     let error = json!({"message": "no", "code": 502});
-    let (_, make) = DECODERS[0];
     for body in [
         json!({"error": error, "usage": usage}),
         json!({"choices": [{"index": 0, "error": error, "finish_reason": "error"}], "usage": usage}),
     ] {
-        let mut decoder = make(Some("application/json"), CapSettings::default());
-        let mut events = Vec::new();
-        let outcome = decoder
-            .push(body.to_string().as_bytes(), &mut events)
-            .and_then(|()| decoder.finish(&mut events));
-        assert!(outcome.is_err(), "{body}");
+        let (events, end) = decoded(0, Some("application/json"), &[body.to_string().as_bytes()]);
+        assert!(end.is_err(), "{body}");
         assert!(
             matches!(&events[..], [ModelEvent::Usage(usage)] if usage.total_tokens == 5),
             "{body}: {events:?}"

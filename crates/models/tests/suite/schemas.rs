@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use test_support::model_server::{ModelServer, Reply};
 use values::model_ref::ResponseFormat;
 
-use super::support::{Outcome, ask, impatient, model_of, provider, request, user};
+use super::support::{Outcome, ask, greeting, impatient, model_of, provider};
 use crate::schema_rules::{assert_answer_schema, assert_tool_schema};
 
 fn tool(name: &str, parameters: Value) -> ToolSpec {
@@ -21,63 +21,15 @@ fn tool(name: &str, parameters: Value) -> ToolSpec {
 
 /// Tools as public servers have them.
 fn tools() -> Vec<ToolSpec> {
-    let words = |name: &str| json!({"type": "object", "properties": {name: {"type": "string"}}, "required": [name]});
-    vec![
-        tool("nothing", json!({"type": "object"})),
-        tool("anything", json!({})),
-        tool(
-            "find_train",
-            json!({"type": "object", "properties": {"from": {"type": "string"}, "number": {"type": "string"}},
-                "anyOf": [{"required": ["from"]}, {"required": ["number"]}]}),
-        ),
-        tool(
-            "post",
-            json!({"type": "object", "oneOf": [words("text"), words("picture_url")]}),
-        ),
-        tool(
-            "both",
-            json!({"type": "object", "allOf": [words("a"), {"$ref": "#/$defs/b"}], "$defs": {"b": words("b")}}),
-        ),
-        tool(
-            "rows",
-            json!({"type": "object", "required": ["$top"], "properties": {
-                "$top": {"type": "integer"}, "_top": {"type": "string"}, "page[size]": {"type": "integer"}, "größe": {},
-                "order": {"type": "object", "properties": {"$by": {"type": "string"}}, "required": ["$by", "gone"]}}}),
-        ),
-        tool(
-            "tuple",
-            json!({"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "properties": {
-            "point": {"type": "array", "items": [{"type": "number"}, {"type": "string"}]}, "list": {"type": "array"},
-            "over": {"type": "number", "minimum": 1, "exclusiveMinimum": true}, "open": {"type": "object"}, "any": true}}),
-        ),
-        tool(
-            "tree",
-            json!({"type": "object", "properties": {"root": {"$ref": "#/definitions/node"}, "of": {"$ref": "#/properties/root"}},
-                "definitions": {"node": {"type": "object", "description": "A node.", "properties": {
-                    "children": {"type": "array", "items": {"$ref": "#/definitions/node"}}}}}}),
-        ),
-        tool(
-            "conditional",
-            json!({"type": "object", "properties": {"kind": {"enum": ["a", "b"]}}, "not": {"required": ["never"]},
-                "if": {"properties": {"kind": {"const": "a"}}}, "then": words("of_a"), "else": words("of_b")}),
-        ),
-        tool(
-            "shapes",
-            json!({"type": "object", "properties": {"shape": {"oneOf": [{"type": "object", "properties": {"kind": {"const": "round"}}},
-                {"allOf": [{"type": "object"}, {"properties": {"side": {"type": "number", "exclusiveMinimum": 0}}}]}]},
-                "code": {"type": "string", "pattern": "^(?!0)\\d+$", "format": "bank-code"}}}),
-        ),
-        tool(
-            "by_kind",
-            json!({"type": "object", "oneOf": [
-            {"properties": {"kind": {"const": "car"}, "doors": {"type": "integer"}}, "required": ["kind", "doors"]},
-            {"properties": {"kind": {"const": "boat"}, "sails": {"type": "integer"}}, "required": ["kind"]}]}),
-        ),
-        ToolSpec {
-            description: "é".repeat(3_000),
-            ..tool("wordy", json!({"type": "object", "oneOf": [words("x"), words("y")]}))
-        },
-    ]
+    let schemas: Vec<(String, Value)> = serde_json::from_str(include_str!("schemas.json")).unwrap();
+    let mut tools: Vec<_> = schemas.into_iter().map(|(name, schema)| tool(&name, schema)).collect();
+    let either =
+        ["x", "y"].map(|name| json!({"type": "object", "properties": {name: {"type": "string"}}, "required": [name]}));
+    tools.push(ToolSpec {
+        description: "é".repeat(3_000),
+        ..tool("wordy", json!({"type": "object", "oneOf": either}))
+    });
+    tools
 }
 
 async fn exchange(kind: ProviderKind, request: ModelRequest, body: Value) -> (Value, Outcome) {
@@ -122,7 +74,7 @@ async fn every_protocol_gets_schemas_that_it_accepts() {
     for kind in ProviderKind::OVER_HTTP {
         let asked = ModelRequest {
             tools: tools().into(),
-            ..request(vec![user("hi")])
+            ..greeting()
         };
         let body = sent(kind, asked).await;
         let sent = tools_in(kind, &body);
@@ -188,7 +140,7 @@ async fn references_are_replaced_below_every_keyword_with_schemas() {
         "tuple": {"type": "array", "prefixItems": [word, {"type": "number"}]}}});
     let asked = ModelRequest {
         tools: vec![tool("t", schema)].into(),
-        ..request(vec![user("hi")])
+        ..greeting()
     };
     let body = sent(ProviderKind::Bedrock, asked).await;
     let expected = json!({"type": "object", "properties": {
@@ -207,7 +159,7 @@ async fn members_that_need_others_name_them_as_their_schemas_do() {
     for kind in ProviderKind::OVER_HTTP {
         let asked = ModelRequest {
             tools: vec![tool("t", schema.clone())].into(),
-            ..request(vec![user("hi")])
+            ..greeting()
         };
         let body = sent(kind, asked).await;
         let (_, description, sent) = tools_in(kind, &body).remove(0);
@@ -260,7 +212,7 @@ async fn calls_get_the_names_of_members_back() {
     ] {
         let asked = ModelRequest {
             tools: tools().into(),
-            ..request(vec![user("hi")])
+            ..greeting()
         };
         let (_, outcome) = exchange(kind, asked, body).await;
         let calls = outcome.calls();
@@ -327,7 +279,7 @@ async fn response_formats_are_reduced_for_every_protocol() {
                 let asked = ModelRequest {
                     system: "Be brief.".into(),
                     response_format: format(schema, strict),
-                    ..request(vec![user("hi")])
+                    ..greeting()
                 };
                 let body = sent(kind, asked).await;
                 let is_closed = matches!(kind, ProviderKind::Anthropic | ProviderKind::Bedrock);

@@ -6,10 +6,10 @@ use std::time::Duration;
 use agent::ports::{ModelErrorClass, ModelEvent, ModelRequest};
 use agent::state::FinishReason;
 use models::{Script, Scripted};
-use values::message::{ContentPart, Role};
-use values::usage::Usage;
+use test_support::wires::Counted;
+use values::message::ContentPart;
 
-use super::support::{Counted, answered, ask, generated_id, message, request, result, user};
+use super::support::{answered, ask, generated_id, request, result, says, usage, user};
 
 fn model(text: &str) -> Scripted {
     Scripted::new(Script::parse("test", text).unwrap(), Arc::new(Counted::default()))
@@ -17,10 +17,6 @@ fn model(text: &str) -> Scripted {
 
 fn demo() -> Scripted {
     Scripted::new(Script::demo().unwrap(), Arc::new(Counted::default()))
-}
-
-fn said(text: &str) -> values::message::Message {
-    message(Role::Assistant, vec![ContentPart::text(text)])
 }
 
 #[tokio::test]
@@ -44,7 +40,7 @@ async fn the_demo_calls_the_calculator_and_remembers() {
     assert_eq!(second.texts(), expected);
     assert!(second.events.len() > 5, "the text comes in pieces");
 
-    history.extend([said(expected), user("And 2+2?")]);
+    history.extend([says(expected), user("And 2+2?")]);
     let third = ask(&model, request(history.clone())).await;
     assert_eq!(third.calls()[0].2, r#"{"expression":"2+2"}"#);
     history.push(answered(&third.end.unwrap()));
@@ -63,21 +59,16 @@ async fn an_answer_depends_on_the_request_alone() {
          usage = { input_tokens = 3, output_tokens = 2 }\nfinish_reason = 'length'",
     );
     let early = request(vec![user("a")]);
-    let late = request(vec![user("a"), said("x"), result("c", vec![ContentPart::text("r")])]);
+    let late = request(vec![user("a"), says("x"), result("c", vec![ContentPart::text("r")])]);
     for _ in 0..2 {
         assert_eq!(ask(&model, early.clone()).await.texts(), "first a");
         let outcome = ask(&model, late.clone()).await;
         assert_eq!(outcome.texts(), "second r");
         let response = outcome.end.unwrap();
-        let usage = Usage {
-            input_tokens: 3,
-            output_tokens: 2,
-            total_tokens: 5,
-            ..Usage::default()
-        };
+        let usage = usage(3, 2);
         assert_eq!((response.usage, response.finish_reason), (usage, FinishReason::Length));
     }
-    let outcome = ask(&model, request(vec![user("a"), said("x"), said("y")])).await;
+    let outcome = ask(&model, request(vec![user("a"), says("x"), says("y")])).await;
     assert_eq!(outcome.end.unwrap_err().class, ModelErrorClass::Invalid);
 }
 
@@ -89,12 +80,7 @@ async fn usage_is_estimated_from_the_size_of_the_request() {
         ..request(vec![user("123456")])
     };
     let outcome = ask(&model, sized).await;
-    let expected = Usage {
-        input_tokens: 3,
-        output_tokens: 2,
-        total_tokens: 5,
-        ..Usage::default()
-    };
+    let expected = usage(3, 2);
     assert_eq!(outcome.events.last(), Some(&ModelEvent::Usage(expected)));
     assert_eq!(outcome.end.unwrap().usage, expected);
 }

@@ -1,30 +1,27 @@
 //! Builds clients, requests and messages for the tests of models, and collects answers.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use agent::ports::{Model, ModelCatalog as _, ModelError, ModelErrorClass, ModelEvent, ModelRequest};
+use agent::ports::{Model, ModelCatalog as _, ModelError, ModelErrorClass, ModelEvent, ModelRequest, ToolSpec};
 use agent::state::ModelResponse;
 use futures_util::StreamExt as _;
-use models::{Catalog, ClientSettings, Decoder, ProviderKind, ProviderSettings, RetrySettings};
+use models::{CapSettings, Catalog, ClientSettings, Decoder, ProviderKind, ProviderSettings, RetrySettings};
 use proptest::sample::Index;
+use serde_json::Value;
 pub(super) use test_support::model_request::model_request as request;
 use test_support::model_server::ModelServer;
+use test_support::samples::DECODERS;
+use test_support::wires::Counted;
 use uuid::Uuid;
 use values::clock::{Clock, SystemClock, Timestamp};
 use values::ids::{IdSource, MessageId};
 use values::json::RawJson;
-use values::message::{ContentPart, Message, OpaquePart, ProviderFields, Role, ToolResult};
-
-/// The UUIDs 1, 2, 3 and so on.
-#[derive(Debug, Default)]
-pub(super) struct Counted(AtomicU64);
-
-impl IdSource for Counted {
-    fn next_uuid(&self) -> Uuid {
-        Uuid::from_u128(u128::from(self.0.fetch_add(1, Ordering::Relaxed)) + 1)
-    }
-}
+use values::message::{
+    Citation, ContentPart, ImagePart, MediaSource, Message, OpaquePart, ProviderFields, ReasoningPart, Role, TextPart,
+    ToolCall, ToolResult,
+};
+use values::model_parameters::ModelParameters;
+use values::usage::Usage;
 
 /// Returns the id that a call gets which has none: the `n`th.
 pub(super) fn generated_id(n: u128) -> String {
@@ -73,6 +70,42 @@ pub(super) fn user(text: &str) -> Message {
     message(Role::User, vec![ContentPart::text(text)])
 }
 
+/// Returns the request in which a user says hi.
+pub(super) fn greeting() -> ModelRequest {
+    request(vec![user("hi")])
+}
+
+pub(super) fn says(text: &str) -> Message {
+    message(Role::Assistant, vec![ContentPart::text(text)])
+}
+
+pub(super) fn instruction(text: &str) -> Message {
+    message(Role::System, vec![ContentPart::text(text)])
+}
+
+/// Returns an answer in a history, with a result for each of its calls.
+pub(super) fn replayed(answer: Message) -> Vec<Message> {
+    let results: Vec<_> = answer
+        .tool_calls()
+        .map(|call| result(&call.id, vec![ContentPart::text("x")]))
+        .collect();
+    [vec![user("hi"), answer], results].concat()
+}
+
+pub(super) fn parameters(fields: Value) -> Arc<ModelParameters> {
+    Arc::new(serde_json::from_value(fields).unwrap())
+}
+
+/// Returns the tool `t`.
+pub(super) fn tool(parameters: Value) -> ToolSpec {
+    ToolSpec {
+        name: "t".to_owned(),
+        description: "d".to_owned(),
+        parameters,
+        ..ToolSpec::default()
+    }
+}
+
 pub(super) fn result(call_id: &str, content: Vec<ContentPart>) -> Message {
     let result = ToolResult {
         call_id: call_id.to_owned(),
@@ -101,12 +134,96 @@ pub(super) fn made_by(mut message: Message, model: &str) -> Message {
     message
 }
 
+/// Returns a message of the assistant that the provider owns, made by the model of [`request`].
+pub(super) fn owned(provider: &str, content: Vec<ContentPart>) -> Message {
+    Message {
+        provider_fields: Some(ProviderFields {
+            model: Some("m".to_owned()),
+            ..ProviderFields::owner(provider)
+        }),
+        ..message(Role::Assistant, content)
+    }
+}
+
+/// Returns a call of the tool `t`.
+pub(super) fn call(id: &str, arguments: &str) -> ContentPart {
+    named_call(id, "t", arguments)
+}
+
+pub(super) fn named_call(id: &str, name: &str, arguments: &str) -> ContentPart {
+    ContentPart::ToolCall(ToolCall {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        arguments: arguments.to_owned(),
+        signature: None,
+    })
+}
+
+pub(super) fn thought(text: &str, signature: Option<&str>) -> ContentPart {
+    ContentPart::Reasoning(ReasoningPart {
+        text: text.to_owned(),
+        signature: signature.map(str::to_owned),
+        ..ReasoningPart::default()
+    })
+}
+
+/// Returns reasoning that the provider has encrypted.
+pub(super) fn redacted(data: &str) -> ContentPart {
+    ContentPart::Reasoning(ReasoningPart {
+        encrypted: Some(data.to_owned()),
+        ..ReasoningPart::default()
+    })
+}
+
+pub(super) fn refusal(text: &str) -> ContentPart {
+    ContentPart::Refusal { text: text.to_owned() }
+}
+
+pub(super) fn cited(text: &str, citations: &[impl ToString]) -> ContentPart {
+    let citations = citations
+        .iter()
+        .map(|citation| Citation(RawJson::new(citation.to_string())));
+    ContentPart::Text(TextPart {
+        text: text.to_owned(),
+        citations: citations.collect(),
+        signature: None,
+    })
+}
+
+pub(super) fn image(source: MediaSource) -> ContentPart {
+    ContentPart::Image(ImagePart { source, detail: None })
+}
+
+pub(super) fn at_url(url: &str) -> MediaSource {
+    MediaSource::Url { url: url.to_owned() }
+}
+
+pub(super) fn base64(media_type: &str, data: &str) -> MediaSource {
+    MediaSource::Base64 {
+        media_type: media_type.to_owned(),
+        data: data.to_owned(),
+    }
+}
+
 /// Returns what a provider sent that only it can read.
 pub(super) fn opaque(provider: &str, raw: &str) -> ContentPart {
     ContentPart::Opaque(OpaquePart {
         provider: provider.to_owned(),
         raw: RawJson::new(raw),
     })
+}
+
+pub(super) fn said(text: &str) -> ModelEvent {
+    ModelEvent::TextDelta { text: text.to_owned() }
+}
+
+pub(super) fn usage(input_tokens: u64, output_tokens: u64) -> Usage {
+    Usage {
+        input_tokens,
+        output_tokens,
+        total_tokens: input_tokens + output_tokens,
+        ..Usage::default()
+    }
 }
 
 /// The events of an answer, and its end.
@@ -124,6 +241,11 @@ pub(super) fn decode(mut decoder: Box<dyn Decoder>, chunks: &[&[u8]]) -> Decoded
         },
     };
     (events, end)
+}
+
+/// Decodes a response of a protocol that comes in these pieces.
+pub(super) fn decoded(protocol: usize, kind: Option<&str>, chunks: &[&[u8]]) -> Decoded {
+    decode(DECODERS[protocol].1(kind, CapSettings::default()), chunks)
 }
 
 /// Returns the class and the words of the error that an answer ended with.
@@ -213,6 +335,12 @@ pub(super) async fn ask(model: &dyn Model, request: ModelRequest) -> Outcome {
         assert_eq!(calls.collect::<Vec<_>>(), outcome.calls());
     }
     outcome
+}
+
+/// Cuts a text into pieces of seven characters.
+pub(super) fn sevens(text: &str) -> Vec<String> {
+    let chars: Vec<char> = text.chars().collect();
+    chars.chunks(7).map(|chunk| chunk.iter().collect()).collect()
 }
 
 /// Cuts bytes into pieces.

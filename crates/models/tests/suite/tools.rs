@@ -7,10 +7,12 @@ use agent::ports::{ModelRequest, ToolSpec};
 use models::{ProviderKind, ProviderSettings};
 use serde_json::{Value, json};
 use test_support::model_server::{Captured, ModelServer, Reply};
-use values::message::{ContentPart, DocumentPart, ImagePart, MediaSource, Role};
+use values::message::{ContentPart, DocumentPart, MediaSource, Role};
 use values::model_parameters::ToolChoice;
 
-use super::support::{ask, impatient, message, model_of, provider, request, result, user};
+use super::support::{
+    self, ask, greeting, image, impatient, message, model_of, parameters, provider, request, result, user,
+};
 
 /// Returns what a request says of the choice of tools.
 fn choice_in(kind: ProviderKind, body: &Value) -> &Value {
@@ -38,15 +40,7 @@ fn tools_in(kind: ProviderKind, body: &Value) -> &Value {
 }
 
 fn tool() -> ToolSpec {
-    ToolSpec {
-        name: "t".to_owned(),
-        description: "d".to_owned(),
-        parameters: json!({"type": "object"}),
-        idempotent: true,
-        read_only: false,
-        destructive: false,
-        timeout: None,
-    }
+    support::tool(json!({"type": "object"}))
 }
 
 /// Asks a provider named `test`, whose answer is the body, and returns the request and the answer's
@@ -111,7 +105,7 @@ async fn a_choice_of_tools_has_its_form_in_each_protocol() {
             let asked = |tools: &[ToolSpec]| ModelRequest {
                 tools: tools.into(),
                 tool_choice: choice.clone(),
-                ..request(vec![user("hi")])
+                ..greeting()
             };
             let with = sent(kind, asked(&[tool()])).await;
             assert_eq!(choice_in(kind, &with), &expected, "{kind:?} {choice:?}");
@@ -132,8 +126,8 @@ async fn an_agent_s_own_field_says_what_the_choice_does_not() {
         let asked = |choice: ToolChoice, extra: Value| ModelRequest {
             tools: [tool()].into(),
             tool_choice: choice,
-            parameters: Arc::new(serde_json::from_value(json!({"extra": extra})).unwrap()),
-            ..request(vec![user("hi")])
+            parameters: parameters(json!({"extra": extra})),
+            ..greeting()
         };
         let free = sent(kind, asked(ToolChoice::Auto, own_choice(kind, &own))).await;
         assert_eq!(choice_in(kind, &free), &own, "{kind:?}");
@@ -175,7 +169,7 @@ async fn a_model_that_must_call_a_tool_does_not_think_where_that_is_refused() {
                 tools: tools.into(),
                 tool_choice: choice.clone(),
                 parameters: Arc::new(serde_json::from_value(parameters.clone()).unwrap()),
-                ..request(vec![user("hi")])
+                ..greeting()
             };
             let body = sent(kind, asked).await;
             let thinking = match kind {
@@ -197,7 +191,7 @@ async fn tools_of_the_provider_stand_beside_the_agent_s_and_reach_no_other_provi
             kind,
             ModelRequest {
                 tools: [tool()].into(),
-                ..request(vec![user("hi")])
+                ..greeting()
             },
         )
         .await;
@@ -205,8 +199,8 @@ async fn tools_of_the_provider_stand_beside_the_agent_s_and_reach_no_other_provi
         let asked = |tools: &[ToolSpec], extra: Value| ModelRequest {
             tools: tools.into(),
             provider_tools: Arc::new(serde_json::from_value(by_provider.clone()).unwrap()),
-            parameters: Arc::new(serde_json::from_value(json!({"extra": extra})).unwrap()),
-            ..request(vec![user("hi")])
+            parameters: parameters(json!({"extra": extra})),
+            ..greeting()
         };
         let both = sent(kind, asked(&[tool()], json!({}))).await;
         assert_eq!(tools_in(kind, &both), &json!([own, search]), "{kind:?}");
@@ -273,11 +267,7 @@ async fn calls_of_the_provider_s_tools_are_counted_by_name() {
         ),
         (ProviderKind::Bedrock, converse, json!({"nova_grounding": 2})),
     ] {
-        assert_eq!(
-            exchange(kind, request(vec![user("hi")]), body).await.1,
-            expected,
-            "{kind:?}"
-        );
+        assert_eq!(exchange(kind, greeting(), body).await.1, expected, "{kind:?}");
     }
 }
 
@@ -301,7 +291,7 @@ async fn a_call_of_our_tool_in_the_form_of_the_provider_s_own_is_not_lost() {
     ] {
         let request = ModelRequest {
             tools: [tool()].into(),
-            ..request(vec![user("hi")])
+            ..greeting()
         };
         assert_eq!(exchange(kind, request, body).await.1, expected, "{kind:?}");
     }
@@ -323,12 +313,7 @@ fn document(provider: &str) -> ContentPart {
 
 #[tokio::test]
 async fn a_file_of_the_provider_is_named_to_it_and_described_to_others() {
-    let image = |provider: &str| {
-        ContentPart::Image(ImagePart {
-            source: stored_at(provider),
-            detail: None,
-        })
-    };
+    let image = |provider: &str| image(stored_at(provider));
     let words = "[The file \"a.pdf\" is stored at the provider other, and only its models can read it.]";
     let nameless = "[The file is stored at the provider other, and only its models can read it.]";
     let file = json!({"type": "file", "file": {"file_id": "file_1"}});

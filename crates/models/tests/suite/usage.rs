@@ -1,14 +1,12 @@
 //! The usage of a completion, in the form of each protocol. Counts are those of [`counts`].
 
-use std::sync::Arc;
-
 use models::{CapSettings, ProviderKind};
 use serde_json::{Value, json};
+use test_support::bedrock_frames::event;
+use test_support::wires;
 use values::usage::{Cost, Usage};
 
-use super::bedrock::support::event;
-use super::support::{Counted, decode};
-use test_support::wires;
+use super::support::decode;
 
 /// Returns the counts: input, output, read from the cache, written to it, reasoning, total.
 fn counts(usage: &Usage) -> [u64; 6] {
@@ -24,9 +22,8 @@ fn counts(usage: &Usage) -> [u64; 6] {
 
 /// Returns the usage of a completion that reports these snapshots, one after another.
 fn usage(kind: ProviderKind, snapshots: &[&str]) -> Usage {
-    let ids = Arc::new(Counted::default());
     let settings = wires::settings("p", kind);
-    let decoder = wires::decoder(&settings, Some("text/event-stream"), CapSettings::default(), ids);
+    let decoder = wires::decoder(&settings, Some("text/event-stream"), CapSettings::default());
     decode(decoder, &[&stream(kind, snapshots)]).1.unwrap().usage
 }
 

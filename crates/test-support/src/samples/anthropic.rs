@@ -9,31 +9,22 @@ pub(super) const SAMPLES: Samples = Samples {
     name: "messages",
     make: |content_type, caps| decoder(ProviderKind::Anthropic, content_type, caps),
     nests: &[
-        (r#"{"type":"message","content":"#, "}"),
-        (r#"{"type":"message","content":[{"type":"x","y":"#, "}]}"),
-        (
-            r#"{"type":"message","content":[{"type":"tool_use","name":"f","input":"#,
-            "}]}",
-        ),
-        (r#"{"type":"content_block_start","index":0,"content_block":"#, "}"),
-        (r#"{"type":"content_block_delta","delta":"#, "}"),
-        (r#"{"type":"content_block_delta","delta":{"type":"x_delta","y":"#, "}}"),
-        (r#"{"type":"message_delta","usage":{"iterations":"#, "}}"),
+        r#"{"type":"message","content":@}"#,
+        r#"{"type":"message","content":[{"type":"x","y":@}]}"#,
+        r#"{"type":"message","content":[{"type":"tool_use","name":"f","input":@}]}"#,
+        r#"{"type":"content_block_start","index":0,"content_block":@}"#,
+        r#"{"type":"content_block_delta","delta":@}"#,
+        r#"{"type":"content_block_delta","delta":{"type":"x_delta","y":@}}"#,
+        r#"{"type":"message_delta","usage":{"iterations":@}}"#,
     ],
     lists: (
         &[
-            (
-                r#"{"type":"content_block_start","content_block":{"type":"text","citations":"#,
-                "}}",
-            ),
-            (
-                r#"{"type":"content_block_start","content_block":{"type":"x","a":"#,
-                "}}",
-            ),
-            (r#"{"type":"message","content":"#, "}"),
-            (r#"{"error":"#, "}"),
+            r#"{"type":"content_block_start","content_block":{"type":"text","citations":@}}"#,
+            r#"{"type":"content_block_start","content_block":{"type":"x","a":@}}"#,
+            r#"{"type":"message","content":@}"#,
+            r#"{"error":@}"#,
         ],
-        (r#"{"type":"message","content":"#, "}"),
+        r#"{"type":"message","content":@}"#,
     ),
     small_frames: &[
         &[r#"{"type":"content_block_start","index":@,"content_block":{"type":"text","text":"x"}}"#],

@@ -10,27 +10,15 @@ pub(super) const SAMPLES: Samples = Samples {
     name: "converse",
     make: |content_type, caps| decoder(ProviderKind::Bedrock, content_type, caps),
     nests: &[
-        (r#"{"output":"#, "}"),
-        (r#"{"output":{"message":{"role":"assistant","content":"#, "}}}"),
-        (
-            r#"{"output":{"message":{"role":"assistant","content":[{"text":"#,
-            r#"}]}},"stopReason":"end_turn"}"#,
-        ),
-        (
-            r#"{"output":{"message":{"role":"assistant","content":[{"toolUse":{"name":"f","input":"#,
-            r#"}}]}},"stopReason":"tool_use"}"#,
-        ),
-        (
-            r#"{"output":{"message":{"role":"assistant","content":[{"reasoningContent":"#,
-            "}]}}}",
-        ),
+        r#"{"output":@}"#,
+        r#"{"output":{"message":{"role":"assistant","content":@}}}"#,
+        r#"{"output":{"message":{"role":"assistant","content":[{"text":@}]}},"stopReason":"end_turn"}"#,
+        r#"{"output":{"message":{"role":"assistant","content":[{"toolUse":{"name":"f","input":@}}]}},"stopReason":"tool_use"}"#,
+        r#"{"output":{"message":{"role":"assistant","content":[{"reasoningContent":@}]}}}"#,
     ],
     lists: (
         &[],
-        (
-            r#"{"output":{"message":{"content":[{"citationsContent":{"citations":"#,
-            "}}]}}}",
-        ),
+        r#"{"output":{"message":{"content":[{"citationsContent":{"citations":@}}]}}}"#,
     ),
     small_frames: &[],
     calls,

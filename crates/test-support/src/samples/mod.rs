@@ -6,30 +6,24 @@ mod gemini;
 mod openai_chat;
 mod openai_responses;
 
-use std::sync::Arc;
-
 use models::{CapSettings, Decoder, ProviderKind, ProviderSettings};
 use serde_json::Value;
-use values::ids::UuidV7Source;
 
 use crate::wires;
 
 /// Makes the decoder of an answer that is a stream or one body.
 pub type Make = fn(Option<&str>, CapSettings) -> Box<dyn Decoder>;
 
-/// The text before a value and the text after it.
-pub type Around = (&'static str, &'static str);
-
 /// Samples of a protocol.
 #[derive(Debug)]
 pub struct Samples {
     pub name: &'static str,
     pub make: Make,
-    /// The positions of values inside which the decoder reads.
-    pub nests: &'static [Around],
-    /// The positions of a list or an object that is as large as it likes: in events, and in one
-    /// body.
-    pub lists: (&'static [Around], Around),
+    /// Bodies and events with `@` at the position of a value inside which the decoder reads.
+    pub nests: &'static [&'static str],
+    /// Events, and one body, with `@` at the position of a list or an object that is as large as it
+    /// likes.
+    pub lists: (&'static [&'static str], &'static str),
     /// Small frames, of which an answer has as many as it may, the last of several ones again and
     /// again; `@` stands for the number of the frame.
     pub small_frames: &'static [&'static [&'static str]],
@@ -66,5 +60,5 @@ fn decoder(kind: ProviderKind, content_type: Option<&str>, caps: CapSettings) ->
         think_tags: Some(true),
         ..wires::settings("p", kind)
     };
-    wires::decoder(&settings, content_type, caps, Arc::new(UuidV7Source))
+    wires::decoder(&settings, content_type, caps)
 }

@@ -9,44 +9,23 @@ pub(super) const SAMPLES: Samples = Samples {
     name: "responses",
     make: |content_type, caps| decoder(ProviderKind::OpenAiResponses, content_type, caps),
     nests: &[
-        (r#"{"object":"response","output":"#, "}"),
-        (r#"{"type":"response.completed","response":{"output":"#, "}}"),
-        (r#"{"type":"response.output_item.done","item":"#, "}"),
-        (
-            r#"{"type":"response.output_item.done","item":{"type":"message","content":"#,
-            "}}",
-        ),
-        (
-            r#"{"type":"response.output_item.done","item":{"type":"reasoning","summary":"#,
-            "}}",
-        ),
-        (
-            r#"{"type":"response.output_item.done","item":{"type":"function_call","name":"f","arguments":"#,
-            "}}",
-        ),
-        (r#"{"type":"response.output_text.delta","delta":"#, "}"),
-        (
-            r#"{"type":"response.content_part.done","part":{"type":"output_text","annotations":"#,
-            "}}",
-        ),
+        r#"{"object":"response","output":@}"#,
+        r#"{"type":"response.completed","response":{"output":@}}"#,
+        r#"{"type":"response.output_item.done","item":@}"#,
+        r#"{"type":"response.output_item.done","item":{"type":"message","content":@}}"#,
+        r#"{"type":"response.output_item.done","item":{"type":"reasoning","summary":@}}"#,
+        r#"{"type":"response.output_item.done","item":{"type":"function_call","name":"f","arguments":@}}"#,
+        r#"{"type":"response.output_text.delta","delta":@}"#,
+        r#"{"type":"response.content_part.done","part":{"type":"output_text","annotations":@}}"#,
     ],
     lists: (
         &[
-            (
-                r#"{"type":"response.output_item.done","item":{"type":"message","content":"#,
-                "}}",
-            ),
-            (
-                r#"{"type":"response.output_item.done","item":{"type":"reasoning","summary":"#,
-                "}}",
-            ),
-            (r#"{"type":"response.completed","response":{"output":"#, "}}"),
-            (
-                r#"{"type":"response.failed","response":{"status":"failed","error":"#,
-                "}}",
-            ),
+            r#"{"type":"response.output_item.done","item":{"type":"message","content":@}}"#,
+            r#"{"type":"response.output_item.done","item":{"type":"reasoning","summary":@}}"#,
+            r#"{"type":"response.completed","response":{"output":@}}"#,
+            r#"{"type":"response.failed","response":{"status":"failed","error":@}}"#,
         ],
-        (r#"{"object":"response","output":"#, "}"),
+        r#"{"object":"response","output":@}"#,
     ),
     small_frames: &[
         &[r#"{"type":"response.output_text.delta","item_id":"@","delta":"x"}"#],

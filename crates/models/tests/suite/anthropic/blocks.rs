@@ -2,12 +2,11 @@
 //! are missing or used twice.
 
 use agent::ports::ModelEvent;
-use models::CapSettings;
 use serde_json::{Value, json};
-use values::message::{ContentPart, ReasoningPart};
+use values::message::ContentPart;
 
-use super::support::{block, call, decode_with, delta, end, input_delta, start, stop, stream, text_delta, tool_use};
-use crate::support::generated_id;
+use super::support::{block, delta, end, input_delta, read, start, stop, stream, text_delta, tool_use};
+use crate::support::{call, generated_id, redacted, thought};
 
 #[test]
 fn input_comes_in_pieces_or_at_once() {
@@ -36,7 +35,7 @@ fn input_comes_in_pieces_or_at_once() {
         "verbatim, also where the answer was cut"
     );
     let body = r#"{"content": [{"type": "tool_use", "id": "a", "name": "t", "input": {"n":  1e2}}, {"type": "tool_use", "id": "b", "name": "t"}]}"#;
-    let (events, response) = decode_with(None, CapSettings::default(), &[body.as_bytes()]);
+    let (events, response) = read(body.as_bytes());
     assert_eq!(response.unwrap().content, [call("a", "{\"n\":  1e2}"), call("b", "{}")]);
     assert_eq!(events.len(), 4, "each call begins and has its input: {events:?}");
 }
@@ -156,7 +155,7 @@ fn calls_are_understood_in_the_spellings_of_other_protocols() {
         json!({"type": "tool_use", "id": "a", "name": "t", "input": "{\"n\":1}"}),
     ] {
         let body = json!({"content": [{"type": "text", "text": "I compute."}, spelled], "stop_reason": "end_turn"});
-        let (_, response) = decode_with(None, CapSettings::default(), &[body.to_string().as_bytes()]);
+        let (_, response) = read(body.to_string().as_bytes());
         let content = response.unwrap().content;
         assert_eq!(content[1..], [call("a", "{\"n\":1}")], "{spelled}");
     }
@@ -178,17 +177,8 @@ fn blocks_that_only_the_provider_reads_are_no_answer() {
 
 #[test]
 fn thinking_is_stored_with_its_signature() {
-    let signed = |text: &str| {
-        ContentPart::Reasoning(ReasoningPart {
-            text: text.to_owned(),
-            signature: Some("c2ln".to_owned()),
-            ..ReasoningPart::default()
-        })
-    };
-    let redacted = ContentPart::Reasoning(ReasoningPart {
-        encrypted: Some("ZGF0YQ==".to_owned()),
-        ..ReasoningPart::default()
-    });
+    let signed = |text: &str| thought(text, Some("c2ln"));
+    let redacted = redacted("ZGF0YQ==");
     let thinking = |index, text| delta(index, &json!({"type": "thinking_delta", "thinking": text}));
     let signature = |index, text| delta(index, &json!({"type": "signature_delta", "signature": text}));
     let empty = json!({"type": "thinking", "thinking": "", "signature": ""});

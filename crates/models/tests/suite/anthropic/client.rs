@@ -9,7 +9,7 @@ use test_support::model_server::{ModelServer, Reply};
 use values::message::ContentPart;
 
 use super::support::{block, end, start, stop, text_delta};
-use crate::support::{answered, ask, impatient, model_of, provider, request, result, user};
+use crate::support::{answered, ask, greeting, impatient, model_of, provider, request, result, user};
 
 fn client(server: &ModelServer, settings: &ClientSettings) -> Arc<dyn Model> {
     let provider = ProviderSettings {
@@ -37,7 +37,7 @@ async fn a_request_carries_the_key_and_the_version() {
     let server = ModelServer::start(vec![hello()]).await;
     let model = client(&server, &impatient(0));
     assert_eq!(model.structured_output(), StructuredOutput::Native);
-    let outcome = ask(model.as_ref(), request(vec![user("hi")])).await;
+    let outcome = ask(model.as_ref(), greeting()).await;
     assert_eq!(outcome.texts(), "hello");
     let captured = server.captured();
     let header = |name: &str| captured[0].headers.get(name).map(|value| value.to_str().unwrap());
@@ -56,12 +56,12 @@ async fn an_overload_is_waited_out_only_before_anything_was_passed_on() {
         hello(),
     ])
     .await;
-    let outcome = ask(client(&server, &impatient(4)).as_ref(), request(vec![user("hi")])).await;
+    let outcome = ask(client(&server, &impatient(4)).as_ref(), greeting()).await;
     assert_eq!((outcome.texts().as_str(), server.asked()), ("hello", 3));
     assert_eq!(outcome.tokens().1, 4, "what the failed attempt had read counts");
 
     let server = ModelServer::start(vec![events(&[start(), text_delta(0, "hel"), overloaded()]), hello()]).await;
-    let outcome = ask(client(&server, &impatient(4)).as_ref(), request(vec![user("hi")])).await;
+    let outcome = ask(client(&server, &impatient(4)).as_ref(), greeting()).await;
     assert_eq!((outcome.texts().as_str(), server.asked()), ("hel", 1));
     assert_eq!(outcome.end.unwrap_err().class, ModelErrorClass::Overload);
 }

@@ -1,21 +1,15 @@
 //! The rules that the decoder keeps about streams as a whole, one test each.
 
-use std::sync::Arc;
-
 use agent::ports::{ModelErrorClass, ModelEvent};
 use agent::state::FinishReason;
 use models::CapSettings;
-use proptest::prelude::*;
 use serde_json::{Value, json};
 use values::message::ContentPart;
-use values::usage::Usage;
 
 use super::support::{
-    block, decode_with, delta, end, input_delta, ping, plain, settings, start, stop, stream, text_delta, tool_use,
+    block, decode_with, delta, end, input_delta, ping, plain, read, start, stop, stream, text_delta, tool_use,
 };
-use crate::recordings::{MESSAGES, exchanges};
-use crate::support::{Counted, error};
-use test_support::wires;
+use crate::support::{error, refusal, said, usage};
 
 #[test]
 fn an_end_that_was_announced_is_enough_and_another_is_none() {
@@ -34,12 +28,12 @@ fn an_end_that_was_announced_is_enough_and_another_is_none() {
     }
     assert_eq!(error(with(&[])).0, ModelErrorClass::Truncated);
     for text in ["", ": comment\n\n", "{\"content\": [", "data: {\"type\": \"mess"] {
-        let outcome = decode_with(None, CapSettings::default(), &[text.as_bytes()]);
+        let outcome = read(text.as_bytes());
         assert_eq!(error(outcome).0, ModelErrorClass::Truncated, "{text:?}");
     }
     let hello = block(0, &json!({"type": "text", "text": "hello"}));
     let unended = format!("data: {}\n\ndata: {hello}\n\ndata: {}", start(), end("end_turn"));
-    let outcome = decode_with(None, CapSettings::default(), &[unended.as_bytes()]);
+    let outcome = read(unended.as_bytes());
     assert_eq!(
         outcome.1.unwrap().finish_reason,
         FinishReason::Stop,
@@ -82,9 +76,7 @@ fn reasons_for_the_end_have_their_neutral_names() {
 #[test]
 fn a_refusal_without_text_has_a_reason() {
     let details = json!({"type": "refusal", "explanation": "Not this."});
-    let refusal = ContentPart::Refusal {
-        text: "Not this.".to_owned(),
-    };
+    let refusal = refusal("Not this.");
     let reported = vec![ModelEvent::RefusalDelta {
         text: "Not this.".to_owned(),
     }];
@@ -102,12 +94,6 @@ fn a_refusal_without_text_has_a_reason() {
 
 #[test]
 fn usage_is_a_running_total_and_the_last_one_stands() {
-    let usage = |input, output| Usage {
-        input_tokens: input,
-        output_tokens: output,
-        total_tokens: input + output,
-        ..Usage::default()
-    };
     let late = json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"input_tokens": 30, "output_tokens": 9}});
     let said = block(0, &json!({"type": "text", "text": "a"}));
     let (events, response) = stream(&[start(), ping(), said, end("tool_use"), late, stop()]);
@@ -181,7 +167,7 @@ fn an_event_named_error_without_data_is_no_error() {
             end("end_turn"),
             stop()
         );
-        let (_, response) = decode_with(None, CapSettings::default(), &[text.as_bytes()]);
+        let (_, response) = read(text.as_bytes());
         assert_eq!(response.unwrap().finish_reason, FinishReason::Stop, "{data:?}");
     }
 }
@@ -189,9 +175,7 @@ fn an_event_named_error_without_data_is_no_error() {
 #[test]
 fn an_error_in_mid_stream_ends_the_answer() {
     let overloaded = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
-    let hello = ModelEvent::TextDelta {
-        text: "hello".to_owned(),
-    };
+    let hello = said("hello");
     let (events, end_of_it) = stream(&[
         start(),
         text_delta(0, "hello"),
@@ -212,11 +196,7 @@ fn an_error_in_mid_stream_ends_the_answer() {
         error(stream(&[nameless])),
         (ModelErrorClass::Server, "broke".to_owned())
     );
-    let named = decode_with(
-        None,
-        CapSettings::default(),
-        &[b"event: error\ndata: upstream broke\n\n"],
-    );
+    let named = read(b"event: error\ndata: upstream broke\n\n");
     assert_eq!(error(named), (ModelErrorClass::Server, "upstream broke".to_owned()));
 }
 
@@ -235,7 +215,7 @@ fn a_body_that_is_no_answer_is_a_protocol_error() {
             "a tool call has no name",
         ),
     ] {
-        let outcome = decode_with(None, CapSettings::default(), &[body.as_bytes()]);
+        let outcome = read(body.as_bytes());
         assert_eq!(
             error(outcome),
             (ModelErrorClass::Protocol, message.to_owned()),
@@ -297,72 +277,6 @@ fn bytes_after_the_end_are_ignored() {
         json!("nonsense"),
     ]);
     assert_eq!(response.unwrap().content, [ContentPart::text("a")]);
-}
-
-/// Fragments of the protocol, so that random bytes get beyond the first brace.
-fn soup() -> impl Strategy<Value = Vec<u8>> {
-    let events = [
-        start(),
-        ping(),
-        stop(),
-        end("tool_use"),
-        block(0, &tool_use("a")),
-        block(0, &json!({"type": "text", "text": "a", "citations": [1]})),
-        block(1, &json!({"type": "server_tool_use", "id": "s", "input": {}})),
-        block(2, &json!({"type": "thinking"})),
-        input_delta(0, "{\""),
-        input_delta(1, "]}"),
-        text_delta(0, "é"),
-        delta(1, &json!({"type": "x_delta", "input": [1], "id": "y"})),
-        json!({"type": "message", "content": [tool_use("a"), 1, {}]}),
-    ];
-    let frames = events.map(|event| format!("data: {event}\n\n"));
-    let scraps = [
-        "data: ",
-        "\n\n",
-        "\r",
-        "event: error\n",
-        "[DONE]",
-        "{\"content\":[",
-        "]}",
-        "null",
-        "\u{FEFF}",
-    ];
-    let pieces = prop::sample::select(frames.into_iter().chain(scraps.map(str::to_owned)).collect::<Vec<_>>());
-    let piece = prop_oneof![
-        6 => pieces.prop_map(String::into_bytes),
-        1 => prop::collection::vec(any::<u8>(), 0..6),
-    ];
-    prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
-}
-
-fn in_pieces(content_type: Option<&str>, chunks: &[&[u8]]) -> (Vec<ModelEvent>, Result<(), String>) {
-    let ids = Arc::new(Counted::default());
-    let mut decoder = wires::decoder(&settings(), content_type, CapSettings::default(), ids);
-    let mut events = Vec::new();
-    let pushed = chunks.iter().try_for_each(|chunk| decoder.push(chunk, &mut events));
-    let end = pushed.and_then(|()| decoder.finish(&mut events));
-    (events, end.map_err(|failure| failure.error.message))
-}
-
-proptest! {
-    #[test]
-    fn no_bytes_make_the_decoder_panic_and_cuts_change_nothing(bytes in soup(), size in 1_usize..40, declared in any::<bool>()) {
-        let content_type = declared.then_some("text/event-stream");
-        let cut: Vec<_> = bytes.chunks(size).collect();
-        prop_assert_eq!(in_pieces(content_type, &[&bytes]), in_pieces(content_type, &cut));
-    }
-
-    #[test]
-    fn cuts_of_recorded_streams_change_nothing(size in 1_usize..200) {
-        for (label, exchange) in exchanges(&MESSAGES).into_iter().filter(|(label, _)| label.contains("stream")) {
-            let body = exchange.response.body.as_bytes();
-            let cut: Vec<_> = body.chunks(size).collect();
-            let whole = in_pieces(None, &[body]);
-            prop_assert!(whole.1.is_ok(), "{}", label);
-            prop_assert_eq!(whole, in_pieces(None, &cut), "{}", label);
-        }
-    }
 }
 
 #[test]

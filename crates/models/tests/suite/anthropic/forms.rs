@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::support::sevens;
+
 /// Folds a recorded stream into one body. An error in the stream is the body.
 pub(crate) fn plain_of_stream(stream: &str) -> String {
     let mut body = json!({});
@@ -82,7 +84,7 @@ pub(crate) fn stream_of_plain(body: &str) -> String {
 fn pieces_of(block: &Value) -> (Value, Vec<Value>) {
     let mut start = block.clone();
     let cut = |name: &str, kind: &str| {
-        let pieces = chunks(block[name].as_str().unwrap()).into_iter();
+        let pieces = sevens(block[name].as_str().unwrap()).into_iter();
         pieces
             .map(|piece| json!({"type": kind, name: piece}))
             .collect::<Vec<_>>()
@@ -107,7 +109,7 @@ fn pieces_of(block: &Value) -> (Value, Vec<Value>) {
         "tool_use" | "server_tool_use" => {
             start["input"] = json!({});
             let input = block["input"].to_string();
-            let pieces = chunks(if input == "{}" { "" } else { &input });
+            let pieces = sevens(if input == "{}" { "" } else { &input });
             let pieces = std::iter::once(String::new()).chain(pieces);
             pieces
                 .map(|piece| json!({"type": "input_json_delta", "partial_json": piece}))
@@ -116,10 +118,4 @@ fn pieces_of(block: &Value) -> (Value, Vec<Value>) {
         _ => Vec::new(),
     };
     (start, deltas)
-}
-
-/// Cuts a text into pieces of seven characters.
-fn chunks(text: &str) -> Vec<String> {
-    let chars: Vec<char> = text.chars().collect();
-    chars.chunks(7).map(|chunk| chunk.iter().collect()).collect()
 }

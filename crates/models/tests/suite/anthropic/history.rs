@@ -3,16 +3,16 @@
 
 use agent::ports::ModelRequest;
 use serde_json::json;
-use values::json::RawJson;
-use values::message::{
-    Citation, ContentPart, ImagePart, MediaSource, OpaquePart, ReasoningPart, Role, TextPart, ToolCall, ToolResult,
-};
+use test_support::wires::encode_request;
+use values::message::{ContentPart, Role, ToolCall, ToolResult};
 use values::model_ref::ResponseFormat;
 
-use super::histories::{encoded, owned, said, text, thought, turns};
-use super::support::{call, settings};
-use crate::support::{message, request, result, user};
-use test_support::wires::encode_request;
+use super::histories::{encoded, said, text, turns};
+use super::support::settings;
+use crate::support::{
+    base64, call, cited, greeting, image, instruction, message, opaque, owned, redacted, refusal, request, result,
+    says, thought, user,
+};
 
 #[test]
 fn turns_alternate_and_results_come_first() {
@@ -29,9 +29,9 @@ fn turns_alternate_and_results_come_first() {
         message(Role::User, vec![ContentPart::text("by the way")]),
         result("b", ok()),
         user("and"),
-        message(Role::System, vec![ContentPart::text("Be brief. ")]),
-        message(Role::Assistant, vec![ContentPart::text("x")]),
-        message(Role::Assistant, vec![ContentPart::text("y")]),
+        instruction("Be brief. "),
+        says("x"),
+        says("y"),
     ];
     let tool_use = |id: &str| json!({"type": "tool_use", "id": id, "name": "t", "input": {}});
     assert_eq!(
@@ -57,14 +57,10 @@ fn turns_alternate_and_results_come_first() {
 
 #[test]
 fn the_caller_has_the_first_word_and_instructions_stand_above() {
-    let system = |words: &str| message(Role::System, vec![ContentPart::text(words)]);
     let body = encoded(&ModelRequest {
         system: "Above all.".into(),
         response_format: ResponseFormat::JsonObject,
-        ..request(vec![
-            system("So far: nothing."),
-            message(Role::Assistant, vec![ContentPart::text("Hello")]),
-        ])
+        ..request(vec![instruction("So far: nothing."), says("Hello")])
     });
     let blocks = body["system"].as_array().unwrap();
     assert_eq!(blocks.len(), 3);
@@ -86,7 +82,7 @@ fn the_caller_has_the_first_word_and_instructions_stand_above() {
     let filler = json!([said("user", &[text("Continue.")])]);
     assert_eq!(turns(Vec::new()), filler);
     assert_eq!(turns(vec![user("  ")]), filler, "blank words are refused");
-    let unsaid = encoded(&request(vec![user("hi")]));
+    let unsaid = encoded(&greeting());
     assert!(
         unsaid.get("system").is_none() && unsaid.get("tools").is_none(),
         "{unsaid}"
@@ -95,16 +91,7 @@ fn the_caller_has_the_first_word_and_instructions_stand_above() {
 
 #[test]
 fn what_the_protocol_refuses_of_an_answer_is_left_out() {
-    let opaque = |raw: &str| {
-        ContentPart::Opaque(OpaquePart {
-            provider: "p".to_owned(),
-            raw: RawJson::new(raw),
-        })
-    };
-    let foreign = ContentPart::Opaque(OpaquePart {
-        provider: "q".to_owned(),
-        raw: RawJson::new("{}"),
-    });
+    let foreign = opaque("q", "{}");
     for (content, expected) in [
         (vec![ContentPart::text("")], vec![]),
         (
@@ -129,10 +116,15 @@ fn what_the_protocol_refuses_of_an_answer_is_left_out() {
             vec![text("a")],
         ),
         (
-            vec![opaque("{\"type\": \"x\"}"), opaque("not JSON"), opaque("[1]"), foreign],
+            vec![
+                opaque("p", "{\"type\": \"x\"}"),
+                opaque("p", "not JSON"),
+                opaque("p", "[1]"),
+                foreign,
+            ],
             vec![json!({"type": "x"})],
         ),
-        (vec![ContentPart::Refusal { text: "No.".to_owned() }], vec![text("No.")]),
+        (vec![refusal("No.")], vec![text("No.")]),
         (vec![ContentPart::Unknown(json!({"type": "hologram"}))], vec![]),
     ] {
         let results: Vec<_> = content
@@ -152,21 +144,14 @@ fn what_belongs_to_a_provider_goes_back_to_it_alone() {
     let citation = r#"{"type": "web_search_result_location",  "encrypted_index": "Eo8="}"#;
     let content = vec![
         thought("Let me see.", Some("c2ln")),
-        ContentPart::Reasoning(ReasoningPart {
-            encrypted: Some("ZGF0YQ==".to_owned()),
-            ..ReasoningPart::default()
-        }),
+        redacted("ZGF0YQ=="),
         ContentPart::ToolCall(ToolCall {
             id: "functions.t:0".to_owned(),
             name: "t t".to_owned(),
             arguments: "{".to_owned(),
             signature: Some(r#"{"caller": {"type": "direct"}, "id": "other"}"#.to_owned()),
         }),
-        ContentPart::Text(TextPart {
-            text: "cited".to_owned(),
-            citations: vec![Citation(RawJson::new(citation)), Citation(RawJson::new("broken"))],
-            signature: None,
-        }),
+        cited("cited", &[citation, "broken"]),
     ];
     let history = |owner: &str| {
         request(vec![
@@ -204,15 +189,9 @@ fn what_belongs_to_a_provider_goes_back_to_it_alone() {
 
 #[test]
 fn results_are_words_or_blocks_and_errors_are_marked() {
-    let image = ContentPart::Image(ImagePart {
-        source: MediaSource::Base64 {
-            media_type: "image/png".to_owned(),
-            data: "AAAA".to_owned(),
-        },
-        detail: None,
-    });
+    let image = image(base64("image/png", "AAAA"));
     let picture = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}});
-    let refusal = ContentPart::Refusal { text: "No.".to_owned() };
+    let refusal = refusal("No.");
     for (content, is_error, expected) in [
         (vec![], false, json!({"content": ""})),
         (

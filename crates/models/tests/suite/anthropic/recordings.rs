@@ -4,16 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use agent::ports::{ModelRequest, ToolSpec};
-use models::CapSettings;
 use serde_json::{Value, json};
 use values::message::{ContentPart, ImagePart, MediaSource, Role, ToolCall, ToolResult};
 use values::model_parameters::ModelParameters;
 
 use super::forms::{plain_of_stream, stream_of_plain};
-use super::histories::{encoded, owned, text, thought, turns};
-use super::support::decode_with;
+use super::histories::{encoded, text, turns};
+use super::support::read;
 use crate::recordings::{MESSAGES, exchanges};
-use crate::support::{answered, made_by, message, request, result, user};
+use crate::support::{answered, made_by, message, owned, replayed, request, thought};
 
 /// Drops what means nothing (nulls, empty lists, false flags) and writes words one way.
 fn meaning(turn: &Value) -> Value {
@@ -156,13 +155,9 @@ fn recorded_answers_go_back_unchanged() {
             last["text"] = Value::from(words.trim_end());
         }
         for body in [plain, streamed] {
-            let (_, response) = decode_with(None, CapSettings::default(), &[body.as_bytes()]);
+            let (_, response) = read(body.as_bytes());
             let answer = answered(&response.unwrap());
-            let results = answer
-                .tool_calls()
-                .map(|call| result(&call.id, vec![ContentPart::text("x")]));
-            let results: Vec<_> = results.collect();
-            let turns = turns([vec![user("hi"), answer], results].concat());
+            let turns = turns(replayed(answer));
             assert_eq!(meaning(&turns[1]), wanted, "{label}");
         }
         conversations.insert(file, wanted);

@@ -6,23 +6,18 @@ use std::sync::Arc;
 use agent::ports::ModelRequest;
 use models::ProviderSettings;
 use serde_json::{Value, json};
-use values::message::{ContentPart, ImagePart, MediaSource, Role};
+use test_support::wires::encode_request;
+use values::message::{ContentPart, Role};
 use values::model_parameters::ModelParameters;
 use values::model_ref::ResponseFormat;
 
-use super::histories::{encoded, owned, thought, tool};
-use super::support::{call, settings};
-use crate::support::{message, request, result, user};
-use test_support::wires::encode_request;
+use super::histories::{encoded, tool};
+use super::support::settings;
+use crate::support::{at_url, call, greeting, image, message, owned, request, result, thought};
 
 #[test]
 fn the_next_request_begins_with_the_bytes_of_this_one() {
-    let image = ContentPart::Image(ImagePart {
-        source: MediaSource::Url {
-            url: "https://example.org/a.png".to_owned(),
-        },
-        detail: None,
-    });
+    let image = image(at_url("https://example.org/a.png"));
     let mut messages = vec![message(Role::User, vec![image, ContentPart::text("hi")])];
     let mut bodies: Vec<String> = Vec::new();
     for step in 0_u64..4 {
@@ -76,7 +71,7 @@ fn no_more_tokens_are_asked_for_than_the_server_accepts() {
                 max_output_tokens: asked,
                 ..ModelParameters::default()
             }),
-            ..request(vec![user("hi")])
+            ..greeting()
         };
         let limited = ProviderSettings {
             max_output_tokens: most,
@@ -106,7 +101,7 @@ fn thinking_leaves_room_for_an_answer() {
                     .unwrap(),
                 ..ModelParameters::default()
             }),
-            ..request(vec![user("hi")])
+            ..greeting()
         });
         let expected = match thinking {
             Some(budget) => json!({"type": "enabled", "budget_tokens": budget}),
@@ -125,7 +120,7 @@ fn parameters_have_their_fields_and_extra_fields_replace_none() {
         let mut body = encoded(&ModelRequest {
             parameters: Arc::new(serde_json::from_value(parameters).unwrap()),
             response_format: format,
-            ..request(vec![user("hi")])
+            ..greeting()
         });
         let body = body.as_object_mut().unwrap();
         for field in ["model", "messages", "stream", "max_tokens"] {
@@ -184,7 +179,7 @@ fn all_marks_are_one_and_an_agent_may_choose_it() {
             system: "s".into(),
             tools: [tool("a"), tool("b")].into(),
             parameters: Arc::new(serde_json::from_value(json!({"extra": extra})).unwrap()),
-            ..request(vec![user("hi")])
+            ..greeting()
         });
         let marked = [&body["tools"][1], &body["system"][0], &body];
         assert_eq!(marked.map(|position| &position["cache_control"]), [&mark; 3], "{extra}");

@@ -2,18 +2,13 @@
 //! its call.
 
 use serde_json::{Value, json};
-use values::json::RawJson;
-use values::message::{ContentPart, MessageTags, OpaquePart, Role};
+use values::message::{ContentPart, MessageTags};
 
-use super::histories::{owned, said, text, turns};
-use super::support::call;
-use crate::support::{message, request, result, user};
+use super::histories::{said, text, turns};
+use crate::support::{call, opaque, owned, request, result, says, user};
 
-fn opaque(block: &Value) -> ContentPart {
-    ContentPart::Opaque(OpaquePart {
-        provider: "p".to_owned(),
-        raw: RawJson::new(block.to_string()),
-    })
+fn opaque_block(block: &Value) -> ContentPart {
+    opaque("p", &block.to_string())
 }
 
 fn search(id: &str) -> Value {
@@ -26,8 +21,7 @@ fn found(id: &str) -> Value {
 
 #[test]
 fn calls_and_results_that_have_lost_each_other_are_left_out() {
-    let answer = |blocks: &[Value]| owned("p", blocks.iter().map(opaque).collect());
-    let words = |words: &str| message(Role::Assistant, vec![ContentPart::text(words)]);
+    let answer = |blocks: &[Value]| owned("p", blocks.iter().map(opaque_block).collect());
     for (messages, expected) in [
         // A pair stays, also where a pause stands between the two.
         (
@@ -36,22 +30,22 @@ fn calls_and_results_that_have_lost_each_other_are_left_out() {
         ),
         // A call that was cut off, and the caller has gone on.
         (
-            vec![words("I look."), answer(&[search("s1")]), user("and?")],
+            vec![says("I look."), answer(&[search("s1")]), user("and?")],
             vec![text("I look.")],
         ),
         // A call that the provider may still answer.
         (
-            vec![words("I look."), answer(&[search("s1")])],
+            vec![says("I look."), answer(&[search("s1")])],
             vec![text("I look."), search("s1")],
         ),
         // A result whose call is not sent.
         (
-            vec![answer(&[found("s1")]), words("Found."), user("and?")],
+            vec![answer(&[found("s1")]), says("Found."), user("and?")],
             vec![text("Found.")],
         ),
         // A result that stands before its call is none of it.
         (
-            vec![answer(&[found("s1"), search("s1")]), words("x"), user("and?")],
+            vec![answer(&[found("s1"), search("s1")]), says("x"), user("and?")],
             vec![text("x")],
         ),
     ] {
@@ -64,7 +58,7 @@ fn calls_and_results_that_have_lost_each_other_are_left_out() {
 #[test]
 fn a_tool_that_the_provider_s_code_calls_is_answered_in_its_midst() {
     let code = json!({"type": "server_tool_use", "id": "s1", "name": "code_execution", "input": {"code": "t()"}});
-    let asked = owned("p", vec![opaque(&code), call("a", "{}")]);
+    let asked = owned("p", vec![opaque_block(&code), call("a", "{}")]);
     let messages = vec![user("hi"), asked, result("a", vec![ContentPart::text("ok")])];
     assert_eq!(
         turns(messages.clone())[1]["content"][0],
@@ -72,7 +66,7 @@ fn a_tool_that_the_provider_s_code_calls_is_answered_in_its_midst() {
         "the answer is still open"
     );
     let done = json!({"type": "code_execution_tool_result", "tool_use_id": "s1", "content": {}});
-    let messages = [messages, vec![owned("p", vec![opaque(&done)]), user("and?")]].concat();
+    let messages = [messages, vec![owned("p", vec![opaque_block(&done)]), user("and?")]].concat();
     let got = turns(messages);
     assert_eq!((&got[1]["content"][0], &got[3]["content"]), (&code, &json!([done])));
 }

@@ -1,21 +1,22 @@
 //! Builds streams of Anthropic Messages and decodes them.
 
-use std::sync::Arc;
-
 use models::{CapSettings, ProviderKind, ProviderSettings};
 use serde_json::{Value, json};
-use values::message::{ContentPart, ToolCall};
-
-use crate::support::{Counted, Decoded, decode};
 use test_support::wires;
 
+use crate::support::{Decoded, decode};
+
 pub(super) fn decode_with(content_type: Option<&str>, caps: CapSettings, chunks: &[&[u8]]) -> Decoded {
-    let ids = Arc::new(Counted::default());
-    decode(wires::decoder(&settings(), content_type, caps, ids), chunks)
+    decode(wires::decoder(&settings(), content_type, caps), chunks)
 }
 
 pub(super) fn settings() -> ProviderSettings {
     wires::settings("p", ProviderKind::Anthropic)
+}
+
+/// Decodes an answer that comes in one piece.
+pub(super) fn read(bytes: &[u8]) -> Decoded {
+    decode_with(None, CapSettings::default(), &[bytes])
 }
 
 /// Decodes a stream of the events.
@@ -67,13 +68,4 @@ pub(super) fn ping() -> Value {
 
 pub(super) fn tool_use(id: &str) -> Value {
     json!({"type": "tool_use", "id": id, "name": "t", "input": {}})
-}
-
-pub(super) fn call(id: &str, arguments: &str) -> ContentPart {
-    ContentPart::ToolCall(ToolCall {
-        id: id.to_owned(),
-        name: "t".to_owned(),
-        arguments: arguments.to_owned(),
-        signature: None,
-    })
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use test_support::bedrock_frames::{event, exception, metadata, stop, stream_bytes, text_delta};
 use test_support::model_server::{ModelServer, Reply};
 
-use crate::support::{ask, impatient, model_of, provider, request, user};
+use crate::support::{ask, greeting, impatient, model_of, provider};
 
 const EVENTS: &str = "application/vnd.amazon.eventstream";
 
@@ -38,7 +38,7 @@ fn signing(server: &ModelServer, client: &ClientSettings) -> Arc<dyn Model> {
 fn asked() -> ModelRequest {
     ModelRequest {
         model: "arn:aws:bedrock:x/m-v1:0".to_owned(),
-        ..request(vec![user("hi")])
+        ..greeting()
     }
 }
 

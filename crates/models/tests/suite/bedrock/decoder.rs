@@ -5,23 +5,10 @@ use agent::state::FinishReason;
 use models::CapSettings;
 use serde_json::{Value, json};
 use test_support::bedrock_frames::{delta, event, exception, frame, metadata, start, stop, stream_bytes, text_delta};
-use values::json::RawJson;
-use values::message::{Citation, ContentPart, OpaquePart, TextPart};
-use values::usage::Usage;
+use values::message::ContentPart;
 
-use super::support::{call, decode_with, plain, redacted, stream, thought, tool_use, whole};
-use crate::support::{error, generated_id};
-
-fn cited(text: &str, citations: &[Value]) -> ContentPart {
-    ContentPart::Text(TextPart {
-        text: text.to_owned(),
-        citations: citations
-            .iter()
-            .map(|citation| Citation(RawJson::new(citation.to_string())))
-            .collect(),
-        signature: None,
-    })
-}
+use super::support::{decode_with, plain, read, stream, tool_use, whole};
+use crate::support::{call, cited, error, generated_id, opaque, redacted, refusal, thought, usage};
 
 #[test]
 fn an_end_that_was_announced_is_enough_and_another_is_none() {
@@ -38,7 +25,7 @@ fn an_end_that_was_announced_is_enough_and_another_is_none() {
         assert_eq!(error(with(rest)).0, ModelErrorClass::Truncated);
     }
     for bytes in [&b""[..], b"{\"output\": {", b" \n", &stream_bytes(&hello)[..40], b"\0"] {
-        let outcome = decode_with(CapSettings::default(), &[bytes]);
+        let outcome = read(bytes);
         assert_eq!(error(outcome).0, ModelErrorClass::Truncated, "{bytes:?}");
     }
     let late = with(&[stop("end_turn"), metadata(), text_delta(0, "ignored")]);
@@ -82,9 +69,7 @@ fn reasons_for_the_end_have_their_neutral_names() {
 
 #[test]
 fn a_withheld_completion_has_a_reason_and_a_broken_one_is_none() {
-    let refusal = ContentPart::Refusal {
-        text: "The provider withheld the response: guardrail_intervened".to_owned(),
-    };
+    let refusal = refusal("The provider withheld the response: guardrail_intervened");
     for outcome in [
         plain(&whole(&[], "guardrail_intervened")),
         stream(&[stop("guardrail_intervened"), metadata()]),
@@ -147,13 +132,7 @@ fn blocks_are_put_together_by_their_index() {
     ];
     assert_eq!(response.content, wanted);
     assert_eq!(response.provider_fields.unwrap().provider, "p");
-    let usage = Usage {
-        input_tokens: 3,
-        output_tokens: 2,
-        total_tokens: 5,
-        ..Usage::default()
-    };
-    assert_eq!(events.last(), Some(&ModelEvent::Usage(usage)));
+    assert_eq!(events.last(), Some(&ModelEvent::Usage(usage(3, 2))));
 }
 
 #[test]
@@ -227,17 +206,12 @@ fn blocks_of_other_kinds_are_stored() {
         r#"{"video": {"n": 1e2}}"#,
         r#"{"toolResult": {"toolUseId": "a", "content": []}}"#,
     ];
-    let opaque = |raw: &str| {
-        ContentPart::Opaque(OpaquePart {
-            provider: "p".to_owned(),
-            raw: RawJson::new(raw),
-        })
-    };
+    let opaque = |raw: &str| opaque("p", raw);
     let body = format!(
         "{{\"output\":{{\"message\":{{\"content\":[{}]}}}},\"stopReason\":\"end_turn\"}}",
         raw.join(",")
     );
-    let response = decode_with(CapSettings::default(), &[body.as_bytes()]).1.unwrap();
+    let response = read(body.as_bytes()).1.unwrap();
     assert_eq!(response.content, raw.map(opaque));
     let called = json!({"toolUse": {"toolUseId": "s", "name": "nova_grounding", "type": "server_tool_use"}});
     let response = stream(&[
@@ -303,7 +277,7 @@ fn exceptions_have_their_classes() {
         ),
     ] {
         let bytes = [event(&text_delta(0, "a")), exception(name, &payload)].concat();
-        let (events, end) = decode_with(CapSettings::default(), &[&bytes]);
+        let (events, end) = read(&bytes);
         assert_eq!(events.len(), 1, "{name}");
         let error = end.unwrap_err();
         assert_eq!((error.class, error.message.as_str()), (class, message), "{name}");
@@ -314,31 +288,24 @@ fn exceptions_have_their_classes() {
         (":error-code", "InternalError"),
         (":error-message", "An error"),
     ];
-    let outcome = decode_with(CapSettings::default(), &[&frame(&headers, "")]);
+    let outcome = read(&frame(&headers, ""));
     assert_eq!(error(outcome), (C::Server, "An error".to_owned()));
 }
 
 #[test]
 fn what_is_no_answer_is_an_error() {
+    use ModelErrorClass as C;
     for (body, class, message) in [
         (
             json!({"message": "throttled, too many requests"}),
-            ModelErrorClass::RateLimit,
+            C::RateLimit,
             "throttled, too many requests",
         ),
-        (
-            json!({"x": 1}),
-            ModelErrorClass::Protocol,
-            "the response has no message",
-        ),
-        (
-            json!("hello"),
-            ModelErrorClass::Protocol,
-            "the response is not a JSON object",
-        ),
+        (json!({"x": 1}), C::Protocol, "the response has no message"),
+        (json!("hello"), C::Protocol, "the response is not a JSON object"),
         (
             whole(&[json!({"toolUse": {"toolUseId": "a"}})], "tool_use"),
-            ModelErrorClass::Protocol,
+            C::Protocol,
             "a tool call has no name",
         ),
     ] {
@@ -348,7 +315,7 @@ fn what_is_no_answer_is_an_error() {
     assert_eq!(error(stray).1, "a piece of a tool call belongs to no call");
     let headers = [(":message-type", "event"), (":event-type", "contentBlockDelta")];
     for data in ["[1]", "", "[DONE]"] {
-        let outcome = decode_with(CapSettings::default(), &[&frame(&headers, data)]);
+        let outcome = read(&frame(&headers, data));
         assert_eq!(
             error(outcome).1,
             "an event of the stream is not a JSON object",
@@ -356,9 +323,9 @@ fn what_is_no_answer_is_an_error() {
         );
     }
     let unknown = stream(&[json!({"error": {"message": "no exception"}})]);
-    assert_eq!(error(unknown).0, ModelErrorClass::Truncated);
-    let sse = decode_with(CapSettings::default(), &[b"data: {}\n\n"]);
-    assert_eq!(error(sse).0, ModelErrorClass::Protocol);
+    assert_eq!(error(unknown).0, C::Truncated);
+    let sse = read(b"data: {}\n\n");
+    assert_eq!(error(sse).0, C::Protocol);
 }
 
 #[test]
@@ -368,7 +335,7 @@ fn each_damaged_byte_of_a_message_is_found() {
     for position in 0..first.len() {
         let mut damaged = bytes.clone();
         damaged[position] ^= 1;
-        let (events, end) = decode_with(CapSettings::default(), &[&damaged]);
+        let (events, end) = read(&damaged);
         assert_eq!(events, [], "{position}");
         let class = end.unwrap_err().class;
         let is_found = matches!(class, ModelErrorClass::Protocol | ModelErrorClass::Truncated);
@@ -404,5 +371,5 @@ fn an_answer_is_bounded() {
     assert_eq!(error(stream(&sources)).1, "the response has more than 16384 parts");
     let deep = format!("{{\"x\":{}1{}}}", "[".repeat(200_000), "]".repeat(200_000));
     let deep = format!("{{\"output\":{{\"message\":{{\"content\":[{deep}]}}}},\"stopReason\":\"max_tokens\"}}");
-    assert!(decode_with(CapSettings::default(), &[deep.as_bytes()]).1.is_ok());
+    assert!(read(deep.as_bytes()).1.is_ok());
 }

@@ -1,11 +1,12 @@
 //! Histories as the protocol's messages.
 
 use serde_json::{Value, json};
-use values::json::RawJson;
-use values::message::{Citation, ContentPart, Message, Role, TextPart, ToolResult};
+use values::message::{ContentPart, Message, Role, ToolResult};
 
-use super::support::{call, encoded, owned, redacted, thought};
-use crate::support::{message, opaque, request, result, user};
+use super::support::encoded;
+use crate::support::{
+    call, cited, instruction, message, opaque, owned, redacted, refusal, request, result, says, thought, user,
+};
 
 fn messages(messages: Vec<Message>) -> Value {
     encoded(&request(messages))["messages"].clone()
@@ -33,8 +34,6 @@ fn part(part: Value) -> ContentPart {
 
 #[test]
 fn turns_alternate_and_the_caller_has_the_first_and_the_last() {
-    let says = |words: &str| message(Role::Assistant, vec![ContentPart::text(words)]);
-    let instruction = |words: &str| message(Role::System, vec![ContentPart::text(words)]);
     for (history, expected) in [
         (vec![], json!([turn("user", &[text("Continue.")])])),
         (
@@ -82,7 +81,7 @@ fn results_follow_their_calls_at_once_and_hold_pictures() {
         result("a", vec![ContentPart::text("x"), picture]),
         user("steer"),
         message(Role::Tool, vec![ContentPart::ToolResult(failed)]),
-        result("c", vec![ContentPart::Refusal { text: "No.".to_owned() }]),
+        result("c", vec![refusal("No.")]),
     ];
     let shown = json!({"image": {"format": "png", "source": {"bytes": "AAAA"}}});
     let expected = json!([
@@ -109,11 +108,7 @@ fn an_own_answer_goes_back_as_it_came_and_anothers_without_what_is_its_own() {
         redacted("UmVk"),
         thought("unsigned", None),
         opaque("p", r#"{"guardContent": {"n": 1e2}}"#),
-        ContentPart::Text(TextPart {
-            text: "said".to_owned(),
-            citations: vec![Citation(RawJson::new(source))],
-            signature: None,
-        }),
+        cited("said", &[source]),
         call("x", "{}"),
         ContentPart::text("and"),
         call("y", "{}"),

@@ -1,6 +1,5 @@
 //! Bedrock's Converse: responses in, requests out, and both as they were recorded.
 
-mod bytes;
 mod client;
 mod decoder;
 mod history;

@@ -2,38 +2,18 @@
 //! sends the answers back as they came.
 
 use agent::ports::ModelRequest;
-use models::{CapSettings, ProviderKind, ProviderSettings};
+use models::{ProviderKind, ProviderSettings};
 use serde_json::{Map, Value, json};
 use test_support::bedrock_frames::stream_bytes;
 use test_support::model_server::{ModelServer, Reply};
-use values::message::ContentPart;
 
-use super::support::{decode_with, encoded};
-use crate::recordings::{check, exchanges_where, expectations};
-use crate::support::{answered, ask, impatient, model_of, provider, request, result, user};
-
-/// A recorded exchange.
-#[derive(Debug)]
-pub(crate) struct Recorded {
-    path: String,
-    status: u16,
-    content_type: String,
-    pub(crate) body: Vec<u8>,
-}
+use super::support::{encoded, read};
+use crate::recordings::{Exchange, check, exchanges_where, expectations};
+use crate::support::{answered, ask, greeting, impatient, model_of, provider, replayed, request, sevens};
 
 /// Returns the exchanges of this protocol by file and number.
-pub(crate) fn recorded() -> Vec<(String, Recorded)> {
-    let exchanges = exchanges_where(|path| path.ends_with("/converse") || path.ends_with("/converse-stream"));
-    let recorded = exchanges.into_iter().map(|(label, exchange)| {
-        let recorded = Recorded {
-            path: exchange.request.path.clone(),
-            status: exchange.response.status,
-            content_type: exchange.response.content_type.clone(),
-            body: exchange.response.bytes(),
-        };
-        (label, recorded)
-    });
-    recorded.collect()
+pub(crate) fn recorded() -> Vec<(String, Exchange)> {
+    exchanges_where(|path| path.ends_with("/converse") || path.ends_with("/converse-stream"))
 }
 
 /// Returns the events of a recorded stream; knows nothing of the code under test.
@@ -119,16 +99,11 @@ fn cut(body: &Value) -> Vec<Value> {
     let blocks = body["output"]["message"]["content"].as_array().unwrap();
     for (index, block) in blocks.iter().enumerate() {
         let delta = |delta: Value| json!({"contentBlockDelta": {"contentBlockIndex": index, "delta": delta}});
-        let pieces = |text: &str| {
-            let chars: Vec<char> = text.chars().collect();
-            let pieces = chars.chunks(7).map(|piece| piece.iter().collect::<String>());
-            pieces.collect::<Vec<_>>()
-        };
         let thought = &block["reasoningContent"]["reasoningText"];
         if let Some(text) = block["text"].as_str() {
-            events.extend(pieces(text).into_iter().map(|piece| delta(json!({"text": piece}))));
+            events.extend(sevens(text).into_iter().map(|piece| delta(json!({"text": piece}))));
         } else if let Some(text) = thought["text"].as_str() {
-            let thoughts = pieces(text).into_iter().map(|piece| json!({"text": piece}));
+            let thoughts = sevens(text).into_iter().map(|piece| json!({"text": piece}));
             let thoughts = thoughts.chain([json!({"signature": thought["signature"]})]);
             events.extend(thoughts.map(|piece| delta(json!({"reasoningContent": piece}))));
         } else {
@@ -136,7 +111,7 @@ fn cut(body: &Value) -> Vec<Value> {
             let input = call.as_object_mut().unwrap().remove("input").unwrap();
             let start = json!({"toolUse": call});
             events.push(json!({"contentBlockStart": {"contentBlockIndex": index, "start": start}}));
-            let pieces = pieces(&input.to_string()).into_iter();
+            let pieces = sevens(&input.to_string()).into_iter();
             events.extend(pieces.map(|piece| delta(json!({"toolUse": {"input": piece}}))));
         }
         events.push(json!({"contentBlockStop": {"contentBlockIndex": index}}));
@@ -149,20 +124,21 @@ fn cut(body: &Value) -> Vec<Value> {
 #[tokio::test]
 async fn every_recording_gives_what_it_shows_in_both_forms() {
     let expectations = expectations();
-    for (label, recorded) in recorded() {
+    for (label, exchange) in recorded() {
+        let recorded = &exchange.response;
         let expected = &expectations[&label];
         let was_stream = recorded.content_type == "application/vnd.amazon.eventstream";
         for as_stream in [true, false] {
             let label = format!("{label} stream={as_stream}");
             let (content_type, body) = if recorded.status != 200 || was_stream == as_stream {
-                (recorded.content_type.as_str(), recorded.body.clone())
+                (recorded.content_type.as_str(), recorded.bytes())
             } else if as_stream {
-                let body = serde_json::from_slice(&recorded.body).unwrap();
+                let body = serde_json::from_str(&recorded.body).unwrap();
                 ("application/vnd.amazon.eventstream", stream_bytes(&cut(&body)))
             } else {
                 (
                     "application/json",
-                    folded(&events_of(&recorded.body)).to_string().into_bytes(),
+                    folded(&events_of(&recorded.bytes())).to_string().into_bytes(),
                 )
             };
             let reply = Reply::new(recorded.status, content_type, body).in_pieces(97);
@@ -172,10 +148,11 @@ async fn every_recording_gives_what_it_shows_in_both_forms() {
                 stream: as_stream,
                 ..provider("test", server.url(""))
             };
-            let (model, _) = recorded.path.strip_prefix("/model/").unwrap().split_once('/').unwrap();
+            let path = exchange.request.path.strip_prefix("/model/").unwrap();
+            let (model, _) = path.split_once('/').unwrap();
             let request = ModelRequest {
                 model: model.replace("%3A", ":"),
-                ..request(vec![user("hi")])
+                ..greeting()
             };
             let outcome = ask(model_of(settings, &impatient(0)).as_ref(), request).await;
             let method = if as_stream { "converse-stream" } else { "converse" };
@@ -187,17 +164,17 @@ async fn every_recording_gives_what_it_shows_in_both_forms() {
 
 #[test]
 fn recorded_answers_go_back_unchanged() {
-    for (label, recorded) in recorded().into_iter().filter(|(_, recorded)| recorded.status == 200) {
-        let (_, response) = decode_with(CapSettings::default(), &[&recorded.body]);
+    for (label, exchange) in recorded() {
+        let recorded = exchange.response;
+        if recorded.status != 200 {
+            continue;
+        }
+        let (_, response) = read(&recorded.bytes());
         let answer = answered(&response.unwrap());
-        let results = answer
-            .tool_calls()
-            .map(|call| result(&call.id, vec![ContentPart::text("x")]));
-        let results: Vec<_> = results.collect();
-        let body = encoded(&request([vec![user("hi"), answer], results].concat()));
+        let body = encoded(&request(replayed(answer)));
         let mut whole: Value = match recorded.content_type.as_str() {
-            "application/json" => serde_json::from_slice(&recorded.body).unwrap(),
-            _ => folded(&events_of(&recorded.body)),
+            "application/json" => serde_json::from_str(&recorded.body).unwrap(),
+            _ => folded(&events_of(&recorded.bytes())),
         };
         // The protocol has this type in responses only.
         for block in whole["output"]["message"]["content"].as_array_mut().unwrap() {

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use agent::ports::{ModelRequest, ToolSpec};
 use models::ProviderSettings;
 use serde_json::{Value, json};
+use test_support::wires::encode_request;
 use values::message::{ContentPart, Role};
 use values::model_parameters::{ModelParameters, ToolChoice};
 use values::model_ref::ResponseFormat;
 
-use super::support::{bytes_of, call, encoded, owned, settings};
-use crate::support::{message, opaque, request, result, user};
-use test_support::wires::encode_request;
+use super::support::{bytes_of, encoded, settings};
+use crate::support::{call, greeting, message, opaque, owned, request, result, user};
 
 const CLAUDE: &str = "us.anthropic.claude-sonnet-4-5-20250929-v1:0";
 const NOVA: &str = "us.amazon.nova-micro-v1:0";
@@ -22,10 +22,7 @@ fn tool(description: &str, parameters: Value) -> ToolSpec {
         name: "t".to_owned(),
         description: description.to_owned(),
         parameters,
-        idempotent: true,
-        read_only: false,
-        destructive: false,
-        timeout: None,
+        ..ToolSpec::default()
     }
 }
 
@@ -37,14 +34,14 @@ fn asked(model: &str, extra: &Value) -> ModelRequest {
     ModelRequest {
         model: model.to_owned(),
         parameters: Arc::new(parameters),
-        ..request(vec![user("hi")])
+        ..greeting()
     }
 }
 
 #[test]
 fn a_bare_request_has_only_required_fields() {
     assert_eq!(
-        String::from_utf8(bytes_of(&request(vec![user("hi")]))).unwrap(),
+        String::from_utf8(bytes_of(&greeting())).unwrap(),
         r#"{"messages":[{"role":"user","content":[{"text":"hi"}]}],"inferenceConfig":{}}"#
     );
 }
@@ -56,7 +53,7 @@ fn tools_have_no_empty_description() {
             tool("d", json!({"type": "object", "properties": {}})),
             tool(" ", json!({"type": "object"})),
         ]),
-        ..request(vec![user("hi")])
+        ..greeting()
     });
     let schema = |schema: Value| json!({"json": schema});
     assert_eq!(
@@ -177,7 +174,7 @@ fn fields_that_the_protocol_does_not_know_are_the_models_own() {
     let body = encoded(&ModelRequest {
         max_output_tokens: Some(20_000),
         parameters: Arc::new(parameters),
-        ..request(vec![user("hi")])
+        ..greeting()
     });
     let config = json!({"maxTokens": 20_000, "temperature": 0.5, "topP": 0.9, "stopSequences": ["END"]});
     assert_eq!(body["inferenceConfig"], config);
@@ -242,7 +239,7 @@ fn a_response_format_is_a_field_where_the_provider_enforces_it() {
             schema: schema.clone(),
             strict: true,
         },
-        ..request(vec![user("hi")])
+        ..greeting()
     });
     let structure = json!({"jsonSchema": {"name": "n", "schema": schema.to_string()}});
     assert_eq!(

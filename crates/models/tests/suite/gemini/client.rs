@@ -10,7 +10,7 @@ use test_support::gemini_chunks::{chunk, last, stream_text};
 use test_support::model_server::{Captured, ModelServer, Piece, Reply};
 use values::message::ContentPart;
 
-use crate::support::{answered, ask, impatient, model_of, provider, request, result, user};
+use crate::support::{answered, ask, greeting, impatient, model_of, provider, request, result, user};
 
 fn client(server: &ModelServer, settings: &ClientSettings) -> Arc<dyn Model> {
     let provider = ProviderSettings {
@@ -37,7 +37,7 @@ async fn the_key_stands_in_a_header_and_nowhere_else() {
     let server = ModelServer::start(vec![hello()]).await;
     let model = client(&server, &impatient(0));
     assert_eq!(model.structured_output(), StructuredOutput::Native);
-    let outcome = ask(model.as_ref(), request(vec![user("hi")])).await;
+    let outcome = ask(model.as_ref(), greeting()).await;
     assert_eq!(outcome.texts(), "hello");
     let captured = server.captured();
     let header = |name: &str| captured[0].headers.get(name).map(|value| value.to_str().unwrap());
@@ -59,11 +59,11 @@ async fn what_may_pass_is_repeated_only_before_anything_was_passed_on() {
         hello(),
     ])
     .await;
-    let outcome = ask(client(&server, &impatient(4)).as_ref(), request(vec![user("hi")])).await;
+    let outcome = ask(client(&server, &impatient(4)).as_ref(), greeting()).await;
     assert_eq!((outcome.texts().as_str(), server.asked()), ("hello", 5));
 
     let server = ModelServer::start(vec![events(&[chunk(&[json!({"text": "hel"})]), overloaded]), hello()]).await;
-    let outcome = ask(client(&server, &impatient(4)).as_ref(), request(vec![user("hi")])).await;
+    let outcome = ask(client(&server, &impatient(4)).as_ref(), greeting()).await;
     assert_eq!((outcome.texts().as_str(), server.asked()), ("hel", 1));
     assert_eq!(outcome.end.unwrap_err().class, ModelErrorClass::Overload);
 }
@@ -81,12 +81,12 @@ async fn answers_that_are_asked_for_again_count() {
     };
     let answer = || events(&[counted(last(&[json!({"text": "hello"})], "STOP"))]);
     let server = ModelServer::start(vec![lost.clone(), lost.clone(), answer()]).await;
-    let outcome = ask(client(&server, &impatient(4)).as_ref(), request(vec![user("hi")])).await;
+    let outcome = ask(client(&server, &impatient(4)).as_ref(), greeting()).await;
     assert_eq!(outcome.tokens(), (2 * 8_010 + 13, 2 * 8_010));
     assert_eq!(outcome.end.unwrap().usage.total_tokens, 13, "those of the answer alone");
 
     let server = ModelServer::start(vec![lost; 3]).await;
-    let outcome = ask(client(&server, &impatient(2)).as_ref(), request(vec![user("hi")])).await;
+    let outcome = ask(client(&server, &impatient(2)).as_ref(), greeting()).await;
     assert_eq!(
         outcome.tokens(),
         (3 * 8_010, 2 * 8_010),
@@ -137,7 +137,7 @@ async fn errors_of_google_have_their_classes() {
         for body in [body.clone(), json!([body])] {
             let replies = vec![Reply::json(status, &body); 2];
             let server = ModelServer::start(replies).await;
-            let outcome = ask(client(&server, &impatient(1)).as_ref(), request(vec![user("hi")])).await;
+            let outcome = ask(client(&server, &impatient(1)).as_ref(), greeting()).await;
             let error = outcome.end.unwrap_err();
             assert_eq!((error.class, error.status), (class, Some(status)), "{body}");
             assert!(error.message.contains(message), "{}", error.message);
@@ -161,7 +161,7 @@ async fn the_delay_that_a_body_names_is_honoured() {
         ("soon", None, 1),
     ] {
         let server = ModelServer::start(vec![limited(delay), limited(delay)]).await;
-        let outcome = ask(client(&server, &impatient(1)).as_ref(), request(vec![user("hi")])).await;
+        let outcome = ask(client(&server, &impatient(1)).as_ref(), greeting()).await;
         let error = outcome.end.unwrap_err();
         assert_eq!(error.retry_after, waits.map(Duration::from_millis), "{delay}");
         assert_eq!(server.asked(), attempts, "{delay}");

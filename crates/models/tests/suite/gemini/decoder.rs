@@ -5,19 +5,13 @@ use agent::state::FinishReason;
 use models::CapSettings;
 use serde_json::{Value, json};
 use test_support::gemini_chunks::{chunk, last, stream_text};
-use values::json::RawJson;
-use values::message::{Citation, ContentPart, OpaquePart, TextPart, ToolCall};
-use values::usage::Usage;
+use values::message::{ContentPart, ToolCall};
 
-use super::support::{decode_with, plain, signed, stream, thought};
-use crate::support::{error, generated_id};
+use super::support::{decode_with, plain, read, signed, stream};
+use crate::support::{cited, error, generated_id, opaque, refusal, said, thought, usage};
 
 fn text(text: &str) -> Value {
     json!({"text": text})
-}
-
-fn refusal(text: &str) -> Vec<ContentPart> {
-    vec![ContentPart::Refusal { text: text.to_owned() }]
 }
 
 #[test]
@@ -47,11 +41,11 @@ fn an_end_without_a_reason_is_none() {
         "data: {\"cand",
         "[]",
     ] {
-        let outcome = decode_with(None, CapSettings::default(), &[text.as_bytes()]);
+        let outcome = read(text.as_bytes());
         assert_eq!(error(outcome).0, ModelErrorClass::Truncated, "{text:?}");
     }
     let unended = format!("data: {}", last(&[text("hello")], "STOP"));
-    let outcome = decode_with(None, CapSettings::default(), &[unended.as_bytes()]);
+    let outcome = read(unended.as_bytes());
     assert_eq!(
         outcome.1.unwrap().finish_reason,
         FinishReason::Stop,
@@ -63,8 +57,7 @@ fn an_end_without_a_reason_is_none() {
 fn a_list_of_chunks_is_a_stream() {
     let whole = json!([chunk(&[text("hel")]), last(&[text("lo")], "STOP")]);
     let (events, response) = plain(&whole);
-    let text = |text: &str| ModelEvent::TextDelta { text: text.to_owned() };
-    assert_eq!(events[..2], [text("hel"), text("lo")]);
+    assert_eq!(events[..2], [said("hel"), said("lo")]);
     assert_eq!(response.unwrap().content, [ContentPart::text("hello")]);
     assert_eq!(error(plain(&json!([chunk(&[])]))).0, ModelErrorClass::Truncated);
     let broken =
@@ -74,32 +67,17 @@ fn a_list_of_chunks_is_a_stream() {
 
 #[test]
 fn reasons_for_the_end_have_their_neutral_names() {
+    use FinishReason as R;
     let call = json!({"functionCall": {"name": "t", "args": {}}});
     for (reason, with_words, with_call) in [
-        (json!("STOP"), FinishReason::Stop, FinishReason::ToolCalls),
-        (json!("MAX_TOKENS"), FinishReason::Length, FinishReason::Length),
-        (
-            json!("SAFETY"),
-            FinishReason::ContentFilter,
-            FinishReason::ContentFilter,
-        ),
-        (
-            json!("RECITATION"),
-            FinishReason::ContentFilter,
-            FinishReason::ContentFilter,
-        ),
-        (
-            json!("PROHIBITED_CONTENT"),
-            FinishReason::ContentFilter,
-            FinishReason::ContentFilter,
-        ),
-        (json!("SPII"), FinishReason::ContentFilter, FinishReason::ContentFilter),
-        (
-            json!("FINISH_REASON_UNSPECIFIED"),
-            FinishReason::Stop,
-            FinishReason::ToolCalls,
-        ),
-        (Value::Null, FinishReason::Stop, FinishReason::ToolCalls),
+        (json!("STOP"), R::Stop, R::ToolCalls),
+        (json!("MAX_TOKENS"), R::Length, R::Length),
+        (json!("SAFETY"), R::ContentFilter, R::ContentFilter),
+        (json!("RECITATION"), R::ContentFilter, R::ContentFilter),
+        (json!("PROHIBITED_CONTENT"), R::ContentFilter, R::ContentFilter),
+        (json!("SPII"), R::ContentFilter, R::ContentFilter),
+        (json!("FINISH_REASON_UNSPECIFIED"), R::Stop, R::ToolCalls),
+        (Value::Null, R::Stop, R::ToolCalls),
     ] {
         for (part, expected) in [(text("hi"), &with_words), (call.clone(), &with_call)] {
             let mut body = chunk(&[part]);
@@ -116,22 +94,22 @@ fn a_withheld_completion_has_a_reason() {
         (
             candidate(json!({"finishReason": "SAFETY", "safetyRatings": [{"blocked": true}]})),
             FinishReason::ContentFilter,
-            refusal("The provider ended the response: SAFETY"),
+            vec![refusal("The provider ended the response: SAFETY")],
         ),
         (
             candidate(json!({"content": {}, "finishReason": "SPII", "finishMessage": "Something."})),
             FinishReason::ContentFilter,
-            refusal("The provider ended the response: SPII: Something."),
+            vec![refusal("The provider ended the response: SPII: Something.")],
         ),
         (
             json!({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": {"promptTokenCount": 7}}),
             FinishReason::ContentFilter,
-            refusal("The provider blocked the prompt: PROHIBITED_CONTENT"),
+            vec![refusal("The provider blocked the prompt: PROHIBITED_CONTENT")],
         ),
         (
             json!({"promptFeedback": {"blockReason": "SAFETY", "blockReasonMessage": "No."}, "candidates": []}),
             FinishReason::ContentFilter,
-            refusal("The provider blocked the prompt: SAFETY: No."),
+            vec![refusal("The provider blocked the prompt: SAFETY: No.")],
         ),
         (
             candidate(json!({"content": {"role": "model"}, "finishReason": "MAX_TOKENS"})),
@@ -263,7 +241,7 @@ fn calls_have_their_own_ids_or_get_one() {
 #[test]
 fn the_text_of_arguments_is_stored_verbatim() {
     let text = r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"t","args":{"b": 1.50, "a":12345678901234567890123,"b":"\u00e9"}}}]},"finishReason":"STOP"}]}"#;
-    let response = decode_with(None, CapSettings::default(), &[text.as_bytes()]).1.unwrap();
+    let response = read(text.as_bytes()).1.unwrap();
     let ContentPart::ToolCall(call) = &response.content[0] else {
         panic!("{response:?}")
     };
@@ -288,14 +266,8 @@ fn parts_of_other_kinds_are_stored_verbatim() {
         "{{\"candidates\":[{{\"content\":{{\"parts\":[{}]}},\"finishReason\":\"STOP\"}}]}}",
         parts.join(",")
     );
-    let response = decode_with(None, CapSettings::default(), &[text.as_bytes()]).1.unwrap();
-    let wanted = parts.map(|raw| {
-        ContentPart::Opaque(OpaquePart {
-            provider: "p".to_owned(),
-            raw: RawJson::new(raw),
-        })
-    });
-    assert_eq!(response.content, wanted);
+    let response = read(text.as_bytes()).1.unwrap();
+    assert_eq!(response.content, parts.map(|raw| opaque("p", raw)));
 }
 
 #[test]
@@ -309,16 +281,7 @@ fn sources_stand_at_the_last_words() {
         candidate["urlContextMetadata"] = json!({});
         chunk
     };
-    let cited = |text: &str| {
-        ContentPart::Text(TextPart {
-            text: text.to_owned(),
-            citations: vec![
-                Citation(RawJson::new(source.to_string())),
-                Citation(RawJson::new(grounding.to_string())),
-            ],
-            signature: None,
-        })
-    };
+    let cited = |text: &str| cited(text, &[&source, &grounding]);
     let code = json!({"executableCode": {}});
     let response = stream(&[chunk(&[text("a"), code.clone(), text("b")]), with(last(&[], "STOP"))])
         .1
@@ -330,12 +293,6 @@ fn sources_stand_at_the_last_words() {
 
 #[test]
 fn usage_is_emitted_when_it_changes() {
-    let usage = |input, output| Usage {
-        input_tokens: input,
-        output_tokens: output,
-        total_tokens: input + output,
-        ..Usage::default()
-    };
     let counted = |mut chunk: Value, input: u64, output: u64| {
         chunk["usageMetadata"] = json!({"promptTokenCount": input, "candidatesTokenCount": output});
         chunk["modelVersion"] = json!("gemini-x");
@@ -349,12 +306,11 @@ fn usage_is_emitted_when_it_changes() {
         counted(last(&[], "STOP"), 7, 2),
         json!({"usageMetadata": {"promptTokenCount": 8, "candidatesTokenCount": 2}}),
     ]);
-    let text = |text: &str| ModelEvent::TextDelta { text: text.to_owned() };
     let wanted = [
         ModelEvent::Usage(usage(9, 0)),
-        text("a"),
+        said("a"),
         ModelEvent::Usage(usage(9, 1)),
-        text("b"),
+        said("b"),
         ModelEvent::Usage(usage(7, 2)),
         ModelEvent::Usage(usage(8, 2)),
     ];
@@ -372,7 +328,7 @@ fn all_candidates_are_read_and_noise_changes_nothing() {
     let other = json!({"index": 1, "content": {"parts": [call]}, "finishReason": "STOP"});
     two["candidates"] = json!([other, null, two["candidates"][0]]);
     let text = format!(": comment\n\nevent: x\ndata: {two}\n\ndata: [DONE]\n\n");
-    let response = decode_with(None, CapSettings::default(), &[text.as_bytes()]).1.unwrap();
+    let response = read(text.as_bytes()).1.unwrap();
     let [ContentPart::ToolCall(call), said] = response.content.as_slice() else {
         panic!("{:?}", response.content);
     };
@@ -384,30 +340,23 @@ fn all_candidates_are_read_and_noise_changes_nothing() {
 
 #[test]
 fn what_is_no_answer_is_an_error() {
+    use ModelErrorClass as C;
     for (body, class, message) in [
         (
             json!({"error": {"code": 429, "message": "slow down", "status": "RESOURCE_EXHAUSTED"}}),
-            ModelErrorClass::RateLimit,
+            C::RateLimit,
             "slow down",
         ),
         (
             json!([{"error": {"code": 400, "message": "bad", "status": "INVALID_ARGUMENT"}}]),
-            ModelErrorClass::Invalid,
+            C::Invalid,
             "bad",
         ),
-        (
-            json!("hello"),
-            ModelErrorClass::Protocol,
-            "the response is not a JSON object",
-        ),
-        (
-            json!({"x": 1}),
-            ModelErrorClass::Protocol,
-            "the response has no candidate",
-        ),
+        (json!("hello"), C::Protocol, "the response is not a JSON object"),
+        (json!({"x": 1}), C::Protocol, "the response has no candidate"),
         (
             last(&[json!({"functionCall": {"args": {}}})], "STOP"),
-            ModelErrorClass::Protocol,
+            C::Protocol,
             "a tool call has no name",
         ),
     ] {
@@ -416,10 +365,10 @@ fn what_is_no_answer_is_an_error() {
     let late = json!({"error": {"code": 503, "message": "overloaded", "status": "UNAVAILABLE"}});
     let (events, end) = stream(&[chunk(&[text("hel")]), late]);
     assert_eq!(events.len(), 1);
-    assert_eq!(end.unwrap_err().class, ModelErrorClass::Overload);
+    assert_eq!(end.unwrap_err().class, C::Overload);
     assert_eq!(error(stream(&[json!({"x": 1})])).1, "the stream has no completion");
     let text = format!("event: error\ndata: {}\n\n", json!({"x": 1}));
-    let named = decode_with(None, CapSettings::default(), &[text.as_bytes()]);
+    let named = read(text.as_bytes());
     assert_eq!(error(named).1, "the stream has no completion");
 }
 
@@ -463,7 +412,7 @@ fn an_answer_is_bounded() {
         "[".repeat(200_000),
         "]".repeat(200_000)
     );
-    assert!(decode_with(None, CapSettings::default(), &[deep.as_bytes()]).1.is_ok());
+    assert!(read(deep.as_bytes()).1.is_ok());
 }
 
 #[test]

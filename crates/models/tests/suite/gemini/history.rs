@@ -4,8 +4,8 @@ use agent::ports::ModelRequest;
 use serde_json::{Value, json};
 use values::message::{ContentPart, Message, Role, ToolResult};
 
-use super::support::{call, encoded, owned, signed, thought};
-use crate::support::{made_by, message, opaque, request, result, user};
+use super::support::{call, encoded, signed};
+use crate::support::{instruction, made_by, message, opaque, owned, request, result, says, thought, user};
 
 const OLD: &str = "gemini-2.5-pro";
 const NEW: &str = "gemini-3-pro-preview";
@@ -40,8 +40,6 @@ fn response(id: &str, output: &str) -> Value {
 
 #[test]
 fn turns_alternate_and_the_caller_has_the_first_and_the_last() {
-    let says = |words: &str| message(Role::Assistant, vec![ContentPart::text(words)]);
-    let instruction = |words: &str| message(Role::System, vec![ContentPart::text(words)]);
     for (messages, expected) in [
         (vec![], json!([turn("user", &[text("Continue.")])])),
         (

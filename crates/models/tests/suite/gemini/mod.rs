@@ -1,6 +1,5 @@
 //! Gemini's protocol: responses in, requests out, and both as they were recorded.
 
-mod bytes;
 mod calls;
 mod client;
 mod decoder;

@@ -1,15 +1,14 @@
 //! Replays the recorded exchanges through a real local server, as a stream, as one body and as a
 //! list of chunks, and sends the answers back as they came.
 
-use models::{CapSettings, ProviderKind, ProviderSettings};
+use models::{ProviderKind, ProviderSettings};
 use serde_json::{Value, json};
 use test_support::gemini_chunks::stream_text;
 use test_support::model_server::{ModelServer, Reply};
-use values::message::ContentPart;
 
-use super::support::{decode_with, encoded};
+use super::support::{encoded, read};
 use crate::recordings::{Exchange, check, exchanges_where, expectations};
-use crate::support::{answered, ask, impatient, model_of, provider, request, result, user};
+use crate::support::{answered, ask, greeting, impatient, model_of, provider, replayed, request};
 
 /// Returns the exchanges of this protocol by file and number.
 pub(crate) fn recorded() -> Vec<(String, Exchange)> {
@@ -101,7 +100,7 @@ async fn every_recording_gives_what_it_shows_in_each_form() {
             let model = path.strip_prefix("/v1beta/models/").unwrap();
             let request = agent::ports::ModelRequest {
                 model: model.strip_suffix(":generateContent").unwrap().to_owned(),
-                ..request(vec![user("hi")])
+                ..greeting()
             };
             let outcome = ask(model_of(settings, &impatient(0)).as_ref(), request).await;
             let captured = server.captured();
@@ -144,13 +143,9 @@ fn meaning(parts: &[Value]) -> Vec<Value> {
 #[test]
 fn recorded_answers_go_back_unchanged() {
     for (label, exchange) in recorded() {
-        let (_, response) = decode_with(None, CapSettings::default(), &[exchange.response.body.as_bytes()]);
+        let (_, response) = read(exchange.response.body.as_bytes());
         let answer = answered(&response.unwrap());
-        let results = answer
-            .tool_calls()
-            .map(|call| result(&call.id, vec![ContentPart::text("x")]));
-        let results: Vec<_> = results.collect();
-        let body = encoded(&request([vec![user("hi"), answer], results].concat()));
+        let body = encoded(&request(replayed(answer)));
         let chunks = chunks(&exchange);
         let parts = chunks.iter().flat_map(|chunk| {
             let parts = chunk["candidates"][0]["content"]["parts"].as_array();

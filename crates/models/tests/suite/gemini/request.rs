@@ -9,19 +9,11 @@ use values::message::{ContentPart, Role};
 use values::model_parameters::{ModelParameters, ProviderTools};
 use values::model_ref::ResponseFormat;
 
-use super::support::{bytes_of, call, encoded, owned};
-use crate::support::{message, request, result, user};
+use super::support::{bytes_of, call, encoded};
+use crate::support::{self, greeting, message, owned, request, result, user};
 
 fn tool() -> ToolSpec {
-    ToolSpec {
-        name: "t".to_owned(),
-        description: "d".to_owned(),
-        parameters: json!({"type": "object", "properties": {"b": {}, "a": {}}, "additionalProperties": false}),
-        idempotent: true,
-        read_only: false,
-        destructive: false,
-        timeout: None,
-    }
+    support::tool(json!({"type": "object", "properties": {"b": {}, "a": {}}, "additionalProperties": false}))
 }
 
 fn asked(model: &str, parameters: ModelParameters) -> ModelRequest {
@@ -29,15 +21,14 @@ fn asked(model: &str, parameters: ModelParameters) -> ModelRequest {
         model: model.to_owned(),
         max_output_tokens: parameters.max_output_tokens,
         parameters: Arc::new(parameters),
-        ..request(vec![user("hi")])
+        ..greeting()
     }
 }
 
 #[test]
 fn a_bare_request_has_only_required_fields() {
-    let body = bytes_of(&request(vec![user("hi")]));
     assert_eq!(
-        String::from_utf8(body).unwrap(),
+        String::from_utf8(bytes_of(&greeting())).unwrap(),
         r#"{"contents":[{"role":"user","parts":[{"text":"hi"}]}],"generationConfig":{}}"#
     );
 }
@@ -46,7 +37,7 @@ fn a_bare_request_has_only_required_fields() {
 fn tools_have_their_whole_schema() {
     let body = encoded(&ModelRequest {
         tools: Arc::new([tool()]),
-        ..request(vec![user("hi")])
+        ..greeting()
     });
     let function = json!({"name": "t", "description": "d", "parametersJsonSchema": tool().parameters});
     assert_eq!(body["tools"], json!([{"functionDeclarations": [function]}]));

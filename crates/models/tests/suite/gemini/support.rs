@@ -1,19 +1,21 @@
 //! Builds answers and histories of Gemini's protocol, and decodes and encodes them.
 
-use std::sync::Arc;
-
 use agent::ports::ModelRequest;
 use models::{CapSettings, ProviderKind, ProviderSettings};
 use serde_json::{Value, json};
 use test_support::gemini_chunks::stream_text;
-use values::message::{ContentPart, Message, ProviderFields, ReasoningPart, Role, TextPart, ToolCall};
-
-use crate::support::{Counted, Decoded, decode, message};
 use test_support::wires::{self, encode_request};
+use values::message::{ContentPart, TextPart, ToolCall};
+
+use crate::support::{Decoded, decode};
 
 pub(super) fn decode_with(content_type: Option<&str>, caps: CapSettings, chunks: &[&[u8]]) -> Decoded {
-    let ids = Arc::new(Counted::default());
-    decode(wires::decoder(&settings(), content_type, caps, ids), chunks)
+    decode(wires::decoder(&settings(), content_type, caps), chunks)
+}
+
+/// Decodes an answer that comes in one piece.
+pub(super) fn read(bytes: &[u8]) -> Decoded {
+    decode_with(None, CapSettings::default(), &[bytes])
 }
 
 /// Decodes a stream of the chunks.
@@ -40,14 +42,6 @@ pub(super) fn signed(text: &str, signature: &str) -> ContentPart {
     })
 }
 
-pub(super) fn thought(text: &str, signature: Option<&str>) -> ContentPart {
-    ContentPart::Reasoning(ReasoningPart {
-        text: text.to_owned(),
-        signature: signature.map(str::to_owned),
-        ..ReasoningPart::default()
-    })
-}
-
 pub(super) fn call(id: &str, arguments: &str, signature: Option<&str>) -> ContentPart {
     ContentPart::ToolCall(ToolCall {
         id: id.to_owned(),
@@ -57,23 +51,12 @@ pub(super) fn call(id: &str, arguments: &str, signature: Option<&str>) -> Conten
     })
 }
 
-/// A message of the assistant that the provider owns.
-pub(super) fn owned(provider: &str, content: Vec<ContentPart>) -> Message {
-    Message {
-        provider_fields: Some(ProviderFields {
-            model: Some("m".to_owned()),
-            ..ProviderFields::owner(provider)
-        }),
-        ..message(Role::Assistant, content)
-    }
+pub(super) fn bytes_of(request: &ModelRequest) -> Vec<u8> {
+    encode_request(request, &settings(), true)
 }
 
 fn settings() -> ProviderSettings {
     wires::settings("p", ProviderKind::Gemini)
-}
-
-pub(super) fn bytes_of(request: &ModelRequest) -> Vec<u8> {
-    encode_request(request, &settings(), true)
 }
 
 pub(super) fn encoded(request: &ModelRequest) -> Value {

@@ -14,12 +14,12 @@ use proptest::sample::select;
 use serde_json::{Value, json};
 use test_support::model_server::{ModelServer, Reply};
 use values::json::RawJson;
-use values::message::{ContentPart, DocumentPart, ImagePart, MediaSource, Message, Role, ToolResult};
+use values::message::{ContentPart, DocumentPart, Message, Role, ToolResult};
 use values::session::find_history_fault;
 
 use self::answers::{Answer, answers};
 use self::targets::{Target, targets};
-use super::support::{ask, impatient, message, model_of, provider, request, user};
+use super::support::{ask, base64, image, impatient, instruction, message, model_of, provider, request, says, user};
 
 /// One step of a conversation.
 #[derive(Debug, Clone)]
@@ -32,18 +32,8 @@ enum Step {
     Interrupted,
 }
 
-fn base64(media_type: &str, data: &str) -> MediaSource {
-    MediaSource::Base64 {
-        media_type: media_type.to_owned(),
-        data: data.to_owned(),
-    }
-}
-
 fn picture() -> ContentPart {
-    ContentPart::Image(ImagePart {
-        source: base64("image/png", "iVBORw0KGgo="),
-        detail: None,
-    })
+    image(base64("image/png", "iVBORw0KGgo="))
 }
 
 fn file(media_type: &str) -> ContentPart {
@@ -75,8 +65,8 @@ fn history(steps: &[Step], answers: &[Answer]) -> Vec<(Option<(String, String)>,
     for step in steps {
         match step {
             Step::Says(content) => history.push((None, message(Role::User, content.clone()))),
-            Step::Instructs => history.push((None, message(Role::System, vec![ContentPart::text("Be brief.")]))),
-            Step::Interrupted => history.push((None, message(Role::Assistant, vec![ContentPart::text("I th ")]))),
+            Step::Instructs => history.push((None, instruction("Be brief."))),
+            Step::Interrupted => history.push((None, says("I th "))),
             Step::Answers(index, has_media, is_error) => {
                 let answer = &answers[index % answers.len()];
                 let maker = Some((answer.provider.clone(), answer.model.clone()));

@@ -3,11 +3,11 @@
 use agent::ports::ModelRequest;
 use models::{ProviderKind, ProviderSettings};
 use serde_json::{Value, json};
-use values::message::{ContentPart, Message, Role, ToolCall};
+use test_support::wires::encode_request;
+use values::message::{ContentPart, Message, Role};
 
 use super::picture;
-use crate::support::{message, request, result, user};
-use test_support::wires::encode_request;
+use crate::support::{call, instruction, message, request, result, says, user};
 
 fn sent(host: &str, messages: Vec<Message>) -> Vec<Value> {
     let settings = ProviderSettings {
@@ -29,31 +29,20 @@ fn roles(messages: &[Value]) -> Vec<&str> {
         .collect()
 }
 
-fn says(role: Role, text: &str) -> Message {
-    message(role, vec![ContentPart::text(text)])
-}
-
 fn calls(ids: &[&str]) -> Message {
-    let call = |id: &&str| {
-        ContentPart::ToolCall(ToolCall {
-            id: (*id).to_owned(),
-            name: "t".to_owned(),
-            arguments: "{}".to_owned(),
-            signature: None,
-        })
-    };
-    message(Role::Assistant, ids.iter().map(call).collect())
+    let calls = ids.iter().map(|id| call(id, "{}"));
+    message(Role::Assistant, calls.collect())
 }
 
 #[test]
 fn neighbours_are_joined_and_instructions_are_at_the_beginning() {
     let history = vec![
-        says(Role::System, "More"),
+        instruction("More"),
         user("a"),
-        says(Role::Assistant, "b"),
+        says("b"),
         calls(&["c1"]),
         result("c1", vec![ContentPart::text("r")]),
-        says(Role::System, "Be brief."),
+        instruction("Be brief."),
         user("c"),
         user("d"),
     ];
@@ -115,6 +104,6 @@ fn mistral_gets_no_message_of_the_user_right_after_a_tool() {
         roles(&mistral(vec![user("a"), calls(&["c1"]), result("c1", vec![])])).last(),
         Some(&"tool")
     );
-    let assistant_only = mistral(vec![says(Role::Assistant, "x")]);
+    let assistant_only = mistral(vec![says("x")]);
     assert_eq!(roles(&assistant_only), ["system", "user", "assistant", "user"]);
 }

@@ -8,22 +8,20 @@ use base64::engine::general_purpose::STANDARD;
 use models::{Capabilities, Files, ProviderKind, ProviderSettings};
 use serde_json::{Value, json};
 use test_support::model_server::{ModelServer, Reply};
-use values::message::{ContentPart, ImagePart, MediaSource, Message, Role, ToolCall};
-
-use super::{base64, file, picture};
-use crate::support::{ask, impatient, message, model_of, provider, request, result, user};
-use test_support::model_server::{ModelServer, Reply};
 use test_support::wires::encode_request;
+use values::message::{ContentPart, Message, Role};
+
+use super::{file, picture};
+use crate::support::{
+    ask, at_url, base64, call, image, impatient, message, model_of, provider, request, result, says, user,
+};
 
 /// The header of a GIF with these sides, and more bytes.
 fn gif(width: u16, height: u16, more: usize) -> ContentPart {
     let mut bytes = b"GIF89a".to_vec();
     bytes.extend([width.to_le_bytes(), height.to_le_bytes()].concat());
     bytes.resize(bytes.len() + more, 0);
-    ContentPart::Image(ImagePart {
-        source: base64("image/gif", &STANDARD.encode(bytes)),
-        detail: None,
-    })
+    image(base64("image/gif", &STANDARD.encode(bytes)))
 }
 
 fn claude(messages: Vec<Message>) -> Vec<u8> {
@@ -53,10 +51,7 @@ fn a_picture_beyond_the_limits_is_left_out_of_the_request() {
             "[a picture, left out: its 5592420 bytes of base64 are more than 5242880]",
         ),
         (
-            ContentPart::Image(ImagePart {
-                source: base64("image/tiff", "AAAA"),
-                detail: None,
-            }),
+            image(base64("image/tiff", "AAAA")),
             "[a picture, left out: this model takes no pictures of the type image/tiff]",
         ),
         (
@@ -105,7 +100,7 @@ fn the_beginning_of_requests_rarely_changes() {
             Role::User,
             vec![ContentPart::text(number.to_string()), picture()],
         ));
-        messages.push(message(Role::Assistant, vec![ContentPart::text("ok")]));
+        messages.push(says("ok"));
         messages.push(user("go on"));
         let body = claude(messages.clone());
         let end = body.windows(11).rposition(|window| window == b"],\"stream\":").unwrap();
@@ -120,21 +115,8 @@ fn the_beginning_of_requests_rarely_changes() {
 
 #[tokio::test]
 async fn a_text_model_reads_that_there_was_a_picture() {
-    let tool = message(
-        Role::Assistant,
-        vec![ContentPart::ToolCall(ToolCall {
-            id: "c1".to_owned(),
-            name: "t".to_owned(),
-            arguments: "{}".to_owned(),
-            signature: None,
-        })],
-    );
-    let at_url = ContentPart::Image(ImagePart {
-        source: MediaSource::Url {
-            url: "https://h.example/a.png".to_owned(),
-        },
-        detail: None,
-    });
+    let tool = message(Role::Assistant, vec![call("c1", "{}")]);
+    let at_url = image(at_url("https://h.example/a.png"));
     let history = vec![
         message(
             Role::User,

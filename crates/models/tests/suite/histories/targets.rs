@@ -3,7 +3,6 @@
 use agent::ports::ModelRequest;
 use models::{ProviderKind, ProviderSettings};
 use serde_json::Value;
-
 use test_support::wire_rules::{Order, check_chat, check_contents, check_converse, check_input, check_messages};
 use test_support::wires::encode_request;
 

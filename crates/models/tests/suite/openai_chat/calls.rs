@@ -3,10 +3,11 @@
 
 use agent::ports::{ModelErrorClass, ModelEvent};
 use agent::state::FinishReason;
-use models::CapSettings;
+use serde::Deserialize;
+use serde_json::Value;
 use values::message::{ContentPart, ToolCall};
 
-use super::decoder::{decode_with, stream};
+use super::decoder::{read, stream};
 use crate::support::generated_id;
 
 pub(super) const FINISH: &str = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}"#;
@@ -54,107 +55,26 @@ pub(super) fn reported(events: &[ModelEvent]) -> Vec<(String, String, String)> {
     calls
 }
 
-pub(super) fn expect(lists: &[&str], expected: &[(&str, &str, &str)]) {
-    let owned =
-        |(id, name, arguments): &(&str, &str, &str)| ((*id).to_owned(), (*name).to_owned(), (*arguments).to_owned());
-    assert_eq!(
-        calls(lists),
-        expected.iter().map(owned).collect::<Vec<_>>(),
-        "{lists:?}"
-    );
+/// Lists of fragments, one for each chunk, and the calls that they are: id, name and arguments. An
+/// id `#1` is the first that is made.
+#[derive(Debug, Deserialize)]
+struct Row {
+    why: String,
+    lists: Vec<Value>,
+    calls: Vec<(String, String, String)>,
 }
 
 #[test]
-fn fragments_are_joined_by_index() {
-    expect(
-        &[
-            r#"[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":""}}]"#,
-            r#"[{"index":1,"id":"b","type":"function","function":{"name":"g","arguments":"{"}}]"#,
-            r#"[{"index":0,"function":{"arguments":"{\"x\":"}},{"index":1,"function":{"arguments":"}"}}]"#,
-            r#"[{"index":0,"function":{"arguments":"1}"}}]"#,
-        ],
-        &[("a", "f", "{\"x\":1}"), ("b", "g", "{}")],
-    );
-}
-
-#[test]
-fn indexes_may_start_anywhere_and_be_huge() {
-    expect(
-        &[r#"[{"index":1,"id":"a","function":{"name":"f","arguments":"{}"}}]"#],
-        &[("a", "f", "{}")],
-    );
-    expect(
-        &[r#"[{"index":4294967295,"id":"a","function":{"name":"f","arguments":"{}"}}]"#],
-        &[("a", "f", "{}")],
-    );
-    expect(
-        &[r#"[{"index":-1,"id":"a","function":{"name":"f","arguments":"{}"}}]"#],
-        &[("a", "f", "{}")],
-    );
-}
-
-#[test]
-fn without_an_index_the_id_and_then_the_position_decide() {
-    expect(
-        &[
-            r#"[{"id":"a","function":{"name":"f","arguments":"{"}}]"#,
-            r#"[{"id":"a","function":{"arguments":"}"}}]"#,
-            r#"[{"id":"b","function":{"name":"g","arguments":"{"}}]"#,
-            r#"[{"function":{"arguments":"\"x\""}}]"#,
-            r#"[{"function":{"arguments":":1}"}}]"#,
-        ],
-        &[("a", "f", "{}"), ("b", "g", "{\"x\":1}")],
-    );
-    expect(
-        &[
-            r#"[{"function":{"name":"f","arguments":"{"}},{"function":{"name":"g","arguments":"{"}}]"#,
-            r#"[{"function":{"arguments":"}"}},{"function":{"arguments":" }"}}]"#,
-        ],
-        &[(&generated_id(1), "f", "{}"), (&generated_id(2), "g", "{ }")],
-    );
-}
-
-#[test]
-fn a_new_id_on_a_used_index_is_a_new_call() {
-    expect(
-        &[
-            r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}]"#,
-            r#"[{"index":0,"id":"b","function":{"name":"g","arguments":"{\"x\":2}"}}]"#,
-        ],
-        &[("a", "f", "{\"x\":1}"), ("b", "g", "{\"x\":2}")],
-    );
-}
-
-#[test]
-fn an_index_identifies_a_call_whatever_its_fragments_repeat() {
-    for rest in [
-        // Another id, and no name or an empty one.
-        [
-            r#"[{"index":0,"id":"b","function":{"arguments":"{\"x\":"}}]"#,
-            r#"[{"index":0,"id":"c","function":{"name":"","arguments":"1}"}}]"#,
-        ],
-        // Another id, and the name again.
-        [
-            r#"[{"index":0,"id":"b","function":{"name":"f","arguments":"{\"x\":"}}]"#,
-            r#"[{"index":0,"id":"c","function":{"name":"f","arguments":"1}"}}]"#,
-        ],
-        // The arguments so far.
-        [
-            r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\""}}]"#,
-            r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}]"#,
-        ],
-        // The whole call at the end.
-        [
-            r#"[{"index":0,"function":{"arguments":"{\"x\":1}"}}]"#,
-            r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\": 1}"}}]"#,
-        ],
-        [
-            r#"[{"index":0,"function":{"arguments":"{\"x\":1}"}}]"#,
-            r#"[{"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}]"#,
-        ],
-    ] {
-        let first = r#"[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":""}}]"#;
-        expect(&[first, rest[0], rest[1]], &[("a", "f", "{\"x\":1}")]);
+fn no_fragment_is_lost_doubled_or_merged_with_another_call() {
+    let rows: Vec<Row> = serde_json::from_str(include_str!("calls.json")).unwrap();
+    for row in rows {
+        let lists: Vec<_> = row.lists.iter().map(Value::to_string).collect();
+        let expected = row.calls.into_iter().map(|(id, name, arguments)| {
+            let made = id.strip_prefix('#').map(|number| generated_id(number.parse().unwrap()));
+            (made.unwrap_or(id), name, arguments)
+        });
+        let got = calls(&lists.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(got, expected.collect::<Vec<_>>(), "{}", row.why);
     }
 }
 
@@ -202,43 +122,10 @@ pub(super) fn call_of(part: ContentPart) -> Option<(String, String, String)> {
 }
 
 #[test]
-fn whole_calls_without_ids_on_one_index_stay_apart() {
-    let lists = [
-        r#"[{"index":0,"function":{"name":"f","arguments":"{\"x\":1}"}}]"#,
-        r#"[{"index":0,"function":{"name":"f","arguments":"{\"x\":2}"}}]"#,
-    ];
-    expect(
-        &lists,
-        &[
-            (&generated_id(1), "f", "{\"x\":1}"),
-            (&generated_id(2), "f", "{\"x\":2}"),
-        ],
-    );
-}
-
-#[test]
-fn missing_and_empty_ids_are_made_and_a_late_one_is_too_late() {
-    expect(
-        &[
-            r#"[{"index":0,"id":"","function":{"name":"f","arguments":""}}]"#,
-            r#"[{"index":0,"id":null,"function":{"arguments":"{"}}]"#,
-            r#"[{"index":0,"id":"late","function":{"arguments":"}"}}]"#,
-        ],
-        &[(&generated_id(1), "f", "{}")],
-    );
-}
-
-#[test]
 fn ids_are_unique_in_an_answer() {
-    expect(
-        &[
-            r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}},{"index":1,"id":"a","function":{"name":"g","arguments":"{}"}}]"#,
-        ],
-        &[("a", "f", "{}"), (&generated_id(1), "g", "{}")],
-    );
     let body = r#"{"choices":[{"message":{"tool_calls":[
         {"id":"a","function":{"name":"f","arguments":"{}"}},{"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}]}}]}"#;
-    let (_, end) = decode_with(None, CapSettings::default(), &[body.as_bytes()]);
+    let (_, end) = read(body.as_bytes());
     let response = end.unwrap();
     assert_eq!(
         response.finish_reason,
@@ -255,41 +142,10 @@ fn ids_are_unique_in_an_answer() {
 }
 
 #[test]
-fn a_repeated_name_is_emitted_once_and_a_late_one_starts_the_call() {
-    expect(
-        &[
-            r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":"}}]"#,
-            r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"1"}}]"#,
-            r#"[{"index":0,"function":{"name":"f","arguments":"}"}}]"#,
-        ],
-        &[("a", "f", "{\"x\":1}")],
-    );
-    expect(
-        &[
-            r#"[{"index":0,"id":"a","function":{"arguments":"{"}}]"#,
-            r#"[{"index":0,"function":{"name":"f"}}]"#,
-            r#"[{"index":0,"function":{"arguments":"}"}}]"#,
-        ],
-        &[("a", "f", "{}")],
-    );
-}
-
-#[test]
-fn arguments_are_stored_verbatim_and_an_object_is_its_text() {
-    expect(
-        &[
-            r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"n\": 12345678901234567890123, \"e\":\"\\u00e9\"}"}}]"#,
-        ],
-        &[("a", "f", "{\"n\": 12345678901234567890123, \"e\":\"\\u00e9\"}")],
-    );
-    expect(
-        &[r#"[{"index":0,"id":"a","function":{"name":"f","arguments":{"n": 1.50 }}}]"#],
-        &[("a", "f", "{\"n\": 1.50 }")],
-    );
-    expect(
-        &[r#"[{"index":0,"id":"a","function":{"name":"f"}}]"#],
-        &[("a", "f", "")],
-    );
+fn arguments_that_are_an_object_are_its_text() {
+    let calls = calls(&[r#"[{"index":0,"id":"a","function":{"name":"f","arguments":{"n": 1.50 }}}]"#]);
+    let expected = ("a".to_owned(), "f".to_owned(), "{\"n\": 1.50 }".to_owned());
+    assert_eq!(calls, [expected]);
 }
 
 #[test]
@@ -322,7 +178,7 @@ fn an_empty_call_beside_an_answer_is_none() {
         let message = format!(r#"{{"role":"assistant","content":"hello",{call}}}"#);
         let piece = format!(r#"{{"choices":[{{"index":0,"delta":{message}}}]}}"#);
         let whole = format!(r#"{{"choices":[{{"index":0,"message":{message}}}]}}"#);
-        let plain = decode_with(None, CapSettings::default(), &[whole.as_bytes()]);
+        let plain = read(whole.as_bytes());
         for (events, end) in [stream(&[&piece, "[DONE]"]), plain] {
             let response = end.unwrap();
             assert_eq!(response.content, [ContentPart::text("hello")], "{call}");
@@ -330,25 +186,6 @@ fn an_empty_call_beside_an_answer_is_none() {
             assert!(reported(&events).is_empty(), "{call}");
         }
     }
-    expect(
-        &[
-            r#"[{"index":0,"id":"","function":{"name":"","arguments":""}}]"#,
-            r#"[{"index":0,"id":"a","function":{"name":"f","arguments":""}}]"#,
-            r#"[{"index":0,"id":"","function":{"name":"","arguments":"{}"}}]"#,
-        ],
-        &[("a", "f", "{}")],
-    );
-}
-
-#[test]
-fn a_call_of_a_custom_tool_is_a_call_whose_arguments_are_its_input() {
-    expect(
-        &[
-            r#"[{"index": 0, "id": "c", "type": "custom", "custom": {"name": "sql", "input": "select"}}]"#,
-            r#"[{"index": 0, "custom": {"input": " 1"}}]"#,
-        ],
-        &[("c", "sql", "select 1")],
-    );
 }
 
 #[test]

@@ -2,10 +2,9 @@
 
 use agent::ports::ModelErrorClass;
 use agent::state::FinishReason;
-use models::CapSettings;
 use values::message::ContentPart;
 
-use super::decoder::{decode_with, stream};
+use super::decoder::{read, stream};
 
 const HELLO: &str = r#"{"choices":[{"index":0,"delta":{"content":"hello"}}]}"#;
 
@@ -19,11 +18,7 @@ fn choices_that_complete_each_other_are_one_completion_and_alternatives_are_none
     let calls = format!(r#"{{"tool_calls":[{call}]}}"#);
     let whole = |number: [&str; 2]| {
         let choices = [choice("message", number[0], text), choice("message", number[1], &calls)];
-        decode_with(
-            None,
-            CapSettings::default(),
-            &[format!(r#"{{"choices":[{}]}}"#, choices.join(",")).as_bytes()],
-        )
+        read(format!(r#"{{"choices":[{}]}}"#, choices.join(",")).as_bytes())
     };
     let streamed = |separate: bool| {
         let choices = [
@@ -59,7 +54,7 @@ fn choices_that_complete_each_other_are_one_completion_and_alternatives_are_none
     let error = stream(&[HELLO, other]).1.unwrap_err();
     assert_eq!(error.message, "the response has several choices with text");
     let two = r#"{"choices":[{"message":{"content":"a"}},{"message":{"content":"b"}}]}"#;
-    let (events, end) = decode_with(None, CapSettings::default(), &[two.as_bytes()]);
+    let (events, end) = read(two.as_bytes());
     assert_eq!((events.len(), end.unwrap_err().class), (0, ModelErrorClass::Protocol));
 }
 
@@ -82,7 +77,7 @@ fn content_of_any_form_is_read_or_refused() {
         let choice = |form: &str| {
             format!(r#"{{"choices":[{{"index":0,"{form}":{{"content":{content}}},"finish_reason":"stop"}}]}}"#)
         };
-        let whole = decode_with(None, CapSettings::default(), &[choice("message").as_bytes()]);
+        let whole = read(choice("message").as_bytes());
         for (_, end) in [whole, stream(&[&choice("delta")])] {
             match expected {
                 Some(text) => assert_eq!(end.unwrap().content, [ContentPart::text(text)], "{content}"),

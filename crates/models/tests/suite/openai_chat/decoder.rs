@@ -1,29 +1,21 @@
 //! The rules that the decoder of chat completions keeps, one test each.
 
-use std::sync::Arc;
-
 use agent::ports::{ModelErrorClass, ModelEvent};
 use agent::state::FinishReason;
-use models::{CapSettings, Decoder};
-use proptest::prelude::*;
-use values::message::{Citation, ContentPart, ImagePart, MediaSource, TextPart};
+use models::CapSettings;
+use test_support::wires;
+use values::message::{ContentPart, ImagePart};
 use values::usage::Usage;
 
-use crate::recordings::{CHAT, exchanges};
-use crate::support::{Counted, Decoded, decode};
-use test_support::wires;
-
-fn decoder(content_type: Option<&str>, caps: CapSettings) -> Box<dyn Decoder> {
-    wires::decoder(
-        &wires::chat_settings("p"),
-        content_type,
-        caps,
-        Arc::new(Counted::default()),
-    )
-}
+use crate::support::{Decoded, at_url, base64, cited, decode, refusal, said};
 
 pub(super) fn decode_with(content_type: Option<&str>, caps: CapSettings, chunks: &[&[u8]]) -> Decoded {
-    decode(decoder(content_type, caps), chunks)
+    decode(wires::decoder(&wires::chat_settings("p"), content_type, caps), chunks)
+}
+
+/// Decodes an answer that comes in one piece.
+pub(super) fn read(bytes: &[u8]) -> Decoded {
+    decode_with(None, CapSettings::default(), &[bytes])
 }
 
 /// Decodes a stream of the given data lines.
@@ -44,9 +36,7 @@ const STOP: &str = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]
 const DONE: &str = "[DONE]";
 
 fn hello() -> Vec<ModelEvent> {
-    vec![ModelEvent::TextDelta {
-        text: "hello".to_owned(),
-    }]
+    vec![said("hello")]
 }
 
 #[test]
@@ -77,7 +67,7 @@ fn an_end_that_was_announced_is_enough_and_another_is_none() {
         "{\"choices\": [{\"message\": {\"content\": \"hal",
         "data: {\"choi",
     ] {
-        let outcome = decode_with(None, CapSettings::default(), &[text.as_bytes()]);
+        let outcome = read(text.as_bytes());
         assert_eq!(class(&outcome), ModelErrorClass::Truncated, "{text:?}");
     }
 }
@@ -85,7 +75,7 @@ fn an_end_that_was_announced_is_enough_and_another_is_none() {
 #[test]
 fn a_last_event_without_its_blank_line_counts() {
     let text = format!("data: {HELLO}\n\ndata: {STOP}");
-    let (_, end) = decode_with(None, CapSettings::default(), &[text.as_bytes()]);
+    let (_, end) = read(text.as_bytes());
     assert_eq!(end.unwrap().finish_reason, FinishReason::Stop);
 }
 
@@ -113,7 +103,7 @@ fn an_error_in_mid_stream_wins_over_a_finish() {
         );
     }
     let text = format!("data: {HELLO}\n\nevent: error\ndata: {{\"message\": \"overloaded\"}}\n\ndata: {STOP}\n\n");
-    let outcome = decode_with(None, CapSettings::default(), &[text.as_bytes()]);
+    let outcome = read(text.as_bytes());
     assert_eq!(class(&outcome), ModelErrorClass::Overload);
     let nothing = r#"{"error":null,"choices":[{"index":0,"delta":{"content":"hello"}}]}"#;
     assert!(stream(&[nothing, STOP]).1.is_ok(), "null is no error");
@@ -155,15 +145,11 @@ fn a_body_that_is_no_answer_is_a_protocol_error() {
         "data: [1]\n\n",
         "data: {\"a\": 1}\n\ndata: [DONE]\n\n",
     ] {
-        let outcome = decode_with(None, CapSettings::default(), &[text.as_bytes()]);
+        let outcome = read(text.as_bytes());
         assert_eq!(class(&outcome), ModelErrorClass::Protocol, "{text}");
     }
     assert_eq!(
-        class(&decode_with(
-            None,
-            CapSettings::default(),
-            &[b"{\"error\": {\"message\": \"m\", \"code\": 429}}"]
-        )),
+        class(&read(b"{\"error\": {\"message\": \"m\", \"code\": 429}}")),
         ModelErrorClass::RateLimit
     );
 }
@@ -317,19 +303,9 @@ fn refusals_and_sources_are_stored() {
         STOP.to_owned(),
     ];
     let (events, end) = stream(&data.each_ref().map(String::as_str));
-    let refusal = |text: &str| ModelEvent::RefusalDelta { text: text.to_owned() };
-    assert_eq!(events[1..], [refusal("I "), refusal("won't")]);
-    let expected = [
-        ContentPart::Text(TextPart {
-            text: "see".to_owned(),
-            citations: vec![Citation(values::json::RawJson::new(source))],
-            signature: None,
-        }),
-        ContentPart::Refusal {
-            text: "I won't".to_owned(),
-        },
-    ];
-    assert_eq!(end.unwrap().content, expected);
+    let refused = |text: &str| ModelEvent::RefusalDelta { text: text.to_owned() };
+    assert_eq!(events[1..], [refused("I "), refused("won't")]);
+    assert_eq!(end.unwrap().content, [cited("see", &[source]), refusal("I won't")]);
 }
 
 #[test]
@@ -339,13 +315,8 @@ fn pictures_that_a_model_makes_are_stored() {
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}, {"image_url": {"url": "https://h/a.png"}}, 7]}}]}"#;
     let last = r#"{"choices": [{"delta": {"images": []}, "finish_reason": "stop"}]}"#;
     let (_, end) = stream(&[&piece.replace('\n', ""), last, "[DONE]"]);
-    let inline = MediaSource::Base64 {
-        media_type: "image/png".to_owned(),
-        data: "AAAA".to_owned(),
-    };
-    let elsewhere = MediaSource::Url {
-        url: "https://h/a.png".to_owned(),
-    };
+    let inline = base64("image/png", "AAAA");
+    let elsewhere = at_url("https://h/a.png");
     assert_eq!(
         end.unwrap().content,
         [ContentPart::text("Here."), image(inline), image(elsewhere)]
@@ -380,58 +351,4 @@ fn answers_and_events_have_a_largest_size() {
 fn bytes_after_the_end_are_ignored() {
     let (events, end) = stream(&[HELLO, STOP, DONE, HELLO, "nonsense"]);
     assert_eq!((events, end.is_ok()), (hello(), true));
-}
-
-/// Fragments of the protocol, so that random bytes get beyond the first brace.
-fn soup() -> impl Strategy<Value = Vec<u8>> {
-    let pieces = prop::sample::select(vec![
-        "data: ",
-        "\n\n",
-        "\r",
-        "event: error\n",
-        "[DONE]",
-        "{\"choices\":[{\"index\":0,\"delta\":{",
-        "{\"choices\":[{\"message\":{",
-        "\"content\":\"a\"",
-        "\"content\":[{\"type\":\"thinking\",\"thinking\":[",
-        "\"tool_calls\":[{\"index\":4294967295,\"id\":\"\",\"function\":{\"name\":\"n\",\"arguments\":\"{\"}}]",
-        "\"function_call\":{\"name\":\"n\"}",
-        "\"reasoning_details\":[{\"type\":\"t\",\"text\":\"x\"}]",
-        "},\"finish_reason\":\"stop\"",
-        "}]}",
-        ",",
-        "\"usage\":{\"prompt_tokens\":1e400}",
-        "\u{FEFF}",
-        "null",
-    ]);
-    let piece = prop_oneof![
-        4 => pieces.prop_map(|piece| piece.as_bytes().to_vec()),
-        1 => prop::collection::vec(any::<u8>(), 0..6),
-    ];
-    prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
-}
-
-proptest! {
-    #[test]
-    fn no_bytes_make_the_decoder_panic_and_cuts_change_nothing(bytes in soup(), size in 1_usize..40, declared in any::<bool>()) {
-        let content_type = declared.then_some("text/event-stream");
-        let run = |chunks: &[&[u8]]| {
-            let mut decoder = decoder(content_type, CapSettings::default());
-            let mut events = Vec::new();
-            let pushed = chunks.iter().try_for_each(|chunk| decoder.push(chunk, &mut events));
-            let end = pushed.and_then(|()| decoder.finish(&mut events)).map_err(|failure| failure.error.message);
-            (events, end)
-        };
-        prop_assert_eq!(run(&[&bytes]), run(&bytes.chunks(size).collect::<Vec<_>>()));
-    }
-
-    #[test]
-    fn cuts_of_a_recorded_stream_change_nothing(size in 1_usize..200) {
-        for (label, exchange) in exchanges(&CHAT).into_iter().filter(|(label, _)| label.starts_with("openrouter_streaming")) {
-            let body = exchange.response.body.as_bytes();
-            let (whole, end) = decode_with(None, CapSettings::default(), &[body]);
-            let (cut, cut_end) = decode_with(None, CapSettings::default(), &body.chunks(size).collect::<Vec<_>>());
-            prop_assert_eq!((whole, end.unwrap()), (cut, cut_end.unwrap()), "{}", label);
-        }
-    }
 }

@@ -3,6 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::support::sevens;
+
 /// Returns the JSON objects of a recorded stream.
 fn frames(stream: &str) -> Vec<Value> {
     let data = stream.lines().filter_map(|line| line.strip_prefix("data: "));
@@ -74,7 +76,7 @@ pub(crate) fn stream_of_plain(body: &str) -> String {
             ("tool_calls", Value::Array(calls)) => deltas.extend(calls.iter().enumerate().flat_map(call_deltas)),
             ("content", Value::Array(blocks)) => deltas.extend(blocks.iter().flat_map(block_deltas)),
             ("content" | "reasoning" | "reasoning_content", Value::String(text)) => {
-                deltas.extend(pieces(text).into_iter().map(|piece| json!({name: piece})));
+                deltas.extend(sevens(text).into_iter().map(|piece| json!({name: piece})));
             }
             _ => deltas.push(json!({name: value})),
         }
@@ -96,7 +98,7 @@ fn call_deltas((index, call): (usize, &Value)) -> Vec<Value> {
     let mut first = call.clone();
     first["index"] = Value::from(index);
     first["function"]["arguments"] = Value::from("");
-    let arguments = pieces(call["function"]["arguments"].as_str().unwrap());
+    let arguments = sevens(call["function"]["arguments"].as_str().unwrap());
     let rest = arguments
         .into_iter()
         .map(|piece| json!({"index": index, "function": {"arguments": piece}}));
@@ -109,20 +111,14 @@ fn call_deltas((index, call): (usize, &Value)) -> Vec<Value> {
 fn block_deltas(block: &Value) -> Vec<Value> {
     let wrap = |block: Value| json!({"content": [block]});
     match block["type"].as_str() {
-        Some("text") => pieces(block["text"].as_str().unwrap())
+        Some("text") => sevens(block["text"].as_str().unwrap())
             .into_iter()
             .map(|piece| wrap(json!({"type": "text", "text": piece})))
             .collect(),
-        Some("thinking") => pieces(block["thinking"][0]["text"].as_str().unwrap())
+        Some("thinking") => sevens(block["thinking"][0]["text"].as_str().unwrap())
             .into_iter()
             .map(|piece| wrap(json!({"type": "thinking", "thinking": [{"type": "text", "text": piece}]})))
             .collect(),
         _ => vec![wrap(block.clone())],
     }
-}
-
-/// Cuts a text into pieces of seven characters.
-fn pieces(text: &str) -> Vec<String> {
-    let chars: Vec<char> = text.chars().collect();
-    chars.chunks(7).map(|chunk| chunk.iter().collect()).collect()
 }

@@ -2,12 +2,12 @@
 
 use models::{ProviderKind, ProviderSettings};
 use serde_json::json;
+use test_support::wires::{self, chat_settings, encode_request};
 use values::json::RawJson;
-use values::message::{ContentPart, Message, OpaquePart, ProviderFields, ReasoningPart, Role};
+use values::message::{ContentPart, Message, ProviderFields, Role};
 
 use super::request::encoded;
-use crate::support::{message, request, user};
-use test_support::wires::{self, chat_settings, encode_request};
+use crate::support::{message, opaque, request, says, thought, user};
 
 fn made(provider: &str, fields: &[(&str, &str)]) -> ProviderFields {
     let fields = fields
@@ -22,10 +22,7 @@ fn made(provider: &str, fields: &[(&str, &str)]) -> ProviderFields {
 
 #[test]
 fn reasoning_without_a_provider_and_broken_fields_are_left_out() {
-    let reasoning = ContentPart::Reasoning(ReasoningPart {
-        text: "hm".to_owned(),
-        ..ReasoningPart::default()
-    });
+    let reasoning = thought("hm", None);
     let odd = Message {
         provider_fields: Some(made(
             "p",
@@ -42,20 +39,12 @@ fn reasoning_without_a_provider_and_broken_fields_are_left_out() {
 
 #[test]
 fn an_empty_completion_is_left_out() {
-    let reasoning = || {
-        ContentPart::Reasoning(ReasoningPart {
-            text: "hm".to_owned(),
-            ..ReasoningPart::default()
-        })
-    };
+    let reasoning = || thought("hm", None);
     let owned = |name: &str| Message {
         provider_fields: Some(made("p", &[(name, "\"x\"")])),
         ..message(Role::Assistant, vec![reasoning()])
     };
-    let foreign = ContentPart::Opaque(OpaquePart {
-        provider: "other".to_owned(),
-        raw: RawJson::new("{}"),
-    });
+    let foreign = opaque("other", "{}");
     let body = encoded(&request(vec![
         user("one"),
         message(Role::Assistant, vec![reasoning()]),
@@ -77,7 +66,7 @@ fn an_empty_completion_is_left_out() {
 fn own_fields_are_sent_once_and_neither_fill_nor_part_messages() {
     let answer = |text: &str, fields: &[(&str, &str)]| Message {
         provider_fields: Some(made("p", fields)),
-        ..message(Role::Assistant, vec![ContentPart::text(text)])
+        ..says(text)
     };
     let answers = vec![
         user("one"),

@@ -1,12 +1,10 @@
 //! Calls in other spellings, and calls and texts that servers repeat: each is there once.
 
 use agent::state::FinishReason;
-use models::CapSettings;
 use values::message::ContentPart;
 
-use super::calls::{FINISH, call_of, expect, reported};
-use super::decoder::{decode_with, stream};
-use crate::support::generated_id;
+use super::calls::{FINISH, call_of, reported};
+use super::decoder::{read, stream};
 
 #[test]
 fn a_call_in_both_forms_is_one_call() {
@@ -50,7 +48,7 @@ fn calls_are_understood_in_the_spellings_of_other_protocols() {
     ];
     for fields in calls {
         let body = format!(r#"{{"choices":[{{"index":0,"message":{{{fields}}},"finish_reason":"stop"}}]}}"#);
-        let (events, end) = decode_with(None, CapSettings::default(), &[body.as_bytes()]);
+        let (events, end) = read(body.as_bytes());
         let calls = reported(&events);
         assert_eq!(calls.len(), 1, "{fields}: {calls:?}");
         assert_eq!(
@@ -65,52 +63,8 @@ fn calls_are_understood_in_the_spellings_of_other_protocols() {
     }
     let unknown =
         r#"{"choices":[{"index":0,"message":{"content":"hi","tool_calls":[{"novel":1}]},"finish_reason":"stop"}]}"#;
-    let error = decode_with(None, CapSettings::default(), &[unknown.as_bytes()])
-        .1
-        .unwrap_err();
+    let error = read(unknown.as_bytes()).1.unwrap_err();
     assert_eq!(error.message, "the response has content that can't be read");
-}
-
-#[test]
-fn arguments_may_be_repeated_and_indexes_may_be_texts() {
-    expect(
-        &[
-            r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x"}}]"#,
-            r#"[{"index":0,"id":"a","function":{"arguments":"{\"x"}}]"#,
-            r#"[{"index":0,"id":"a","function":{"arguments":"{\"x\":1}"}}]"#,
-        ],
-        &[("a", "f", "{\"x\":1}")],
-    );
-    expect(
-        &[
-            r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":"}}]"#,
-            r#"[{"index":0,"function":{"arguments":"{\"x\":1}}"}}]"#,
-        ],
-        &[("a", "f", "{\"x\":{\"x\":1}}")],
-    );
-    expect(
-        &[
-            r#"[{"index":"0","id":"a","function":{"name":"f","arguments":""}},{"index":"1","id":"b","function":{"name":"f","arguments":""}}]"#,
-            r#"[{"index":"1","function":{"arguments":"{\"x\":2}"}}]"#,
-            r#"[{"index":"0","function":{"arguments":"{\"x\":1}"}}]"#,
-        ],
-        &[("a", "f", "{\"x\":1}"), ("b", "f", "{\"x\":2}")],
-    );
-}
-
-#[test]
-fn a_list_of_all_calls_without_numbers_repeats_them() {
-    expect(
-        &[
-            r#"[{"index":0,"function":{"name":"f","arguments":"{\"x\":1}"}}]"#,
-            r#"[{"index":1,"function":{"name":"f","arguments":"{\"x\":2}"}}]"#,
-            r#"[{"function":{"name":"f","arguments":"{\"x\":1}"}},{"function":{"name":"f","arguments":"{\"x\":2}"}}]"#,
-        ],
-        &[
-            (&generated_id(1), "f", "{\"x\":1}"),
-            (&generated_id(2), "f", "{\"x\":2}"),
-        ],
-    );
 }
 
 #[test]

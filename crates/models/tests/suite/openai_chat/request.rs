@@ -7,28 +7,19 @@ use agent::ports::{ModelRequest, ToolSpec};
 use models::ProviderSettings;
 use serde_json::{Value, json};
 use test_support::model_server::{ModelServer, Reply};
+use test_support::wires::{chat_settings, encode_request};
 use values::json::RawJson;
-use values::message::{
-    ContentPart, DocumentPart, ImagePart, MediaSource, Message, OpaquePart, ProviderFields, Role, ToolCall,
-};
+use values::message::{ContentPart, DocumentPart, ImagePart, Message, ProviderFields, Role, ToolCall};
 use values::model_ref::ResponseFormat;
 
 use crate::recordings::{CHAT, exchanges};
-use crate::support::{answered, ask, client, impatient, made_by, message, request, result, user};
-use test_support::model_server::{ModelServer, Reply};
-use test_support::wires::{chat_settings, encode_request};
+use crate::support::{
+    answered, ask, at_url, base64, call, client, greeting, image, impatient, instruction, made_by, message, named_call,
+    opaque, refusal, request, result, says, user,
+};
 
 pub(super) fn encoded(request: &ModelRequest) -> Value {
     serde_json::from_slice(&encode_request(request, &chat_settings("p"), true)).unwrap()
-}
-
-fn call(id: &str, arguments: &str) -> ContentPart {
-    ContentPart::ToolCall(ToolCall {
-        id: id.to_owned(),
-        name: "t".to_owned(),
-        arguments: arguments.to_owned(),
-        signature: None,
-    })
 }
 
 /// Reads a recorded message as the neutral one that it must have come from.
@@ -42,10 +33,7 @@ fn neutral(recorded: &Value) -> Message {
         Value::String(text) => content.push(ContentPart::text(text)),
         Value::Array(blocks) => content.extend(blocks.iter().map(|block| match block["text"].as_str() {
             Some(text) => ContentPart::text(text),
-            None => ContentPart::Opaque(OpaquePart {
-                provider: "p".to_owned(),
-                raw: RawJson::new(block.to_string()),
-            }),
+            None => opaque("p", &block.to_string()),
         })),
         _ => {}
     }
@@ -141,18 +129,13 @@ fn recorded_requests_are_rebuilt_from_neutral_messages() {
 fn the_next_request_begins_with_the_bytes_of_this_one() {
     let parameters = json!({"type": "object", "properties": {"b": {}, "a": {}}});
     let tool = spec(&json!({"name": "t", "description": "d", "parameters": parameters}));
-    let image = ContentPart::Image(ImagePart {
-        source: MediaSource::Url {
-            url: "https://example.org/a.png".to_owned(),
-        },
-        detail: None,
-    });
+    let image = image(at_url("https://example.org/a.png"));
     let history = [
         user("one"),
         message(Role::Assistant, vec![call("c1", "{\"a\": 1.0e2}"), call("c2", "{}")]),
         result("c1", vec![ContentPart::text("r"), image]),
         result("c2", vec![ContentPart::text("r")]),
-        message(Role::Assistant, vec![ContentPart::text("done")]),
+        says("done"),
         user("two"),
     ];
     let of = |count: usize, max_output_tokens| ModelRequest {
@@ -189,17 +172,11 @@ fn the_next_request_begins_with_the_bytes_of_this_one() {
 #[test]
 fn every_kind_of_content_is_encoded() {
     let image = ContentPart::Image(ImagePart {
-        source: MediaSource::Base64 {
-            media_type: "image/png".to_owned(),
-            data: "AAAA".to_owned(),
-        },
+        source: base64("image/png", "AAAA"),
         detail: Some("low".to_owned()),
     });
     let document = ContentPart::Document(DocumentPart {
-        source: MediaSource::Base64 {
-            media_type: "application/pdf".to_owned(),
-            data: "JVBE".to_owned(),
-        },
+        source: base64("application/pdf", "JVBE"),
         name: Some("a.pdf".to_owned()),
     });
     let named = Message {
@@ -231,8 +208,8 @@ fn every_kind_of_content_is_encoded() {
             result("c2", vec![image]),
             named,
             oddly_named,
-            message(Role::System, vec![ContentPart::text("later")]),
-            message(Role::Assistant, vec![ContentPart::Refusal { text: "no".to_owned() }]),
+            instruction("later"),
+            message(Role::Assistant, vec![refusal("no")]),
         ])
     });
     let picture = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "detail": "low"}});
@@ -268,7 +245,7 @@ fn a_refusal_has_its_field_where_the_server_knows_it() {
         base_url: None,
         ..chat_settings("p")
     };
-    let refused = message(Role::Assistant, vec![ContentPart::Refusal { text: "no".to_owned() }]);
+    let refused = message(Role::Assistant, vec![refusal("no")]);
     let body: Value = serde_json::from_slice(&encode_request(&request(vec![refused]), &openai, true)).unwrap();
     assert_eq!(
         body["messages"][0],
@@ -338,7 +315,7 @@ fn no_more_tokens_are_asked_for_than_the_server_accepts() {
         };
         let request = ModelRequest {
             max_output_tokens: left,
-            ..request(vec![user("hi")])
+            ..greeting()
         };
         let body: Value = serde_json::from_slice(&encode_request(&request, &limited, true)).unwrap();
         assert_eq!(
@@ -377,7 +354,7 @@ async fn provider_fields_survive_the_way_through_the_history() {
         }}}}]}}"#
     );
     let server = ModelServer::start(vec![Reply::new(200, "application/json", body)]).await;
-    let outcome = ask(client(&server, &impatient(0)).as_ref(), request(vec![user("hi")])).await;
+    let outcome = ask(client(&server, &impatient(0)).as_ref(), greeting()).await;
     let answer = answered(outcome.end.as_ref().unwrap());
     let history = request(vec![user("hi"), answer, result("c1", vec![ContentPart::text("r")])]);
 
@@ -400,14 +377,7 @@ async fn provider_fields_survive_the_way_through_the_history() {
 
 #[test]
 fn names_and_ids_that_servers_refuse_are_replaced_on_the_wire() {
-    let named = |id: &str, name: &str| {
-        ContentPart::ToolCall(ToolCall {
-            id: id.to_owned(),
-            name: name.to_owned(),
-            arguments: "{}".to_owned(),
-            signature: None,
-        })
-    };
+    let named = |id: &str, name: &str| named_call(id, name, "{}");
     let calls = vec![named("c1", "multi_tool_use.parallel"), named("", ""), named("", "t")];
     let history = request(vec![
         user("go"),

@@ -5,8 +5,8 @@ use models::{ProviderKind, ProviderSettings};
 use serde_json::json;
 use test_support::model_server::{ModelServer, Reply};
 
-use super::super::support::{ask, impatient, model_of, provider, request, user};
 use super::support::stream_text;
+use crate::support::{ask, greeting, impatient, model_of, provider};
 
 fn settings(base: String) -> ProviderSettings {
     ProviderSettings {
@@ -34,7 +34,7 @@ async fn a_failed_attempt_is_repeated_until_something_was_passed_on() {
     .await;
     let model = model_of(settings(server.url("/v1")), &impatient(5));
     assert_eq!(model.structured_output(), StructuredOutput::Native);
-    let outcome = ask(model.as_ref(), request(vec![user("hi")])).await;
+    let outcome = ask(model.as_ref(), greeting()).await;
     let error = outcome.end.as_ref().unwrap_err();
     assert_eq!(
         (outcome.texts().as_str(), error.class),
@@ -59,7 +59,7 @@ async fn an_answer_that_comes_later_is_asked_for_once() {
         let body = json!({"id": "resp_1", "object": "response", "status": status, "background": true, "output": []});
         let server = ModelServer::start(vec![Reply::json(200, &body)]).await;
         let model = model_of(settings(server.url("/v1")), &impatient(4));
-        let error = ask(model.as_ref(), request(vec![user("hi")])).await.end.unwrap_err();
+        let error = ask(model.as_ref(), greeting()).await.end.unwrap_err();
         assert_eq!(server.asked(), 1, "{status}: each attempt would be a paid job");
         assert_eq!(error.class, ModelErrorClass::Protocol, "{status}");
         assert_eq!(
@@ -80,7 +80,7 @@ async fn a_refused_request_is_an_error_of_its_status() {
         let body = json!({"error": {"message": "no", "type": "invalid_request_error", "param": "input", "code": code}});
         let server = ModelServer::start(vec![Reply::json(status, &body)]).await;
         let model = model_of(settings(server.url("/v1/responses")), &impatient(5));
-        let error = ask(model.as_ref(), request(vec![user("hi")])).await.end.unwrap_err();
+        let error = ask(model.as_ref(), greeting()).await.end.unwrap_err();
         assert_eq!(
             (error.class, error.status, error.message.as_str()),
             (class, Some(status), "no"),

@@ -4,16 +4,14 @@ use std::slice;
 
 use agent::ports::{ModelErrorClass, ModelEvent};
 use agent::state::FinishReason;
-use models::CapSettings;
 use serde_json::{Value, json};
 use values::message::ContentPart;
 use values::usage::Usage;
 
 use super::support::{
-    added, call_item, decode_with, done, end, message_item, plain, response, said, stream, stream_text, text_delta,
-    texts,
+    added, call_item, done, end, message_item, plain, read, response, stream, stream_text, text_delta, texts,
 };
-use crate::support::Decoded;
+use crate::support::{Decoded, said};
 
 fn class(outcome: &Decoded) -> ModelErrorClass {
     outcome.1.as_ref().unwrap_err().class
@@ -135,7 +133,7 @@ fn an_answer_without_its_end_is_truncated() {
     ] {
         assert_eq!(class(&stream(&events)), ModelErrorClass::Truncated, "{events:?}");
         let text = stream_text(&events) + "data: [DONE]\n\n";
-        let outcome = decode_with(None, CapSettings::default(), &[text.as_bytes()]);
+        let outcome = read(text.as_bytes());
         assert_eq!(class(&outcome), ModelErrorClass::Truncated, "{events:?}");
     }
     for text in [
@@ -145,11 +143,11 @@ fn an_answer_without_its_end_is_truncated() {
         "{\"output\": [",
         "data: {\"type\": \"respo",
     ] {
-        let outcome = decode_with(None, CapSettings::default(), &[text.as_bytes()]);
+        let outcome = read(text.as_bytes());
         assert_eq!(class(&outcome), ModelErrorClass::Truncated, "{text:?}");
     }
     let unterminated = format!("data: {}", end("completed", &[message_item("hello")]));
-    let outcome = decode_with(None, CapSettings::default(), &[unterminated.as_bytes()]);
+    let outcome = read(unterminated.as_bytes());
     assert!(outcome.1.is_ok(), "a last event without its blank line counts");
 }
 
@@ -166,7 +164,7 @@ fn a_body_that_is_no_answer_is_a_protocol_error() {
         "data: [1]\n\n",
         "data: {\"choices\": [{\"delta\": {\"content\": \"hello\"}}]}\n\ndata: [DONE]\n\n",
     ] {
-        let outcome = decode_with(None, CapSettings::default(), &[text.as_bytes()]);
+        let outcome = read(text.as_bytes());
         assert_eq!(class(&outcome), ModelErrorClass::Protocol, "{text}");
     }
     let nameless = json!({"type": "function_call", "call_id": "c", "arguments": "{}"});
@@ -176,6 +174,7 @@ fn a_body_that_is_no_answer_is_a_protocol_error() {
 
 #[test]
 fn an_error_ends_the_answer_in_every_form() {
+    use ModelErrorClass as C;
     let error = json!({"code": "rate_limit_exceeded", "message": "slower"});
     let mut failed = response("failed", &[]);
     failed["error"] = error.clone();
@@ -191,31 +190,20 @@ fn an_error_ends_the_answer_in_every_form() {
         let (emitted, end) = stream(&[text_delta("hel"), last.clone(), end("completed", &[])]);
         let end = end.unwrap_err();
         assert_eq!(emitted, [said("hel")], "{last}");
-        assert_eq!(
-            (end.class, end.message.as_str()),
-            (ModelErrorClass::RateLimit, "slower"),
-            "{last}"
-        );
+        assert_eq!((end.class, end.message.as_str()), (C::RateLimit, "slower"), "{last}");
         assert!(!end.body.unwrap().contains("hidden"), "{last}");
     }
     let named = "event: error\ndata: {\"code\": \"rate_limit_exceeded\", \"message\": \"slower\"}\n\n";
-    assert_eq!(
-        class(&decode_with(None, CapSettings::default(), &[named.as_bytes()])),
-        ModelErrorClass::RateLimit
-    );
+    assert_eq!(class(&read(named.as_bytes())), C::RateLimit);
     let flat = json!({"object": "error", "code": "rate_limit_exceeded", "message": "slower"});
     for body in [failed, json!({"error": error}), flat] {
         let end = plain(&body).1.unwrap_err();
-        assert_eq!(
-            (end.class, end.message.as_str()),
-            (ModelErrorClass::RateLimit, "slower"),
-            "{body}"
-        );
+        assert_eq!((end.class, end.message.as_str()), (C::RateLimit, "slower"), "{body}");
     }
     let cancelled = plain(&response("cancelled", &[])).1.unwrap_err();
     assert_eq!(
         (cancelled.class, cancelled.message.as_str()),
-        (ModelErrorClass::Server, "the provider cancelled its response")
+        (C::Server, "the provider cancelled its response")
     );
 }
 
@@ -350,10 +338,7 @@ fn sources_are_stored_verbatim() {
         vec![&delta, &emitted, &whole],
     ] {
         let text: String = events.into_iter().flat_map(|event| ["data: ", event, "\n\n"]).collect();
-        let content = decode_with(None, CapSettings::default(), &[text.as_bytes()])
-            .1
-            .unwrap()
-            .content;
+        let content = read(text.as_bytes()).1.unwrap().content;
         let [ContentPart::Text(part)] = content.as_slice() else {
             panic!("{content:?}")
         };

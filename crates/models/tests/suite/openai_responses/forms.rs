@@ -3,6 +3,8 @@
 
 use serde_json::{Value, json};
 
+use crate::support::sevens;
+
 /// Returns the response that ends a recorded stream, or the error that breaks it off.
 pub(crate) fn plain_of_stream(stream: &str) -> String {
     let data = stream.lines().filter_map(|line| line.strip_prefix("data: "));
@@ -65,7 +67,7 @@ fn item_frames(index: usize, item: &Value) -> Vec<Value> {
             "reasoning_summary_part.added",
             json!({"summary_index": number, "part": {"type": "summary_text", "text": ""}}),
         ));
-        frames.extend(pieces(text).map(|piece| {
+        frames.extend(sevens(text).into_iter().map(|piece| {
             let fields = json!({"summary_index": number, "delta": piece});
             frame("reasoning_summary_text.delta", fields)
         }));
@@ -78,7 +80,7 @@ fn item_frames(index: usize, item: &Value) -> Vec<Value> {
             "content_part.added",
             json!({"content_index": number, "part": {"type": "output_text", "text": "", "annotations": []}}),
         ));
-        frames.extend(pieces(text).map(|piece| {
+        frames.extend(sevens(text).into_iter().map(|piece| {
             let fields = json!({"content_index": number, "delta": piece});
             frame("output_text.delta", fields)
         }));
@@ -90,17 +92,12 @@ fn item_frames(index: usize, item: &Value) -> Vec<Value> {
         ));
     }
     if let Some(arguments) = item["arguments"].as_str() {
-        let deltas = pieces(arguments).map(|piece| frame("function_call_arguments.delta", json!({"delta": piece})));
+        let deltas = sevens(arguments)
+            .into_iter()
+            .map(|piece| frame("function_call_arguments.delta", json!({"delta": piece})));
         frames.extend(deltas);
         frames.push(frame("function_call_arguments.done", json!({"arguments": arguments})));
     }
     frames.push(frame("output_item.done", json!({"item": item})));
     frames
-}
-
-/// Cuts a text into pieces of seven characters.
-fn pieces(text: &str) -> impl Iterator<Item = String> {
-    let chars: Vec<char> = text.chars().collect();
-    let pieces: Vec<String> = chars.chunks(7).map(|chunk| chunk.iter().collect()).collect();
-    pieces.into_iter()
 }

@@ -2,12 +2,12 @@
 //! their order.
 
 use serde_json::{Value, json};
-use values::json::RawJson;
-use values::message::{ContentPart, Message, OpaquePart, ProviderFields, ReasoningPart, Role, TextPart, ToolCall};
-
-use super::super::support::{answered, message, request, result, user};
-use super::support::{encoded, plain, settings};
 use test_support::wires::encode_request;
+use values::json::RawJson;
+use values::message::{ContentPart, Message, ProviderFields, Role, TextPart, ToolCall};
+
+use super::support::{encoded, plain, read, settings};
+use crate::support::{answered, call, message, opaque, request, result, thought, user};
 
 fn said(id: &str, text: &str) -> Value {
     json!({"type": "message", "id": id, "role": "assistant", "status": "completed",
@@ -19,7 +19,7 @@ fn called(n: u32) -> Value {
            "arguments": "{\"n\": 1.0e2 }", "status": "completed"})
 }
 
-fn thought(n: u32) -> Value {
+fn thinking(n: u32) -> Value {
     json!({"type": "reasoning", "id": format!("rs_{n}"), "encrypted_content": format!("E{n}+/="),
            "summary": [{"type": "summary_text", "text": "one"}, {"type": "summary_text", "text": "two"}]})
 }
@@ -61,11 +61,11 @@ fn items_go_back_in_their_order() {
     marked["namespace"] = json!({"b": 1, "a": [2]});
     for output in [
         vec![said("msg_1", "hello")],
-        vec![said("msg_1", "first"), thought(1), called(1), said("msg_2", "last")],
-        vec![thought(1), called(1), thought(2), called(2)],
-        vec![thought(1), called(1), called(2), said("msg_1", "hello")],
-        vec![thought(1), search.clone(), thought(2), said("msg_1", "hello")],
-        vec![thought(1), thought(2), said("msg_1", "hello")],
+        vec![said("msg_1", "first"), thinking(1), called(1), said("msg_2", "last")],
+        vec![thinking(1), called(1), thinking(2), called(2)],
+        vec![thinking(1), called(1), called(2), said("msg_1", "hello")],
+        vec![thinking(1), search.clone(), thinking(2), said("msg_1", "hello")],
+        vec![thinking(1), thinking(2), said("msg_1", "hello")],
         vec![said("msg_1", "one"), said("msg_2", "two"), said("msg_3", "three")],
         vec![phased.clone(), said("msg_3", "last")],
         vec![said("msg_1", "first"), phased],
@@ -80,9 +80,9 @@ fn items_go_back_in_their_order() {
 
 #[test]
 fn reasoning_that_the_provider_would_refuse_stays_out() {
-    let mut bare = thought(1);
+    let mut bare = thinking(1);
     bare["encrypted_content"] = Value::Null;
-    let mut stated = thought(2);
+    let mut stated = thinking(2);
     stated["status"] = json!("completed");
     stated["content"] = json!([]);
     stated.as_object_mut().unwrap().remove("summary");
@@ -90,7 +90,7 @@ fn reasoning_that_the_provider_would_refuse_stays_out() {
     let clean = json!({"type": "reasoning", "id": "rs_2", "encrypted_content": "E2+/=", "summary": []});
     let call = stateless(&called(1));
     for (output, wanted, why) in [
-        (vec![called(1), thought(1)], vec![call.clone()], "nothing follows it"),
+        (vec![called(1), thinking(1)], vec![call.clone()], "nothing follows it"),
         (
             vec![bare, called(1)],
             vec![call.clone()],
@@ -110,7 +110,7 @@ fn reasoning_that_the_provider_would_refuse_stays_out() {
         assert_eq!(sent(answer(&output)), wanted, "{why}");
     }
     // What follows must be of the same answer.
-    let history = request(vec![answer(&[said("msg_1", "hello"), thought(1)]), user("go on")]);
+    let history = request(vec![answer(&[said("msg_1", "hello"), thinking(1)]), user("go on")]);
     assert_eq!(encoded(&history)["input"].as_array().unwrap().len(), 2);
 }
 
@@ -122,7 +122,7 @@ fn what_one_provider_gave_reaches_no_other() {
     let mut marked = called(1);
     marked["secret"] = json!(true);
     let history = request(vec![
-        answer(&[thought(1), search, phased, marked]),
+        answer(&[thinking(1), search, phased, marked]),
         result("c1", vec![ContentPart::text("r")]),
     ]);
     let body: Value = serde_json::from_slice(&encode_request(&history, &settings("other"), true)).unwrap();
@@ -137,29 +137,25 @@ fn calls_without_results_stay_out_with_the_reasoning_before_them() {
     let shell = json!({"type": "shell_call", "id": "sh_1", "call_id": "k2", "action": {"commands": ["ls"]}});
     let output = json!({"type": "shell_call_output", "id": "so_1", "call_id": "k2", "output": []});
     let sent = sent(answer(&[
-        thought(1),
+        thinking(1),
         call,
-        thought(2),
+        thinking(2),
         shell.clone(),
         output.clone(),
         said("m", "done"),
     ]));
-    assert_eq!(sent, [thought(2), shell, output, stateless(&said("m", "done"))]);
+    assert_eq!(sent, [thinking(2), shell, output, stateless(&said("m", "done"))]);
 }
 
 #[test]
 fn ids_of_calls_are_short_and_none_is_used_twice() {
     let long = "k".repeat(65);
-    let call = |id: &str| {
-        let call = ToolCall {
-            id: id.to_owned(),
-            name: "t".to_owned(),
-            arguments: "{}".to_owned(),
-            signature: None,
-        };
-        message(Role::Assistant, vec![ContentPart::ToolCall(call)])
+    let pair = |id: &str| {
+        [
+            message(Role::Assistant, vec![call(id, "{}")]),
+            result(id, vec![ContentPart::text("ok")]),
+        ]
     };
-    let pair = |id: &str| [call(id), result(id, vec![ContentPart::text("ok")])];
     let messages = ["c1", "c1", &long].into_iter().flat_map(pair).collect();
     let input = encoded(&request(messages))["input"].clone();
     let ids: Vec<_> = input
@@ -182,8 +178,7 @@ fn unknown_items_and_parts_survive_byte_for_byte() {
     let body = format!(
         r#"{{"output":[{item},{reasoning},{{"type":"message","id":"m","role":"assistant","content":[{{"type":"output_text","text":"a"}},{part},{{"type":"output_text","text":"b"}}]}}]}}"#
     );
-    let caps = models::CapSettings::default();
-    let response = super::support::decode_with(None, caps, &[body.as_bytes()]).1.unwrap();
+    let response = read(body.as_bytes()).1.unwrap();
     let text = encode_request(&request(vec![answered(&response)]), &settings("p"), true);
     let text = String::from_utf8(text).unwrap();
     let said = |text: &str| {
@@ -213,17 +208,7 @@ fn parts_of_other_protocols_become_items_too() {
             ..TextPart::default()
         })
     };
-    let reasoning = ContentPart::Reasoning(ReasoningPart {
-        text: "hm".to_owned(),
-        signature: Some("s".to_owned()),
-        ..ReasoningPart::default()
-    });
-    let opaque = |raw: &str| {
-        ContentPart::Opaque(OpaquePart {
-            provider: "p".to_owned(),
-            raw: RawJson::new(raw),
-        })
-    };
+    let reasoning = thought("hm", Some("s"));
     let mine = |content| Message {
         provider_fields: Some(ProviderFields {
             provider: "p".to_owned(),
@@ -247,7 +232,10 @@ fn parts_of_other_protocols_become_items_too() {
             mine(vec![call(Some(r#"{"id":"fc_1","a":1,"a":2}"#))]),
             vec![json!({"type": "function_call", "call_id": "c1", "name": "t", "arguments": "not json", "a": 2})],
         ),
-        (mine(vec![opaque("{"), opaque("[1]"), opaque("7")]), vec![]),
+        (
+            mine(vec![opaque("p", "{"), opaque("p", "[1]"), opaque("p", "7")]),
+            vec![],
+        ),
         (
             mine(vec![ContentPart::text(""), ContentPart::Unknown(json!({"type": "x"}))]),
             vec![],

@@ -3,12 +3,12 @@
 use agent::ports::{ModelErrorClass, ModelEvent};
 use models::CapSettings;
 use serde_json::{Value, json};
-use values::message::{ContentPart, ToolCall};
+use values::message::ContentPart;
 
-use super::super::support::generated_id;
 use super::support::{
     added, call_item, decode_with, done, end, message_item, plain, response, stream, stream_text, text_delta, texts,
 };
+use crate::support::{call, generated_id};
 
 #[test]
 fn the_last_list_is_the_truth() {
@@ -20,12 +20,7 @@ fn the_last_list_is_the_truth() {
     ]);
     let answer = answer.unwrap();
     assert_eq!(texts(&emitted), "hallo", "what was emitted is not emitted again");
-    let call = ContentPart::ToolCall(ToolCall {
-        id: "call_1".to_owned(),
-        name: "t".to_owned(),
-        arguments: "{\"a\":2}".to_owned(),
-        signature: None,
-    });
+    let call = call("call_1", "{\"a\":2}");
     assert_eq!(answer.content, [ContentPart::text("hello"), call]);
     let dropped = stream(&[
         text_delta("no"),

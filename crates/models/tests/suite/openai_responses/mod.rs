@@ -1,7 +1,6 @@
 //! OpenAI responses: the recorded traffic, the rules of the decoder, requests and the way of a
 //! response through the history.
 
-mod bytes;
 mod client;
 mod decoder;
 pub(super) mod forms;

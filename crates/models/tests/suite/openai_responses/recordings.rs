@@ -4,13 +4,13 @@
 use agent::ports::{ModelRequest, ToolSpec};
 use models::CapSettings;
 use serde_json::{Value, json};
+use test_support::wires::encode_request;
 use values::message::{ContentPart, Message, Role, ToolCall};
 
 use super::super::recordings::{Exchange, RESPONSES, exchanges};
-use super::super::support::{answered, made_by, message, request, result, user};
 use super::forms::plain_of_stream;
 use super::support::{decode_with, encoded, settings};
-use test_support::wires::encode_request;
+use crate::support::{answered, made_by, message, request, result, user};
 
 /// Returns the items of a recorded answer.
 fn output(exchange: &Exchange) -> Vec<Value> {
@@ -113,10 +113,7 @@ fn recorded_requests_are_rebuilt_from_neutral_messages() {
             name: tool["name"].as_str().unwrap().to_owned(),
             description: tool["description"].as_str().unwrap().to_owned(),
             parameters: tool["parameters"].clone(),
-            idempotent: false,
-            read_only: false,
-            destructive: false,
-            timeout: None,
+            ..ToolSpec::default()
         });
         let model = recorded["model"].as_str().unwrap();
         let body = encoded(&ModelRequest {

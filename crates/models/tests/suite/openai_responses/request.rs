@@ -3,40 +3,20 @@
 
 use std::sync::Arc;
 
-use agent::ports::{ModelRequest, ToolSpec};
+use agent::ports::ModelRequest;
 use models::ProviderSettings;
 use serde_json::{Value, json};
-use values::message::{ContentPart, DocumentPart, ImagePart, MediaSource, Role, ToolCall};
-use values::model_parameters::ModelParameters;
+use test_support::wires::encode_request;
+use values::message::{ContentPart, DocumentPart, ImagePart, MediaSource, Role};
 use values::model_ref::ResponseFormat;
 
-use super::super::support::{message, request, result, user};
 use super::support::{encoded, settings};
-use test_support::wires::encode_request;
+use crate::support::{
+    at_url, base64, call, greeting, instruction, message, named_call, parameters, request, result, says, tool, user,
+};
 
-fn call(id: &str, name: &str, arguments: &str) -> ContentPart {
-    ContentPart::ToolCall(ToolCall {
-        id: id.to_owned(),
-        name: name.to_owned(),
-        arguments: arguments.to_owned(),
-        signature: None,
-    })
-}
-
-fn tool() -> ToolSpec {
-    ToolSpec {
-        name: "t".to_owned(),
-        description: "d".to_owned(),
-        parameters: json!({"type": "object", "properties": {"b": {}, "a": {}}}),
-        idempotent: true,
-        read_only: false,
-        destructive: false,
-        timeout: None,
-    }
-}
-
-fn parameters(value: Value) -> Arc<ModelParameters> {
-    Arc::new(serde_json::from_value(value).unwrap())
+fn properties() -> Value {
+    json!({"type": "object", "properties": {"b": {}, "a": {}}})
 }
 
 #[test]
@@ -45,7 +25,7 @@ fn a_request_is_whole_and_leaves_nothing_with_the_provider() {
         &ModelRequest {
             model: "gpt-5".to_owned(),
             system: "Be brief.".into(),
-            tools: Arc::new([tool()]),
+            tools: Arc::new([tool(properties())]),
             response_format: ResponseFormat::JsonSchema {
                 name: "n".to_owned(),
                 schema: json!({"type": "object"}),
@@ -55,7 +35,7 @@ fn a_request_is_whole_and_leaves_nothing_with_the_provider() {
             parameters: parameters(
                 json!({"temperature": 0.5, "top_p": 0.25, "reasoning_effort": "low", "stop": ["x"]}),
             ),
-            ..request(vec![user("hi")])
+            ..greeting()
         },
         &settings("p"),
         true,
@@ -87,18 +67,15 @@ fn a_request_is_whole_and_leaves_nothing_with_the_provider() {
 fn the_next_request_begins_with_the_bytes_of_this_one() {
     let history = [
         user("one"),
-        message(
-            Role::Assistant,
-            vec![call("c1", "t", "{\"a\": 1.0e2}"), call("", "t", "{}")],
-        ),
+        message(Role::Assistant, vec![call("c1", "{\"a\": 1.0e2}"), call("", "{}")]),
         result("c1", vec![ContentPart::text("r")]),
         result("", vec![ContentPart::text("r")]),
-        message(Role::Assistant, vec![ContentPart::text("done")]),
+        says("done"),
         user("two"),
     ];
     let of = |count: usize, max_output_tokens| ModelRequest {
         system: "Be brief.".into(),
-        tools: Arc::new([tool()]),
+        tools: Arc::new([tool(properties())]),
         max_output_tokens,
         parameters: parameters(json!({"temperature": 1.0, "extra": {"user": "u", "include": []}})),
         ..request(history[..count].to_vec())
@@ -120,16 +97,12 @@ fn the_next_request_begins_with_the_bytes_of_this_one() {
 fn every_kind_of_content_is_encoded() {
     let image = |detail: Option<&str>| {
         ContentPart::Image(ImagePart {
-            source: MediaSource::Base64 {
-                media_type: "image/png".to_owned(),
-                data: "AAAA".to_owned(),
-            },
+            source: base64("image/png", "AAAA"),
             detail: detail.map(str::to_owned),
         })
     };
-    let at = |url: &str| MediaSource::Url { url: url.to_owned() };
     let linked = ContentPart::Image(ImagePart {
-        source: at("https://example.org/a.png"),
+        source: at_url("https://example.org/a.png"),
         detail: None,
     });
     let document = |source: MediaSource, name: Option<&str>| {
@@ -138,10 +111,7 @@ fn every_kind_of_content_is_encoded() {
             name: name.map(str::to_owned),
         })
     };
-    let pdf = || MediaSource::Base64 {
-        media_type: "application/pdf".to_owned(),
-        data: "JVBE".to_owned(),
-    };
+    let pdf = || base64("application/pdf", "JVBE");
     let body = encoded(&request(vec![
         message(
             Role::User,
@@ -151,17 +121,17 @@ fn every_kind_of_content_is_encoded() {
                 linked,
                 document(pdf(), Some("a.pdf")),
                 document(pdf(), None),
-                document(at("https://example.org/a.pdf"), Some("a.pdf")),
+                document(at_url("https://example.org/a.pdf"), Some("a.pdf")),
                 ContentPart::Unknown(json!({"type": "x"})),
             ],
         ),
         message(
             Role::Assistant,
-            vec![call("c1", "multi_tool_use.parallel", ""), call("c2", "t", "not json")],
+            vec![named_call("c1", "multi_tool_use.parallel", ""), call("c2", "not json")],
         ),
         result("c1", vec![ContentPart::text("a"), ContentPart::text("b")]),
         result("c2", vec![ContentPart::text("a"), image(None)]),
-        message(Role::System, vec![ContentPart::text("later")]),
+        instruction("later"),
         message(Role::User, vec![]),
     ]));
     let picture =
@@ -214,7 +184,7 @@ fn the_bound_of_the_answer_is_one_that_the_server_accepts() {
         };
         let request = ModelRequest {
             max_output_tokens: left,
-            ..request(vec![user("hi")])
+            ..greeting()
         };
         let body: Value = serde_json::from_slice(&encode_request(&request, &limited, true)).unwrap();
         assert_eq!(
@@ -235,7 +205,7 @@ fn further_parameters_are_added_and_replace_nothing() {
     let body = encoded(&ModelRequest {
         response_format: ResponseFormat::JsonObject,
         parameters: parameters(json!({"reasoning_effort": "low", "extra": extra})),
-        ..request(vec![user("hi")])
+        ..greeting()
     });
     let expected = json!({
         "model": "m", "store": false, "include": ["reasoning.encrypted_content"], "stream": true,

@@ -1,18 +1,20 @@
 //! Decodes answers and encodes requests of responses for the tests.
 
-use std::sync::Arc;
-
 use agent::ports::{ModelEvent, ModelRequest};
 use models::{CapSettings, ProviderKind, ProviderSettings};
 use serde_json::{Value, json};
-
-use super::super::support::{Counted, Decoded, decode};
 use test_support::wires::{self, encode_request};
+
+use crate::support::{Decoded, decode};
 
 /// Decodes an answer of the provider `p` that comes in these pieces.
 pub(super) fn decode_with(content_type: Option<&str>, caps: CapSettings, chunks: &[&[u8]]) -> Decoded {
-    let ids = Arc::new(Counted::default());
-    decode(wires::decoder(&settings("p"), content_type, caps, ids), chunks)
+    decode(wires::decoder(&settings("p"), content_type, caps), chunks)
+}
+
+/// Decodes an answer that comes in one piece.
+pub(super) fn read(bytes: &[u8]) -> Decoded {
+    decode_with(None, CapSettings::default(), &[bytes])
 }
 
 /// Returns the bytes of a stream of these events.
@@ -40,10 +42,6 @@ pub(super) fn settings(provider: &str) -> ProviderSettings {
 /// Returns the request's body for the provider `p`.
 pub(super) fn encoded(request: &ModelRequest) -> Value {
     serde_json::from_slice(&encode_request(request, &settings("p"), true)).unwrap()
-}
-
-pub(super) fn said(text: &str) -> ModelEvent {
-    ModelEvent::TextDelta { text: text.to_owned() }
 }
 
 pub(super) fn message_item(text: &str) -> Value {
