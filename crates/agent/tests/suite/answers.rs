@@ -55,7 +55,7 @@ fn tools() -> (Arc<FakeTool>, Arc<FakeTool>) {
 
 /// Returns the state that continues a waiting one, and its open step.
 fn next(state: &AgentState) -> (AgentState, Arc<WaitingStep>) {
-    assert_ended(&state, ExecutionStatus::Waiting, StopReason::AnswerRequired);
+    assert_ended(state, ExecutionStatus::Waiting, StopReason::AnswerRequired);
     let waiting = Arc::clone(state.context().waiting.as_ref().unwrap());
     let context = AgentContext {
         waiting: None,

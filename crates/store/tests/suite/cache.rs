@@ -7,7 +7,7 @@ use agent::ports::ModelRequest;
 use agent::state::{AgentContext, AgentState, MessageStore, Messages};
 use chrono::TimeDelta;
 use futures_util::future::join_all;
-use models::{ProviderCapabilities, anthropic, openai_responses};
+use models::ProviderKind;
 use serde_json::json;
 use store::Sessions;
 use store::retention::SessionRemoval;
@@ -183,24 +183,14 @@ async fn a_run_adds_nothing_to_a_cached_session(fixture: Fixture) {
     let long = "x".repeat(TEXT);
     let turns = vec![user(&long), answer("one"), user("more"), answer("two")];
     let mut commit = fixture.commit_of(None, turns);
-    let max_output_tokens = None;
-    let provider = "p".to_owned();
-    let responses = openai_responses::Dialect {
-        provider: provider.clone(),
-        max_output_tokens,
-        capabilities: ProviderCapabilities::default(),
-    };
-    let other = anthropic::MessagesDialect {
-        provider,
-        max_output_tokens,
-        capabilities: ProviderCapabilities::default(),
-    };
+    let responses = settings("p", ProviderKind::OpenAiResponses);
+    let other = settings("p", ProviderKind::Anthropic);
     let request = |messages: &Messages| ModelRequest {
         messages: messages.clone(),
         ..model_request(Vec::new())
     };
     let messages = next_request(&commit.draft.history);
-    openai_responses::encode_request(&request(&messages), &responses, true);
+    let _ = encode_request(&request(&messages), &responses, true);
     let prefix = messages.prefix().unwrap();
     assert!(prefix.bytes() > TEXT);
     commit.draft.history = commit.draft.history.with_request_prefix(Arc::clone(prefix));
@@ -210,7 +200,7 @@ async fn a_run_adds_nothing_to_a_cached_session(fixture: Fixture) {
     let counted = sessions.cached_bytes();
     // A run of another model computes more, before any other message joins the prefix.
     let messages = next_request(&session.history);
-    anthropic::encode_request(&request(&messages), &other, true);
+    let _ = encode_request(&request(&messages), &other, true);
     assert!(messages.prefix().unwrap().bytes() > 2 * TEXT);
     let cached = sessions.bundle(&fixture.tenant, session.head.session_id).await.unwrap();
     let cached = cached.unwrap();

@@ -32,7 +32,7 @@ fn price(input: f64, output: f64, cache_read: Option<f64>) -> Option<Price> {
 }
 
 fn assert_stopped(state: &AgentState) {
-    assert_ended(&state, ExecutionStatus::Stopped, StopReason::TokenLimitReached);
+    assert_ended(state, ExecutionStatus::Stopped, StopReason::TokenLimitReached);
     assert!(state.errors().is_empty());
 }
 

@@ -129,7 +129,7 @@ async fn messages_are_tagged_with_where_they_came_from() {
 
 #[tokio::test(start_paused = true)]
 async fn the_error_policy_decides_what_failing_tools_do() {
-    use {ExecutionStatus as Status, StopReason as Reason};
+    use agent::state::{ExecutionStatus as Status, StopReason as Reason};
     // The tools of five steps fail or work; the sixth answer is final.
     for (policy, steps, executed, status, reason) in [
         (

@@ -14,7 +14,7 @@ use test_support::fake_tool::{Behaviour, FakeTool};
 
 use crate::hooks::probe::Probe;
 use crate::memory_journal::MemoryJournal;
-use crate::setup::{Setup, transcript};
+use crate::setup::{Setup, assert_ended, transcript};
 
 fn asks() -> Vec<Beat> {
     asks_for(&[("c1", "slow", "{}"), ("c2", "finish", "{}"), ("c3", "slow", "{}")])
@@ -32,7 +32,7 @@ fn ends() -> Behaviour {
 }
 
 #[track_caller]
-fn assert_ended(state: &AgentState) {
+fn assert_ended_by_the_tool(state: &AgentState) {
     assert_eq!(state.status(), Some(ExecutionStatus::Stopped));
     assert_eq!(state.step_count(), 1);
     let signal = state.stop_signal().unwrap();
@@ -54,7 +54,7 @@ async fn the_run_stops_after_all_calls_of_the_step() {
         let setup = setup(ends());
         let setup = if in_turn { setup.with_calls_in_turn() } else { setup };
         let state = setup.run().await;
-        assert_ended(&state);
+        assert_ended_by_the_tool(&state);
         assert_eq!(
             transcript(&state),
             [
@@ -92,7 +92,7 @@ async fn the_run_stops_after_all_calls_of_the_step() {
 async fn a_tool_that_fails_may_end_the_run_and_the_error_policy_may_fail_it() {
     let fails = || Behaviour::FailAndEnd("no such account".to_owned());
     let state = setup(fails()).run().await;
-    assert_ended(&state);
+    assert_ended_by_the_tool(&state);
     let execution = &state.last_step().unwrap().tool_executions[1];
     assert_eq!(execution.content[0].as_text(), Some("no such account"));
     assert!(execution.is_error_result());
@@ -129,6 +129,6 @@ async fn the_next_worker_after_the_call_also_ends_the_run() {
     let progress = Progress::of(begun, entries[..=at].to_vec()).unwrap().unwrap();
     let next = setup(ends()).with_journal(MemoryJournal::new());
     let state = next.go_on(progress).await;
-    assert_ended(&state);
+    assert_ended_by_the_tool(&state);
     assert!(next.model.requests().is_empty());
 }
